@@ -1,0 +1,2 @@
+//! Actors order: messages, scheduler, workers, plans, policies. Pure state machines; only
+//! `drive` touches threads, channels and time.

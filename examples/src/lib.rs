@@ -1,0 +1,1 @@
+//! The examples of Lapwing; each file in `examples/` is a lesson of its own.

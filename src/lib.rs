@@ -1,0 +1,1 @@
+//! Lapwing's facade.

@@ -1,0 +1,1 @@
+//! Traces tell: clock, events, metrics. Knows no tensor.
