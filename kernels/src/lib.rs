@@ -2,5 +2,9 @@
 //! CPU back end, KV pages, and a naive reference as oracle. No clock, no channel, no logging.
 
 pub mod cpu;
+pub mod device;
+pub mod graph;
+pub mod model;
+pub mod op;
 pub mod quant;
 pub mod weights;
