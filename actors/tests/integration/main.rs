@@ -1,0 +1,9 @@
+//! Whole engines on devices whose every token can be foretold: live and in virtual time.
+
+mod cancel;
+mod failure;
+mod invariance;
+mod limits;
+mod random_schedules;
+mod score;
+mod support;
