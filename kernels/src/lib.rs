@@ -2,5 +2,9 @@
 //! CPU back end, KV pages, and a naive reference as oracle. No clock, no channel, no logging.
 
 pub mod cpu;
+mod half;
+pub mod kv;
 pub mod quant;
+pub mod reference;
+pub mod sync;
 pub mod weights;
