@@ -1,5 +1,7 @@
 //! Whole engines on devices whose every token can be foretold: live and in virtual time.
 
+#![expect(unreachable_pub, reason = "a test binary has no outside")]
+
 mod cancel;
 mod failure;
 mod invariance;
