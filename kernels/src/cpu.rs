@@ -7,6 +7,7 @@
 
 mod act;
 mod attention;
+mod device;
 mod embed;
 mod gemm;
 mod isa;
@@ -21,6 +22,7 @@ mod unpack;
 
 pub use act::{Gate, add, add_assign, gated, scale, soft_cap};
 pub use attention::{AttentionJob, AttentionSpan, attention};
+pub use device::{BindError, CpuDevice};
 pub use embed::{EmbedError, embed_rows};
 pub use isa::Isa;
 pub use matmul::{Matrix, MatrixError, matmul};

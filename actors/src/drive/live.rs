@@ -2,11 +2,16 @@
 
 use std::any::Any;
 use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
 
+use futures_core::Stream;
 use lapwing_kernels::device::{Device, Work};
 use lapwing_kernels::graph::ValueId;
 use lapwing_traces::Clock;
@@ -40,7 +45,7 @@ pub struct Live {
     mailbox: Mailbox<SchedulerMessage>,
     door: Door,
     death: Arc<OnceLock<RunError>>,
-    threads: Vec<JoinHandle<()>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 enum WorkerMessage {
@@ -91,7 +96,12 @@ impl Live {
             stop(&workers);
         };
         threads.push(spawn("scheduler", move || actor.run(), on_death)?);
-        Ok(Live { mailbox, door: Door::new(parts.requests_max), death, threads })
+        Ok(Live {
+            mailbox,
+            door: Door::new(parts.requests_max),
+            death,
+            threads: Mutex::new(threads),
+        })
     }
 
     /// A ticket for one request.
@@ -113,6 +123,7 @@ impl Live {
         let submit = Submit { ids, task, sink, ticket, trace };
         self.mailbox.send(SchedulerMessage::Submit(Box::new(submit))).map_err(|e| self.cause(e))?;
         Ok(Events {
+            stream: Some(receiver.clone().into_stream()),
             receiver: Some(receiver),
             mailbox: self.mailbox.clone(),
             death: Arc::clone(&self.death),
@@ -125,9 +136,10 @@ impl Live {
     }
 
     /// Ends the actors and waits for them.
-    pub fn shutdown(&mut self, how: Shutdown) {
+    pub fn shutdown(&self, how: Shutdown) {
         self.mailbox.nudge(SchedulerMessage::Shutdown(how));
-        for thread in self.threads.drain(..) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
             let _ = thread.join();
         }
     }
@@ -144,47 +156,54 @@ impl Drop for Live {
 }
 
 /// A request's events. Dropping it cancels the request.
-#[derive(Debug)]
 pub struct Events {
+    stream: Option<flume::r#async::RecvStream<'static, StreamEvent>>,
     receiver: Option<flume::Receiver<StreamEvent>>,
     mailbox: Mailbox<SchedulerMessage>,
     death: Arc<OnceLock<RunError>>,
 }
 
 impl Events {
-    /// The next event; after the last one, and when the scheduler has died, a failure.
+    /// Polls for the next event. After the last one, and when the scheduler has died, it is a
+    /// failure that names the cause.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<StreamEvent> {
+        let Some(stream) = &mut self.stream else { return Poll::Ready(self.over()) };
+        match Pin::new(stream).poll_next(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(event)) => Poll::Ready(event),
+            Poll::Ready(None) => Poll::Ready(self.over()),
+        }
+    }
+
+    /// The next event.
     pub async fn next(&mut self) -> StreamEvent {
-        let event = match &self.receiver {
-            Some(receiver) => receiver.recv_async().await.ok(),
-            None => None,
-        };
-        self.named(event)
+        poll_fn(|cx| self.poll_next(cx)).await
     }
 
     /// The next event, blocking the thread.
     pub fn next_blocking(&mut self) -> StreamEvent {
         let event = self.receiver.as_ref().and_then(|r| r.recv().ok());
-        self.named(event)
+        event.unwrap_or_else(|| self.over())
     }
 
-    /// The channel itself, to be polled.
-    pub fn receiver(&self) -> Option<&flume::Receiver<StreamEvent>> {
-        self.receiver.as_ref()
+    fn over(&self) -> StreamEvent {
+        StreamEvent::Failed(self.death.get().cloned().unwrap_or(RunError::ActorDied {
+            actor: "scheduler".to_owned(),
+            reason: "the engine is over".to_owned(),
+        }))
     }
+}
 
-    /// Names the cause when a stream ends without a last event.
-    pub fn named(&self, event: Option<StreamEvent>) -> StreamEvent {
-        event.unwrap_or_else(|| {
-            StreamEvent::Failed(self.death.get().cloned().unwrap_or(RunError::ActorDied {
-                actor: "scheduler".to_owned(),
-                reason: "the engine is over".to_owned(),
-            }))
-        })
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("receiver", &self.receiver).finish_non_exhaustive()
     }
 }
 
 impl Drop for Events {
     fn drop(&mut self) {
+        // Every receiving end must be gone before the scheduler looks.
+        self.stream = None;
         self.receiver = None;
         self.mailbox.nudge(SchedulerMessage::Wake);
     }

@@ -77,7 +77,7 @@ fn a_dead_actor_ends_every_stream_and_every_later_one_by_its_name() {
 
 #[test]
 fn draining_finishes_what_is_there_and_takes_nothing_new() {
-    let mut engine = live(&Setup::default());
+    let engine = live(&Setup::default());
     let p = prompt(1, 30);
     let mut events = engine.submit(p.clone(), generate(&p, 20), 20).expect("alive");
     engine.shutdown(Shutdown::Drain);

@@ -101,7 +101,7 @@ fn the_live_driver_gives_the_same_tokens() {
     for devices in [1, 2] {
         let setup = Setup { devices, ..Setup::default() };
         let Parts { scheduler, devices, logits, pool } = setup.parts();
-        let mut live = Live::start(LiveParts {
+        let live = Live::start(LiveParts {
             scheduler,
             devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
             logits,
