@@ -1,1 +1,3 @@
 //! Lapwing's facade.
+
+pub mod tokenizer;
