@@ -77,7 +77,7 @@ impl TokenTable {
         }
         let kind = |id| vocabulary.kinds.get(id).copied().unwrap_or(TokenKind::Normal);
         let mut byte_ids = [None; 256];
-        for (byte, id) in (0_u8..).zip(&mut byte_ids) {
+        for (byte, id) in (0..=u8::MAX).zip(&mut byte_ids) {
             let own_text = char::from(byte).is_ascii().then(|| char::from(byte).to_string());
             let by_text = || ids.get(own_text.as_deref()?).copied();
             *id = ids.get(&format!("<0x{byte:02X}>")).copied().or_else(by_text);

@@ -94,7 +94,7 @@ const DEEPSEEK3_WORD: Step = spaced(concat!(
     r" ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+",
 ));
 const CJK: Step = exact(r"[\u{4E00}-\u{9FA5}\u{3040}-\u{30FF}]+");
-const DEEPSEEK_CJK: Step = exact(r"[\u{800}-\u{9FA5}\u{AC00}-\u{D7FF}]+");
+const DEEPSEEK_CJK: Step = exact(r"[[\u{800}-\u{9FA5}\u{AC00}-\u{D7FF}]--\s]+");
 const DEEPSEEK_LATIN: Step = exact(concat!(
     r"\s?[A-Za-z\u{B5}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{1BA}\u{1BC}-\u{1BF}\u{1C4}-\u{293}",
     r"\u{295}-\u{2AF}\u{370}-\u{373}\u{376}\u{377}\u{37B}-\u{37D}\u{37F}\u{386}\u{388}-\u{38A}",
@@ -113,7 +113,7 @@ const DEEPSEEK_LATIN: Step = exact(concat!(
     r"\u{10CF2}\u{118A0}-\u{118DF}\u{1E900}-\u{1E943}]+",
 ));
 const DEEPSEEK_PUNCTUATION: Step =
-    exact(r"\s?[!-/:-~\u{FF01}-\u{FF0F}\u{FF1A}-\u{FF5E}\u{2018}-\u{201F}\u{3000}-\u{3002}]+");
+    exact(r"\s?[!-/:-~\u{FF01}-\u{FF0F}\u{FF1A}-\u{FF5E}\u{2018}-\u{201F}\u{3001}-\u{3002}]+");
 const LINE_ENDS: Step = exact(r"[\r\n]");
 const BLOOM: Step = exact(r" ?[^(\s|.,!?\u{2026}\u{3002}\u{FF0C}\u{3001}\u{964}\u{6D4}\u{60C})]+");
 
