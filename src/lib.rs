@@ -1,3 +1,4 @@
 //! Lapwing's facade.
 
+pub mod chat;
 pub mod tokenizer;
