@@ -1,1 +1,4 @@
 //! Lapwing's facade.
+
+#[cfg(feature = "fetch")]
+pub mod models;

@@ -4,7 +4,11 @@
 pub mod cpu;
 pub mod device;
 pub mod graph;
+mod half;
+pub mod kv;
 pub mod model;
 pub mod op;
 pub mod quant;
+pub mod reference;
+pub mod sync;
 pub mod weights;
