@@ -45,8 +45,12 @@ pub enum ModelError {
         found: String,
     },
     /// A metadata key is missing or has another type.
-    #[error("{0} (needed to build a model; supported architectures: {})", supported().join(", "))]
-    Metadata(#[from] MetadataError),
+    #[error("{source} (needed to build a model; supported architectures: {})", supported().join(", "))]
+    Metadata {
+        /// What is wrong with the key.
+        #[from]
+        source: MetadataError,
+    },
     /// A metadata value makes no sense.
     #[error("metadata key '{key}' is {found}, but {expected}")]
     BadValue {
