@@ -7,6 +7,7 @@
 
 mod environment;
 mod error;
+mod metadata;
 
 #[cfg(test)]
 mod tests;
@@ -108,8 +109,8 @@ impl ChatTemplate {
         let fixed = context! {
             messages => Serde(messages),
             add_generation_prompt => options.add_generation_prompt,
-            bos_token => self.bos,
-            eos_token => self.eos,
+            bos_token => self.bos.as_str(),
+            eos_token => self.eos.as_str(),
             tools => Value::from(()),
             documents => Value::from(()),
         };

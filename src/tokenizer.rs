@@ -9,6 +9,7 @@ mod byte_alphabet;
 mod byte_pairs;
 mod detokenizer;
 mod error;
+mod metadata;
 mod roles;
 mod sentence_pieces;
 mod special_tokens;

@@ -6,6 +6,12 @@ use std::error::Error as _;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatError {
+    /// The weight file's template is no text.
+    #[error("the model's chat template cannot be read: {source}")]
+    Metadata {
+        /// What is wrong with the key.
+        source: lapwing_kernels::weights::MetadataError,
+    },
     /// The template does not compile.
     #[error("the model's chat template does not compile: {source}; use raw text instead")]
     Invalid {

@@ -4,6 +4,9 @@
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenizerError {
+    /// The weight file lacks a key, or has it in another type.
+    #[error("the tokenizer cannot be read from the weight file: {0}")]
+    Metadata(#[from] lapwing_kernels::weights::MetadataError),
     /// The file's tokenizer model is none of those implemented.
     #[error("tokenizer model `{model}` is not supported; use a file with `gpt2` or `llama`")]
     UnknownModel {

@@ -65,7 +65,7 @@ const QWEN35: Step = spaced(concat!(
     r"\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+",
 ));
 const UFAKZEKA: Step =
-    spaced(concat!(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+",));
+    spaced(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+");
 const BAILING: Step = spaced(concat!(
     r"'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|",
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]",
