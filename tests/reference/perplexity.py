@@ -1,6 +1,6 @@
 """Prints perplexity.json: both models over text16k.txt, by our count and by llama-perplexity.
 
-usage: python3 perplexity.py WORK_FOLDER SMOLLM2.gguf GEMMA3.gguf
+usage: python3 perplexity.py WORK_FOLDER SMOLLM2.gguf GEMMA3.gguf     (after greedy.py, whose F32 copies it uses)
 """
 
 import json
@@ -38,8 +38,11 @@ def main() -> None:
     results = {"text": TEXT, "window": WINDOW, "models": {}}
     for name, model in [("smollm2", sys.argv[2]), ("gemma3", sys.argv[3])]:
         runs = {}
-        for setting, options in SETTINGS.items():
-            command = [str(work / "reference"), *options, "perplexity", model, TEXT, str(WINDOW)]
+        whole = str(work / f"{Path(model).stem}-f32.gguf")
+        settings = {setting: (model, options) for setting, options in SETTINGS.items()}
+        settings["f32_weights"] = (whole, ["--no-flash", "--kv-f32"])
+        for setting, (file, options) in settings.items():
+            command = [str(work / "reference"), *options, "perplexity", file, TEXT, str(WINDOW)]
             runs[setting] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         own = llama_perplexity(work / "llama.cpp" / "build" / "bin", model)
         if abs(own["perplexity"] / runs["default"]["perplexity"] - 1) > 1e-4:
