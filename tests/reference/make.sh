@@ -14,13 +14,16 @@ export PYTHONDONTWRITEBYTECODE=1
 export OMP_WAIT_POLICY=PASSIVE
 reference=$work/reference
 python=$work/venv/bin/python
-mkdir -p greedy tokenizer tiny
+mkdir -p greedy tokenizer/pieces tiny
 
 "$python" strings.py > tokenizer/strings.json
 "$reference" tokenize "$smollm2" tokenizer/strings.json > tokenizer/smollm2.json
 "$reference" tokenize "$gemma3" tokenizer/strings.json > tokenizer/gemma3.json
+"$reference" pieces "$smollm2" > tokenizer/pieces/smollm2.json
+"$reference" pieces "$gemma3" > tokenizer/pieces/gemma3.json
 for name in aquila baichuan command-r deepseek-coder deepseek-llm falcon gemma-4 gpt-2 gpt-neox llama-bpe \
     llama-spm mpt phi-3 qwen2 qwen35 refact starcoder; do
+    "$reference" pieces "$work/llama.cpp/models/ggml-vocab-$name.gguf" > "tokenizer/pieces/$name.json"
     "$reference" tokenize "$work/llama.cpp/models/ggml-vocab-$name.gguf" tokenizer/strings.json > "tokenizer/$name.json"
 done
 
