@@ -37,6 +37,21 @@ impl Message {
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
         Self { role: role.into(), content: content.into() }
     }
+
+    /// A turn of the user.
+    pub fn user(content: impl Into<String>) -> Self {
+        Self::new("user", content)
+    }
+
+    /// A turn of the model.
+    pub fn assistant(content: impl Into<String>) -> Self {
+        Self::new("assistant", content)
+    }
+
+    /// Instructions to the model.
+    pub fn system(content: impl Into<String>) -> Self {
+        Self::new("system", content)
+    }
 }
 
 /// How a conversation is rendered.
