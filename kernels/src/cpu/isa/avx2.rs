@@ -4,15 +4,20 @@
     reason = "calls into code compiled for more features than the crate"
 )]
 
+mod gemm;
+
 use super::*;
 use crate::half;
 use crate::cpu::tile::TILE;
+use crate::cpu::unpack;
 use std::arch::x86_64::*;
 
 super::kernels!(
     "avx2,fma,f16c",
     fma = true,
     dot_tile = dot_tile,
+    gemm = gemm::gemm,
+    unpack = unpack_tile,
     f16_to_f32 = f16_to_f32,
 );
 
@@ -139,4 +144,14 @@ fn f16_to_f32_body(x: &[u16], out: &mut [f32]) {
         }
     }
     half::f16_to_f32(x_tail, out_tail);
+}
+
+fn unpack_tile(view: &RowsView<'_>, to: &mut QTile) {
+    // SAFETY: reached only through this module's table, as above.
+    unsafe { unpack_body(view, to) }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+fn unpack_body(view: &RowsView<'_>, to: &mut QTile) {
+    unpack::tile(view, to);
 }

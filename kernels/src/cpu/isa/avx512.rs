@@ -4,6 +4,9 @@
     reason = "calls into code compiled for more features than the crate"
 )]
 
+mod gemm;
+mod unpack;
+
 use super::*;
 use crate::half;
 use crate::cpu::tile::TILE;
@@ -13,6 +16,8 @@ super::kernels!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c",
     fma = true,
     dot_tile = dot_tile,
+    gemm = gemm::gemm,
+    unpack = unpack::unpack,
     f16_to_f32 = f16_to_f32,
 );
 
