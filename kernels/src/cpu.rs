@@ -38,10 +38,7 @@ pub struct Cpu {
 impl Cpu {
     /// A CPU of `threads` threads (the caller included) that uses `isa`.
     pub fn new(threads: usize, isa: Isa) -> Cpu {
-        Cpu {
-            pool: Pool::new(threads),
-            isa,
-        }
+        Cpu { pool: Pool::new(threads), isa }
     }
 
     /// The thread pool.

@@ -43,8 +43,10 @@ impl KvLayout {
 
 /// The pool has too few free pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("out of KV pages: {wanted} wanted, {free} free; wait for a sequence to end, or make \
-         the cache larger")]
+#[error(
+    "out of KV pages: {wanted} wanted, {free} free; wait for a sequence to end, or make \
+         the cache larger"
+)]
 pub struct OutOfPages {
     /// Pages asked for.
     pub wanted: usize,
@@ -62,10 +64,7 @@ pub struct KvPool {
 impl KvPool {
     /// A pool of pages `0 … pages − 1`, all free.
     pub fn new(pages: u32) -> KvPool {
-        KvPool {
-            free: Arc::new(Mutex::new((0..pages).rev().collect())),
-            capacity: pages as usize,
-        }
+        KvPool { free: Arc::new(Mutex::new((0..pages).rev().collect())), capacity: pages as usize }
     }
 
     /// Takes `n` pages, or none.
@@ -148,7 +147,12 @@ impl KvLease {
     ///
     /// # Errors
     /// When the pool has too few; the lease is then unchanged.
-    pub fn grow(&mut self, pool: &KvPool, layout: &KvLayout, rows: usize) -> Result<(), OutOfPages> {
+    pub fn grow(
+        &mut self,
+        pool: &KvPool,
+        layout: &KvLayout,
+        rows: usize,
+    ) -> Result<(), OutOfPages> {
         let missing = layout.pages_for(rows).saturating_sub(self.pages.len());
         let more = pool.alloc(missing)?;
         self.ids.extend(more.iter().map(KvPage::id));

@@ -162,7 +162,8 @@ impl Task<'_> {
         let page_rows = self.job.kv.layout().page_rows;
         let pos = self.block.start_pos;
         let from = start.saturating_sub(pos);
-        let end = self.job.window.map_or(usize::MAX, |w| (start + page_rows + w - 1).saturating_sub(pos));
+        let end =
+            self.job.window.map_or(usize::MAX, |w| (start + page_rows + w - 1).saturating_sub(pos));
         from..end.min(self.block.rows.len())
     }
 

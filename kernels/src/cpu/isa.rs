@@ -153,9 +153,9 @@ fn features(kind: Kind) -> Vec<(&'static str, bool)> {
     match kind {
         Kind::Generic => Vec::new(),
         Kind::Avx2 => has!("avx2", "fma", "f16c"),
-        Kind::Avx512 => has!(
-            "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "avx2", "fma", "f16c"
-        ),
+        Kind::Avx512 => {
+            has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "avx2", "fma", "f16c")
+        }
     }
 }
 
@@ -210,4 +210,3 @@ macro_rules! shared {
     };
 }
 use {kernels, shared};
-

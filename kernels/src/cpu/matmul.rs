@@ -25,8 +25,10 @@ pub enum MatrixError {
         cols: usize,
     },
     /// Too few or too many bytes.
-    #[error("a {rows} × {cols} {dtype} matrix does not take {bytes} bytes; check the weight's \
-             shape and format")]
+    #[error(
+        "a {rows} × {cols} {dtype} matrix does not take {bytes} bytes; check the weight's \
+             shape and format"
+    )]
     Size {
         /// Format.
         dtype: DType,

@@ -86,10 +86,7 @@ impl Shared {
                 if news(word) {
                     break;
                 }
-                guard = self
-                    .opened
-                    .wait(guard)
-                    .unwrap_or_else(|e| e.into_inner());
+                guard = self.opened.wait(guard).unwrap_or_else(|e| e.into_inner());
             }
             self.asleep.fetch_sub(1, Ordering::AcqRel);
         }
@@ -139,8 +136,7 @@ impl Shared {
         self.job.store(job, Ordering::Release);
         // Only the caller changes a closed, empty gate.
         let word = self.gate.load(Ordering::Relaxed) & GENERATION_MASK;
-        self.gate
-            .swap(word.wrapping_add(GENERATION) | OPEN, Ordering::AcqRel);
+        self.gate.swap(word.wrapping_add(GENERATION) | OPEN, Ordering::AcqRel);
         if self.asleep.fetch_add(0, Ordering::AcqRel) > 0 {
             let _guard = lock(&self.sleep);
             self.opened.notify_all();
@@ -158,10 +154,7 @@ impl Shared {
         }
         let mut guard = lock(&self.sleep);
         while self.gate.fetch_or(WAITING, Ordering::AcqRel) & INSIDE != 0 {
-            guard = self
-                .emptied
-                .wait(guard)
-                .unwrap_or_else(|e| e.into_inner());
+            guard = self.emptied.wait(guard).unwrap_or_else(|e| e.into_inner());
         }
     }
 }
@@ -245,12 +238,7 @@ impl Pool {
     }
 
     fn run_shared(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let job = Job {
-            task,
-            tasks,
-            next: AtomicUsize::new(0),
-            panic: Mutex::new(None),
-        };
+        let job = Job { task, tasks, next: AtomicUsize::new(0), panic: Mutex::new(None) };
         {
             let _close = CloseOnDrop(&self.shared);
             self.shared.open((&raw const job).cast_mut().cast());
@@ -295,7 +283,9 @@ impl Pool {
     ) {
         let rows = data.len().checked_div(row_len).unwrap_or(0);
         let all = 0..rows;
-        self.grid_mut(data, row_len, std::slice::from_ref(&all), col_chunk, |_, col, block| f(col, block));
+        self.grid_mut(data, row_len, std::slice::from_ref(&all), col_chunk, |_, col, block| {
+            f(col, block)
+        });
     }
 
     /// As [`Pool::columns_mut`], for each of `row_blocks` apart: calls

@@ -1,10 +1,10 @@
 //! Activations to int8, in the way llama.cpp does for each weight format, so that results
 //! can be compared with it.
 
-use crate::half;
+use crate::cpu::isa::Kernels;
 use crate::cpu::pool::Pool;
 use crate::cpu::tile::Acts;
-use crate::cpu::isa::Kernels;
+use crate::half;
 use crate::quant::DType;
 
 /// How activations are quantised for a weight format.
@@ -89,13 +89,7 @@ impl ActBuffer {
 
     /// The quantised rows.
     pub(crate) fn acts(&self) -> Acts<'_> {
-        Acts {
-            q: &self.q,
-            d: &self.d,
-            s: &self.s,
-            rows: self.q.len() / self.k.max(1),
-            k: self.k,
-        }
+        Acts { q: &self.q, d: &self.d, s: &self.s, rows: self.q.len() / self.k.max(1), k: self.k }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Stored blocks to unsigned integers with a scale and a minimum per group.
 
-use crate::half;
 use crate::cpu::tile::{F32Tile, QTile, RowsView, TILE};
+use crate::half;
 use crate::quant::DType;
 
 /// One block, unpacked: `value[i] = scale[i / group] · q[i] + min[i / group]`. Formats with

@@ -1,15 +1,12 @@
 //! AVX2 with FMA and F16C.
-#![expect(
-    unsafe_code,
-    reason = "calls into code compiled for more features than the crate"
-)]
+#![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 mod gemm;
 
 use super::*;
-use crate::half;
 use crate::cpu::tile::TILE;
 use crate::cpu::unpack;
+use crate::half;
 use std::arch::x86_64::*;
 
 super::kernels!(
@@ -63,9 +60,7 @@ unsafe fn dot_groups<const QUADS: usize, const WIDE: bool>(
 #[target_feature(enable = "avx2")]
 fn dot4<const WIDE: bool>(sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
     let ones = _mm256_set1_epi16(1);
-    let add = |sum, w| {
-        _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), ones))
-    };
+    let add = |sum, w| _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), ones));
     if !WIDE {
         return add(sum, w);
     }

@@ -1,15 +1,12 @@
 //! AVX-512 with VNNI.
-#![expect(
-    unsafe_code,
-    reason = "calls into code compiled for more features than the crate"
-)]
+#![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 mod gemm;
 mod unpack;
 
 use super::*;
-use crate::half;
 use crate::cpu::tile::TILE;
+use crate::half;
 use std::arch::x86_64::*;
 
 super::kernels!(

@@ -1,8 +1,5 @@
 //! The f32 product: up to 4 rows × 32 columns in registers.
-#![expect(
-    unsafe_code,
-    reason = "calls into code compiled for more features than the crate"
-)]
+#![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 use crate::cpu::gemm::Gemm;
 use std::arch::x86_64::*;

@@ -1,9 +1,6 @@
 //! Unpacking: 16 rows × 16 stored bytes are transposed at once, then spread into the tile's
 //! lines of 16 rows × 4 columns.
-#![expect(
-    unsafe_code,
-    reason = "calls into code compiled for more features than the crate"
-)]
+#![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 use crate::cpu::tile::{QTile, RowsView, TILE};
 use crate::cpu::unpack::{self, Block};
@@ -25,10 +22,57 @@ pub(super) fn unpack(view: &RowsView<'_>, tile: &mut QTile) {
     // SAFETY: reached only through the AVX-512 table, which `Isa` hands out only when the
     // machine has the features; every row has `blocks` stored blocks, as checked above.
     unsafe { blocks_of(view.dtype, &rows_at, blocks, tile) }
-    scales(view, rows, tile);
+    if view.dtype.block_len() > 32 {
+        return scales(view, rows, tile);
+    }
+    // SAFETY: as above.
+    unsafe { small_scales(view.dtype, &rows_at, blocks, tile) }
+    if rows < TILE {
+        tile.scale
+            .iter_mut()
+            .enumerate()
+            .filter(|(i, _)| i % TILE >= rows)
+            .for_each(|(_, s)| *s = 0.0);
+        tile.min
+            .iter_mut()
+            .enumerate()
+            .filter(|(i, _)| i % TILE >= rows)
+            .for_each(|(_, m)| *m = 0.0);
+    }
 }
 
-/// Scales and minimums, through the plain decoder of one block's head.
+/// Scales and minimums of the formats with blocks of 32.
+///
+/// # Safety
+/// Each of `rows` has `blocks` blocks of `dtype`; the tile is shaped for them.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c")]
+unsafe fn small_scales(dtype: DType, rows: &[*const u8; TILE], blocks: usize, tile: &mut QTile) {
+    let offset = match dtype {
+        DType::Q4_0 => -8.0,
+        DType::Q5_0 => -16.0,
+        DType::Q8_0 => -128.0,
+        _ => 0.0,
+    };
+    let has_minimum = matches!(dtype, DType::Q4_1 | DType::Q5_1);
+    let to =
+        tile.scale.as_chunks_mut::<TILE>().0.iter_mut().zip(tile.min.as_chunks_mut::<TILE>().0);
+    for (b, (scale, min)) in to.enumerate().take(blocks) {
+        let lines = Lines { rows, at: b * dtype.block_bytes(), q: &mut [] };
+        // SAFETY: every such block has more than 16 bytes; `scale` and `min` have 16 values.
+        unsafe {
+            let heads = lines.load(0)[0];
+            let d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(heads));
+            let m = match has_minimum {
+                true => _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(heads))),
+                false => _mm512_mul_ps(d, _mm512_set1_ps(offset)),
+            };
+            _mm512_storeu_ps(scale.as_mut_ptr(), d);
+            _mm512_storeu_ps(min.as_mut_ptr(), m);
+        }
+    }
+}
+
+/// Scales and minimums of the formats with blocks of 256.
 fn scales(view: &RowsView<'_>, rows: usize, tile: &mut QTile) {
     let groups = view.dtype.block_len() / tile.group();
     let bytes = view.dtype.block_bytes();
@@ -90,14 +134,15 @@ impl Lines<'_> {
             // SAFETY: 16 bytes from `from` lie inside the block of each row.
             unsafe {
                 let part = |r: usize| _mm_loadu_si128(self.rows[r].add(at).cast());
-                let low = _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(part(j)), part(j + 4));
+                let low =
+                    _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(part(j)), part(j + 4));
                 let high =
                     _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(part(j + 8)), part(j + 12));
                 _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
             }
         };
-        // Lane L of v[j] is row 4L + j here, after the exchange of rows in `rows_at`'s order
-        // j, j+4, …: a 4 × 4 transpose in each lane puts neighbouring rows side by side.
+        // 128-bit lane L of v[j] is row 4L + j: a 4 × 4 transpose of 32-bit values within the
+        // lanes puts the rows side by side, in order.
         let v = [load(0), load(1), load(2), load(3)];
         let (a, b) = (_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
         let (c, d) = (_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
@@ -193,8 +238,7 @@ impl Lines<'_> {
         for part in 0..8 {
             let (half, quarter, j) = (part / 4, part % 4 / 2, part % 2);
             // SAFETY: 128 bytes of low bits, then 64 of high bits, start the block.
-            let (v, bits) =
-                unsafe { (self.load(16 * part), self.load(128 + 32 * half + 16 * j)) };
+            let (v, bits) = unsafe { (self.load(16 * part), self.load(128 + 32 * half + 16 * j)) };
             let line = half * 32 + quarter * 8 + j * 4;
             let shift = 2 * quarter as u32;
             for c in 0..4 {
