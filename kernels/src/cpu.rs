@@ -25,7 +25,7 @@ pub use embed::{EmbedError, embed_rows};
 pub use isa::Isa;
 pub use matmul::{Matrix, MatrixError, matmul};
 pub use norm::rms_norm;
-pub use pool::{ColumnBlock, Pool, THREADS_MAX};
+pub use pool::{ColumnBlock, Grid, Pool, THREADS_MAX};
 pub use rope::{RopeAngles, RopeFreqs, RopeScaling, RopeShape, RopeStyle, rope};
 
 /// Where CPU ops run: a thread pool and an instruction set.

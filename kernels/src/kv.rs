@@ -1,8 +1,8 @@
 //! Keys and values in pages: who owns which page, and the storage.
 
 use crate::half::from_f32;
-use crate::sync::{Arc, Mutex, lock};
-use std::sync::Arc as PageArc;
+use crate::sync::{Mutex, lock};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Number of a page in the pool and in the store.
@@ -77,7 +77,7 @@ impl KvPool {
             return Err(OutOfPages { wanted: n, free: free.len() });
         };
         let ids = free.split_off(rest).into_iter().rev();
-        Ok(ids.map(|id| KvPage(PageArc::new(Owned { id, home: self.free.clone() }))).collect())
+        Ok(ids.map(|id| KvPage(Arc::new(Owned { id, home: self.free.clone() }))).collect())
     }
 
     /// Pages that nobody owns.
@@ -105,7 +105,7 @@ impl Drop for Owned {
 
 /// A page that is owned; it returns to its pool when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub struct KvPage(PageArc<Owned>);
+pub struct KvPage(Arc<Owned>);
 
 impl KvPage {
     /// Its number.
@@ -115,7 +115,7 @@ impl KvPage {
 
     /// Whether another clone of it exists: whoever wants to write must then copy it first.
     pub fn is_shared(&self) -> bool {
-        PageArc::strong_count(&self.0) > 1
+        Arc::strong_count(&self.0) > 1
     }
 }
 

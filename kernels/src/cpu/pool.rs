@@ -283,12 +283,12 @@ impl Pool {
     ) {
         let rows = data.len().checked_div(row_len).unwrap_or(0);
         let all = 0..rows;
-        self.grid_mut(data, row_len, std::slice::from_ref(&all), col_chunk, |_, col, block| {
-            f(col, block)
-        });
+        let row_blocks = std::slice::from_ref(&all);
+        let cut = Grid { row_len, row_blocks, col_chunk };
+        self.grid_mut(data, &cut, |_, col, block| f(col, block));
     }
 
-    /// As [`Pool::columns_mut`], for each of `row_blocks` apart: calls
+    /// As [`Pool::columns_mut`], for each row block of `grid` apart: calls
     /// `f(index of the row block, first column, block)`. The last row block is begun first.
     ///
     /// # Panics
@@ -296,11 +296,10 @@ impl Pool {
     pub fn grid_mut<T: Send>(
         &self,
         data: &mut [T],
-        row_len: usize,
-        row_blocks: &[Range<usize>],
-        col_chunk: usize,
+        grid: &Grid<'_>,
         f: impl Fn(usize, usize, ColumnBlock<'_, T>) + Sync,
     ) {
+        let Grid { row_len, row_blocks, col_chunk } = *grid;
         let Some(rows) = data.len().checked_div(row_len) else {
             return;
         };
@@ -371,6 +370,17 @@ impl<T> Base<T> {
 // SAFETY: the tasks make `&mut` to disjoint parts only, and `T: Send` lets those cross
 // threads.
 unsafe impl<T: Send> Sync for Base<T> {}
+
+/// How a row-major matrix is cut into blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid<'a> {
+    /// Values per row.
+    pub row_len: usize,
+    /// Rows of each block, ascending and disjoint.
+    pub row_blocks: &'a [Range<usize>],
+    /// Columns of each block; the last may have fewer.
+    pub col_chunk: usize,
+}
 
 /// Some columns of some rows of a row-major matrix; no other block has any of them.
 #[derive(Debug)]

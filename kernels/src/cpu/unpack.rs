@@ -143,8 +143,8 @@ fn nibbles<const N: usize>(stored: &[u8; N], from: usize, b: &mut Block) {
 fn fifth_bits<const N: usize>(stored: &[u8; N], from: usize, b: &mut Block) {
     if let (Some(s), Some(q)) = (stored[from..].first_chunk::<4>(), b.q.first_chunk_mut::<32>()) {
         let bits = u32::from_le_bytes(*s);
-        for i in 0..32 {
-            q[i] |= ((bits >> i & 1) as u8) << 4;
+        for (i, q) in q.iter_mut().enumerate() {
+            *q |= ((bits >> i & 1) as u8) << 4;
         }
     }
 }
@@ -177,8 +177,10 @@ fn q5_1(s: &[u8; 24], b: &mut Block) {
 
 #[inline(always)]
 fn q8_0(s: &[u8; 34], b: &mut Block) {
-    for i in 0..32 {
-        b.q[i] = s[2 + i] ^ 0x80;
+    if let (Some(s), Some(q)) = (s.last_chunk::<32>(), b.q.first_chunk_mut::<32>()) {
+        for i in 0..32 {
+            q[i] = s[i] ^ 0x80;
+        }
     }
     head(DType::Q8_0, s, b);
 }
@@ -203,8 +205,8 @@ fn q4_k(s: &[u8; 144], b: &mut Block) {
 fn q5_k(s: &[u8; 176], b: &mut Block) {
     k_nibbles(&s[48..], &mut b.q);
     for (j, q) in b.q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        for i in 0..32 {
-            q[i] |= (s[16 + i] >> j & 1) << 4;
+        for (q, high) in q.iter_mut().zip(&s[16..48]) {
+            *q |= (high >> j & 1) << 4;
         }
     }
     head(DType::Q5K, s, b);

@@ -48,10 +48,10 @@ unsafe fn block<const R: usize>(g: &Gemm<'_>, c: &mut [f32], row: usize, col: us
     // SAFETY: rows and depth are in range by the caller, and lanes outside the width are
     // masked, so that nothing is read or written there.
     unsafe {
-        for r in 0..R {
+        for (r, acc) in acc.iter_mut().enumerate() {
             for v in 0..2 {
                 let at = c.wrapping_add(r * g.c_stride + v * 8);
-                acc[r][v] = _mm256_maskload_ps(at, masks[v]);
+                acc[v] = _mm256_maskload_ps(at, masks[v]);
             }
         }
         for i in 0..g.depth {
@@ -64,10 +64,10 @@ unsafe fn block<const R: usize>(g: &Gemm<'_>, c: &mut [f32], row: usize, col: us
                 acc[1] = _mm256_fmadd_ps(x, b1, acc[1]);
             }
         }
-        for r in 0..R {
+        for (r, acc) in acc.iter().enumerate() {
             for v in 0..2 {
                 let at = c.wrapping_add(r * g.c_stride + v * 8);
-                _mm256_maskstore_ps(at, masks[v], acc[r][v]);
+                _mm256_maskstore_ps(at, masks[v], acc[v]);
             }
         }
     }

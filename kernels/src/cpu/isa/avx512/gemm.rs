@@ -47,10 +47,10 @@ unsafe fn block<const R: usize>(g: &Gemm<'_>, c: &mut [f32], row: usize, col: us
     // SAFETY: rows and depth are in range by the caller, and lanes outside the width are
     // masked, so that nothing is read or written there.
     unsafe {
-        for r in 0..R {
+        for (r, acc) in acc.iter_mut().enumerate() {
             for v in 0..2 {
                 let at = c.wrapping_add(r * g.c_stride + v * 16);
-                acc[r][v] = _mm512_maskz_loadu_ps(masks[v], at);
+                acc[v] = _mm512_maskz_loadu_ps(masks[v], at);
             }
         }
         for i in 0..g.depth {
@@ -63,10 +63,10 @@ unsafe fn block<const R: usize>(g: &Gemm<'_>, c: &mut [f32], row: usize, col: us
                 acc[1] = _mm512_fmadd_ps(x, b1, acc[1]);
             }
         }
-        for r in 0..R {
+        for (r, acc) in acc.iter().enumerate() {
             for v in 0..2 {
                 let at = c.wrapping_add(r * g.c_stride + v * 16);
-                _mm512_mask_storeu_ps(at, masks[v], acc[r][v]);
+                _mm512_mask_storeu_ps(at, masks[v], acc[v]);
             }
         }
     }
