@@ -425,9 +425,9 @@ impl<T> ColumnBlock<'_, T> {
 mod tests {
     use super::*;
 
-    fn every_task_runs_once(jobs: usize, threads: usize) {
+    fn every_task_runs_once(jobs: usize, threads: usize, preemptions: usize) {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
+        model.preemption_bound = Some(preemptions);
         model.check(move || {
             let pool = Pool::new(threads);
             for _ in 0..jobs {
@@ -444,16 +444,16 @@ mod tests {
 
     #[test]
     fn a_job_ends_and_its_borrow_with_it() {
-        every_task_runs_once(1, 2);
+        every_task_runs_once(1, 2, 3);
     }
 
     #[test]
     fn a_late_helper_cannot_touch_the_next_job() {
-        every_task_runs_once(2, 2);
+        every_task_runs_once(2, 2, 3);
     }
 
     #[test]
     fn two_helpers_park_and_wake() {
-        every_task_runs_once(1, 3);
+        every_task_runs_once(1, 3, 2);
     }
 }
