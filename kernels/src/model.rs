@@ -45,7 +45,7 @@ pub enum ModelError {
         found: String,
     },
     /// A metadata key is missing or has another type.
-    #[error("{0} (needed to build a model; supported architectures: {})", supported().join(", "))]
+    #[error("{0} (needed to build a model; supported architectures: {arches})", arches = supported().join(", "))]
     Metadata(#[from] MetadataError),
     /// A metadata value makes no sense.
     #[error("metadata key '{key}' is {found}, but {expected}")]
