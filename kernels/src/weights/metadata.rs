@@ -182,7 +182,7 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of floating-point numbers.
     pub fn opt_f32s(&self, key: &str) -> Result<Option<Vec<f32>>, MetadataError> {
-        let expected = "an array of f32 or f64";
+        let expected = ("an array of f32 or f64", ValueKind::is_float);
         self.opt_vec(key, expected, |element| element.float().map(Ok))
     }
 
@@ -199,7 +199,7 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of integers, one does not fit.
     pub fn opt_i32s(&self, key: &str) -> Result<Option<Vec<i32>>, MetadataError> {
-        let expected = "an array of integers";
+        let expected = ("an array of integers", ValueKind::is_integer);
         self.opt_vec(key, expected, |element| element.integer().map(|v| integer(key, "i32", v)))
     }
 
@@ -216,7 +216,7 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of integers, one does not fit.
     pub fn opt_u32s(&self, key: &str) -> Result<Option<Vec<u32>>, MetadataError> {
-        let expected = "an array of integers";
+        let expected = ("an array of integers", ValueKind::is_integer);
         self.opt_vec(key, expected, |element| element.integer().map(|v| integer(key, "u32", v)))
     }
 
@@ -233,7 +233,8 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of bools.
     pub fn opt_bools(&self, key: &str) -> Result<Option<Vec<bool>>, MetadataError> {
-        self.opt_vec(key, "an array of bools", |element| match element {
+        let expected = ("an array of bools", ValueKind::is_bool);
+        self.opt_vec(key, expected, |element| match element {
             Value::Bool(value) => Some(Ok(*value)),
             _ => None,
         })
@@ -261,16 +262,19 @@ impl Metadata {
         }
     }
 
-    /// Elements that `convert` takes; it answers `None` to a wrong type.
+    /// Elements of a type that is `right`; `convert` answers `None` to another.
     fn opt_vec<T>(
         &self,
         key: &str,
-        expected: &'static str,
+        (expected, right): (&'static str, impl Fn(ValueKind) -> bool),
         convert: impl Fn(&Value) -> Option<Result<T, MetadataError>>,
     ) -> Result<Option<Vec<T>>, MetadataError> {
         let Some((array, value)) = self.array(key, expected)? else { return Ok(None) };
-        let elements = array.values();
-        elements
+        if !right(array.kind()) {
+            return Err(wrong(key, expected, value));
+        }
+        array
+            .values()
             .map(|element| convert(&element).unwrap_or_else(|| Err(wrong(key, expected, value))))
             .collect::<Result<_, _>>()
             .map(Some)

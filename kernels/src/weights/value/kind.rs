@@ -73,6 +73,22 @@ impl ValueKind {
         }
     }
 
+    /// Whether it is an integer of any width.
+    pub fn is_integer(self) -> bool {
+        use ValueKind::{I8, I16, I32, I64, U8, U16, U32, U64};
+        matches!(self, U8 | I8 | U16 | I16 | U32 | I32 | U64 | I64)
+    }
+
+    /// Whether it is a floating-point number of either width.
+    pub fn is_float(self) -> bool {
+        matches!(self, ValueKind::F32 | ValueKind::F64)
+    }
+
+    /// Whether it is a truth value.
+    pub fn is_bool(self) -> bool {
+        self == ValueKind::Bool
+    }
+
     /// Fewest bytes that an element takes, and whether all take just as many.
     pub(super) fn element_bytes(self) -> (u64, bool) {
         match self {
