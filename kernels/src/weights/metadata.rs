@@ -1,8 +1,14 @@
 //! Metadata of a weight file, with getters that tell a missing key from a wrong type.
 
+mod error;
+mod strings;
+
 use std::fmt;
 
-use super::value::{Array, Strings, Value, ValueKind};
+use super::value::{Array, Value, ValueKind};
+pub use error::MetadataError;
+use error::{integer, required, wrong};
+use strings::Utf8Strings;
 
 /// Key-value pairs of a weight file. They keep the file mapped.
 #[derive(Clone)]
@@ -11,70 +17,6 @@ pub struct Metadata {
     entries: Vec<(String, Value)>,
     /// Indices of `entries`, by key.
     order: Vec<usize>,
-}
-
-/// Why a metadata value could not be had.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MetadataError {
-    /// The key is not in the file.
-    #[error("metadata key '{key}' is missing")]
-    Missing {
-        /// Key.
-        key: String,
-    },
-    /// The value has another type.
-    #[error("metadata key '{key}' has type {found}, but must be {expected}")]
-    WrongType {
-        /// Key.
-        key: String,
-        /// Type asked for.
-        expected: &'static str,
-        /// Type in the file.
-        found: String,
-    },
-    /// An integer does not fit the type asked for.
-    #[error("metadata key '{key}' is {found}, which does not fit in {expected}")]
-    OutOfRange {
-        /// Key.
-        key: String,
-        /// Type asked for.
-        expected: &'static str,
-        /// Value in the file.
-        found: String,
-    },
-    /// A string is not UTF-8.
-    #[error(
-        "metadata key '{key}'{} is not valid UTF-8",
-        index.map(|i| format!(", string {i},")).unwrap_or_default()
-    )]
-    NotUtf8 {
-        /// Key.
-        key: String,
-        /// Which string of an array.
-        index: Option<usize>,
-    },
-}
-
-/// Turns an absent value into an error.
-fn required<T>(key: &str, value: Option<T>) -> Result<T, MetadataError> {
-    value.ok_or_else(|| MetadataError::Missing { key: key.to_owned() })
-}
-
-fn wrong(key: &str, expected: &'static str, found: &Value) -> MetadataError {
-    MetadataError::WrongType { key: key.to_owned(), expected, found: found.type_name() }
-}
-
-fn integer<T: TryFrom<i128>>(
-    key: &str,
-    expected: &'static str,
-    value: i128,
-) -> Result<T, MetadataError> {
-    T::try_from(value).map_err(|_| MetadataError::OutOfRange {
-        key: key.to_owned(),
-        expected,
-        found: value.to_string(),
-    })
 }
 
 impl Metadata {
@@ -240,7 +182,7 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of floating-point numbers.
     pub fn opt_f32s(&self, key: &str) -> Result<Option<Vec<f32>>, MetadataError> {
-        let expected = "an array of f32 or f64";
+        let expected = ("an array of f32 or f64", ValueKind::is_float);
         self.opt_vec(key, expected, |element| element.float().map(Ok))
     }
 
@@ -257,7 +199,7 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of integers, one does not fit.
     pub fn opt_i32s(&self, key: &str) -> Result<Option<Vec<i32>>, MetadataError> {
-        let expected = "an array of integers";
+        let expected = ("an array of integers", ValueKind::is_integer);
         self.opt_vec(key, expected, |element| element.integer().map(|v| integer(key, "i32", v)))
     }
 
@@ -274,7 +216,7 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of integers, one does not fit.
     pub fn opt_u32s(&self, key: &str) -> Result<Option<Vec<u32>>, MetadataError> {
-        let expected = "an array of integers";
+        let expected = ("an array of integers", ValueKind::is_integer);
         self.opt_vec(key, expected, |element| element.integer().map(|v| integer(key, "u32", v)))
     }
 
@@ -291,7 +233,8 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of bools.
     pub fn opt_bools(&self, key: &str) -> Result<Option<Vec<bool>>, MetadataError> {
-        self.opt_vec(key, "an array of bools", |element| match element {
+        let expected = ("an array of bools", ValueKind::is_bool);
+        self.opt_vec(key, expected, |element| match element {
             Value::Bool(value) => Some(Ok(*value)),
             _ => None,
         })
@@ -319,16 +262,19 @@ impl Metadata {
         }
     }
 
-    /// Elements that `convert` takes; it answers `None` to a wrong type.
+    /// Elements of a type that is `right`; `convert` answers `None` to another.
     fn opt_vec<T>(
         &self,
         key: &str,
-        expected: &'static str,
+        (expected, right): (&'static str, impl Fn(ValueKind) -> bool),
         convert: impl Fn(&Value) -> Option<Result<T, MetadataError>>,
     ) -> Result<Option<Vec<T>>, MetadataError> {
         let Some((array, value)) = self.array(key, expected)? else { return Ok(None) };
-        let elements = array.values();
-        elements
+        if !right(array.kind()) {
+            return Err(wrong(key, expected, value));
+        }
+        array
+            .values()
             .map(|element| convert(&element).unwrap_or_else(|| Err(wrong(key, expected, value))))
             .collect::<Result<_, _>>()
             .map(Some)
@@ -340,32 +286,3 @@ impl fmt::Debug for Metadata {
         f.debug_map().entries(self.iter()).finish()
     }
 }
-
-/// Strings that have been found to be UTF-8.
-#[derive(Clone)]
-struct Utf8Strings<'a>(Strings<'a>);
-
-impl<'a> Utf8Strings<'a> {
-    /// # Errors
-    /// The index of the first string that is not UTF-8.
-    fn check(strings: Strings<'a>) -> Result<Utf8Strings<'a>, usize> {
-        match strings.clone().position(|s| std::str::from_utf8(s).is_err()) {
-            Some(index) => Err(index),
-            None => Ok(Utf8Strings(strings)),
-        }
-    }
-}
-
-impl<'a> Iterator for Utf8Strings<'a> {
-    type Item = &'a str;
-
-    fn next(&mut self) -> Option<&'a str> {
-        self.0.next().and_then(|s| std::str::from_utf8(s).ok())
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl ExactSizeIterator for Utf8Strings<'_> {}

@@ -4,6 +4,10 @@
 mod a_kernel_differs_from_the_reference;
 mod a_page_leaks;
 mod a_result_depends_on_its_batch;
+mod a_split_model_is_incomplete;
 mod a_task_panics;
+mod a_weight_file_is_hostile;
+mod a_weight_file_loses_values;
 mod attention_sees_a_wrong_key;
+mod gguf_bytes;
 mod support;

@@ -1,0 +1,190 @@
+//! Ten thousand damaged weight files: none may panic or fill the memory. A binary of its own,
+//! so that the peak of its memory is the parser's.
+#![cfg(not(loom))]
+
+#[path = "integration/gguf_bytes.rs"]
+mod gguf_bytes;
+
+use std::hint::black_box;
+
+use gguf_bytes::{Raw, bytes, rich};
+use lapwing_kernels::weights::{Array, Gguf, Value, WeightFile, parse};
+
+const MUTANTS: u64 = 10_000;
+const RSS_MAX_KB: u64 = 200 * 1024;
+
+/// Values that lengths, counts and offsets are replaced with.
+const EXTREMES: [u64; 12] = [
+    0,
+    1,
+    0x7f,
+    0xffff,
+    0x7fff_ffff,
+    0xffff_ffff,
+    1 << 32,
+    1 << 40,
+    1_000_000_000_000_000_000,
+    i64::MAX as u64,
+    u64::MAX - 31,
+    u64::MAX,
+];
+
+/// Pseudo-random numbers (xorshift), the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        ((self.next() >> 11) % end.max(1) as u64) as usize
+    }
+}
+
+/// Damages a file in one to four places.
+fn mutate(random: &mut Random, file: &mut Vec<u8>) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(file.len());
+        match random.below(8) {
+            0 => file.truncate(at),
+            1 | 2 => flip(random, file, at),
+            3 => flip(random, file, 8 + at % 16),
+            4 => overwrite(file, at, &(EXTREMES[random.below(12)] as u32).to_le_bytes()),
+            5 => file.insert(at, random.next() as u8),
+            _ => {
+                let value = EXTREMES[random.below(12)];
+                let places = lengths(file);
+                let at = places.get(random.below(places.len())).copied().unwrap_or(at);
+                overwrite(file, at, &value.to_le_bytes());
+            }
+        }
+        if file.is_empty() {
+            return;
+        }
+    }
+}
+
+fn flip(random: &mut Random, file: &mut [u8], at: usize) {
+    if let Some(byte) = file.get_mut(at) {
+        *byte ^= 1 << random.below(8);
+    }
+}
+
+fn overwrite(file: &mut [u8], at: usize, value: &[u8]) {
+    for (byte, value) in file.iter_mut().skip(at).zip(value) {
+        *byte = *value;
+    }
+}
+
+/// Places that look like a length, a count or an offset: eight bytes of a small number.
+fn lengths(file: &[u8]) -> Vec<usize> {
+    let small = |bytes: &[u8]| bytes[0] != 0 && bytes[3..].iter().all(|b| *b == 0);
+    file.windows(8).enumerate().filter(|(_, w)| small(w)).map(|(at, _)| at).collect()
+}
+
+/// Reads all that a parsed file gives.
+fn touch(file: &[u8], gguf: &Gguf) {
+    for (key, value) in gguf.metadata.iter() {
+        black_box((key, value.to_string(), value.type_name()));
+        if let Value::Array(array) = value {
+            assert_eq!(touch_array(array), array.len(), "elements of '{key}'");
+        }
+        let meta = &gguf.metadata;
+        black_box((meta.str(key).is_ok(), meta.u32(key).is_ok(), meta.u64(key).is_ok()));
+        black_box((meta.f32(key).is_ok(), meta.bool(key).is_ok(), meta.f32s(key).is_ok()));
+        black_box((meta.u32s(key).is_ok(), meta.i32s(key).is_ok(), meta.bools(key).is_ok()));
+        if let Ok(strings) = meta.strings(key) {
+            let len = strings.len();
+            assert_eq!(strings.map(black_box).count(), len, "strings of '{key}'");
+        }
+    }
+    for tensor in &gguf.tensors {
+        let data = &file[tensor.range()];
+        let row = tensor.dtype.row_bytes(tensor.shape.cols()).unwrap();
+        assert_eq!(data.len(), row * tensor.shape.rows(), "bytes of '{}'", tensor.name);
+        black_box(sum(data));
+    }
+}
+
+fn touch_array(array: &Array) -> usize {
+    let inner = |value| match value {
+        Value::Array(inner) => assert_eq!(touch_array(&inner), inner.len()),
+        other => {
+            black_box(other.to_string());
+        }
+    };
+    array.values().map(inner).count()
+}
+
+fn sum(data: &[u8]) -> u64 {
+    data.iter().map(|b| u64::from(*b)).sum()
+}
+
+/// The same through a mapped file.
+fn touch_mapped(bytes: &[u8]) -> bool {
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutant.gguf");
+    std::fs::write(&path, bytes).unwrap();
+    let Ok(file) = WeightFile::open(&path) else { return false };
+    for info in file.tensors() {
+        black_box(sum(file.tensor(&info.name).unwrap().bytes()));
+    }
+    true
+}
+
+/// Files to damage: of every type, and with arrays inside arrays.
+fn seeds() -> Vec<Vec<u8>> {
+    let inner = |raw: Raw| raw.u32(9).u64(2).u32(8).u64(1).text("deep").u32(4).u64(1).u32(7);
+    let nested = inner(Raw::header(1, 1).text("nested").u32(9)).tensor("t", &[32], 2, 0).data(18);
+    vec![bytes(&rich()), nested.0]
+}
+
+#[cfg(target_os = "linux")]
+fn peak_rss_kb() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a peak of memory");
+    Some(line.trim().trim_end_matches(" kB").parse().unwrap())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn peak_rss_kb() -> Option<u64> {
+    None
+}
+
+#[test]
+fn a_damaged_file_panics_or_fills_the_memory() {
+    let seeds = seeds();
+    for seed in &seeds {
+        touch(seed, &parse(seed).unwrap());
+    }
+    let (mut good, mut bad) = (0u64, 0u64);
+    for n in 0..MUTANTS {
+        let mut random =
+            Random(0x9e37_79b9_7f4a_7c15 ^ (n + 1).wrapping_mul(0xd134_2543_de82_ef95));
+        let mut file = seeds[(n % seeds.len() as u64) as usize].clone();
+        mutate(&mut random, &mut file);
+        match parse(&file) {
+            Ok(gguf) => {
+                touch(&file, &gguf);
+                good += 1;
+            }
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                bad += 1;
+            }
+        }
+        if n % 10 == 0 {
+            // A damaged file may claim to be a part of a split model; it is then no file alone.
+            assert!(!touch_mapped(&file) || parse(&file).is_ok(), "mutant {n}");
+        }
+    }
+    assert!(good > MUTANTS / 100, "only {good} mutants parse: their contents are not tested");
+    assert!(bad > MUTANTS / 4, "only {bad} mutants fail: the damage is too small");
+    if let Some(peak) = peak_rss_kb() {
+        assert!(peak < RSS_MAX_KB, "peak of {peak} kB is above {RSS_MAX_KB} kB");
+        println!("{good} parse, {bad} fail, peak {peak} kB");
+    }
+}
