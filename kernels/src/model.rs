@@ -70,7 +70,9 @@ pub enum ModelError {
         arch: &'static str,
     },
     /// A tensor has another shape than the metadata says.
-    #[error("tensor '{name}' has {found} values as [rows, columns], but the metadata asks for {expected}")]
+    #[error(
+        "tensor '{name}' has {found} values as [rows, columns], but the metadata asks for {expected}"
+    )]
     TensorShape {
         /// Tensor name.
         name: String,
@@ -80,7 +82,9 @@ pub enum ModelError {
         expected: String,
     },
     /// A tensor that no op reads: running without it would give other results.
-    #[error("tensor '{name}' is not used by the {arch} architecture as supported here; this variant of the model cannot be run ({count} such tensors)")]
+    #[error(
+        "tensor '{name}' is not used by the {arch} architecture as supported here; this variant of the model cannot be run ({count} such tensors)"
+    )]
     UnusedTensor {
         /// First such tensor.
         name: String,
