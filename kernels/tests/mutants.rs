@@ -104,7 +104,7 @@ fn touch(file: &[u8], gguf: &Gguf) {
     }
     for tensor in &gguf.tensors {
         let data = &file[tensor.range()];
-        let row = tensor.dtype.row_bytes(tensor.shape.cols()).unwrap();
+        let row = tensor.dtype.row_bytes(tensor.shape.cols()).expect("whole blocks");
         assert_eq!(data.len(), row * tensor.shape.rows(), "bytes of '{}'", tensor.name);
         black_box(sum(data));
     }
@@ -127,10 +127,10 @@ fn sum(data: &[u8]) -> u64 {
 /// The same through a mapped file.
 fn touch_mapped(bytes: &[u8]) -> bool {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutant.gguf");
-    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(&path, bytes).expect("a file in the temporary folder");
     let Ok(file) = WeightFile::open(&path) else { return false };
     for info in file.tensors() {
-        black_box(sum(file.tensor(&info.name).unwrap().bytes()));
+        black_box(sum(file.tensor(&info.name).expect("a listed tensor").bytes()));
     }
     true
 }
@@ -144,9 +144,9 @@ fn seeds() -> Vec<Vec<u8>> {
 
 #[cfg(target_os = "linux")]
 fn peak_rss_kb() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a peak of memory");
-    Some(line.trim().trim_end_matches(" kB").parse().unwrap())
+    Some(line.trim().trim_end_matches(" kB").parse().expect("a number"))
 }
 
 #[cfg(not(target_os = "linux"))]
