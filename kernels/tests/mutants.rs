@@ -92,10 +92,10 @@ fn lengths(file: &[u8]) -> Vec<usize> {
 /// Reads a mutant through a mapped file; whether it opens.
 fn touch_mapped(bytes: &[u8]) -> bool {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutant.gguf");
-    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(&path, bytes).expect("a file for the test");
     let Ok(file) = WeightFile::open(&path) else { return false };
     for info in file.tensors() {
-        black_box(sum(file.tensor(&info.name).unwrap().bytes()));
+        black_box(sum(file.tensor(&info.name).expect("a tensor of the list").bytes()));
     }
     true
 }
@@ -109,9 +109,9 @@ fn seeds() -> Vec<Vec<u8>> {
 
 #[cfg(target_os = "linux")]
 fn peak_rss_kb() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a peak of memory");
-    Some(line.trim().trim_end_matches(" kB").parse().unwrap())
+    Some(line.trim().trim_end_matches(" kB").parse().expect("a number"))
 }
 
 #[cfg(not(target_os = "linux"))]

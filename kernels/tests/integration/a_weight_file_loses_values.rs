@@ -12,7 +12,7 @@ use crate::gguf_bytes::{Raw, bytes, rich};
 
 fn file(name: &str, bytes: &[u8]) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(&path, bytes).expect("a file for the test");
     path
 }
 
