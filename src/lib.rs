@@ -1,4 +1,25 @@
 //! Lapwing's facade.
 
+pub mod chat;
+mod config;
+mod engine;
+mod error;
 #[cfg(feature = "fetch")]
 pub mod models;
+mod placement;
+mod request;
+mod sampling;
+mod stop;
+mod stream;
+pub mod tokenizer;
+
+pub use chat::Message;
+pub use engine::{Engine, EngineBuilder};
+pub use error::{Error, ErrorKind};
+pub use lapwing_actors::message::Shutdown;
+pub use lapwing_actors::RunError;
+pub use lapwing_traces::Stations;
+pub use placement::{Placement, StagePlacement};
+pub use request::{Prompt, Request};
+pub use sampling::SamplingParams;
+pub use stream::{EndReason, Summary, Token, TokenStream};

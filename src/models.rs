@@ -31,6 +31,8 @@ mod name;
 mod progress;
 mod record;
 mod source;
+#[cfg(test)]
+mod testing;
 mod wheel;
 
 pub use cache::{CachedModel, ModelCache};

@@ -28,12 +28,14 @@ fn median_seconds(mut f: impl FnMut()) -> f64 {
     times[REPEATS / 2]
 }
 
-fn matmuls(cpu: &Cpu, dtype: DType, rows: usize) -> f64 {
-    let mut per_pass = 0.0;
+/// Seconds of one pass over all layers; `None` when a shape does not exist in the format.
+fn matmuls(cpu: &Cpu, dtype: DType, rows: usize) -> Option<f64> {
+    let mut per_pass = Some(0.0);
     for (k, n, times) in SHAPES {
         // The head runs for the last row only.
         let m = if times == 1 { 1 } else { rows };
         let Some(row_bytes) = dtype.row_bytes(k) else {
+            per_pass = None;
             continue;
         };
         let bytes: Vec<u8> = (0..row_bytes * n).map(|i| (i * 7 % 61) as u8).collect();
@@ -45,7 +47,7 @@ fn matmuls(cpu: &Cpu, dtype: DType, rows: usize) -> f64 {
         let seconds = median_seconds(|| cpu::matmul(cpu, &matrix, &x, None, &mut out));
         let gops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
         println!("{dtype} m={m:4} k={k:5} n={n:6}: {:9.1} us {gops:7.1} GOPS", seconds * 1e6);
-        per_pass += seconds * times as f64;
+        per_pass = per_pass.map(|p| p + seconds * times as f64);
     }
     per_pass
 }
@@ -85,10 +87,14 @@ fn main() {
         let cpu = Cpu::new(threads, isa);
         println!("{}; {} threads", isa.why(), cpu.pool().threads());
         for dtype in DType::ALL.into_iter().filter(|d| d.to_string() == wanted) {
-            let prefill = matmuls(&cpu, dtype, 512) + attention(&cpu, 512, 0);
-            println!("prefill of 512: {:.0} tokens/s", 512.0 / prefill);
-            let decode = matmuls(&cpu, dtype, 1) + attention(&cpu, 1, 512);
-            println!("decode after 512: {:.0} tokens/s", 1.0 / decode);
+            for (rows, context) in [(512, 0), (1, 512)] {
+                let products = matmuls(&cpu, dtype, rows);
+                let attention = attention(&cpu, rows, context);
+                if let Some(products) = products {
+                    let speed = rows as f64 / (products + attention);
+                    println!("{rows} rows after {context}: {speed:.0} tokens/s");
+                }
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ pub use embed::{EmbedError, embed_rows};
 pub use isa::Isa;
 pub use matmul::{Matrix, MatrixError, matmul};
 pub use norm::rms_norm;
-pub use pool::{ColumnBlock, Pool, THREADS_MAX};
+pub use pool::{ColumnBlock, Grid, Pool, THREADS_MAX};
 pub use rope::{RopeAngles, RopeFreqs, RopeScaling, RopeShape, RopeStyle, rope};
 
 /// Where CPU ops run: a thread pool and an instruction set.
@@ -40,10 +40,7 @@ pub struct Cpu {
 impl Cpu {
     /// A CPU of `threads` threads (the caller included) that uses `isa`.
     pub fn new(threads: usize, isa: Isa) -> Cpu {
-        Cpu {
-            pool: Pool::new(threads),
-            isa,
-        }
+        Cpu { pool: Pool::new(threads), isa }
     }
 
     /// The thread pool.

@@ -133,7 +133,9 @@ pub trait Device: Send {
 #[non_exhaustive]
 pub enum DeviceError {
     /// A token id is outside the vocabulary.
-    #[error("token id {id} is outside the model's vocabulary of {vocab}; use ids of this model's own tokenizer")]
+    #[error(
+        "token id {id} is outside the model's vocabulary of {vocab}; use ids of this model's own tokenizer"
+    )]
     TokenId {
         /// The id.
         id: u32,
@@ -141,7 +143,9 @@ pub enum DeviceError {
         vocab: usize,
     },
     /// A value that an earlier stage should have handed on is not there.
-    #[error("stage needs value {value} of node '{role}', which no earlier stage handed on; the plan is wrong")]
+    #[error(
+        "stage needs value {value} of node '{role}', which no earlier stage handed on; the plan is wrong"
+    )]
     MissingValue {
         /// Value's index.
         value: usize,

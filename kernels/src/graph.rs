@@ -210,12 +210,8 @@ mod tests {
 
     fn diamond() -> Graph {
         let mut g = Graph::default();
-        let table = g.add_weight(WeightSpec {
-            name: "t".into(),
-            rows: 2,
-            cols: 4,
-            dtype: DType::F32,
-        });
+        let table =
+            g.add_weight(WeightSpec { name: "t".into(), rows: 2, cols: 4, dtype: DType::F32 });
         let a = g.push(node(Op::Embed { table, scale: 1.0 }, &[]));
         let b = g.push(node(Op::SoftCap { cap: 1.0 }, &[a]));
         let c = g.push(node(Op::Gated(Activation::Silu), &[a, b]));

@@ -1,8 +1,8 @@
 //! Keys and values in pages: who owns which page, and the storage.
 
 use crate::half::from_f32;
-use crate::sync::{Arc, Mutex, lock};
-use std::sync::Arc as PageArc;
+use crate::sync::{Mutex, lock};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Number of a page in the pool and in the store.
@@ -43,8 +43,10 @@ impl KvLayout {
 
 /// The pool has too few free pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("out of KV pages: {wanted} wanted, {free} free; wait for a sequence to end, or make \
-         the cache larger")]
+#[error(
+    "out of KV pages: {wanted} wanted, {free} free; wait for a sequence to end, or make \
+         the cache larger"
+)]
 pub struct OutOfPages {
     /// Pages asked for.
     pub wanted: usize,
@@ -62,10 +64,7 @@ pub struct KvPool {
 impl KvPool {
     /// A pool of pages `0 … pages − 1`, all free.
     pub fn new(pages: u32) -> KvPool {
-        KvPool {
-            free: Arc::new(Mutex::new((0..pages).rev().collect())),
-            capacity: pages as usize,
-        }
+        KvPool { free: Arc::new(Mutex::new((0..pages).rev().collect())), capacity: pages as usize }
     }
 
     /// Takes `n` pages, or none.
@@ -78,7 +77,7 @@ impl KvPool {
             return Err(OutOfPages { wanted: n, free: free.len() });
         };
         let ids = free.split_off(rest).into_iter().rev();
-        Ok(ids.map(|id| KvPage(PageArc::new(Owned { id, home: self.free.clone() }))).collect())
+        Ok(ids.map(|id| KvPage(Arc::new(Owned { id, home: self.free.clone() }))).collect())
     }
 
     /// Pages that nobody owns.
@@ -106,7 +105,7 @@ impl Drop for Owned {
 
 /// A page that is owned; it returns to its pool when the last clone is dropped.
 #[derive(Clone, Debug)]
-pub struct KvPage(PageArc<Owned>);
+pub struct KvPage(Arc<Owned>);
 
 impl KvPage {
     /// Its number.
@@ -116,7 +115,7 @@ impl KvPage {
 
     /// Whether another clone of it exists: whoever wants to write must then copy it first.
     pub fn is_shared(&self) -> bool {
-        PageArc::strong_count(&self.0) > 1
+        Arc::strong_count(&self.0) > 1
     }
 }
 
@@ -148,7 +147,12 @@ impl KvLease {
     ///
     /// # Errors
     /// When the pool has too few; the lease is then unchanged.
-    pub fn grow(&mut self, pool: &KvPool, layout: &KvLayout, rows: usize) -> Result<(), OutOfPages> {
+    pub fn grow(
+        &mut self,
+        pool: &KvPool,
+        layout: &KvLayout,
+        rows: usize,
+    ) -> Result<(), OutOfPages> {
         let missing = layout.pages_for(rows).saturating_sub(self.pages.len());
         let more = pool.alloc(missing)?;
         self.ids.extend(more.iter().map(KvPage::id));

@@ -45,8 +45,12 @@ pub enum ModelError {
         found: String,
     },
     /// A metadata key is missing or has another type.
-    #[error("{0} (needed to build a model; supported architectures: {arches})", arches = supported().join(", "))]
-    Metadata(#[from] MetadataError),
+    #[error("{source} (needed to build a model; supported architectures: {})", supported().join(", "))]
+    Metadata {
+        /// What is wrong with the key.
+        #[from]
+        source: MetadataError,
+    },
     /// A metadata value makes no sense.
     #[error("metadata key '{key}' is {found}, but {expected}")]
     BadValue {
@@ -66,7 +70,9 @@ pub enum ModelError {
         arch: &'static str,
     },
     /// A tensor has another shape than the metadata says.
-    #[error("tensor '{name}' has {found} values as [rows, columns], but the metadata asks for {expected}")]
+    #[error(
+        "tensor '{name}' has {found} values as [rows, columns], but the metadata asks for {expected}"
+    )]
     TensorShape {
         /// Tensor name.
         name: String,
@@ -76,7 +82,9 @@ pub enum ModelError {
         expected: String,
     },
     /// A tensor that no op reads: running without it would give other results.
-    #[error("tensor '{name}' is not used by the {arch} architecture as supported here; this variant of the model cannot be run ({count} such tensors)")]
+    #[error(
+        "tensor '{name}' is not used by the {arch} architecture as supported here; this variant of the model cannot be run ({count} such tensors)"
+    )]
     UnusedTensor {
         /// First such tensor.
         name: String,

@@ -71,7 +71,8 @@ pub fn matmul(dtype: DType, bytes: &[u8], k: usize, x: &[f32]) -> Vec<f64> {
 
 /// `x[m, k] · W[n, k]ᵀ` in f64, nothing rounded.
 pub fn matmul_exact(weights: &[f32], k: usize, x: &[f32]) -> Vec<f64> {
-    let dot = |x: &[f32], w: &[f32]| x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
+    let dot =
+        |x: &[f32], w: &[f32]| x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
     x.chunks(k).flat_map(|x| weights.chunks(k).map(move |w| dot(x, w))).collect()
 }
 

@@ -64,17 +64,33 @@ pub async fn fetch_from(
     blocking::run(move |_| leftovers.clean(LEFTOVER_AGE)).await?;
 
     let site = Site::new(name, slot.partial.clone(), lock);
-    fs::create_dir_all(site.dir()).map_err(FetchError::io("create", site.dir()))?;
-    let result = bring(&site, &slot, source, progress).await;
-    if let Err(error) = &result
-        && error.is_bad_content()
-    {
-        let site = site.clone();
-        blocking::run(move |_| remove_dir(site.dir())).await?;
-    }
-    let path = result?;
+    let path = bring_afresh_if_spoilt(&site, &slot, source, progress).await?;
     progress.on_event(FetchEvent::Done { path: path.clone() });
     Ok(path)
+}
+
+/// Brings the model; wrong content is removed and, if leftovers of an earlier attempt may be to
+/// blame, brought once more from the start.
+async fn bring_afresh_if_spoilt(
+    site: &Site,
+    slot: &Slot,
+    source: &dyn Source,
+    progress: &mut dyn Progress,
+) -> Result<PathBuf, FetchError> {
+    let mut leftovers = site.dir().exists();
+    loop {
+        fs::create_dir_all(site.dir()).map_err(FetchError::io("create", site.dir()))?;
+        match bring(site, slot, source, progress).await {
+            Err(error) if error.is_bad_content() => {
+                let site = site.clone();
+                blocking::run(move |_| remove_dir(site.dir())).await?;
+                if !std::mem::take(&mut leftovers) {
+                    return Err(error);
+                }
+            }
+            result => return result,
+        }
+    }
 }
 
 /// The cached file, if it is complete and is what the source would give.
@@ -164,3 +180,6 @@ fn sync_folder(path: &Path) -> Result<(), FetchError> {
 fn sync_folder(_path: &Path) -> Result<(), FetchError> {
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

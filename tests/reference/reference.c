@@ -298,6 +298,23 @@ static int run_tokenize(const char *model, const char *path, struct options opti
     return 0;
 }
 
+// The bytes of ids 0..600 and of every 211th after them, in hex, as a stream of generated ids would print them.
+static int run_pieces(const char *model, struct options options) {
+    struct session session = open_session(model, options, true);
+    printf("{\"vocab_size\":%d,\"pieces\":[\n", session.vocab_size);
+    for (int id = 0; id < session.vocab_size; id += id < 600 ? 1 : 211) {
+        char bytes[4096];
+        int len = llama_token_to_piece(session.vocab, id, bytes, sizeof bytes, 0, true);
+        if (len < 0) die("a piece is longer than the buffer", model);
+        printf("%s[%d,\"", id ? ",\n" : "", id);
+        for (int i = 0; i < len; i++) printf("%02x", (unsigned char)bytes[i]);
+        printf("\"]");
+    }
+    puts("]}");
+    close_session(&session);
+    return 0;
+}
+
 // Runs the prompt through in pieces of `options.batch` tokens; the last row's logits stay readable.
 static void prefill(struct session *session, const llama_token *ids, int count) {
     for (int at = 0; at < count; at += session->options.batch) {
@@ -433,6 +450,7 @@ static int run_perplexity(const char *model, const char *path, int window, struc
 
 static int usage(void) {
     fputs("usage: reference [options] tokenize MODEL STRINGS.json\n"
+          "       reference [options] pieces MODEL\n"
           "       reference [options] generate MODEL PROMPTS.json STEPS [full]\n"
           "       reference [options] logits MODEL ID,ID,... POSITION,POSITION,...\n"
           "       reference [options] perplexity MODEL TEXT WINDOW\n"
@@ -458,7 +476,8 @@ int main(int argc, char **argv) {
     }
     argv += at;
     argc -= at;
-    if (options.batch < 1 || options.threads < 1 || argc < 3) return usage();
+    if (options.batch < 1 || options.threads < 1 || argc < 2) return usage();
+    if (!strcmp(argv[0], "pieces") && argc == 2) return run_pieces(argv[1], options);
     if (!strcmp(argv[0], "tokenize") && argc == 3) return run_tokenize(argv[1], argv[2], options);
     if (!strcmp(argv[0], "generate") && (argc == 4 || argc == 5)) {
         return run_generate(argv[1], argv[2], atoi(argv[3]), argc == 5, options);

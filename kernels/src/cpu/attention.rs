@@ -7,7 +7,7 @@
 
 use crate::cpu::Cpu;
 use crate::cpu::gemm::Gemm;
-use crate::cpu::pool::ColumnBlock;
+use crate::cpu::pool::{ColumnBlock, Grid};
 use crate::cpu::softmax::{Online, PageMask};
 use crate::kv::{KvStore, PageId};
 use std::cell::RefCell;
@@ -87,7 +87,8 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     while heads.is_multiple_of(2) && blocks.len() * job.heads / heads < ctx.pool().threads() {
         heads /= 2;
     }
-    ctx.pool().grid_mut(out, width, &rows, heads * layout.head_dim, |i, col, mut out| {
+    let grid = Grid { row_len: width, row_blocks: &rows, col_chunk: heads * layout.head_dim };
+    ctx.pool().grid_mut(out, &grid, |i, col, mut out| {
         let head = col / layout.head_dim;
         let mut scratch = SCRATCH.take();
         Task { ctx, job, block: &blocks[i], head, heads, kv_head: head / group }
@@ -162,7 +163,8 @@ impl Task<'_> {
         let page_rows = self.job.kv.layout().page_rows;
         let pos = self.block.start_pos;
         let from = start.saturating_sub(pos);
-        let end = self.job.window.map_or(usize::MAX, |w| (start + page_rows + w - 1).saturating_sub(pos));
+        let end =
+            self.job.window.map_or(usize::MAX, |w| (start + page_rows + w - 1).saturating_sub(pos));
         from..end.min(self.block.rows.len())
     }
 

@@ -10,7 +10,7 @@ use crate::cpu::{
 use crate::device::{Batch, Device, DeviceError, Tensor, TensorSet, Work};
 use crate::graph::{Graph, Node, RowSet, ValueId, WeightId};
 use crate::kv::KvStore;
-use crate::op::{Activation, AttentionOp, Op, RopePairs, RopeSpec, self};
+use crate::op::{self, Activation, AttentionOp, Op, RopePairs, RopeSpec};
 use crate::reference::dequantize;
 use crate::weights::{WeightFile, WeightTensor};
 
@@ -39,7 +39,9 @@ enum Bound {
 #[non_exhaustive]
 pub enum BindError {
     /// A tensor of the graph is not in the file.
-    #[error("tensor '{name}' is not in the weight file; use the file that the graph was built from")]
+    #[error(
+        "tensor '{name}' is not in the weight file; use the file that the graph was built from"
+    )]
     Missing {
         /// Tensor name.
         name: String,
@@ -105,8 +107,9 @@ impl CpuDevice {
         let Bound::Matrix { tensor, rows, cols } = &self.weights[id.0] else {
             unreachable!("weight {} is bound as a matrix", id.0)
         };
-        Matrix::new(spec.dtype, *rows, *cols, tensor.bytes()).map_err(|error| {
-            DeviceError::Failed { device: "cpu".to_owned(), reason: error.to_string() }
+        Matrix::new(spec.dtype, *rows, *cols, tensor.bytes()).map_err(|error| DeviceError::Failed {
+            device: "cpu".to_owned(),
+            reason: error.to_string(),
         })
     }
 }
@@ -191,8 +194,9 @@ impl CpuDevice {
             Op::Embed { table, scale } => {
                 let table = self.matrix(*table)?;
                 embed_rows(&self.cpu, &table, &step.batch.ids, *scale, &mut out).map_err(
-                    |crate::cpu::EmbedError::Id { id, rows }| {
-                        DeviceError::TokenId { id, vocab: rows }
+                    |crate::cpu::EmbedError::Id { id, rows }| DeviceError::TokenId {
+                        id,
+                        vocab: rows,
                     },
                 )?;
             }

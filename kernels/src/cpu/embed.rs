@@ -1,8 +1,8 @@
 //! Rows of a weight matrix as activations.
 
-use crate::half;
 use crate::cpu::unpack::{self, Block, group_len};
 use crate::cpu::{Cpu, Matrix};
+use crate::half;
 use crate::quant::DType;
 use thiserror::Error;
 

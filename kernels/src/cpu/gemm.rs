@@ -16,54 +16,60 @@ pub(crate) struct Gemm<'a> {
     pub(crate) width: usize,
 }
 
+impl Gemm<'_> {
+    /// Whether there is nothing to add; checks everything that a kernel's pointer
+    /// arithmetic relies on.
+    ///
+    /// # Panics
+    /// When an element of `a`, `b` or `c` is outside its slice.
+    pub(crate) fn is_empty(&self, c: &[f32]) -> bool {
+        let len = |rows: usize, stride: usize, cols: usize| (rows - 1) * stride + cols;
+        if self.rows == 0 || self.depth == 0 || self.width == 0 {
+            return true;
+        }
+        assert!(self.a.len() >= len(self.rows, self.a_stride, self.depth), "a is too short");
+        assert!(self.b.len() >= len(self.depth, self.b_stride, self.width), "b is too short");
+        assert!(c.len() >= len(self.rows, self.c_stride, self.width), "c is too short");
+        false
+    }
+}
+
 /// Every element of `c` is accumulated over the depth in order, whatever the shape.
 #[inline(always)]
 pub(crate) fn body<const FMA: bool>(g: &Gemm<'_>, c: &mut [f32]) {
-    let mut row = 0;
-    while row < g.rows {
-        row += match g.rows - row {
-            4.. => rows::<FMA, 4>(g, c, row),
-            2.. => rows::<FMA, 2>(g, c, row),
-            _ => rows::<FMA, 1>(g, c, row),
-        };
+    if g.is_empty(c) {
+        return;
     }
-}
-
-#[inline(always)]
-fn rows<const FMA: bool, const R: usize>(g: &Gemm<'_>, c: &mut [f32], row: usize) -> usize {
-    let mut col = 0;
-    while col < g.width {
-        col += match g.width - col {
-            32.. => block::<FMA, R, 32>(g, c, row, col),
-            16.. => block::<FMA, R, 16>(g, c, row, col),
-            _ => block::<FMA, R, 1>(g, c, row, col),
-        };
-    }
-    R
-}
-
-#[inline(always)]
-fn block<const FMA: bool, const R: usize, const W: usize>(
-    g: &Gemm<'_>,
-    c: &mut [f32],
-    row: usize,
-    col: usize,
-) -> usize {
-    let a: [&[f32]; R] = std::array::from_fn(|r| &g.a[(row + r) * g.a_stride..][..g.depth]);
-    let mut acc = [[0.0f32; W]; R];
-    for (r, acc) in acc.iter_mut().enumerate() {
-        acc.copy_from_slice(&c[(row + r) * g.c_stride + col..][..W]);
-    }
-    for i in 0..g.depth {
-        let b = &g.b[i * g.b_stride + col..][..W];
-        for r in 0..R {
-            for j in 0..W {
-                acc[r][j] = madd::<FMA>(a[r][i], b[j], acc[r][j]);
+    for row in 0..g.rows {
+        let a = &g.a[row * g.a_stride..][..g.depth];
+        let c = &mut c[row * g.c_stride..][..g.width];
+        for (block, c) in c.chunks_mut(16).enumerate() {
+            let b = &g.b[block * 16..];
+            match c.as_chunks_mut::<16>().0 {
+                [c] => columns::<FMA, 16>(a, (b, g.b_stride), c),
+                _ => {
+                    for (j, c) in c.as_chunks_mut::<1>().0.iter_mut().enumerate() {
+                        columns::<FMA, 1>(a, (&b[j..], g.b_stride), c);
+                    }
+                }
             }
         }
     }
-    for (r, acc) in acc.iter().enumerate() {
-        c[(row + r) * g.c_stride + col..][..W].copy_from_slice(acc);
+}
+
+#[inline(always)]
+fn columns<const FMA: bool, const W: usize>(
+    a: &[f32],
+    (b, stride): (&[f32], usize),
+    c: &mut [f32; W],
+) {
+    let mut acc = *c;
+    for (a, b) in a.iter().zip(b.chunks(stride)) {
+        if let Some(b) = b.first_chunk::<W>() {
+            for j in 0..W {
+                acc[j] = madd::<FMA>(*a, b[j], acc[j]);
+            }
+        }
     }
-    W
+    *c = acc;
 }

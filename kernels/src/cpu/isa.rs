@@ -1,9 +1,9 @@
 //! Instruction sets as tokens: an [`Isa`] exists only if this machine has the instructions,
 //! so whoever holds one may call its kernels.
 
-use crate::cpu::gemm::{self, Gemm};
+use crate::cpu::gemm::Gemm;
 use crate::cpu::tile::{self, Acts, F32Tile, QTile, RowsView};
-use crate::cpu::{act, norm, quantize, rope, softmax, unpack};
+use crate::cpu::{act, norm, quantize, rope, softmax};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -153,9 +153,9 @@ fn features(kind: Kind) -> Vec<(&'static str, bool)> {
     match kind {
         Kind::Generic => Vec::new(),
         Kind::Avx2 => has!("avx2", "fma", "f16c"),
-        Kind::Avx512 => has!(
-            "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "avx2", "fma", "f16c"
-        ),
+        Kind::Avx512 => {
+            has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "avx2", "fma", "f16c")
+        }
     }
 }
 
@@ -177,9 +177,7 @@ fn features(_: Kind) -> Vec<(&'static str, bool)> {
 macro_rules! kernels {
     ($features:tt, fma = $fma:literal, $($field:ident = $own:path),+ $(,)?) => {
         crate::cpu::isa::shared!($features,
-            unpack(a: &RowsView<'_>, b: &mut QTile) = unpack::tile;
-            unpack_f32(a: &RowsView<'_>, b: &mut F32Tile) = unpack::tile_f32;
-            gemm(a: &Gemm<'_>, c: &mut [f32]) = gemm::body::<$fma>;
+            unpack_f32(a: &RowsView<'_>, b: &mut F32Tile) = crate::cpu::unpack::tile_f32;
             quantize(x: &[f32], out: quantize::RowOut<'_>) = quantize::row;
             rms_norm(x: &[f32], w: &norm::RmsWeight<'_>, out: &mut [f32]) = norm::row::<$fma>;
             rotate(x: &mut [f32], angles: &rope::RowAngles<'_>) = rope::row::<$fma>;
@@ -190,7 +188,7 @@ macro_rules! kernels {
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
         );
         pub(super) static KERNELS: Kernels = Kernels {
-            unpack, unpack_f32, gemm, quantize, rms_norm, rotate, gated, soft_cap, softmax,
+            unpack_f32, quantize, rms_norm, rotate, gated, soft_cap, softmax,
             scale, add, $($field: $own),+
         };
     };
@@ -212,4 +210,3 @@ macro_rules! shared {
     };
 }
 use {kernels, shared};
-

@@ -25,8 +25,10 @@ pub enum MatrixError {
         cols: usize,
     },
     /// Too few or too many bytes.
-    #[error("a {rows} × {cols} {dtype} matrix does not take {bytes} bytes; check the weight's \
-             shape and format")]
+    #[error(
+        "a {rows} × {cols} {dtype} matrix does not take {bytes} bytes; check the weight's \
+             shape and format"
+    )]
     Size {
         /// Format.
         dtype: DType,
@@ -134,90 +136,85 @@ pub fn matmul(ctx: &Cpu, weight: &Matrix<'_>, x: &[f32], bias: Option<&[f32]>, o
     assert_eq!(x.len(), m * k, "x is not whole rows of {k}");
     assert_eq!(out.len(), m * n, "out is not {m} × {n}");
     assert!(bias.is_none_or(|b| b.len() == n), "bias is not {n} values");
+    let product = Product { ctx, weight, bias };
     match ActKind::of(weight.dtype) {
         Some(kind) => with_scratch(|scratch| {
             let mut acts = std::mem::take(&mut scratch.acts);
-            acts.fill(ctx.pool(), ctx.kernels(), kind, x, k);
+            acts.fill(ctx, kind, x, k);
             let rows = acts.acts();
-            each_tile(ctx, n, out, |features, block| {
-                with_scratch(|s| quantised(ctx, weight, &rows, (features, bias), block, s));
-            });
+            product.each_tile(out, |block, s| product.quantised(&rows, block, s));
             scratch.acts = acts;
         }),
-        None => each_tile(ctx, n, out, |features, block| {
-            with_scratch(|s| floats(ctx, weight, x, (features, bias), block, s));
-        }),
+        None => product.each_tile(out, |block, s| product.floats(x, block, s)),
     }
 }
 
-/// Calls `f` with each tile's output features and its columns of `out`, in parallel.
-fn each_tile(
-    ctx: &Cpu,
-    n: usize,
-    out: &mut [f32],
-    f: impl Fn(Range<usize>, &mut ColumnBlock<'_, f32>) + Sync,
-) {
-    ctx.pool().columns_mut(out, n, TILE, |start, mut block| {
-        f(start..start + block.width(), &mut block);
-    });
+struct Product<'a> {
+    ctx: &'a Cpu,
+    weight: &'a Matrix<'a>,
+    bias: Option<&'a [f32]>,
 }
 
-type Features<'a> = (Range<usize>, Option<&'a [f32]>);
-
-fn quantised(
-    ctx: &Cpu,
-    weight: &Matrix<'_>,
-    acts: &Acts<'_>,
-    (features, bias): Features<'_>,
-    block: &mut ColumnBlock<'_, f32>,
-    scratch: &mut Scratch,
-) {
-    let view = weight.view(features.clone(), 0..weight.cols);
-    (ctx.kernels().unpack)(&view, &mut scratch.tile);
-    scratch.out.resize(acts.rows * TILE, 0.0);
-    (ctx.kernels().dot_tile)(&scratch.tile, acts, &mut scratch.out);
-    write(&scratch.out, (features, bias), block);
+/// The columns of `out` that belong to one tile.
+struct TileOut<'a> {
+    features: Range<usize>,
+    block: ColumnBlock<'a, f32>,
 }
 
-fn floats(
-    ctx: &Cpu,
-    weight: &Matrix<'_>,
-    x: &[f32],
-    (features, bias): Features<'_>,
-    block: &mut ColumnBlock<'_, f32>,
-    scratch: &mut Scratch,
-) {
-    /// Columns unpacked at a time: a tile of them stays in the first-level cache.
-    const COLUMNS: usize = 256;
-    let rows = block.rows();
-    scratch.out.clear();
-    scratch.out.resize(rows * TILE, 0.0);
-    for start in (0..weight.cols).step_by(COLUMNS) {
-        let cols = start..(start + COLUMNS).min(weight.cols);
-        let depth = cols.len();
-        (ctx.kernels().unpack_f32)(&weight.view(features.clone(), cols), &mut scratch.floats);
-        let gemm = Gemm {
-            a: &x[start..],
-            a_stride: weight.cols,
-            b: &scratch.floats.data,
-            b_stride: TILE,
-            c_stride: TILE,
-            rows,
-            depth,
-            width: TILE,
-        };
-        (ctx.kernels().gemm)(&gemm, &mut scratch.out);
+impl Product<'_> {
+    /// Calls `f` for each tile, in parallel, and then adds the bias.
+    fn each_tile(&self, out: &mut [f32], f: impl Fn(&TileOut<'_>, &mut Scratch) + Sync) {
+        let n = self.weight.rows;
+        self.ctx.pool().columns_mut(out, n, TILE, |start, block| {
+            let features = start..start + block.width();
+            let mut to = TileOut { features, block };
+            with_scratch(|scratch| {
+                f(&to, scratch);
+                self.write(&scratch.out, &mut to);
+            });
+        });
     }
-    write(&scratch.out, (features, bias), block);
-}
 
-fn write(from: &[f32], (features, bias): Features<'_>, block: &mut ColumnBlock<'_, f32>) {
-    let bias = bias.map(|b| &b[features.clone()]);
-    for (row, from) in from.as_chunks::<TILE>().0.iter().enumerate() {
-        let to = block.row_mut(row);
-        to.copy_from_slice(&from[..features.len()]);
-        if let Some(bias) = bias {
-            to.iter_mut().zip(bias).for_each(|(to, b)| *to += b);
+    fn quantised(&self, acts: &Acts<'_>, to: &TileOut<'_>, scratch: &mut Scratch) {
+        let view = self.weight.view(to.features.clone(), 0..self.weight.cols);
+        (self.ctx.kernels().unpack)(&view, &mut scratch.tile);
+        scratch.out.resize(acts.rows * TILE, 0.0);
+        (self.ctx.kernels().dot_tile)(&scratch.tile, acts, &mut scratch.out);
+    }
+
+    fn floats(&self, x: &[f32], to: &TileOut<'_>, scratch: &mut Scratch) {
+        /// Columns unpacked at a time: a tile of them stays in the first-level cache.
+        const COLUMNS: usize = 256;
+        let (rows, k) = (to.block.rows(), self.weight.cols);
+        scratch.out.clear();
+        scratch.out.resize(rows * TILE, 0.0);
+        for start in (0..k).step_by(COLUMNS) {
+            let cols = start..(start + COLUMNS).min(k);
+            let depth = cols.len();
+            let view = self.weight.view(to.features.clone(), cols);
+            (self.ctx.kernels().unpack_f32)(&view, &mut scratch.floats);
+            let gemm = Gemm {
+                a: &x[start..],
+                a_stride: k,
+                b: &scratch.floats.data,
+                b_stride: TILE,
+                c_stride: TILE,
+                rows,
+                depth,
+                width: TILE,
+            };
+            (self.ctx.kernels().gemm)(&gemm, &mut scratch.out);
+        }
+    }
+
+    fn write(&self, from: &[f32], to: &mut TileOut<'_>) {
+        let bias = self.bias.map(|b| &b[to.features.clone()]);
+        for (row, from) in from.as_chunks::<TILE>().0.iter().enumerate() {
+            let to = to.block.row_mut(row);
+            to.copy_from_slice(&from[..to.len()]);
+            if let Some(bias) = bias {
+                to.iter_mut().zip(bias).for_each(|(to, b)| *to += b);
+            }
         }
     }
 }

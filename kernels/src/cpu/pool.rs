@@ -86,10 +86,7 @@ impl Shared {
                 if news(word) {
                     break;
                 }
-                guard = self
-                    .opened
-                    .wait(guard)
-                    .unwrap_or_else(|e| e.into_inner());
+                guard = self.opened.wait(guard).unwrap_or_else(|e| e.into_inner());
             }
             self.asleep.fetch_sub(1, Ordering::AcqRel);
         }
@@ -139,8 +136,7 @@ impl Shared {
         self.job.store(job, Ordering::Release);
         // Only the caller changes a closed, empty gate.
         let word = self.gate.load(Ordering::Relaxed) & GENERATION_MASK;
-        self.gate
-            .swap(word.wrapping_add(GENERATION) | OPEN, Ordering::AcqRel);
+        self.gate.swap(word.wrapping_add(GENERATION) | OPEN, Ordering::AcqRel);
         if self.asleep.fetch_add(0, Ordering::AcqRel) > 0 {
             let _guard = lock(&self.sleep);
             self.opened.notify_all();
@@ -158,10 +154,7 @@ impl Shared {
         }
         let mut guard = lock(&self.sleep);
         while self.gate.fetch_or(WAITING, Ordering::AcqRel) & INSIDE != 0 {
-            guard = self
-                .emptied
-                .wait(guard)
-                .unwrap_or_else(|e| e.into_inner());
+            guard = self.emptied.wait(guard).unwrap_or_else(|e| e.into_inner());
         }
     }
 }
@@ -245,12 +238,7 @@ impl Pool {
     }
 
     fn run_shared(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let job = Job {
-            task,
-            tasks,
-            next: AtomicUsize::new(0),
-            panic: Mutex::new(None),
-        };
+        let job = Job { task, tasks, next: AtomicUsize::new(0), panic: Mutex::new(None) };
         {
             let _close = CloseOnDrop(&self.shared);
             self.shared.open((&raw const job).cast_mut().cast());
@@ -295,10 +283,12 @@ impl Pool {
     ) {
         let rows = data.len().checked_div(row_len).unwrap_or(0);
         let all = 0..rows;
-        self.grid_mut(data, row_len, std::slice::from_ref(&all), col_chunk, |_, col, block| f(col, block));
+        let row_blocks = std::slice::from_ref(&all);
+        let cut = Grid { row_len, row_blocks, col_chunk };
+        self.grid_mut(data, &cut, |_, col, block| f(col, block));
     }
 
-    /// As [`Pool::columns_mut`], for each of `row_blocks` apart: calls
+    /// As [`Pool::columns_mut`], for each row block of `grid` apart: calls
     /// `f(index of the row block, first column, block)`. The last row block is begun first.
     ///
     /// # Panics
@@ -306,11 +296,10 @@ impl Pool {
     pub fn grid_mut<T: Send>(
         &self,
         data: &mut [T],
-        row_len: usize,
-        row_blocks: &[Range<usize>],
-        col_chunk: usize,
+        grid: &Grid<'_>,
         f: impl Fn(usize, usize, ColumnBlock<'_, T>) + Sync,
     ) {
+        let Grid { row_len, row_blocks, col_chunk } = *grid;
         let Some(rows) = data.len().checked_div(row_len) else {
             return;
         };
@@ -382,6 +371,17 @@ impl<T> Base<T> {
 // threads.
 unsafe impl<T: Send> Sync for Base<T> {}
 
+/// How a row-major matrix is cut into blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid<'a> {
+    /// Values per row.
+    pub row_len: usize,
+    /// Rows of each block, ascending and disjoint.
+    pub row_blocks: &'a [Range<usize>],
+    /// Columns of each block; the last may have fewer.
+    pub col_chunk: usize,
+}
+
 /// Some columns of some rows of a row-major matrix; no other block has any of them.
 #[derive(Debug)]
 pub struct ColumnBlock<'a, T> {
@@ -425,9 +425,9 @@ impl<T> ColumnBlock<'_, T> {
 mod tests {
     use super::*;
 
-    fn every_task_runs_once(jobs: usize, threads: usize) {
+    fn every_task_runs_once(jobs: usize, threads: usize, preemptions: usize) {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
+        model.preemption_bound = Some(preemptions);
         model.check(move || {
             let pool = Pool::new(threads);
             for _ in 0..jobs {
@@ -444,16 +444,16 @@ mod tests {
 
     #[test]
     fn a_job_ends_and_its_borrow_with_it() {
-        every_task_runs_once(1, 2);
+        every_task_runs_once(1, 2, 3);
     }
 
     #[test]
     fn a_late_helper_cannot_touch_the_next_job() {
-        every_task_runs_once(2, 2);
+        every_task_runs_once(2, 2, 3);
     }
 
     #[test]
     fn two_helpers_park_and_wake() {
-        every_task_runs_once(1, 3);
+        every_task_runs_once(1, 3, 2);
     }
 }

@@ -1,10 +1,9 @@
 //! Activations to int8, in the way llama.cpp does for each weight format, so that results
 //! can be compared with it.
 
-use crate::half;
-use crate::cpu::pool::Pool;
+use crate::cpu::Cpu;
 use crate::cpu::tile::Acts;
-use crate::cpu::isa::Kernels;
+use crate::half;
 use crate::quant::DType;
 
 /// How activations are quantised for a weight format.
@@ -59,14 +58,7 @@ pub(crate) struct ActBuffer {
 
 impl ActBuffer {
     /// Quantises the rows of `x`, each of `k` values.
-    pub(crate) fn fill(
-        &mut self,
-        pool: &Pool,
-        kernels: &Kernels,
-        kind: ActKind,
-        x: &[f32],
-        k: usize,
-    ) {
+    pub(crate) fn fill(&mut self, ctx: &Cpu, kind: ActKind, x: &[f32], k: usize) {
         let (rows, group) = (x.len() / k, kind.group());
         let groups = k / group;
         self.q.resize(rows * k, 0);
@@ -78,8 +70,9 @@ impl ActBuffer {
         let q = self.q.chunks_exact_mut(k);
         let out = q.zip(d).zip(s).map(|((q, d), s)| RowOut { kind, q, d, s });
         let mut work: Vec<_> = x.chunks_exact(k).zip(out).collect();
-        let per_task = rows.div_ceil(pool.threads() * 2).max(4);
-        pool.chunks_mut(&mut work, per_task, |_, work| {
+        let per_task = rows.div_ceil(ctx.pool().threads() * 2).max(4);
+        let kernels = ctx.kernels();
+        ctx.pool().chunks_mut(&mut work, per_task, |_, work| {
             for (x, out) in work {
                 let RowOut { kind, q, d, s } = out;
                 (kernels.quantize)(x, RowOut { kind: *kind, q, d, s });
@@ -89,13 +82,7 @@ impl ActBuffer {
 
     /// The quantised rows.
     pub(crate) fn acts(&self) -> Acts<'_> {
-        Acts {
-            q: &self.q,
-            d: &self.d,
-            s: &self.s,
-            rows: self.q.len() / self.k.max(1),
-            k: self.k,
-        }
+        Acts { q: &self.q, d: &self.d, s: &self.s, rows: self.q.len() / self.k.max(1), k: self.k }
     }
 }
 

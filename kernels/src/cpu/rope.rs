@@ -75,7 +75,11 @@ impl RopeFreqs {
             Pair {
                 factor: factor_of(i),
                 interpolation,
-                extrapolation_share: if ext_factor == 0.0 { 0.0 } else { (1.0 - ramp) * ext_factor },
+                extrapolation_share: if ext_factor == 0.0 {
+                    0.0
+                } else {
+                    (1.0 - ramp) * ext_factor
+                },
             }
         });
         let magnitude = match ext_factor {

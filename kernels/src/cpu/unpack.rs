@@ -1,7 +1,7 @@
 //! Stored blocks to unsigned integers with a scale and a minimum per group.
 
-use crate::half;
 use crate::cpu::tile::{F32Tile, QTile, RowsView, TILE};
+use crate::half;
 use crate::quant::DType;
 
 /// One block, unpacked: `value[i] = scale[i / group] · q[i] + min[i / group]`. Formats with
@@ -87,75 +87,102 @@ pub(crate) fn one(dtype: DType, stored: &[u8], block: &mut Block) -> bool {
     }
 }
 
+/// Scales and minimums of one stored block of `dtype`, which must be whole.
 #[inline(always)]
-fn f16_at(block: &[u8], at: usize) -> f32 {
-    half::to_f32(u16::from_le_bytes([block[at], block[at + 1]]))
-}
-
-#[inline(always)]
-fn nibbles(stored: &[u8], q: &mut [u8]) {
-    for i in 0..16 {
-        q[i] = stored[i] & 15;
-        q[16 + i] = stored[i] >> 4;
+pub(crate) fn head(dtype: DType, s: &[u8], b: &mut Block) {
+    let f16_at = |at: usize| half::to_f32(u16::from_le_bytes([s[at], s[at + 1]]));
+    match dtype {
+        DType::Q4_0 => offset(f16_at(0), -8.0, b),
+        DType::Q5_0 => offset(f16_at(0), -16.0, b),
+        DType::Q8_0 => offset(f16_at(0), -128.0, b),
+        DType::Q4_1 | DType::Q5_1 => (b.scale[0], b.min[0]) = (f16_at(0), f16_at(2)),
+        DType::Q4K | DType::Q5K => k_scales(f16_at(0), f16_at(2), &s[4..16], b),
+        DType::Q6K => {
+            let d = f16_at(208);
+            for (g, scale) in s[192..208].iter().enumerate() {
+                b.scale[g] = d * f32::from(scale.cast_signed());
+                b.min[g] = -32.0 * b.scale[g];
+            }
+        }
+        DType::F32 | DType::F16 | DType::Bf16 => {}
     }
 }
 
 #[inline(always)]
-fn fifth_bits(stored: &[u8], q: &mut [u8]) {
-    for i in 0..32 {
-        q[i] |= (stored[i / 8] >> (i % 8) & 1) << 4;
-    }
-}
-
-#[inline(always)]
-fn q4_0(s: &[u8; 18], b: &mut Block) {
-    let d = f16_at(s, 0);
-    nibbles(&s[2..], &mut b.q);
-    (b.scale[0], b.min[0]) = (d, -8.0 * d);
-}
-
-#[inline(always)]
-fn q4_1(s: &[u8; 20], b: &mut Block) {
-    nibbles(&s[4..], &mut b.q);
-    (b.scale[0], b.min[0]) = (f16_at(s, 0), f16_at(s, 2));
-}
-
-#[inline(always)]
-fn q5_0(s: &[u8; 22], b: &mut Block) {
-    let d = f16_at(s, 0);
-    nibbles(&s[6..], &mut b.q);
-    fifth_bits(&s[2..6], &mut b.q);
-    (b.scale[0], b.min[0]) = (d, -16.0 * d);
-}
-
-#[inline(always)]
-fn q5_1(s: &[u8; 24], b: &mut Block) {
-    nibbles(&s[8..], &mut b.q);
-    fifth_bits(&s[4..8], &mut b.q);
-    (b.scale[0], b.min[0]) = (f16_at(s, 0), f16_at(s, 2));
-}
-
-#[inline(always)]
-fn q8_0(s: &[u8; 34], b: &mut Block) {
-    let d = f16_at(s, 0);
-    for i in 0..32 {
-        b.q[i] = s[2 + i] ^ 0x80;
-    }
-    (b.scale[0], b.min[0]) = (d, -128.0 * d);
+fn offset(d: f32, offset: f32, b: &mut Block) {
+    (b.scale[0], b.min[0]) = (d, offset * d);
 }
 
 /// The 6-bit scales and minimums of a Q4_K or Q5_K super-block: the low 4 are whole bytes,
 /// the high 4 have their upper 2 bits in the top of those.
 #[inline(always)]
-fn k_scales(s: &[u8], b: &mut Block) {
-    let (d, dmin) = (f16_at(s, 0), f16_at(s, 2));
-    let s = &s[4..16];
+fn k_scales(d: f32, dmin: f32, s: &[u8], b: &mut Block) {
+    let Some(s) = s.first_chunk::<12>() else {
+        return;
+    };
     for j in 0..4 {
         b.scale[j] = d * f32::from(s[j] & 63);
         b.min[j] = -(dmin * f32::from(s[j + 4] & 63));
         b.scale[j + 4] = d * f32::from(s[j + 8] & 15 | (s[j] >> 6) << 4);
         b.min[j + 4] = -(dmin * f32::from(s[j + 8] >> 4 | (s[j + 4] >> 6) << 4));
     }
+}
+
+/// `stored[from .. from + 16]` as 16 low, then 16 high nibbles.
+#[inline(always)]
+fn nibbles<const N: usize>(stored: &[u8; N], from: usize, b: &mut Block) {
+    if let (Some(s), Some(q)) = (stored[from..].first_chunk::<16>(), b.q.first_chunk_mut::<32>()) {
+        for i in 0..16 {
+            q[i] = s[i] & 15;
+            q[16 + i] = s[i] >> 4;
+        }
+    }
+}
+
+#[inline(always)]
+fn fifth_bits<const N: usize>(stored: &[u8; N], from: usize, b: &mut Block) {
+    if let (Some(s), Some(q)) = (stored[from..].first_chunk::<4>(), b.q.first_chunk_mut::<32>()) {
+        let bits = u32::from_le_bytes(*s);
+        for (i, q) in q.iter_mut().enumerate() {
+            *q |= ((bits >> i & 1) as u8) << 4;
+        }
+    }
+}
+
+#[inline(always)]
+fn q4_0(s: &[u8; 18], b: &mut Block) {
+    nibbles(s, 2, b);
+    head(DType::Q4_0, s, b);
+}
+
+#[inline(always)]
+fn q4_1(s: &[u8; 20], b: &mut Block) {
+    nibbles(s, 4, b);
+    head(DType::Q4_1, s, b);
+}
+
+#[inline(always)]
+fn q5_0(s: &[u8; 22], b: &mut Block) {
+    nibbles(s, 6, b);
+    fifth_bits(s, 2, b);
+    head(DType::Q5_0, s, b);
+}
+
+#[inline(always)]
+fn q5_1(s: &[u8; 24], b: &mut Block) {
+    nibbles(s, 8, b);
+    fifth_bits(s, 4, b);
+    head(DType::Q5_1, s, b);
+}
+
+#[inline(always)]
+fn q8_0(s: &[u8; 34], b: &mut Block) {
+    if let (Some(s), Some(q)) = (s.last_chunk::<32>(), b.q.first_chunk_mut::<32>()) {
+        for i in 0..32 {
+            q[i] = s[i] ^ 0x80;
+        }
+    }
+    head(DType::Q8_0, s, b);
 }
 
 #[inline(always)]
@@ -170,19 +197,19 @@ fn k_nibbles(stored: &[u8], q: &mut [u8; 256]) {
 
 #[inline(always)]
 fn q4_k(s: &[u8; 144], b: &mut Block) {
-    k_scales(s, b);
     k_nibbles(&s[16..], &mut b.q);
+    head(DType::Q4K, s, b);
 }
 
 #[inline(always)]
 fn q5_k(s: &[u8; 176], b: &mut Block) {
-    k_scales(s, b);
     k_nibbles(&s[48..], &mut b.q);
     for (j, q) in b.q.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        for i in 0..32 {
-            q[i] |= (s[16 + i] >> j & 1) << 4;
+        for (q, high) in q.iter_mut().zip(&s[16..48]) {
+            *q |= (high >> j & 1) << 4;
         }
     }
+    head(DType::Q5K, s, b);
 }
 
 #[inline(always)]
@@ -197,11 +224,7 @@ fn q6_k(s: &[u8; 210], b: &mut Block) {
             q[96 + i] = low[32 + i] >> 4 | (high[i] >> 6) << 4;
         }
     }
-    let d = f16_at(s, 208);
-    for g in 0..16 {
-        b.scale[g] = d * f32::from(s[192 + g].cast_signed());
-        b.min[g] = -32.0 * b.scale[g];
-    }
+    head(DType::Q6K, s, b);
 }
 
 /// Unpacks `view.cols` of a float matrix; absent rows become zero.

@@ -109,7 +109,9 @@ impl ModelConfig {
     pub fn layer_kind(&self, layer: usize) -> Layers {
         let period = self.arch.window_period;
         match self.window {
-            Some(window) if period > 0 && (layer + 1) % period != 0 => Layers::Window(window),
+            Some(window) if period > 0 && !(layer + 1).is_multiple_of(period) => {
+                Layers::Window(window)
+            }
             _ => Layers::Full,
         }
     }

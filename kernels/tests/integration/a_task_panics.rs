@@ -1,6 +1,6 @@
 //! The pool: panics, nesting, sharing, and every part handed out once.
 
-use lapwing_kernels::cpu::Pool;
+use lapwing_kernels::cpu::{Grid, Pool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -90,10 +90,11 @@ fn chunks_and_blocks_cover_everything_once() {
 #[test]
 fn overlapping_row_blocks_are_refused() {
     let pool = Pool::new(2);
-    for blocks in [vec![0..2, 1..3], vec![2..3, 0..1], vec![0..5]] {
+    for blocks in [vec![0..2, 1..3], vec![2..3, 0..1], vec![3..4, 4..5]] {
         let mut data = [0u8; 12];
         let result = catch_unwind(AssertUnwindSafe(|| {
-            pool.grid_mut(&mut data, 3, &blocks, 1, |_, _, _| {});
+            let grid = Grid { row_len: 3, row_blocks: &blocks, col_chunk: 1 };
+            pool.grid_mut(&mut data, &grid, |_, _, _| {});
         }));
         assert!(result.is_err(), "{blocks:?}");
     }

@@ -112,7 +112,7 @@ impl Pip {
         command
     }
 
-    fn shown(&self) -> String {
+    pub(super) fn shown(&self) -> String {
         std::iter::once(&self.program)
             .chain(&self.arguments)
             .map(|word| word.to_string_lossy())

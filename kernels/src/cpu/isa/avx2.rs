@@ -1,18 +1,20 @@
 //! AVX2 with FMA and F16C.
-#![expect(
-    unsafe_code,
-    reason = "calls into code compiled for more features than the crate"
-)]
+#![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
+
+mod gemm;
 
 use super::*;
-use crate::half;
 use crate::cpu::tile::TILE;
+use crate::cpu::unpack;
+use crate::half;
 use std::arch::x86_64::*;
 
 super::kernels!(
     "avx2,fma,f16c",
     fma = true,
     dot_tile = dot_tile,
+    gemm = gemm::gemm,
+    unpack = unpack_tile,
     f16_to_f32 = f16_to_f32,
 );
 
@@ -58,9 +60,7 @@ unsafe fn dot_groups<const QUADS: usize, const WIDE: bool>(
 #[target_feature(enable = "avx2")]
 fn dot4<const WIDE: bool>(sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
     let ones = _mm256_set1_epi16(1);
-    let add = |sum, w| {
-        _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), ones))
-    };
+    let add = |sum, w| _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w, x), ones));
     if !WIDE {
         return add(sum, w);
     }
@@ -139,4 +139,14 @@ fn f16_to_f32_body(x: &[u16], out: &mut [f32]) {
         }
     }
     half::f16_to_f32(x_tail, out_tail);
+}
+
+fn unpack_tile(view: &RowsView<'_>, to: &mut QTile) {
+    // SAFETY: reached only through this module's table, as above.
+    unsafe { unpack_body(view, to) }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+fn unpack_body(view: &RowsView<'_>, to: &mut QTile) {
+    unpack::tile(view, to);
 }

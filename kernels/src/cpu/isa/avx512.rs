@@ -1,18 +1,20 @@
 //! AVX-512 with VNNI.
-#![expect(
-    unsafe_code,
-    reason = "calls into code compiled for more features than the crate"
-)]
+#![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
+
+mod gemm;
+mod unpack;
 
 use super::*;
-use crate::half;
 use crate::cpu::tile::TILE;
+use crate::half;
 use std::arch::x86_64::*;
 
 super::kernels!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c",
     fma = true,
     dot_tile = dot_tile,
+    gemm = gemm::gemm,
+    unpack = unpack::unpack,
     f16_to_f32 = f16_to_f32,
 );
 

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Builds the kernels' tests for AArch64 and runs them under qemu, so that the NEON kernels
+# are executed on any Debian machine. Packages are installed when they are missing and
+# this runs as root (or with sudo).
+set -eu
+cd "$(dirname "$0")/.."
+target=aarch64-unknown-linux-gnu
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+if ! command -v qemu-aarch64 >/dev/null || ! command -v aarch64-linux-gnu-gcc >/dev/null; then
+    as_root apt-get update -q
+    as_root apt-get install -y -q --no-install-recommends \
+        qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+fi
+
+# The standard library for the target: from rustup, or else from the multi-arch packages
+# with their own compiler, since a library only fits the compiler it was made for.
+if command -v rustup >/dev/null && rustup target add "$target"; then
+    cargo=cargo
+else
+    as_root dpkg --add-architecture arm64
+    as_root apt-get update -q
+    as_root apt-get install -y -q --no-install-recommends \
+        rustc-web cargo-web libstd-rust-web-dev libstd-rust-web-dev:arm64
+    cargo=/usr/bin/cargo
+    export RUSTC=/usr/bin/rustc
+fi
+
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
+exec "$cargo" test -p lapwing-kernels --lib --tests --target "$target" "$@"

@@ -1,0 +1,172 @@
+//! Whole tiny models of every architecture and every weight format against llama.cpp's logits
+//! (`tests/reference/tiny`), however the prompt is cut and on every instruction set.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
+use lapwing_kernels::device::{Batch, Device, TensorSet, Work};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::{KvLayout, KvLease, KvPool, KvStore};
+use lapwing_kernels::model::{Model, ModelConfig};
+use lapwing_kernels::weights::WeightFile;
+use serde_json::Value;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny")
+}
+
+fn reference(name: &str) -> Value {
+    let text = std::fs::read_to_string(folder().join(format!("{name}.json"))).expect("reference");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A device with room for one sequence of `rows` tokens.
+fn device(
+    config: &ModelConfig,
+    graph: &Arc<Graph>,
+    file: &WeightFile,
+    rows: usize,
+    cpu: Cpu,
+) -> (CpuDevice, KvLease) {
+    let layout = KvLayout {
+        layers: config.layers,
+        kv_heads: config.kv_heads,
+        head_dim: config.head_dim,
+        page_rows: KvLayout::PAGE_ROWS,
+    };
+    let pool = KvPool::new(8);
+    let mut lease = KvLease::default();
+    lease.grow(&pool, &layout, rows).expect("pages");
+    let store = KvStore::new(layout, 8);
+    (CpuDevice::new(cpu, Arc::clone(graph), file, store).expect("bound weights"), lease)
+}
+
+/// Logits of all positions, the prompt cut into chunks of `chunk` rows.
+fn logits(file: &WeightFile, ids: &[u32], chunk: usize, cpu: Cpu) -> Vec<Vec<f32>> {
+    let model = Model::from_weights(file).expect("a model");
+    let graph = Arc::new(model.graph);
+    let output = graph.output();
+    let nodes = 0..graph.nodes().len();
+    let (mut device, lease) = device(&model.config, &graph, file, ids.len(), cpu);
+    let mut rows = Vec::new();
+    for (i, ids) in ids.chunks(chunk).enumerate() {
+        let mut batch = Batch::default();
+        batch.push(ids, i * chunk, lease.page_ids().to_vec(), 0..ids.len());
+        let mut tensors = TensorSet::default();
+        device
+            .run(Work { nodes: nodes.clone(), batch: &batch, tensors: &mut tensors })
+            .expect("a run");
+        let tensor = tensors.take(output).expect("logits");
+        rows.extend((0..tensor.rows()).map(|r| tensor.row(r).to_vec()));
+        device.recycle(tensor);
+    }
+    rows
+}
+
+fn floats(row: &Value) -> Vec<f32> {
+    row.as_array().expect("a row").iter().map(|v| v.as_f64().expect("a number") as f32).collect()
+}
+
+/// Largest distance from the reference's rows of that kind.
+fn distance(found: &[Vec<f32>], reference: &Value, kind: &str) -> f32 {
+    let positions = reference["positions"].as_array().expect("positions");
+    let rows = reference[kind].as_array().expect("rows");
+    let pairs = positions.iter().zip(rows).flat_map(|(at, row)| {
+        let found = &found[at.as_u64().expect("a position") as usize];
+        found.iter().copied().zip(floats(row)).collect::<Vec<_>>()
+    });
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+fn names() -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .expect("tests/reference/tiny")
+        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
+        .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
+        .collect();
+    names.sort();
+    assert!(names.len() >= 21, "only {} reference models", names.len());
+    names
+}
+
+fn ids(reference: &Value) -> Vec<u32> {
+    let ids = reference["ids"].as_array().expect("ids");
+    ids.iter().map(|v| v.as_u64().expect("an id") as u32).collect()
+}
+
+/// How far llama.cpp's own results lie apart when its settings change, and from the results in
+/// double precision: the noise of activations rounded to 8 bits and of a cache in f16.
+fn noise(reference: &Value) -> f32 {
+    let differences = reference["max_abs_difference"].as_object().expect("differences");
+    differences.values().map(|v| v.as_f64().expect("a number") as f32).fold(0.0, f32::max)
+}
+
+#[test]
+fn every_architecture_and_format_gives_llama_cpps_logits() {
+    let mut failures = Vec::new();
+    for name in names() {
+        let reference = reference(&name);
+        let file = folder().join(reference["file"].as_str().expect("a file"));
+        let file = WeightFile::open(&file).expect("a weight file");
+        // Float weights meet exact arithmetic but for the f16 cache; quantised ones carry the
+        // noise of 8-bit activations, as llama.cpp's do.
+        let float = !name.starts_with("format-q");
+        let exact_max = if float { 0.008 } else { 1.25 * noise(&reference) };
+        let default_max = 1.1 * noise(&reference) + 0.003;
+        for isa in Isa::available() {
+            let found = logits(&file, &ids(&reference), 512, Cpu::new(2, isa));
+            let to_default = distance(&found, &reference, "default");
+            let to_exact = distance(&found, &reference, "exact");
+            if !(to_default <= default_max && to_exact <= exact_max) {
+                failures.push(format!(
+                    "{name} on {}: {to_default} of {default_max} from llama.cpp, \
+                     {to_exact} of {exact_max} from exact",
+                    isa.name()
+                ));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn logits_do_not_change_by_a_bit_with_the_chunks_or_the_threads() {
+    for name in names() {
+        let reference = reference(&name);
+        let file = folder().join(reference["file"].as_str().expect("a file"));
+        let file = WeightFile::open(&file).expect("a weight file");
+        let ids = ids(&reference);
+        let whole = logits(&file, &ids, 512, Cpu::new(1, Isa::best()));
+        for chunk in [1, 7, 32] {
+            for threads in [1, 2, 3] {
+                let cut = logits(&file, &ids, chunk, Cpu::new(threads, Isa::best()));
+                assert!(cut == whole, "{name}: chunks of {chunk} on {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_route_over_several_devices_gives_the_same_logits() {
+    // Two devices, each with its own KV cache: the border is in the middle of a layer.
+    let file = WeightFile::open(&folder().join("gemma3.gguf")).expect("a weight file");
+    let ids = ids(&reference("gemma3"));
+    let whole = logits(&file, &ids, 512, Cpu::new(1, Isa::best()));
+    let model = Model::from_weights(&file).expect("a model");
+    let graph = Arc::new(model.graph);
+    for border in [1, 7, 23, graph.nodes().len() - 1] {
+        let mut tensors = TensorSet::default();
+        for nodes in [0..border, border..graph.nodes().len()] {
+            let (mut device, lease) =
+                device(&model.config, &graph, &file, ids.len(), Cpu::new(2, Isa::best()));
+            let mut batch = Batch::default();
+            batch.push(&ids, 0, lease.page_ids().to_vec(), 0..ids.len());
+            let work = Work { nodes, batch: &batch, tensors: &mut tensors };
+            device.run(work).expect("a run");
+        }
+        let logits = tensors.take(graph.output()).expect("logits");
+        assert!(tensors.is_empty(), "border {border}: values left over");
+        assert!((0..ids.len()).all(|r| logits.row(r) == whole[r]), "border {border}");
+    }
+}

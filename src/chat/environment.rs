@@ -1,0 +1,133 @@
+//! The template engine, made to behave as the one the templates were written for.
+
+use std::time::SystemTime;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, Output, State, Value};
+use serde::Serialize;
+use serde_json::ser::{PrettyFormatter, Serializer};
+
+use super::error::{ChatError, Refusal};
+
+/// Steps a template may take: far above any conversation that fits a model, and soon reached
+/// by a template that does not end.
+const FUEL: u64 = 50_000_000;
+
+/// An environment without templates.
+pub(super) fn like_python() -> Result<Environment<'static>, ChatError> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build()
+        .map_err(ChatError::invalid)?;
+    environment.set_syntax(syntax);
+    environment.set_fuel(Some(FUEL));
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.set_formatter(write_value);
+    environment.add_function("raise_exception", |message: String| -> Result<Value, Error> {
+        Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Refusal(message)))
+    });
+    environment.add_filter("tojson", to_json);
+    Ok(environment)
+}
+
+/// `strftime_now(format)` for a given time.
+pub(super) fn date_function(now: SystemTime) -> Value {
+    Value::from_function(move |format: String| -> Result<String, Error> {
+        let invalid = |error: jiff::Error| {
+            Error::new(ErrorKind::InvalidOperation, "invalid date or date format")
+                .with_source(error)
+        };
+        let now =
+            jiff::Timestamp::try_from(now).map_err(invalid)?.to_zoned(jiff::tz::TimeZone::UTC);
+        jiff::fmt::strtime::format(format, &now).map_err(invalid)
+    })
+}
+
+/// Makes the marks around what the model says, which only training uses, into blocks without
+/// effect: `{% generation %}` … `{% endgeneration %}`.
+pub(super) fn without_training_marks(source: &str) -> String {
+    let mut rest = source;
+    let mut template = String::with_capacity(source.len());
+    while let Some((before, tag)) = rest.split_once("{%") {
+        let Some((tag, after)) = tag.split_once("%}") else {
+            break;
+        };
+        template.push_str(before);
+        template.push_str("{%");
+        match tag.trim_matches(|char: char| char.is_whitespace() || matches!(char, '-' | '+')) {
+            mark @ "generation" => template.push_str(&tag.replace(mark, "if true")),
+            mark @ "endgeneration" => template.push_str(&tag.replace(mark, "endif")),
+            _ => template.push_str(tag),
+        }
+        template.push_str("%}");
+        rest = after;
+    }
+    template.push_str(rest);
+    template
+}
+
+/// Writes truth values and nothing as Python does.
+fn write_value(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    match (value.kind(), value.is_true()) {
+        (ValueKind::Bool, true) => out.write_str("True").map_err(Error::from),
+        (ValueKind::Bool, false) => out.write_str("False").map_err(Error::from),
+        (ValueKind::None, _) => out.write_str("None").map_err(Error::from),
+        _ => minijinja::escape_formatter(out, state, value),
+    }
+}
+
+/// The filter `tojson(indent=…)`, spaced as by Python's `json.dumps` and without its escapes.
+fn to_json(value: &Value, indent: Option<usize>, options: Kwargs) -> Result<String, Error> {
+    let indent = match indent {
+        Some(indent) => Some(indent),
+        None => options.get::<Option<usize>>("indent")?,
+    };
+    let mut json = Vec::new();
+    let written = match indent {
+        Some(indent) => {
+            let indent = " ".repeat(indent);
+            let formatter = PrettyFormatter::with_indent(indent.as_bytes());
+            value.serialize(&mut Serializer::with_formatter(&mut json, formatter))
+        }
+        None => value.serialize(&mut Serializer::with_formatter(&mut json, Spaced)),
+    };
+    let invalid = |error: String| {
+        Error::new(
+            ErrorKind::InvalidOperation,
+            format!("a value cannot be written as JSON: {error}"),
+        )
+    };
+    written.map_err(|error| invalid(error.to_string()))?;
+    String::from_utf8(json).map_err(|error| invalid(error.to_string()))
+}
+
+/// One line, with a space after each comma and colon.
+struct Spaced;
+
+impl serde_json::ser::Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> std::io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + std::io::Write>(
+        &mut self,
+        writer: &mut W,
+    ) -> std::io::Result<()> {
+        writer.write_all(b": ")
+    }
+}

@@ -1,0 +1,180 @@
+//! A hub on loopback: it answers `resolve` with a redirect to a storage path, as the real one
+//! does for large files, and can be told to misbehave.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+/// The commit that the hub states.
+pub(super) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+/// What to do with one request for content.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reply {
+    /// Close the connection after this many bytes.
+    CutAfter(usize),
+    /// Send no more after this many bytes, and keep the connection.
+    StallAfter(usize),
+}
+
+/// What the hub holds and how it behaves.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) content: Vec<u8>,
+    pub(super) etag: String,
+    pub(super) status: u16,
+    pub(super) ranges_work: bool,
+    /// For the next requests for content, first one first; then all goes well.
+    pub(super) script: Vec<Reply>,
+    log: Vec<Request>,
+}
+
+#[derive(Debug, Clone)]
+struct Request {
+    method: String,
+    path: String,
+    start: Option<usize>,
+}
+
+pub(super) struct Hub {
+    address: std::net::SocketAddr,
+    state: Arc<Mutex<State>>,
+    _server: JoinSet<()>,
+}
+
+impl Hub {
+    /// A hub that holds one file and states the truth about it.
+    pub(super) async fn start(content: &[u8]) -> Self {
+        let state = Arc::new(Mutex::new(State {
+            content: content.to_vec(),
+            etag: crate::models::testing::hash(content),
+            status: 200,
+            ranges_work: true,
+            script: Vec::new(),
+            log: Vec::new(),
+        }));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut server = JoinSet::new();
+        let shared = Arc::clone(&state);
+        server.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                let state = Arc::clone(&shared);
+                connections.spawn(async move { drop(serve(stream, &state).await) });
+            }
+        });
+        Self { address, state, _server: server }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(super) fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap());
+    }
+
+    pub(super) fn requests(&self) -> usize {
+        self.state.lock().unwrap().log.len()
+    }
+
+    /// Paths of all requests for a body.
+    pub(super) fn gets(&self) -> Vec<String> {
+        let state = self.state.lock().unwrap();
+        state
+            .log
+            .iter()
+            .filter(|request| request.method == "GET")
+            .map(|request| request.path.clone())
+            .collect()
+    }
+
+    /// Where each request for content wanted to start.
+    pub(super) fn ranges(&self) -> Vec<Option<usize>> {
+        let state = self.state.lock().unwrap();
+        let content = state
+            .log
+            .iter()
+            .filter(|request| request.method == "GET" && request.path.starts_with("/cdn"));
+        content.map(|request| request.start).collect()
+    }
+}
+
+async fn serve(stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    let mut stream = BufReader::new(stream);
+    while let Some(request) = read(&mut stream).await? {
+        let (head, body, reply) = {
+            let mut state = state.lock().unwrap();
+            state.log.push(request.clone());
+            answer(&mut state, &request)
+        };
+        stream.write_all(head.as_bytes()).await?;
+        let count = match reply {
+            Some(Reply::CutAfter(count) | Reply::StallAfter(count)) => count.min(body.len()),
+            None => body.len(),
+        };
+        stream.write_all(&body[..count]).await?;
+        stream.flush().await?;
+        match reply {
+            Some(Reply::CutAfter(_)) => return stream.shutdown().await,
+            Some(Reply::StallAfter(_)) => std::future::pending().await,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Request>> {
+    let mut line = String::new();
+    if stream.read_line(&mut line).await? == 0 {
+        return Ok(None);
+    }
+    let mut words = line.split(' ').map(str::to_owned);
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let mut start = None;
+    loop {
+        let mut header = String::new();
+        stream.read_line(&mut header).await?;
+        let header = header.trim().to_ascii_lowercase();
+        if header.is_empty() {
+            return Ok(Some(Request { method, path, start }));
+        }
+        if let Some(range) = header.strip_prefix("range: bytes=") {
+            start = range.split('-').next().and_then(|start| start.parse().ok());
+        }
+    }
+}
+
+fn answer(state: &mut State, request: &Request) -> (String, Vec<u8>, Option<Reply>) {
+    if state.status != 200 {
+        return (
+            format!("HTTP/1.1 {} No\r\nContent-Length: 0\r\n\r\n", state.status),
+            Vec::new(),
+            None,
+        );
+    }
+    let total = state.content.len();
+    if !request.path.starts_with("/cdn") {
+        let head = format!(
+            "HTTP/1.1 302 Found\r\nLocation: /cdn/blob\r\nX-Repo-Commit: {COMMIT}\r\nX-Linked-ETag: \"{}\"\r\n\
+             X-Linked-Size: {total}\r\nETag: \"pointer\"\r\nContent-Length: 0\r\n\r\n",
+            state.etag
+        );
+        return (head, Vec::new(), None);
+    }
+    let start = request.start.filter(|_| state.ranges_work);
+    let body = state.content[start.unwrap_or(0).min(total)..].to_vec();
+    let status = if start.is_some() { "206 Partial Content" } else { "200 OK" };
+    let head =
+        format!("HTTP/1.1 {status}\r\nETag: \"cdn\"\r\nContent-Length: {}\r\n\r\n", body.len());
+    match request.method.as_str() {
+        "HEAD" => (head, Vec::new(), None),
+        _ => {
+            let reply = (!state.script.is_empty()).then(|| state.script.remove(0));
+            (head, body, reply)
+        }
+    }
+}

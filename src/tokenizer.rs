@@ -1,0 +1,289 @@
+//! Text to token ids and back, from the vocabulary in a weight file.
+//!
+//! Two models are known: byte-level BPE (`gpt2`) and SentencePiece BPE (`llama`). Ids equal
+//! llama.cpp's. A text is encoded in three steps: tokens that are matched as they stand are
+//! cut out; the text between them is cut into words (byte-level BPE only); each word is merged
+//! into tokens.
+
+mod byte_alphabet;
+mod byte_pairs;
+mod detokenizer;
+mod error;
+mod metadata;
+mod roles;
+mod sentence_pieces;
+mod special_tokens;
+mod token_table;
+mod vocabulary;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use byte_pairs::BytePairs;
+pub use detokenizer::Detokenizer;
+pub use error::TokenizerError;
+use roles::Roles;
+use special_tokens::{Fragment, SpecialTokens};
+use token_table::TokenTable;
+pub use vocabulary::{RoleIds, TokenKind, Vocabulary};
+use words::WordRules;
+
+/// Whether control tokens written in a text are taken as such.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    /// `<|im_start|>` in the text is the control token: for rendered chat templates and for
+    /// text the caller wrote.
+    Parse,
+    /// `<|im_start|>` in the text is ten characters: for text from strangers. User-defined
+    /// tokens are matched all the same.
+    Plain,
+}
+
+/// A tokenizer; clones share one vocabulary.
+#[derive(Clone)]
+pub struct Tokenizer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    table: TokenTable,
+    specials: SpecialTokens,
+    method: Method,
+    roles: Roles,
+    add_bos: bool,
+    add_eos: bool,
+    add_space_prefix: bool,
+}
+
+/// How text between special tokens becomes ids.
+enum Method {
+    BytePairs(Box<BytePairs>),
+    SentencePieces,
+}
+
+/// What holds for a model and its word rules when the file states nothing else.
+struct Defaults {
+    method: Method,
+    roles: RoleIds,
+    add_bos: bool,
+    add_space_prefix: bool,
+}
+
+impl Defaults {
+    fn of(vocabulary: &Vocabulary) -> Result<Self, TokenizerError> {
+        match vocabulary.model.as_str() {
+            "gpt2" => {
+                let rules = WordRules::named(vocabulary.pre.as_deref().unwrap_or("default"))?;
+                if vocabulary.merges.is_empty() {
+                    return Err(TokenizerError::NoMerges);
+                }
+                let pairs = BytePairs::new(&vocabulary.tokens, &vocabulary.merges, rules)?;
+                let bos = rules.has_bos.then_some(11);
+                Ok(Self {
+                    method: Method::BytePairs(Box::new(pairs)),
+                    roles: RoleIds { bos, eos: Some(11), ..RoleIds::default() },
+                    add_bos: rules.add_bos,
+                    add_space_prefix: false,
+                })
+            }
+            "llama" => Ok(Self {
+                method: Method::SentencePieces,
+                roles: RoleIds { bos: Some(1), eos: Some(2), unk: Some(0), ..RoleIds::default() },
+                add_bos: true,
+                add_space_prefix: true,
+            }),
+            model => Err(TokenizerError::UnknownModel { model: model.to_owned() }),
+        }
+    }
+}
+
+impl Tokenizer {
+    /// Builds a tokenizer.
+    ///
+    /// # Errors
+    /// If the model or its word rules are unknown, or the lists do not fit each other.
+    pub fn new(vocabulary: Vocabulary) -> Result<Self, TokenizerError> {
+        let vocabulary = vocabulary.checked()?;
+        let mut table = TokenTable::new(&vocabulary)?;
+        let defaults = Defaults::of(&vocabulary)?;
+        let roles = Roles::find(&vocabulary, &mut table, defaults.roles);
+        strip_around_specials(&vocabulary, &mut table);
+        let specials = SpecialTokens::new(&table)?;
+        let inner = Inner {
+            table,
+            specials,
+            method: defaults.method,
+            roles,
+            add_bos: vocabulary.add_bos.unwrap_or(defaults.add_bos),
+            add_eos: vocabulary.add_eos.unwrap_or(false),
+            add_space_prefix: vocabulary.add_space_prefix.unwrap_or(defaults.add_space_prefix),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The ids of `text`.
+    ///
+    /// With `add_ends`, the begin and end tokens are put around it if the file wants them
+    /// there; without, they never are. Time is close to linear in the length of the text.
+    pub fn encode(&self, text: &str, special: Special, add_ends: bool) -> Vec<u32> {
+        let inner = &*self.inner;
+        let mut ids = Vec::new();
+        if add_ends && inner.add_bos {
+            ids.extend(inner.roles.bos);
+        }
+        let mut after_token = true;
+        for fragment in inner.specials.partition(text, special == Special::Parse) {
+            match fragment {
+                Fragment::Token(id) => ids.push(id),
+                Fragment::Text(text) => inner.encode_text(text, after_token, &mut ids),
+            }
+            after_token = matches!(fragment, Fragment::Token(_));
+        }
+        if add_ends && inner.add_eos {
+            ids.extend(inner.roles.eos);
+        }
+        ids
+    }
+
+    /// The text of `ids` from its start, without control tokens. What is no valid UTF-8
+    /// becomes U+FFFD.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        let mut detokenizer = self.detokenizer(&[]);
+        let mut text: String = ids.iter().map(|id| detokenizer.push(*id)).collect();
+        text.push_str(&detokenizer.finish());
+        text
+    }
+
+    /// A [`Detokenizer`] for ids that follow `before`, usually the prompt. The last id before
+    /// decides whether a space at the start is text or was put there by encoding.
+    pub fn detokenizer(&self, before: &[u32]) -> Detokenizer {
+        Detokenizer::new(self.clone(), before)
+    }
+
+    /// The bytes `id` stands for; they need not be whole characters. Control tokens are
+    /// written out. `None` if there is no such id.
+    pub fn token_bytes(&self, id: u32) -> Option<Cow<'_, [u8]>> {
+        let table = &self.inner.table;
+        if id >= table.len() {
+            return None;
+        }
+        let (traits, text) = (table.traits(id), table.text(id));
+        Some(if traits.is_special() {
+            Cow::Borrowed(text.as_bytes())
+        } else if traits.byte {
+            Cow::Owned(table.byte(id).into_iter().collect())
+        } else if !traits.normal {
+            Cow::Borrowed(&[])
+        } else {
+            match self.inner.method {
+                Method::BytePairs(_) => Cow::Owned(table.byte_level_bytes(id)),
+                Method::SentencePieces => {
+                    Cow::Owned(text.replace(sentence_pieces::SPACE, " ").into_bytes())
+                }
+            }
+        })
+    }
+
+    /// The text of `id` as the vocabulary writes it, with stand-ins for spaces and bytes.
+    pub fn token_text(&self, id: u32) -> Option<&str> {
+        (id < self.inner.table.len()).then(|| self.inner.table.text(id))
+    }
+
+    /// The id of the token written exactly `text` in the vocabulary.
+    pub fn token_id(&self, text: &str) -> Option<u32> {
+        self.inner.table.id(text)
+    }
+
+    /// Number of tokens; every id is below it.
+    pub fn vocab_size(&self) -> usize {
+        self.inner.table.len() as usize
+    }
+
+    /// The begin token, whether or not [`encode`](Self::encode) adds it.
+    pub fn bos(&self) -> Option<u32> {
+        self.inner.roles.bos
+    }
+
+    /// The end-of-text token that the file names.
+    pub fn eos(&self) -> Option<u32> {
+        self.inner.roles.eos
+    }
+
+    /// Every token that ends a generation, ascending: end of text, of turn, of message, and
+    /// tokens known for it by their text.
+    pub fn eos_ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.inner.roles.ends.iter().copied()
+    }
+
+    /// Whether `id` ends a generation.
+    pub fn is_end(&self, id: u32) -> bool {
+        self.inner.roles.ends.contains(&id)
+    }
+
+    /// Whether `id` is a control or unknown token, which is not part of the visible text.
+    pub fn is_control(&self, id: u32) -> bool {
+        self.inner.table.traits(id).is_hidden()
+    }
+
+    /// Whether the file wants the begin token in front of a text.
+    pub fn adds_bos(&self) -> bool {
+        self.inner.add_bos && self.inner.roles.bos.is_some()
+    }
+
+    /// Whether `id` is matched in text as it stands.
+    fn is_special(&self, id: u32) -> bool {
+        self.inner.table.traits(id).is_special()
+    }
+
+    /// Whether encoding puts a space before text that follows nothing or a special token.
+    fn adds_space_prefix(&self) -> bool {
+        self.inner.add_space_prefix && matches!(self.inner.method, Method::SentencePieces)
+    }
+}
+
+impl Inner {
+    /// Appends the ids of text without special tokens.
+    fn encode_text(&self, text: &str, after_token: bool, ids: &mut Vec<u32>) {
+        match &self.method {
+            Method::BytePairs(pairs) => pairs.encode(text, ids),
+            Method::SentencePieces => {
+                let prefix = if self.add_space_prefix && after_token { " " } else { "" };
+                let text = format!("{prefix}{text}").replace(' ', sentence_pieces::SPACE);
+                sentence_pieces::encode(&self.table, &text, ids);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tokenizer")
+            .field("vocab_size", &self.vocab_size())
+            .field("roles", &self.inner.roles)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Marks the special tokens that take the white space beside them, which files do not state:
+/// it is known by the names of models and word rules.
+fn strip_around_specials(vocabulary: &Vocabulary, table: &mut TokenTable) {
+    let pre = vocabulary.pre.as_deref().unwrap_or_default();
+    let name = vocabulary.name.as_deref().unwrap_or_default().to_lowercase();
+    let has = |text: &str, parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if has(pre, &["jina-v2-de", "jina-v2-es", "jina-v2-code"]) {
+        let mask = table.id("<mask>");
+        mask.into_iter().for_each(|id| table.change(id, |traits| traits.strip_left = true));
+    } else if has(&name, &["phi-3", "phi3"]) {
+        for id in 0..table.len() {
+            let text = table.text(id);
+            let strips = table.traits(id).is_special() || text == "</s>";
+            let strip_right = strips && !matches!(text, "<unk>" | "<s>" | "<|endoftext|>");
+            table.change(id, |traits| traits.strip_right = strip_right);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Token ids back to text, piece by piece, never splitting a character.
+
+use super::Tokenizer;
+
+/// Turns ids into text as they come. Bytes that do not yet make a whole character wait for
+/// the next id; bytes that never can become U+FFFD, one for each broken sequence.
+#[derive(Debug)]
+pub struct Detokenizer {
+    tokenizer: Tokenizer,
+    show_control: bool,
+    /// Whether a space at the start of the next piece is the one that encoding put there.
+    drop_space: bool,
+    /// Start of a character whose end has not come yet: at most three bytes.
+    pending: Vec<u8>,
+}
+
+impl Detokenizer {
+    /// Text that continues `before`; with no tokens before, text from the start.
+    pub(super) fn new(tokenizer: Tokenizer, before: &[u32]) -> Self {
+        let after_control = before.last().is_none_or(|id| tokenizer.is_special(*id));
+        let drop_space = tokenizer.adds_space_prefix() && after_control;
+        Self { tokenizer, show_control: false, drop_space, pending: Vec::new() }
+    }
+
+    /// Writes control tokens as text too, instead of leaving them out.
+    #[must_use]
+    pub fn showing_control(mut self) -> Self {
+        self.show_control = true;
+        self
+    }
+
+    /// Takes the next id and returns the text that is certain by now, often a word, possibly
+    /// empty. Ids out of range add nothing.
+    pub fn push(&mut self, id: u32) -> String {
+        if self.tokenizer.is_special(id) {
+            self.drop_space = self.tokenizer.adds_space_prefix();
+            if self.tokenizer.is_control(id) && !self.show_control {
+                return String::new();
+            }
+            let bytes = self.tokenizer.token_bytes(id).unwrap_or_default().into_owned();
+            return self.take(&bytes);
+        }
+        let bytes = self.tokenizer.token_bytes(id).unwrap_or_default().into_owned();
+        let text = match bytes.strip_prefix(b" ") {
+            Some(rest) if self.drop_space => self.take(rest),
+            _ => self.take(&bytes),
+        };
+        self.drop_space &= bytes.is_empty();
+        text
+    }
+
+    /// Ends the text: what is still pending can no longer be completed.
+    pub fn finish(mut self) -> String {
+        let pending = std::mem::take(&mut self.pending);
+        String::from_utf8_lossy(&pending).into_owned()
+    }
+
+    /// Adds bytes and takes away everything but an unfinished character at the end.
+    fn take(&mut self, bytes: &[u8]) -> String {
+        self.pending.extend_from_slice(bytes);
+        let mut text = String::with_capacity(self.pending.len());
+        let mut unfinished = 0;
+        let mut chunks = self.pending.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            text.push_str(chunk.valid());
+            if chunk.invalid().is_empty() {
+                continue;
+            }
+            if chunks.peek().is_none() && can_be_completed(chunk.invalid()) {
+                unfinished = chunk.invalid().len();
+            } else {
+                text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        self.pending.drain(..self.pending.len() - unfinished);
+        text
+    }
+}
+
+/// Whether these bytes, known to be no character, start one.
+fn can_be_completed(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}

