@@ -1,2 +1,14 @@
 //! Actors order: messages, scheduler, workers, plans, policies. Pure state machines; only
 //! `drive` touches threads, channels and time.
+
+pub mod drive;
+pub mod error;
+pub mod message;
+pub mod plan;
+pub mod policy;
+pub mod sample;
+pub mod scheduler;
+pub mod sequence;
+pub mod worker;
+
+pub use error::RunError;

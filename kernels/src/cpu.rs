@@ -1,1 +1,72 @@
-//! The CPU back end.
+//! The CPU back end: ops over row-major `f32` activations, on one thread pool, with the
+//! inner loops of one instruction set.
+//!
+//! The result of a row never depends on how many rows are computed with it, on the number
+//! of threads, or on how the work was divided: every output value is accumulated in one
+//! fixed order.
+
+mod act;
+mod attention;
+mod device;
+mod embed;
+mod gemm;
+mod isa;
+mod matmul;
+mod norm;
+mod pool;
+mod quantize;
+mod rope;
+mod softmax;
+mod tile;
+mod unpack;
+
+pub use act::{Gate, add, add_assign, gated, scale, soft_cap};
+pub use attention::{AttentionJob, AttentionSpan, attention};
+pub use device::{BindError, CpuDevice};
+pub use embed::{EmbedError, embed_rows};
+pub use isa::Isa;
+pub use matmul::{Matrix, MatrixError, matmul};
+pub use norm::rms_norm;
+pub use pool::{ColumnBlock, Pool, THREADS_MAX};
+pub use rope::{RopeAngles, RopeFreqs, RopeScaling, RopeShape, RopeStyle, rope};
+
+/// Where CPU ops run: a thread pool and an instruction set.
+#[derive(Debug)]
+pub struct Cpu {
+    pool: Pool,
+    isa: Isa,
+}
+
+impl Cpu {
+    /// A CPU of `threads` threads (the caller included) that uses `isa`.
+    pub fn new(threads: usize, isa: Isa) -> Cpu {
+        Cpu {
+            pool: Pool::new(threads),
+            isa,
+        }
+    }
+
+    /// The thread pool.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The instruction set in use.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    pub(crate) fn kernels(&self) -> &'static isa::Kernels {
+        self.isa.kernels()
+    }
+
+    /// Rows per task, so that `rows` rows of `row_len` values make a few tasks per thread
+    /// and none is too small to be worth a claim.
+    pub(crate) fn rows_per_task(&self, rows: usize, row_len: usize) -> usize {
+        let worth = TASK_VALUES_MIN.div_ceil(row_len.max(1));
+        rows.div_ceil(self.pool.threads() * 4).max(worth).max(1)
+    }
+}
+
+/// Fewest values that an element-wise task handles.
+const TASK_VALUES_MIN: usize = 4096;

@@ -2,5 +2,13 @@
 //! CPU back end, KV pages, and a naive reference as oracle. No clock, no channel, no logging.
 
 pub mod cpu;
+pub mod device;
+pub mod graph;
+mod half;
+pub mod kv;
+pub mod model;
+pub mod op;
 pub mod quant;
+pub mod reference;
+pub mod sync;
 pub mod weights;

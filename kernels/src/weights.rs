@@ -1,1 +1,155 @@
-//! Weight files.
+//! Weight files: GGUF, memory-mapped, every field checked before it is used.
+
+mod cursor;
+mod error;
+mod gguf;
+mod map;
+mod metadata;
+mod split;
+mod tensor;
+mod value;
+mod write;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use error::{Fault, SplitFault, WeightError};
+pub use gguf::{Gguf, parse};
+pub use metadata::{Metadata, MetadataError};
+pub use tensor::{Shape, TensorInfo};
+pub use value::{Array, Text, Value, ValueKind};
+pub use write::{GgufWriter, MetaValue, WriteError};
+
+use crate::quant::DType;
+use map::Bytes;
+
+/// An open model: one file, or all parts of a split one. Cloning shares it.
+#[derive(Clone)]
+pub struct WeightFile(Arc<Inner>);
+
+struct Inner {
+    paths: Vec<PathBuf>,
+    /// By part.
+    bytes: Vec<Bytes>,
+    metadata: Metadata,
+    /// In file order.
+    tensors: Vec<TensorInfo>,
+    /// Index of a tensor, by name.
+    by_name: HashMap<String, usize>,
+}
+
+impl WeightFile {
+    /// Maps a GGUF file, and all its fellows where it is a part of a split model
+    /// (`NAME-00001-of-0000N.gguf`). Reads the header, metadata and tensor table; the tensors'
+    /// data are read when they are touched. The files must not change while they are open.
+    ///
+    /// # Errors
+    /// [`WeightError`] names the file, the field that is wrong and its byte offset.
+    pub fn open(path: &Path) -> Result<WeightFile, WeightError> {
+        let mut inner = Inner {
+            paths: Vec::new(),
+            bytes: Vec::new(),
+            metadata: Metadata::new(Vec::new()),
+            tensors: Vec::new(),
+            by_name: HashMap::new(),
+        };
+        for (i, part) in split::open_all(path)?.into_iter().enumerate() {
+            // A split model's first part has the metadata of all.
+            if i == 0 {
+                inner.metadata = part.gguf.metadata;
+            }
+            inner.paths.push(part.path);
+            inner.bytes.push(part.bytes);
+            for info in part.gguf.tensors {
+                inner.add(info, i)?;
+            }
+        }
+        Ok(WeightFile(Arc::new(inner)))
+    }
+
+    /// Key-value pairs.
+    pub fn metadata(&self) -> &Metadata {
+        &self.0.metadata
+    }
+
+    /// Tensors in file order.
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = &TensorInfo> {
+        self.0.tensors.iter()
+    }
+
+    /// A tensor, if it is there.
+    pub fn tensor(&self, name: &str) -> Option<WeightTensor> {
+        let index = *self.0.by_name.get(name)?;
+        Some(WeightTensor { file: Arc::clone(&self.0), index })
+    }
+
+    /// The files, in order of the parts.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.0.paths
+    }
+
+    /// Size of all files together.
+    pub fn bytes_total(&self) -> u64 {
+        self.0.bytes.iter().map(|bytes| bytes.len() as u64).sum()
+    }
+}
+
+impl Inner {
+    fn add(&mut self, mut info: TensorInfo, part: usize) -> Result<(), WeightError> {
+        info.set_part(part);
+        if let Some(first) = self.by_name.insert(info.name.clone(), self.tensors.len()) {
+            let first = self.paths[self.tensors[first].part()].clone();
+            let second = self.paths[part].clone();
+            return Err(SplitFault::DuplicateTensor { tensor: info.name, first, second }.into());
+        }
+        self.tensors.push(info);
+        Ok(())
+    }
+}
+
+impl fmt::Debug for WeightFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeightFile")
+            .field("paths", &self.0.paths)
+            .field("tensors", &self.0.tensors.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A tensor of an open file, which it keeps mapped.
+#[derive(Clone)]
+pub struct WeightTensor {
+    file: Arc<Inner>,
+    index: usize,
+}
+
+impl WeightTensor {
+    /// Name, shape, format, size.
+    pub fn info(&self) -> &TensorInfo {
+        &self.file.tensors[self.index]
+    }
+
+    /// Storage format.
+    pub fn dtype(&self) -> DType {
+        self.info().dtype
+    }
+
+    /// Sizes.
+    pub fn shape(&self) -> Shape {
+        self.info().shape
+    }
+
+    /// The data, row after row, in blocks of [`WeightTensor::dtype`]; a view into the file.
+    pub fn bytes(&self) -> &[u8] {
+        let info = self.info();
+        &self.file.bytes[info.part()][info.range()]
+    }
+}
+
+impl fmt::Debug for WeightTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.info().fmt(f)
+    }
+}

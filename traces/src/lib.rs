@@ -1,1 +1,7 @@
-//! Traces tell: clock, events, metrics. Knows no tensor.
+//! Traces tell: clock and metrics of a run. Knows no tensor.
+
+pub mod clock;
+pub mod metrics;
+
+pub use clock::{Clock, Nanos, OsClock};
+pub use metrics::{Spread, Stations};

@@ -1,0 +1,7 @@
+//! Drivers: the only place that touches threads, channels and time. Both run the same state
+//! machines.
+
+pub mod live;
+pub mod mailbox;
+pub mod off_thread;
+pub mod simulated;

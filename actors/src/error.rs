@@ -1,0 +1,71 @@
+//! The runtime's own failures; each has a name and ends the stream that it concerns.
+
+/// Why a request, or the whole engine, ended without its result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// There is nothing to compute.
+    #[error("the prompt has no tokens; give at least one")]
+    EmptyPrompt,
+    /// The prompt leaves no room for a single token.
+    #[error(
+        "the prompt has {tokens} tokens, but the context holds {context}; shorten it or set a larger context"
+    )]
+    PromptTooLong {
+        /// Prompt tokens.
+        tokens: usize,
+        /// Tokens that fit.
+        context: usize,
+    },
+    /// A token id is outside the vocabulary.
+    #[error(
+        "token id {id} is outside the model's vocabulary of {vocab}; use this model's own tokenizer"
+    )]
+    TokenId {
+        /// The id.
+        id: u32,
+        /// Vocabulary size.
+        vocab: usize,
+    },
+    /// The KV cache is too small for this one sequence.
+    #[error(
+        "out of KV pages: the sequence needs {wanted} pages and the cache has {capacity}; set a larger cache"
+    )]
+    OutOfKvPages {
+        /// Pages the sequence needs.
+        wanted: usize,
+        /// Pages of the whole cache.
+        capacity: usize,
+    },
+    /// Too many requests wait or run.
+    #[error("{limit} requests wait or run already, which is the limit; try again later")]
+    QueueFull {
+        /// Requests allowed at once.
+        limit: usize,
+    },
+    /// A device could not run a stage.
+    #[error("device '{device}' failed: {reason}")]
+    Device {
+        /// Device name.
+        device: String,
+        /// What it said.
+        reason: String,
+    },
+    /// An actor died; the engine is over.
+    #[error("actor '{actor}' died: {reason}; build a new engine")]
+    ActorDied {
+        /// Actor name.
+        actor: String,
+        /// Panic message or cause.
+        reason: String,
+    },
+    /// A mailbox overflowed, which the credits forbid: a defect in the engine.
+    #[error("mailbox of actor '{actor}' is full, which must never happen; please report this")]
+    MailboxFull {
+        /// Receiver.
+        actor: String,
+    },
+    /// The engine is shutting down.
+    #[error("the engine is shutting down")]
+    ShuttingDown,
+}

@@ -1,0 +1,222 @@
+//! All messages between actors. They are one-way; the one backward arrow is [`Progress`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use lapwing_kernels::device::{Batch, TensorSet};
+use lapwing_kernels::kv::KvLease;
+use lapwing_traces::Stations;
+
+use crate::error::RunError;
+use crate::plan::Route;
+use crate::sample::{Sampled, Sampler};
+use crate::sequence::{Ledger, Permit, SequenceId, Ticket};
+
+/// Caller → scheduler: a request.
+#[derive(Debug)]
+pub struct Submit {
+    /// Prompt.
+    pub ids: Vec<u32>,
+    /// What is wanted.
+    pub task: Task,
+    /// Where results go.
+    pub sink: Arc<dyn Sink>,
+    /// Right to be in the engine; given back when the request ends.
+    pub ticket: Ticket,
+    /// Span under which the request is logged.
+    pub trace: tracing::Span,
+}
+
+/// What a request wants.
+#[derive(Debug)]
+pub enum Task {
+    /// New tokens.
+    Generate(Box<Generate>),
+    /// Log-probability of each prompt token from position `from` on (at least 1), given those
+    /// before it.
+    Score {
+        /// First position to score.
+        from: usize,
+    },
+}
+
+/// How tokens are generated.
+#[derive(Debug)]
+pub struct Generate {
+    /// Chooses tokens.
+    pub sampler: Sampler,
+    /// Tokens that end the sequence; they are reported but carry no text.
+    pub stop_ids: Arc<[u32]>,
+    /// Most tokens to generate.
+    pub tokens_max: usize,
+}
+
+/// Scheduler → worker → worker: rows to compute, with all that any stage needs.
+#[derive(Debug)]
+pub struct Chunk {
+    /// Number of the chunk, ascending in order of dispatch.
+    pub id: u64,
+    /// Stages, in order.
+    pub route: Arc<Route>,
+    /// Next stage of the route.
+    pub cursor: usize,
+    /// Rows, as a device sees them.
+    pub batch: Batch,
+    /// Owner of each of the batch's spans.
+    pub spans: Vec<Span>,
+    /// Values that crossed the last border.
+    pub tensors: TensorSet,
+    /// Right to be in flight.
+    pub permit: Permit,
+    /// Span under which the chunk is logged.
+    pub trace: tracing::Span,
+}
+
+/// The sequence behind one of a chunk's row spans.
+#[derive(Debug)]
+pub struct Span {
+    /// Whose rows these are.
+    pub sequence: SequenceId,
+    /// Keeps the pages alive until the rows are computed.
+    pub lease: KvLease,
+    /// Rows computed so far, per stage.
+    pub ledger: Arc<Ledger>,
+    /// Where tokens go.
+    pub sink: Arc<dyn Sink>,
+    /// What the last stage does with the logits.
+    pub finish: SpanFinish,
+}
+
+/// What is done with a span's logits.
+#[derive(Debug)]
+pub enum SpanFinish {
+    /// Nothing: more of the prompt follows.
+    None,
+    /// Choose the next token.
+    Sample(Box<Generate>),
+    /// Score these tokens, one per selected row.
+    Score(Vec<u32>),
+}
+
+impl Chunk {
+    /// The stage to run next.
+    pub fn stage(&self) -> &crate::plan::Stage {
+        &self.route.stages[self.cursor]
+    }
+
+    /// Whether this is the route's last stage.
+    pub fn is_last_stage(&self) -> bool {
+        self.cursor + 1 == self.route.stages.len()
+    }
+}
+
+/// Last worker → scheduler: a chunk is through, or lost. Its permit and leases are free.
+#[derive(Debug)]
+pub struct Progress {
+    /// Number of the chunk.
+    pub chunk: u64,
+    /// What became of each of its spans.
+    pub spans: Vec<SpanProgress>,
+}
+
+/// What became of a span.
+#[derive(Debug)]
+pub struct SpanProgress {
+    /// Whose rows.
+    pub sequence: SequenceId,
+    /// How many rows.
+    pub rows: usize,
+    /// What came of them.
+    pub outcome: SpanOutcome,
+}
+
+/// What came of a span's rows.
+#[derive(Debug)]
+pub enum SpanOutcome {
+    /// They are in the cache.
+    Computed,
+    /// So they are, and this token was chosen, with the state that chose it.
+    Sampled(Sampled, Box<Generate>),
+    /// So they are, and this many prompt tokens were scored.
+    Scored(usize),
+    /// Nobody waited for them any more.
+    Abandoned,
+    /// They are lost.
+    Lost(RunError),
+}
+
+/// What a caller gets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StreamEvent {
+    /// A generated token.
+    Token(Sampled),
+    /// Log-probabilities of the next prompt tokens.
+    Scores(Vec<f32>),
+    /// The end; nothing follows.
+    Finished(Finished),
+    /// The end, by an error; nothing follows.
+    Failed(RunError),
+}
+
+/// End of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Why.
+    pub reason: FinishReason,
+    /// When it passed its stations.
+    pub stations: Stations,
+}
+
+/// Why a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinishReason {
+    /// The model ended the text.
+    Stop,
+    /// As many tokens as asked for, or as the context holds.
+    Length,
+    /// Every prompt token is scored.
+    Scored,
+}
+
+impl fmt::Display for FinishReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FinishReason::Stop => "stop",
+            FinishReason::Length => "length",
+            FinishReason::Scored => "scored",
+        })
+    }
+}
+
+/// A caller's end of a stream. Sending never blocks.
+pub trait Sink: Send + Sync + fmt::Debug {
+    /// Hands an event over; it is lost if the caller is gone.
+    fn send(&self, event: StreamEvent);
+
+    /// Whether the caller has dropped its stream, which cancels the request.
+    fn is_closed(&self) -> bool;
+}
+
+/// What arrives in the scheduler's mailbox.
+#[derive(Debug)]
+pub enum SchedulerMessage {
+    /// A request.
+    Submit(Box<Submit>),
+    /// A chunk came back.
+    Progress(Progress),
+    /// A stream was dropped: look for cancelled requests.
+    Wake,
+    /// An actor died.
+    ActorDied(RunError),
+    /// Stop: after the present requests, or at once.
+    Shutdown(Shutdown),
+}
+
+/// How an engine ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Finish what is in the engine, take nothing new.
+    Drain,
+    /// Fail what is in the engine.
+    Now,
+}

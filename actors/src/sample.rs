@@ -1,0 +1,406 @@
+//! Choosing the next token from logits: numbers only, no text.
+
+use std::collections::{HashMap, VecDeque};
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+use crate::message::FinishReason;
+
+/// How tokens are chosen. The steps run in the order of the fields, temperature last.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SamplingParams {
+    /// Added to the logits of these ids first; −∞ forbids an id.
+    pub logit_bias: Vec<(u32, f32)>,
+    /// How many of the latest tokens, prompt included, the penalties look at.
+    pub penalty_window: usize,
+    /// Divides positive and multiplies negative logits of tokens in the window; 1 is off.
+    pub repetition_penalty: f32,
+    /// Subtracted once from tokens in the window; 0 is off.
+    pub presence_penalty: f32,
+    /// Subtracted per occurrence in the window; 0 is off.
+    pub frequency_penalty: f32,
+    /// Keeps the k most likely tokens; 0 is off (S1-7).
+    pub top_k: usize,
+    /// Keeps the smallest set with at least this probability; 1 is off (S1-8).
+    pub top_p: f32,
+    /// Keeps tokens at least this likely relative to the most likely one; 0 is off.
+    pub min_p: f32,
+    /// Divides the logits; 0 always takes the most likely token.
+    pub temperature: f32,
+    /// Seed of the random choice: same seed, same tokens.
+    pub seed: u64,
+}
+
+impl Default for SamplingParams {
+    fn default() -> SamplingParams {
+        SamplingParams {
+            logit_bias: Vec::new(),
+            penalty_window: 64,
+            repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            top_k: 40,
+            top_p: 0.95,
+            min_p: 0.05,
+            temperature: 0.8,
+            seed: 0,
+        }
+    }
+}
+
+impl SamplingParams {
+    /// Always the most likely token.
+    pub fn greedy() -> SamplingParams {
+        SamplingParams { temperature: 0.0, ..SamplingParams::default() }
+    }
+
+    /// Checks every value.
+    ///
+    /// # Errors
+    /// [`SamplingError`] names the first value that makes no sense.
+    pub fn check(&self) -> Result<(), SamplingError> {
+        let rows = [
+            ("temperature", self.temperature, self.temperature >= 0.0, "0 or more"),
+            ("top_p", self.top_p, self.top_p > 0.0 && self.top_p <= 1.0, "above 0, at most 1"),
+            ("min_p", self.min_p, (0.0..=1.0).contains(&self.min_p), "between 0 and 1"),
+            (
+                "repetition_penalty",
+                self.repetition_penalty,
+                self.repetition_penalty > 0.0,
+                "above 0",
+            ),
+            ("presence_penalty", self.presence_penalty, true, "finite"),
+            ("frequency_penalty", self.frequency_penalty, true, "finite"),
+        ];
+        for (name, value, good, expected) in rows {
+            if !good || !value.is_finite() {
+                return Err(SamplingError { name, value, expected });
+            }
+        }
+        match self.logit_bias.iter().find(|(_, b)| b.is_nan() || *b == f32::INFINITY) {
+            Some((_, value)) => Err(SamplingError {
+                name: "logit_bias",
+                value: *value,
+                expected: "a number or −infinity",
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn changes_logits(&self) -> bool {
+        !self.logit_bias.is_empty() || self.penalises()
+    }
+
+    fn penalises(&self) -> bool {
+        self.repetition_penalty != 1.0
+            || self.presence_penalty != 0.0
+            || self.frequency_penalty != 0.0
+    }
+}
+
+/// A sampling parameter that makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{name} is {value}, but must be {expected}")]
+pub struct SamplingError {
+    /// Parameter.
+    pub name: &'static str,
+    /// Value given.
+    pub value: f32,
+    /// What would be accepted.
+    pub expected: &'static str,
+}
+
+/// A chosen token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampled {
+    /// Token id.
+    pub id: u32,
+    /// Natural logarithm of its probability under the model, before any sampling step.
+    pub logprob: f32,
+    /// Set on the last token of a sequence.
+    pub finish: Option<FinishReason>,
+}
+
+/// Chooses tokens for one sequence; it remembers what the penalties and the random choice need.
+#[derive(Clone, Debug)]
+pub struct Sampler {
+    params: SamplingParams,
+    history: VecDeque<u32>,
+    random: ChaCha8Rng,
+    changed: Vec<f32>,
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    id: u32,
+    logit: f32,
+}
+
+impl Sampler {
+    /// A sampler for a sequence that begins with `prompt`.
+    pub fn new(params: SamplingParams, prompt: &[u32]) -> Sampler {
+        let skip = prompt.len().saturating_sub(params.penalty_window);
+        Sampler {
+            history: prompt[skip..].iter().copied().collect(),
+            random: ChaCha8Rng::seed_from_u64(params.seed),
+            params,
+            changed: Vec::new(),
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Chooses the next token from `logits` `[vocab]`; `None` when no logit is a number or
+    /// every token is forbidden.
+    pub fn sample(&mut self, logits: &[f32]) -> Option<Sampled> {
+        let id = if self.params.changes_logits() {
+            let mut changed = std::mem::take(&mut self.changed);
+            changed.clear();
+            changed.extend_from_slice(logits);
+            self.change(&mut changed);
+            let id = self.choose(&changed);
+            self.changed = changed;
+            id?
+        } else {
+            self.choose(logits)?
+        };
+        self.remember(id);
+        let logprob = logprob(logits, id);
+        Some(Sampled { id, logprob, finish: None })
+    }
+
+    fn remember(&mut self, id: u32) {
+        if self.params.penalty_window == 0 {
+            return;
+        }
+        if self.history.len() == self.params.penalty_window {
+            self.history.pop_front();
+        }
+        self.history.push_back(id);
+    }
+
+    fn change(&self, logits: &mut [f32]) {
+        for (id, bias) in &self.params.logit_bias {
+            if let Some(logit) = logits.get_mut(*id as usize) {
+                *logit += bias;
+            }
+        }
+        if !self.params.penalises() {
+            return;
+        }
+        let mut counts: HashMap<u32, u32> = HashMap::new();
+        for id in &self.history {
+            *counts.entry(*id).or_default() += 1;
+        }
+        let p = &self.params;
+        for (id, count) in counts {
+            if let Some(logit) = logits.get_mut(id as usize) {
+                *logit *=
+                    if *logit > 0.0 { 1.0 / p.repetition_penalty } else { p.repetition_penalty };
+                *logit -= p.presence_penalty + p.frequency_penalty * count as f32;
+            }
+        }
+    }
+
+    fn choose(&mut self, logits: &[f32]) -> Option<u32> {
+        let best = argmax(logits)?;
+        if self.params.temperature == 0.0 || self.params.top_k == 1 {
+            return Some(best as u32);
+        }
+        self.keep_top_k(logits);
+        self.keep_top_p();
+        self.keep_min_p();
+        Some(self.draw())
+    }
+
+    /// Fills the candidates with the k most likely tokens, most likely first.
+    fn keep_top_k(&mut self, logits: &[f32]) {
+        self.candidates.clear();
+        self.candidates.extend(
+            logits
+                .iter()
+                .enumerate()
+                .filter(|(_, logit)| logit.is_finite())
+                .map(|(id, logit)| Candidate { id: id as u32, logit: *logit }),
+        );
+        let order =
+            |a: &Candidate, b: &Candidate| b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id));
+        let k = self.params.top_k;
+        if k > 0 && k < self.candidates.len() {
+            self.candidates.select_nth_unstable_by(k - 1, order);
+            self.candidates.truncate(k);
+        }
+        self.candidates.sort_unstable_by(order);
+    }
+
+    fn keep_top_p(&mut self) {
+        if self.params.top_p >= 1.0 {
+            return;
+        }
+        let best = self.candidates[0].logit;
+        let weight = |c: &Candidate| f64::from(c.logit - best).exp();
+        let wanted = self.candidates.iter().map(weight).sum::<f64>() * f64::from(self.params.top_p);
+        let mut sum = 0.0;
+        let last = self.candidates.iter().position(|c| {
+            sum += weight(c);
+            sum >= wanted
+        });
+        self.candidates.truncate(last.map_or(usize::MAX, |last| last + 1));
+    }
+
+    fn keep_min_p(&mut self) {
+        if self.params.min_p > 0.0 {
+            let floor = self.candidates[0].logit + self.params.min_p.ln();
+            let keep = self.candidates.partition_point(|c| c.logit >= floor);
+            self.candidates.truncate(keep.max(1));
+        }
+    }
+
+    fn draw(&mut self) -> u32 {
+        let best = self.candidates[0].logit;
+        let heat = f64::from(self.params.temperature);
+        let weight = |c: &Candidate| (f64::from(c.logit - best) / heat).exp();
+        let total: f64 = self.candidates.iter().map(weight).sum();
+        let unit = (self.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+        let mut left = unit * total;
+        for candidate in &self.candidates {
+            left -= weight(candidate);
+            if left < 0.0 {
+                return candidate.id;
+            }
+        }
+        // Rounding can leave a rest; it belongs to the last candidate.
+        self.candidates[self.candidates.len() - 1].id
+    }
+}
+
+/// Index of the largest finite logit, the first of equals; `None` if there is none.
+fn argmax(logits: &[f32]) -> Option<usize> {
+    let mut best: Option<usize> = None;
+    for (i, logit) in logits.iter().enumerate() {
+        if logit.is_finite() && best.is_none_or(|b| *logit > logits[b]) {
+            best = Some(i);
+        }
+    }
+    best
+}
+
+/// Natural logarithm of the softmax probability of `id`.
+pub fn logprob(logits: &[f32], id: u32) -> f32 {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|l| f64::from((l - max).exp())).sum();
+    (f64::from(logits[id as usize] - max) - sum.ln()) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOGITS: [f32; 5] = [1.0, 3.0, 2.0, -1.0, 2.5];
+
+    fn params() -> SamplingParams {
+        SamplingParams { top_k: 0, top_p: 1.0, min_p: 0.0, temperature: 1.0, ..Default::default() }
+    }
+
+    fn support(params: SamplingParams, prompt: &[u32]) -> Vec<u32> {
+        let mut seen: Vec<u32> = (0..2000)
+            .filter_map(|seed| {
+                Sampler::new(SamplingParams { seed, ..params.clone() }, prompt).sample(&LOGITS)
+            })
+            .map(|s| s.id)
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    }
+
+    #[test]
+    fn each_filter_keeps_exactly_its_set() {
+        let p = params();
+        assert_eq!(support(p.clone(), &[]), vec![0, 1, 2, 3, 4]);
+        assert_eq!(support(SamplingParams { top_k: 2, ..p.clone() }, &[]), vec![1, 4]);
+        // Probabilities are 0.064, 0.470, 0.173, 0.009, 0.285.
+        assert_eq!(support(SamplingParams { top_p: 0.46, ..p.clone() }, &[]), vec![1]);
+        assert_eq!(support(SamplingParams { top_p: 0.5, ..p.clone() }, &[]), vec![1, 4]);
+        assert_eq!(support(SamplingParams { min_p: 0.35, ..p.clone() }, &[]), vec![1, 2, 4]);
+        assert_eq!(support(SamplingParams { min_p: 1.0, ..p.clone() }, &[]), vec![1]);
+        let bias = vec![(1, f32::NEG_INFINITY), (99, 5.0)];
+        assert_eq!(support(SamplingParams { logit_bias: bias, ..p }, &[]), vec![0, 2, 3, 4]);
+    }
+
+    #[test]
+    fn frequencies_follow_the_softmax() {
+        let draws = 20_000;
+        let mut sampler = Sampler::new(params(), &[]);
+        let mut counts = [0u32; 5];
+        for _ in 0..draws {
+            counts[sampler.sample(&LOGITS).expect("finite").id as usize] += 1;
+        }
+        for (id, count) in counts.into_iter().enumerate() {
+            let expected = f64::from(logprob(&LOGITS, id as u32)).exp();
+            let found = f64::from(count) / f64::from(draws);
+            assert!((found - expected).abs() < 0.015, "id {id}: {found} for {expected}");
+        }
+    }
+
+    #[test]
+    fn same_seed_gives_same_tokens_and_another_seed_others() {
+        let run = |seed| -> Vec<u32> {
+            let mut s = Sampler::new(SamplingParams { seed, ..params() }, &[]);
+            (0..64).filter_map(|_| s.sample(&LOGITS)).map(|t| t.id).collect()
+        };
+        assert_eq!(run(7), run(7));
+        assert_ne!(run(7), run(8));
+    }
+
+    #[test]
+    fn penalties_move_tokens_of_the_window_only() {
+        let greedy = SamplingParams::greedy();
+        let first = |p: SamplingParams, prompt: &[u32]| Sampler::new(p, prompt).sample(&LOGITS);
+        let id = |p: SamplingParams, prompt: &[u32]| first(p, prompt).map(|s| s.id);
+        let rep = SamplingParams { repetition_penalty: 1.5, ..greedy.clone() };
+        assert_eq!(id(greedy.clone(), &[1]), Some(1));
+        assert_eq!(id(rep.clone(), &[1]), Some(4));
+        assert_eq!(id(SamplingParams { penalty_window: 1, ..rep }, &[1, 0]), Some(1));
+        let presence = SamplingParams { presence_penalty: 0.6, ..greedy.clone() };
+        assert_eq!(id(presence, &[1]), Some(4));
+        let frequency = SamplingParams { frequency_penalty: 0.3, ..greedy };
+        assert_eq!(id(frequency.clone(), &[1]), Some(1));
+        assert_eq!(id(frequency, &[1, 1]), Some(4));
+    }
+
+    #[test]
+    fn the_probability_reported_is_the_models_own() {
+        let p = SamplingParams { logit_bias: vec![(3, 100.0)], ..SamplingParams::greedy() };
+        let token = Sampler::new(p, &[]).sample(&LOGITS).expect("finite");
+        assert_eq!(token.id, 3);
+        assert!((token.logprob - logprob(&LOGITS, 3)).abs() < 1e-6);
+        assert!((token.logprob + 4.755).abs() < 1e-3, "{}", token.logprob);
+    }
+
+    #[test]
+    fn broken_logits_give_nothing_instead_of_a_wrong_token() {
+        let mut s = Sampler::new(params(), &[]);
+        assert_eq!(s.sample(&[f32::NAN, f32::NAN]), None);
+        assert_eq!(s.sample(&[f32::NEG_INFINITY]), None);
+        assert_eq!(Sampler::new(SamplingParams::greedy(), &[]).sample(&[]), None);
+    }
+
+    #[test]
+    fn senseless_parameters_are_named() {
+        let rows = [
+            (SamplingParams { temperature: -1.0, ..params() }, "temperature"),
+            (SamplingParams { temperature: f32::NAN, ..params() }, "temperature"),
+            (SamplingParams { top_p: 0.0, ..params() }, "top_p"),
+            (SamplingParams { min_p: 1.5, ..params() }, "min_p"),
+            (SamplingParams { repetition_penalty: 0.0, ..params() }, "repetition_penalty"),
+            (SamplingParams { presence_penalty: f32::INFINITY, ..params() }, "presence_penalty"),
+            (SamplingParams { logit_bias: vec![(0, f32::NAN)], ..params() }, "logit_bias"),
+        ];
+        for (params, name) in rows {
+            assert_eq!(params.check().map_err(|e| e.name), Err(name));
+        }
+        assert_eq!(params().check(), Ok(()));
+    }
+}

@@ -1,0 +1,321 @@
+//! The scheduler: lets requests in, cuts them into chunks, and gives every chunk its route. A
+//! pure state machine: messages and the time go in, effects come out.
+//!
+//! One rule covers prefill, decode and recomputation: a sequence is a growing list of tokens,
+//! of which the first `sent` have been handed out as rows; whatever is left is due. Decode is
+//! the case in which one row is left.
+
+use std::sync::Arc;
+
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::{KvLayout, KvPool};
+use lapwing_traces::Nanos;
+
+use crate::error::RunError;
+use crate::message::{
+    Chunk, FinishReason, Finished, Progress, SchedulerMessage, Shutdown, Sink, SpanOutcome,
+    StreamEvent, Submit, Task,
+};
+use crate::plan::strategy::{PlanInput, Strategy};
+use crate::plan::{DeviceId, PlanError, Route};
+use crate::policy::{QueuePolicy, Waiting};
+use crate::sequence::{Permits, SequenceId};
+
+mod chunks;
+mod running;
+
+use running::Sequence;
+
+/// Limits of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerConfig {
+    /// Most tokens of a sequence, prompt included.
+    pub context: usize,
+    /// Most prompt rows in a chunk.
+    pub chunk_rows: usize,
+    /// Most sequences computed at the same time.
+    pub sequences_max: usize,
+    /// Most chunks in flight.
+    pub permits: usize,
+    /// Vocabulary size; ids from here on are refused.
+    pub vocab: usize,
+}
+
+/// What the scheduler wants done.
+#[derive(Debug)]
+pub enum SchedulerEffect {
+    /// Send a chunk to the device of its first stage.
+    Send(DeviceId, Box<Chunk>),
+    /// Hand an event to a caller.
+    Emit(Arc<dyn Sink>, StreamEvent),
+    /// Nothing more will come: stop every actor.
+    Stop,
+}
+
+/// What the scheduler is made of.
+pub struct SchedulerParts {
+    /// Limits.
+    pub config: SchedulerConfig,
+    /// Ops of the model.
+    pub graph: Arc<Graph>,
+    /// Names of the devices, by their number.
+    pub devices: Vec<String>,
+    /// Pages of the KV cache.
+    pub kv: KvPages,
+    /// Chooses routes.
+    pub strategy: Box<dyn Strategy>,
+    /// Chooses who enters.
+    pub policy: Box<dyn QueuePolicy>,
+}
+
+/// The allocator of a KV cache's pages, and their shape.
+#[derive(Clone, Debug)]
+pub struct KvPages {
+    /// Free pages.
+    pub pool: KvPool,
+    /// Shape of a page.
+    pub layout: KvLayout,
+}
+
+impl KvPages {
+    /// Why `rows` rows can never be held, if they cannot.
+    fn too_small_for(&self, rows: usize) -> Option<RunError> {
+        let (wanted, capacity) = (self.layout.pages_for(rows), self.pool.capacity());
+        (wanted > capacity).then_some(RunError::OutOfKvPages { wanted, capacity })
+    }
+}
+
+/// State of the scheduler.
+pub struct Scheduler {
+    config: SchedulerConfig,
+    route: Arc<Route>,
+    kv: KvPages,
+    policy: Box<dyn QueuePolicy>,
+    permits: Permits,
+    waiting: Vec<Sequence>,
+    /// In order of arrival.
+    running: Vec<Sequence>,
+    next_sequence: u64,
+    next_chunk: u64,
+    /// The chunk in flight that holds decode rows. There is at most one, so that all sequences
+    /// that decode stay in one batch.
+    decoding: Option<u64>,
+    ending: Option<Shutdown>,
+    dead: Option<RunError>,
+}
+
+impl Scheduler {
+    /// A scheduler with nothing to do.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the strategy finds no route.
+    pub fn new(parts: SchedulerParts) -> Result<Scheduler, PlanError> {
+        let input = PlanInput { graph: &parts.graph, devices: &parts.devices };
+        let route = parts.strategy.route(input)?;
+        Ok(Scheduler {
+            config: parts.config,
+            route,
+            kv: parts.kv,
+            policy: parts.policy,
+            permits: Permits::new(parts.config.permits),
+            waiting: Vec::new(),
+            running: Vec::new(),
+            next_sequence: 0,
+            next_chunk: 0,
+            decoding: None,
+            ending: None,
+            dead: None,
+        })
+    }
+
+    /// The route that chunks take.
+    pub fn route(&self) -> &Arc<Route> {
+        &self.route
+    }
+
+    /// Requests that wait or run.
+    pub fn sequences(&self) -> usize {
+        self.waiting.len() + self.running.len()
+    }
+
+    /// Chunks in flight.
+    pub fn chunks_in_flight(&self) -> usize {
+        self.permits.in_use()
+    }
+
+    /// Takes a message at time `now`.
+    pub fn on(&mut self, message: SchedulerMessage, now: Nanos) -> Vec<SchedulerEffect> {
+        let mut effects = Vec::new();
+        match message {
+            SchedulerMessage::Submit(submit) => self.on_submit(*submit, now, &mut effects),
+            SchedulerMessage::Progress(progress) => self.on_progress(progress, now, &mut effects),
+            SchedulerMessage::Wake => {}
+            SchedulerMessage::ActorDied(error) => {
+                self.dead.get_or_insert(error.clone());
+                self.fail_all(&error, &mut effects);
+            }
+            SchedulerMessage::Shutdown(how) => {
+                self.ending = Some(how);
+                if how == Shutdown::Now {
+                    self.fail_all(&RunError::ShuttingDown, &mut effects);
+                }
+            }
+        }
+        self.drop_cancelled();
+        self.dispatch(now, &mut effects);
+        if self.is_over() {
+            effects.push(SchedulerEffect::Stop);
+        }
+        effects
+    }
+
+    fn is_over(&self) -> bool {
+        let idle = self.sequences() == 0 && self.permits.in_use() == 0;
+        self.dead.is_some()
+            || self.ending == Some(Shutdown::Now)
+            || (self.ending == Some(Shutdown::Drain) && idle)
+    }
+
+    fn on_submit(&mut self, submit: Submit, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
+        let sink = Arc::clone(&submit.sink);
+        if let Err(error) = self.check(&submit) {
+            drop(submit);
+            effects.push(SchedulerEffect::Emit(sink, StreamEvent::Failed(error)));
+            return;
+        }
+        let id = SequenceId(self.next_sequence);
+        self.next_sequence += 1;
+        let sequence = Sequence::new(id, submit, self.config.context, now);
+        tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
+        match sequence.finished_before_start() {
+            Some(reason) => finish(sequence, reason, now, effects),
+            None => self.waiting.push(sequence),
+        }
+    }
+
+    fn check(&self, submit: &Submit) -> Result<(), RunError> {
+        if let Some(error) = &self.dead {
+            return Err(error.clone());
+        }
+        if self.ending.is_some() {
+            return Err(RunError::ShuttingDown);
+        }
+        let (tokens, context) = (submit.ids.len(), self.config.context);
+        let room = match submit.task {
+            Task::Generate(_) => tokens < context,
+            Task::Score { .. } => tokens <= context,
+        };
+        if tokens == 0 {
+            return Err(RunError::EmptyPrompt);
+        }
+        if !room {
+            return Err(RunError::PromptTooLong { tokens, context });
+        }
+        let vocab = self.config.vocab;
+        match submit.ids.iter().find(|id| **id as usize >= vocab) {
+            Some(id) => Err(RunError::TokenId { id: *id, vocab }),
+            None => Ok(()),
+        }
+    }
+
+    fn on_progress(&mut self, progress: Progress, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
+        if self.decoding == Some(progress.chunk) {
+            self.decoding = None;
+        }
+        for span in progress.spans {
+            let found = self.running.iter().position(|s| s.id == span.sequence);
+            let Some(at) = found else { continue };
+            let sequence = &mut self.running[at];
+            sequence.in_flight -= 1;
+            let ended = match span.outcome {
+                SpanOutcome::Computed => None,
+                SpanOutcome::Sampled(sampled, generate) => {
+                    sequence.on_token(&sampled, generate, now).map(Ok)
+                }
+                SpanOutcome::Scored(count) => sequence.on_scored(count, now).map(Ok),
+                SpanOutcome::Lost(error) => Some(Err(error)),
+                // Its stream is closed, so that the sweep takes it out.
+                SpanOutcome::Abandoned => None,
+            };
+            match ended {
+                None => {}
+                Some(Ok(reason)) => finish(self.running.remove(at), reason, now, effects),
+                Some(Err(error)) => fail(self.running.remove(at), &error, effects),
+            }
+        }
+    }
+
+    /// Takes out every sequence whose caller is gone; their pages return with the last chunk
+    /// that holds them.
+    fn drop_cancelled(&mut self) {
+        for list in [&mut self.waiting, &mut self.running] {
+            list.retain(|sequence| {
+                let cancelled = sequence.sink.is_closed();
+                if cancelled {
+                    sequence.ledger.lose();
+                    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, "cancelled");
+                }
+                !cancelled
+            });
+        }
+    }
+
+    fn fail_all(&mut self, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
+        for sequence in self.waiting.drain(..).chain(self.running.drain(..)) {
+            fail(sequence, error, effects);
+        }
+    }
+
+    /// Lets requests in and sends chunks while there are permits.
+    fn dispatch(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
+        loop {
+            self.admit(now, effects);
+            self.reserve_decode_rows(effects);
+            let Some(permit) = self.permits.try_take() else { return };
+            let Some(chunk) = self.next_chunk(permit) else { return };
+            effects.push(SchedulerEffect::Send(chunk.stage().device, Box::new(chunk)));
+        }
+    }
+
+    /// Moves requests from the queue to the running ones while the KV cache holds their prompt.
+    fn admit(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
+        while self.running.len() < self.config.sequences_max && !self.waiting.is_empty() {
+            let queue: Vec<Waiting> = self.waiting.iter().map(Sequence::as_waiting).collect();
+            let Some(at) = self.policy.pick(&queue, now) else { return };
+            if let Some(error) = self.kv.too_small_for(self.waiting[at].ids.len()) {
+                fail(self.waiting.remove(at), &error, effects);
+                continue;
+            }
+            if self.waiting[at].reserve_prompt(&self.kv, self.route.stages.len()).is_err() {
+                return;
+            }
+            let mut sequence = self.waiting.remove(at);
+            sequence.on_admitted(now);
+            let place = self.running.partition_point(|s| s.id < sequence.id);
+            self.running.insert(place, sequence);
+        }
+    }
+}
+
+/// Ends a sequence; its pages and its ticket are free before its caller hears of it.
+fn finish(
+    mut sequence: Sequence,
+    reason: FinishReason,
+    now: Nanos,
+    effects: &mut Vec<SchedulerEffect>,
+) {
+    sequence.stations.finished = now;
+    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
+    let (sink, stations) = (Arc::clone(&sequence.sink), sequence.stations);
+    drop(sequence);
+    let event = StreamEvent::Finished(Finished { reason, stations });
+    effects.push(SchedulerEffect::Emit(sink, event));
+}
+
+fn fail(sequence: Sequence, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
+    sequence.ledger.lose();
+    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
+    let sink = Arc::clone(&sequence.sink);
+    drop(sequence);
+    effects.push(SchedulerEffect::Emit(sink, StreamEvent::Failed(error.clone())));
+}

@@ -1,0 +1,176 @@
+//! A sequence inside the scheduler.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lapwing_kernels::kv::{KvLease, OutOfPages};
+
+use lapwing_traces::{Nanos, Stations};
+
+use super::KvPages;
+use crate::message::{FinishReason, Generate, Sink, SpanFinish, Submit, Task};
+use crate::policy::Waiting;
+use crate::sample::Sampled;
+use crate::sequence::{Ledger, SequenceId, Ticket};
+
+/// A growing list of tokens, and how far it is computed.
+pub(super) struct Sequence {
+    pub(super) id: SequenceId,
+    /// Prompt, then generated tokens.
+    pub(super) ids: Vec<u32>,
+    /// Tokens handed out as rows.
+    pub(super) sent: usize,
+    /// Chunks that hold rows of this sequence.
+    pub(super) in_flight: usize,
+    pub(super) lease: KvLease,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) sink: Arc<dyn Sink>,
+    pub(super) stations: Stations,
+    pub(super) trace: tracing::Span,
+    work: Wanted,
+    _ticket: Ticket,
+}
+
+enum Wanted {
+    /// The state is with the chunk that will sample, else here.
+    Tokens(Option<Box<Generate>>),
+    /// Next position to score.
+    Scores { next: usize },
+}
+
+impl Sequence {
+    pub(super) fn new(id: SequenceId, submit: Submit, context: usize, now: Nanos) -> Sequence {
+        let prompt_tokens = submit.ids.len();
+        let work = match submit.task {
+            Task::Generate(mut generate) => {
+                generate.tokens_max = generate.tokens_max.min(context - prompt_tokens);
+                Wanted::Tokens(Some(generate))
+            }
+            Task::Score { from } => Wanted::Scores { next: from.max(1) },
+        };
+        Sequence {
+            id,
+            ids: submit.ids,
+            sent: 0,
+            in_flight: 0,
+            lease: KvLease::default(),
+            ledger: Arc::new(Ledger::new(0)),
+            sink: submit.sink,
+            stations: Stations { submitted: now, prompt_tokens, ..Stations::default() },
+            trace: submit.trace,
+            work,
+            _ticket: submit.ticket,
+        }
+    }
+
+    /// Why there is nothing to compute, if so.
+    pub(super) fn finished_before_start(&self) -> Option<FinishReason> {
+        match &self.work {
+            Wanted::Tokens(Some(generate)) if generate.tokens_max == 0 => {
+                Some(FinishReason::Length)
+            }
+            Wanted::Scores { next } if *next >= self.ids.len() => Some(FinishReason::Scored),
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_waiting(&self) -> Waiting {
+        Waiting { sequence: self.id, tokens: self.goal(), submitted: self.stations.submitted }
+    }
+
+    /// Rows to compute. The last token of a text to score predicts nothing.
+    pub(super) fn goal(&self) -> usize {
+        match self.work {
+            Wanted::Tokens(_) => self.ids.len(),
+            Wanted::Scores { .. } => self.ids.len() - 1,
+        }
+    }
+
+    /// Rows not handed out yet.
+    pub(super) fn due(&self) -> usize {
+        self.goal() - self.sent
+    }
+
+    /// Whether the one row that is due is a generated token.
+    pub(super) fn is_decoding(&self) -> bool {
+        self.due() == 1 && self.ids.len() > self.stations.prompt_tokens
+    }
+
+    /// Leases pages for all tokens and starts from the first row.
+    pub(super) fn reserve_prompt(&mut self, kv: &KvPages, stages: usize) -> Result<(), OutOfPages> {
+        self.reserve(kv)?;
+        self.ledger = Arc::new(Ledger::new(stages));
+        Ok(())
+    }
+
+    /// Leases pages for all tokens so far.
+    pub(super) fn reserve(&mut self, kv: &KvPages) -> Result<(), OutOfPages> {
+        self.lease.grow(&kv.pool, &kv.layout, self.ids.len())
+    }
+
+    /// Whether there are pages for all tokens so far.
+    pub(super) fn has_pages(&self, kv: &KvPages) -> bool {
+        self.lease.pages().len() >= kv.layout.pages_for(self.ids.len())
+    }
+
+    pub(super) fn on_admitted(&mut self, now: Nanos) {
+        if self.stations.admitted == Nanos::default() {
+            self.stations.admitted = now;
+        }
+    }
+
+    /// Gives its pages back; everything is computed again later, with the same result.
+    pub(super) fn preempt(&mut self) {
+        self.lease = KvLease::default();
+        self.sent = 0;
+    }
+
+    /// Hands out the next `rows` rows: which of them need logits (as offsets), and what for.
+    pub(super) fn hand_out(&mut self, rows: usize) -> (Range<usize>, SpanFinish) {
+        let (start, end) = (self.sent, self.sent + rows);
+        let goal = self.goal();
+        self.sent = end;
+        self.in_flight += 1;
+        match &mut self.work {
+            Wanted::Tokens(state) if end == goal => match state.take() {
+                Some(generate) => (rows - 1..rows, SpanFinish::Sample(generate)),
+                None => (0..0, SpanFinish::None),
+            },
+            Wanted::Tokens(_) => (0..0, SpanFinish::None),
+            Wanted::Scores { next } => {
+                // The row at position p predicts the token at p + 1.
+                let first = (*next - 1).clamp(start, end);
+                if first == end {
+                    return (0..0, SpanFinish::None);
+                }
+                let targets = self.ids[first + 1..end + 1].to_vec();
+                (first - start..rows, SpanFinish::Score(targets))
+            }
+        }
+    }
+
+    pub(super) fn on_token(
+        &mut self,
+        sampled: &Sampled,
+        generate: Box<Generate>,
+        now: Nanos,
+    ) -> Option<FinishReason> {
+        if self.stations.generated_tokens == 0 {
+            self.stations.first_token = now;
+        }
+        self.stations.generated_tokens += 1;
+        self.ids.push(sampled.id);
+        self.work = Wanted::Tokens(Some(generate));
+        sampled.finish
+    }
+
+    pub(super) fn on_scored(&mut self, count: usize, now: Nanos) -> Option<FinishReason> {
+        let Wanted::Scores { next } = &mut self.work else { return None };
+        *next += count;
+        let done = *next >= self.ids.len();
+        if done {
+            self.stations.first_token = now;
+        }
+        done.then_some(FinishReason::Scored)
+    }
+}

@@ -1,0 +1,165 @@
+//! What a sequence owns while it is in the engine: identity, permits, progress per stage.
+
+use std::sync::Arc;
+
+use lapwing_kernels::sync::{AtomicBool, AtomicUsize, Ordering};
+
+/// Number of a request, ascending in order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SequenceId(pub u64);
+
+/// A counter of rights, each given back when it is dropped.
+#[derive(Clone, Debug)]
+struct Counter {
+    limit: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Counter {
+    fn new(limit: usize) -> Counter {
+        Counter { limit, taken: Arc::new(AtomicUsize::new(0)) }
+    }
+
+    fn try_take(&self) -> Option<Counter> {
+        self.taken
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
+                (n < self.limit).then_some(n + 1)
+            })
+            .ok()
+            .map(|_| self.clone())
+    }
+
+    fn give_back(&self) {
+        self.taken.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// The rights to have a chunk in flight.
+#[derive(Debug)]
+pub struct Permits(Counter);
+
+/// Right to have one chunk in flight.
+#[derive(Debug)]
+pub struct Permit(Counter);
+
+impl Permits {
+    /// At most `limit` chunks in flight.
+    pub fn new(limit: usize) -> Permits {
+        Permits(Counter::new(limit))
+    }
+
+    /// A permit, if one is free.
+    pub fn try_take(&self) -> Option<Permit> {
+        self.0.try_take().map(Permit)
+    }
+
+    /// Permits taken.
+    pub fn in_use(&self) -> usize {
+        self.0.taken.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
+/// The rights to have a request in the engine, waiting or running.
+#[derive(Clone, Debug)]
+pub struct Door(Counter);
+
+/// Right to have one request in the engine.
+#[derive(Debug)]
+pub struct Ticket(Counter);
+
+impl Door {
+    /// At most `limit` requests.
+    pub fn new(limit: usize) -> Door {
+        Door(Counter::new(limit))
+    }
+
+    /// A ticket, if one is free.
+    pub fn try_take(&self) -> Option<Ticket> {
+        self.0.try_take().map(Ticket)
+    }
+
+    /// Requests allowed at once.
+    pub fn limit(&self) -> usize {
+        self.0.limit
+    }
+
+    /// Tickets taken.
+    pub fn in_use(&self) -> usize {
+        self.0.taken.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
+/// How many rows of a sequence each stage has computed. It travels with the sequence's chunks,
+/// so that a stage can see whether the rows before a chunk are in the cache yet.
+#[derive(Debug)]
+pub struct Ledger {
+    rows: Vec<AtomicUsize>,
+    lost: AtomicBool,
+}
+
+impl Ledger {
+    /// Nothing computed yet in any of `stages`.
+    pub fn new(stages: usize) -> Ledger {
+        Ledger {
+            rows: (0..stages).map(|_| AtomicUsize::new(0)).collect(),
+            lost: AtomicBool::new(false),
+        }
+    }
+
+    /// Rows that `stage` has computed.
+    pub fn rows(&self, stage: usize) -> usize {
+        self.rows[stage].load(Ordering::Acquire)
+    }
+
+    /// Records that `stage` has computed the rows up to `end`.
+    pub fn advance(&self, stage: usize, end: usize) {
+        self.rows[stage].store(end, Ordering::Release);
+    }
+
+    /// Marks the sequence as lost: its rows need not be computed any more.
+    pub fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
+    /// Whether the sequence is lost.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permit_comes_back_when_its_holder_is_dropped() {
+        let permits = Permits::new(2);
+        let (a, b) = (permits.try_take(), permits.try_take());
+        assert!(a.is_some() && b.is_some() && permits.try_take().is_none());
+        drop(a);
+        assert_eq!(permits.in_use(), 1);
+        assert!(permits.try_take().is_some());
+    }
+
+    #[test]
+    fn stages_count_their_rows_separately() {
+        let ledger = Ledger::new(2);
+        ledger.advance(0, 7);
+        assert_eq!((ledger.rows(0), ledger.rows(1)), (7, 0));
+        assert!(!ledger.is_lost());
+        ledger.lose();
+        assert!(ledger.is_lost());
+    }
+}

@@ -1,0 +1,108 @@
+//! Failures have names, end the streams they concern, and hang nothing.
+
+use std::sync::Arc;
+
+use lapwing_actors::RunError;
+use lapwing_actors::drive::live::{Live, LiveParts};
+use lapwing_actors::message::{Shutdown, StreamEvent};
+use lapwing_kernels::device::{Device, DeviceError};
+use lapwing_traces::{Nanos, OsClock};
+
+use crate::support::{Fault, Parts, Setup, World, foretell, generate, prompt};
+
+fn live(setup: &Setup) -> Live {
+    let Parts { scheduler, devices, logits, .. } = setup.parts();
+    Live::start(LiveParts {
+        scheduler,
+        devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
+        logits,
+        requests_max: 4,
+        permits: setup.config.permits,
+        clock: Arc::new(OsClock::start()),
+    })
+    .expect("threads")
+}
+
+fn last(events: &mut lapwing_actors::drive::live::Events) -> StreamEvent {
+    loop {
+        match events.next_blocking() {
+            StreamEvent::Token(_) | StreamEvent::Scores(_) => {}
+            end => return end,
+        }
+    }
+}
+
+#[test]
+fn a_device_error_ends_its_streams_and_the_engine_goes_on() {
+    let fault: Fault = Arc::new(|n| {
+        (n == 3).then(|| DeviceError::Failed { device: "x".into(), reason: "planted".into() })
+    });
+    let mut world = World::new(&Setup { fault, ..Setup::default() });
+    let (a, b) = (prompt(1, 10), prompt(2, 10));
+    let mut lost = world.submit(Nanos(0), &a, generate(&a, 20));
+    let mut later = world.submit(Nanos(50_000_000), &b, generate(&b, 20));
+    world.sim.run();
+    lost.drain();
+    later.drain();
+    assert!(matches!(&lost.end, Some(Err(RunError::Device { device, reason }))
+        if device == "oracle-0" && reason.contains("planted")));
+    assert_eq!(later.tokens, foretell(&b, 20).0);
+    world.assert_empty();
+}
+
+#[test]
+fn a_dead_actor_ends_every_stream_and_every_later_one_by_its_name() {
+    let fault: Fault = Arc::new(|n| if n == 4 { panic!("planted panic") } else { None });
+    let live = live(&Setup { fault, ..Setup::default() });
+    let p = prompt(1, 10);
+    let mut streams: Vec<_> =
+        (0..3).map(|_| live.submit(p.clone(), generate(&p, 50), 50).expect("alive")).collect();
+    for events in &mut streams {
+        let end = last(events);
+        assert!(
+            matches!(&end, StreamEvent::Failed(RunError::ActorDied { actor, reason })
+                if actor == "oracle-0" && reason.contains("planted panic")),
+            "{end:?}"
+        );
+        assert!(matches!(events.next_blocking(), StreamEvent::Failed(_)), "still ended");
+    }
+    drop(streams);
+    match live.submit(p.clone(), generate(&p, 5), 5) {
+        Err(error) => assert!(matches!(error, RunError::ActorDied { .. }), "{error}"),
+        Ok(mut events) => {
+            assert!(matches!(last(&mut events), StreamEvent::Failed(RunError::ActorDied { .. })));
+        }
+    }
+}
+
+#[test]
+fn draining_finishes_what_is_there_and_takes_nothing_new() {
+    let engine = live(&Setup::default());
+    let p = prompt(1, 30);
+    let mut events = engine.submit(p.clone(), generate(&p, 20), 20).expect("alive");
+    engine.shutdown(Shutdown::Drain);
+    assert!(matches!(last(&mut events), StreamEvent::Finished(_)));
+    assert!(engine.submit(p.clone(), generate(&p, 20), 20).is_err());
+}
+
+#[test]
+fn an_engine_that_is_dropped_ends_its_streams() {
+    let engine = live(&Setup::default());
+    let p = prompt(1, 30);
+    let mut events = engine.submit(p.clone(), generate(&p, 200), 200).expect("alive");
+    drop(engine);
+    let end = last(&mut events);
+    assert!(matches!(end, StreamEvent::Failed(_) | StreamEvent::Finished(_)), "{end:?}");
+}
+
+#[test]
+fn one_request_too_many_is_refused_at_the_door() {
+    let engine = live(&Setup::default());
+    let p = prompt(1, 100);
+    let held: Vec<_> = (0..4).map(|_| engine.submit(p.clone(), generate(&p, 150), 150)).collect();
+    let fifth = engine.submit(p.clone(), generate(&p, 1), 1);
+    // The four may have finished by now on a fast machine; then the fifth is let in.
+    if held.iter().all(Result::is_ok) && engine.requests() == 4 {
+        assert_eq!(fifth.err(), Some(RunError::QueueFull { limit: 4 }));
+    }
+}

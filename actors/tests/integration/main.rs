@@ -1,0 +1,11 @@
+//! Whole engines on devices whose every token can be foretold: live and in virtual time.
+
+#![expect(unreachable_pub, reason = "a test binary has no outside")]
+
+mod cancel;
+mod failure;
+mod invariance;
+mod limits;
+mod random_schedules;
+mod score;
+mod support;

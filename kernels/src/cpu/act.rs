@@ -1,0 +1,136 @@
+//! Element-wise ops.
+
+use crate::cpu::Cpu;
+use crate::cpu::tile::madd;
+
+/// Activation of a gated feed-forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// `x · σ(x)`.
+    Silu,
+    /// GELU in its tanh form: `x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³)))`.
+    GeluTanh,
+}
+
+/// `out = act(gate) · up`, all of one length.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn gated(ctx: &Cpu, kind: Gate, gate: &[f32], up: &[f32], out: &mut [f32]) {
+    assert!(gate.len() == up.len() && gate.len() == out.len(), "gate, up and out differ in length");
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(out.len(), 1);
+    ctx.pool().chunks_mut(out, chunk, |i, out| {
+        let at = i * chunk..i * chunk + out.len();
+        (kernels.gated)(kind, &gate[at.clone()], &up[at], out);
+    });
+}
+
+/// `out = a + b`, all of one length.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn add(ctx: &Cpu, a: &[f32], b: &[f32], out: &mut [f32]) {
+    assert!(a.len() == b.len() && a.len() == out.len(), "a, b and out differ in length");
+    (ctx.kernels().add)(a, b, out);
+}
+
+/// `x += y`, both of one length.
+///
+/// # Panics
+/// When the lengths differ.
+pub fn add_assign(_: &Cpu, x: &mut [f32], y: &[f32]) {
+    assert_eq!(x.len(), y.len(), "x and y differ in length");
+    x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
+}
+
+/// `x *= factor`.
+pub fn scale(ctx: &Cpu, x: &mut [f32], factor: f32) {
+    (ctx.kernels().scale)(x, factor);
+}
+
+/// `x = cap · tanh(x / cap)`.
+pub fn soft_cap(ctx: &Cpu, x: &mut [f32], cap: f32) {
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(x.len(), 1);
+    ctx.pool().chunks_mut(x, chunk, |_, x| (kernels.soft_cap)(x, cap));
+}
+
+/// `e^x`, within 2 ULP (subnormal results: within one step); 0 below −104, infinite above 89.
+#[inline(always)]
+pub(crate) fn exp<const FMA: bool>(x: f32) -> f32 {
+    const MAGIC: f32 = 12_582_912.0;
+    let low = x < -104.0;
+    let y = if low { -104.0 } else { x };
+    let y = if y > 89.0 { 89.0 } else { y };
+    let shifted = madd::<FMA>(y, std::f32::consts::LOG2_E, MAGIC);
+    let n = shifted - MAGIC;
+    let exponent = shifted.to_bits().wrapping_sub(MAGIC.to_bits()).cast_signed();
+    // ln 2 in two parts, the first with few enough bits that n times it is exact.
+    let r = madd::<FMA>(n, -0.693_359_4, y);
+    let r = madd::<FMA>(n, 2.121_944_4e-4, r);
+    let mut p = 1.987_569_1e-4;
+    p = madd::<FMA>(p, r, 1.398_2e-3);
+    p = madd::<FMA>(p, r, 8.333_452e-3);
+    p = madd::<FMA>(p, r, 4.166_579_6e-2);
+    p = madd::<FMA>(p, r, 0.166_666_65);
+    p = madd::<FMA>(p, r, 0.5);
+    p = madd::<FMA>(p, r * r, r) + 1.0;
+    // Two factors, since 2^exponent itself may be out of range.
+    let half = exponent >> 1;
+    let e = p * power_of_two(half) * power_of_two(exponent - half);
+    if low { 0.0 } else { e }
+}
+
+#[inline(always)]
+fn power_of_two(n: i32) -> f32 {
+    f32::from_bits((n.wrapping_add(127) << 23).cast_unsigned())
+}
+
+/// `tanh(x)`.
+#[inline(always)]
+pub(crate) fn tanh<const FMA: bool>(x: f32) -> f32 {
+    let square = x * x;
+    let mut p = 62.0 / 2835.0;
+    p = madd::<FMA>(p, square, -17.0 / 315.0);
+    p = madd::<FMA>(p, square, 2.0 / 15.0);
+    p = madd::<FMA>(p, square, -1.0 / 3.0);
+    let near = madd::<FMA>(p * square, x, x);
+    let far = 1.0 - 2.0 / (exp::<FMA>(2.0 * x) + 1.0);
+    if square < 0.04 { near } else { far }
+}
+
+#[inline(always)]
+fn sigmoid<const FMA: bool>(x: f32) -> f32 {
+    1.0 / (1.0 + exp::<FMA>(-x))
+}
+
+#[inline(always)]
+pub(crate) fn gated_body<const FMA: bool>(kind: Gate, gate: &[f32], up: &[f32], out: &mut [f32]) {
+    let all = out.iter_mut().zip(gate.iter().zip(up));
+    match kind {
+        Gate::Silu => all.for_each(|(out, (g, u))| *out = g * sigmoid::<FMA>(*g) * u),
+        Gate::GeluTanh => all.for_each(|(out, (g, u))| {
+            // (1 + tanh y) / 2 = σ(2y), which loses nothing for negative y.
+            let inner = madd::<FMA>(0.044_715 * g * g, *g, *g);
+            let twice = 2.0 * 0.797_884_6 * inner;
+            *out = g * sigmoid::<FMA>(twice) * u;
+        }),
+    }
+}
+
+#[inline(always)]
+pub(crate) fn soft_cap_body<const FMA: bool>(x: &mut [f32], cap: f32) {
+    let inverse = 1.0 / cap;
+    x.iter_mut().for_each(|x| *x = cap * tanh::<FMA>(*x * inverse));
+}
+
+#[inline(always)]
+pub(crate) fn scale_body(x: &mut [f32], factor: f32) {
+    x.iter_mut().for_each(|x| *x *= factor);
+}
+
+#[inline(always)]
+pub(crate) fn add_body(a: &[f32], b: &[f32], out: &mut [f32]) {
+    out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = a + b);
+}

@@ -1,0 +1,215 @@
+//! Instruction sets as tokens: an [`Isa`] exists only if this machine has the instructions,
+//! so whoever holds one may call its kernels.
+
+use crate::cpu::gemm::{self, Gemm};
+use crate::cpu::tile::{self, Acts, F32Tile, QTile, RowsView};
+use crate::cpu::{act, norm, quantize, rope, softmax, unpack};
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod generic;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+
+/// The inner loops of one instruction set. All are safe to call with any lengths; which
+/// table is used is decided once, by the [`Isa`].
+#[derive(Debug)]
+pub(crate) struct Kernels {
+    /// Unpacks up to 16 rows of a quantised matrix into an interleaved tile.
+    pub(crate) unpack: fn(&RowsView<'_>, &mut QTile),
+    /// Rows of quantised activations times a tile: 16 values per row.
+    pub(crate) dot_tile: fn(&QTile, &Acts<'_>, &mut [f32]),
+    /// Unpacks some columns of up to 16 rows of a float matrix, transposed.
+    pub(crate) unpack_f32: fn(&RowsView<'_>, &mut F32Tile),
+    /// `c += a · b` in f32.
+    pub(crate) gemm: fn(&Gemm<'_>, &mut [f32]),
+    /// Quantises one row of activations.
+    pub(crate) quantize: fn(&[f32], quantize::RowOut<'_>),
+    /// RMS norm of one row.
+    pub(crate) rms_norm: fn(&[f32], &norm::RmsWeight<'_>, &mut [f32]),
+    /// Rotates the heads of one row.
+    pub(crate) rotate: fn(&mut [f32], &rope::RowAngles<'_>),
+    /// `act(gate) · up`.
+    pub(crate) gated: fn(act::Gate, &[f32], &[f32], &mut [f32]),
+    /// `cap · tanh(x / cap)` in place.
+    pub(crate) soft_cap: fn(&mut [f32], f32),
+    /// One page of online softmax for one row.
+    pub(crate) softmax: fn(&mut [f32], &softmax::PageMask, &mut softmax::Online) -> f32,
+    /// binary16 to f32.
+    pub(crate) f16_to_f32: fn(&[u16], &mut [f32]),
+    /// `x *= factor`.
+    pub(crate) scale: fn(&mut [f32], f32),
+    /// `out = a + b`.
+    pub(crate) add: fn(&[f32], &[f32], &mut [f32]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Generic,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+/// An instruction set that this machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Isa(Kind);
+
+impl Isa {
+    /// The fastest instruction set of this machine.
+    pub fn best() -> Isa {
+        *Isa::available().last().unwrap_or(&Isa(Kind::Generic))
+    }
+
+    /// Every instruction set that this machine has, slowest first. Never empty.
+    pub fn available() -> Vec<Isa> {
+        let mut all = vec![Isa(Kind::Generic)];
+        #[cfg(target_arch = "x86_64")]
+        {
+            all.extend(missing(Kind::Avx2).is_empty().then_some(Isa(Kind::Avx2)));
+            all.extend(missing(Kind::Avx512).is_empty().then_some(Isa(Kind::Avx512)));
+        }
+        #[cfg(target_arch = "aarch64")]
+        all.extend(missing(Kind::Neon).is_empty().then_some(Isa(Kind::Neon)));
+        all
+    }
+
+    /// Short name: `generic`, `avx2`, `avx512` or `neon`.
+    pub fn name(self) -> &'static str {
+        name(self.0)
+    }
+
+    /// What this instruction set needs and, for each faster one, what the machine lacks.
+    pub fn why(self) -> String {
+        let needs = needs(self.0).join(", ");
+        let mut why = match needs.as_str() {
+            "" => format!("{}: needs nothing special", self.name()),
+            _ => format!("{}: has {needs}", self.name()),
+        };
+        for kind in kinds_of_this_architecture() {
+            let lacks = missing(kind);
+            if !lacks.is_empty() {
+                why += &format!("; {} lacks {}", name(kind), lacks.join(", "));
+            }
+        }
+        why
+    }
+
+    /// The inner loops for this instruction set.
+    pub(crate) fn kernels(self) -> &'static Kernels {
+        match self.0 {
+            Kind::Generic => &generic::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => &avx2::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => &avx512::KERNELS,
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => &neon::KERNELS,
+        }
+    }
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Generic => "generic",
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2 => "avx2",
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512 => "avx512",
+        #[cfg(target_arch = "aarch64")]
+        Kind::Neon => "neon",
+    }
+}
+
+fn kinds_of_this_architecture() -> Vec<Kind> {
+    vec![
+        Kind::Generic,
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx2,
+        #[cfg(target_arch = "x86_64")]
+        Kind::Avx512,
+        #[cfg(target_arch = "aarch64")]
+        Kind::Neon,
+    ]
+}
+
+fn needs(kind: Kind) -> Vec<&'static str> {
+    features(kind).into_iter().map(|(name, _)| name).collect()
+}
+
+fn missing(kind: Kind) -> Vec<&'static str> {
+    let lacking = features(kind).into_iter().filter(|(_, has)| !has);
+    lacking.map(|(name, _)| name).collect()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn features(kind: Kind) -> Vec<(&'static str, bool)> {
+    macro_rules! has { ($($f:tt),*) => { vec![$(($f, std::arch::is_x86_feature_detected!($f))),*] } }
+    match kind {
+        Kind::Generic => Vec::new(),
+        Kind::Avx2 => has!("avx2", "fma", "f16c"),
+        Kind::Avx512 => has!(
+            "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "avx2", "fma", "f16c"
+        ),
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn features(kind: Kind) -> Vec<(&'static str, bool)> {
+    match kind {
+        Kind::Generic => Vec::new(),
+        Kind::Neon => vec![("neon", std::arch::is_aarch64_feature_detected!("neon"))],
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn features(_: Kind) -> Vec<(&'static str, bool)> {
+    Vec::new()
+}
+
+/// Makes a [`Kernels`] table: the bodies that are written once in plain Rust, compiled
+/// with `$features`, beside the intrinsics of the instruction set (`$own`).
+macro_rules! kernels {
+    ($features:tt, fma = $fma:literal, $($field:ident = $own:path),+ $(,)?) => {
+        crate::cpu::isa::shared!($features,
+            unpack(a: &RowsView<'_>, b: &mut QTile) = unpack::tile;
+            unpack_f32(a: &RowsView<'_>, b: &mut F32Tile) = unpack::tile_f32;
+            gemm(a: &Gemm<'_>, c: &mut [f32]) = gemm::body::<$fma>;
+            quantize(x: &[f32], out: quantize::RowOut<'_>) = quantize::row;
+            rms_norm(x: &[f32], w: &norm::RmsWeight<'_>, out: &mut [f32]) = norm::row::<$fma>;
+            rotate(x: &mut [f32], angles: &rope::RowAngles<'_>) = rope::row::<$fma>;
+            gated(k: act::Gate, g: &[f32], u: &[f32], out: &mut [f32]) = act::gated_body::<$fma>;
+            soft_cap(x: &mut [f32], cap: f32) = act::soft_cap_body::<$fma>;
+            softmax(s: &mut [f32], m: &softmax::PageMask, o: &mut softmax::Online) -> f32 = softmax::page::<$fma>;
+            scale(x: &mut [f32], factor: f32) = act::scale_body;
+            add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
+        );
+        pub(super) static KERNELS: Kernels = Kernels {
+            unpack, unpack_f32, gemm, quantize, rms_norm, rotate, gated, soft_cap, softmax,
+            scale, add, $($field: $own),+
+        };
+    };
+}
+
+/// A safe function per body, compiled with `$features` (`()` for none).
+macro_rules! shared {
+    (() , $($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $body:path;)*) => {
+        $(fn $name($($arg: $ty),*) $(-> $ret)? { $body($($arg),*) })*
+    };
+    ($features:literal, $($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $body:path;)*) => {
+        $(fn $name($($arg: $ty),*) $(-> $ret)? {
+            #[target_feature(enable = $features)]
+            fn inner($($arg: $ty),*) $(-> $ret)? { $body($($arg),*) }
+            // SAFETY: reached only through this module's table, which `Isa` hands out only
+            // when the machine has the features.
+            unsafe { inner($($arg),*) }
+        })*
+    };
+}
+use {kernels, shared};
+

@@ -1,0 +1,50 @@
+//! RMS norm.
+
+use crate::cpu::Cpu;
+use crate::cpu::tile::madd;
+
+/// Weight and epsilon of an RMS norm.
+pub(crate) struct RmsWeight<'a> {
+    pub(crate) weight: &'a [f32],
+    pub(crate) eps: f32,
+}
+
+/// `out = x / √(mean(x²) + eps) · weight` for every row of `weight.len()` values of `x`; a
+/// norm per head is one over rows · heads rows of `head_dim`.
+///
+/// # Panics
+/// When `x` and `out` differ in length or are not whole rows.
+pub fn rms_norm(ctx: &Cpu, x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+    let width = weight.len();
+    assert!(width > 0 && x.len() == out.len() && x.len().is_multiple_of(width), "not whole rows");
+    let (kernels, weight) = (ctx.kernels(), RmsWeight { weight, eps });
+    let chunk = ctx.rows_per_task(x.len() / width, width) * width;
+    ctx.pool().chunks_mut(out, chunk, |i, out| {
+        let x = &x[i * chunk..][..out.len()];
+        for (x, out) in x.chunks_exact(width).zip(out.chunks_exact_mut(width)) {
+            (kernels.rms_norm)(x, &weight, out);
+        }
+    });
+}
+
+#[inline(always)]
+pub(crate) fn row<const FMA: bool>(x: &[f32], w: &RmsWeight<'_>, out: &mut [f32]) {
+    let (lines, tail) = x.as_chunks::<16>();
+    let mut sums = [0.0f32; 16];
+    for line in lines {
+        for i in 0..16 {
+            sums[i] = madd::<FMA>(line[i], line[i], sums[i]);
+        }
+    }
+    let mut sum = 0.0;
+    for x in tail {
+        sum = madd::<FMA>(*x, *x, sum);
+    }
+    for lane in sums {
+        sum += lane;
+    }
+    let factor = 1.0 / (sum / x.len() as f32 + w.eps).sqrt();
+    for (out, (x, w)) in out.iter_mut().zip(x.iter().zip(w.weight)) {
+        *out = x * factor * w;
+    }
+}

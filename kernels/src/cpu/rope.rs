@@ -1,0 +1,211 @@
+//! Rotary position embedding, with the scalings of llama.cpp.
+
+use crate::cpu::Cpu;
+use crate::cpu::tile::madd;
+
+/// Which values of a head form a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RopeStyle {
+    /// Neighbours: (0, 1), (2, 3), …
+    Normal,
+    /// Halves of the rotated part: (0, r/2), (1, r/2 + 1), …
+    NeoX,
+}
+
+/// How angles are stretched for contexts longer than the trained one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RopeScaling {
+    /// Not at all.
+    None,
+    /// Angles divided by `factor`.
+    Linear {
+        /// Context extension, above 1 to extend.
+        factor: f32,
+    },
+    /// YaRN: low frequencies divided by `factor`, high ones kept, a ramp between.
+    Yarn {
+        /// Context extension, above 1 to extend.
+        factor: f32,
+        /// Context length of training, in tokens.
+        original_context: usize,
+        /// Share of the ramp that is used; 1 normally, 0 makes it linear.
+        ext_factor: f32,
+        /// Extra factor on cosine and sine.
+        attn_factor: f32,
+        /// Rotations over the trained context above which a frequency is kept.
+        beta_fast: f32,
+        /// Rotations over the trained context below which a frequency is divided.
+        beta_slow: f32,
+    },
+}
+
+/// Frequencies of a rotary embedding.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeFreqs {
+    /// Angle of pair i + 1 over that of pair i.
+    ratio: f32,
+    pairs: Vec<Pair>,
+    magnitude: f32,
+}
+
+/// angle = theta · stretched, theta being the plain angle of the pair.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Pair {
+    factor: f32,
+    interpolation: f32,
+    extrapolation_share: f32,
+}
+
+impl RopeFreqs {
+    /// Frequencies `base^(−2i/dims)` for `dims` rotated values per head (rounded down to
+    /// even), `scaling`, and optional divisors per pair (`factors[i]`; missing ones are 1).
+    pub fn new(base: f32, dims: usize, scaling: RopeScaling, factors: Option<&[f32]>) -> RopeFreqs {
+        let n = dims as f32;
+        let factor_of = |i: usize| factors.and_then(|f| f.get(i)).copied().unwrap_or(1.0);
+        let (interpolation, ext_factor, attn_factor) = match scaling {
+            RopeScaling::None => (1.0, 0.0, 1.0),
+            RopeScaling::Linear { factor } => (1.0 / factor, 0.0, 1.0),
+            RopeScaling::Yarn { factor, ext_factor, attn_factor, .. } => {
+                (1.0 / factor, ext_factor, attn_factor)
+            }
+        };
+        let (low, high) = corrected_pairs(base, n, scaling);
+        let pairs = (0..dims / 2).map(|i| {
+            let ramp = ((i as f32 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
+            Pair {
+                factor: factor_of(i),
+                interpolation,
+                extrapolation_share: if ext_factor == 0.0 { 0.0 } else { (1.0 - ramp) * ext_factor },
+            }
+        });
+        let magnitude = match ext_factor {
+            0.0 => attn_factor,
+            _ => attn_factor * (1.0 + 0.1 * (1.0 / interpolation).ln()),
+        };
+        RopeFreqs { ratio: base.powf(-2.0 / n), pairs: pairs.collect(), magnitude }
+    }
+
+    /// Cosines and sines for rows at `positions`; made once per step and used by every
+    /// layer with the same frequencies.
+    pub fn angles(&self, positions: &[u32]) -> RopeAngles {
+        let pairs = self.pairs.len();
+        let mut angles = RopeAngles {
+            cos: Vec::with_capacity(pairs * positions.len()),
+            sin: Vec::with_capacity(pairs * positions.len()),
+            rows: positions.len(),
+        };
+        for position in positions {
+            // Powers by repeated multiplication, rounding at each step, as llama.cpp does.
+            let mut theta = *position as f32;
+            for pair in &self.pairs {
+                let extrapolated = theta / pair.factor;
+                let interpolated = pair.interpolation * extrapolated;
+                let share = pair.extrapolation_share;
+                let angle = match share {
+                    0.0 => interpolated,
+                    _ => interpolated * (1.0 - share) + extrapolated * share,
+                };
+                angles.cos.push(angle.cos() * self.magnitude);
+                angles.sin.push(angle.sin() * self.magnitude);
+                theta *= self.ratio;
+            }
+        }
+        angles
+    }
+}
+
+/// First and last pair of YaRN's ramp.
+fn corrected_pairs(base: f32, dims: f32, scaling: RopeScaling) -> (f32, f32) {
+    let RopeScaling::Yarn { original_context, beta_fast, beta_slow, .. } = scaling else {
+        return (0.0, 0.0);
+    };
+    let pair_of = |rotations: f32| {
+        let wavelength = original_context as f32 / (rotations * 2.0 * std::f32::consts::PI);
+        dims * wavelength.ln() / (2.0 * base.ln())
+    };
+    (pair_of(beta_fast).floor().max(0.0), pair_of(beta_slow).ceil().min(dims - 1.0))
+}
+
+/// Cosines and sines of some rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeAngles {
+    cos: Vec<f32>,
+    sin: Vec<f32>,
+    rows: usize,
+}
+
+impl RopeAngles {
+    /// Rows that these angles are for.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+}
+
+/// Shape of what is rotated: `[rows][heads][head_dim]`, of which each head's first values
+/// (twice the number of frequencies) turn and the rest stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RopeShape {
+    /// Heads per row.
+    pub heads: usize,
+    /// Values per head.
+    pub head_dim: usize,
+    /// Which values form a pair.
+    pub style: RopeStyle,
+}
+
+/// Angles of one row.
+pub(crate) struct RowAngles<'a> {
+    cos: &'a [f32],
+    sin: &'a [f32],
+    shape: RopeShape,
+}
+
+/// Rotates `x` of `[rows][heads][head_dim]` in place.
+///
+/// # Panics
+/// When `x` has not as many rows as `angles`, or more values would turn than a head has.
+pub fn rope(ctx: &Cpu, x: &mut [f32], shape: RopeShape, angles: &RopeAngles) {
+    let width = shape.heads * shape.head_dim;
+    assert_eq!(x.len(), angles.rows * width, "x is not rows × heads × head_dim");
+    if x.is_empty() {
+        return;
+    }
+    let pairs = angles.cos.len() / angles.rows;
+    assert!(2 * pairs <= shape.head_dim, "{pairs} pairs turn in {} values", shape.head_dim);
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(angles.rows, width);
+    ctx.pool().chunks_mut(x, chunk * width, |i, x| {
+        for (j, x) in x.chunks_exact_mut(width).enumerate() {
+            let at = (i * chunk + j) * pairs;
+            let (cos, sin) = (&angles.cos[at..][..pairs], &angles.sin[at..][..pairs]);
+            (kernels.rotate)(x, &RowAngles { cos, sin, shape });
+        }
+    });
+}
+
+#[inline(always)]
+pub(crate) fn row<const FMA: bool>(x: &mut [f32], angles: &RowAngles<'_>) {
+    let pairs = angles.cos.len();
+    for head in x.chunks_exact_mut(angles.shape.head_dim) {
+        let turned = &mut head[..2 * pairs];
+        match angles.shape.style {
+            RopeStyle::NeoX => {
+                let (a, b) = turned.split_at_mut(pairs);
+                for i in 0..pairs {
+                    (a[i], b[i]) = turn::<FMA>(a[i], b[i], angles.cos[i], angles.sin[i]);
+                }
+            }
+            RopeStyle::Normal => {
+                for (i, pair) in turned.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                    (pair[0], pair[1]) =
+                        turn::<FMA>(pair[0], pair[1], angles.cos[i], angles.sin[i]);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn turn<const FMA: bool>(a: f32, b: f32, cos: f32, sin: f32) -> (f32, f32) {
+    (madd::<FMA>(a, cos, -(b * sin)), madd::<FMA>(a, sin, b * cos))
+}

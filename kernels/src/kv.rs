@@ -1,0 +1,246 @@
+//! Keys and values in pages: who owns which page, and the storage.
+
+use crate::half::from_f32;
+use crate::sync::{Arc, Mutex, lock};
+use std::sync::Arc as PageArc;
+use thiserror::Error;
+
+/// Number of a page in the pool and in the store.
+pub type PageId = u32;
+
+/// Shape of a KV cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvLayout {
+    /// Layers of the model.
+    pub layers: usize,
+    /// Key–value heads per layer.
+    pub kv_heads: usize,
+    /// Values per head.
+    pub head_dim: usize,
+    /// Positions per page.
+    pub page_rows: usize,
+}
+
+impl KvLayout {
+    /// Positions per page unless there is a reason for another number.
+    pub const PAGE_ROWS: usize = 32;
+
+    /// Pages that `rows` positions take.
+    pub fn pages_for(&self, rows: usize) -> usize {
+        rows.div_ceil(self.page_rows.max(1))
+    }
+
+    /// Bytes of one page over all layers, keys and values.
+    pub fn page_bytes(&self) -> usize {
+        self.layers * 2 * self.part_len() * 2
+    }
+
+    /// Values of the keys (or of the values) of one layer's page.
+    fn part_len(&self) -> usize {
+        self.kv_heads * self.head_dim * self.page_rows
+    }
+}
+
+/// The pool has too few free pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("out of KV pages: {wanted} wanted, {free} free; wait for a sequence to end, or make \
+         the cache larger")]
+pub struct OutOfPages {
+    /// Pages asked for.
+    pub wanted: usize,
+    /// Pages that were free.
+    pub free: usize,
+}
+
+/// Allocator of page numbers. Clones share the pages.
+#[derive(Clone, Debug)]
+pub struct KvPool {
+    free: Arc<Mutex<Vec<PageId>>>,
+    capacity: usize,
+}
+
+impl KvPool {
+    /// A pool of pages `0 … pages − 1`, all free.
+    pub fn new(pages: u32) -> KvPool {
+        KvPool {
+            free: Arc::new(Mutex::new((0..pages).rev().collect())),
+            capacity: pages as usize,
+        }
+    }
+
+    /// Takes `n` pages, or none.
+    ///
+    /// # Errors
+    /// When fewer than `n` are free.
+    pub fn alloc(&self, n: usize) -> Result<Vec<KvPage>, OutOfPages> {
+        let mut free = lock(&self.free);
+        let Some(rest) = free.len().checked_sub(n) else {
+            return Err(OutOfPages { wanted: n, free: free.len() });
+        };
+        let ids = free.split_off(rest).into_iter().rev();
+        Ok(ids.map(|id| KvPage(PageArc::new(Owned { id, home: self.free.clone() }))).collect())
+    }
+
+    /// Pages that nobody owns.
+    pub fn free_pages(&self) -> usize {
+        lock(&self.free).len()
+    }
+
+    /// All pages.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+}
+
+#[derive(Debug)]
+struct Owned {
+    id: PageId,
+    home: Arc<Mutex<Vec<PageId>>>,
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        lock(&self.home).push(self.id);
+    }
+}
+
+/// A page that is owned; it returns to its pool when the last clone is dropped.
+#[derive(Clone, Debug)]
+pub struct KvPage(PageArc<Owned>);
+
+impl KvPage {
+    /// Its number.
+    pub fn id(&self) -> PageId {
+        self.0.id
+    }
+
+    /// Whether another clone of it exists: whoever wants to write must then copy it first.
+    pub fn is_shared(&self) -> bool {
+        PageArc::strong_count(&self.0) > 1
+    }
+}
+
+/// The pages of one sequence, in order of position. A clone shares them.
+#[derive(Clone, Debug, Default)]
+pub struct KvLease {
+    pages: Vec<KvPage>,
+    ids: Vec<PageId>,
+}
+
+impl KvLease {
+    /// A lease over `pages`, the first of which holds position 0.
+    pub fn new(pages: Vec<KvPage>) -> KvLease {
+        let ids = pages.iter().map(KvPage::id).collect();
+        KvLease { pages, ids }
+    }
+
+    /// The pages.
+    pub fn pages(&self) -> &[KvPage] {
+        &self.pages
+    }
+
+    /// Their numbers, as [`KvStore`] and attention want them.
+    pub fn page_ids(&self) -> &[PageId] {
+        &self.ids
+    }
+
+    /// Takes pages from `pool` until `rows` positions fit; never gives any back.
+    ///
+    /// # Errors
+    /// When the pool has too few; the lease is then unchanged.
+    pub fn grow(&mut self, pool: &KvPool, layout: &KvLayout, rows: usize) -> Result<(), OutOfPages> {
+        let missing = layout.pages_for(rows).saturating_sub(self.pages.len());
+        let more = pool.alloc(missing)?;
+        self.ids.extend(more.iter().map(KvPage::id));
+        self.pages.extend(more);
+        Ok(())
+    }
+
+    /// Gives back the pages that the first `rows` positions do not need.
+    pub fn truncate(&mut self, layout: &KvLayout, rows: usize) {
+        let keep = layout.pages_for(rows);
+        self.pages.truncate(keep);
+        self.ids.truncate(keep);
+    }
+}
+
+/// The storage of all pages, in binary16. Memory of pages that were never written is not
+/// touched.
+///
+/// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are
+/// sums over vectors of neighbouring keys, and values are `[kv_head][row][head_dim]`.
+#[derive(Debug)]
+pub struct KvStore {
+    layout: KvLayout,
+    pages: usize,
+    data: Vec<u16>,
+}
+
+impl KvStore {
+    /// Zeroed storage for `pages` pages.
+    pub fn new(layout: KvLayout, pages: u32) -> KvStore {
+        let pages = pages as usize;
+        let data = vec![0; layout.layers * pages * 2 * layout.part_len()];
+        KvStore { layout, pages, data }
+    }
+
+    /// Shape.
+    pub fn layout(&self) -> &KvLayout {
+        &self.layout
+    }
+
+    /// Pages.
+    pub fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// Writes rows `start_pos …` of one sequence in `layer`: `k` and `v` are
+    /// `[rows][kv_heads][head_dim]`, rounded to nearest binary16, ties to even.
+    ///
+    /// # Panics
+    /// When `k` and `v` are not whole rows of one number, or `pages` are too few or unknown.
+    pub fn write(
+        &mut self,
+        layer: usize,
+        pages: &[PageId],
+        start_pos: usize,
+        (k, v): (&[f32], &[f32]),
+    ) {
+        let KvLayout { layers, head_dim, page_rows, .. } = self.layout;
+        let width = self.layout.kv_heads * head_dim;
+        assert!(layer < layers, "layer {layer} of {layers}");
+        assert!(k.len() == v.len() && k.len().is_multiple_of(width), "not whole rows of k and v");
+        let rows = k.chunks_exact(width).zip(v.chunks_exact(width));
+        for (i, (k, v)) in rows.enumerate() {
+            let (page, row) = ((start_pos + i) / page_rows, (start_pos + i) % page_rows);
+            let (keys, values) = self.parts_mut(layer, pages[page]);
+            for (j, k) in k.iter().enumerate() {
+                keys[j * page_rows + row] = from_f32(*k);
+            }
+            let heads = values.chunks_exact_mut(page_rows * head_dim);
+            for (head, v) in heads.zip(v.chunks_exact(head_dim)) {
+                for (to, v) in head[row * head_dim..][..head_dim].iter_mut().zip(v) {
+                    *to = from_f32(*v);
+                }
+            }
+        }
+    }
+
+    fn part_start(&self, layer: usize, page: PageId) -> usize {
+        assert!((page as usize) < self.pages, "KV page {page} of {}", self.pages);
+        (layer * self.pages + page as usize) * 2 * self.layout.part_len()
+    }
+
+    fn parts_mut(&mut self, layer: usize, page: PageId) -> (&mut [u16], &mut [u16]) {
+        let (start, len) = (self.part_start(layer, page), self.layout.part_len());
+        self.data[start..start + 2 * len].split_at_mut(len)
+    }
+
+    /// Keys `[head_dim][page_rows]` and values `[page_rows][head_dim]` of one head's page.
+    pub(crate) fn head(&self, layer: usize, page: PageId, kv_head: usize) -> (&[u16], &[u16]) {
+        let (start, len) = (self.part_start(layer, page), self.layout.part_len());
+        let head = self.layout.head_dim * self.layout.page_rows;
+        let (keys, values) = self.data[start..start + 2 * len].split_at(len);
+        (&keys[kv_head * head..][..head], &values[kv_head * head..][..head])
+    }
+}

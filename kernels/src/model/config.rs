@@ -1,0 +1,260 @@
+//! Hyper-parameters from a weight file's metadata.
+
+use super::ModelError;
+use super::spec::{self, ArchSpec};
+use crate::op::RopeScaling;
+use crate::weights::Metadata;
+
+/// Hyper-parameters of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelConfig {
+    /// Row of the architecture table.
+    pub arch: ArchSpec,
+    /// Model's own name, if the file has one.
+    pub name: Option<String>,
+    /// Transformer layers.
+    pub layers: usize,
+    /// Width of a token's row between layers.
+    pub width: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads (GQA: fewer than `heads`; MQA: 1).
+    pub kv_heads: usize,
+    /// Values per head.
+    pub head_dim: usize,
+    /// Inner width of the feed-forward blocks.
+    pub ffn_width: usize,
+    /// Trained context, in tokens.
+    pub context: usize,
+    /// Norm epsilon.
+    pub norm_eps: f32,
+    /// Values per head that are rotated.
+    pub rope_dims: usize,
+    /// Rotary base of the full layers.
+    pub rope_base: f32,
+    /// Rotary base of the sliding-window layers.
+    pub rope_base_window: f32,
+    /// Rotary stretching of the full layers.
+    pub rope_scaling: RopeScaling,
+    /// Sliding window in tokens, if any layer has one.
+    pub window: Option<usize>,
+    /// Soft cap on attention scores.
+    pub attention_cap: Option<f32>,
+    /// Soft cap on logits.
+    pub logit_cap: Option<f32>,
+}
+
+/// Kind of a layer's attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layers {
+    /// Sees every earlier position.
+    Full,
+    /// Sees the last `window` positions.
+    Window(usize),
+}
+
+impl ModelConfig {
+    /// Reads the hyper-parameters of `general.architecture`.
+    ///
+    /// # Errors
+    /// An unsupported architecture, a missing key, or a value that makes no sense.
+    pub fn from_metadata(meta: &Metadata) -> Result<ModelConfig, ModelError> {
+        let name = meta.str("general.architecture")?;
+        let arch = spec::find(name)
+            .ok_or_else(|| ModelError::UnknownArchitecture { found: name.to_owned() })?;
+        let keys = Keys { meta, arch: arch.name };
+        keys.refuse_experts()?;
+        let layers = keys.count("block_count", 4096)?;
+        let width = keys.count("embedding_length", 1 << 20)?;
+        let heads = keys.per_layer_count("attention.head_count", None)?;
+        let kv_heads = keys.per_layer_count("attention.head_count_kv", Some(heads))?;
+        keys.check("attention.head_count_kv", kv_heads, heads.is_multiple_of(kv_heads), || {
+            format!("it must divide the {heads} query heads")
+        })?;
+        let head_dim = keys.head_dim(width, heads)?;
+        let rope_dims = keys.opt_count("rope.dimension_count")?.unwrap_or(head_dim);
+        let rope_fits = rope_dims <= head_dim && rope_dims.is_multiple_of(2);
+        keys.check("rope.dimension_count", rope_dims, rope_fits, || {
+            format!("it must be even and at most the head's {head_dim} values")
+        })?;
+        let rope_base = keys.opt_f32("rope.freq_base")?.unwrap_or(10_000.0);
+        let windowed = arch.window_period > 0;
+        let window = keys.opt_count("attention.sliding_window")?.filter(|_| windowed);
+        let context = keys.count("context_length", 1 << 30)?;
+        Ok(ModelConfig {
+            arch,
+            name: meta.opt_str("general.name")?.map(str::to_owned),
+            layers,
+            width,
+            heads,
+            kv_heads,
+            head_dim,
+            ffn_width: keys.per_layer_count("feed_forward_length", None)?,
+            context,
+            norm_eps: keys.f32("attention.layer_norm_rms_epsilon")?,
+            rope_dims,
+            rope_base,
+            rope_base_window: keys
+                .opt_f32("rope.freq_base_swa")?
+                .or(arch.window_rope_base)
+                .unwrap_or(rope_base),
+            rope_scaling: keys.rope_scaling(context)?,
+            window: window.or(arch.window_default),
+            attention_cap: keys.cap("attn_logit_softcapping", arch.soft_caps.attention)?,
+            logit_cap: keys.cap("final_logit_softcapping", arch.soft_caps.logits)?,
+        })
+    }
+
+    /// Kind of attention in a layer: every `window_period`-th layer is full.
+    pub fn layer_kind(&self, layer: usize) -> Layers {
+        let period = self.arch.window_period;
+        match self.window {
+            Some(window) if period > 0 && (layer + 1) % period != 0 => Layers::Window(window),
+            _ => Layers::Full,
+        }
+    }
+
+    /// Factor on q·k.
+    pub fn score_scale(&self) -> f32 {
+        let dim = match self.arch.wide_scale_layers {
+            Some(layers) if layers == self.layers => self.width / self.heads,
+            _ => self.head_dim,
+        };
+        1.0 / (dim as f32).sqrt()
+    }
+
+    /// Width of a row of K or of V.
+    pub fn kv_width(&self) -> usize {
+        self.kv_heads * self.head_dim
+    }
+}
+
+struct Keys<'a> {
+    meta: &'a Metadata,
+    arch: &'static str,
+}
+
+impl Keys<'_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.arch)
+    }
+
+    fn check(
+        &self,
+        name: &str,
+        found: impl ToString,
+        good: bool,
+        expected: impl FnOnce() -> String,
+    ) -> Result<(), ModelError> {
+        if good {
+            return Ok(());
+        }
+        Err(ModelError::BadValue {
+            key: self.key(name),
+            found: found.to_string(),
+            expected: expected(),
+        })
+    }
+
+    fn count(&self, name: &str, limit: usize) -> Result<usize, ModelError> {
+        let value = self.meta.u32(&self.key(name))? as usize;
+        self.check(name, value, (1..=limit).contains(&value), || {
+            format!("it must be between 1 and {limit}")
+        })?;
+        Ok(value)
+    }
+
+    fn opt_count(&self, name: &str) -> Result<Option<usize>, ModelError> {
+        Ok(self.meta.opt_u32(&self.key(name))?.filter(|v| *v > 0).map(|v| v as usize))
+    }
+
+    fn f32(&self, name: &str) -> Result<f32, ModelError> {
+        let value = self.meta.f32(&self.key(name))?;
+        self.check(name, value, value.is_finite(), || "it must be finite".to_owned())?;
+        Ok(value)
+    }
+
+    fn opt_f32(&self, name: &str) -> Result<Option<f32>, ModelError> {
+        let value = self.meta.opt_f32(&self.key(name))?;
+        let good = value.is_none_or(|v| v.is_finite() && v >= 0.0);
+        self.check(name, value.unwrap_or_default(), good, || {
+            "it must be finite and not negative".to_owned()
+        })?;
+        Ok(value)
+    }
+
+    /// A count that some files give once and others per layer; layers must agree.
+    fn per_layer_count(&self, name: &str, default: Option<usize>) -> Result<usize, ModelError> {
+        let key = self.key(name);
+        let value = match self.meta.get(&key) {
+            None if default.is_some() => return Ok(default.unwrap_or_default()),
+            Some(value) if value.is_array() => {
+                let all = self.meta.u32s(&key)?;
+                let first = all.first().copied().unwrap_or(0);
+                let same = all.iter().all(|v| *v == first);
+                self.check(name, format!("{all:?}"), same, || {
+                    "only one value for all layers is supported".to_owned()
+                })?;
+                first
+            }
+            _ => self.meta.u32(&key)?,
+        } as usize;
+        self.check(name, value, (1..=1 << 20).contains(&value), || {
+            "it must be between 1 and 1048576".to_owned()
+        })?;
+        Ok(value)
+    }
+
+    fn head_dim(&self, width: usize, heads: usize) -> Result<usize, ModelError> {
+        let key_length = self.opt_count("attention.key_length")?;
+        let value_length = self.opt_count("attention.value_length")?;
+        let head_dim = key_length.or(value_length).unwrap_or(width / heads);
+        let same = value_length.is_none_or(|v| v == head_dim);
+        self.check("attention.value_length", value_length.unwrap_or_default(), same, || {
+            format!("only the length of a key, {head_dim}, is supported")
+        })?;
+        self.check("attention.key_length", head_dim, (1..=65_536).contains(&head_dim), || {
+            "a head must have between 1 and 65536 values".to_owned()
+        })?;
+        Ok(head_dim)
+    }
+
+    fn cap(&self, name: &str, default: Option<f32>) -> Result<Option<f32>, ModelError> {
+        Ok(self.opt_f32(name)?.or(default).filter(|cap| *cap > 0.0))
+    }
+
+    fn refuse_experts(&self) -> Result<(), ModelError> {
+        let experts = self.opt_count("expert_count")?.unwrap_or(0);
+        self.check("expert_count", experts, experts == 0, || {
+            "mixtures of experts are not supported".to_owned()
+        })
+    }
+
+    fn rope_scaling(&self, context: usize) -> Result<RopeScaling, ModelError> {
+        let kind = self.meta.opt_str(&self.key("rope.scaling.type"))?.unwrap_or("linear");
+        let factor = match self.opt_f32("rope.scaling.factor")? {
+            Some(factor) => factor,
+            None => self.opt_f32("rope.scale_linear")?.unwrap_or(0.0),
+        };
+        let unscaled = factor == 0.0 || factor == 1.0;
+        match kind {
+            "none" => Ok(RopeScaling::None),
+            "linear" if unscaled => Ok(RopeScaling::None),
+            "linear" => Ok(RopeScaling::Linear { factor }),
+            "yarn" => Ok(RopeScaling::Yarn {
+                factor: if factor == 0.0 { 1.0 } else { factor },
+                original_context: self
+                    .opt_count("rope.scaling.original_context_length")?
+                    .unwrap_or(context),
+                attn_factor: self.opt_f32("rope.scaling.attn_factor")?.unwrap_or(1.0),
+                beta_fast: self.opt_f32("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+                beta_slow: self.opt_f32("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+            }),
+            other => Err(ModelError::BadValue {
+                key: self.key("rope.scaling.type"),
+                found: format!("'{other}'"),
+                expected: "only none, linear and yarn are supported".to_owned(),
+            }),
+        }
+    }
+}

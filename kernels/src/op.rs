@@ -1,0 +1,137 @@
+//! Operations of a model's graph: what is computed, never how or where.
+
+use crate::graph::WeightId;
+
+/// Gating function of a feed-forward block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// x·sigmoid(x).
+    Silu,
+    /// 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))).
+    GeluTanh,
+}
+
+/// One operation. Every value is a row-major f32 matrix `[rows, width]`, one row per token.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Token ids → rows of `table` `[vocab, width]`, times `scale`.
+    Embed {
+        /// Embedding table.
+        table: WeightId,
+        /// Factor on every value (√width for Gemma, else 1).
+        scale: f32,
+    },
+    /// Root-mean-square norm over groups of the weight's length: a whole row, or one head of it.
+    RmsNorm {
+        /// Gain, one value per position in the group.
+        weight: WeightId,
+        /// Added to the mean square.
+        eps: f32,
+    },
+    /// x·Wᵀ (+ bias).
+    MatMul {
+        /// Matrix `[out, in]`.
+        weight: WeightId,
+        /// Vector `[out]`.
+        bias: Option<WeightId>,
+    },
+    /// Rotary position embedding of every head.
+    Rope {
+        /// Number of heads in the row.
+        heads: usize,
+        /// Which of the graph's frequency tables.
+        rope: usize,
+    },
+    /// Inputs q, k, v: appends k and v to the sequence's KV cache, then attends causally.
+    Attention(AttentionOp),
+    /// Inputs gate, up: activation(gate)·up.
+    Gated(Activation),
+    /// Sum of two values.
+    Add,
+    /// Keeps only the rows whose logits are wanted; the rows of all later values.
+    SelectRows,
+    /// cap·tanh(x/cap).
+    SoftCap {
+        /// Largest magnitude of the result.
+        cap: f32,
+    },
+}
+
+/// Which values of a head are rotated together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RopePairs {
+    /// Neighbours: (0, 1), (2, 3), … as in Llama's files.
+    Adjacent,
+    /// Halves: (0, d/2), (1, d/2 + 1), … as in GPT-NeoX.
+    Halves,
+}
+
+/// How the rotation is stretched beyond the trained context.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RopeScaling {
+    /// Not at all.
+    None,
+    /// Position / factor.
+    Linear {
+        /// Stretch factor.
+        factor: f32,
+    },
+    /// YaRN (Peng et al., 2023): interpolates low frequencies, keeps high ones.
+    Yarn {
+        /// Stretch factor.
+        factor: f32,
+        /// Context length of the training.
+        original_context: usize,
+        /// Factor on the magnitude, beside YaRN's own 0.1·ln(factor) + 1.
+        attn_factor: f32,
+        /// Rotations at which extrapolation ends.
+        beta_fast: f32,
+        /// Rotations at which interpolation begins.
+        beta_slow: f32,
+    },
+}
+
+/// A rotary embedding: frequencies base^(−2i/dims), scaled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RopeSpec {
+    /// Base of the frequencies.
+    pub base: f32,
+    /// Values per head that are rotated; the rest pass.
+    pub dims: usize,
+    /// Which values form a pair.
+    pub pairs: RopePairs,
+    /// Stretching.
+    pub scaling: RopeScaling,
+    /// Vector `[dims / 2]` that divides each frequency (Llama 3).
+    pub factors: Option<WeightId>,
+}
+
+/// Parameters of [`Op::Attention`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionOp {
+    /// Layer of the KV cache.
+    pub layer: usize,
+    /// Factor on q·k.
+    pub scale: f32,
+    /// A row at position p sees the positions `max(0, p + 1 − window)..=p`; `None` sees all.
+    pub window: Option<usize>,
+    /// cap·tanh(score/cap) on every score.
+    pub soft_cap: Option<f32>,
+}
+
+impl Op {
+    /// Short name, as shown in reports and timelines.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Op::Embed { .. } => "embed",
+            Op::RmsNorm { .. } => "rms_norm",
+            Op::MatMul { .. } => "matmul",
+            Op::Rope { .. } => "rope",
+            Op::Attention(_) => "attention",
+            Op::Gated(_) => "gated",
+            Op::Add => "add",
+            Op::SelectRows => "select_rows",
+            Op::SoftCap { .. } => "soft_cap",
+        }
+    }
+}

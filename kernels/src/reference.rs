@@ -1,0 +1,145 @@
+//! The oracle: every op written naively, in f64 where that is possible. Slow, and shares no
+//! code with the kernels.
+
+mod formats;
+
+pub use formats::{dequantize, quantize};
+
+use crate::quant::DType;
+use std::ops::Range;
+
+/// Activations as the quantised matmul sees them: `x` after the rounding to int8 that
+/// belongs to weights of `dtype`, and for Q4_1 and Q5_1 the block sums that meet the
+/// weights' minimums. Float weights leave `x` as it is.
+fn rounded_activations(dtype: DType, x: &[f32]) -> (Vec<f64>, Vec<f64>) {
+    let f16 = |v: f32| half::f16::from_f32(v).to_f32();
+    let exact = x.iter().map(|x| f64::from(*x)).collect();
+    match dtype.block_len() {
+        1 => (exact, Vec::new()),
+        32 => {
+            let (mut values, mut sums) = (Vec::new(), Vec::new());
+            for block in x.chunks(32) {
+                let amax = block.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+                let (d, inverse) = (amax / 127.0, if amax == 0.0 { 0.0 } else { 127.0 / amax });
+                let q: Vec<f32> = block.iter().map(|x| (x * inverse).round_ties_even()).collect();
+                values.extend(q.iter().map(|q| f64::from(f16(d)) * f64::from(*q)));
+                sums.push(f64::from(f16(d * q.iter().sum::<f32>())));
+            }
+            (values, sums)
+        }
+        _ => {
+            let mut values = Vec::new();
+            for block in x.chunks(256) {
+                let mut max = 0.0f32;
+                for x in block {
+                    if x.abs() > max.abs() {
+                        max = *x;
+                    }
+                }
+                let inverse = if max == 0.0 { 0.0 } else { -127.0 / max };
+                let d = if max == 0.0 { 0.0 } else { 1.0 / inverse };
+                let q = block.iter().map(|x| (x * inverse).round_ties_even());
+                values.extend(q.map(|q| f64::from(d) * f64::from(q)));
+            }
+            (values, Vec::new())
+        }
+    }
+}
+
+/// `x[m, k] · W[n, k]ᵀ` in f64, with the activations rounded as [`crate::cpu::matmul`]
+/// says; `bytes` holds n rows of k values of `dtype`.
+pub fn matmul(dtype: DType, bytes: &[u8], k: usize, x: &[f32]) -> Vec<f64> {
+    let weights = dequantize(dtype, bytes);
+    let minimum_at = matches!(dtype, DType::Q4_1 | DType::Q5_1).then_some(2);
+    let mut out = Vec::new();
+    for x in x.chunks(k) {
+        let (x, sums) = rounded_activations(dtype, x);
+        for (row, w) in weights.chunks(k).enumerate() {
+            let mut sum: f64 = w.iter().zip(&x).map(|(w, x)| f64::from(*w) * x).sum();
+            if let Some(at) = minimum_at {
+                for (b, s) in sums.iter().enumerate() {
+                    let start = (row * sums.len() + b) * dtype.block_bytes() + at;
+                    let m = half::f16::from_le_bytes([bytes[start], bytes[start + 1]]).to_f64();
+                    sum += m * (s - x[b * 32..][..32].iter().sum::<f64>());
+                }
+            }
+            out.push(sum);
+        }
+    }
+    out
+}
+
+/// `x[m, k] · W[n, k]ᵀ` in f64, nothing rounded.
+pub fn matmul_exact(weights: &[f32], k: usize, x: &[f32]) -> Vec<f64> {
+    let dot = |x: &[f32], w: &[f32]| x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
+    x.chunks(k).flat_map(|x| weights.chunks(k).map(move |w| dot(x, w))).collect()
+}
+
+/// RMS norm of each row of `weight.len()` values.
+pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32) -> Vec<f64> {
+    let mut out = Vec::new();
+    for x in x.chunks(weight.len()) {
+        let mean = x.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / x.len() as f64;
+        let root = (mean + f64::from(eps)).sqrt();
+        out.extend(x.iter().zip(weight).map(|(x, w)| f64::from(*x) / root * f64::from(*w)));
+    }
+    out
+}
+
+/// `x · σ(x)`.
+pub fn silu(x: f64) -> f64 {
+    x / (1.0 + (-x).exp())
+}
+
+/// GELU in its tanh form.
+pub fn gelu_tanh(x: f64) -> f64 {
+    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+}
+
+/// `cap · tanh(x / cap)`.
+pub fn soft_cap(x: f64, cap: f64) -> f64 {
+    cap * (x / cap).tanh()
+}
+
+/// One sequence for [`attention`]: all its keys and values in f32.
+#[derive(Clone, Debug)]
+pub struct DenseAttention<'a> {
+    /// `[rows][heads][head_dim]`.
+    pub q: &'a [f32],
+    /// `[positions][kv_heads][head_dim]`.
+    pub k: &'a [f32],
+    /// As `k`.
+    pub v: &'a [f32],
+    /// Query heads, KV heads, values per head.
+    pub shape: (usize, usize, usize),
+    /// Factor on the scores.
+    pub scale: f64,
+    /// Cap on the scores.
+    pub soft_cap: Option<f64>,
+}
+
+/// Attention with a dense mask: `sees(row)` gives the key positions of a query row.
+pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Range<usize>) -> Vec<f64> {
+    let (heads, kv_heads, dim) = job.shape;
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+    };
+    let mut out = Vec::new();
+    for (i, q) in job.q.chunks(dim).enumerate() {
+        let (row, kv_head) = (i / heads, i % heads / (heads / kv_heads));
+        let at = |key: usize| (key * kv_heads + kv_head) * dim;
+        let score = |key: usize| {
+            let s = dot(q, &job.k[at(key)..][..dim]) * job.scale;
+            job.soft_cap.map_or(s, |cap| soft_cap(s, cap))
+        };
+        let scores: Vec<f64> = sees(row).map(score).collect();
+        let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
+        let sum: f64 = weights.iter().sum();
+        out.extend((0..dim).map(|d| {
+            let parts = sees(row).zip(&weights).map(|(key, w)| w * f64::from(job.v[at(key) + d]));
+            parts.sum::<f64>() / sum
+        }));
+    }
+    out
+}

@@ -1,0 +1,107 @@
+//! Reads little-endian fields; every read is checked against the end of the bytes.
+
+use std::fmt::Arguments;
+use std::ops::Range;
+
+use super::error::{Fault, WeightError};
+
+/// Place in a byte slice. Invariant: `at <= bytes.len()`.
+pub(super) struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// Error about a field that is stored at byte `offset`.
+pub(super) fn bad(field: Arguments<'_>, offset: usize, fault: Fault) -> WeightError {
+    WeightError::Field { field: field.to_string(), offset: offset as u64, fault }
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Cursor<'a> {
+        Cursor { bytes, at: 0 }
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Bytes from here to the end.
+    pub(super) fn left(&self) -> u64 {
+        (self.bytes.len() - self.at) as u64
+    }
+
+    /// Skips `len` bytes, which are `what`, of the field at `offset`.
+    pub(super) fn skip(
+        &mut self,
+        len: Option<u64>,
+        field: Arguments<'_>,
+        offset: usize,
+        what: Arguments<'_>,
+    ) -> Result<Range<usize>, WeightError> {
+        match len.filter(|len| *len <= self.left()) {
+            Some(len) => {
+                let start = self.at;
+                self.at += len as usize;
+                Ok(start..self.at)
+            }
+            None => {
+                let fault = Fault::PastEnd { what: what.to_string(), left: self.left() };
+                Err(bad(field, offset, fault))
+            }
+        }
+    }
+
+    /// The next `N` bytes.
+    pub(super) fn array<const N: usize>(
+        &mut self,
+        field: Arguments<'_>,
+    ) -> Result<[u8; N], WeightError> {
+        let range =
+            self.skip(Some(N as u64), field, self.at, format_args!("a number of {N} bytes"))?;
+        let mut out = [0; N];
+        out.copy_from_slice(&self.bytes[range]);
+        Ok(out)
+    }
+
+    pub(super) fn u32(&mut self, field: Arguments<'_>) -> Result<u32, WeightError> {
+        self.array(field).map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self, field: Arguments<'_>) -> Result<u64, WeightError> {
+        self.array(field).map(u64::from_le_bytes)
+    }
+
+    /// A string: length as u64, then its bytes.
+    pub(super) fn string(&mut self, field: Arguments<'_>) -> Result<Range<usize>, WeightError> {
+        let offset = self.at;
+        let len = self.u64(format_args!("{field}: string length"))?;
+        self.skip(Some(len), field, offset, format_args!("string of {len} bytes"))
+    }
+
+    /// A name: a string of UTF-8, neither empty nor longer than `limit` bytes.
+    pub(super) fn name(
+        &mut self,
+        field: Arguments<'_>,
+        limit: u64,
+    ) -> Result<&'a str, WeightError> {
+        let offset = self.at;
+        let range = self.string(field)?;
+        let len = range.len() as u64;
+        if len == 0 {
+            return Err(bad(field, offset, Fault::Empty));
+        }
+        if len > limit {
+            return Err(bad(
+                format_args!("{field}: length"),
+                offset,
+                Fault::AboveLimit { found: len, limit },
+            ));
+        }
+        std::str::from_utf8(&self.bytes[range]).map_err(|_| bad(field, offset, Fault::NotUtf8))
+    }
+
+    /// The bytes of a range that was read before.
+    pub(super) fn bytes(&self, range: Range<usize>) -> &'a [u8] {
+        &self.bytes[range]
+    }
+}

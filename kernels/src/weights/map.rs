@@ -1,0 +1,54 @@
+//! Bytes of a weight file: a memory map, or a copy in memory for the pure parser.
+#![expect(unsafe_code, reason = "mapping a file is unsafe: another process may change it")]
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+
+/// Shared, read-only bytes. Cloning shares them; the last clone unmaps the file.
+#[derive(Clone)]
+pub(super) struct Bytes(Arc<Storage>);
+
+enum Storage {
+    Map(Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Bytes {
+    /// Maps a whole file; pages are read when they are touched.
+    pub(super) fn map(path: &Path) -> io::Result<Bytes> {
+        let file = File::open(path)?;
+        let meta = file.metadata()?;
+        if !meta.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        if meta.len() == 0 {
+            return Ok(Bytes::copy(&[]));
+        }
+        // SAFETY: the map is private to this type, read-only, and its length never changes.
+        // Who changes or truncates the file while it is mapped breaks the contract stated at
+        // `WeightFile::open`; every reader checks its ranges against the mapped length.
+        let map = unsafe { Mmap::map(&file)? };
+        Ok(Bytes(Arc::new(Storage::Map(map))))
+    }
+
+    /// Copies bytes.
+    pub(super) fn copy(bytes: &[u8]) -> Bytes {
+        Bytes(Arc::new(Storage::Owned(bytes.to_vec())))
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &*self.0 {
+            Storage::Map(map) => map,
+            Storage::Owned(bytes) => bytes,
+        }
+    }
+}

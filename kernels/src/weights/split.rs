@@ -1,0 +1,109 @@
+//! Split models: `NAME-00001-of-0000N.gguf` and its fellows, each a GGUF file of its own.
+
+use std::path::{Path, PathBuf};
+
+use super::error::{SplitFault, WeightError};
+use super::gguf::{self, Gguf};
+use super::map::Bytes;
+use super::metadata::{Metadata, MetadataError};
+
+const NO: &str = "split.no";
+const COUNT: &str = "split.count";
+const TENSORS: &str = "split.tensors.count";
+
+/// One file of a model.
+pub(super) struct Part {
+    pub(super) path: PathBuf,
+    pub(super) bytes: Bytes,
+    pub(super) gguf: Gguf,
+}
+
+/// Opens the file, and all its fellows where it is a part of a split model; in order.
+pub(super) fn open_all(path: &Path) -> Result<Vec<Part>, WeightError> {
+    let bytes =
+        Bytes::map(path).map_err(|source| WeightError::Open { path: path.to_owned(), source })?;
+    let opened = read(path, bytes)?;
+    let parts = number(&opened, COUNT)?.unwrap_or(1);
+    if parts <= 1 {
+        return Ok(vec![opened]);
+    }
+    let no = number(&opened, NO)?.unwrap_or(0);
+    let prefix = prefix(path, no, parts).ok_or_else(|| SplitFault::Name {
+        path: path.to_owned(),
+        no,
+        parts,
+    })?;
+    let mut opened = Some(opened);
+    let mut all = Vec::new();
+    for i in 0..parts {
+        let part = match opened.take_if(|_| i == no) {
+            Some(opened) => opened,
+            None => open_part(part_path(path, &prefix, i, parts), i, parts)?,
+        };
+        expect(&part, NO, i.into(), true)?;
+        expect(&part, COUNT, parts.into(), true)?;
+        all.push(part);
+    }
+    let tensors: usize = all.iter().map(|part| part.gguf.tensors.len()).sum();
+    for part in &all {
+        expect(part, TENSORS, tensors as u64, false)?;
+    }
+    Ok(all)
+}
+
+fn open_part(path: PathBuf, no: u32, parts: u32) -> Result<Part, WeightError> {
+    match Bytes::map(&path) {
+        Ok(bytes) => read(&path, bytes),
+        Err(source) => Err(WeightError::MissingPart { path, part: no + 1, parts, source }),
+    }
+}
+
+fn read(path: &Path, bytes: Bytes) -> Result<Part, WeightError> {
+    let gguf = gguf::read(&bytes).map_err(|e| e.in_file(path))?;
+    Ok(Part { path: path.to_owned(), bytes, gguf })
+}
+
+/// A number of the split, which the format limits to 16 bits.
+fn number(part: &Part, key: &'static str) -> Result<Option<u32>, WeightError> {
+    let limit = u16::MAX.into();
+    match opt_u64(&part.gguf.metadata, key) {
+        Ok(None) => Ok(None),
+        Ok(Some(found)) if found <= limit => Ok(Some(found as u32)),
+        Ok(Some(found)) => Err(fault(part, key, found.to_string(), format!("at most {limit}"))),
+        Err(e) => Err(fault(part, key, e.to_string(), "a number".to_owned())),
+    }
+}
+
+fn opt_u64(metadata: &Metadata, key: &str) -> Result<Option<u64>, MetadataError> {
+    metadata.opt_u64(key)
+}
+
+/// Checks the value of a key; one that is missing is wrong only where it is `required`.
+fn expect(part: &Part, key: &'static str, value: u64, required: bool) -> Result<(), WeightError> {
+    let found = match opt_u64(&part.gguf.metadata, key) {
+        Ok(Some(found)) if found == value => return Ok(()),
+        Ok(None) if !required => return Ok(()),
+        Ok(Some(found)) => found.to_string(),
+        Ok(None) => "missing".to_owned(),
+        Err(e) => e.to_string(),
+    };
+    Err(fault(part, key, found, value.to_string()))
+}
+
+fn fault(part: &Part, key: &'static str, found: String, expected: String) -> WeightError {
+    SplitFault::Key { key, path: part.path.clone(), found, expected }.into()
+}
+
+/// `NAME` of `NAME-00001-of-0000N.gguf`.
+fn prefix(path: &Path, no: u32, parts: u32) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_suffix(&suffix(no, parts)).map(str::to_owned)
+}
+
+fn part_path(path: &Path, prefix: &str, no: u32, parts: u32) -> PathBuf {
+    path.with_file_name(format!("{prefix}{}", suffix(no, parts)))
+}
+
+fn suffix(no: u32, parts: u32) -> String {
+    format!("-{:05}-of-{parts:05}.gguf", no + 1)
+}

@@ -1,0 +1,276 @@
+//! Every op on every instruction set, over awkward sizes.
+
+use crate::support::{assert_close, cpus, noise};
+use lapwing_kernels::cpu::{self, Cpu, EmbedError, Gate, Isa, Matrix, MatrixError};
+use lapwing_kernels::cpu::{RopeFreqs, RopeScaling, RopeShape, RopeStyle};
+use lapwing_kernels::quant::DType;
+use lapwing_kernels::reference;
+
+/// Rows, output features, blocks per row.
+const SHAPES: [(usize, usize, usize); 9] = [
+    (1, 1, 1),
+    (1, 16, 2),
+    (2, 17, 3),
+    (3, 15, 1),
+    (4, 33, 5),
+    (5, 31, 2),
+    (7, 48, 1),
+    (13, 7, 3),
+    (33, 20, 2),
+];
+
+/// A column count near the asked number of blocks, not round for the float formats.
+fn cols(dtype: DType, blocks: usize) -> usize {
+    if dtype.block_len() == 1 { blocks * 151 } else { blocks * dtype.block_len() }
+}
+
+#[test]
+fn matmul_of_every_format() {
+    for cpu in cpus(2) {
+        for dtype in DType::ALL {
+            for (m, n, blocks) in SHAPES {
+                let k = cols(dtype, blocks);
+                let bytes = reference::quantize(dtype, &noise(1, n * k));
+                let (x, bias) = (noise(2, m * k), noise(3, n));
+                let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
+                let mut out = vec![f32::NAN; m * n];
+                cpu::matmul(&cpu, &matrix, &x, Some(&bias), &mut out);
+                let mut want = reference::matmul(dtype, &bytes, k, &x);
+                for (i, want) in want.iter_mut().enumerate() {
+                    *want += f64::from(bias[i % n]);
+                }
+                // The offset formats subtract two sums of up to ~k/2 · 0.5.
+                let what = format!("{} {dtype} {m}x{n}x{k}", cpu.isa().name());
+                assert_close(&out, &want, (2e-6, (k as f64).sqrt()), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn matmul_of_extreme_bytes_does_not_saturate() {
+    // Largest quantised weights times largest activations: sums of pairs pass 16 bits
+    // wherever a kernel is careless.
+    for cpu in cpus(1) {
+        for (dtype, fill) in
+            [(DType::Q8_0, 0x7f), (DType::Q8_0, 0x80), (DType::Q4_1, 0xff), (DType::Q6K, 0xff)]
+        {
+            let (k, n) = (512, 16);
+            let mut bytes = reference::quantize(dtype, &vec![1.0; n * k]);
+            let scale = if dtype == DType::Q6K { 208 } else { 0 };
+            for block in bytes.chunks_mut(dtype.block_bytes()) {
+                let keep = [block[scale], block[scale + 1]];
+                block.fill(fill);
+                block[scale..scale + 2].copy_from_slice(&keep);
+                if dtype == DType::Q4_1 {
+                    block[2..4].fill(0);
+                }
+            }
+            for sign in [1.0, -1.0] {
+                let x = vec![sign; k];
+                let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
+                let mut out = vec![0.0; n];
+                cpu::matmul(&cpu, &matrix, &x, None, &mut out);
+                let want = reference::matmul(dtype, &bytes, k, &x);
+                let what = format!("{} {dtype} {fill:#x} · {sign}", cpu.isa().name());
+                assert_close(&out, &want, (1e-5, 1e-3), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn quantised_product_strays_from_the_float_one() {
+    let (m, n, k) = (4, 32, 512);
+    let (weights, x) = (noise(1, n * k), noise(2, m * k));
+    let want = reference::matmul_exact(&weights, k, &x);
+    let norm = want.iter().map(|w| w * w).sum::<f64>().sqrt();
+    let cpu = Cpu::new(1, Isa::best());
+    for dtype in DType::ALL {
+        let bytes = reference::quantize(dtype, &weights);
+        let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
+        let mut out = vec![0.0; m * n];
+        cpu::matmul(&cpu, &matrix, &x, None, &mut out);
+        let error = out.iter().zip(&want).map(|(o, w)| (f64::from(*o) - w).powi(2)).sum::<f64>();
+        let allowed = match dtype {
+            DType::F32 => 1e-6,
+            DType::F16 => 1e-3,
+            DType::Bf16 => 5e-3,
+            DType::Q8_0 => 0.01,
+            DType::Q6K => 0.04,
+            DType::Q5_0 | DType::Q5_1 | DType::Q5K => 0.06,
+            DType::Q4_0 | DType::Q4_1 | DType::Q4K => 0.12,
+        };
+        assert!(error.sqrt() / norm < allowed, "{dtype}: {}", error.sqrt() / norm);
+    }
+}
+
+#[test]
+fn embedding_of_every_format() {
+    for cpu in cpus(2) {
+        for dtype in DType::ALL {
+            let (n, k) = (5, cols(dtype, 3));
+            let bytes = reference::quantize(dtype, &noise(7, n * k));
+            let all = reference::dequantize(dtype, &bytes);
+            let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
+            let ids = [4, 0, 4, 2];
+            let mut out = vec![0.0; ids.len() * k];
+            cpu::embed_rows(&cpu, &matrix, &ids, 1.5, &mut out).unwrap();
+            let want = ids.iter().flat_map(|id| all[*id as usize * k..][..k].iter());
+            let want: Vec<f64> = want.map(|w| f64::from(*w) * 1.5).collect();
+            assert_close(&out, &want, (5e-7, 1.0), &format!("{dtype}"));
+            let error = cpu::embed_rows(&cpu, &matrix, &[1, 5], 1.0, &mut out[..2 * k]);
+            assert_eq!(error, Err(EmbedError::Id { id: 5, rows: 5 }));
+        }
+    }
+}
+
+#[test]
+fn a_matrix_of_the_wrong_size_is_refused() {
+    let bytes = vec![0; 36];
+    assert_eq!(
+        Matrix::new(DType::Q4_0, 2, 33, &bytes).unwrap_err(),
+        MatrixError::Row { dtype: DType::Q4_0, cols: 33 }
+    );
+    assert!(Matrix::new(DType::Q4_0, 2, 32, &bytes).is_ok());
+    for (rows, cols) in [(3, 32), (1, 32), (usize::MAX, 32), (2, 0)] {
+        assert!(Matrix::new(DType::Q4_0, rows, cols, &bytes).is_err(), "{rows} × {cols}");
+    }
+}
+
+#[test]
+fn rms_norm_of_awkward_widths() {
+    for cpu in cpus(2) {
+        for width in [1, 7, 16, 31, 33, 64, 576] {
+            for rows in [1, 3, 40] {
+                let (x, weight) = (noise(4, rows * width), noise(5, width));
+                let mut out = vec![0.0; x.len()];
+                cpu::rms_norm(&cpu, &x, &weight, 1e-5, &mut out);
+                let want = reference::rms_norm(&x, &weight, 1e-5);
+                assert_close(&out, &want, (1e-6, 1e-6), &format!("rms_norm {rows}x{width}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn element_wise_ops_of_awkward_lengths() {
+    for cpu in cpus(2) {
+        let name = cpu.isa().name();
+        for len in [0, 1, 7, 31, 33, 1000, 9001] {
+            let a: Vec<f32> = noise(6, len).iter().map(|x| x * 20.0).collect();
+            let b = noise(7, len);
+            let mut out = vec![0.0; len];
+            type Naive = fn(f64) -> f64;
+            let gates: [(Gate, Naive); 2] =
+                [(Gate::Silu, reference::silu), (Gate::GeluTanh, reference::gelu_tanh)];
+            for (gate, naive) in gates {
+                cpu::gated(&cpu, gate, &a, &b, &mut out);
+                let want = a.iter().zip(&b).map(|(a, b)| naive(f64::from(*a)) * f64::from(*b));
+                let want: Vec<f64> = want.collect();
+                assert_close(&out, &want, (3e-6, 1e-6), &format!("{name} {gate:?}"));
+            }
+            cpu::add(&cpu, &a, &b, &mut out);
+            let mut in_place = a.clone();
+            cpu::add_assign(&cpu, &mut in_place, &b);
+            let want: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
+            assert!(out == want && in_place == want);
+            cpu::scale(&cpu, &mut out, 0.5);
+            assert!(out.iter().zip(&want).all(|(o, w)| *o == w * 0.5));
+            let mut capped = a.clone();
+            cpu::soft_cap(&cpu, &mut capped, 5.0);
+            let want = a.iter().map(|a| reference::soft_cap(f64::from(*a), 5.0));
+            assert_close(&capped, &want.collect::<Vec<_>>(), (2e-6, 1e-6), "soft_cap");
+        }
+    }
+}
+
+#[test]
+fn extreme_gates_stay_finite_where_the_limit_is() {
+    for cpu in cpus(1) {
+        let gate = [-1e30, -200.0, -90.0, 0.0, 90.0, 1e4];
+        for kind in [Gate::Silu, Gate::GeluTanh] {
+            let mut out = [f32::NAN; 6];
+            cpu::gated(&cpu, kind, &gate, &[1.0; 6], &mut out);
+            assert!(out[..3].iter().all(|o| o.abs() < 1e-30), "{kind:?}: {out:?}");
+            assert_eq!(out[3..], [0.0, 90.0, 1e4], "{kind:?}");
+        }
+    }
+}
+
+/// ggml's rotation of one value pair, in f64, from the definition.
+fn angle(base: f64, dims: usize, pair: usize, position: f64) -> f64 {
+    position * base.powf(-2.0 * pair as f64 / dims as f64)
+}
+
+#[test]
+fn rope_turns_the_wrong_pairs() {
+    let (heads, head_dim, dims) = (3, 20, 16);
+    let positions = [0, 1, 77, 1023];
+    let freqs = RopeFreqs::new(10_000.0, dims, RopeScaling::None, None);
+    for cpu in cpus(2) {
+        for style in [RopeStyle::Normal, RopeStyle::NeoX] {
+            let x = noise(8, positions.len() * heads * head_dim);
+            let mut got = x.clone();
+            let shape = RopeShape { heads, head_dim, style };
+            cpu::rope(&cpu, &mut got, shape, &freqs.angles(&positions));
+            let mut want: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
+            for (i, head) in want.chunks_mut(head_dim).enumerate() {
+                for pair in 0..dims / 2 {
+                    let (a, b) = match style {
+                        RopeStyle::Normal => (2 * pair, 2 * pair + 1),
+                        RopeStyle::NeoX => (pair, pair + dims / 2),
+                    };
+                    let turn = angle(1e4, dims, pair, f64::from(positions[i / heads]));
+                    let (sin, cos) = turn.sin_cos();
+                    (head[a], head[b]) =
+                        (head[a] * cos - head[b] * sin, head[a] * sin + head[b] * cos);
+                }
+            }
+            assert_close(&got, &want, (1e-4, 1.0), &format!("{style:?}"));
+        }
+    }
+}
+
+#[test]
+fn rope_scaling_and_factors() {
+    let (dims, position) = (8, 300);
+    let first = |scaling, factors: Option<&[f32]>| {
+        let freqs = RopeFreqs::new(10_000.0, dims, scaling, factors);
+        let mut x = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0];
+        let shape = RopeShape { heads: 1, head_dim: dims, style: RopeStyle::Normal };
+        cpu::rope(&Cpu::new(1, Isa::best()), &mut x, shape, &freqs.angles(&[position]));
+        x
+    };
+    let want = |angles: [f64; 4], magnitude: f64| {
+        let pairs = angles.iter().flat_map(|a| [a.cos() * magnitude, a.sin() * magnitude]);
+        pairs.collect::<Vec<f64>>()
+    };
+    let plain = [0, 1, 2, 3].map(|i| angle(1e4, dims, i, f64::from(position)));
+    let tolerance = (1e-4, 1.0);
+    assert_close(&first(RopeScaling::None, None), &want(plain, 1.0), tolerance, "none");
+    let linear = first(RopeScaling::Linear { factor: 4.0 }, None);
+    assert_close(&linear, &want(plain.map(|a| a / 4.0), 1.0), tolerance, "linear");
+    let factors = [1.0, 2.0, 4.0, 8.0];
+    let divided = [0, 1, 2, 3].map(|i| plain[i] / f64::from(factors[i]));
+    assert_close(
+        &first(RopeScaling::None, Some(&factors)),
+        &want(divided, 1.0),
+        tolerance,
+        "factors",
+    );
+    // base 10^4, 8 dims, context 4096: pair(n) = 8·ln(4096/2πn) / 2·ln 10^4 is 1.31 for 32
+    // rotations and 2.81 for 1, so the ramp runs from pair 1 to pair 3.
+    let yarn = RopeScaling::Yarn {
+        factor: 4.0,
+        original_context: 4096,
+        ext_factor: 1.0,
+        attn_factor: 1.0,
+        beta_fast: 32.0,
+        beta_slow: 1.0,
+    };
+    let kept = [1.0, 1.0, 0.5, 0.0];
+    let mixed = [0, 1, 2, 3].map(|i| plain[i] / 4.0 * (1.0 - kept[i]) + plain[i] * kept[i]);
+    let magnitude = 1.0 + 0.1 * 4f64.ln();
+    assert_close(&first(yarn, None), &want(mixed, magnitude), tolerance, "yarn");
+}

@@ -1,0 +1,64 @@
+//! KV pages come back, once each, whoever held them.
+
+use lapwing_kernels::kv::{KvLayout, KvLease, KvPool, OutOfPages};
+
+const LAYOUT: KvLayout = KvLayout { layers: 1, kv_heads: 1, head_dim: 4, page_rows: 32 };
+
+#[test]
+fn pages_return_when_the_last_owner_drops_them() {
+    let pool = KvPool::new(8);
+    let mut lease = KvLease::default();
+    lease.grow(&pool, &LAYOUT, 33).unwrap();
+    assert_eq!((lease.page_ids().len(), pool.free_pages()), (2, 6));
+    let shared = lease.clone();
+    assert!(shared.pages()[0].is_shared());
+    lease.grow(&pool, &LAYOUT, 96).unwrap();
+    assert_eq!((shared.page_ids(), pool.free_pages()), (&lease.page_ids()[..2], 5));
+    drop(lease);
+    assert_eq!(pool.free_pages(), 6);
+    drop(shared);
+    assert_eq!((pool.free_pages(), pool.capacity()), (8, 8));
+}
+
+#[test]
+fn a_refused_request_takes_nothing() {
+    let pool = KvPool::new(3);
+    let mut lease = KvLease::new(pool.alloc(2).unwrap());
+    let before = lease.page_ids().to_vec();
+    let error = lease.grow(&pool, &LAYOUT, 4 * 32 + 1).unwrap_err();
+    assert_eq!(error, OutOfPages { wanted: 3, free: 1 });
+    assert_eq!((lease.page_ids(), pool.free_pages()), (&before[..], 1));
+}
+
+#[test]
+fn no_page_has_two_owners_under_random_use() {
+    let pool = KvPool::new(50);
+    let mut leases: Vec<KvLease> = Vec::new();
+    let mut state = 12345u64;
+    for _ in 0..10_000 {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let (choice, pick) = (state >> 60, (state >> 33) as usize);
+        match (choice, leases.len()) {
+            (0..6, _) | (_, 0) => {
+                let mut lease = KvLease::default();
+                if lease.grow(&pool, &LAYOUT, pick % 300).is_ok() {
+                    leases.push(lease);
+                }
+            }
+            (6..9, n) => {
+                let _ = leases[pick % n].grow(&pool, &LAYOUT, pick % 700);
+            }
+            (9..11, n) => leases[pick % n].truncate(&LAYOUT, pick % 100),
+            (_, n) => drop(leases.swap_remove(pick % n)),
+        }
+        let mut held: Vec<u32> = leases.iter().flat_map(|l| l.page_ids().to_vec()).collect();
+        let count = held.len();
+        held.sort_unstable();
+        held.dedup();
+        assert_eq!((held.len(), count + pool.free_pages()), (count, 50));
+    }
+    drop(leases);
+    let mut ids: Vec<u32> = pool.alloc(50).unwrap().iter().map(|p| p.id()).collect();
+    ids.sort_unstable();
+    assert!(ids.into_iter().eq(0..50));
+}

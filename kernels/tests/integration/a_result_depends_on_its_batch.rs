@@ -1,0 +1,57 @@
+//! A row must come out bit for bit the same alone, in a batch, and on any number of threads.
+
+use crate::support::{bits, noise};
+use lapwing_kernels::cpu::{self, Cpu, Gate, Isa, Matrix};
+use lapwing_kernels::quant::DType;
+use lapwing_kernels::reference;
+
+#[test]
+fn matmul_rows() {
+    let (m, n, k) = (23, 50, 512);
+    for isa in Isa::available() {
+        let one = Cpu::new(1, isa);
+        for dtype in DType::ALL {
+            let bytes = reference::quantize(dtype, &noise(1, n * k));
+            let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
+            let x = noise(2, m * k);
+            let mut alone = vec![0.0; m * n];
+            for (x, out) in x.chunks(k).zip(alone.chunks_mut(n)) {
+                cpu::matmul(&one, &matrix, x, None, out);
+            }
+            for threads in [1, 2, 3, 8] {
+                let many = Cpu::new(threads, isa);
+                for batch in [1, 2, 3, 4, 5, 6, 7, 8, 23] {
+                    let mut out = vec![0.0; m * n];
+                    for (x, out) in x.chunks(batch * k).zip(out.chunks_mut(batch * n)) {
+                        cpu::matmul(&many, &matrix, x, None, out);
+                    }
+                    let what = format!("{} {dtype} batch {batch} on {threads}", isa.name());
+                    assert_eq!(bits(&out), bits(&alone), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn element_wise_ops() {
+    let (rows, width) = (40, 577);
+    for isa in Isa::available() {
+        let (one, many) = (Cpu::new(1, isa), Cpu::new(3, isa));
+        let (x, y, w) = (noise(1, rows * width), noise(2, rows * width), noise(3, width));
+        let (mut alone, mut together) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+        for (x, out) in x.chunks(width).zip(alone.chunks_mut(width)) {
+            cpu::rms_norm(&one, x, &w, 1e-6, out);
+        }
+        cpu::rms_norm(&many, &x, &w, 1e-6, &mut together);
+        assert_eq!(bits(&alone), bits(&together), "{} rms_norm", isa.name());
+        for gate in [Gate::Silu, Gate::GeluTanh] {
+            let all = x.chunks(width).zip(y.chunks(width)).zip(alone.chunks_mut(width));
+            for ((x, y), out) in all {
+                cpu::gated(&one, gate, x, y, out);
+            }
+            cpu::gated(&many, gate, &x, &y, &mut together);
+            assert_eq!(bits(&alone), bits(&together), "{} {gate:?}", isa.name());
+        }
+    }
+}

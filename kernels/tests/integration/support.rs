@@ -1,0 +1,36 @@
+//! Data and comparisons for the tests.
+
+use lapwing_kernels::cpu::{Cpu, Isa};
+
+/// Pseudo-random values in (−1, 1), the same on every run.
+pub(crate) fn noise(seed: u64, len: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// One CPU of `threads` threads for every instruction set that this machine has.
+pub(crate) fn cpus(threads: usize) -> Vec<Cpu> {
+    Isa::available().into_iter().map(|isa| Cpu::new(threads, isa)).collect()
+}
+
+/// Fails unless every value is within `tolerance · (|want| + scale)` of the reference.
+#[track_caller]
+pub(crate) fn assert_close(got: &[f32], want: &[f64], (tolerance, scale): (f64, f64), what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}: length");
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        let error = (f64::from(*got) - want).abs();
+        let allowed = tolerance * (want.abs() + scale);
+        assert!(error <= allowed, "{what}[{i}]: {got} instead of {want}, off by {error:e}");
+    }
+}
+
+/// Bits, so that even signs of zero and NaN payloads count.
+pub(crate) fn bits(x: &[f32]) -> Vec<u32> {
+    x.iter().map(|x| x.to_bits()).collect()
+}

@@ -1,0 +1,347 @@
+//! The engine: a model, its actors, and the door to them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lapwing_actors::RunError;
+use lapwing_actors::drive::live::{Live, LiveParts};
+use lapwing_actors::drive::off_thread::off_thread;
+use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
+use lapwing_actors::plan::strategy::{CpuOnly, Strategy};
+use lapwing_actors::policy::Fcfs;
+use lapwing_actors::sample::Sampler;
+use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use lapwing_kernels::cpu::{Cpu, CpuDevice};
+use lapwing_kernels::device::Device;
+use lapwing_kernels::kv::{KvPool, KvStore};
+use lapwing_kernels::model::{Model, ModelConfig};
+use lapwing_kernels::weights::WeightFile;
+use lapwing_traces::{Clock, OsClock};
+
+use crate::chat::ChatTemplate;
+use crate::config::{Chosen, Settings};
+use crate::error::Error;
+use crate::placement::Placement;
+use crate::request::{Prompt, Request};
+use crate::sampling::random_seed;
+use crate::stream::{StreamParts, TokenStream};
+use crate::tokenizer::{Special, Tokenizer};
+
+/// A running engine. Cheap to clone; the actors end when the last clone is dropped.
+///
+/// All methods may be called from any async runtime, or from several; none of them blocks it.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    path: PathBuf,
+    config: ModelConfig,
+    tokenizer: Tokenizer,
+    template: Option<ChatTemplate>,
+    placement: Placement,
+    context: usize,
+    chunk_rows: usize,
+    clock: Arc<dyn Clock>,
+    live: Live,
+}
+
+/// Settings of an [`Engine`]. Only the model is needed.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct EngineBuilder {
+    settings: Settings,
+}
+
+impl EngineBuilder {
+    /// A GGUF file; of a split file any part.
+    pub fn model(mut self, path: impl Into<PathBuf>) -> EngineBuilder {
+        self.settings.model = path.into();
+        self
+    }
+
+    /// Threads of the CPU pool; by default all that the machine can run at once.
+    pub fn threads(mut self, threads: usize) -> EngineBuilder {
+        self.settings.threads = Some(threads);
+        self
+    }
+
+    /// Instruction set by its name (`lapwing devices` lists them); by default the best one.
+    pub fn isa(mut self, name: impl Into<String>) -> EngineBuilder {
+        self.settings.isa = Some(name.into());
+        self
+    }
+
+    /// Most tokens of a sequence, prompt included; by default what the model was trained for,
+    /// up to 8192.
+    pub fn context(mut self, tokens: usize) -> EngineBuilder {
+        self.settings.context = Some(tokens);
+        self
+    }
+
+    /// Tokens that the KV cache holds for all sequences together; by default twice the
+    /// context. Memory is taken only where tokens are.
+    pub fn cache_tokens(mut self, tokens: usize) -> EngineBuilder {
+        self.settings.cache_tokens = Some(tokens);
+        self
+    }
+
+    /// Most prompt tokens in a chunk; by default 512. Smaller chunks let other requests get
+    /// their turn sooner.
+    pub fn chunk_rows(mut self, rows: usize) -> EngineBuilder {
+        self.settings.chunk_rows = Some(rows);
+        self
+    }
+
+    /// Most sequences computed at the same time; by default 16. More wait in a queue.
+    pub fn sequences_max(mut self, sequences: usize) -> EngineBuilder {
+        self.settings.sequences_max = Some(sequences);
+        self
+    }
+
+    /// Most requests that wait or run; by default 1024. More are refused.
+    pub fn requests_max(mut self, requests: usize) -> EngineBuilder {
+        self.settings.requests_max = Some(requests);
+        self
+    }
+
+    /// Opens the model and starts the actors. The work is done beside the caller's runtime.
+    ///
+    /// # Errors
+    /// When the file is missing, broken or not supported, or a setting makes no sense.
+    pub async fn build(self) -> Result<Engine, Error> {
+        off_thread("load", move || self.build_blocking()).await.map_err(Error::thread)?
+    }
+
+    /// As [`build`](EngineBuilder::build), on the calling thread.
+    ///
+    /// # Errors
+    /// As [`build`](EngineBuilder::build).
+    pub fn build_blocking(self) -> Result<Engine, Error> {
+        let path = self.settings.model.clone();
+        let file = WeightFile::open(&path)?;
+        let model = Model::from_weights(&file)?;
+        let chosen = self.settings.choose(&model.config)?;
+        let tokenizer = Tokenizer::from_metadata(file.metadata())?;
+        let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
+        let clock: Arc<dyn Clock> = Arc::new(OsClock::start());
+        let (live, placement) = start(&model, &file, &chosen, Arc::clone(&clock))?;
+        Ok(Engine {
+            inner: Arc::new(Inner {
+                path,
+                config: model.config,
+                tokenizer,
+                template,
+                placement,
+                context: chosen.context,
+                chunk_rows: chosen.chunk_rows,
+                clock,
+                live,
+            }),
+        })
+    }
+}
+
+fn start(
+    model: &Model,
+    file: &WeightFile,
+    chosen: &Chosen,
+    clock: Arc<dyn Clock>,
+) -> Result<(Live, Placement), Error> {
+    let graph = Arc::new(model.graph.clone());
+    let logits = graph.output();
+    let store = KvStore::new(chosen.layout, chosen.pages);
+    let cpu = Cpu::new(chosen.threads, chosen.isa);
+    let device = CpuDevice::new(cpu, Arc::clone(&graph), file, store)?;
+    let devices: Vec<Box<dyn Device>> = vec![Box::new(device)];
+    let names: Vec<String> = devices.iter().map(|d| d.name().to_owned()).collect();
+    let strategy = CpuOnly;
+    let strategy_name = strategy.name().to_owned();
+    let scheduler = Scheduler::new(SchedulerParts {
+        config: SchedulerConfig {
+            context: chosen.context,
+            chunk_rows: chosen.chunk_rows,
+            sequences_max: chosen.sequences_max,
+            permits: chosen.permits,
+            vocab: graph.value(logits).width,
+        },
+        graph: Arc::clone(&graph),
+        devices: names.clone(),
+        kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
+        strategy: Box::new(strategy),
+        policy: Box::new(Fcfs),
+    })?;
+    let placement = Placement::new(&graph, scheduler.route(), &names, strategy_name, chosen);
+    let live = Live::start(LiveParts {
+        scheduler,
+        devices,
+        logits,
+        requests_max: chosen.requests_max,
+        permits: chosen.permits,
+        clock,
+    })
+    .map_err(Error::thread)?;
+    Ok((live, placement))
+}
+
+impl Engine {
+    /// Settings of a new engine.
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    /// Starts to generate; the stream yields tokens as they come, and dropping it cancels.
+    ///
+    /// # Errors
+    /// When the request makes no sense or too many are in the engine. Errors that show up
+    /// later, such as a prompt that is too long, are the stream's.
+    pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
+        request.sampling.check()?;
+        let engine = self.clone();
+        off_thread("prompt", move || engine.submit(request)).await.map_err(Error::thread)?
+    }
+
+    fn submit(&self, request: Request) -> Result<TokenStream, Error> {
+        let inner = &*self.inner;
+        let prompt_ids = self.prompt_ids(&request.prompt)?;
+        let mut sampling = request.sampling;
+        if !request.seeded {
+            sampling.seed = random_seed();
+        }
+        let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
+        let stop_ids = if request.ignore_eos {
+            sampling.logit_bias.extend(ends.iter().map(|id| (*id, f32::NEG_INFINITY)));
+            Vec::new()
+        } else {
+            ends
+        };
+        let seed = sampling.seed;
+        let room = inner.context.saturating_sub(prompt_ids.len());
+        let tokens_max = request.max_tokens.unwrap_or(room).min(room);
+        let generate = Generate {
+            sampler: Sampler::new(sampling, &prompt_ids),
+            stop_ids: stop_ids.into(),
+            tokens_max,
+        };
+        let task = Task::Generate(Box::new(generate));
+        let events = inner.live.submit(prompt_ids.clone(), task, tokens_max)?;
+        Ok(TokenStream::new(StreamParts {
+            events,
+            detokenizer: inner.tokenizer.detokenizer(&prompt_ids),
+            stop: request.stop,
+            prompt_ids,
+            seed,
+            clock: Arc::clone(&inner.clock),
+        }))
+    }
+
+    /// Ids of a prompt.
+    ///
+    /// # Errors
+    /// When the model has no chat template, or its template refuses the conversation.
+    pub fn prompt_ids(&self, prompt: &Prompt) -> Result<Vec<u32>, Error> {
+        let inner = &*self.inner;
+        match prompt {
+            Prompt::Text(text) => Ok(inner.tokenizer.encode(text, Special::Parse, true)),
+            Prompt::Ids(ids) => Ok(ids.clone()),
+            Prompt::Chat(messages) => {
+                let template = inner
+                    .template
+                    .as_ref()
+                    .ok_or_else(|| Error::no_template(inner.path.clone()))?;
+                let text = template.render(messages, true)?;
+                // Templates write the begin token themselves where they want it.
+                let ids = inner.tokenizer.encode(&text, Special::Parse, true);
+                Ok(without_second_bos(ids, inner.tokenizer.bos()))
+            }
+        }
+    }
+
+    /// Log-probability (natural) of each of `ids` from position `from` on (at least 1), given
+    /// all before it; `ids.len() − from` values.
+    ///
+    /// # Errors
+    /// When the ids do not fit the context or the vocabulary, or the engine fails.
+    pub async fn score(&self, ids: Vec<u32>, from: usize) -> Result<Vec<f32>, Error> {
+        let chunks = ids.len() / self.inner.chunk_rows.max(1) + ids.len();
+        let mut events = self.inner.live.submit(ids, Task::Score { from }, chunks)?;
+        let mut scores = Vec::new();
+        loop {
+            match events.next().await {
+                StreamEvent::Scores(more) => scores.extend(more),
+                StreamEvent::Finished(_) => return Ok(scores),
+                StreamEvent::Failed(error) => return Err(error.into()),
+                StreamEvent::Token(_) => {
+                    let reason = "scores were answered with a token".to_owned();
+                    let actor = "scheduler".to_owned();
+                    return Err(RunError::ActorDied { actor, reason }.into());
+                }
+            }
+        }
+    }
+
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.inner.tokenizer
+    }
+
+    /// The model's chat template, if it has one.
+    pub fn chat_template(&self) -> Option<&ChatTemplate> {
+        self.inner.template.as_ref()
+    }
+
+    /// The model's hyper-parameters.
+    pub fn model(&self) -> &ModelConfig {
+        &self.inner.config
+    }
+
+    /// The model's file.
+    pub fn model_path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Most tokens of a sequence, prompt included.
+    pub fn context(&self) -> usize {
+        self.inner.context
+    }
+
+    /// Which device and kernels run what, and why.
+    pub fn placement(&self) -> &Placement {
+        &self.inner.placement
+    }
+
+    /// Requests that wait or run.
+    pub fn requests(&self) -> usize {
+        self.inner.live.requests()
+    }
+
+    /// Ends the engine: what is running is finished (`Shutdown::Drain`) or failed
+    /// (`Shutdown::Now`), and later requests are refused. Returns when all actors have ended.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread to wait on.
+    pub async fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
+        let engine = self.clone();
+        off_thread("shutdown", move || engine.inner.live.shutdown(how)).await.map_err(Error::thread)
+    }
+}
+
+fn without_second_bos(mut ids: Vec<u32>, bos: Option<u32>) -> Vec<u32> {
+    if let [first, second, ..] = ids[..]
+        && first == second
+        && Some(first) == bos
+    {
+        ids.remove(0);
+    }
+    ids
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("model", &self.inner.path)
+            .field("placement", &self.inner.placement)
+            .finish_non_exhaustive()
+    }
+}

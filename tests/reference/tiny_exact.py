@@ -1,0 +1,125 @@
+"""The tiny models' logits in double precision, straight from the formulas.
+
+Written apart from llama.cpp, so that a misread key shows, and so that llama.cpp's own rounding
+can be told from an error.
+"""
+
+import math
+import re
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+SPLIT_NAME = re.compile(r"-00001-of-(\d{5})\.gguf$")
+
+
+def read_tensors(path: Path) -> dict[str, np.ndarray]:
+    """Every tensor of the file or of all its parts, in double precision."""
+    match = SPLIT_NAME.search(path.name)
+    parts = [path]
+    if match:
+        stem, count = path.name[: match.start()], int(match[1])
+        parts = [path.with_name(f"{stem}-{i:05}-of-{count:05}.gguf") for i in range(1, count + 1)]
+    return {
+        tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float64)
+        for part in parts
+        for tensor in gguf.GGUFReader(part).tensors
+    }
+
+
+def rms_norm(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """x / sqrt(mean(x²) + 1e-5) · weight over the last axis."""
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * weight
+
+
+def angles(model, factors: np.ndarray, windowed: bool) -> tuple[np.ndarray, float]:
+    """Radians per position of each pair, and the factor on the rotated vector's length."""
+    half = model.head_width // 2
+    base = 10000.0 if windowed and model.arch == "gemma3" else model.rope_base
+    plain = base ** (-np.arange(half) / half) / factors
+    if not model.scaling or (windowed and model.arch == "gemma3"):
+        return plain, 1.0
+    slow = plain / model.scaling_factor
+    if model.scaling == "linear":
+        return slow, 1.0
+
+    def pair_turning(times: float) -> float:
+        return model.head_width * math.log(model.scaling_context / (times * 2 * math.pi)) / (2 * math.log(base))
+
+    low, high = max(0, math.floor(pair_turning(32))), min(model.head_width - 1, math.ceil(pair_turning(1)))
+    keep = 1 - np.clip((np.arange(half) - low) / max(0.001, high - low), 0, 1)
+    return slow * (1 - keep) + plain * keep, 1 + 0.1 * math.log(model.scaling_factor)
+
+
+def rotate(x: np.ndarray, radians: np.ndarray, length: float, adjacent: bool) -> np.ndarray:
+    """RoPE over [positions, heads, head_width]; pairs are (2i, 2i+1) or (i, i + half)."""
+    turn = np.arange(len(x))[:, None, None] * radians
+    cos, sin = np.cos(turn) * length, np.sin(turn) * length
+    half = x.shape[-1] // 2
+    first, second = (x[..., 0::2], x[..., 1::2]) if adjacent else (x[..., :half], x[..., half:])
+    turned = first * cos - second * sin, first * sin + second * cos
+    return np.stack(turned, -1).reshape(x.shape) if adjacent else np.concatenate(turned, -1)
+
+
+def attention(model, layer, x: np.ndarray, factors: np.ndarray, windowed: bool) -> np.ndarray:
+    """Causal grouped-query attention of one layer on normalised rows."""
+    rows = len(x)
+
+    def project(part: str, heads: int) -> np.ndarray:
+        y = x @ layer(f"attn_{part}.weight").T
+        if model.qkv_bias:
+            y = y + layer(f"attn_{part}.bias")
+        return y.reshape(rows, heads, model.head_width)
+
+    q, k, v = project("q", model.heads), project("k", model.heads_kv), project("v", model.heads_kv)
+    if model.qk_norm:
+        q, k = rms_norm(q, layer("attn_q_norm.weight")), rms_norm(k, layer("attn_k_norm.weight"))
+    radians, length = angles(model, factors, windowed)
+    adjacent = model.arch in ("llama", "internlm2")
+    q, k = rotate(q, radians, length, adjacent), rotate(k, radians, length, adjacent)
+    group = model.heads // model.heads_kv
+    scores = np.einsum("ihd,jhd->hij", q, np.repeat(k, group, 1)) / math.sqrt(model.head_width)
+    if model.softcap_attention:
+        scores = model.softcap_attention * np.tanh(scores / model.softcap_attention)
+    behind = np.arange(rows)[:, None] - np.arange(rows)[None, :]
+    hidden = (behind < 0) | ((behind >= model.window) if windowed else False)
+    scores = np.where(hidden, -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    mixed = np.einsum("hij,jhd->ihd", weights, np.repeat(v, group, 1))
+    return mixed.reshape(rows, -1) @ layer("attn_output.weight").T
+
+
+def feed_forward(gemma: bool, layer, x: np.ndarray) -> np.ndarray:
+    """Gated feed-forward: SiLU, or GELU by tanh in Gemma."""
+    gate, up = x @ layer("ffn_gate.weight").T, x @ layer("ffn_up.weight").T
+    if gemma:
+        gate = 0.5 * gate * (1 + np.tanh(math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3)))
+    else:
+        gate = gate / (1 + np.exp(-gate))
+    return (gate * up) @ layer("ffn_down.weight").T
+
+
+def forward(model, path: Path, ids: list[int]) -> np.ndarray:
+    """Logits [positions, vocabulary] of the model at `path`."""
+    tensors = read_tensors(path)
+    gemma = model.arch.startswith("gemma")
+    factors = tensors.get("rope_freqs.weight", np.ones(model.head_width // 2))
+    embedding = tensors["token_embd.weight"]
+    x = embedding[ids] * (math.sqrt(model.width) if gemma else 1)
+    every = {"gemma2": 2, "gemma3": 6}.get(model.arch, 1)
+    for index in range(model.layers):
+        windowed = gemma and (index + 1) % every != 0
+
+        def layer(name: str) -> np.ndarray:
+            return tensors[f"blk.{index}.{name}"]
+
+        y = attention(model, layer, rms_norm(x, layer("attn_norm.weight")), factors, windowed)
+        x = x + (rms_norm(y, layer("post_attention_norm.weight")) if model.post_norms else y)
+        y = feed_forward(gemma, layer, rms_norm(x, layer("ffn_norm.weight")))
+        x = x + (rms_norm(y, layer("post_ffw_norm.weight")) if model.post_norms else y)
+    rows = rms_norm(x, tensors["output_norm.weight"]) @ tensors.get("output.weight", embedding).T
+    if model.softcap_logits:
+        rows = model.softcap_logits * np.tanh(rows / model.softcap_logits)
+    return rows

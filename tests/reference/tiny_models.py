@@ -1,0 +1,262 @@
+"""Writes small random models (GGUF) and llama.cpp's logits for them.
+
+usage: python3 tiny_models.py OUT_FOLDER REFERENCE_BINARY QUANTIZE_BINARY
+
+Every weight is rounded to eight significant bits, so that its F32, F16 and BF16 forms are the same
+number. The random numbers depend only on the model's name.
+"""
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import gguf
+import numpy as np
+
+import tiny_exact
+
+PROMPT_LENGTH = 40
+POSITIONS = [0, 7, 8, 23, 39]
+FORMATS = ["F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q5_K", "Q6_K"]
+QUANTIZE_NAMES = {"Q4_K": "Q4_K_S", "Q5_K": "Q5_K_S"}
+
+
+@dataclass
+class Model:
+    """The shape of one model and what its architecture adds."""
+
+    name: str
+    arch: str
+    layers: int = 1
+    width: int = 64
+    hidden: int = 96
+    heads: int = 4
+    heads_kv: int = 2
+    head_width: int = 16
+    tied: bool = True
+    qkv_bias: bool = False
+    qk_norm: bool = False
+    post_norms: bool = False
+    rope_base: float = 10000.0
+    rope_factors: bool = False
+    scaling: str = ""
+    scaling_factor: float = 1.0
+    scaling_context: int = 0
+    window: int = 0
+    softcap_attention: float = 0.0
+    softcap_logits: float = 0.0
+    explicit_head_width: bool = False
+
+
+YARN = {"rope_base": 100.0, "scaling": "yarn", "scaling_factor": 4.0, "scaling_context": 64}
+GEMMA = {"width": 32, "hidden": 64, "post_norms": True, "window": 8, "explicit_head_width": True}
+
+MODELS = [
+    Model("llama", "llama", layers=2, tied=False),
+    Model("llama-tied", "llama"),
+    Model("llama-rope-factors", "llama", rope_factors=True, rope_base=500000.0),
+    Model("llama-rope-linear", "llama", scaling="linear", scaling_factor=4.0),
+    Model("llama-rope-yarn", "llama", **YARN),
+    Model("internlm2", "internlm2", tied=False, rope_base=1000000.0),
+    Model("qwen2", "qwen2", qkv_bias=True, rope_base=1000000.0),
+    Model("qwen2-rope-yarn", "qwen2", qkv_bias=True, **YARN),
+    Model("qwen3", "qwen3", head_width=32, explicit_head_width=True, qk_norm=True, rope_base=1000000.0),
+    Model("gemma2", "gemma2", layers=4, heads=2, heads_kv=1, softcap_attention=5.0, softcap_logits=8.0, **GEMMA),
+    Model("gemma3", "gemma3", layers=7, heads=2, heads_kv=1, head_width=24, qk_norm=True, rope_base=1000000.0,
+          scaling="linear", scaling_factor=8.0, **GEMMA),
+]
+SPLIT = Model("llama-split", "llama", heads=4, heads_kv=2, width=32, head_width=8, hidden=64)
+FORMAT = Model("format", "llama", width=256, hidden=256, heads=4, heads_kv=1, head_width=64)
+
+
+def round_bits(values: np.ndarray) -> np.ndarray:
+    """Rounds to eight significant bits, and to zero what F16 could not hold as a normal number."""
+    mantissa, exponent = np.frexp(values.astype(np.float64))
+    rounded = np.ldexp(np.round(mantissa * 256) / 256, exponent)
+    return np.where(np.abs(rounded) < 2.0**-14, 0.0, rounded).astype(np.float32)
+
+
+def random_tensors(model: Model) -> dict[str, np.ndarray]:
+    """All tensors by their GGUF name, as [rows, columns] or [columns]."""
+    rng = np.random.default_rng(zlib.crc32(model.name.encode()))
+    vocab = len(vocabulary()[0])
+    q_width, kv_width = model.heads * model.head_width, model.heads_kv * model.head_width
+
+    def matrix(rows: int, columns: int, gain: float = 1.0) -> np.ndarray:
+        return round_bits(rng.standard_normal((rows, columns)) * gain / math.sqrt(columns))
+
+    def norm(columns: int) -> np.ndarray:
+        return round_bits(1 + 0.2 * rng.standard_normal(columns))
+
+    tensors = {"token_embd.weight": matrix(vocab, model.width, 2.5), "output_norm.weight": norm(model.width)}
+    if not model.tied:
+        tensors["output.weight"] = matrix(vocab, model.width, 2.5)
+    if model.rope_factors:
+        tensors["rope_freqs.weight"] = np.geomspace(1.0, 8.0, model.head_width // 2).astype(np.float32)
+    for layer in range(model.layers):
+        parts = {
+            "attn_norm.weight": norm(model.width),
+            "attn_q.weight": matrix(q_width, model.width, 1.5),
+            "attn_k.weight": matrix(kv_width, model.width, 1.5),
+            "attn_v.weight": matrix(kv_width, model.width),
+            "attn_output.weight": matrix(model.width, q_width),
+            "ffn_norm.weight": norm(model.width),
+            "ffn_gate.weight": matrix(model.hidden, model.width),
+            "ffn_up.weight": matrix(model.hidden, model.width),
+            "ffn_down.weight": matrix(model.width, model.hidden),
+        }
+        if model.qkv_bias:
+            for part, rows in [("q", q_width), ("k", kv_width), ("v", kv_width)]:
+                parts[f"attn_{part}.bias"] = round_bits(0.5 * rng.standard_normal(rows))
+        if model.qk_norm:
+            parts["attn_q_norm.weight"] = round_bits(1.2 * norm(model.head_width))
+            parts["attn_k_norm.weight"] = round_bits(1.2 * norm(model.head_width))
+        if model.post_norms:
+            parts["post_attention_norm.weight"] = norm(model.width)
+            parts["post_ffw_norm.weight"] = norm(model.width)
+        tensors |= {f"blk.{layer}.{name}": values for name, values in parts.items()}
+    return tensors
+
+
+def vocabulary() -> tuple[list[bytes], list[float], list[int]]:
+    """Pieces, scores and types of a small SentencePiece vocabulary with every byte."""
+    pieces = [(b"<unk>", gguf.TokenType.UNKNOWN), (b"<s>", gguf.TokenType.CONTROL), (b"</s>", gguf.TokenType.CONTROL)]
+    pieces += [(f"<0x{byte:02X}>".encode(), gguf.TokenType.BYTE) for byte in range(256)]
+    text = ["▁", *"abcdefghijklmnopqrstuvwxyz", "▁t", "th"]
+    pieces += [(piece.encode(), gguf.TokenType.NORMAL) for piece in text]
+    pieces = pieces[:288]
+    return [piece for piece, _ in pieces], [float(-i) for i in range(len(pieces))], [kind for _, kind in pieces]
+
+
+def metadata(writer: gguf.GGUFWriter, model: Model) -> None:
+    """Writes the keys that llama.cpp reads for this architecture."""
+    writer.add_name(f"tiny random {model.name}")
+    writer.add_context_length(256)
+    writer.add_embedding_length(model.width)
+    writer.add_block_count(model.layers)
+    writer.add_feed_forward_length(model.hidden)
+    writer.add_head_count(model.heads)
+    writer.add_head_count_kv(model.heads_kv)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(model.rope_base)
+    if model.arch in ("llama", "internlm2"):
+        writer.add_rope_dimension_count(model.head_width)
+    if model.explicit_head_width:
+        writer.add_key_length(model.head_width)
+        writer.add_value_length(model.head_width)
+    if model.scaling:
+        writer.add_rope_scaling_type(gguf.RopeScalingType(model.scaling))
+        writer.add_rope_scaling_factor(model.scaling_factor)
+    if model.scaling_context:
+        writer.add_rope_scaling_orig_ctx_len(model.scaling_context)
+    if model.window:
+        writer.add_sliding_window(model.window)
+    if model.softcap_attention:
+        writer.add_attn_logit_softcapping(model.softcap_attention)
+    if model.softcap_logits:
+        writer.add_final_logit_softcapping(model.softcap_logits)
+    pieces, scores, kinds = vocabulary()
+    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_pre("default")
+    writer.add_token_list(pieces)
+    writer.add_token_scores(scores)
+    writer.add_token_types(kinds)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(True)
+    writer.add_file_type(gguf.LlamaFileType.ALL_F32)
+
+
+def write_model(model: Model, tensors: dict[str, np.ndarray], path: Path, split: int = 0) -> None:
+    """Writes one file, or parts of at most `split` tensors."""
+    writer = gguf.GGUFWriter(path, model.arch, split_max_tensors=split)
+    metadata(writer, model)
+    for name, values in tensors.items():
+        writer.add_tensor(name, values)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def prompt_ids(name: str) -> list[int]:
+    """BOS and then random ids, bytes and pieces alike."""
+    rng = np.random.default_rng(zlib.crc32(f"prompt of {name}".encode()))
+    return [1, *(int(i) for i in rng.integers(3, 288, PROMPT_LENGTH - 1))]
+
+
+def logits(reference: str, path: Path, ids: list[int], *options: str) -> list[list[float]]:
+    """llama.cpp's rows at POSITIONS."""
+    numbers = [",".join(map(str, values)) for values in (ids, POSITIONS)]
+    command = [reference, "--context", "256", *options, "logits", str(path), *numbers]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["rows"]
+
+
+def keep_logits(reference: str, model: Model, path: Path, out: Path) -> None:
+    """Writes OUT/<file>.json for the model at `path` and prints how far its rows lie apart."""
+    ids = prompt_ids(model.name)
+    default = logits(reference, path, ids)
+    single = logits(reference, path, ids, "--one-by-one")
+    precise = logits(reference, path, ids, "--no-flash", "--kv-f32", "--no-repack")
+    exact = tiny_exact.forward(model, path, ids)[POSITIONS]
+
+    def apart(left: list, right: list) -> float:
+        return float(np.abs(np.array(left) - np.array(right)).max())
+
+    difference = {
+        "default_to_one_by_one": apart(default, single),
+        "default_to_precise": apart(default, precise),
+        "default_to_exact": apart(default, exact),
+        "precise_to_exact": apart(precise, exact),
+    }
+    best = np.sort(exact, axis=1)
+    print(f"{path.name:40} std {exact.std():6.3f} least gap {(best[:, -1] - best[:, -2]).min():6.3f} "
+          + " ".join(f"{name} {value:.6f}" for name, value in difference.items()))
+    rows = {"default": default, "precise": precise,
+            "exact": [[float(f"{value:.6g}") for value in row] for row in exact]}
+    text = ",\n".join(
+        f'"{name}":[\n' + ",\n".join(json.dumps(row, separators=(",", ":")) for row in values) + "]"
+        for name, values in rows.items())
+    head = {"file": path.name, "ids": ids, "positions": POSITIONS,
+            "max_abs_difference": {name: float(f"{value:.4g}") for name, value in difference.items()}}
+    name = path.name.split("-00001-of-")[0].removesuffix(".gguf")
+    (out / f"{name}.json").write_text(json.dumps(head)[:-1] + ",\n" + text + "}\n")
+
+
+def main() -> None:
+    """Writes everything into the folder given."""
+    out, reference, quantize = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    out.mkdir(parents=True, exist_ok=True)
+    for model in MODELS:
+        path = out / f"{model.name}.gguf"
+        write_model(model, random_tensors(model), path)
+        keep_logits(reference, model, path, out)
+
+    path = out / f"{SPLIT.name}.gguf"
+    write_model(SPLIT, random_tensors(SPLIT), path)
+    whole = logits(reference, path, prompt_ids(SPLIT.name))
+    write_model(SPLIT, random_tensors(SPLIT), path, split=4)
+    path.unlink()
+    first = out / f"{SPLIT.name}-00001-of-00003.gguf"
+    if logits(reference, first, prompt_ids(SPLIT.name)) != whole:
+        sys.exit("the split model's logits differ from the whole one's")
+    keep_logits(reference, SPLIT, first, out)
+
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "format-f32.gguf"
+        write_model(FORMAT, random_tensors(FORMAT), source)
+        for name in FORMATS:
+            path = out / f"format-{name.lower()}.gguf"
+            command = [quantize, "--pure", str(source), str(path), QUANTIZE_NAMES.get(name, name), "1"]
+            subprocess.run(command, check=True, capture_output=True)
+            keep_logits(reference, FORMAT, path, out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+//! Figures of a request and of repeated measurements.
+
+use std::time::Duration;
+
+use crate::clock::Nanos;
+
+/// When a request passed its stations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stations {
+    /// Handed to the engine.
+    pub submitted: Nanos,
+    /// Left the queue.
+    pub admitted: Nanos,
+    /// First token (or score) computed.
+    pub first_token: Nanos,
+    /// Last token computed.
+    pub finished: Nanos,
+    /// Prompt tokens computed.
+    pub prompt_tokens: usize,
+    /// Tokens generated.
+    pub generated_tokens: usize,
+}
+
+impl Stations {
+    /// Time in the queue.
+    pub fn queued(&self) -> Duration {
+        self.admitted - self.submitted
+    }
+
+    /// Time to first token: from submission.
+    pub fn ttft(&self) -> Duration {
+        self.first_token - self.submitted
+    }
+
+    /// Prompt processing: from admission to the first token.
+    pub fn prefill(&self) -> Duration {
+        self.first_token - self.admitted
+    }
+
+    /// From the first token to the last.
+    pub fn decode(&self) -> Duration {
+        self.finished - self.first_token
+    }
+
+    /// Prompt tokens per second.
+    pub fn prefill_tokens_per_second(&self) -> f64 {
+        rate(self.prompt_tokens, self.prefill())
+    }
+
+    /// Generated tokens per second, the first one left out: it belongs to prefill.
+    pub fn decode_tokens_per_second(&self) -> f64 {
+        rate(self.generated_tokens.saturating_sub(1), self.decode())
+    }
+
+    /// Time per output token after the first; `None` below two tokens.
+    pub fn tpot(&self) -> Option<Duration> {
+        let gaps = u32::try_from(self.generated_tokens.checked_sub(1)?).ok()?;
+        self.decode().checked_div(gaps)
+    }
+}
+
+/// Events per second; zero for no time.
+pub fn rate(count: usize, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { count as f64 / time.as_secs_f64() }
+}
+
+/// Median, minimum and maximum of repeated measurements.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Middle value (mean of the two middle ones).
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of at least one finite value; `None` without.
+    pub fn of(values: &[f64]) -> Option<Spread> {
+        let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len() % 2 == 1 {
+            sorted[middle]
+        } else {
+            f64::midpoint(sorted[middle - 1], sorted[middle])
+        };
+        Some(Spread { median, min, max })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_token_counts_as_prefill() {
+        let s = Stations {
+            submitted: Nanos(0),
+            admitted: Nanos(1_000_000_000),
+            first_token: Nanos(3_000_000_000),
+            finished: Nanos(5_000_000_000),
+            prompt_tokens: 10,
+            generated_tokens: 5,
+        };
+        assert_eq!(s.ttft(), Duration::from_secs(3));
+        assert_eq!(s.prefill_tokens_per_second(), 5.0);
+        assert_eq!(s.decode_tokens_per_second(), 2.0);
+        assert_eq!(s.tpot(), Some(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn one_token_has_no_gap() {
+        let s = Stations { generated_tokens: 1, ..Stations::default() };
+        assert_eq!(s.tpot(), None);
+        assert_eq!(s.decode_tokens_per_second(), 0.0);
+    }
+
+    #[test]
+    fn median_of_even_and_odd_counts() {
+        let spread = |v: &[f64]| Spread::of(v).map(|s| (s.median, s.min, s.max));
+        assert_eq!(spread(&[3.0, 1.0, 2.0]), Some((2.0, 1.0, 3.0)));
+        assert_eq!(spread(&[4.0, 1.0, 2.0, 3.0]), Some((2.5, 1.0, 4.0)));
+        assert_eq!(spread(&[]), None);
+        assert_eq!(spread(&[f64::NAN]), None);
+    }
+}
