@@ -123,6 +123,12 @@ fn python_methods_and_own_variables_are_missing() {
 }
 
 #[test]
+fn nothing_counts_as_a_list() {
+    let source = "{{ 1 if tools is iterable and tools | length > 0 else 2 }}";
+    assert_eq!(render(source, &[]).unwrap(), "2");
+}
+
+#[test]
 fn values_are_not_written_as_python_writes_them() {
     let source = "{{ none }} {{ true }} {{ messages[0] | tojson }}\n{{ [1] | tojson(indent=2) }}";
     let prompt = render(source, &[("user", "<é & \"'>")]).unwrap();
