@@ -110,6 +110,15 @@ fn the_last_space_before_a_word_stays_with_the_others() {
     assert_eq!(words("a \t"), ["a", " \t"]);
 }
 
+/// U+A7CB is a letter since Unicode 16.
+#[test]
+fn letters_newer_than_the_reference_join_words() {
+    let rules = WordRules::named("deepseek-v3").unwrap();
+    let splitter = words::WordSplitter::new(rules).unwrap();
+    assert_eq!(splitter.split(" a\u{A7CB}b"), [0..2, 2..6]);
+    assert_eq!(splitter.split(" a\u{A7CA}b").len(), 1);
+}
+
 #[test]
 fn control_tokens_are_taken_from_untrusted_text() {
     let tokenizer = Tokenizer::new(byte_pairs("gpt-2")).unwrap();
