@@ -20,7 +20,7 @@ mod softmax;
 mod tile;
 mod unpack;
 
-pub use act::{Gate, add, add_assign, gated, scale, soft_cap};
+pub use act::{add, add_assign, gated, scale, soft_cap};
 pub use attention::{AttentionJob, AttentionSpan, attention};
 pub use device::{BindError, CpuDevice};
 pub use embed::{EmbedError, embed_rows};
@@ -28,7 +28,7 @@ pub use isa::Isa;
 pub use matmul::{Matrix, MatrixError, matmul};
 pub use norm::rms_norm;
 pub use pool::{ColumnBlock, Grid, Pool, THREADS_MAX};
-pub use rope::{RopeAngles, RopeFreqs, RopeScaling, RopeShape, RopeStyle, rope};
+pub use rope::{RopeAngles, RopeFreqs, RopeShape, rope};
 
 /// Where CPU ops run: a thread pool and an instruction set.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Keys and values in pages: who owns which page, and the storage.
 
-use crate::half::from_f32;
+use crate::binary16::from_f32;
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
 use thiserror::Error;

@@ -1,10 +1,10 @@
 //! Kernels compute: tensors, quantisation, weight files, op graphs, model architectures,
 //! CPU back end, KV pages, and a naive reference as oracle. No clock, no channel, no logging.
 
+mod binary16;
 pub mod cpu;
 pub mod device;
 pub mod graph;
-mod half;
 pub mod kv;
 pub mod model;
 pub mod op;

@@ -4,11 +4,14 @@
 
 #[path = "integration/gguf_bytes.rs"]
 mod gguf_bytes;
+#[path = "integration/gguf_touch.rs"]
+mod gguf_touch;
 
 use std::hint::black_box;
 
 use gguf_bytes::{Raw, bytes, rich};
-use lapwing_kernels::weights::{Array, Gguf, Value, WeightFile, parse};
+use gguf_touch::{sum, touch};
+use lapwing_kernels::weights::{WeightFile, parse};
 
 const MUTANTS: u64 = 10_000;
 const RSS_MAX_KB: u64 = 200 * 1024;
@@ -86,51 +89,13 @@ fn lengths(file: &[u8]) -> Vec<usize> {
     file.windows(8).enumerate().filter(|(_, w)| small(w)).map(|(at, _)| at).collect()
 }
 
-/// Reads all that a parsed file gives.
-fn touch(file: &[u8], gguf: &Gguf) {
-    for (key, value) in gguf.metadata.iter() {
-        black_box((key, value.to_string(), value.type_name()));
-        if let Value::Array(array) = value {
-            assert_eq!(touch_array(array), array.len(), "elements of '{key}'");
-        }
-        let meta = &gguf.metadata;
-        black_box((meta.str(key).is_ok(), meta.u32(key).is_ok(), meta.u64(key).is_ok()));
-        black_box((meta.f32(key).is_ok(), meta.bool(key).is_ok(), meta.f32s(key).is_ok()));
-        black_box((meta.u32s(key).is_ok(), meta.i32s(key).is_ok(), meta.bools(key).is_ok()));
-        if let Ok(strings) = meta.strings(key) {
-            let len = strings.len();
-            assert_eq!(strings.map(black_box).count(), len, "strings of '{key}'");
-        }
-    }
-    for tensor in &gguf.tensors {
-        let data = &file[tensor.range()];
-        let row = tensor.dtype.row_bytes(tensor.shape.cols()).unwrap();
-        assert_eq!(data.len(), row * tensor.shape.rows(), "bytes of '{}'", tensor.name);
-        black_box(sum(data));
-    }
-}
-
-fn touch_array(array: &Array) -> usize {
-    let inner = |value| match value {
-        Value::Array(inner) => assert_eq!(touch_array(&inner), inner.len()),
-        other => {
-            black_box(other.to_string());
-        }
-    };
-    array.values().map(inner).count()
-}
-
-fn sum(data: &[u8]) -> u64 {
-    data.iter().map(|b| u64::from(*b)).sum()
-}
-
-/// The same through a mapped file.
+/// Reads a mutant through a mapped file; whether it opens.
 fn touch_mapped(bytes: &[u8]) -> bool {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutant.gguf");
-    std::fs::write(&path, bytes).unwrap();
+    std::fs::write(&path, bytes).expect("a file for the test");
     let Ok(file) = WeightFile::open(&path) else { return false };
     for info in file.tensors() {
-        black_box(sum(file.tensor(&info.name).unwrap().bytes()));
+        black_box(sum(file.tensor(&info.name).expect("a tensor of the list").bytes()));
     }
     true
 }
@@ -144,9 +109,9 @@ fn seeds() -> Vec<Vec<u8>> {
 
 #[cfg(target_os = "linux")]
 fn peak_rss_kb() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a peak of memory");
-    Some(line.trim().trim_end_matches(" kB").parse().unwrap())
+    Some(line.trim().trim_end_matches(" kB").parse().expect("a number"))
 }
 
 #[cfg(not(target_os = "linux"))]

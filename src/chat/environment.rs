@@ -30,6 +30,7 @@ pub(super) fn like_python() -> Result<Environment<'static>, ChatError> {
         Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Refusal(message)))
     });
     environment.add_filter("tojson", to_json);
+    environment.add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok());
     Ok(environment)
 }
 

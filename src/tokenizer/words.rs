@@ -37,9 +37,9 @@ impl WordSplitter {
     /// Compiles `rules`.
     pub(super) fn new(rules: &WordRules) -> Result<Self, TokenizerError> {
         let compile = |step: &Step| {
-            let patterns: &[&str] =
-                if step.spaces { &[step.pattern, r"\s+"] } else { &[step.pattern] };
-            Regex::new_many(patterns)
+            let pattern = as_of_unicode_15_1(step.pattern);
+            let patterns = [pattern.as_str(), r"\s+"];
+            Regex::new_many(if step.spaces { &patterns } else { &patterns[..1] })
                 .map_err(|source| TokenizerError::WordPattern { source: Box::new(source) })
         };
         let steps = rules.steps.iter().map(compile).collect::<Result<_, _>>()?;
@@ -61,6 +61,15 @@ impl WordSplitter {
         }
         pieces
     }
+}
+
+/// Narrows the general categories in `pattern` to the characters they had in Unicode 15.1, which
+/// llama.cpp's tables follow; later ones are in no category there.
+fn as_of_unicode_15_1(pattern: &str) -> String {
+    ["L", "N", "P", "S", "M"].iter().fold(pattern.to_owned(), |pattern, category| {
+        let category = format!(r"\p{{{category}}}");
+        pattern.replace(&category, &format!(r"[{category}&&\p{{Age=15.1}}]"))
+    })
 }
 
 /// Appends the words of `piece`, and what lies between them, as ranges shifted by `offset`.

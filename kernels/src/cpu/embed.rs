@@ -1,8 +1,8 @@
 //! Rows of a weight matrix as activations.
 
+use crate::binary16;
 use crate::cpu::unpack::{self, Block, group_len};
 use crate::cpu::{Cpu, Matrix};
-use crate::half;
 use crate::quant::DType;
 use thiserror::Error;
 
@@ -51,7 +51,7 @@ pub fn embed_rows(
 }
 
 fn row(dtype: DType, stored: &[u8], out: &mut [f32]) {
-    let f16 = |b: &[u8; 2]| half::to_f32(u16::from_le_bytes(*b));
+    let f16 = |b: &[u8; 2]| binary16::to_f32(u16::from_le_bytes(*b));
     match dtype {
         DType::F32 => values(stored, out, |b: &[u8; 4]| f32::from_le_bytes(*b)),
         DType::F16 => values(stored, out, f16),

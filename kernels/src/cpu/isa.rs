@@ -32,7 +32,7 @@ pub(crate) struct Kernels {
     /// Rotates the heads of one row.
     pub(crate) rotate: fn(&mut [f32], &rope::RowAngles<'_>),
     /// `act(gate) · up`.
-    pub(crate) gated: fn(act::Gate, &[f32], &[f32], &mut [f32]),
+    pub(crate) gated: fn(crate::op::Activation, &[f32], &[f32], &mut [f32]),
     /// `cap · tanh(x / cap)` in place.
     pub(crate) soft_cap: fn(&mut [f32], f32),
     /// One page of online softmax for one row.
@@ -181,7 +181,7 @@ macro_rules! kernels {
             quantize(x: &[f32], out: quantize::RowOut<'_>) = quantize::row;
             rms_norm(x: &[f32], w: &norm::RmsWeight<'_>, out: &mut [f32]) = norm::row::<$fma>;
             rotate(x: &mut [f32], angles: &rope::RowAngles<'_>) = rope::row::<$fma>;
-            gated(k: act::Gate, g: &[f32], u: &[f32], out: &mut [f32]) = act::gated_body::<$fma>;
+            gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = act::gated_body::<$fma>;
             soft_cap(x: &mut [f32], cap: f32) = act::soft_cap_body::<$fma>;
             softmax(s: &mut [f32], m: &softmax::PageMask, o: &mut softmax::Online) -> f32 = softmax::page::<$fma>;
             scale(x: &mut [f32], factor: f32) = act::scale_body;

@@ -1,9 +1,9 @@
 //! Activations to int8, in the way llama.cpp does for each weight format, so that results
 //! can be compared with it.
 
+use crate::binary16;
 use crate::cpu::Cpu;
 use crate::cpu::tile::Acts;
-use crate::half;
 use crate::quant::DType;
 
 /// How activations are quantised for a weight format.
@@ -123,9 +123,9 @@ fn blocks<const ROUNDED_SUM: bool>(x: &[f32], out: RowOut<'_>) {
             q[i] = nearest(x[i] * inverse);
         }
         let sum = q.iter().map(|q| i32::from(*q)).sum::<i32>() as f32;
-        let rounded = half::round(d);
+        let rounded = binary16::round(d);
         *d_out = rounded;
-        *s_out = if ROUNDED_SUM { half::round(d * sum) } else { rounded * sum };
+        *s_out = if ROUNDED_SUM { binary16::round(d * sum) } else { rounded * sum };
     }
 }
 

@@ -2,42 +2,7 @@
 
 use crate::cpu::Cpu;
 use crate::cpu::tile::madd;
-
-/// Which values of a head form a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RopeStyle {
-    /// Neighbours: (0, 1), (2, 3), …
-    Normal,
-    /// Halves of the rotated part: (0, r/2), (1, r/2 + 1), …
-    NeoX,
-}
-
-/// How angles are stretched for contexts longer than the trained one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum RopeScaling {
-    /// Not at all.
-    None,
-    /// Angles divided by `factor`.
-    Linear {
-        /// Context extension, above 1 to extend.
-        factor: f32,
-    },
-    /// YaRN: low frequencies divided by `factor`, high ones kept, a ramp between.
-    Yarn {
-        /// Context extension, above 1 to extend.
-        factor: f32,
-        /// Context length of training, in tokens.
-        original_context: usize,
-        /// Share of the ramp that is used; 1 normally, 0 makes it linear.
-        ext_factor: f32,
-        /// Extra factor on cosine and sine.
-        attn_factor: f32,
-        /// Rotations over the trained context above which a frequency is kept.
-        beta_fast: f32,
-        /// Rotations over the trained context below which a frequency is divided.
-        beta_slow: f32,
-    },
-}
+use crate::op::{RopePairs, RopeScaling};
 
 /// Frequencies of a rotary embedding.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,30 +27,23 @@ impl RopeFreqs {
     pub fn new(base: f32, dims: usize, scaling: RopeScaling, factors: Option<&[f32]>) -> RopeFreqs {
         let n = dims as f32;
         let factor_of = |i: usize| factors.and_then(|f| f.get(i)).copied().unwrap_or(1.0);
-        let (interpolation, ext_factor, attn_factor) = match scaling {
-            RopeScaling::None => (1.0, 0.0, 1.0),
-            RopeScaling::Linear { factor } => (1.0 / factor, 0.0, 1.0),
-            RopeScaling::Yarn { factor, ext_factor, attn_factor, .. } => {
-                (1.0 / factor, ext_factor, attn_factor)
+        let (interpolation, magnitude) = match scaling {
+            RopeScaling::None => (1.0, 1.0),
+            RopeScaling::Linear { factor } => (1.0 / factor, 1.0),
+            RopeScaling::Yarn { factor, attn_factor, .. } => {
+                (1.0 / factor, attn_factor * (1.0 + 0.1 * factor.ln()))
             }
         };
+        let stretched = matches!(scaling, RopeScaling::Yarn { .. });
         let (low, high) = corrected_pairs(base, n, scaling);
         let pairs = (0..dims / 2).map(|i| {
             let ramp = ((i as f32 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
             Pair {
                 factor: factor_of(i),
                 interpolation,
-                extrapolation_share: if ext_factor == 0.0 {
-                    0.0
-                } else {
-                    (1.0 - ramp) * ext_factor
-                },
+                extrapolation_share: if stretched { 1.0 - ramp } else { 0.0 },
             }
         });
-        let magnitude = match ext_factor {
-            0.0 => attn_factor,
-            _ => attn_factor * (1.0 + 0.1 * (1.0 / interpolation).ln()),
-        };
         RopeFreqs { ratio: base.powf(-2.0 / n), pairs: pairs.collect(), magnitude }
     }
 
@@ -154,7 +112,7 @@ pub struct RopeShape {
     /// Values per head.
     pub head_dim: usize,
     /// Which values form a pair.
-    pub style: RopeStyle,
+    pub pairs: RopePairs,
 }
 
 /// Angles of one row.
@@ -192,14 +150,14 @@ pub(crate) fn row<const FMA: bool>(x: &mut [f32], angles: &RowAngles<'_>) {
     let pairs = angles.cos.len();
     for head in x.chunks_exact_mut(angles.shape.head_dim) {
         let turned = &mut head[..2 * pairs];
-        match angles.shape.style {
-            RopeStyle::NeoX => {
+        match angles.shape.pairs {
+            RopePairs::Halves => {
                 let (a, b) = turned.split_at_mut(pairs);
                 for i in 0..pairs {
                     (a[i], b[i]) = turn::<FMA>(a[i], b[i], angles.cos[i], angles.sin[i]);
                 }
             }
-            RopeStyle::Normal => {
+            RopePairs::Adjacent => {
                 for (i, pair) in turned.as_chunks_mut::<2>().0.iter_mut().enumerate() {
                     (pair[0], pair[1]) =
                         turn::<FMA>(pair[0], pair[1], angles.cos[i], angles.sin[i]);

@@ -1,7 +1,7 @@
 //! Stored blocks to unsigned integers with a scale and a minimum per group.
 
+use crate::binary16;
 use crate::cpu::tile::{F32Tile, QTile, RowsView, TILE};
-use crate::half;
 use crate::quant::DType;
 
 /// One block, unpacked: `value[i] = scale[i / group] · q[i] + min[i / group]`. Formats with
@@ -90,7 +90,7 @@ pub(crate) fn one(dtype: DType, stored: &[u8], block: &mut Block) -> bool {
 /// Scales and minimums of one stored block of `dtype`, which must be whole.
 #[inline(always)]
 pub(crate) fn head(dtype: DType, s: &[u8], b: &mut Block) {
-    let f16_at = |at: usize| half::to_f32(u16::from_le_bytes([s[at], s[at + 1]]));
+    let f16_at = |at: usize| binary16::to_f32(u16::from_le_bytes([s[at], s[at + 1]]));
     match dtype {
         DType::Q4_0 => offset(f16_at(0), -8.0, b),
         DType::Q5_0 => offset(f16_at(0), -16.0, b),
@@ -234,7 +234,7 @@ pub(crate) fn tile_f32(view: &RowsView<'_>, tile: &mut F32Tile) {
     tile.data.resize(view.cols.len() * TILE, 0.0);
     match view.dtype {
         DType::F32 => values::<4>(view, tile, f32::from_le_bytes),
-        DType::F16 => values::<2>(view, tile, |b| half::to_f32(u16::from_le_bytes(b))),
+        DType::F16 => values::<2>(view, tile, |b| binary16::to_f32(u16::from_le_bytes(b))),
         DType::Bf16 => values::<2>(view, tile, bf16),
         _ => {}
     }

@@ -1,8 +1,9 @@
 //! Every op on every instruction set, over awkward sizes.
 
 use crate::support::{assert_close, cpus, noise};
-use lapwing_kernels::cpu::{self, Cpu, EmbedError, Gate, Isa, Matrix, MatrixError};
-use lapwing_kernels::cpu::{RopeFreqs, RopeScaling, RopeShape, RopeStyle};
+use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError};
+use lapwing_kernels::cpu::{RopeFreqs, RopeShape};
+use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
 
@@ -162,8 +163,8 @@ fn element_wise_ops_of_awkward_lengths() {
             let b = noise(7, len);
             let mut out = vec![0.0; len];
             type Naive = fn(f64) -> f64;
-            let gates: [(Gate, Naive); 2] =
-                [(Gate::Silu, reference::silu), (Gate::GeluTanh, reference::gelu_tanh)];
+            let gates: [(Activation, Naive); 2] =
+                [(Activation::Silu, reference::silu), (Activation::GeluTanh, reference::gelu_tanh)];
             for (gate, naive) in gates {
                 cpu::gated(&cpu, gate, &a, &b, &mut out);
                 let want = a.iter().zip(&b).map(|(a, b)| naive(f64::from(*a)) * f64::from(*b));
@@ -189,7 +190,7 @@ fn element_wise_ops_of_awkward_lengths() {
 fn extreme_gates_stay_finite_where_the_limit_is() {
     for cpu in cpus(1) {
         let gate = [-1e30, -200.0, -90.0, 0.0, 90.0, 1e4];
-        for kind in [Gate::Silu, Gate::GeluTanh] {
+        for kind in [Activation::Silu, Activation::GeluTanh] {
             let mut out = [f32::NAN; 6];
             cpu::gated(&cpu, kind, &gate, &[1.0; 6], &mut out);
             assert!(out[..3].iter().all(|o| o.abs() < 1e-30), "{kind:?}: {out:?}");
@@ -209,7 +210,7 @@ fn rope_turns_the_wrong_pairs() {
     let positions = [0, 1, 77, 1023];
     let freqs = RopeFreqs::new(10_000.0, dims, RopeScaling::None, None);
     for cpu in cpus(2) {
-        for style in [RopeStyle::Normal, RopeStyle::NeoX] {
+        for style in [RopePairs::Adjacent, RopePairs::Halves] {
             let x = noise(8, positions.len() * heads * head_dim);
             let mut got = x.clone();
             let shape = RopeShape { heads, head_dim, style };
@@ -218,8 +219,8 @@ fn rope_turns_the_wrong_pairs() {
             for (i, head) in want.chunks_mut(head_dim).enumerate() {
                 for pair in 0..dims / 2 {
                     let (a, b) = match style {
-                        RopeStyle::Normal => (2 * pair, 2 * pair + 1),
-                        RopeStyle::NeoX => (pair, pair + dims / 2),
+                        RopePairs::Adjacent => (2 * pair, 2 * pair + 1),
+                        RopePairs::Halves => (pair, pair + dims / 2),
                     };
                     let turn = angle(1e4, dims, pair, f64::from(positions[i / heads]));
                     let (sin, cos) = turn.sin_cos();
@@ -238,7 +239,7 @@ fn rope_scaling_and_factors() {
     let first = |scaling, factors: Option<&[f32]>| {
         let freqs = RopeFreqs::new(10_000.0, dims, scaling, factors);
         let mut x = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0];
-        let shape = RopeShape { heads: 1, head_dim: dims, style: RopeStyle::Normal };
+        let shape = RopeShape { heads: 1, head_dim: dims, pairs: RopePairs::Adjacent };
         cpu::rope(&Cpu::new(1, Isa::best()), &mut x, shape, &freqs.angles(&[position]));
         x
     };
@@ -264,7 +265,6 @@ fn rope_scaling_and_factors() {
     let yarn = RopeScaling::Yarn {
         factor: 4.0,
         original_context: 4096,
-        ext_factor: 1.0,
         attn_factor: 1.0,
         beta_fast: 32.0,
         beta_slow: 1.0,

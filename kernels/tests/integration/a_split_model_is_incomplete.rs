@@ -11,7 +11,7 @@ use crate::gguf_bytes::bytes;
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).unwrap();
+    std::fs::create_dir_all(&path).expect("a folder for the test");
     path
 }
 
@@ -38,7 +38,7 @@ impl Split {
             .meta("split.count", MetaValue::U16(self.parts))
             .meta("split.tensors.count", self.tensors)
             .tensor(self.tensor, &[1], DType::F32, [self.no as u8; 4]);
-        std::fs::write(file, bytes(&writer)).unwrap();
+        std::fs::write(file, bytes(&writer)).expect("a file for the test");
     }
 }
 

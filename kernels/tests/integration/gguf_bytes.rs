@@ -37,7 +37,7 @@ pub(crate) fn rich() -> GgufWriter {
 /// The bytes of a file.
 pub(crate) fn bytes(writer: &GgufWriter) -> Vec<u8> {
     let mut out = Vec::new();
-    writer.write_to(&mut out).unwrap();
+    writer.write_to(&mut out).expect("a file that can be written");
     out
 }
 

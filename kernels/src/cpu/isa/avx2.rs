@@ -4,9 +4,9 @@
 mod gemm;
 
 use super::*;
+use crate::binary16;
 use crate::cpu::tile::TILE;
 use crate::cpu::unpack;
-use crate::half;
 use std::arch::x86_64::*;
 
 super::kernels!(
@@ -138,7 +138,7 @@ fn f16_to_f32_body(x: &[u16], out: &mut [f32]) {
             _mm256_storeu_ps(out.as_mut_ptr(), _mm256_cvtph_ps(half));
         }
     }
-    half::f16_to_f32(x_tail, out_tail);
+    binary16::f16_to_f32(x_tail, out_tail);
 }
 
 fn unpack_tile(view: &RowsView<'_>, to: &mut QTile) {

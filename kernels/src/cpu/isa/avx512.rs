@@ -5,8 +5,8 @@ mod gemm;
 mod unpack;
 
 use super::*;
+use crate::binary16;
 use crate::cpu::tile::TILE;
-use crate::half;
 use std::arch::x86_64::*;
 
 super::kernels!(
@@ -111,5 +111,5 @@ fn f16_to_f32_body(x: &[u16], out: &mut [f32]) {
             _mm512_storeu_ps(out.as_mut_ptr(), _mm512_cvtph_ps(half));
         }
     }
-    half::f16_to_f32(x_tail, out_tail);
+    binary16::f16_to_f32(x_tail, out_tail);
 }

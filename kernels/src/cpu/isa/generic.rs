@@ -1,8 +1,8 @@
 //! Plain Rust, for any machine.
 
 use super::*;
+use crate::binary16;
 use crate::cpu::{gemm, unpack};
-use crate::half;
 
 super::kernels!(
     (),
@@ -10,5 +10,5 @@ super::kernels!(
     dot_tile = tile::dot_tile::<false>,
     gemm = gemm::body::<false>,
     unpack = unpack::tile,
-    f16_to_f32 = half::f16_to_f32,
+    f16_to_f32 = binary16::f16_to_f32,
 );

@@ -5,10 +5,10 @@
 )]
 
 use super::*;
+use crate::binary16;
 use crate::cpu::gemm::Gemm;
 use crate::cpu::tile::TILE;
 use crate::cpu::unpack;
-use crate::half;
 use std::arch::aarch64::*;
 
 super::kernels!(
@@ -17,7 +17,7 @@ super::kernels!(
     dot_tile = dot_tile,
     gemm = gemm,
     unpack = unpack_tile,
-    f16_to_f32 = half::f16_to_f32,
+    f16_to_f32 = binary16::f16_to_f32,
 );
 
 fn unpack_tile(view: &RowsView<'_>, to: &mut QTile) {

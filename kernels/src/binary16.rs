@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn every_binary16_converts_as_the_half_crate_says() {
         for h in 0..=u16::MAX {
-            let want = ::half::f16::from_bits(h);
+            let want = half::f16::from_bits(h);
             let got = to_f32(h);
             assert!(got == want.to_f32() || got.is_nan() && want.is_nan(), "{h:#x}");
             if !want.is_nan() {
@@ -69,8 +69,8 @@ mod tests {
         for bits in (0..=u32::MAX).step_by(4093) {
             for near in [bits, bits & !0x1fff | 0x1000, bits & !0x1fff | 0x1001] {
                 let x = f32::from_bits(near);
-                let want = ::half::f16::from_f32_const(x);
-                let got = ::half::f16::from_bits(from_f32(x));
+                let want = half::f16::from_f32_const(x);
+                let got = half::f16::from_bits(from_f32(x));
                 assert!(got.to_bits() == want.to_bits() || x.is_nan() && got.is_nan(), "{x:e}");
             }
         }

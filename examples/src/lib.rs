@@ -1,1 +1,0 @@
-//! The examples of Lapwing; each file in `examples/` is a lesson of its own.

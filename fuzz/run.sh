@@ -1,0 +1,22 @@
+#!/bin/sh
+# Fuzzes the weight-file parser: fuzz/run.sh SECONDS
+# New inputs go to fuzz/target; the kept corpus in fuzz/corpus is only read.
+set -eu
+seconds=${1:?usage: fuzz/run.sh SECONDS}
+cd "$(dirname "$0")/.."
+
+command -v cargo-fuzz >/dev/null 2>&1 || cargo install cargo-fuzz --version 0.13.2 --locked
+
+# FUZZ_TOOLCHAIN=stable asks for the toolchain that is there even where nightly is installed.
+if [ "${FUZZ_TOOLCHAIN:-nightly}" = nightly ] && cargo +nightly --version >/dev/null 2>&1; then
+    toolchain=+nightly
+else
+    toolchain=
+    export RUSTC_BOOTSTRAP=1
+fi
+
+scratch=fuzz/target/corpus/gguf
+mkdir -p "$scratch"
+# shellcheck disable=SC2086
+exec cargo $toolchain fuzz run gguf "$scratch" fuzz/corpus/gguf -- \
+    -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=512 -malloc_limit_mb=200 -timeout=10
