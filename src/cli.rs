@@ -37,7 +37,7 @@ Exit codes:
 
 /// Runs large language models on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "lapwing", version, about, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {
     /// Print JSON instead of text; docs/json.md describes the form
     #[arg(long, global = true)]

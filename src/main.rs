@@ -15,18 +15,15 @@ use commands::session::Session;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let session = Arc::new(Session::new(cli.json));
-    let outcome = match tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => {
-            let outcome = runtime.block_on(supervise(&runtime, cli, &session));
-            runtime.shutdown_background();
-            outcome
-        }
-        Err(error) => Err(Failure::failed(format!("cannot start the async runtime: {error}"))),
-    };
+    let outcome =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+            Ok(runtime) => {
+                let outcome = runtime.block_on(supervise(&runtime, cli, &session));
+                runtime.shutdown_background();
+                outcome
+            }
+            Err(error) => Err(Failure::failed(format!("cannot start the async runtime: {error}"))),
+        };
     session.restore_terminal();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

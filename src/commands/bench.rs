@@ -100,7 +100,10 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let mut results = Vec::new();
     for test in tests {
         let mut speeds = Vec::new();
-        bar.iter().for_each(|bar| bar.set_message(test.name()));
+        match &bar {
+            Some(bar) => bar.set_message(test.name()),
+            None => session.note(&format!("measuring {}", test.name())),
+        }
         for repetition in 0..=args.repetitions {
             bar.iter().for_each(indicatif::ProgressBar::tick);
             let speed = test.measure(&engine, repetition as u64).await?;
@@ -195,17 +198,13 @@ async fn stations(engine: &Engine, ids: Vec<u32>, tokens: usize) -> Result<Stati
 }
 
 fn measured(test: Test, all: Vec<f64>) -> Result<Measured, Failure> {
-    let spread = Spread::of(&all)
-        .ok_or_else(|| Failure::failed(format!("{} took no time that could be measured", test.name())))?;
+    let spread = Spread::of(&all).ok_or_else(|| {
+        Failure::failed(format!("{} took no time that could be measured", test.name()))
+    })?;
     Ok(Measured {
         test: test.name(),
         tokens: test.tokens(),
-        tokens_per_second: Speeds {
-            median: spread.median,
-            min: spread.min,
-            max: spread.max,
-            all,
-        },
+        tokens_per_second: Speeds { median: spread.median, min: spread.min, max: spread.max, all },
     })
 }
 

@@ -167,7 +167,9 @@ impl Conversation {
                 self.messages.pop();
             }
             Ok(answer) => self.messages.push(Message::assistant(answer.text)),
-            Err(Unanswered::Engine(error)) if stdin().is_terminal() && question_is_to_blame(&error) => {
+            Err(Unanswered::Engine(error))
+                if stdin().is_terminal() && question_is_to_blame(&error) =>
+            {
                 self.messages.pop();
                 session.note(&format!("error: {error}; /reset begins anew"));
             }

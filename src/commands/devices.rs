@@ -148,8 +148,7 @@ impl AbsentKind {
             .filter(|path| path.exists())
             .map(|path| path.canonicalize().unwrap_or(path))
             .collect();
-        let libraries: Vec<String> =
-            found.iter().map(|path| path.display().to_string()).collect();
+        let libraries: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
         let driver = if libraries.is_empty() {
             format!("no driver library was found ({})", self.libraries.join(", "))
         } else {

@@ -44,9 +44,7 @@ impl Failure {
     /// Adds what to do.
     pub(crate) fn hint(self, text: impl Into<String>) -> Failure {
         match self {
-            Failure::Failed { message, .. } => {
-                Failure::Failed { message, hint: Some(text.into()) }
-            }
+            Failure::Failed { message, .. } => Failure::Failed { message, hint: Some(text.into()) },
             other => other,
         }
     }
@@ -91,9 +89,8 @@ impl From<lapwing::Error> for Failure {
     fn from(error: lapwing::Error) -> Failure {
         let failure = Failure::failed(error.to_string());
         match error.run_error() {
-            Some(RunError::PromptTooLong { .. }) => {
-                failure.hint("-c TOKENS (--ctx) sets the context, up to what the model was trained for")
-            }
+            Some(RunError::PromptTooLong { .. }) => failure
+                .hint("-c TOKENS (--ctx) sets the context, up to what the model was trained for"),
             _ => failure,
         }
     }

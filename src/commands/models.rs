@@ -111,7 +111,8 @@ impl Model {
 
 fn print_list(report: &Report) -> Result<(), Failure> {
     let rows = report.models.iter().map(|model| {
-        let size = model.bytes.map_or_else(|| "?".to_owned(), |bytes| HumanBytes(bytes).to_string());
+        let size =
+            model.bytes.map_or_else(|| "?".to_owned(), |bytes| HumanBytes(bytes).to_string());
         let place = if model.cached { "cached" } else { "" };
         [
             model.name.clone(),
@@ -168,7 +169,9 @@ async fn verify(cache: &ModelCache, session: &Session) -> Result<(), Failure> {
     }
     match bad {
         0 => Ok(()),
-        1 => Err(Failure::failed("a cached model is damaged").hint("remove it with `lapwing models --remove NAME` and fetch it again")),
-        _ => Err(Failure::failed(format!("{bad} cached models are damaged")).hint("remove them with `lapwing models --remove NAME` and fetch them again")),
+        1 => Err(Failure::failed("a cached model is damaged")
+            .hint("remove it with `lapwing models --remove NAME` and fetch it again")),
+        _ => Err(Failure::failed(format!("{bad} cached models are damaged"))
+            .hint("remove them with `lapwing models --remove NAME` and fetch them again")),
     }
 }

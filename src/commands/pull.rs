@@ -48,7 +48,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
                 "{} is a file's path, and only models with a name can be fetched",
                 path.display()
             ))
-            .hint("`lapwing models` lists the names; a hub file is written hf:owner/repo/file.gguf"));
+            .hint(
+                "`lapwing models` lists the names; a hub file is written hf:owner/repo/file.gguf",
+            ));
         }
     };
     let path = fetched(&name, session).await?;

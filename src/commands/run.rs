@@ -140,7 +140,12 @@ async fn prompt_text(prompt: Option<String>, file: Option<PathBuf>) -> Result<St
     Ok(if is_argument { text } else { without_last_line_feed(&text).to_owned() })
 }
 
-fn prompt(args: &Args, text: String, engine: &Engine, session: &Session) -> Result<Prompt, Failure> {
+fn prompt(
+    args: &Args,
+    text: String,
+    engine: &Engine,
+    session: &Session,
+) -> Result<Prompt, Failure> {
     if args.raw {
         return Ok(Prompt::Text(text));
     }

@@ -44,7 +44,8 @@ impl Session {
     /// Says something on stderr that is no error. With a bar on the screen, above it.
     pub(crate) fn note(&self, text: &str) {
         // A note that nobody can read is not worth failing for.
-        let _ = self.bars.suspend(|| writeln!(anstream::stderr(), "{}", super::output::visible(text)));
+        let _ =
+            self.bars.suspend(|| writeln!(anstream::stderr(), "{}", super::output::visible(text)));
     }
 
     /// Remembers whether output on the terminal stands in the middle of a line.

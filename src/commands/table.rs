@@ -16,7 +16,7 @@ pub(crate) enum Align {
 /// The rows under their header, one line each, columns two spaces apart.
 pub(crate) fn table<const N: usize>(header: [(&str, Align); N], rows: Vec<[String; N]>) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_header(header.map(|(title, _)| title));
     for row in rows {
         table.add_row(row.map(|cell| one_line(&cell)));

@@ -80,7 +80,6 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
 
 fn open_tokenizer(path: &Path) -> Result<Tokenizer, Failure> {
     let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
-    Tokenizer::from_metadata(file.metadata()).map_err(|error| {
-        Failure::failed(format!("{}: {error}", path.display()))
-    })
+    Tokenizer::from_metadata(file.metadata())
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }

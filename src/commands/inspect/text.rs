@@ -55,7 +55,11 @@ fn value(entry: &Entry) -> String {
     };
     match (entry.length, entry.value.is_array()) {
         (Some(length), true) => {
-            format!("{}, …] ({})", shown.trim_end_matches(']'), one_line(&entry.kind).replace(&format!("array of {length}"), &length.to_string()))
+            format!(
+                "{}, …] ({})",
+                shown.trim_end_matches(']'),
+                one_line(&entry.kind).replace(&format!("array of {length}"), &length.to_string())
+            )
         }
         (Some(length), false) => format!("{shown} ({length} characters)"),
         (None, _) => shown,
@@ -83,11 +87,7 @@ fn tensors(report: &Report) -> String {
 
 fn formats(report: &Report) -> String {
     let rows = report.formats.iter().map(|format| {
-        [
-            format.format.clone(),
-            format.tensors.to_string(),
-            HumanBytes(format.bytes).to_string(),
-        ]
+        [format.format.clone(), format.tensors.to_string(), HumanBytes(format.bytes).to_string()]
     });
     let header = [("format", Align::Left), ("tensors", Align::Right), ("size", Align::Right)];
     table(header, rows.collect())
