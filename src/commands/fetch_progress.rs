@@ -7,7 +7,8 @@ use super::session::Session;
 
 const BAR: &str =
     "{msg:.bold} {wide_bar:.cyan/dim} {bytes:>10}/{total_bytes} {bytes_per_sec:>12}  eta {eta:>4}";
-const BAR_WITHOUT_TOTAL: &str = "{msg:.bold} {spinner} {bytes} {bytes_per_sec}";
+const BAR_WITHOUT_TOTAL: &str = "{msg:.bold}  {bytes} {bytes_per_sec}";
+const BAR_WITHOUT_COUNT: &str = "{msg:.bold}";
 
 /// A line is written whenever this many more percent of a phase are done.
 const LINE_PERCENT: u64 = 25;
@@ -37,13 +38,19 @@ impl<'a> FetchProgress<'a> {
     }
 
     fn phase(&mut self, title: &str, total: Option<u64>) {
+        let template = if total.is_some() { BAR } else { BAR_WITHOUT_TOTAL };
+        self.begin(template, title, total);
+    }
+
+    fn begin(&mut self, template: &str, title: &str, total: Option<u64>) {
         self.clear();
         (self.done, self.total, self.next_line) = (0, total, LINE_PERCENT);
-        self.bar = self.session.bar(if total.is_some() { BAR } else { BAR_WITHOUT_TOTAL });
+        self.bar = self.session.bar(template);
         match (&self.bar, total) {
             (Some(bar), _) => {
                 bar.set_message(title.to_owned());
                 total.into_iter().for_each(|total| bar.set_length(total));
+                bar.tick();
             }
             (None, Some(total)) => self.session.note(&format!("{title} ({})", HumanBytes(total))),
             (None, None) => self.session.note(title),
@@ -78,7 +85,7 @@ impl Progress for FetchProgress<'_> {
             }
             FetchEvent::Advanced { bytes } => self.advance(bytes),
             FetchEvent::Unpacking { bytes_total } => self.phase("unpacking", bytes_total),
-            FetchEvent::Verifying => self.phase("verifying SHA-256", None),
+            FetchEvent::Verifying => self.begin(BAR_WITHOUT_COUNT, "verifying", None),
             FetchEvent::Unverified { reason } => {
                 self.session.note(&format!("warning: the file could not be verified: {reason}"));
             }

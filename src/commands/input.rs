@@ -17,9 +17,21 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// An argument, in which `-` means stdin.
-    pub(crate) fn argument(text: String) -> Source {
-        if text == "-" { Source::Stdin } else { Source::Argument(text) }
+    /// An argument or a file's name, in both of which `-` means stdin; `what` names the text
+    /// where there is neither.
+    pub(crate) fn choose(
+        what: &str,
+        argument: Option<String>,
+        file: Option<PathBuf>,
+    ) -> Result<Source, Failure> {
+        match (argument, file) {
+            (_, Some(file)) => Ok(Source::file(file)),
+            (Some(text), None) if text == "-" => Ok(Source::Stdin),
+            (Some(text), None) => Ok(Source::Argument(text)),
+            (None, None) => Err(Failure::usage(format!(
+                "there is no {what}: give it as an argument, as -f FILE, or as - to read stdin"
+            ))),
+        }
     }
 
     /// A file's name, in which `-` means stdin.

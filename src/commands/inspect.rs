@@ -29,7 +29,7 @@ With --json:
    \"formats\":[{\"format\":\"…\",\"tensors\":N,\"bytes\":N}],
    \"hyper_parameters\":{…}|null,\"kv_bytes_per_token\":N|null,
    \"placement\":{\"strategy\":\"…\",\"reason\":\"…\",\"stages\":[…]}|null,\"cannot_run\":\"…\"|null}
-  shape: [rows, columns], as the tensor stands in memory; length: of an array or text that was
+  shape: as GGUF writes it, the contiguous dimension first; length: of an array or text that was
   abbreviated.";
 
 /// Options of `inspect`.

@@ -34,7 +34,7 @@ With --json, one object is printed at the end:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// What to answer, or to continue; `-` reads stdin
-    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    #[arg(conflicts_with = "file")]
     prompt: Option<String>,
 
     /// Read the prompt from FILE; `-` is stdin
@@ -130,11 +130,7 @@ fn say_if_cut(args: &Args, answer: &Answer, session: &Session) {
 }
 
 async fn prompt_text(prompt: Option<String>, file: Option<PathBuf>) -> Result<String, Failure> {
-    let source = match (prompt, file) {
-        (_, Some(file)) => Source::file(file),
-        (Some(prompt), None) => Source::argument(prompt),
-        (None, None) => return Err(Failure::usage("there is no prompt")),
-    };
+    let source = Source::choose("prompt", prompt, file)?;
     let is_argument = matches!(source, Source::Argument(_));
     let text = source.read().await?;
     Ok(if is_argument { text } else { without_last_line_feed(&text).to_owned() })

@@ -30,7 +30,7 @@ With --json: {\"ids\":[…]}";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The text; `-` reads stdin
-    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    #[arg(conflicts_with = "file")]
     text: Option<String>,
 
     /// Read the text from FILE; `-` is stdin
@@ -56,12 +56,7 @@ struct Report {
 
 /// Prints the ids of a text.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    let source = match (args.text, args.file) {
-        (_, Some(file)) => Source::file(file),
-        (Some(text), None) => Source::argument(text),
-        (None, None) => return Err(Failure::usage("there is no text")),
-    };
-    let text = source.read().await?;
+    let text = Source::choose("text", args.text, args.file)?.read().await?;
     let path = model_file(&args.model.model, session).await?;
     let tokenizer = open_tokenizer(&path)?;
     let special = if args.no_special { Special::Plain } else { Special::Parse };

@@ -18,8 +18,10 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 fn a_wrong_argument_does_not_say_what_would_be_right() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 18] = [
-        (&["run", "-m", m], 2, &["[PROMPT|--file <FILE>]"]),
+    let rows: [(&[&str], i32, &[&str]); 20] = [
+        (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
+        (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
+        (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
         (&["run", "-m", m, "--bad", "x"], 2, &["--bad"]),
         (&["run", "-m", m, "-n", "0", "x"], 2, &["at least 1", "max"]),
         (&["run", "-m", m, "-t", "0", "x"], 2, &["at least 1"]),
