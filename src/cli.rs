@@ -1,0 +1,73 @@
+//! The command line: what can be asked for, and its help.
+
+mod engine_args;
+mod parse;
+mod sampling_args;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    bench, chat, completions, devices, inspect, models, perplexity, pull, run, tokenize,
+};
+
+pub(crate) use engine_args::{EngineArgs, ModelArg};
+pub(crate) use parse::{TokenLimit, at_least_one};
+pub(crate) use sampling_args::SamplingArgs;
+
+/// What a bare `lapwing` and `lapwing --help` end with.
+const EXAMPLES: &str = "\
+Examples:
+  lapwing run \"Why is the sky blue?\"           answer one prompt; fetches the default model first
+  lapwing chat -m gemma-3-1b-it                talk to another model
+  lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
+  lapwing bench -m FILE.gguf -t 4              measure tokens per second
+  lapwing devices                              what this machine has
+
+Models:
+  MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision].
+  A file on disk needs no network. Fetched models are kept in $LAPWING_CACHE, else
+  $XDG_CACHE_HOME/lapwing, else ~/.cache/lapwing.
+
+Output:
+  Results go to stdout; progress, notes and errors to stderr. With --json a command prints one
+  JSON object (chat: one per answer); docs/json.md describes them. NO_COLOR turns colours off.
+
+Exit codes:
+  0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C";
+
+/// Runs large language models on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Print JSON instead of text; docs/json.md describes the form
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Answer one prompt, or continue a text
+    Run(run::Args),
+    /// Talk to a model
+    Chat(chat::Args),
+    /// Fetch a model into the cache
+    Pull(pull::Args),
+    /// List, verify and remove models
+    Models(models::Args),
+    /// Show what a model file holds, and what would run where
+    Inspect(inspect::Args),
+    /// Turn text into token ids
+    Tokenize(tokenize::Args),
+    /// Show what this machine has, and which kinds of device are absent and why
+    Devices(devices::Args),
+    /// Measure how well a model predicts a text
+    Perplexity(perplexity::Args),
+    /// Measure prompt processing and generation in tokens per second
+    Bench(bench::Args),
+    /// Print a script that completes commands and options in a shell
+    Completions(completions::Args),
+}

@@ -1,0 +1,77 @@
+//! Values of options that are more than a number.
+
+use std::str::FromStr;
+
+/// A count of at least one.
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(0) => Err("it must be at least 1".to_owned()),
+        Ok(count) => Ok(count),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Most tokens to generate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TokenLimit {
+    /// This many.
+    Tokens(usize),
+    /// As many as the context holds.
+    Context,
+}
+
+impl TokenLimit {
+    /// The number, if it is one.
+    pub(crate) fn tokens(self) -> Option<usize> {
+        match self {
+            TokenLimit::Tokens(tokens) => Some(tokens),
+            TokenLimit::Context => None,
+        }
+    }
+}
+
+impl FromStr for TokenLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TokenLimit, String> {
+        match text {
+            "max" => Ok(TokenLimit::Context),
+            _ => at_least_one(text)
+                .map(TokenLimit::Tokens)
+                .map_err(|error| format!("{error} (a number, or 'max' for the whole context)")),
+        }
+    }
+}
+
+/// `ID=BIAS`.
+pub(crate) fn logit_bias(text: &str) -> Result<(u32, f32), String> {
+    let (id, bias) = text.split_once('=').ok_or("it is written ID=BIAS, as in 42=-1.5")?;
+    let id = id.parse().map_err(|_| format!("'{id}' is no token id"))?;
+    let bias = bias.parse().map_err(|_| format!("'{bias}' is no number"))?;
+    Ok((id, bias))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_of_zero_or_nonsense_is_refused() {
+        assert_eq!(at_least_one("3"), Ok(3));
+        for text in ["0", "-1", "many", "", "1.5"] {
+            assert!(at_least_one(text).is_err(), "{text}");
+        }
+        assert_eq!("max".parse(), Ok(TokenLimit::Context));
+        assert_eq!("7".parse(), Ok(TokenLimit::Tokens(7)));
+        assert!("0".parse::<TokenLimit>().is_err());
+    }
+
+    #[test]
+    fn a_bias_may_be_negative_or_minus_infinity() {
+        assert_eq!(logit_bias("42=-1.5"), Ok((42, -1.5)));
+        assert_eq!(logit_bias("0=-inf"), Ok((0, f32::NEG_INFINITY)));
+        for text in ["42", "=1", "x=1", "-1=1", "1="] {
+            assert!(logit_bias(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The commands, one file each, and what they share.
+
+pub(crate) mod bench;
+pub(crate) mod chat;
+pub(crate) mod completions;
+pub(crate) mod devices;
+pub(crate) mod failure;
+pub(crate) mod inspect;
+pub(crate) mod models;
+pub(crate) mod perplexity;
+pub(crate) mod pull;
+pub(crate) mod run;
+pub(crate) mod session;
+pub(crate) mod tokenize;
+
+mod answer;
+mod fetch_progress;
+mod input;
+mod interrupts;
+mod output;
+mod resolve;
+mod table;
+
+use crate::cli::Command;
+use failure::Failure;
+use session::Session;
+
+/// Does what was asked for.
+pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failure> {
+    match command {
+        Command::Run(args) => run::run(args, session).await,
+        Command::Chat(args) => chat::run(args, session).await,
+        Command::Pull(args) => pull::run(args, session).await,
+        Command::Models(args) => models::run(args, session).await,
+        Command::Inspect(args) => inspect::run(args, session).await,
+        Command::Tokenize(args) => tokenize::run(args, session).await,
+        Command::Devices(args) => devices::run(&args, session),
+        Command::Perplexity(args) => perplexity::run(args, session).await,
+        Command::Bench(args) => bench::run(args, session).await,
+        Command::Completions(args) => completions::run(&args, session),
+    }
+}

@@ -1,0 +1,139 @@
+//! Following one stream of tokens: what `run` and `chat` print of it.
+
+use lapwing::{Stations, Summary, TokenStream};
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::interrupts::Claim;
+use super::output::print_plain;
+use super::session::Session;
+
+/// Times of a request, as `--json` prints them.
+#[derive(Debug, Serialize)]
+pub(crate) struct Timings {
+    queued_ms: f64,
+    ttft_ms: f64,
+    prefill_ms: f64,
+    decode_ms: f64,
+    prompt_tokens: usize,
+    generated_tokens: usize,
+    prefill_tokens_per_second: f64,
+    decode_tokens_per_second: f64,
+}
+
+impl Timings {
+    /// The figures of `stations`.
+    pub(crate) fn new(stations: &Stations) -> Timings {
+        let ms = |span: std::time::Duration| span.as_secs_f64() * 1e3;
+        Timings {
+            queued_ms: ms(stations.queued()),
+            ttft_ms: ms(stations.ttft()),
+            prefill_ms: ms(stations.prefill()),
+            decode_ms: ms(stations.decode()),
+            prompt_tokens: stations.prompt_tokens,
+            generated_tokens: stations.generated_tokens,
+            prefill_tokens_per_second: stations.prefill_tokens_per_second(),
+            decode_tokens_per_second: stations.decode_tokens_per_second(),
+        }
+    }
+
+    /// The figures on one line.
+    pub(crate) fn line(&self) -> String {
+        format!(
+            "[{} prompt tokens, {:.1} tok/s; first token after {:.0} ms; {} generated, {:.1} tok/s]",
+            self.prompt_tokens,
+            self.prefill_tokens_per_second,
+            self.ttft_ms,
+            self.generated_tokens,
+            self.decode_tokens_per_second,
+        )
+    }
+}
+
+/// What a stream gave.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// Generated ids without the model's end token.
+    pub(crate) ids: Vec<u32>,
+    /// Log-probability of each.
+    pub(crate) logprobs: Vec<f32>,
+    /// The text.
+    pub(crate) text: String,
+    /// How it ended; `None` if it was interrupted.
+    pub(crate) summary: Option<Summary>,
+}
+
+impl Answer {
+    /// Whether Ctrl-C ended it.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.summary.is_none()
+    }
+}
+
+/// Why there is no (whole) answer.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// The engine says why.
+    Engine(lapwing::Error),
+    /// What was generated could not be printed.
+    Output(Failure),
+}
+
+impl From<lapwing::Error> for Unanswered {
+    fn from(error: lapwing::Error) -> Unanswered {
+        Unanswered::Engine(error)
+    }
+}
+
+impl From<Failure> for Unanswered {
+    fn from(failure: Failure) -> Unanswered {
+        Unanswered::Output(failure)
+    }
+}
+
+impl From<Unanswered> for Failure {
+    fn from(unanswered: Unanswered) -> Failure {
+        match unanswered {
+            Unanswered::Engine(error) => error.into(),
+            Unanswered::Output(failure) => failure,
+        }
+    }
+}
+
+/// Takes a stream to its end, or to Ctrl-C if `claim` is there, and prints the text as it comes
+/// unless JSON is wanted.
+pub(crate) async fn follow(
+    mut stream: TokenStream,
+    session: &Session,
+    claim: Option<&Claim<'_>>,
+) -> Result<Answer, Unanswered> {
+    let mut answer = Answer::default();
+    let mut interrupted = std::pin::pin!(async {
+        match claim {
+            Some(claim) => claim.interrupted().await,
+            None => std::future::pending().await,
+        }
+    });
+    loop {
+        let item = tokio::select! {
+            biased;
+            () = &mut interrupted => return Ok(answer),
+            item = stream.next() => item,
+        };
+        let token = match item {
+            None => break,
+            Some(token) => token?,
+        };
+        if !session.json && !token.text.is_empty() {
+            session.set_mid_line(!token.text.ends_with('\n'));
+            print_plain(&token.text)?;
+        }
+        answer.text.push_str(&token.text);
+        if !token.is_end {
+            answer.ids.push(token.id);
+            answer.logprobs.push(token.logprob);
+        }
+    }
+    answer.summary = stream.summary().cloned();
+    Ok(answer)
+}

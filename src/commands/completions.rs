@@ -1,0 +1,43 @@
+//! `lapwing completions`: scripts for shells.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::output::{print_json, print_plain};
+use super::session::Session;
+use crate::cli::Cli;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing completions bash > ~/.local/share/bash-completion/completions/lapwing
+  lapwing completions zsh  > ~/.zfunc/_lapwing
+  lapwing completions fish > ~/.config/fish/completions/lapwing.fish
+
+With --json: {\"shell\":\"bash\",\"script\":\"…\"}";
+
+/// Options of `completions`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The shell
+    shell: Shell,
+}
+
+#[derive(Serialize)]
+struct Report {
+    shell: String,
+    script: String,
+}
+
+/// Prints the script.
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "lapwing", &mut script);
+    let script = String::from_utf8_lossy(&script).into_owned();
+    if session.json {
+        return print_json(&Report { shell: args.shell.to_string(), script });
+    }
+    print_plain(&script)
+}

@@ -1,0 +1,121 @@
+//! How a command fails: what is said, and with which code the process ends.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use lapwing::RunError;
+use lapwing::models::FetchError;
+
+use super::output::visible;
+
+/// Why a command ends without having done what was asked for.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line makes no sense.
+    Usage {
+        /// What is wrong.
+        message: String,
+    },
+    /// It did not work.
+    Failed {
+        /// What went wrong.
+        message: String,
+        /// What to do, where the message does not say it.
+        hint: Option<String>,
+    },
+    /// Nobody reads stdout any more.
+    ClosedPipe,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl Failure {
+    /// Wrong usage.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        Failure::Usage { message: message.into() }
+    }
+
+    /// A failure that needs no hint.
+    pub(crate) fn failed(message: impl Into<String>) -> Failure {
+        Failure::Failed { message: message.into(), hint: None }
+    }
+
+    /// Adds what to do.
+    pub(crate) fn hint(self, text: impl Into<String>) -> Failure {
+        match self {
+            Failure::Failed { message, .. } => Failure::Failed { message, hint: Some(text.into()) },
+            other => other,
+        }
+    }
+
+    /// A file that could not be read or written.
+    pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
+        Failure::failed(format!("cannot {doing} {}: {error}", path.display()))
+    }
+
+    /// Exit code of the process.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::ClosedPipe => 0,
+            Failure::Failed { .. } => 1,
+            Failure::Usage { .. } => 2,
+            Failure::Interrupted => 130,
+        }
+    }
+
+    /// Says it on stderr and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let (message, hint) = match self {
+            Failure::Failed { message, hint } => (Some(message), hint.as_deref()),
+            Failure::Usage { message } => (Some(message), Some("--help shows all options")),
+            Failure::ClosedPipe | Failure::Interrupted => (None, None),
+        };
+        // Where stderr is gone too, the exit code is all that can be said.
+        let mut stderr = anstream::stderr().lock();
+        if let Some(message) = message {
+            let red = AnsiColor::Red.on_default().bold();
+            let _ = writeln!(stderr, "{red}error:{red:#} {}", visible(message));
+        }
+        if let Some(hint) = hint {
+            let bold = Style::new().bold();
+            let _ = writeln!(stderr, "{bold}hint:{bold:#} {}", visible(hint));
+        }
+        ExitCode::from(self.code())
+    }
+}
+
+impl From<lapwing::Error> for Failure {
+    fn from(error: lapwing::Error) -> Failure {
+        let failure = Failure::failed(error.to_string());
+        match error.run_error() {
+            Some(RunError::PromptTooLong { .. }) => failure
+                .hint("-c TOKENS (--ctx) sets the context, up to what the model was trained for"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<FetchError> for Failure {
+    fn from(error: FetchError) -> Failure {
+        Failure::failed(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_stay_as_documented() {
+        let codes = [
+            (Failure::failed("x"), 1),
+            (Failure::usage("x"), 2),
+            (Failure::Interrupted, 130),
+            (Failure::ClosedPipe, 0),
+        ];
+        for (failure, code) in codes {
+            assert_eq!(failure.code(), code, "{failure:?}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Texts that a command works on: an argument, a file, or stdin.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::failure::Failure;
+
+/// Where a text comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The argument itself.
+    Argument(String),
+    /// All of stdin.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+}
+
+impl Source {
+    /// An argument, in which `-` means stdin.
+    pub(crate) fn argument(text: String) -> Source {
+        if text == "-" { Source::Stdin } else { Source::Argument(text) }
+    }
+
+    /// A file's name, in which `-` means stdin.
+    pub(crate) fn file(path: PathBuf) -> Source {
+        if path == Path::new("-") { Source::Stdin } else { Source::File(path) }
+    }
+
+    /// The text, all of it.
+    pub(crate) async fn read(self) -> Result<String, Failure> {
+        let (name, bytes) = match self {
+            Source::Argument(text) => return Ok(text),
+            Source::File(path) => {
+                let bytes =
+                    std::fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
+                (path.display().to_string(), bytes)
+            }
+            Source::Stdin => {
+                let read = tokio::task::spawn_blocking(|| {
+                    let mut bytes = Vec::new();
+                    std::io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+                });
+                let bytes = read
+                    .await
+                    .unwrap_or_else(|error| Err(std::io::Error::other(error)))
+                    .map_err(|error| Failure::failed(format!("cannot read stdin: {error}")))?;
+                ("stdin".to_owned(), bytes)
+            }
+        };
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            Failure::failed(format!("{name} is not UTF-8 text: byte {at} begins no character"))
+        })
+    }
+}
+
+/// A prompt from a file without the line feed that ends its last line.
+pub(crate) fn without_last_line_feed(text: &str) -> &str {
+    text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
+}

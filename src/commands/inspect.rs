@@ -1,0 +1,68 @@
+//! `lapwing inspect`: what a model file holds, and what would run where.
+
+mod report;
+mod text;
+
+use std::path::Path;
+
+use lapwing_kernels::weights::WeightFile;
+
+use self::report::Report;
+use super::failure::Failure;
+use super::output::{print, print_json};
+use super::resolve::{model_file, open};
+use super::session::Session;
+use crate::cli::EngineArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing inspect FILE.gguf
+  lapwing inspect smollm2 --json
+  lapwing inspect FILE.gguf --full            arrays and long texts in full
+
+A file whose architecture is not supported is shown all the same, with the reason why it cannot run.
+
+With --json:
+  {\"paths\":[…],\"bytes\":N,\"architecture\":\"…\"|null,\"parameters\":N,
+   \"metadata\":{\"KEY\":{\"type\":\"…\",\"value\":V,\"length\":N}},
+   \"tensors\":[{\"name\":\"…\",\"shape\":[…],\"format\":\"…\",\"bytes\":N}],
+   \"formats\":[{\"format\":\"…\",\"tensors\":N,\"bytes\":N}],
+   \"hyper_parameters\":{…}|null,\"kv_bytes_per_token\":N|null,
+   \"placement\":{\"strategy\":\"…\",\"reason\":\"…\",\"stages\":[…]}|null,\"cannot_run\":\"…\"|null}
+  shape: [rows, columns], as the tensor stands in memory; length: of an array or text that was
+  abbreviated.";
+
+/// Options of `inspect`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A .gguf file, or a model's name
+    #[arg(value_name = "FILE")]
+    model: String,
+
+    /// Show arrays and long texts in full
+    #[arg(long)]
+    full: bool,
+
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+/// Prints what the file holds.
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    args.engine.check()?;
+    let path = model_file(&args.model, session).await?;
+    let report = report(&path, &args).await?;
+    if session.json { print_json(&report) } else { print(&text::of(&report)) }
+}
+
+async fn report(path: &Path, args: &Args) -> Result<Report, Failure> {
+    let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
+    let mut report = Report::of_file(&file, args.full);
+    match open(args.engine.builder(path.to_owned())).await {
+        Ok(engine) => report.add_engine(&engine),
+        Err(Failure::Failed { message, .. }) => report.cannot_run = Some(message),
+        Err(other) => return Err(other),
+    }
+    Ok(report)
+}

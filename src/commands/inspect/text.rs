@@ -1,0 +1,141 @@
+//! A model file, for people.
+
+use indicatif::{HumanBytes, HumanCount};
+
+use super::report::{Entry, HyperParameters, PlacementReport, Report};
+use crate::commands::output::{one_line, visible};
+use crate::commands::table::{Align, table};
+
+/// The whole report.
+pub(super) fn of(report: &Report) -> String {
+    let mut text = String::new();
+    for path in &report.paths {
+        text.push_str(&format!("{}\n", visible(path)));
+    }
+    text.push_str(&format!(
+        "{}, {} parameters, architecture {}\n",
+        HumanBytes(report.bytes),
+        HumanCount(report.parameters),
+        visible(report.architecture.as_deref().unwrap_or("unknown")),
+    ));
+    text.push_str(&heading("metadata"));
+    for (key, entry) in &report.metadata {
+        text.push_str(&format!("{} = {}\n", one_line(key), value(entry)));
+    }
+    text.push_str(&heading("tensors"));
+    text.push_str(&tensors(report));
+    text.push_str(&heading("formats"));
+    text.push_str(&formats(report));
+    if let Some(parameters) = &report.hyper_parameters {
+        text.push_str(&heading("hyper-parameters"));
+        text.push_str(&hyper_parameters(parameters));
+    }
+    if let Some(bytes) = report.kv_bytes_per_token {
+        text.push_str(&format!("KV cache: {} per token\n", HumanBytes(bytes as u64)));
+    }
+    text.push_str(&heading("what would run where"));
+    if let Some(reason) = &report.cannot_run {
+        text.push_str(&format!("nothing: {}\n", visible(reason)));
+    }
+    if let Some(report) = &report.placement {
+        text.push_str(&placement(report));
+    }
+    text
+}
+
+fn heading(title: &str) -> String {
+    let bold = anstyle::Style::new().bold();
+    format!("\n{bold}{title}{bold:#}\n")
+}
+
+fn value(entry: &Entry) -> String {
+    let shown = match &entry.value {
+        serde_json::Value::String(text) => format!("'{}'", one_line(text)),
+        other => one_line(&other.to_string()),
+    };
+    match (entry.length, entry.value.is_array()) {
+        (Some(length), true) => {
+            format!(
+                "{}, …] ({})",
+                shown.trim_end_matches(']'),
+                one_line(&entry.kind).replace(&format!("array of {length}"), &length.to_string())
+            )
+        }
+        (Some(length), false) => format!("{shown} ({length} characters)"),
+        (None, _) => shown,
+    }
+}
+
+fn tensors(report: &Report) -> String {
+    let rows = report.tensors.iter().map(|tensor| {
+        let shape: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
+        [
+            tensor.name.clone(),
+            shape.join(" × "),
+            tensor.format.clone(),
+            HumanBytes(tensor.bytes as u64).to_string(),
+        ]
+    });
+    let header = [
+        ("name", Align::Left),
+        ("shape", Align::Right),
+        ("format", Align::Left),
+        ("size", Align::Right),
+    ];
+    table(header, rows.collect())
+}
+
+fn formats(report: &Report) -> String {
+    let rows = report.formats.iter().map(|format| {
+        [format.format.clone(), format.tensors.to_string(), HumanBytes(format.bytes).to_string()]
+    });
+    let header = [("format", Align::Left), ("tensors", Align::Right), ("size", Align::Right)];
+    table(header, rows.collect())
+}
+
+fn hyper_parameters(p: &HyperParameters) -> String {
+    let mut text = format!(
+        "layers {}, width {}, feed-forward width {}, vocabulary {}, trained context {}\n\
+         attention: {} heads on {} KV heads, {} values each; rotary: {} values, base {}, scaling {}\n",
+        p.layers,
+        p.width,
+        p.ffn_width,
+        p.vocabulary,
+        p.context,
+        p.heads,
+        p.kv_heads,
+        p.head_dim,
+        p.rope_dims,
+        p.rope_base,
+        p.rope_scaling,
+    );
+    if let Some(window) = p.window {
+        text.push_str(&format!("sliding window of {window} tokens on some layers\n"));
+    }
+    for (what, cap) in [("attention scores", p.attention_cap), ("logits", p.logit_cap)] {
+        if let Some(cap) = cap {
+            text.push_str(&format!("{what} are soft-capped at {cap}\n"));
+        }
+    }
+    let template = if p.chat_template { "has one" } else { "none, it continues text" };
+    text.push_str(&format!("chat template: {template}\n"));
+    text
+}
+
+fn placement(report: &PlacementReport) -> String {
+    let mut text = format!("strategy {}: {}\n", report.strategy, report.reason);
+    for (i, stage) in report.stages.iter().enumerate() {
+        text.push_str(&format!("stage {i}: {} ops on {}", stage.ops, stage.device));
+        if let (Some(first), Some(last)) = (stage.first_layer, stage.last_layer) {
+            text.push_str(&format!(", layers {first} to {last}"));
+        }
+        let matrices: Vec<String> =
+            stage.matrices.iter().map(|(format, count)| format!("{count} × {format}")).collect();
+        text.push_str(&format!(
+            "\n  kernels: {}\n  matrices: {}\n",
+            stage.kernels,
+            matrices.join(", ")
+        ));
+    }
+    text
+}

@@ -1,0 +1,160 @@
+//! `lapwing perplexity`: how well a model predicts a text.
+
+use std::path::PathBuf;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use indicatif::ProgressBar;
+use lapwing::Engine;
+use lapwing::tokenizer::{Special, Tokenizer};
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::input::Source;
+use super::output::{print, print_json};
+use super::resolve::{model_file, open};
+use super::session::Session;
+use crate::cli::{EngineArgs, ModelArg, at_least_one};
+
+const EXAMPLES: &str = "\
+Example:
+  lapwing perplexity -m FILE.gguf text.txt
+
+Counts as llama-perplexity does: the text is tokenized as a whole (control tokens in it are plain
+text) and cut into windows of --ctx tokens; an incomplete last window is left out. Each window
+starts with an empty context, and with the begin token in place of its first id if the model wants
+one. The tokens of its second half are scored, given all before them in the window.
+
+With --json:
+  {\"perplexity\":X,\"standard_error\":X,\"tokens\":N,\"window\":N,\"windows\":N,\"scored\":N,
+   \"window_mean_nll\":[…],\"model\":\"PATH\"}
+  tokens: of the whole text; scored: that count; nll: negative natural log-likelihood.";
+
+/// Windows that are in the engine at the same time.
+const WINDOWS_AT_ONCE: usize = 2;
+
+const BAR: &str = "{msg:.bold} {wide_bar:.cyan/dim} {pos}/{len} windows  eta {eta:>4}";
+
+/// Options of `perplexity`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The text, in UTF-8; `-` is stdin
+    #[arg(value_name = "TEXTFILE")]
+    text: PathBuf,
+
+    /// Tokens of a window
+    #[arg(short, long, value_name = "TOKENS", default_value_t = 512, value_parser = at_least_one)]
+    ctx: usize,
+
+    #[command(flatten)]
+    model: ModelArg,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    perplexity: f64,
+    standard_error: f64,
+    tokens: usize,
+    window: usize,
+    windows: usize,
+    scored: usize,
+    window_mean_nll: Vec<f64>,
+    model: String,
+}
+
+/// Prints the perplexity of a text.
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    args.engine.check()?;
+    if args.ctx < 4 {
+        return Err(Failure::usage("--ctx is too small: a window has at least 4 tokens"));
+    }
+    let text = Source::file(args.text).read().await?;
+    let path = model_file(&args.model.model, session).await?;
+    let builder = args.engine.builder(path).context(args.ctx);
+    let engine =
+        open(builder.cache_tokens(WINDOWS_AT_ONCE * args.ctx.next_multiple_of(64))).await?;
+    let ids = engine.tokenizer().encode(&text, Special::Plain, true);
+    let windows = windows(&ids, args.ctx, engine.tokenizer());
+    if windows.is_empty() {
+        return Err(Failure::failed(format!(
+            "the text has {} tokens, which is less than one window of {}",
+            ids.len(),
+            args.ctx
+        ))
+        .hint("give a longer text, or a smaller --ctx"));
+    }
+    let scores = score(&engine, windows, session).await?;
+    let report = report(&scores, ids.len(), args.ctx, &engine);
+    if session.json {
+        return print_json(&report);
+    }
+    print(&format!(
+        "perplexity {:.4} ± {:.4}\n{} of {} tokens scored, in {} windows of {}\n",
+        report.perplexity,
+        report.standard_error,
+        report.scored,
+        report.tokens,
+        report.windows,
+        report.window
+    ))
+}
+
+/// Whole windows, each with the begin token in front if the model wants it.
+fn windows(ids: &[u32], length: usize, tokenizer: &Tokenizer) -> Vec<Vec<u32>> {
+    let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
+    let mut windows: Vec<Vec<u32>> = ids.chunks_exact(length).map(<[u32]>::to_vec).collect();
+    if let Some(bos) = bos {
+        windows.iter_mut().for_each(|window| window[0] = bos);
+    }
+    windows
+}
+
+/// Log-probabilities of the second half of each window.
+async fn score(
+    engine: &Engine,
+    windows: Vec<Vec<u32>>,
+    session: &Session,
+) -> Result<Vec<Vec<f32>>, Failure> {
+    let count = windows.len();
+    let bar: Option<ProgressBar> = session.bar(BAR);
+    match &bar {
+        Some(bar) => {
+            bar.set_message("scoring");
+            bar.set_length(count as u64);
+            bar.tick();
+        }
+        None => session.note(&format!("scoring {count} windows")),
+    }
+    let scores = stream::iter(windows)
+        .map(|window| {
+            let from = window.len() / 2 + 1;
+            engine.score(window, from)
+        })
+        .buffered(WINDOWS_AT_ONCE)
+        .inspect_ok(|_| bar.iter().for_each(|bar| bar.inc(1)))
+        .try_collect()
+        .await;
+    bar.iter().for_each(ProgressBar::finish_and_clear);
+    Ok(scores?)
+}
+
+fn report(scores: &[Vec<f32>], tokens: usize, window: usize, engine: &Engine) -> Report {
+    let nll = |scores: &[f32]| scores.iter().map(|score| -f64::from(*score)).sum::<f64>();
+    let squares: f64 = scores.iter().flatten().map(|score| f64::from(*score).powi(2)).sum();
+    let scored = scores.iter().map(Vec::len).sum::<usize>();
+    let mean = scores.iter().map(|scores| nll(scores)).sum::<f64>() / scored as f64;
+    let variance = (squares / scored as f64 - mean * mean).max(0.0);
+    let perplexity = mean.exp();
+    Report {
+        perplexity,
+        standard_error: perplexity * (variance / (scored.max(2) - 1) as f64).sqrt(),
+        tokens,
+        window,
+        windows: scores.len(),
+        scored,
+        window_mean_nll: scores.iter().map(|s| nll(s) / s.len() as f64).collect(),
+        model: engine.model_path().display().to_string(),
+    }
+}

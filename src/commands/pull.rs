@@ -1,0 +1,72 @@
+//! `lapwing pull`: a model into the cache.
+
+use lapwing::models::{ModelCache, ModelName};
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::output::{print, print_json, visible};
+use super::resolve::{ModelChoice, fetched};
+use super::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing pull                                   the default model
+  lapwing pull gemma3-270m
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf
+
+A fetch that was broken off goes on from there. The path of the file is printed in the end.
+
+With --json:
+  {\"name\":\"…\",\"path\":\"…\",\"bytes\":N,\"sha256\":\"…\",\"verified\":true|false,\"source\":\"…\"}
+  verified: the source states a SHA-256, and the file has it.";
+
+/// Options of `pull`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A name from `lapwing models`, or hf:owner/repo/file.gguf[@revision] [default: the default model]
+    name: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    name: String,
+    path: String,
+    bytes: u64,
+    sha256: String,
+    verified: bool,
+    source: String,
+}
+
+/// Fetches a model, if it is not there yet.
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    let name = match args.name.as_deref().map(ModelChoice::of).transpose()? {
+        None => ModelName::default_model(),
+        Some(ModelChoice::Name(name)) => name,
+        Some(ModelChoice::File(path)) => {
+            return Err(Failure::failed(format!(
+                "{} is a file's path, and only models with a name can be fetched",
+                path.display()
+            ))
+            .hint(
+                "`lapwing models` lists the names; a hub file is written hf:owner/repo/file.gguf",
+            ));
+        }
+    };
+    let path = fetched(&name, session).await?;
+    if !session.json {
+        return print(&format!("{}\n", visible(&path.display().to_string())));
+    }
+    let name = name.to_string();
+    let model = ModelCache::open(None)?.model(&name).ok_or_else(|| {
+        Failure::failed(format!("{name} was removed from the cache while it was fetched"))
+    })?;
+    print_json(&Report {
+        name: model.name,
+        path: model.path.display().to_string(),
+        bytes: model.bytes,
+        sha256: model.sha256,
+        verified: model.verified,
+        source: model.source,
+    })
+}

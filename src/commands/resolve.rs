@@ -1,0 +1,96 @@
+//! From what the user calls a model to a file on disk.
+
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
+
+use lapwing::models::{ModelCache, ModelName, fetch};
+use lapwing::{Engine, EngineBuilder};
+
+use super::failure::Failure;
+use super::fetch_progress::FetchProgress;
+use super::session::Session;
+
+/// What a model argument means.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ModelChoice {
+    /// A file on disk; nothing is looked up anywhere.
+    File(PathBuf),
+    /// A model that can be fetched.
+    Name(ModelName),
+}
+
+impl ModelChoice {
+    /// Decides by the form of the argument, and by whether such a file is there.
+    ///
+    /// # Errors
+    /// When it is neither a file nor a known name.
+    pub(crate) fn of(model: &str) -> Result<ModelChoice, Failure> {
+        let path = Path::new(model);
+        let is_hub = model.starts_with("hf:");
+        let looks_like_file = model.contains(['/', MAIN_SEPARATOR])
+            || path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
+        if path.is_file() || (looks_like_file && !is_hub) {
+            return Ok(ModelChoice::File(path.to_owned()));
+        }
+        Ok(ModelChoice::Name(model.parse()?))
+    }
+}
+
+/// The model's file, fetched if it is not there yet.
+pub(crate) async fn model_file(model: &str, session: &Session) -> Result<PathBuf, Failure> {
+    match ModelChoice::of(model)? {
+        ModelChoice::File(path) => existing(path),
+        ModelChoice::Name(name) => fetched(&name, session).await,
+    }
+}
+
+/// Brings a model by name, with its progress on stderr.
+pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathBuf, Failure> {
+    let cache = ModelCache::open(None)?;
+    let mut progress = FetchProgress::new(session);
+    let result = fetch(&cache, name, &mut progress).await;
+    progress.clear();
+    Ok(result?)
+}
+
+/// Opens the engine beside the runtime.
+pub(crate) async fn open(builder: EngineBuilder) -> Result<Engine, Failure> {
+    Ok(builder.build().await?)
+}
+
+fn existing(path: PathBuf) -> Result<PathBuf, Failure> {
+    match std::fs::metadata(&path) {
+        Ok(data) if data.is_dir() => Err(Failure::failed(format!(
+            "{} is a folder; name the .gguf file in it",
+            path.display()
+        ))),
+        Ok(_) => Ok(path),
+        Err(error) => Err(Failure::file("open the model", &path, &error).hint(
+            "a name without '/' and '.gguf' is looked up among the known models (`lapwing models`); \
+             a file of a Hugging Face repository is written hf:owner/repo/file.gguf",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_never_taken_for_a_name_nor_a_name_for_a_path() {
+        for path in ["x.gguf", "X.GGUF", "./smollm2", "dir/smollm2", "/abs/model", "Cargo.toml"] {
+            let choice = ModelChoice::of(path).expect(path);
+            assert_eq!(choice, ModelChoice::File(path.into()), "{path}");
+        }
+        for name in ["smollm2", "SmolLM2-135M-Instruct", "hf:a/b/c.gguf", "hf:a/b/d/c.gguf@v1"] {
+            let choice = ModelChoice::of(name).expect(name);
+            assert!(matches!(choice, ModelChoice::Name(_)), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_says_what_is_near() {
+        let error = ModelChoice::of("smolm2").expect_err("unknown");
+        let Failure::Failed { message, .. } = error else { panic!("{error:?}") };
+        assert!(message.contains("did you mean \"smollm2\"?"), "{message}");
+    }
+}

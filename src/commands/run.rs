@@ -1,0 +1,166 @@
+//! `lapwing run`: one prompt, one answer.
+
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+
+use lapwing::{Engine, Message, Prompt};
+use serde::Serialize;
+
+use super::answer::{Answer, Timings, follow};
+use super::failure::Failure;
+use super::input::{Source, without_last_line_feed};
+use super::output::{print_json, print_plain};
+use super::resolve::{model_file, open};
+use super::session::Session;
+use crate::cli::{EngineArgs, ModelArg, SamplingArgs};
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing run \"Why is the sky blue?\"
+  lapwing run -m FILE.gguf --raw --temp 0 -n 64 \"Once upon a time\"
+  git diff | lapwing run --system \"Summarise this change.\" -
+  lapwing run -f prompt.txt --seed 7 --stop \"###\" --stats
+
+The answer goes to stdout as it is generated, notes and --stats to stderr. A prompt that begins
+with a dash is written after `--`. From a file or stdin, one line feed at the end is left out.
+
+With --json, one object is printed at the end:
+  {\"prompt_ids\":[…],\"ids\":[…],\"text\":\"…\",\"logprobs\":[…],\"finish_reason\":\"stop\"|\"length\",
+   \"seed\":N,\"timings\":{…},\"model\":\"PATH\"}
+  ids and logprobs (natural) are those of the answer, without the model's end token.";
+
+/// Options of `run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// What to answer, or to continue; `-` reads stdin
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    prompt: Option<String>,
+
+    /// Read the prompt from FILE; `-` is stdin
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Instructions to the model, put before the prompt by its chat template
+    #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
+    system: Option<String>,
+
+    /// Continue the prompt as plain text, without the model's chat template
+    #[arg(long)]
+    raw: bool,
+
+    /// Print token counts and speed to stderr in the end
+    #[arg(long)]
+    stats: bool,
+
+    #[command(flatten)]
+    model: ModelArg,
+    #[command(flatten)]
+    sampling: SamplingArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    prompt_ids: &'a [u32],
+    ids: &'a [u32],
+    text: &'a str,
+    logprobs: &'a [f32],
+    finish_reason: &'static str,
+    seed: u64,
+    timings: Timings,
+    model: String,
+}
+
+/// Answers one prompt.
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    args.sampling.check()?;
+    args.engine.check()?;
+    let text = prompt_text(args.prompt.clone(), args.file.clone()).await?;
+    let path = model_file(&args.model.model, session).await?;
+    let mut builder = args.engine.builder(path);
+    if let Some(context) = args.sampling.ctx {
+        builder = builder.context(context);
+    }
+    let engine = open(builder).await?;
+    args.sampling.check_ids(engine.tokenizer().vocab_size())?;
+    let prompt = prompt(&args, text, &engine, session)?;
+    let stream = engine.generate(args.sampling.request(prompt)).await?;
+    let (prompt_ids, seed) = (stream.prompt_ids().to_vec(), stream.seed());
+    let answer = follow(stream, session, None).await?;
+    let Some(summary) = &answer.summary else {
+        return Err(Failure::failed("the answer ended without saying how"));
+    };
+    let timings = Timings::new(&summary.stations);
+    let finish_reason = summary.reason.name();
+    if session.json {
+        if args.stats {
+            session.note(&timings.line());
+        }
+        return print_json(&Report {
+            prompt_ids: &prompt_ids,
+            ids: &answer.ids,
+            text: &answer.text,
+            logprobs: &answer.logprobs,
+            finish_reason,
+            seed,
+            timings,
+            model: engine.model_path().display().to_string(),
+        });
+    }
+    print_plain("\n")?;
+    session.set_mid_line(false);
+    say_if_cut(&args, &answer, session);
+    if args.stats {
+        session.note(&timings.line());
+    }
+    Ok(())
+}
+
+/// On a terminal, an answer that was cut off says so.
+fn say_if_cut(args: &Args, answer: &Answer, session: &Session) {
+    let cut = answer.summary.as_ref().is_some_and(|summary| summary.reason.name() == "length");
+    if cut && !args.raw && stderr().is_terminal() {
+        session.note(&format!(
+            "note: cut off after {} tokens; -n N or -n max allows more",
+            answer.ids.len()
+        ));
+    }
+}
+
+async fn prompt_text(prompt: Option<String>, file: Option<PathBuf>) -> Result<String, Failure> {
+    let source = match (prompt, file) {
+        (_, Some(file)) => Source::file(file),
+        (Some(prompt), None) => Source::argument(prompt),
+        (None, None) => return Err(Failure::usage("there is no prompt")),
+    };
+    let is_argument = matches!(source, Source::Argument(_));
+    let text = source.read().await?;
+    Ok(if is_argument { text } else { without_last_line_feed(&text).to_owned() })
+}
+
+fn prompt(
+    args: &Args,
+    text: String,
+    engine: &Engine,
+    session: &Session,
+) -> Result<Prompt, Failure> {
+    if args.raw {
+        return Ok(Prompt::Text(text));
+    }
+    if engine.chat_template().is_some() {
+        let system = args.system.iter().map(Message::system);
+        return Ok(Prompt::Chat(system.chain([Message::user(text)]).collect()));
+    }
+    if args.system.is_some() {
+        return Err(Failure::failed(format!(
+            "{} has no chat template, so it has no place for --system; put the instructions into the prompt",
+            engine.model_path().display()
+        )));
+    }
+    session.note(
+        "note: this model has no chat template; the prompt is continued as plain text (--raw says so without this note)",
+    );
+    Ok(Prompt::Text(text))
+}

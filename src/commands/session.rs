@@ -1,0 +1,68 @@
+//! What every command knows: the form of the output, the terminal, and where Ctrl-C goes.
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::interrupts::Interrupts;
+
+/// One call of the program.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Print JSON.
+    pub(crate) json: bool,
+    /// Where Ctrl-C goes.
+    pub(crate) interrupts: Interrupts,
+    bars: MultiProgress,
+    mid_line: AtomicBool,
+}
+
+impl Session {
+    /// A session with the bars on stderr.
+    pub(crate) fn new(json: bool) -> Session {
+        Session {
+            json,
+            interrupts: Interrupts::default(),
+            bars: MultiProgress::with_draw_target(ProgressDrawTarget::stderr()),
+            mid_line: AtomicBool::new(false),
+        }
+    }
+
+    /// A progress bar on stderr, if that is a terminal.
+    pub(crate) fn bar(&self, template: &str) -> Option<ProgressBar> {
+        if !stderr().is_terminal() {
+            return None;
+        }
+        let bar = self.bars.add(ProgressBar::no_length());
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("━━─"));
+        }
+        Some(bar)
+    }
+
+    /// Says something on stderr that is no error. With a bar on the screen, above it.
+    pub(crate) fn note(&self, text: &str) {
+        // A note that nobody can read is not worth failing for.
+        let _ =
+            self.bars.suspend(|| writeln!(anstream::stderr(), "{}", super::output::visible(text)));
+    }
+
+    /// Remembers whether output on the terminal stands in the middle of a line.
+    pub(crate) fn set_mid_line(&self, mid_line: bool) {
+        self.mid_line.store(mid_line, Ordering::Relaxed);
+    }
+
+    /// Ends a line that is open on the terminal.
+    pub(crate) fn end_line(&self) {
+        if self.mid_line.load(Ordering::Relaxed) && stdout().is_terminal() {
+            let _ = writeln!(stderr());
+        }
+    }
+
+    /// Takes the bars from the screen, for good.
+    pub(crate) fn restore_terminal(&self) {
+        let _ = self.bars.clear();
+        self.bars.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}

@@ -1,0 +1,85 @@
+//! `lapwing tokenize`: text to ids.
+
+use std::path::{Path, PathBuf};
+
+use lapwing::tokenizer::{Special, Tokenizer};
+use lapwing_kernels::weights::WeightFile;
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::input::Source;
+use super::output::{one_line, print_json, print_plain};
+use super::resolve::model_file;
+use super::session::Session;
+use crate::cli::ModelArg;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing tokenize -m FILE.gguf \"Hello, world!\"
+  lapwing tokenize --json - < README.md
+  lapwing tokenize --no-bos --no-special \"<|im_start|>\"
+
+Ids equal those that `run --raw` computes with. Prints an id and its piece per line; ⏎ and ⇥ stand
+for line feed and tab, � for bytes that are part of a character. Text from stdin is taken whole,
+with the line feed at its end. A file that has only a vocabulary will do.
+
+With --json: {\"ids\":[…]}";
+
+/// Options of `tokenize`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The text; `-` reads stdin
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    text: Option<String>,
+
+    /// Read the text from FILE; `-` is stdin
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Leave out the begin and end tokens that the model's file asks for
+    #[arg(long)]
+    no_bos: bool,
+
+    /// Take control tokens written in the text, such as <|im_start|>, for ordinary text
+    #[arg(long)]
+    no_special: bool,
+
+    #[command(flatten)]
+    model: ModelArg,
+}
+
+#[derive(Serialize)]
+struct Report {
+    ids: Vec<u32>,
+}
+
+/// Prints the ids of a text.
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    let source = match (args.text, args.file) {
+        (_, Some(file)) => Source::file(file),
+        (Some(text), None) => Source::argument(text),
+        (None, None) => return Err(Failure::usage("there is no text")),
+    };
+    let text = source.read().await?;
+    let path = model_file(&args.model.model, session).await?;
+    let tokenizer = open_tokenizer(&path)?;
+    let special = if args.no_special { Special::Plain } else { Special::Parse };
+    let ids = tokenizer.encode(&text, special, !args.no_bos);
+    if session.json {
+        return print_json(&Report { ids });
+    }
+    let mut lines = String::new();
+    for id in ids {
+        let bytes = tokenizer.token_bytes(id).unwrap_or_default();
+        let piece = one_line(&String::from_utf8_lossy(&bytes));
+        lines.push_str(&format!("{id:>7}  '{piece}'\n"));
+    }
+    print_plain(&lines)
+}
+
+fn open_tokenizer(path: &Path) -> Result<Tokenizer, Failure> {
+    let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
+    Tokenizer::from_metadata(file.metadata())
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,66 @@
+//! The `lapwing` program. `lapwing --help` says what it does; `docs/json.md` what it prints.
+
+mod cli;
+mod commands;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+
+use cli::Cli;
+use commands::failure::Failure;
+use commands::session::Session;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let session = Arc::new(Session::new(cli.json));
+    let outcome =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+            Ok(runtime) => {
+                let outcome = runtime.block_on(supervise(&runtime, cli, &session));
+                runtime.shutdown_background();
+                outcome
+            }
+            Err(error) => Err(Failure::failed(format!("cannot start the async runtime: {error}"))),
+        };
+    session.restore_terminal();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Runs the command beside the signals: a command that is stuck, in a write to a full pipe for
+/// example, is interrupted all the same.
+async fn supervise(
+    runtime: &tokio::runtime::Runtime,
+    cli: Cli,
+    session: &Arc<Session>,
+) -> Result<(), Failure> {
+    let mine = Arc::clone(session);
+    let mut command = runtime.spawn(async move { commands::run(cli.command, &mine).await });
+    loop {
+        tokio::select! {
+            ended = &mut command => {
+                return ended.unwrap_or_else(|error| {
+                    Err(Failure::failed(format!("the command stopped without a result: {error}")))
+                });
+            }
+            signal = tokio::signal::ctrl_c() => match signal {
+                Ok(()) if session.interrupts.deliver() => {}
+                Ok(()) => interrupted(session),
+                Err(error) => {
+                    return Err(Failure::failed(format!("cannot listen to Ctrl-C: {error}")));
+                }
+            },
+        }
+    }
+}
+
+/// Ends the process now: threads that compute or wait for input are not waited for.
+fn interrupted(session: &Session) -> ! {
+    session.restore_terminal();
+    session.end_line();
+    std::process::exit(Failure::Interrupted.code().into())
+}

@@ -1,0 +1,147 @@
+//! The JSON of every command has exactly the fields that `docs/json.md` shows.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::support::{chat_model, ended_with_input, json, lapwing, model};
+
+/// The first JSON example under a heading of `docs/json.md`.
+fn documented(command: &str) -> Value {
+    let docs = include_str!("../../docs/json.md");
+    let section = docs.split(&format!("\n## {command}\n")).nth(1).expect(command);
+    let block = section.split("```json\n").nth(1).expect("an example");
+    serde_json::from_str(block.split("```").next().expect("its end")).expect("valid JSON")
+}
+
+/// Paths of all fields; below `open` ones, whose content differs from file to file, nothing.
+fn fields(value: &Value, open: &[&str]) -> BTreeSet<String> {
+    fn walk(value: &Value, at: &str, open: &[&str], found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, inner) in map {
+                    found.insert(format!("{at}.{key}"));
+                    if !open.contains(&key.as_str()) {
+                        walk(inner, &format!("{at}.{key}"), open, found);
+                    }
+                }
+            }
+            Value::Array(items) => {
+                items.iter().for_each(|i| walk(i, &format!("{at}[]"), open, found))
+            }
+            _ => {}
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(value, "", open, &mut found);
+    found
+}
+
+#[track_caller]
+fn assert_documented(command: &str, printed: &Value, open: &[&str]) {
+    assert_eq!(fields(printed, open), fields(&documented(command), open), "{command}: {printed}");
+}
+
+#[test]
+fn a_field_of_run_differs_from_the_documentation() {
+    let llama = model("llama.gguf");
+    let run = json(&["run", "-m", &llama, "--raw", "--temp", "0", "-n", "8", "--json", "ab"]);
+    assert_documented("run", &run, &[]);
+    let count = |field: &str| run[field].as_array().expect(field).len();
+    assert_eq!(count("ids"), count("logprobs"));
+    assert!(count("ids") > 0 && count("ids") <= 8, "{run}");
+    assert_eq!(run["timings"]["prompt_tokens"], count("prompt_ids"));
+    assert!(run["logprobs"].as_array().expect("array").iter().all(|p| p.as_f64() <= Some(0.0)));
+    assert!(run["timings"]["ttft_ms"].as_f64() > Some(0.0));
+    let tokenized = json(&["tokenize", "-m", &llama, "--json", "ab"]);
+    assert_documented("tokenize", &tokenized, &[]);
+    assert_eq!(run["prompt_ids"], tokenized["ids"]);
+}
+
+#[test]
+fn a_field_of_chat_differs_from_the_documentation() {
+    let folder = tempfile::tempdir().expect("folder");
+    let chat = chat_model(folder.path());
+    let args = ["chat", "-m", &chat, "-n", "3", "--json"];
+    let answers = ended_with_input(lapwing(&args), "one\ntwo\n");
+    assert_eq!((answers.code, answers.stdout.lines().count()), (Some(0), 2), "{answers:?}");
+    for line in answers.stdout.lines() {
+        let answer: Value = serde_json::from_str(line).expect("JSON");
+        assert_documented("chat", &answer, &["timings"]);
+        assert_eq!(fields(&answer["timings"], &[]), fields(&documented("run")["timings"], &[]));
+    }
+}
+
+#[test]
+fn a_field_of_perplexity_differs_from_the_documentation() {
+    let folder = tempfile::tempdir().expect("folder");
+    let text = folder.path().join("text");
+    std::fs::write(&text, "The quick brown fox jumps over the lazy dog. ".repeat(8))
+        .expect("write");
+    let text = text.display().to_string();
+    let args = ["perplexity", "-m", &model("llama.gguf"), "-c", "32", "--json", &text];
+    let printed = json(&args);
+    assert_documented("perplexity", &printed, &[]);
+    let number = |field: &str| printed[field].as_f64().expect(field);
+    assert_eq!(number("windows"), (number("tokens") / 32.0).floor());
+    // Of each window, ids 17 to 31 are scored.
+    assert_eq!(number("scored"), number("windows") * 15.0);
+    let nll = printed["window_mean_nll"].as_array().expect("array");
+    let mean = nll.iter().filter_map(Value::as_f64).sum::<f64>() / nll.len() as f64;
+    assert!((mean.exp() / number("perplexity") - 1.0).abs() < 1e-9, "{printed}");
+}
+
+#[test]
+fn a_field_of_bench_differs_from_the_documentation() {
+    let args = ["bench", "-m", &model("llama.gguf"), "-p", "8,16", "-n", "4", "-t", "2", "-r", "3"];
+    let printed = json(&[&args[..], &["--json"]].concat());
+    assert_documented("bench", &printed, &[]);
+    let results = printed["results"].as_array().expect("array");
+    let tests: Vec<_> = results.iter().map(|result| result["test"].as_str()).collect();
+    assert_eq!(tests, [Some("pp8"), Some("pp16"), Some("tg4")]);
+    for result in results {
+        let speed = |field: &str| result["tokens_per_second"][field].as_f64().expect(field);
+        assert!(0.0 < speed("min") && speed("min") <= speed("median"), "{result}");
+        assert!(speed("median") <= speed("max"), "{result}");
+        assert_eq!(result["tokens_per_second"]["all"].as_array().map(Vec::len), Some(3));
+    }
+    assert_eq!((&printed["threads"], &printed["repetitions"]), (&2.into(), &3.into()));
+}
+
+#[test]
+fn a_field_of_inspect_differs_from_the_documentation() {
+    let printed = json(&["inspect", &model("llama.gguf"), "--json"]);
+    assert_documented("inspect", &printed, &["metadata", "matrices"]);
+    assert_eq!(printed["architecture"], "llama");
+    assert_eq!(printed["metadata"]["tokenizer.ggml.bos_token_id"]["value"], 1);
+    let tokens = &printed["metadata"]["tokenizer.ggml.tokens"];
+    assert_eq!(tokens["value"].as_array().map(Vec::len), Some(8));
+    assert!(tokens["length"].as_u64() > Some(256), "{tokens}");
+    let sum = |list: &str| -> u64 {
+        let items = printed[list].as_array().expect(list);
+        items.iter().filter_map(|item| item["bytes"].as_u64()).sum()
+    };
+    assert_eq!(sum("tensors"), sum("formats"));
+    let full = json(&["inspect", &model("llama.gguf"), "--json", "--full"]);
+    let all = full["metadata"]["tokenizer.ggml.tokens"]["value"].as_array().map(Vec::len);
+    assert_eq!(all, tokens["length"].as_u64().map(|n| n as usize));
+}
+
+#[test]
+fn a_field_of_the_other_commands_differs_from_the_documentation() {
+    let devices = json(&["devices", "--json"]);
+    assert_documented("devices", &devices, &[]);
+    let best = &devices["isa"]["best"];
+    assert!(devices["isa"]["available"].as_array().expect("array").contains(best), "{devices}");
+    let total = devices["memory"]["total_bytes"].as_u64();
+    assert!(total > Some(1 << 20) && devices["memory"]["available_bytes"].as_u64() <= total);
+
+    let models = json(&["models", "--json"]);
+    assert_documented("models", &models, &[]);
+    assert!(models["models"].as_array().expect("array").iter().all(|m| m["cached"] == false));
+
+    let completions = json(&["completions", "bash", "--json"]);
+    assert_documented("completions", &completions, &[]);
+    assert!(completions["script"].as_str().is_some_and(|s| s.contains("tokenize")));
+    assert_eq!(json(&["models", "--verify", "--json"]), serde_json::json!({"verified": []}));
+}

@@ -1,0 +1,124 @@
+//! Errors go to stderr, say what to do, and leave stdout empty.
+
+use std::fs;
+
+use crate::support::{Ended, ended, ended_with_input, lapwing, model};
+
+#[track_caller]
+fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
+    assert_eq!(ended.code, Some(code), "{ended:?}");
+    assert_eq!(ended.stdout, "", "{ended:?}");
+    assert!(ended.stderr.starts_with("error: "), "{ended:?}");
+    for part in says {
+        assert!(ended.stderr.contains(part), "{part:?} is not in {ended:?}");
+    }
+}
+
+#[test]
+fn a_wrong_argument_does_not_say_what_would_be_right() {
+    let llama = model("llama.gguf");
+    let m = llama.as_str();
+    let rows: [(&[&str], i32, &[&str]); 18] = [
+        (&["run", "-m", m], 2, &["[PROMPT|--file <FILE>]"]),
+        (&["run", "-m", m, "--bad", "x"], 2, &["--bad"]),
+        (&["run", "-m", m, "-n", "0", "x"], 2, &["at least 1", "max"]),
+        (&["run", "-m", m, "-t", "0", "x"], 2, &["at least 1"]),
+        (&["run", "-m", m, "--temp", "-1", "x"], 2, &["temperature is -1", "0 or more"]),
+        (&["run", "-m", m, "--top-p", "1.5", "x"], 2, &["top_p is 1.5"]),
+        (&["run", "-m", m, "--isa", "mmx", "x"], 2, &["mmx", "generic"]),
+        (&["run", "-m", m, "--logit-bias", "7", "x"], 2, &["ID=BIAS"]),
+        (&["run", "-m", m, "--logit-bias", "99999=1", "x"], 2, &["99999", "0 to"]),
+        (&["run", "-m", m, "--raw", "--system", "s", "x"], 2, &["--raw"]),
+        (&["run", "-m", m, "--system", "s", "x"], 1, &["no chat template"]),
+        (&["run", "-m", m, "-c", "9999", "x"], 1, &["context is 9999", "256"]),
+        (&["run", "-m", m, "-t", "99999", "x"], 1, &["threads is 99999"]),
+        (&["chat", "-m", m], 1, &["no chat template", "run --raw"]),
+        (&["bench", "-m", m, "-p", "0", "-n", "0"], 2, &["nothing to measure"]),
+        (&["perplexity", "-m", m, "-c", "2", m], 2, &["at least 4"]),
+        (&["nonsense"], 2, &["nonsense"]),
+        (&["completions", "tcsh"], 2, &["bash", "zsh"]),
+    ];
+    for (args, code, says) in rows {
+        assert_fails(&ended(lapwing(args)), code, says);
+        assert_fails(&ended(lapwing(&[args, &["--json"]].concat())), code, says);
+    }
+}
+
+#[test]
+fn a_missing_model_does_not_say_where_models_come_from() {
+    let rows: [(&[&str], &[&str]); 6] = [
+        (&["run", "-m", "none.gguf", "x"], &["none.gguf", "hint:", "lapwing models"]),
+        (&["run", "-m", "./none", "x"], &["./none", "hint:"]),
+        (&["tokenize", "-m", "/", "x"], &["is a folder"]),
+        (&["inspect", "smolm2"], &["did you mean \"smollm2\"?", "hf:owner/repo/file.gguf"]),
+        (&["pull", "./x.gguf"], &["only models with a name", "lapwing models"]),
+        (&["models", "--remove", "gemma3-270m"], &["not in the cache"]),
+    ];
+    for (args, says) in rows {
+        assert_fails(&ended(lapwing(args)), 1, says);
+    }
+}
+
+#[test]
+fn a_broken_model_file_is_not_named() {
+    let folder = tempfile::tempdir().expect("folder");
+    let whole = fs::read(model("llama.gguf")).expect("read");
+    let rows: [(&str, &[u8], &str); 4] = [
+        ("cut-in-the-header.gguf", &whole[..20], "cut-in-the-header.gguf"),
+        ("cut-in-the-data.gguf", &whole[..whole.len() / 2], "cut-in-the-data.gguf"),
+        ("empty.gguf", b"", "empty.gguf"),
+        ("text.gguf", b"This is no model but a text of some length.", "text.gguf"),
+    ];
+    for (name, bytes, says) in rows {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("write");
+        let path = path.display().to_string();
+        for args in
+            [&["run", "-m", &path, "x"][..], &["inspect", &path], &["tokenize", "-m", &path, "x"]]
+        {
+            assert_fails(&ended(lapwing(args)), 1, &[says]);
+        }
+    }
+}
+
+#[test]
+fn an_unsupported_model_cannot_be_looked_at() {
+    let folder = tempfile::tempdir().expect("folder");
+    let mut bytes = fs::read(model("llama.gguf")).expect("read");
+    let at = bytes.windows(13).position(|w| w == b"\x05\0\0\0\0\0\0\0llama").expect("architecture");
+    bytes[at + 8..at + 13].copy_from_slice(b"mamba");
+    let path = folder.path().join("mamba.gguf");
+    fs::write(&path, bytes).expect("write");
+    let path = path.display().to_string();
+    assert_fails(&ended(lapwing(&["run", "-m", &path, "x"])), 1, &["'mamba'", "qwen3"]);
+    let shown = ended(lapwing(&["inspect", &path]));
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    for part in ["general.architecture", "token_embd.weight", "nothing: ", "'mamba'"] {
+        assert!(shown.stdout.contains(part), "{part} is not in {shown:?}");
+    }
+    let json = ended(lapwing(&["inspect", &path, "--json"])).json();
+    assert!(json["cannot_run"].as_str().is_some_and(|why| why.contains("mamba")));
+    assert!(json["placement"].is_null() && json["tensors"].as_array().is_some_and(|t| t.len() > 3));
+}
+
+#[test]
+fn a_prompt_that_does_not_fit_gets_no_hint() {
+    let llama = model("llama.gguf");
+    let long = "x".repeat(300);
+    let ended_long = ended(lapwing(&["run", "-m", &llama, "--raw", &long]));
+    assert_fails(&ended_long, 1, &["tokens, but the context holds 256", "hint: -c TOKENS"]);
+    let short = ended(lapwing(&["perplexity", "-m", &llama, "-c", "64", "Cargo.toml.none"]));
+    assert_fails(&short, 1, &["Cargo.toml.none"]);
+    let few = ended_with_input(lapwing(&["perplexity", "-m", &llama, "-c", "64", "-"]), "few");
+    assert_fails(&few, 1, &["less than one window of 64", "smaller --ctx"]);
+}
+
+#[test]
+fn text_that_is_no_utf8_is_taken_for_a_text() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = folder.path().join("latin1");
+    fs::write(&path, b"caf\xe9").expect("write");
+    let path = path.display().to_string();
+    let ended = ended(lapwing(&["run", "-m", &model("llama.gguf"), "-f", &path]));
+    assert_fails(&ended, 1, &["latin1 is not UTF-8", "byte 3"]);
+}

@@ -1,0 +1,126 @@
+//! Every option changes what it says it changes.
+
+use serde_json::Value;
+
+use crate::support::{ended, ended_with_input, json, lapwing, model};
+
+/// JSON of `run --raw` on the tiny model.
+fn run(args: &[&str]) -> Value {
+    let llama = model("llama.gguf");
+    json(&[&["run", "-m", &llama, "--raw", "--json"], args].concat())
+}
+
+#[test]
+fn a_seed_does_not_repeat_the_text() {
+    let hot = ["--temp", "2", "--top-k", "0", "--min-p", "0", "--ignore-eos", "-n", "24", "ab"];
+    let first = run(&hot);
+    let seed = first["seed"].to_string();
+    let again = run(&[&["--seed", &seed], &hot[..]].concat());
+    assert_eq!((&again["ids"], &again["text"]), (&first["ids"], &first["text"]));
+    let other = run(&[&["--seed", "1"], &hot[..]].concat());
+    assert_ne!(other["ids"], first["ids"]);
+}
+
+#[test]
+fn threads_chunks_or_the_instruction_set_change_the_text() {
+    let prompt = "some words that make a prompt of more than one chunk";
+    let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", prompt];
+    let ids = run(&greedy)["ids"].clone();
+    assert_eq!(ids.as_array().map(Vec::len), Some(12));
+    for setting in [["-t", "1"], ["-t", "2"], ["--chunk", "7"], ["--isa", "generic"]] {
+        assert_eq!(run(&[&setting[..], &greedy].concat())["ids"], ids, "{setting:?}");
+    }
+}
+
+#[test]
+fn the_answer_goes_on_past_its_end() {
+    let llama = model("llama.gguf");
+    let greedy = ["--temp", "0", "--ignore-eos", "-n", "30", "ab"];
+    let whole = run(&greedy);
+    let text = whole["text"].as_str().expect("text");
+    assert_eq!(
+        (&whole["finish_reason"], whole["ids"].as_array().map(Vec::len)),
+        (&"length".into(), Some(30))
+    );
+    let stop: String = text.chars().skip(3).take(2).collect();
+    let cut = run(&[&["--stop", &stop], &greedy[..]].concat());
+    let expected = &text[..text.find(&stop).expect("it is in the text")];
+    assert_eq!((cut["text"].as_str(), &cut["finish_reason"]), (Some(expected), &"stop".into()));
+    let max = run(&["--temp", "0", "--ignore-eos", "-n", "max", "-c", "20", "ab"]);
+    let tokens = |v: &Value| v.as_array().map_or(0, Vec::len);
+    assert_eq!(tokens(&max["prompt_ids"]) + tokens(&max["ids"]), 20);
+    let plain = ended(lapwing(&[&["run", "-m", &llama, "--raw"], &greedy[..]].concat()));
+    assert_eq!((plain.stdout, plain.stderr), (format!("{text}\n"), String::new()));
+}
+
+#[test]
+fn a_bias_or_penalty_does_not_reach_the_choice() {
+    let greedy = ["--temp", "0", "--ignore-eos", "-n", "16", "ab"];
+    let plain = run(&greedy)["ids"].clone();
+    let first = plain[0].as_u64().expect("an id");
+    let forbidden = run(&[&["--logit-bias", &format!("{first}=-inf")], &greedy[..]].concat());
+    assert!(!forbidden["ids"].as_array().expect("ids").contains(&first.into()), "{forbidden}");
+    let wanted = run(&[&["--logit-bias", "42=1000"], &greedy[..]].concat());
+    assert!(wanted["ids"].as_array().expect("ids").iter().all(|id| *id == 42), "{wanted}");
+    for penalty in ["--repeat-penalty", "--presence-penalty", "--frequency-penalty"] {
+        let bias = ["--logit-bias", "42=9", penalty, "100"];
+        let ids = run(&[&bias[..], &greedy[..]].concat())["ids"].clone();
+        let count = ids.as_array().expect("ids").iter().filter(|id| **id == 42).count();
+        assert!(count <= 1, "{penalty}: {ids}");
+    }
+}
+
+#[test]
+fn a_prompt_on_stdin_or_in_a_file_differs_from_the_same_argument() {
+    let llama = model("llama.gguf");
+    let base = ["run", "-m", &llama, "--raw", "--json", "--temp", "0", "-n", "4"];
+    let expected = json(&[&base[..], &["two\nlines"]].concat())["prompt_ids"].clone();
+    for end in ["", "\n", "\r\n"] {
+        let input = format!("two\nlines{end}");
+        let stdin = ended_with_input(lapwing(&[&base[..], &["-"]].concat()), &input).json();
+        assert_eq!(stdin["prompt_ids"], expected, "{end:?}");
+        let file = ended_with_input(lapwing(&[&base[..], &["-f", "-"]].concat()), &input).json();
+        assert_eq!(file["prompt_ids"], expected, "{end:?}");
+    }
+}
+
+#[test]
+fn tokens_are_added_or_left_out_unasked() {
+    let llama = model("llama.gguf");
+    let ids = |args: &[&str]| {
+        json(&[&["tokenize", "-m", &llama, "--json"], args].concat())["ids"].clone()
+    };
+    let with = ids(&["ab</s>"]);
+    assert_eq!(with[0], 1, "the file asks for the begin token");
+    let count = |v: &Value| v.as_array().map_or(0, Vec::len);
+    let without = ids(&["--no-bos", "ab</s>"]);
+    assert_eq!(count(&without) + 1, count(&with));
+    assert!(with.as_array().is_some_and(|ids| ids.contains(&2.into())), "{with}");
+    let plain = ids(&["--no-special", "ab</s>"]);
+    assert!(plain.as_array().is_some_and(|ids| !ids.contains(&2.into())), "{plain}");
+    let kept = ended_with_input(lapwing(&["tokenize", "-m", &llama, "--json", "-"]), "ab\n").json();
+    assert_eq!(kept["ids"], ids(&["ab\n"]), "the line feed at the end of stdin is text");
+    let lines = ended(lapwing(&["tokenize", "-m", &llama, "ab</s>"])).stdout;
+    assert_eq!(lines.lines().count(), count(&with));
+    assert!(lines.contains("      1  '<s>'"), "{lines}");
+}
+
+#[test]
+fn a_missing_chat_template_is_passed_over_in_silence() {
+    let llama = model("llama.gguf");
+    let args = ["run", "-m", &llama, "--temp", "0", "-n", "4", "--json", "ab"];
+    let ended = ended(lapwing(&args));
+    assert!(ended.stderr.contains("no chat template"), "{ended:?}");
+    assert_eq!(ended.json()["prompt_ids"], run(&["-n", "1", "ab"])["prompt_ids"]);
+}
+
+#[test]
+fn statistics_reach_stdout() {
+    let llama = model("llama.gguf");
+    let ended = ended(lapwing(&["run", "-m", &llama, "--raw", "-n", "4", "--stats", "ab"]));
+    assert!(
+        ended.stderr.contains("tok/s") && ended.stderr.contains("first token after"),
+        "{ended:?}"
+    );
+    assert!(!ended.stdout.contains("tok/s"), "{ended:?}");
+}

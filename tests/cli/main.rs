@@ -1,0 +1,10 @@
+//! The program as its users see it: what it prints, where, and with which exit code. Offline, on
+//! models of a few kilobytes.
+
+mod a_chat_forgets;
+mod a_colour_escapes;
+mod a_json_form_changes;
+mod a_run_cannot_be_stopped;
+mod an_error_is_unclear;
+mod an_option_is_ignored;
+mod support;

@@ -1,0 +1,107 @@
+//! Calling the program.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A tiny model of random weights without a chat template; its vocabulary has every byte.
+pub(crate) fn model(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny").join(name);
+    path.display().to_string()
+}
+
+/// The program with these arguments; it can reach neither the user's cache nor the network.
+pub(crate) fn lapwing(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lapwing"));
+    command
+        .args(args)
+        .env("LAPWING_CACHE", empty_folder())
+        .env("XDG_STATE_HOME", empty_folder())
+        .env("HF_ENDPOINT", "http://127.0.0.1:9")
+        .env("PIP_INDEX_URL", "http://127.0.0.1:9")
+        .env("PIP_RETRIES", "0")
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .env_remove("LAPWING_HISTORY")
+        .stdin(Stdio::null());
+    command
+}
+
+fn empty_folder() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing-here")
+}
+
+/// What a call gave.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    fn of(output: Output) -> Ended {
+        Ended {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+        }
+    }
+
+    /// The one line of JSON on stdout.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        assert_eq!(self.stdout.lines().count(), 1, "{self:?}");
+        serde_json::from_str(&self.stdout).expect("stdout is JSON")
+    }
+}
+
+/// Runs to the end.
+pub(crate) fn ended(mut command: Command) -> Ended {
+    Ended::of(command.output().expect("the program starts"))
+}
+
+/// Runs to the end with a text on stdin.
+pub(crate) fn ended_with_input(mut command: Command, input: &str) -> Ended {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(input.as_bytes()).expect("the program reads");
+    drop(stdin);
+    Ended::of(child.wait_with_output().expect("the program ends"))
+}
+
+/// Calls the program and takes its JSON.
+pub(crate) fn json(args: &[&str]) -> serde_json::Value {
+    ended(lapwing(args)).json()
+}
+
+/// A copy of the tiny llama model with a chat template; the template writes each turn as
+/// `role:content;`.
+pub(crate) fn chat_model(folder: &Path) -> String {
+    let template = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}";
+    let whole = std::fs::read(model("llama.gguf")).expect("the tiny model");
+    let key = "tokenizer.chat_template";
+    let mut entry = Vec::new();
+    entry.extend((key.len() as u64).to_le_bytes());
+    entry.extend(key.as_bytes());
+    entry.extend(8u32.to_le_bytes());
+    // The data section is aligned to 32 bytes and must stay so.
+    let padding = (32 - (entry.len() + 8 + template.len()) % 32) % 32;
+    entry.extend(((template.len() + padding) as u64).to_le_bytes());
+    entry.extend(template.as_bytes());
+    entry.extend(std::iter::repeat_n(b' ', padding));
+    let (head, rest) = whole.split_at(24);
+    let pairs = u64::from_le_bytes(head[16..].try_into().expect("8 bytes"));
+    let mut bytes = head[..16].to_vec();
+    bytes.extend((pairs + 1).to_le_bytes());
+    bytes.extend(entry);
+    bytes.extend(rest);
+    let path = folder.join("chat.gguf");
+    std::fs::write(&path, bytes).expect("write");
+    path.display().to_string()
+}
