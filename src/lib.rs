@@ -1,4 +1,4 @@
-//! Lapwing's facade.
+#![doc = include_str!("../README.md")]
 
 pub mod chat;
 mod config;

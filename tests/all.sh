@@ -1,0 +1,50 @@
+#!/bin/sh
+# Installs what the tests need, and runs all of them. Needs Rust, a C compiler, Python with pip,
+# and apt (for the AArch64 emulator only).
+set -eu
+cd "$(dirname "$0")/.."
+
+step() {
+    printf '\n== %s\n' "$*"
+}
+
+step "format and lints"
+cargo fmt --all -- --check
+cargo clippy --workspace --all-targets -- -D warnings
+
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+
+step "library without optional features"
+cargo check -p lapwing --no-default-features --quiet
+
+step "kernels, traces, actors"
+cargo test -p lapwing-kernels -p lapwing-traces -p lapwing-actors --quiet
+
+step "models and vocabularies"
+cargo build --release --quiet
+target/release/lapwing pull smollm2-135m-instruct
+target/release/lapwing pull gemma3-270m
+LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
+export LAPWING_TEST_WORK
+sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
+
+step "facade, command line, whole models"
+cargo test --release -p lapwing --quiet
+
+step "examples"
+for example in hello_prompt; do
+    cargo run --release --quiet -p lapwing-examples --example "$example"
+done
+
+step "every interleaving of the thread pool"
+RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+    cargo test --release --quiet -p lapwing-kernels --lib pool
+
+step "AArch64 kernels under emulation"
+sh .ci/neon.sh --quiet
+
+step "one minute of fuzzing"
+sh fuzz/run.sh 60
+
+step "all tests passed"

@@ -1,0 +1,143 @@
+//! The same tokens whatever the chunks, the threads, the neighbours and the driver.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing::{Engine, Prompt, Request};
+use lapwing_actors::drive::mailbox::ChannelSink;
+use lapwing_actors::drive::simulated::{FixedRate, SimulatedDevice, Simulation};
+use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
+use lapwing_actors::plan::strategy::CpuOnly;
+use lapwing_actors::policy::Fcfs;
+use lapwing_actors::sample::{Sampler, SamplingParams};
+use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use lapwing_actors::sequence::Door;
+use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
+use lapwing_kernels::kv::{KvLayout, KvPool, KvStore};
+use lapwing_kernels::model::Model;
+use lapwing_kernels::weights::WeightFile;
+use lapwing_traces::Nanos;
+
+use crate::support::{SMOLLM2, builder, collect_ids, ids, model, reference};
+
+const TOKENS: usize = 16;
+
+/// Eight prompts of mixed length.
+fn prompts() -> Vec<Vec<u32>> {
+    let reference = reference("greedy/smollm2.json");
+    let mut prompts: Vec<_> = reference["prompts"]
+        .as_array()
+        .expect("prompts")
+        .iter()
+        .map(|p| ids(&p["prompt_ids"]))
+        .collect();
+    prompts.sort_by_key(Vec::len);
+    let step = (prompts.len() - 1) / 7;
+    (0..8).map(|i| prompts[i * step].clone()).collect()
+}
+
+fn request(ids: &[u32]) -> Request {
+    Request::new(Prompt::Ids(ids.to_vec())).greedy().max_tokens(TOKENS)
+}
+
+async fn one_by_one(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let mut all = Vec::new();
+    for ids in prompts {
+        all.push(collect_ids(engine.generate(request(ids)).await.expect("a stream")).await);
+    }
+    all
+}
+
+async fn together(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    let mut streams = Vec::new();
+    for ids in prompts {
+        streams.push(engine.generate(request(ids)).await.expect("a stream"));
+    }
+    let mut all = Vec::new();
+    for stream in streams {
+        all.push(collect_ids(stream).await);
+    }
+    all
+}
+
+#[tokio::test]
+async fn chunks_threads_and_neighbours_change_nothing() {
+    let prompts = prompts();
+    let whole = builder(SMOLLM2).chunk_rows(8192).build().await.expect("an engine");
+    let wanted = one_by_one(&whole, &prompts).await;
+    assert_eq!(together(&whole, &prompts).await, wanted, "eight at once");
+    for threads in [1, 2] {
+        for chunk in [1, 7, 32, 64, 512] {
+            let engine = builder(SMOLLM2).threads(threads).chunk_rows(chunk);
+            let engine = engine.build().await.expect("an engine");
+            let found = together(&engine, &prompts).await;
+            assert_eq!(found, wanted, "{threads} threads, chunks of {chunk}, eight at once");
+            // The longest prompt alone; the others differ from it in nothing but length.
+            let alone = one_by_one(&engine, &prompts[7..]).await;
+            assert_eq!(alone[0], wanted[7], "{threads} threads, chunks of {chunk}, alone");
+        }
+    }
+    assert_eq!(simulated(&prompts, 64), wanted, "in virtual time");
+}
+
+/// The same state machines in virtual time, computing true values.
+fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
+    let file = WeightFile::open(&model(SMOLLM2)).expect("a weight file");
+    let model = Model::from_weights(&file).expect("a model");
+    let c = &model.config;
+    let layout = KvLayout {
+        layers: c.layers,
+        kv_heads: c.kv_heads,
+        head_dim: c.head_dim,
+        page_rows: KvLayout::PAGE_ROWS,
+    };
+    let graph = Arc::new(model.graph);
+    let logits = graph.output();
+    let pages = 128;
+    let cpu = Cpu::new(2, Isa::best());
+    let store = KvStore::new(layout, pages);
+    let device = CpuDevice::new(cpu, Arc::clone(&graph), &file, store).expect("a device");
+    let scheduler = Scheduler::new(SchedulerParts {
+        config: SchedulerConfig {
+            context: 2048,
+            chunk_rows,
+            sequences_max: 8,
+            permits: 2,
+            vocab: graph.value(logits).width,
+        },
+        graph: Arc::clone(&graph),
+        devices: vec!["cpu".to_owned()],
+        kv: KvPages { pool: KvPool::new(pages), layout },
+        strategy: Box::new(CpuOnly),
+        policy: Box::new(Fcfs),
+    })
+    .expect("a route");
+    let time = FixedRate { per_stage: Duration::from_micros(50), per_row: Duration::from_micros(5) };
+    let device = SimulatedDevice { device: Box::new(device), time: Box::new(time) };
+    let mut simulation = Simulation::new(scheduler, vec![device], logits);
+    let door = Door::new(prompts.len());
+    let engine_stops = [2, 0];
+    let receivers: Vec<_> = prompts
+        .iter()
+        .map(|ids| {
+            let (sink, receiver) = ChannelSink::new(TOKENS + 2);
+            let task = Task::Generate(Box::new(Generate {
+                sampler: Sampler::new(SamplingParams::greedy(), ids),
+                stop_ids: engine_stops.into(),
+                tokens_max: TOKENS,
+            }));
+            let ticket = door.try_take().expect("a ticket");
+            let trace = tracing::Span::none();
+            let submit = Submit { ids: ids.clone(), task, sink, ticket, trace };
+            simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
+            receiver
+        })
+        .collect();
+    assert!(simulation.run() > Nanos(0));
+    let tokens = |event| match event {
+        StreamEvent::Token(token) => Some(token.id),
+        StreamEvent::Failed(error) => panic!("{error}"),
+        _ => None,
+    };
+    receivers.iter().map(|r| r.try_iter().filter_map(tokens).collect()).collect()
+}

@@ -1,0 +1,11 @@
+//! The whole engine on real models, against llama.cpp's results in `tests/reference`.
+//!
+//! The models and vocabularies come from the README's test command, which fetches them first.
+
+mod a_caller_is_blocked;
+mod a_token_differs_from_llama_cpp;
+mod batching_changes_a_token;
+mod perplexity_differs_from_llama_cpp;
+mod sampling_is_not_repeatable;
+mod support;
+mod text_becomes_other_ids;

@@ -1,0 +1,72 @@
+//! Seeds, stop texts, limits and biases, as an embedding application sees them.
+
+use lapwing::{EndReason, Engine, Request, SamplingParams, TokenStream};
+
+use crate::support::{SMOLLM2, builder};
+
+async fn engine() -> Engine {
+    builder(SMOLLM2).build().await.expect("an engine")
+}
+
+async fn text(engine: &Engine, request: Request) -> String {
+    engine.generate(request).await.expect("a stream").into_text().await.expect("a text")
+}
+
+async fn drain(mut stream: TokenStream) -> (String, TokenStream) {
+    let mut text = String::new();
+    while let Some(token) = stream.next().await {
+        text.push_str(&token.expect("a token").text);
+    }
+    (text, stream)
+}
+
+#[tokio::test]
+async fn the_same_seed_gives_the_same_text_and_no_seed_another() {
+    let engine = engine().await;
+    let hot = SamplingParams { temperature: 1.2, top_k: 0, ..SamplingParams::default() };
+    let request = Request::text("Once upon a time").sampling(hot).max_tokens(24);
+    let first = text(&engine, request.clone().seed(7)).await;
+    assert_eq!(text(&engine, request.clone().seed(7)).await, first);
+    assert_ne!(text(&engine, request.clone().seed(8)).await, first);
+    let unseeded = Request { seeded: false, ..request };
+    let (a, b) = (text(&engine, unseeded.clone()).await, text(&engine, unseeded).await);
+    assert_ne!(a, b);
+}
+
+#[tokio::test]
+async fn a_stop_text_ends_the_answer_and_is_left_out() {
+    let engine = engine().await;
+    let request = Request::text("One, two, three, four,").greedy().max_tokens(40);
+    let whole = text(&engine, request.clone()).await;
+    let stop = whole.split_whitespace().nth(2).expect("three words").to_owned();
+    let stream = engine.generate(request.stop(stop.clone())).await.expect("a stream");
+    let (stopped, stream) = drain(stream).await;
+    assert_eq!(stopped, whole[..whole.find(&stop).expect("it is there")]);
+    let summary = stream.summary().expect("an end");
+    assert_eq!(summary.reason, EndReason::StopText(stop));
+    assert!(summary.stations.generated_tokens > 0);
+}
+
+#[tokio::test]
+async fn an_answer_ends_at_its_end_token_unless_told_to_go_on() {
+    let engine = engine().await;
+    let request = Request::ask("Say only the word yes.").greedy().max_tokens(200);
+    let (_, stream) = drain(engine.generate(request.clone()).await.expect("a stream")).await;
+    let summary = stream.summary().expect("an end");
+    assert_eq!(summary.reason, EndReason::EndToken);
+    assert!(summary.stations.generated_tokens < 200);
+    let (_, stream) = drain(engine.generate(request.ignore_eos()).await.expect("a stream")).await;
+    let summary = stream.summary().expect("an end");
+    assert_eq!((&summary.reason, summary.stations.generated_tokens), (&EndReason::Length, 200));
+}
+
+#[tokio::test]
+async fn a_forbidden_token_never_comes() {
+    let engine = engine().await;
+    let request = Request::text("The capital of France is").greedy().max_tokens(8);
+    let free = crate::support::collect_ids(engine.generate(request.clone()).await.expect("ok")).await;
+    let mut request = request;
+    request.sampling.logit_bias.push((free[0], f32::NEG_INFINITY));
+    let bound = crate::support::collect_ids(engine.generate(request).await.expect("ok")).await;
+    assert!(!bound.contains(&free[0]));
+}
