@@ -5,12 +5,16 @@ mod commands;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Parser;
 
 use cli::Cli;
 use commands::failure::Failure;
 use commands::session::Session;
+
+/// Longest time in which an interrupted command may clean up.
+const ABORT_MAX: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -49,18 +53,19 @@ async fn supervise(
             }
             signal = tokio::signal::ctrl_c() => match signal {
                 Ok(()) if session.interrupts.deliver() => {}
-                Ok(()) => interrupted(session),
+                Ok(()) => {
+                    session.restore_after_interrupt();
+                    command.abort();
+                    // Dropping the command ends what it has started, pip for example; one that
+                    // is stuck is not waited for.
+                    let _ = tokio::time::timeout(ABORT_MAX, command).await;
+                    // Threads that compute or wait for input are not waited for.
+                    std::process::exit(Failure::Interrupted.code().into());
+                }
                 Err(error) => {
                     return Err(Failure::failed(format!("cannot listen to Ctrl-C: {error}")));
                 }
             },
         }
     }
-}
-
-/// Ends the process now: threads that compute or wait for input are not waited for.
-fn interrupted(session: &Session) -> ! {
-    session.restore_terminal();
-    session.end_line();
-    std::process::exit(Failure::Interrupted.code().into())
 }

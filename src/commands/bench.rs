@@ -93,7 +93,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let path = model_file(&args.model.model, session).await?;
     let model_bytes = std::fs::metadata(&path).map_or(0, |data| data.len());
     let engine = open(args.engine.builder(path).context(longest)).await?;
-    let bar = session.bar("{msg:.bold} {wide_bar:.cyan/dim} {pos}/{len} runs");
+    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs");
     if let Some(bar) = &bar {
         bar.set_length((tests.len() * (args.repetitions + 1)) as u64);
     }

@@ -6,7 +6,7 @@ use lapwing::models::{FetchEvent, Progress};
 use super::session::Session;
 
 const BAR: &str =
-    "{msg:.bold} {wide_bar:.cyan/dim} {bytes:>10}/{total_bytes} {bytes_per_sec:>12}  eta {eta:>4}";
+    "{msg:9.bold} {bar:24.cyan/dim} {bytes:>10}/{total_bytes} {bytes_per_sec:>12} {eta:>4}";
 const BAR_WITHOUT_TOTAL: &str = "{msg:.bold}  {bytes} {bytes_per_sec}";
 const BAR_WITHOUT_COUNT: &str = "{msg:.bold}";
 
@@ -81,11 +81,12 @@ impl Progress for FetchProgress<'_> {
             FetchEvent::Notice { text } => self.session.note(&text),
             FetchEvent::Started { name, bytes_total } => {
                 self.fetching = true;
-                self.phase(&format!("fetching {name}"), bytes_total);
+                self.session.note(&format!("fetching {name}"));
+                self.phase("transfer", bytes_total);
             }
             FetchEvent::Advanced { bytes } => self.advance(bytes),
-            FetchEvent::Unpacking { bytes_total } => self.phase("unpacking", bytes_total),
-            FetchEvent::Verifying => self.begin(BAR_WITHOUT_COUNT, "verifying", None),
+            FetchEvent::Unpacking { bytes_total } => self.phase("unpack", bytes_total),
+            FetchEvent::Verifying => self.begin(BAR_WITHOUT_COUNT, "verify", None),
             FetchEvent::Unverified { reason } => {
                 self.session.note(&format!("warning: the file could not be verified: {reason}"));
             }

@@ -32,7 +32,7 @@ With --json:
 /// Windows that are in the engine at the same time.
 const WINDOWS_AT_ONCE: usize = 2;
 
-const BAR: &str = "{msg:.bold} {wide_bar:.cyan/dim} {pos}/{len} windows  eta {eta:>4}";
+const BAR: &str = "{msg:.bold} {bar:40.cyan/dim} {pos}/{len} windows  eta {eta:>4}";
 
 /// Options of `perplexity`.
 #[derive(Debug, clap::Args)]

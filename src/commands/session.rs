@@ -2,19 +2,22 @@
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle, WeakProgressBar,
+};
 
 use super::interrupts::Interrupts;
 
 /// One call of the program.
-#[derive(Debug)]
 pub(crate) struct Session {
     /// Print JSON.
     pub(crate) json: bool,
     /// Where Ctrl-C goes.
     pub(crate) interrupts: Interrupts,
     bars: MultiProgress,
+    latest_bar: Mutex<WeakProgressBar>,
     mid_line: AtomicBool,
 }
 
@@ -25,19 +28,21 @@ impl Session {
             json,
             interrupts: Interrupts::default(),
             bars: MultiProgress::with_draw_target(ProgressDrawTarget::stderr()),
+            latest_bar: Mutex::default(),
             mid_line: AtomicBool::new(false),
         }
     }
 
-    /// A progress bar on stderr, if that is a terminal.
+    /// A progress bar on stderr, if that is a terminal. It is gone when it is dropped.
     pub(crate) fn bar(&self, template: &str) -> Option<ProgressBar> {
         if !stderr().is_terminal() {
             return None;
         }
-        let bar = self.bars.add(ProgressBar::no_length());
+        let bar = self.bars.add(ProgressBar::no_length().with_finish(ProgressFinish::AndClear));
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("━━─"));
         }
+        *self.latest_bar.lock().unwrap_or_else(PoisonError::into_inner) = bar.downgrade();
         Some(bar)
     }
 
@@ -53,9 +58,15 @@ impl Session {
         self.mid_line.store(mid_line, Ordering::Relaxed);
     }
 
-    /// Ends a line that is open on the terminal.
-    pub(crate) fn end_line(&self) {
-        if self.mid_line.load(Ordering::Relaxed) && stdout().is_terminal() {
+    /// As [`restore_terminal`](Session::restore_terminal) after Ctrl-C, whose echo `^C` stands
+    /// behind the latest output. A bar fills its line, so that the echo is on the next one: that
+    /// one is cleared in place of the bar, and the bar is one line further up.
+    pub(crate) fn restore_after_interrupt(&self) {
+        let bar = self.latest_bar.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        self.restore_terminal();
+        if bar.is_some_and(|bar| !bar.is_finished()) {
+            let _ = write!(stderr(), "\x1b[1A\r\x1b[2K");
+        } else if self.mid_line.load(Ordering::Relaxed) && stdout().is_terminal() {
             let _ = writeln!(stderr());
         }
     }

@@ -112,7 +112,8 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
         policy: Box::new(Fcfs),
     })
     .expect("a route");
-    let time = FixedRate { per_stage: Duration::from_micros(50), per_row: Duration::from_micros(5) };
+    let time =
+        FixedRate { per_stage: Duration::from_micros(50), per_row: Duration::from_micros(5) };
     let device = SimulatedDevice { device: Box::new(device), time: Box::new(time) };
     let mut simulation = Simulation::new(scheduler, vec![device], logits);
     let door = Door::new(prompts.len());

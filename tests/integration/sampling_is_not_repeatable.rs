@@ -64,7 +64,8 @@ async fn an_answer_ends_at_its_end_token_unless_told_to_go_on() {
 async fn a_forbidden_token_never_comes() {
     let engine = engine().await;
     let request = Request::text("The capital of France is").greedy().max_tokens(8);
-    let free = crate::support::collect_ids(engine.generate(request.clone()).await.expect("ok")).await;
+    let free =
+        crate::support::collect_ids(engine.generate(request.clone()).await.expect("ok")).await;
     let mut request = request;
     request.sampling.logit_bias.push((free[0], f32::NEG_INFINITY));
     let bound = crate::support::collect_ids(engine.generate(request).await.expect("ok")).await;

@@ -9,8 +9,21 @@ use serde_json::Value;
 use crate::support::{GEMMA3, SMOLLM2, ids, model, reference, vocabulary};
 
 const VOCABULARIES: [&str; 15] = [
-    "llama-bpe", "llama-spm", "qwen2", "phi-3", "gpt-2", "deepseek-llm", "deepseek-coder",
-    "starcoder", "refact", "command-r", "falcon", "mpt", "qwen35", "baichuan", "gpt-neox",
+    "llama-bpe",
+    "llama-spm",
+    "qwen2",
+    "phi-3",
+    "gpt-2",
+    "deepseek-llm",
+    "deepseek-coder",
+    "starcoder",
+    "refact",
+    "command-r",
+    "falcon",
+    "mpt",
+    "qwen35",
+    "baichuan",
+    "gpt-neox",
 ];
 
 fn tokenizer(path: PathBuf) -> Tokenizer {
@@ -46,7 +59,12 @@ fn every_string_gives_llama_cpps_ids() {
             }
         }
     }
-    assert!(failures.is_empty(), "{} differ: {:#?}", failures.len(), &failures[..failures.len().min(10)]);
+    assert!(
+        failures.is_empty(),
+        "{} differ: {:#?}",
+        failures.len(),
+        &failures[..failures.len().min(10)]
+    );
 }
 
 #[test]
