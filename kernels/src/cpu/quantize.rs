@@ -38,12 +38,13 @@ impl ActKind {
     }
 }
 
-/// Where one row goes: `q` has the row's length, `d` and `s` one value per group.
+/// Where one row goes: `q` has the row's length, `d`, `s` and `sum` one value per group.
 pub(crate) struct RowOut<'a> {
     pub(crate) kind: ActKind,
     pub(crate) q: &'a mut [i8],
     pub(crate) d: &'a mut [f32],
     pub(crate) s: &'a mut [f32],
+    pub(crate) sum: &'a mut [i32],
 }
 
 /// Buffers of a quantised activation matrix; kept between calls.
@@ -52,6 +53,7 @@ pub(crate) struct ActBuffer {
     q: Vec<i8>,
     d: Vec<f32>,
     s: Vec<f32>,
+    sum: Vec<i32>,
     k: usize,
     group: usize,
 }
@@ -64,25 +66,34 @@ impl ActBuffer {
         self.q.resize(rows * k, 0);
         self.d.resize(rows * groups, 0.0);
         self.s.resize(rows * groups, 0.0);
+        self.sum.resize(rows * groups, 0);
         (self.k, self.group) = (k, group);
         let d = self.d.chunks_exact_mut(groups);
         let s = self.s.chunks_exact_mut(groups);
         let q = self.q.chunks_exact_mut(k);
-        let out = q.zip(d).zip(s).map(|((q, d), s)| RowOut { kind, q, d, s });
+        let sum = self.sum.chunks_exact_mut(groups);
+        let out = q.zip(d).zip(s).zip(sum).map(|(((q, d), s), sum)| RowOut { kind, q, d, s, sum });
         let mut work: Vec<_> = x.chunks_exact(k).zip(out).collect();
         let per_task = rows.div_ceil(ctx.pool().threads() * 2).max(4);
         let kernels = ctx.kernels();
         ctx.pool().chunks_mut(&mut work, per_task, |_, work| {
             for (x, out) in work {
-                let RowOut { kind, q, d, s } = out;
-                (kernels.quantize)(x, RowOut { kind: *kind, q, d, s });
+                let RowOut { kind, q, d, s, sum } = out;
+                (kernels.quantize)(x, RowOut { kind: *kind, q, d, s, sum });
             }
         });
     }
 
     /// The quantised rows.
     pub(crate) fn acts(&self) -> Acts<'_> {
-        Acts { q: &self.q, d: &self.d, s: &self.s, rows: self.q.len() / self.k.max(1), k: self.k }
+        Acts {
+            q: &self.q,
+            d: &self.d,
+            s: &self.s,
+            sum: &self.sum,
+            rows: self.q.len() / self.k.max(1),
+            k: self.k,
+        }
     }
 }
 
@@ -107,7 +118,7 @@ fn nearest(x: f32) -> i8 {
 #[inline(always)]
 fn blocks<const ROUNDED_SUM: bool>(x: &[f32], out: RowOut<'_>) {
     let blocks = x.as_chunks::<32>().0.iter().zip(out.q.as_chunks_mut::<32>().0);
-    for (((x, q), d_out), s_out) in blocks.zip(out.d).zip(out.s) {
+    for ((((x, q), d_out), s_out), sum_out) in blocks.zip(out.d).zip(out.s).zip(out.sum) {
         let mut lanes = [0.0f32; 16];
         for i in 0..16 {
             let (a, b) = (x[i].abs(), x[16 + i].abs());
@@ -122,7 +133,8 @@ fn blocks<const ROUNDED_SUM: bool>(x: &[f32], out: RowOut<'_>) {
         for i in 0..32 {
             q[i] = nearest(x[i] * inverse);
         }
-        let sum = q.iter().map(|q| i32::from(*q)).sum::<i32>() as f32;
+        *sum_out = q.iter().map(|q| i32::from(*q)).sum();
+        let sum = *sum_out as f32;
         let rounded = binary16::round(d);
         *d_out = rounded;
         *s_out = if ROUNDED_SUM { binary16::round(d * sum) } else { rounded * sum };
@@ -134,14 +146,15 @@ fn super_blocks<const GROUP: usize>(x: &[f32], out: RowOut<'_>) {
     let groups = 256 / GROUP;
     let blocks = x.as_chunks::<256>().0.iter().zip(out.q.as_chunks_mut::<256>().0);
     let scales = out.d.chunks_exact_mut(groups).zip(out.s.chunks_exact_mut(groups));
-    for ((x, q), (d_out, s_out)) in blocks.zip(scales) {
+    let sums = out.sum.chunks_exact_mut(groups);
+    for (((x, q), (d_out, s_out)), sum_out) in blocks.zip(scales).zip(sums) {
         let (d, inverse) = super_scale(x);
         for i in 0..256 {
             q[i] = nearest(x[i] * inverse);
         }
         for (g, q) in q.as_chunks::<GROUP>().0.iter().enumerate() {
-            let sum = q.iter().map(|q| i32::from(*q)).sum::<i32>() as f32;
-            (d_out[g], s_out[g]) = (d, d * sum);
+            sum_out[g] = q.iter().map(|q| i32::from(*q)).sum();
+            (d_out[g], s_out[g]) = (d, d * sum_out[g] as f32);
         }
     }
 }

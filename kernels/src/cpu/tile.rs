@@ -1,6 +1,7 @@
 //! The tile: 16 weight rows unpacked side by side, so that one vector holds one value of
 //! each row and no sum runs across a vector.
 
+use crate::cpu::unpack;
 use crate::quant::DType;
 use std::ops::Range;
 
@@ -19,8 +20,8 @@ pub(crate) struct RowsView<'a> {
     pub(crate) cols: Range<usize>,
 }
 
-/// 16 rows of a quantised matrix: `value = scale · q + min`, q unsigned, one scale and
-/// minimum per row and group of `group` columns.
+/// 16 rows of a quantised matrix: `value = scale · (q − offset) + min`, q unsigned, one scale
+/// and minimum per row and group of `group` columns. Formats with a minimum have no offset.
 #[derive(Debug, Default)]
 pub(crate) struct QTile {
     /// `[k/4][16 rows][4 columns]`.
@@ -31,19 +32,21 @@ pub(crate) struct QTile {
     pub(crate) min: Vec<f32>,
     k: usize,
     group: usize,
-    wide: bool,
+    offset: i32,
 }
 
 impl QTile {
-    /// Makes room for rows of `k` values; rows that are not written later count as zero.
-    pub(crate) fn reshape(&mut self, k: usize, group: usize, wide: bool) {
+    /// Makes room for rows of `k` values of `dtype`; rows that are not written later count as
+    /// zero.
+    pub(crate) fn reshape(&mut self, k: usize, dtype: DType) {
+        let group = unpack::group_len(dtype);
         let groups = k / group;
         self.q.resize(k * TILE, 0);
         self.scale.clear();
         self.scale.resize(groups * TILE, 0.0);
         self.min.clear();
         self.min.resize(groups * TILE, 0.0);
-        (self.k, self.group, self.wide) = (k, group, wide);
+        (self.k, self.group, self.offset) = (k, group, unpack::offset(dtype));
     }
 
     pub(crate) fn group(&self) -> usize {
@@ -57,7 +60,12 @@ impl QTile {
     /// Whether `q` may exceed 127.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX2 asks"))]
     pub(crate) fn wide(&self) -> bool {
-        self.wide
+        self.offset == 128
+    }
+
+    /// What `q` is above the stored value.
+    pub(crate) fn offset(&self) -> i32 {
+        self.offset
     }
 
     /// Checks everything that a kernel's pointer arithmetic relies on.
@@ -71,6 +79,7 @@ impl QTile {
         assert!(self.scale.len() == groups * TILE && self.min.len() == groups * TILE);
         assert!(acts.q.len() == acts.rows * self.k && out.len() == acts.rows * TILE);
         assert!(acts.d.len() == acts.rows * groups && acts.s.len() == acts.rows * groups);
+        assert!(acts.sum.len() == acts.rows * groups);
     }
 }
 
@@ -83,6 +92,8 @@ pub(crate) struct Acts<'a> {
     pub(crate) d: &'a [f32],
     /// Sum of the values of each group, `[rows][k/group]`.
     pub(crate) s: &'a [f32],
+    /// Sum of the integers of each group, `[rows][k/group]`.
+    pub(crate) sum: &'a [i32],
     pub(crate) rows: usize,
     pub(crate) k: usize,
 }
@@ -99,7 +110,8 @@ pub(crate) fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// The tile product in plain Rust: `out[row][lane] = Σ_groups scale·d·Σ(q·x) + min·s`.
+/// The tile product in plain Rust: `out[row][lane] = Σ_groups scale·d·Σ((q − offset)·x) +
+/// min·s`.
 #[inline(always)]
 pub(crate) fn dot_tile<const FMA: bool>(tile: &QTile, acts: &Acts<'_>, out: &mut [f32]) {
     tile.check(acts, out);
@@ -112,10 +124,11 @@ pub(crate) fn dot_tile<const FMA: bool>(tile: &QTile, acts: &Acts<'_>, out: &mut
             let q = &tile.q[g * group * TILE..][..group * TILE];
             let dot = dot_group(q, &x[g * group..][..group]);
             let (d, s) = (acts.d[row * groups + g], acts.s[row * groups + g]);
+            let start = -tile.offset * acts.sum[row * groups + g];
             let scale = &tile.scale[g * TILE..][..TILE];
             let min = &tile.min[g * TILE..][..TILE];
             for lane in 0..TILE {
-                out[lane] = madd::<FMA>(dot[lane] as f32, scale[lane] * d, out[lane]);
+                out[lane] = madd::<FMA>((start + dot[lane]) as f32, scale[lane] * d, out[lane]);
                 out[lane] = madd::<FMA>(min[lane], s, out[lane]);
             }
         }

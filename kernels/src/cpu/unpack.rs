@@ -23,10 +23,21 @@ pub(crate) fn group_len(dtype: DType) -> usize {
     if dtype == DType::Q6K { 16 } else { 32 }
 }
 
+/// What the unsigned integers of a format without a minimum are above the stored ones.
+pub(crate) fn offset(dtype: DType) -> i32 {
+    match dtype {
+        DType::Q4_0 => 8,
+        DType::Q5_0 => 16,
+        DType::Q6K => 32,
+        DType::Q8_0 => 128,
+        _ => 0,
+    }
+}
+
 /// Unpacks whole rows. `view.cols` must be all the columns.
 #[inline(always)]
 pub(crate) fn tile(view: &RowsView<'_>, tile: &mut QTile) {
-    tile.reshape(view.cols.len(), group_len(view.dtype), view.dtype == DType::Q8_0);
+    tile.reshape(view.cols.len(), view.dtype);
     match view.dtype {
         DType::Q4_0 => blocks::<18, 32, 32>(view, tile, q4_0),
         DType::Q4_1 => blocks::<20, 32, 32>(view, tile, q4_1),
@@ -48,6 +59,7 @@ fn blocks<const BYTES: usize, const LEN: usize, const GROUP: usize>(
 ) {
     let mut block = Block::new();
     let groups = LEN / GROUP;
+    let has_minimum = tile.offset() == 0;
     for (b, q) in tile.q.chunks_exact_mut(LEN * TILE).enumerate() {
         let scale = &mut tile.scale[b * groups * TILE..][..groups * TILE];
         let min = &mut tile.min[b * groups * TILE..][..groups * TILE];
@@ -63,7 +75,9 @@ fn blocks<const BYTES: usize, const LEN: usize, const GROUP: usize>(
             }
             for g in 0..groups {
                 scale[g * TILE + r] = block.scale[g];
-                min[g * TILE + r] = block.min[g];
+                if has_minimum {
+                    min[g * TILE + r] = block.min[g];
+                }
             }
         }
     }
@@ -92,9 +106,10 @@ pub(crate) fn one(dtype: DType, stored: &[u8], block: &mut Block) -> bool {
 pub(crate) fn head(dtype: DType, s: &[u8], b: &mut Block) {
     let f16_at = |at: usize| binary16::to_f32(u16::from_le_bytes([s[at], s[at + 1]]));
     match dtype {
-        DType::Q4_0 => offset(f16_at(0), -8.0, b),
-        DType::Q5_0 => offset(f16_at(0), -16.0, b),
-        DType::Q8_0 => offset(f16_at(0), -128.0, b),
+        DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => {
+            let d = f16_at(0);
+            (b.scale[0], b.min[0]) = (d, -(offset(dtype) as f32) * d);
+        }
         DType::Q4_1 | DType::Q5_1 => (b.scale[0], b.min[0]) = (f16_at(0), f16_at(2)),
         DType::Q4K | DType::Q5K => k_scales(f16_at(0), f16_at(2), &s[4..16], b),
         DType::Q6K => {
@@ -106,11 +121,6 @@ pub(crate) fn head(dtype: DType, s: &[u8], b: &mut Block) {
         }
         DType::F32 | DType::F16 | DType::Bf16 => {}
     }
-}
-
-#[inline(always)]
-fn offset(d: f32, offset: f32, b: &mut Block) {
-    (b.scale[0], b.min[0]) = (d, offset * d);
 }
 
 /// The 6-bit scales and minimums of a Q4_K or Q5_K super-block: the low 4 are whole bytes,

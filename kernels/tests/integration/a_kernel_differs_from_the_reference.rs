@@ -213,7 +213,7 @@ fn rope_turns_the_wrong_pairs() {
         for style in [RopePairs::Adjacent, RopePairs::Halves] {
             let x = noise(8, positions.len() * heads * head_dim);
             let mut got = x.clone();
-            let shape = RopeShape { heads, head_dim, style };
+            let shape = RopeShape { heads, head_dim, pairs: style };
             cpu::rope(&cpu, &mut got, shape, &freqs.angles(&positions));
             let mut want: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
             for (i, head) in want.chunks_mut(head_dim).enumerate() {

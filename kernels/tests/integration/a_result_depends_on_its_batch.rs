@@ -1,7 +1,7 @@
 //! A row must come out bit for bit the same alone, in a batch, and on any number of threads.
 
 use crate::support::{bits, noise};
-use lapwing_kernels::cpu::{self, Cpu, Gate, Isa, Matrix};
+use lapwing_kernels::cpu::{self, Cpu, Isa, Matrix};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
 
@@ -45,7 +45,9 @@ fn element_wise_ops() {
         }
         cpu::rms_norm(&many, &x, &w, 1e-6, &mut together);
         assert_eq!(bits(&alone), bits(&together), "{} rms_norm", isa.name());
-        for gate in [Gate::Silu, Gate::GeluTanh] {
+        for gate in
+            [lapwing_kernels::op::Activation::Silu, lapwing_kernels::op::Activation::GeluTanh]
+        {
             let all = x.chunks(width).zip(y.chunks(width)).zip(alone.chunks_mut(width));
             for ((x, y), out) in all {
                 cpu::gated(&one, gate, x, y, out);

@@ -80,13 +80,17 @@ unsafe fn dot_rows<const QUADS: usize, const WIDE: bool, const R: usize>(
     let groups = tile.groups();
     let x = acts.q[row * acts.k..].as_ptr();
     let (dx, sx) = (acts.d[row * groups..].as_ptr(), acts.s[row * groups..].as_ptr());
+    let sums = acts.sum[row * groups..].as_ptr();
     let (q, scale, min) = (tile.q.as_ptr(), tile.scale.as_ptr(), tile.min.as_ptr());
     let mut acc = [[_mm256_setzero_ps(); 2]; R];
     for g in 0..groups {
         // SAFETY: g < groups, so all offsets stay below the lengths that `check` compared:
-        // k·16 in q, groups·16 in scale and min, k per row in x, groups per row in d and s.
+        // k·16 in q, groups·16 in scale and min, k per row in x, groups per row in d, s and sum.
         unsafe {
             let mut dot = [[_mm256_setzero_si256(); 2]; R];
+            for (r, dot) in dot.iter_mut().enumerate() {
+                *dot = [_mm256_set1_epi32(-tile.offset() * *sums.add(r * groups + g)); 2];
+            }
             for c in 0..QUADS {
                 let quad = g * QUADS + c;
                 let line = q.add(quad * 4 * TILE);

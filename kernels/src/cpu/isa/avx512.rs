@@ -62,13 +62,17 @@ unsafe fn dot_rows<const QUADS: usize, const R: usize>(
     let groups = tile.groups();
     let x = acts.q[row * acts.k..].as_ptr();
     let (dx, sx) = (acts.d[row * groups..].as_ptr(), acts.s[row * groups..].as_ptr());
+    let sums = acts.sum[row * groups..].as_ptr();
     let (q, scale, min) = (tile.q.as_ptr(), tile.scale.as_ptr(), tile.min.as_ptr());
     let mut acc = [_mm512_setzero_ps(); R];
     for g in 0..groups {
         // SAFETY: g < groups, so all offsets stay below the lengths that `check` compared:
-        // k·16 in q, groups·16 in scale and min, k per row in x, groups per row in d and s.
+        // k·16 in q, groups·16 in scale and min, k per row in x, groups per row in d, s and sum.
         unsafe {
             let mut dot = [_mm512_setzero_si512(); R];
+            for (r, dot) in dot.iter_mut().enumerate() {
+                *dot = _mm512_set1_epi32(-tile.offset() * *sums.add(r * groups + g));
+            }
             for c in 0..QUADS {
                 let quad = g * QUADS + c;
                 let w = _mm512_loadu_si512(q.add(quad * 4 * TILE).cast());

@@ -60,10 +60,11 @@ unsafe fn dot_row(tile: &QTile, acts: &Acts<'_>, row: usize, out: &mut [f32]) {
     let mut acc = [vdupq_n_f32(0.0); 4];
     for g in 0..groups {
         let (d, s) = (acts.d[row * groups + g], acts.s[row * groups + g]);
+        let start = -tile.offset() * acts.sum[row * groups + g];
         // SAFETY: g < groups, so all offsets stay below the lengths that `check` compared:
         // k·16 in q, groups·16 in scale and min, k per row in x.
         unsafe {
-            let mut dot = [vdupq_n_s32(0); 4];
+            let mut dot = [vdupq_n_s32(start); 4];
             for quad in g * quads..(g + 1) * quads {
                 let four = x.add(quad * 4).cast::<i32>().read_unaligned();
                 // The four activations twice, as 16 bits, for two weight rows.

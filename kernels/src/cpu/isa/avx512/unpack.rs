@@ -8,7 +8,7 @@ use crate::quant::DType;
 use std::arch::x86_64::*;
 
 pub(super) fn unpack(view: &RowsView<'_>, tile: &mut QTile) {
-    tile.reshape(view.cols.len(), unpack::group_len(view.dtype), view.dtype == DType::Q8_0);
+    tile.reshape(view.cols.len(), view.dtype);
     let rows = view.rows.min(TILE);
     let blocks = view.cols.len() / view.dtype.block_len();
     let used = blocks * view.dtype.block_bytes();
@@ -47,12 +47,6 @@ pub(super) fn unpack(view: &RowsView<'_>, tile: &mut QTile) {
 /// Each of `rows` has `blocks` blocks of `dtype`; the tile is shaped for them.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c")]
 unsafe fn small_scales(dtype: DType, rows: &[*const u8; TILE], blocks: usize, tile: &mut QTile) {
-    let offset = match dtype {
-        DType::Q4_0 => -8.0,
-        DType::Q5_0 => -16.0,
-        DType::Q8_0 => -128.0,
-        _ => 0.0,
-    };
     let has_minimum = matches!(dtype, DType::Q4_1 | DType::Q5_1);
     let to =
         tile.scale.as_chunks_mut::<TILE>().0.iter_mut().zip(tile.min.as_chunks_mut::<TILE>().0);
@@ -64,7 +58,7 @@ unsafe fn small_scales(dtype: DType, rows: &[*const u8; TILE], blocks: usize, ti
             let d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(heads));
             let m = match has_minimum {
                 true => _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(heads))),
-                false => _mm512_mul_ps(d, _mm512_set1_ps(offset)),
+                false => _mm512_setzero_ps(),
             };
             _mm512_storeu_ps(scale.as_mut_ptr(), d);
             _mm512_storeu_ps(min.as_mut_ptr(), m);
@@ -76,6 +70,7 @@ unsafe fn small_scales(dtype: DType, rows: &[*const u8; TILE], blocks: usize, ti
 fn scales(view: &RowsView<'_>, rows: usize, tile: &mut QTile) {
     let groups = view.dtype.block_len() / tile.group();
     let bytes = view.dtype.block_bytes();
+    let has_minimum = tile.offset() == 0;
     let mut block = Block::new();
     let scale = tile.scale.chunks_exact_mut(groups * TILE);
     for (b, (scale, min)) in scale.zip(tile.min.chunks_exact_mut(groups * TILE)).enumerate() {
@@ -84,7 +79,9 @@ fn scales(view: &RowsView<'_>, rows: usize, tile: &mut QTile) {
             unpack::head(view.dtype, stored, &mut block);
             for g in 0..groups {
                 scale[g * TILE + r] = block.scale[g];
-                min[g * TILE + r] = block.min[g];
+                if has_minimum {
+                    min[g * TILE + r] = block.min[g];
+                }
             }
         }
     }
