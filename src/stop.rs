@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn stop_texts_are_found_across_pieces_and_nothing_is_lost() {
-        let rows: [(&[&str], &[&str], &str, Option<&str>); 8] = [
+        type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a str, Option<&'a str>);
+        let rows: [Row<'_>; 8] = [
             (&[], &["a", "b"], "ab", None),
             (&["END"], &["x E", "N", "D y"], "x ", Some("END")),
             (&["END"], &["x E", "N", "d y"], "x ENd y", None),
