@@ -10,7 +10,7 @@ use crate::quant::DType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WeightId(pub usize);
 
-/// Index of a value in [`Graph::widths`].
+/// Index of a value in a [`Graph`], as in [`Graph::value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub usize);
 
