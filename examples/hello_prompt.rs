@@ -1,5 +1,4 @@
-//! Lesson: an async program asks a model and prints the answer as it comes, while its own
-//! work goes on on the same runtime.
+//! Lesson: an async program prints a model's answer as it comes, while its own work goes on.
 //!
 //! ```text
 //!  ticker ──┐
@@ -7,22 +6,20 @@
 //!  answer ──┘◄───────── tokens ────────── scheduler ─► cpu worker
 //! ```
 
-use std::io::Write;
-use std::time::Duration;
+use std::{io::Write, time::Duration};
 
 use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
 use lapwing::{Engine, Request};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let cache = ModelCache::open(None)?;
-    let mut progress = |_: FetchEvent| {};
-    let model = fetch(&cache, &ModelName::default_model(), &mut progress).await?;
+    let name = ModelName::default_model();
+    let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
     let engine = Engine::builder().model(model).build().await?;
 
-    let request = Request::ask("Name three birds that wade.").greedy().max_tokens(48);
+    let request = Request::ask("What is the capital of France?").greedy().max_tokens(48);
     let mut answer = engine.generate(request).await?;
-    let mut ticks = tokio::time::interval(Duration::from_millis(50));
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
     let mut ticked = 0;
     loop {
         tokio::select! {
@@ -34,6 +31,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         std::io::stdout().flush()?;
     }
-    println!("\n(the program's own clock ticked {ticked} times meanwhile)");
+    println!("\n(meanwhile the program's own clock ticked {ticked} times)");
     Ok(())
 }

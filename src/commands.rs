@@ -18,7 +18,7 @@ mod fetch_progress;
 mod input;
 mod interrupts;
 mod output;
-mod resolve;
+pub(crate) mod resolve;
 mod table;
 
 use crate::cli::Command;

@@ -6,6 +6,7 @@ use lapwing::{Prompt, Request, SamplingParams};
 use super::parse::logit_bias;
 use super::{TokenLimit, at_least_one};
 use crate::commands::failure::Failure;
+use crate::commands::resolve::ModelChoice;
 
 /// How tokens are chosen, and when to stop.
 #[derive(Clone, Debug, Args)]
@@ -19,9 +20,10 @@ pub(crate) struct SamplingArgs {
     #[arg(short, long, value_name = "TOKENS", value_parser = at_least_one, help_heading = "Engine")]
     pub(crate) ctx: Option<usize>,
 
-    /// Temperature; 0 always takes the most likely token
-    #[arg(long, value_name = "T", default_value_t = 0.8, allow_negative_numbers = true)]
-    temp: f32,
+    /// Temperature; 0 always takes the most likely token [default: what the makers of a model
+    /// that is known by name recommend, else 0.8]
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    temp: Option<f32>,
 
     /// Choose among the K most likely tokens; 0 is off
     #[arg(long, value_name = "K", default_value_t = 40)]
@@ -97,7 +99,13 @@ impl SamplingArgs {
         }
     }
 
+    /// Fills in what the model's makers recommend and the user left open.
+    pub(crate) fn settle(&mut self, model: &ModelChoice) {
+        self.temp = self.temp.or(model.temperature());
+    }
+
     fn params(&self) -> SamplingParams {
+        let default = SamplingParams::default();
         SamplingParams {
             logit_bias: self.logit_bias.clone(),
             penalty_window: self.repeat_last_n,
@@ -107,7 +115,7 @@ impl SamplingArgs {
             top_k: self.top_k,
             top_p: self.top_p,
             min_p: self.min_p,
-            temperature: self.temp,
+            temperature: self.temp.unwrap_or(default.temperature),
             seed: self.seed.unwrap_or_default(),
         }
     }

