@@ -17,7 +17,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
     let engine = Engine::builder().model(model).build().await?;
 
-    let request = Request::ask("What is the capital of France?").greedy().max_tokens(48);
+    let request = Request::ask("What is gravity?").greedy().max_tokens(48);
     let mut answer = engine.generate(request).await?;
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     let mut ticked = 0;
