@@ -7,6 +7,7 @@ use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
@@ -39,13 +40,27 @@ pub struct LiveParts {
     pub clock: Arc<dyn Clock>,
 }
 
-/// A running engine's actors. Dropping it ends them at once.
+/// A running engine's actors. Dropping it ends them.
 #[derive(Debug)]
 pub struct Live {
     mailbox: Mailbox<SchedulerMessage>,
     door: Door,
-    death: Arc<OnceLock<RunError>>,
+    ending: Arc<Ending>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What the callers' side and the scheduler's side both have to know about the end.
+#[derive(Debug, Default)]
+struct Ending {
+    /// Why the engine is over, or about to be.
+    cause: OnceLock<RunError>,
+    /// The scheduler reads no more messages.
+    closed: AtomicBool,
+    /// A wake is in the mailbox; one is enough for any number of dropped streams.
+    waking: AtomicBool,
+    /// A shutdown of that kind has been sent; one is enough.
+    draining: AtomicBool,
+    stopping: AtomicBool,
 }
 
 enum WorkerMessage {
@@ -59,8 +74,9 @@ impl Live {
     /// # Errors
     /// When the operating system gives no thread.
     pub fn start(parts: LiveParts) -> io::Result<Live> {
-        // Per request one Submit; per chunk one Progress; a wake, a shutdown and a death each.
-        let capacity = parts.requests_max + parts.permits + parts.devices.len() + 8;
+        // A Submit per ticket, a Progress per permit, a death per device, one wake, and one
+        // shutdown of each kind.
+        let capacity = parts.requests_max + parts.permits + parts.devices.len() + 3;
         let (mailbox, inbox) = Mailbox::new("scheduler", capacity);
         let boxes: Vec<_> = parts
             .devices
@@ -68,8 +84,12 @@ impl Live {
             .map(|d| Mailbox::<WorkerMessage>::new(d.name(), parts.permits + 1))
             .collect();
         let workers: Vec<_> = boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect();
-        let death = Arc::new(OnceLock::new());
-        let mut threads = Vec::new();
+        let live = Live {
+            mailbox: mailbox.clone(),
+            door: Door::new(parts.requests_max),
+            ending: Arc::default(),
+            threads: Mutex::default(),
+        };
         for (device, (_, inbox)) in parts.devices.into_iter().zip(boxes) {
             let name = device.name().to_owned();
             let actor = LiveWorker {
@@ -80,28 +100,46 @@ impl Live {
                 workers: workers.clone(),
             };
             let scheduler = mailbox.clone();
-            let run = move || actor.run();
-            threads
-                .push(spawn(&name, run, move |e| scheduler.nudge(SchedulerMessage::ActorDied(e)))?);
+            let thread = spawn(
+                &name,
+                move || actor.run(),
+                move |end| {
+                    if let Err(error) = end {
+                        scheduler.nudge(SchedulerMessage::ActorDied(error));
+                    }
+                },
+            );
+            live.keep(thread.inspect_err(|_| stop(&workers))?);
         }
         let actor = LiveScheduler {
             scheduler: parts.scheduler,
-            inbox,
+            inbox: inbox.clone(),
             workers: workers.clone(),
             clock: parts.clock,
+            ending: Arc::clone(&live.ending),
         };
-        let cause = Arc::clone(&death);
-        let on_death = move |error| {
-            let _ = cause.set(error);
-            stop(&workers);
-        };
-        threads.push(spawn("scheduler", move || actor.run(), on_death)?);
-        Ok(Live {
-            mailbox,
-            door: Door::new(parts.requests_max),
-            death,
-            threads: Mutex::new(threads),
-        })
+        let ending = Arc::clone(&live.ending);
+        let to_stop = workers.clone();
+        let thread = spawn(
+            "scheduler",
+            move || actor.run(),
+            move |end| {
+                if let Err(error) = end {
+                    let _ = ending.cause.set(error);
+                }
+                // In this order: a request is either taken out here, which ends its stream, or its
+                // sender sees that the door is closed.
+                ending.closed.store(true, Ordering::SeqCst);
+                inbox.drain();
+                stop(&to_stop);
+            },
+        );
+        live.keep(thread.inspect_err(|_| stop(&workers))?);
+        Ok(live)
+    }
+
+    fn keep(&self, thread: JoinHandle<()>) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
     /// A ticket for one request.
@@ -115,18 +153,27 @@ impl Live {
     /// Hands a request in. `events` is the number of tokens or chunks that it can bring forth.
     ///
     /// # Errors
-    /// [`RunError::QueueFull`], or [`RunError::ActorDied`] when the engine is over.
-    pub fn submit(&self, ids: Vec<u32>, task: Task, events: usize) -> Result<Events, RunError> {
-        let ticket = self.ticket()?;
+    /// When the engine is over: why.
+    pub fn submit(
+        &self,
+        ticket: Ticket,
+        ids: Vec<u32>,
+        task: Task,
+        events: usize,
+    ) -> Result<Events, RunError> {
         let (sink, receiver) = ChannelSink::new(events + 2);
         let trace = tracing::debug_span!("request", tokens = ids.len());
         let submit = Submit { ids, task, sink, ticket, trace };
-        self.mailbox.send(SchedulerMessage::Submit(Box::new(submit))).map_err(|e| self.cause(e))?;
+        let sent = self.mailbox.send(SchedulerMessage::Submit(Box::new(submit)));
+        sent.map_err(|error| self.ending.cause.get().cloned().unwrap_or(error))?;
+        if self.ending.closed.load(Ordering::SeqCst) {
+            return Err(self.ending.why());
+        }
         Ok(Events {
             stream: Some(receiver.clone().into_stream()),
             receiver: Some(receiver),
             mailbox: self.mailbox.clone(),
-            death: Arc::clone(&self.death),
+            ending: Arc::clone(&self.ending),
         })
     }
 
@@ -137,21 +184,38 @@ impl Live {
 
     /// Ends the actors and waits for them.
     pub fn shutdown(&self, how: Shutdown) {
-        self.mailbox.nudge(SchedulerMessage::Shutdown(how));
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        for thread in threads.drain(..) {
+        self.signal(how);
+        let threads: Vec<_> =
+            self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
+        for thread in threads {
             let _ = thread.join();
         }
     }
 
-    fn cause(&self, error: RunError) -> RunError {
-        self.death.get().cloned().unwrap_or(error)
+    fn signal(&self, how: Shutdown) {
+        let sent = match how {
+            Shutdown::Drain => &self.ending.draining,
+            Shutdown::Now => &self.ending.stopping,
+        };
+        if !sent.swap(true, Ordering::AcqRel) {
+            self.mailbox.nudge(SchedulerMessage::Shutdown(how));
+        }
     }
 }
 
 impl Drop for Live {
+    /// Does not wait: the actors end after the chunk that they are computing.
     fn drop(&mut self) {
-        self.shutdown(Shutdown::Now);
+        self.signal(Shutdown::Now);
+    }
+}
+
+impl Ending {
+    fn why(&self) -> RunError {
+        self.cause.get().cloned().unwrap_or(RunError::ActorDied {
+            actor: "scheduler".to_owned(),
+            reason: "the engine is over".to_owned(),
+        })
     }
 }
 
@@ -160,7 +224,7 @@ pub struct Events {
     stream: Option<flume::r#async::RecvStream<'static, StreamEvent>>,
     receiver: Option<flume::Receiver<StreamEvent>>,
     mailbox: Mailbox<SchedulerMessage>,
-    death: Arc<OnceLock<RunError>>,
+    ending: Arc<Ending>,
 }
 
 impl Events {
@@ -187,10 +251,7 @@ impl Events {
     }
 
     fn over(&self) -> StreamEvent {
-        StreamEvent::Failed(self.death.get().cloned().unwrap_or(RunError::ActorDied {
-            actor: "scheduler".to_owned(),
-            reason: "the engine is over".to_owned(),
-        }))
+        StreamEvent::Failed(self.ending.why())
     }
 }
 
@@ -205,7 +266,9 @@ impl Drop for Events {
         // Every receiving end must be gone before the scheduler looks.
         self.stream = None;
         self.receiver = None;
-        self.mailbox.nudge(SchedulerMessage::Wake);
+        if !self.ending.waking.swap(true, Ordering::AcqRel) {
+            self.mailbox.nudge(SchedulerMessage::Wake);
+        }
     }
 }
 
@@ -214,11 +277,23 @@ struct LiveScheduler {
     inbox: flume::Receiver<SchedulerMessage>,
     workers: Vec<Mailbox<WorkerMessage>>,
     clock: Arc<dyn Clock>,
+    ending: Arc<Ending>,
 }
 
 impl LiveScheduler {
     fn run(mut self) -> Result<(), RunError> {
         while let Ok(message) = self.inbox.recv() {
+            match &message {
+                // Before the scheduler looks: a stream dropped from here on wakes it again.
+                SchedulerMessage::Wake => self.ending.waking.store(false, Ordering::Release),
+                SchedulerMessage::ActorDied(error) => {
+                    let _ = self.ending.cause.set(error.clone());
+                }
+                SchedulerMessage::Shutdown(Shutdown::Now) => {
+                    let _ = self.ending.cause.set(RunError::ShuttingDown);
+                }
+                _ => {}
+            }
             for effect in self.scheduler.on(message, self.clock.now()) {
                 match effect {
                     SchedulerEffect::Send(device, chunk) => {
@@ -226,7 +301,7 @@ impl LiveScheduler {
                     }
                     SchedulerEffect::Emit(sink, event) => sink.send(event),
                     SchedulerEffect::Stop => {
-                        stop(&self.workers);
+                        let _ = self.ending.cause.set(RunError::ShuttingDown);
                         return Ok(());
                     }
                 }
@@ -281,21 +356,19 @@ impl LiveWorker {
     }
 }
 
-/// Starts an actor's thread; a panic or an error in it is told to `on_death` under its name.
+/// Starts an actor's thread; `on_end` hears how it ended, a panic included.
 #[expect(clippy::disallowed_methods, reason = "drive owns the engine's threads")]
 fn spawn(
     name: &str,
     run: impl FnOnce() -> Result<(), RunError> + Send + 'static,
-    on_death: impl FnOnce(RunError) + Send + 'static,
+    on_end: impl FnOnce(Result<(), RunError>) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
     let actor = name.to_owned();
     thread::Builder::new().name(format!("lapwing-{name}")).spawn(move || {
         // Nothing that the closure owns is looked at after a panic.
-        match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => on_death(error),
-            Err(panic) => on_death(RunError::ActorDied { actor, reason: panic_text(&*panic) }),
-        }
+        on_end(catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+            Err(RunError::ActorDied { actor, reason: panic_text(&*panic) })
+        }));
     })
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lapwing_actors::RunError;
-use lapwing_actors::drive::live::{Live, LiveParts};
+use lapwing_actors::drive::live::{Events, Live, LiveParts};
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_kernels::device::{Device, DeviceError};
 use lapwing_traces::{Nanos, OsClock};
@@ -23,7 +23,11 @@ fn live(setup: &Setup) -> Live {
     .expect("threads")
 }
 
-fn last(events: &mut lapwing_actors::drive::live::Events) -> StreamEvent {
+fn submit(engine: &Live, ids: &[u32], tokens: usize) -> Result<Events, RunError> {
+    engine.submit(engine.ticket()?, ids.to_vec(), generate(ids, tokens), tokens)
+}
+
+fn last(events: &mut Events) -> StreamEvent {
     loop {
         match events.next_blocking() {
             StreamEvent::Token(_) | StreamEvent::Scores(_) => {}
@@ -55,8 +59,7 @@ fn a_dead_actor_ends_every_stream_and_every_later_one_by_its_name() {
     let fault: Fault = Arc::new(|n| if n == 4 { panic!("planted panic") } else { None });
     let live = live(&Setup { fault, ..Setup::default() });
     let p = prompt(1, 10);
-    let mut streams: Vec<_> =
-        (0..3).map(|_| live.submit(p.clone(), generate(&p, 50), 50).expect("alive")).collect();
+    let mut streams: Vec<_> = (0..3).map(|_| submit(&live, &p, 50).expect("alive")).collect();
     for events in &mut streams {
         let end = last(events);
         assert!(
@@ -67,29 +70,34 @@ fn a_dead_actor_ends_every_stream_and_every_later_one_by_its_name() {
         assert!(matches!(events.next_blocking(), StreamEvent::Failed(_)), "still ended");
     }
     drop(streams);
-    match live.submit(p.clone(), generate(&p, 5), 5) {
-        Err(error) => assert!(matches!(error, RunError::ActorDied { .. }), "{error}"),
-        Ok(mut events) => {
-            assert!(matches!(last(&mut events), StreamEvent::Failed(RunError::ActorDied { .. })));
-        }
-    }
+    let error = match submit(&live, &p, 5) {
+        Err(error) => error,
+        Ok(mut events) => match last(&mut events) {
+            StreamEvent::Failed(error) => error,
+            other => panic!("{other:?}"),
+        },
+    };
+    assert!(
+        matches!(&error, RunError::ActorDied { actor, .. } if actor == "oracle-0"),
+        "a later request: {error}"
+    );
 }
 
 #[test]
 fn draining_finishes_what_is_there_and_takes_nothing_new() {
     let engine = live(&Setup::default());
     let p = prompt(1, 30);
-    let mut events = engine.submit(p.clone(), generate(&p, 20), 20).expect("alive");
+    let mut events = submit(&engine, &p, 20).expect("alive");
     engine.shutdown(Shutdown::Drain);
     assert!(matches!(last(&mut events), StreamEvent::Finished(_)));
-    assert!(engine.submit(p.clone(), generate(&p, 20), 20).is_err());
+    assert!(submit(&engine, &p, 20).is_err());
 }
 
 #[test]
 fn an_engine_that_is_dropped_ends_its_streams() {
     let engine = live(&Setup::default());
     let p = prompt(1, 30);
-    let mut events = engine.submit(p.clone(), generate(&p, 200), 200).expect("alive");
+    let mut events = submit(&engine, &p, 200).expect("alive");
     drop(engine);
     let end = last(&mut events);
     assert!(matches!(end, StreamEvent::Failed(_) | StreamEvent::Finished(_)), "{end:?}");
@@ -97,12 +105,60 @@ fn an_engine_that_is_dropped_ends_its_streams() {
 
 #[test]
 fn one_request_too_many_is_refused_at_the_door() {
-    let engine = live(&Setup::default());
+    let (open, gate) = flume::bounded::<()>(0);
+    let fault: Fault = Arc::new(move |_| {
+        // Blocks until the sender is dropped.
+        let _ = gate.recv();
+        None
+    });
+    let engine = live(&Setup { fault, ..Setup::default() });
     let p = prompt(1, 100);
-    let held: Vec<_> = (0..4).map(|_| engine.submit(p.clone(), generate(&p, 150), 150)).collect();
-    let fifth = engine.submit(p.clone(), generate(&p, 1), 1);
-    // The four may have finished by now on a fast machine; then the fifth is let in.
-    if held.iter().all(Result::is_ok) && engine.requests() == 4 {
-        assert_eq!(fifth.err(), Some(RunError::QueueFull { limit: 4 }));
+    let held: Vec<_> = (0..4).map(|_| submit(&engine, &p, 50).expect("a ticket")).collect();
+    assert_eq!(submit(&engine, &p, 1).err(), Some(RunError::QueueFull { limit: 4 }));
+    drop(open);
+    for mut events in held {
+        assert!(matches!(last(&mut events), StreamEvent::Finished(_)));
+    }
+    assert!(submit(&engine, &p, 1).is_ok());
+}
+
+#[test]
+fn many_dropped_streams_do_not_fill_the_mailbox() {
+    let engine = live(&Setup::default());
+    let p = prompt(1, 3);
+    let mut finished = Vec::new();
+    for _ in 0..200 {
+        let mut events = submit(&engine, &p, 1).expect("a ticket");
+        assert!(matches!(last(&mut events), StreamEvent::Finished(_)));
+        finished.push(events);
+    }
+    drop(finished);
+    let mut events = submit(&engine, &p, 1).expect("the mailbox has room");
+    assert!(matches!(last(&mut events), StreamEvent::Finished(_)));
+    engine.shutdown(Shutdown::Drain);
+    assert_eq!(submit(&engine, &p, 1).err(), Some(RunError::ShuttingDown));
+}
+
+#[test]
+fn a_request_that_races_with_the_end_is_answered() {
+    for _ in 0..200 {
+        let engine = live(&Setup::default());
+        let p = prompt(1, 3);
+        std::thread::scope(|scope| {
+            let late = scope.spawn(|| match submit(&engine, &p, 2) {
+                Ok(mut events) => last(&mut events),
+                Err(error) => StreamEvent::Failed(error),
+            });
+            engine.shutdown(Shutdown::Now);
+            let end = late.join().expect("no panic");
+            assert!(
+                matches!(
+                    end,
+                    StreamEvent::Finished(_) | StreamEvent::Failed(RunError::ShuttingDown)
+                ),
+                "{end:?}"
+            );
+        });
+        assert_eq!(engine.requests(), 0);
     }
 }

@@ -113,7 +113,10 @@ fn the_live_driver_gives_the_same_tokens() {
         let prompts: Vec<_> = (0..8).map(|i| prompt(i, LENGTHS[i as usize])).collect();
         let streams: Vec<_> = prompts
             .iter()
-            .map(|p| live.submit(p.clone(), generate(p, 24), 24).expect("a ticket"))
+            .map(|p| {
+                let ticket = live.ticket().expect("a ticket");
+                live.submit(ticket, p.clone(), generate(p, 24), 24).expect("alive")
+            })
             .collect();
         for (prompt, mut events) in prompts.iter().zip(streams) {
             let (tokens, reason) = foretell(prompt, 24);
