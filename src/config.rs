@@ -65,7 +65,7 @@ impl Settings {
         };
         let default_context = model.context.min(CONTEXT_DEFAULT_MAX);
         let context =
-            within("context", self.context.unwrap_or(default_context), 2..=model.context)?;
+            within("context", self.context.unwrap_or(default_context), 1..=model.context)?;
         let cache_tokens = self.cache_tokens.unwrap_or(2 * context);
         let cache_tokens = within("cache_tokens", cache_tokens, 1..=u32::MAX as usize)?;
         let fits = layout

@@ -11,6 +11,7 @@ use lapwing_actors::plan::strategy::{CpuOnly, Strategy};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use lapwing_actors::sequence::Ticket;
 use lapwing_kernels::cpu::{Cpu, CpuDevice};
 use lapwing_kernels::device::Device;
 use lapwing_kernels::kv::{KvPool, KvStore};
@@ -151,8 +152,13 @@ fn start(
 ) -> Result<(Live, Placement), Error> {
     let graph = Arc::new(model.graph.clone());
     let logits = graph.output();
-    let store = KvStore::new(chosen.layout, chosen.pages);
+    let store = KvStore::new(chosen.layout, chosen.pages)?;
     let cpu = Cpu::new(chosen.threads, chosen.isa);
+    let threads = cpu.pool().threads();
+    if threads < chosen.threads {
+        let most = format!("at most {threads}, which is what the system gives");
+        return Err(Error::config("threads", chosen.threads, &most));
+    }
     let device = CpuDevice::new(cpu, Arc::clone(&graph), file, store)?;
     let devices: Vec<Box<dyn Device>> = vec![Box::new(device)];
     let names: Vec<String> = devices.iter().map(|d| d.name().to_owned()).collect();
@@ -198,11 +204,13 @@ impl Engine {
     /// later, such as a prompt that is too long, are the stream's.
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
         request.sampling.check()?;
+        let ticket = self.inner.live.ticket()?;
         let engine = self.clone();
-        off_thread("prompt", move || engine.submit(request)).await.map_err(Error::thread)?
+        let submitted = off_thread("prompt", move || engine.submit(request, ticket)).await;
+        submitted.map_err(Error::thread)?
     }
 
-    fn submit(&self, request: Request) -> Result<TokenStream, Error> {
+    fn submit(&self, request: Request, ticket: Ticket) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
         let prompt_ids = self.prompt_ids(&request.prompt)?;
         let mut sampling = request.sampling;
@@ -225,7 +233,7 @@ impl Engine {
             tokens_max,
         };
         let task = Task::Generate(Box::new(generate));
-        let events = inner.live.submit(prompt_ids.clone(), task, tokens_max)?;
+        let events = inner.live.submit(ticket, prompt_ids.clone(), task, tokens_max)?;
         Ok(TokenStream::new(StreamParts {
             events,
             detokenizer: inner.tokenizer.detokenizer(&prompt_ids),
@@ -265,7 +273,8 @@ impl Engine {
     /// When the ids do not fit the context or the vocabulary, or the engine fails.
     pub async fn score(&self, ids: Vec<u32>, from: usize) -> Result<Vec<f32>, Error> {
         let chunks = ids.len() / self.inner.chunk_rows.max(1) + ids.len();
-        let mut events = self.inner.live.submit(ids, Task::Score { from }, chunks)?;
+        let live = &self.inner.live;
+        let mut events = live.submit(live.ticket()?, ids, Task::Score { from }, chunks)?;
         let mut scores = Vec::new();
         loop {
             match events.next().await {

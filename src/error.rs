@@ -6,6 +6,7 @@ use lapwing_actors::RunError;
 use lapwing_actors::plan::PlanError;
 use lapwing_actors::sample::SamplingError;
 use lapwing_kernels::cpu::BindError;
+use lapwing_kernels::kv::KvTooLarge;
 use lapwing_kernels::model::ModelError;
 use lapwing_kernels::weights::WeightError;
 
@@ -47,6 +48,8 @@ enum Cause {
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
     #[error(transparent)]
+    Memory(#[from] KvTooLarge),
+    #[error(transparent)]
     Chat(#[from] ChatError),
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -58,7 +61,7 @@ enum Cause {
     Config { what: &'static str, found: String, expected: String },
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
     NoTemplate { path: PathBuf },
-    #[error("the operating system gave no thread: {0}")]
+    #[error("work beside the caller's runtime could not be done: {0}")]
     Thread(std::io::Error),
 }
 
@@ -113,6 +116,7 @@ error_from! {
     TokenizerError => Model,
     ChatError => Request,
     PlanError => Config,
+    KvTooLarge => Config,
     SamplingError => Request,
 }
 

@@ -55,7 +55,7 @@ fn matmuls(cpu: &Cpu, dtype: DType, rows: usize) -> Option<f64> {
 fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
     let layout = KvLayout { layers: 1, kv_heads: 3, head_dim: 64, page_rows: KvLayout::PAGE_ROWS };
     let pages: Vec<u32> = (0..layout.pages_for(context + rows) as u32).collect();
-    let kv = KvStore::new(layout, pages.len() as u32);
+    let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let q = vec![0.1; rows * 9 * 64];
     let mut out = vec![0.0; q.len()];
     let spans = [AttentionSpan { rows: 0..rows, start_pos: context, pages: &pages }];

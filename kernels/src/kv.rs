@@ -54,6 +54,19 @@ pub struct OutOfPages {
     pub free: usize,
 }
 
+/// The system has not the memory for a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the system gives no memory for a KV cache of {pages} pages of {page_bytes} bytes; set a \
+         smaller context or cache"
+)]
+pub struct KvTooLarge {
+    /// Pages asked for.
+    pub pages: usize,
+    /// Bytes of a page.
+    pub page_bytes: usize,
+}
+
 /// Allocator of page numbers. Clones share the pages.
 #[derive(Clone, Debug)]
 pub struct KvPool {
@@ -182,10 +195,16 @@ pub struct KvStore {
 
 impl KvStore {
     /// Zeroed storage for `pages` pages.
-    pub fn new(layout: KvLayout, pages: u32) -> KvStore {
+    ///
+    /// # Errors
+    /// When the system does not give that much memory.
+    pub fn new(layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
         let pages = pages as usize;
-        let data = vec![0; layout.layers * pages * 2 * layout.part_len()];
-        KvStore { layout, pages, data }
+        let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
+        let len = (layout.page_bytes() / 2).checked_mul(pages).ok_or(too_large)?;
+        // A zeroed vector ends the process where there is no memory; this only asks for it.
+        Vec::<u16>::new().try_reserve_exact(len).map_err(|_| too_large)?;
+        Ok(KvStore { layout, pages, data: vec![0; len] })
     }
 
     /// Shape.

@@ -38,7 +38,7 @@ fn device(
     let pool = KvPool::new(8);
     let mut lease = KvLease::default();
     lease.grow(&pool, &layout, rows).expect("pages");
-    let store = KvStore::new(layout, 8);
+    let store = KvStore::new(layout, 8).expect("memory");
     (CpuDevice::new(cpu, Arc::clone(graph), file, store).expect("bound weights"), lease)
 }
 

@@ -8,12 +8,15 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     claimed: AtomicBool,
+    /// Pressed since the claim.
+    pressed: AtomicBool,
     notify: Notify,
 }
 
 impl Interrupts {
     /// From now on until the claim is dropped, Ctrl-C goes to its holder.
     pub(crate) fn claim(&self) -> Claim<'_> {
+        self.pressed.store(false, Ordering::SeqCst);
         self.claimed.store(true, Ordering::SeqCst);
         Claim(self)
     }
@@ -22,6 +25,7 @@ impl Interrupts {
     pub(crate) fn deliver(&self) -> bool {
         let claimed = self.claimed.load(Ordering::SeqCst);
         if claimed {
+            self.pressed.store(true, Ordering::SeqCst);
             self.notify.notify_waiters();
         }
         claimed
@@ -33,9 +37,13 @@ impl Interrupts {
 pub(crate) struct Claim<'a>(&'a Interrupts);
 
 impl Claim<'_> {
-    /// Ready when Ctrl-C was pressed after this call.
-    pub(crate) fn interrupted(&self) -> impl Future<Output = ()> + '_ {
-        self.0.notify.notified()
+    /// Ready when Ctrl-C was pressed after the claim was made.
+    pub(crate) async fn interrupted(&self) {
+        // Made before the look, so that no press can fall between the two.
+        let told = self.0.notify.notified();
+        if !self.0.pressed.load(Ordering::SeqCst) {
+            told.await;
+        }
     }
 }
 
@@ -55,9 +63,9 @@ mod tests {
         assert!(!interrupts.deliver());
         {
             let claim = interrupts.claim();
-            let interrupted = claim.interrupted();
             assert!(interrupts.deliver());
-            interrupted.await;
+            // Pressed before anybody waited: while the prompt was being read, for example.
+            claim.interrupted().await;
             assert!(interrupts.deliver());
         }
         let claim = interrupts.claim();

@@ -73,8 +73,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let text = Source::file(args.text).read().await?;
     let path = model_file(&args.model.model, session).await?;
     let builder = args.engine.builder(path).context(args.ctx);
-    let engine =
-        open(builder.cache_tokens(WINDOWS_AT_ONCE * args.ctx.next_multiple_of(64))).await?;
+    let cache_tokens = args.ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);
+    let engine = open(builder.cache_tokens(cache_tokens)).await?;
     let ids = engine.tokenizer().encode(&text, Special::Plain, true);
     let windows = windows(&ids, args.ctx, engine.tokenizer());
     if windows.is_empty() {

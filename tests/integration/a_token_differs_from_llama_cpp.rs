@@ -91,7 +91,7 @@ fn first_logits(name: &str, prompts: &[Vec<u32>]) -> Vec<Vec<f32>> {
         page_rows: KvLayout::PAGE_ROWS,
     };
     let graph = Arc::new(model.graph);
-    let store = KvStore::new(layout, 64);
+    let store = KvStore::new(layout, 64).expect("memory");
     let cpu = Cpu::new(2, Isa::best());
     let mut device = CpuDevice::new(cpu, Arc::clone(&graph), &file, store).expect("a device");
     let pool = KvPool::new(64);

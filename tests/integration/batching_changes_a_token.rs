@@ -95,7 +95,7 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
     let logits = graph.output();
     let pages = 128;
     let cpu = Cpu::new(2, Isa::best());
-    let store = KvStore::new(layout, pages);
+    let store = KvStore::new(layout, pages).expect("memory");
     let device = CpuDevice::new(cpu, Arc::clone(&graph), &file, store).expect("a device");
     let scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {

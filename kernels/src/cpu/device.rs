@@ -132,9 +132,10 @@ impl Device for CpuDevice {
             let step = Step { node, batch, angles: &angles, values: &values };
             let output = self.compute(&step)?;
             values[node.output.0] = Some(output);
-            for dead in &self.last_uses[index] {
+            for position in 0..self.last_uses[index].len() {
+                let dead = self.last_uses[index][position];
                 if let Some(memory) = values[dead.0].take() {
-                    self.spare.push(memory);
+                    self.keep(memory);
                 }
             }
         }
@@ -143,12 +144,12 @@ impl Device for CpuDevice {
                 tensors.put(id, Tensor { width: graph.value(id).width, data });
             }
         }
-        self.spare.extend(values.into_iter().flatten());
+        values.into_iter().flatten().for_each(|memory| self.keep(memory));
         Ok(())
     }
 
     fn recycle(&mut self, tensor: Tensor) {
-        self.spare.push(tensor.data);
+        self.keep(tensor.data);
     }
 }
 
@@ -170,6 +171,17 @@ impl Step<'_> {
 }
 
 impl CpuDevice {
+    /// Keeps memory to be used again; the smallest goes when there is more than any graph needs.
+    fn keep(&mut self, memory: Vec<f32>) {
+        const SPARE_MAX: usize = 16;
+        self.spare.push(memory);
+        if self.spare.len() > SPARE_MAX
+            && let Some(least) = (0..self.spare.len()).min_by_key(|i| self.spare[*i].capacity())
+        {
+            self.spare.swap_remove(least);
+        }
+    }
+
     /// Memory for `len` values; their content is whatever it was.
     fn memory(&mut self, len: usize) -> Vec<f32> {
         let best = (0..self.spare.len())

@@ -136,6 +136,9 @@ pub fn matmul(ctx: &Cpu, weight: &Matrix<'_>, x: &[f32], bias: Option<&[f32]>, o
     assert_eq!(x.len(), m * k, "x is not whole rows of {k}");
     assert_eq!(out.len(), m * n, "out is not {m} × {n}");
     assert!(bias.is_none_or(|b| b.len() == n), "bias is not {n} values");
+    if m == 0 {
+        return;
+    }
     let product = Product { ctx, weight, bias };
     match ActKind::of(weight.dtype) {
         Some(kind) => with_scratch(|scratch| {

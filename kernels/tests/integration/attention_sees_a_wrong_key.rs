@@ -49,7 +49,7 @@ fn sequence(case: &Case) -> Sequence {
     };
     let count = layout.pages_for(case.positions) as u32;
     let pages: Vec<PageId> = (0..count).rev().map(|i| 2 * i + 1).collect();
-    let mut store = KvStore::new(layout, 2 * count + 1);
+    let mut store = KvStore::new(layout, 2 * count + 1).expect("memory");
     let all: Vec<PageId> = (0..2 * count + 1).collect();
     let poison = vec![f32::INFINITY; all.len() * case.page_rows * width];
     store.write(1, &all, 0, (&poison, &poison));
