@@ -57,12 +57,7 @@ pub(crate) fn choose_isa(name: Option<&str>) -> Result<Isa, Error> {
 
 impl Settings {
     pub(crate) fn choose(&self, model: &ModelConfig) -> Result<Chosen, Error> {
-        let layout = KvLayout {
-            layers: model.layers,
-            kv_heads: model.kv_heads,
-            head_dim: model.head_dim,
-            page_rows: KvLayout::PAGE_ROWS,
-        };
+        let layout = model.kv_layout();
         let default_context = model.context.min(CONTEXT_DEFAULT_MAX);
         let context =
             within("context", self.context.unwrap_or(default_context), 1..=model.context)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
 use lapwing_kernels::device::{Batch, Device, TensorSet, Work};
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::kv::{KvLayout, KvLease, KvPool, KvStore};
+use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::weights::WeightFile;
 use serde_json::Value;
@@ -29,12 +29,7 @@ fn device(
     rows: usize,
     cpu: Cpu,
 ) -> (CpuDevice, KvLease) {
-    let layout = KvLayout {
-        layers: config.layers,
-        kv_heads: config.kv_heads,
-        head_dim: config.head_dim,
-        page_rows: KvLayout::PAGE_ROWS,
-    };
+    let layout = config.kv_layout();
     let pool = KvPool::new(8);
     let mut lease = KvLease::default();
     lease.grow(&pool, &layout, rows).expect("pages");

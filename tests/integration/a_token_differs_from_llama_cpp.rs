@@ -11,7 +11,7 @@ use std::sync::Arc;
 use lapwing::{Prompt, Request};
 use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
 use lapwing_kernels::device::{Batch, Device, TensorSet, Work};
-use lapwing_kernels::kv::{KvLayout, KvLease, KvPool, KvStore};
+use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
 use serde_json::Value;
@@ -83,13 +83,7 @@ async fn gemma3_q4_k_m_generates_llama_cpps_ids() {
 fn first_logits(name: &str, prompts: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let file = WeightFile::open(&model(name)).expect("a weight file");
     let model = Model::from_weights(&file).expect("a model");
-    let c = &model.config;
-    let layout = KvLayout {
-        layers: c.layers,
-        kv_heads: c.kv_heads,
-        head_dim: c.head_dim,
-        page_rows: KvLayout::PAGE_ROWS,
-    };
+    let layout = model.config.kv_layout();
     let graph = Arc::new(model.graph);
     let store = KvStore::new(layout, 64).expect("memory");
     let cpu = Cpu::new(2, Isa::best());

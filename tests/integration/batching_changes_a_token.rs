@@ -13,7 +13,7 @@ use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Door;
 use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
-use lapwing_kernels::kv::{KvLayout, KvPool, KvStore};
+use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Nanos;
@@ -84,13 +84,7 @@ async fn chunks_threads_and_neighbours_change_nothing() {
 fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
     let file = WeightFile::open(&model(SMOLLM2)).expect("a weight file");
     let model = Model::from_weights(&file).expect("a model");
-    let c = &model.config;
-    let layout = KvLayout {
-        layers: c.layers,
-        kv_heads: c.kv_heads,
-        head_dim: c.head_dim,
-        page_rows: KvLayout::PAGE_ROWS,
-    };
+    let layout = model.config.kv_layout();
     let graph = Arc::new(model.graph);
     let logits = graph.output();
     let pages = 128;

@@ -2,6 +2,7 @@
 
 use super::ModelError;
 use super::spec::{self, ArchSpec};
+use crate::kv::KvLayout;
 use crate::op::RopeScaling;
 use crate::weights::Metadata;
 
@@ -123,6 +124,16 @@ impl ModelConfig {
             _ => self.head_dim,
         };
         1.0 / (dim as f32).sqrt()
+    }
+
+    /// Shape of the model's KV pages.
+    pub fn kv_layout(&self) -> KvLayout {
+        KvLayout {
+            layers: self.layers,
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            page_rows: KvLayout::PAGE_ROWS,
+        }
     }
 
     /// Width of a row of K or of V.
