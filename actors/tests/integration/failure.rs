@@ -159,6 +159,5 @@ fn a_request_that_races_with_the_end_is_answered() {
                 "{end:?}"
             );
         });
-        assert_eq!(engine.requests(), 0);
     }
 }

@@ -84,7 +84,7 @@ pub struct Oracle {
     graph: Arc<Graph>,
     rows: HashMap<(PageId, usize), u32>,
     pub rows_run: Arc<AtomicUsize>,
-    stages_run: usize,
+    pub stages_run: Arc<AtomicUsize>,
     fault: Fault,
 }
 
@@ -95,7 +95,7 @@ impl Oracle {
             graph: Arc::clone(graph),
             rows: HashMap::new(),
             rows_run: Arc::new(AtomicUsize::new(0)),
-            stages_run: 0,
+            stages_run: Arc::new(AtomicUsize::new(0)),
             fault,
         }
     }
@@ -107,8 +107,8 @@ impl Device for Oracle {
     }
 
     fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
-        self.stages_run += 1;
-        if let Some(error) = (self.fault)(self.stages_run) {
+        let stage = self.stages_run.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(error) = (self.fault)(stage) {
             return Err(error);
         }
         let Work { nodes, batch, tensors } = work;
@@ -209,6 +209,7 @@ pub struct World {
     pub pool: KvPool,
     pub door: Door,
     pub rows_run: Vec<Arc<AtomicUsize>>,
+    pub stages_run: Vec<Arc<AtomicUsize>>,
 }
 
 pub struct Stream {
@@ -222,6 +223,7 @@ impl World {
     pub fn new(setup: &Setup) -> World {
         let Parts { scheduler, devices, logits, pool } = setup.parts();
         let rows_run = devices.iter().map(|d| Arc::clone(&d.rows_run)).collect();
+        let stages_run = devices.iter().map(|d| Arc::clone(&d.stages_run)).collect();
         let devices = devices
             .into_iter()
             .map(|device| SimulatedDevice {
@@ -237,6 +239,7 @@ impl World {
             pool,
             door: Door::new(64),
             rows_run,
+            stages_run,
         }
     }
 

@@ -1,0 +1,68 @@
+//! A chunk that arrives before its turn waits; every stage runs chunks in order, and once.
+
+use lapwing_actors::drive::mailbox::ChannelSink;
+use lapwing_actors::message::{Chunk, SchedulerMessage, Submit};
+use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
+use lapwing_actors::sequence::Door;
+use lapwing_actors::worker::{Worker, WorkerEffect};
+use lapwing_traces::Nanos;
+
+use crate::support::{Parts, Setup, chunked, generate, prompt};
+
+fn chunks(scheduler: &mut Scheduler, prompt: &[u32], door: &Door) -> Vec<Chunk> {
+    // The reading end is leaked, so that the request does not count as cancelled.
+    let (sink, receiver) = ChannelSink::new(100);
+    std::mem::forget(receiver);
+    let submit = Submit {
+        ids: prompt.to_vec(),
+        task: generate(prompt, 10),
+        sink,
+        ticket: door.try_take().expect("a ticket"),
+        trace: tracing::Span::none(),
+    };
+    let effects = scheduler.on(SchedulerMessage::Submit(Box::new(submit)), Nanos(0));
+    effects
+        .into_iter()
+        .filter_map(|effect| match effect {
+            SchedulerEffect::Send(_, chunk) => Some(*chunk),
+            _ => None,
+        })
+        .collect()
+}
+
+fn runs(effects: Vec<WorkerEffect>) -> Vec<Chunk> {
+    effects
+        .into_iter()
+        .filter_map(|effect| match effect {
+            WorkerEffect::Run(chunk) => Some(*chunk),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn chunks_run_in_order_whatever_the_order_of_arrival() {
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    for order in orders {
+        let mut setup = Setup { config: chunked(4), devices: 2, ..Setup::default() };
+        setup.config.permits = 3;
+        let Parts { mut scheduler, logits, .. } = setup.parts();
+        let door = Door::new(1);
+        let mut waiting: Vec<_> =
+            chunks(&mut scheduler, &prompt(1, 12), &door).into_iter().map(Some).collect();
+        assert_eq!(waiting.len(), 3);
+        let mut worker = Worker::new("first stage".to_owned(), logits);
+        let mut ready = Vec::new();
+        for at in order {
+            ready.extend(runs(worker.on_chunk(Box::new(waiting[at].take().expect("sent once")))));
+        }
+        let mut started = Vec::new();
+        while let Some(chunk) = ready.pop() {
+            started.push(chunk.batch.spans[0].start);
+            ready.extend(runs(worker.on_done(Box::new(chunk), Ok(()))));
+            assert!(ready.len() <= 1, "one stage at a time");
+        }
+        assert_eq!(started, [0, 4, 8], "arrival {order:?}");
+        assert_eq!(worker.waiting(), 0);
+    }
+}
