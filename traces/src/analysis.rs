@@ -1,0 +1,41 @@
+//! What a timeline means: overlap, idle causes, critical path, waits. The definitions stand with
+//! each part; [`Report`](crate::report::Report) has the same as plain numbers.
+
+use crate::timeline::Timeline;
+
+pub mod bubble;
+pub mod critical_path;
+pub mod diff;
+pub mod overlap;
+pub mod replay;
+pub mod waits;
+
+mod chain;
+
+pub use bubble::{Cause, Gap};
+pub use critical_path::{CriticalPath, Segment, SegmentKind};
+pub use overlap::Overlap;
+
+/// All that can be said of one timeline. Indices are those of its spans and lanes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Analysis {
+    /// How much ran at the same time.
+    pub overlap: Overlap,
+    /// Every stretch in which a lane ran nothing, with its one cause; by lane, then by time.
+    /// Neighbours differ in cause.
+    pub gaps: Vec<Gap>,
+    /// The chain that determined the makespan, and how far every other span is from it.
+    pub critical_path: CriticalPath,
+}
+
+impl Analysis {
+    /// Analyses a timeline.
+    pub fn new(timeline: &Timeline) -> Analysis {
+        let links = chain::Links::new(timeline);
+        Analysis {
+            overlap: Overlap::new(timeline),
+            gaps: bubble::gaps(timeline, &links),
+            critical_path: CriticalPath::new(timeline, &links),
+        }
+    }
+}

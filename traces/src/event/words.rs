@@ -1,0 +1,215 @@
+//! An event as 64-bit words: the form in which it lies in a ring and in a file.
+
+use std::num::NonZeroU64;
+
+use super::{
+    Activity, Event, HoldCause, LaneId, MessageId, NameId, Sending, SpanId, SpanInfo, Station,
+    Tags, WaitInfo, WaitMode, What,
+};
+use crate::clock::Nanos;
+
+/// Words of an event.
+pub const WORDS: usize = 11;
+
+/// Fields of an event before they are packed into words. Their use depends on the kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fields {
+    kind: u8,
+    sub: u8,
+    stage: u16,
+    layer: u16,
+    name: u32,
+    id: u64,
+    other: u64,
+    since: u64,
+    chunk: u64,
+    request: u64,
+    epoch: u32,
+    rows: u32,
+    bytes: u64,
+    flops: u64,
+}
+
+impl Event {
+    /// The event in words.
+    #[inline]
+    pub fn to_words(&self) -> [u64; WORDS] {
+        let f = Fields::of(&self.what);
+        [
+            self.at.0,
+            u64::from(f.kind)
+                | u64::from(f.sub) << 8
+                | u64::from(f.stage) << 16
+                | u64::from(f.layer) << 32,
+            u64::from(self.lane.0) | u64::from(f.name) << 32,
+            f.id,
+            f.other,
+            f.since,
+            f.chunk,
+            f.request,
+            u64::from(f.epoch) | u64::from(f.rows) << 32,
+            f.bytes,
+            f.flops,
+        ]
+    }
+
+    /// The event that these words are; `None` if they are none that
+    /// [`to_words`](Event::to_words) can make.
+    pub fn from_words(words: &[u64; WORDS]) -> Option<Event> {
+        let fields = Fields {
+            kind: words[1] as u8,
+            sub: (words[1] >> 8) as u8,
+            stage: (words[1] >> 16) as u16,
+            layer: (words[1] >> 32) as u16,
+            name: (words[2] >> 32) as u32,
+            id: words[3],
+            other: words[4],
+            since: words[5],
+            chunk: words[6],
+            request: words[7],
+            epoch: words[8] as u32,
+            rows: (words[8] >> 32) as u32,
+            bytes: words[9],
+            flops: words[10],
+        };
+        let event =
+            Event { at: Nanos(words[0]), lane: LaneId(words[2] as u32), what: fields.what()? };
+        // Bits that no field of this kind uses must be clear: what is read is written again alike.
+        (event.to_words() == *words).then_some(event)
+    }
+}
+
+impl Fields {
+    #[inline]
+    fn of(what: &What) -> Fields {
+        let none = Fields::default();
+        match *what {
+            What::Queued(span) => Fields { kind: 1, id: span.0.get(), ..none },
+            What::Submitted(span) => Fields { kind: 2, id: span.0.get(), ..none },
+            What::Started(span, info) => Fields { kind: 3, ..Fields::span(span, &info) },
+            What::Finished(span) => Fields { kind: 4, id: span.0.get(), ..none },
+            What::Ran(span, info, start) => {
+                Fields { kind: 5, since: start.0, ..Fields::span(span, &info) }
+            }
+            What::Sent(sending) => Fields {
+                kind: 6,
+                sub: sending.hold.map_or(0, |(cause, _)| cause.code()),
+                name: sending.name.0,
+                id: sending.message.0.get(),
+                other: sending.span.map_or(0, |s| s.0.get()),
+                since: sending.hold.map_or(0, |(_, since)| since.0),
+                bytes: sending.bytes,
+                ..none
+            },
+            What::Received(message, span) => Fields {
+                kind: 7,
+                id: message.0.get(),
+                other: span.map_or(0, |s| s.0.get()),
+                ..none
+            },
+            What::Woke(since) => Fields { kind: 8, since: since.0, ..none },
+            What::Waited(wait) => Fields {
+                kind: 9,
+                sub: wait.mode.code(),
+                name: wait.name.0,
+                other: wait.target.map_or(0, |s| s.0.get()),
+                since: wait.since.0,
+                chunk: wait.predicted,
+                request: wait.margin,
+                bytes: wait.slept,
+                flops: wait.spun,
+                ..none
+            },
+            What::Freed(name, bytes) => Fields { kind: 10, name: name.0, bytes, ..none },
+            What::Counter(name, value) => {
+                Fields { kind: 11, name: name.0, bytes: value.cast_unsigned(), ..none }
+            }
+            What::Request(request, station, value) => {
+                Fields { kind: 12, sub: station.code(), request, bytes: value, ..none }
+            }
+        }
+    }
+
+    #[inline]
+    fn span(span: SpanId, info: &SpanInfo) -> Fields {
+        let tags = &info.tags;
+        Fields {
+            sub: info.activity.code(),
+            stage: tags.stage.map_or(0, |s| s.saturating_add(1)),
+            layer: tags.layer.map_or(0, |l| l.saturating_add(1)),
+            name: info.name.0,
+            id: span.0.get(),
+            other: info.parent.map_or(0, |s| s.0.get()),
+            chunk: tags.chunk.map_or(0, |c| c.saturating_add(1)),
+            request: tags.request.map_or(0, |r| r.saturating_add(1)),
+            epoch: tags.epoch,
+            rows: tags.rows,
+            bytes: tags.bytes,
+            flops: tags.flops,
+            ..Fields::default()
+        }
+    }
+
+    fn what(&self) -> Option<What> {
+        let name = NameId(self.name);
+        Some(match self.kind {
+            1 => What::Queued(self.id()?),
+            2 => What::Submitted(self.id()?),
+            3 => What::Started(self.id()?, self.info()?),
+            4 => What::Finished(self.id()?),
+            5 => What::Ran(self.id()?, self.info()?, Nanos(self.since)),
+            6 => What::Sent(Sending {
+                message: MessageId(NonZeroU64::new(self.id)?),
+                span: self.other(),
+                name,
+                bytes: self.bytes,
+                hold: match self.sub {
+                    0 => None,
+                    code => Some((HoldCause::from_code(code)?, Nanos(self.since))),
+                },
+            }),
+            7 => What::Received(MessageId(NonZeroU64::new(self.id)?), self.other()),
+            8 => What::Woke(Nanos(self.since)),
+            9 => What::Waited(WaitInfo {
+                name,
+                since: Nanos(self.since),
+                target: self.other(),
+                mode: WaitMode::from_code(self.sub)?,
+                predicted: self.chunk,
+                margin: self.request,
+                slept: self.bytes,
+                spun: self.flops,
+            }),
+            10 => What::Freed(name, self.bytes),
+            11 => What::Counter(name, self.bytes.cast_signed()),
+            12 => What::Request(self.request, Station::from_code(self.sub)?, self.bytes),
+            _ => return None,
+        })
+    }
+
+    fn id(&self) -> Option<SpanId> {
+        NonZeroU64::new(self.id).map(SpanId)
+    }
+
+    fn other(&self) -> Option<SpanId> {
+        NonZeroU64::new(self.other).map(SpanId)
+    }
+
+    fn info(&self) -> Option<SpanInfo> {
+        Some(SpanInfo {
+            name: NameId(self.name),
+            activity: Activity::from_code(self.sub)?,
+            parent: self.other(),
+            tags: Tags {
+                chunk: self.chunk.checked_sub(1),
+                request: self.request.checked_sub(1),
+                stage: self.stage.checked_sub(1),
+                layer: self.layer.checked_sub(1),
+                rows: self.rows,
+                epoch: self.epoch,
+                bytes: self.bytes,
+                flops: self.flops,
+            },
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! From events to spans, messages and waits.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Counter, Freed, Lane, Message, Sleep, Span, StationAt, Timeline, Wait};
+use crate::clock::Nanos;
+use crate::event::{Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, What};
+use crate::recording::Recording;
+
+/// Events of one recording while they are put together.
+struct Build<'a> {
+    recording: &'a Recording,
+    spans: HashMap<SpanId, Open>,
+    sent: HashMap<MessageId, (Event, Sending)>,
+    received: HashMap<MessageId, (Event, Option<SpanId>)>,
+    counters: BTreeMap<(usize, NameId), Vec<(Nanos, i64)>>,
+    timeline: Timeline,
+}
+
+/// What is known of a span so far.
+#[derive(Clone, Copy, Default)]
+struct Open {
+    lane: LaneId,
+    info: Option<SpanInfo>,
+    queued: Option<Nanos>,
+    submitted: Option<Nanos>,
+    start: Option<Nanos>,
+    end: Option<Nanos>,
+}
+
+pub(super) fn build(recording: &Recording) -> Timeline {
+    let mut events: Vec<&Event> = recording.events.iter().collect();
+    events.sort_by_key(|event| event.at);
+    let last = events.last().map_or(Nanos(0), |event| event.at);
+    let mut build = Build {
+        recording,
+        spans: HashMap::new(),
+        sent: HashMap::new(),
+        received: HashMap::new(),
+        counters: BTreeMap::new(),
+        timeline: Timeline {
+            meta: recording.meta.clone(),
+            lanes: recording
+                .lanes
+                .iter()
+                .map(|lane| Lane { name: lane.name.clone(), kind: lane.kind, slots: 0 })
+                .collect(),
+            dropped: recording.dropped,
+            ..Timeline::default()
+        },
+    };
+    for event in &events {
+        build.take(event);
+    }
+    let index = build.close_spans(last);
+    build.close_links(&index, &events);
+    build.timeline
+}
+
+impl Build<'_> {
+    fn name(&self, id: NameId) -> String {
+        match self.recording.names.get(id.0 as usize) {
+            Some(name) => name.clone(),
+            None => format!("name {}", id.0),
+        }
+    }
+
+    /// Index of a lane; one that the recording does not name is added.
+    fn lane(&mut self, id: LaneId) -> usize {
+        let at = id.0 as usize;
+        if at < self.timeline.lanes.len() {
+            return at;
+        }
+        let name = format!("lane {}", id.0);
+        let lanes = &mut self.timeline.lanes;
+        lanes.iter().position(|lane| lane.name == name).unwrap_or_else(|| {
+            lanes.push(Lane { name, kind: LaneKind::Thread, slots: 0 });
+            lanes.len() - 1
+        })
+    }
+
+    fn take(&mut self, event: &Event) {
+        let at = event.at;
+        match event.what {
+            What::Queued(id) => self.spans.entry(id).or_default().queued = Some(at),
+            What::Submitted(id) => self.spans.entry(id).or_default().submitted = Some(at),
+            What::Finished(id) => self.spans.entry(id).or_default().end = Some(at),
+            What::Started(id, info) => {
+                let open = self.spans.entry(id).or_default();
+                (open.lane, open.info, open.start) = (event.lane, Some(info), Some(at));
+            }
+            What::Ran(id, info, start) => {
+                let open = self.spans.entry(id).or_default();
+                (open.lane, open.info, open.start) = (event.lane, Some(info), Some(start.min(at)));
+                open.end = Some(at);
+            }
+            What::Sent(sending) => {
+                self.sent.insert(sending.message, (*event, sending));
+            }
+            What::Received(message, span) => {
+                self.received.insert(message, (*event, span));
+            }
+            What::Woke(since) => {
+                let lane = self.lane(event.lane);
+                self.timeline.sleeps.push(Sleep { lane, start: since.min(at), end: at });
+            }
+            What::Freed(name, bytes) => {
+                let (lane, name) = (self.lane(event.lane), self.name(name));
+                self.timeline.freed.push(Freed { lane, name, at, bytes });
+            }
+            What::Counter(name, value) => {
+                let lane = self.lane(event.lane);
+                self.counters.entry((lane, name)).or_default().push((at, value));
+            }
+            What::Request(request, station, value) => {
+                self.timeline.stations.push(StationAt { request, station, at, value });
+            }
+            // Its target may start and end later: see `close_links`.
+            What::Waited(_) => {}
+        }
+    }
+
+    /// Makes spans of what has a start; returns the index of each.
+    fn close_spans(&mut self, last: Nanos) -> HashMap<SpanId, usize> {
+        let mut spans = Vec::with_capacity(self.spans.len());
+        let mut parents = HashMap::new();
+        for (id, open) in std::mem::take(&mut self.spans) {
+            let (Some(info), Some(start)) = (open.info, open.start) else {
+                self.timeline.orphans += 1;
+                continue;
+            };
+            if let Some(parent) = info.parent {
+                parents.insert(id, parent);
+            }
+            let end = open.end.filter(|end| *end >= start);
+            spans.push(Span {
+                id,
+                lane: self.lane(open.lane),
+                slot: 0,
+                parent: None,
+                depth: 0,
+                name: self.name(info.name),
+                activity: info.activity,
+                queued: open.queued,
+                submitted: open.submitted,
+                start,
+                end: end.unwrap_or(last.max(start)),
+                finished: end.is_some(),
+                tags: info.tags,
+            });
+        }
+        spans.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end), span.id));
+        let index: HashMap<SpanId, usize> =
+            spans.iter().enumerate().map(|(at, span)| (span.id, at)).collect();
+        for (child, parent) in parents {
+            let (child, parent) = (index[&child], index.get(&parent).copied());
+            // On another lane, or sticking out of it, it is work of its own.
+            spans[child].parent = parent.filter(|parent| contains(&spans[*parent], &spans[child]));
+        }
+        self.timeline.spans = spans;
+        super::slots::assign(&mut self.timeline);
+        index
+    }
+
+    fn close_links(&mut self, index: &HashMap<SpanId, usize>, events: &[&Event]) {
+        let find = |id: Option<SpanId>| id.and_then(|id| index.get(&id).copied());
+        let mut sent: Vec<(Event, Sending)> = std::mem::take(&mut self.sent).into_values().collect();
+        sent.sort_by_key(|(event, sending)| (event.at, sending.message));
+        for (event, sending) in sent {
+            let received = self.received.remove(&sending.message);
+            let message = Message {
+                from: find(sending.span),
+                to: received.and_then(|(_, span)| find(span)),
+                from_lane: self.lane(event.lane),
+                to_lane: received.map(|(event, _)| self.lane(event.lane)),
+                name: self.name(sending.name),
+                sent: event.at,
+                received: received.map(|(received, _)| received.at.max(event.at)),
+                bytes: sending.bytes,
+                hold: sending.hold.map(|(cause, since)| (cause, since.min(event.at))),
+            };
+            self.timeline.messages.push(message);
+        }
+        self.timeline.orphans += self.received.len() as u64;
+        for event in events {
+            if let What::Waited(wait) = event.what {
+                let lane = self.lane(event.lane);
+                let wait = Wait {
+                    lane,
+                    name: self.name(wait.name),
+                    target: find(wait.target),
+                    mode: wait.mode,
+                    start: wait.since.min(event.at),
+                    end: event.at,
+                    predicted: wait.predicted,
+                    margin: wait.margin,
+                    slept: wait.slept,
+                    spun: wait.spun,
+                };
+                self.timeline.waits.push(wait);
+            }
+        }
+        for ((lane, name), values) in std::mem::take(&mut self.counters) {
+            let name = self.name(name);
+            self.timeline.counters.push(Counter { name, lane, values });
+        }
+    }
+}
+
+fn contains(parent: &Span, child: &Span) -> bool {
+    parent.lane == child.lane
+        && parent.start <= child.start
+        && child.end <= parent.end
+        && (parent.start, std::cmp::Reverse(parent.end), parent.id)
+            < (child.start, std::cmp::Reverse(child.end), child.id)
+}
