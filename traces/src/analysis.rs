@@ -10,7 +10,8 @@ pub mod overlap;
 pub mod replay;
 pub mod waits;
 
-mod chain;
+mod links;
+mod walk;
 
 pub use bubble::{Cause, Gap};
 pub use critical_path::{CriticalPath, Segment, SegmentKind};
@@ -31,11 +32,12 @@ pub struct Analysis {
 impl Analysis {
     /// Analyses a timeline.
     pub fn new(timeline: &Timeline) -> Analysis {
-        let links = chain::Links::new(timeline);
+        let links = links::Links::new(timeline);
+        let critical_path = CriticalPath::new(timeline, &links);
         Analysis {
-            overlap: Overlap::new(timeline),
+            overlap: Overlap::new(timeline, &critical_path),
             gaps: bubble::gaps(timeline, &links),
-            critical_path: CriticalPath::new(timeline, &links),
+            critical_path,
         }
     }
 }
