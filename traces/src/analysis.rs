@@ -15,7 +15,9 @@ mod walk;
 
 pub use bubble::{Cause, Gap};
 pub use critical_path::{CriticalPath, Segment, SegmentKind};
+pub use diff::Diff;
 pub use overlap::Overlap;
+pub use replay::{Replay, WhatIf};
 
 /// All that can be said of one timeline. Indices are those of its spans and lanes.
 #[derive(Clone, Debug, PartialEq)]

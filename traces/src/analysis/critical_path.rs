@@ -90,7 +90,7 @@ pub(crate) fn children(timeline: &Timeline) -> Vec<Vec<usize>> {
 }
 
 /// Appends the stretch in which `span` ran, latest piece first, each piece to the innermost span.
-fn run(
+pub(super) fn run(
     timeline: &Timeline,
     inner: &[Vec<usize>],
     (start, end, span): (u64, u64, usize),
