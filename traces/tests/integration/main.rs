@@ -1,6 +1,7 @@
 //! Recordings, timelines and what is said of them.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod a_recording_is_hostile;
 mod known_answers;
 mod laws;
 mod runs;
