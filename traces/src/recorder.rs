@@ -144,7 +144,8 @@ impl Recorder {
         if let Some(number) = names.numbers.get(text) {
             return NameId(*number);
         }
-        let text = if names.texts.len() + 1 < self.inner.config.names_max { text } else { TOO_MANY };
+        let text =
+            if names.texts.len() + 1 < self.inner.config.names_max { text } else { TOO_MANY };
         if let Some(number) = names.numbers.get(text) {
             return NameId(*number);
         }

@@ -90,4 +90,6 @@ pub struct Gap {
     pub blocker: Option<usize>,
 }
 
-pub(super) fn gaps(_t: &crate::Timeline, _l: &super::chain::Links) -> Vec<Gap> { unimplemented!() }
+pub(super) fn gaps(_t: &crate::Timeline, _l: &super::chain::Links) -> Vec<Gap> {
+    unimplemented!()
+}

@@ -38,4 +38,8 @@ pub struct CriticalPath {
     pub slack: Vec<u64>,
 }
 
-impl CriticalPath { pub(super) fn new(_t: &crate::Timeline, _l: &super::chain::Links) -> CriticalPath { unimplemented!() } }
+impl CriticalPath {
+    pub(super) fn new(_t: &crate::Timeline, _l: &super::chain::Links) -> CriticalPath {
+        unimplemented!()
+    }
+}

@@ -40,4 +40,8 @@ impl Overlap {
     }
 }
 
-impl Overlap { pub(super) fn new(_t: &crate::Timeline) -> Overlap { unimplemented!() } }
+impl Overlap {
+    pub(super) fn new(_t: &crate::Timeline) -> Overlap {
+        unimplemented!()
+    }
+}

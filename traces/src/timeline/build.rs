@@ -164,7 +164,8 @@ impl Build<'_> {
 
     fn close_links(&mut self, index: &HashMap<SpanId, usize>, events: &[&Event]) {
         let find = |id: Option<SpanId>| id.and_then(|id| index.get(&id).copied());
-        let mut sent: Vec<(Event, Sending)> = std::mem::take(&mut self.sent).into_values().collect();
+        let mut sent: Vec<(Event, Sending)> =
+            std::mem::take(&mut self.sent).into_values().collect();
         sent.sort_by_key(|(event, sending)| (event.at, sending.message));
         for (event, sending) in sent {
             let received = self.received.remove(&sending.message);
