@@ -246,10 +246,14 @@ impl World {
     }
 
     pub fn submit(&mut self, at: Nanos, ids: &[u32], task: Task) -> Stream {
+        self.submit_traced(at, ids, task, false)
+    }
+
+    /// As [`submit`](World::submit), for a request that may ask to be recorded.
+    pub fn submit_traced(&mut self, at: Nanos, ids: &[u32], task: Task, traced: bool) -> Stream {
         let (sink, receiver) = ChannelSink::new(1000);
         let ticket = self.door.try_take().expect("a ticket");
         let trace = tracing::Span::none();
-        let traced = false;
         let submit = Submit { ids: ids.to_vec(), task, sink, ticket, traced, trace };
         self.sim.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
         Stream { receiver: Some(receiver), tokens: Vec::new(), scores: Vec::new(), end: None }
