@@ -10,11 +10,14 @@ pub mod overlap;
 pub mod replay;
 pub mod waits;
 
-mod chain;
+mod links;
+mod walk;
 
 pub use bubble::{Cause, Gap};
 pub use critical_path::{CriticalPath, Segment, SegmentKind};
+pub use diff::Diff;
 pub use overlap::Overlap;
+pub use replay::{Replay, WhatIf};
 
 /// All that can be said of one timeline. Indices are those of its spans and lanes.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +25,7 @@ pub struct Analysis {
     /// How much ran at the same time.
     pub overlap: Overlap,
     /// Every stretch in which a lane ran nothing, with its one cause; by lane, then by time.
-    /// Neighbours differ in cause.
+    /// Neighbours differ in cause or blocker.
     pub gaps: Vec<Gap>,
     /// The chain that determined the makespan, and how far every other span is from it.
     pub critical_path: CriticalPath,
@@ -31,11 +34,12 @@ pub struct Analysis {
 impl Analysis {
     /// Analyses a timeline.
     pub fn new(timeline: &Timeline) -> Analysis {
-        let links = chain::Links::new(timeline);
+        let links = links::Links::new(timeline);
+        let critical_path = CriticalPath::new(timeline, &links);
         Analysis {
-            overlap: Overlap::new(timeline),
+            overlap: Overlap::new(timeline, &critical_path),
             gaps: bubble::gaps(timeline, &links),
-            critical_path: CriticalPath::new(timeline, &links),
+            critical_path,
         }
     }
 }

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+mod figures;
+mod make;
+mod requests;
+
 /// Version of the report's form. Fields may be added without a new one.
 pub const REPORT_VERSION: u32 = 1;
 
@@ -267,11 +271,4 @@ pub struct Percentiles {
     pub p99: Option<f64>,
     /// Largest.
     pub max: Option<f64>,
-}
-
-impl Report {
-    /// The numbers of a timeline that is analysed already.
-    pub fn new(_timeline: &crate::Timeline, _analysis: &crate::analysis::Analysis) -> Report {
-        unimplemented!()
-    }
 }

@@ -1,5 +1,12 @@
 //! Bubbles: why a lane ran nothing.
 
+use std::cell::RefCell;
+
+use super::links::Links;
+use super::walk::{Link, Walk, cause_of};
+use crate::event::HoldCause;
+use crate::timeline::Timeline;
+
 /// Why a lane ran nothing. Each has a name in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cause {
@@ -90,6 +97,104 @@ pub struct Gap {
     pub blocker: Option<usize>,
 }
 
-pub(super) fn gaps(_t: &crate::Timeline, _l: &super::chain::Links) -> Vec<Gap> {
-    unimplemented!()
+/// Every gap of every lane between the start and the end of the timeline (T2).
+///
+/// A gap is explained by the wait graph, walked back from the span that ended it: while something
+/// ran that the span needed, directly or through others, the gap depends on that lane; while
+/// nothing on the way ran, the reason for that counts.
+pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
+    let (start, end) = timeline.extent();
+    let mut gaps = Vec::new();
+    let mut by_lane: Vec<Vec<usize>> = vec![Vec::new(); timeline.lanes.len()];
+    for span in timeline.outer() {
+        by_lane[timeline.spans[span].lane].push(span);
+    }
+    for (lane, spans) in by_lane.into_iter().enumerate() {
+        let mut busy_until = start.0;
+        for span in spans {
+            let begin = timeline.spans[span].start.0;
+            if begin > busy_until {
+                let mut explained = explain(timeline, links, span, busy_until);
+                gaps.extend(explained.drain(..).rev());
+            }
+            busy_until = busy_until.max(timeline.spans[span].end.0);
+        }
+        if busy_until < end.0 {
+            let rest = (busy_until, end.0);
+            let gap = Gap {
+                lane,
+                start: rest.0,
+                end: rest.1,
+                cause: Cause::End,
+                next: None,
+                blocker: None,
+            };
+            gaps.push(gap);
+        }
+    }
+    gaps
+}
+
+/// Explains the gap from `floor` to the start of `next`; latest stretch first.
+fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<Gap> {
+    let lane = timeline.spans[next].lane;
+    let walk = Walk { timeline, links, floor };
+    // Holds met on the way: what lies in the time of one is its fault.
+    let holds = RefCell::new(Vec::new());
+    let mut gaps: Vec<Gap> = Vec::new();
+    let mut push = |gap: Gap| match gaps.last_mut() {
+        Some(later) if (later.cause, later.blocker) == (gap.cause, gap.blocker) => {
+            later.start = gap.start;
+        }
+        _ => gaps.push(gap),
+    };
+    walk.back(
+        next,
+        |step| holds.borrow_mut().extend(step.hold),
+        |stretch| {
+            let (cause, blocker) = match stretch.link {
+                Link::Ran(span) => (cause_of(&timeline.spans[span]), Some(span)),
+                Link::Waited(span, cause) => (cause, (span != next).then_some(span)),
+            };
+            let gap = Gap {
+                lane,
+                start: stretch.start,
+                end: stretch.end,
+                cause,
+                next: Some(next),
+                blocker,
+            };
+            for piece in under_holds(gap, &holds.borrow()) {
+                push(piece);
+            }
+        },
+    );
+    gaps
+}
+
+/// Splits a gap by the holds in force in it; latest piece first.
+fn under_holds(gap: Gap, holds: &[(HoldCause, u64, u64)]) -> Vec<Gap> {
+    let mut pieces = Vec::new();
+    let mut time = gap.end;
+    // The walk meets the latest hold first.
+    for (cause, since, until) in holds {
+        let (from, to) = ((*since).max(gap.start), (*until).min(time));
+        if from >= to {
+            continue;
+        }
+        if to < time {
+            pieces.push(Gap { start: to, end: time, ..gap });
+        }
+        let cause = match cause {
+            HoldCause::BackPressure => Cause::BackPressure,
+            HoldCause::SlotPool => Cause::SlotPool,
+            HoldCause::PolicyBarrier => Cause::PolicyBarrier,
+        };
+        pieces.push(Gap { start: from, end: to, cause, ..gap });
+        time = from;
+    }
+    if gap.start < time {
+        pieces.push(Gap { end: time, ..gap });
+    }
+    pieces
 }

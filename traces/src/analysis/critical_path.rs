@@ -1,6 +1,11 @@
-//! The critical path: the chain of work and waiting that determined the makespan.
+//! The critical path: the chain of work and waiting that determined the makespan (T3).
+
+use std::cmp::Reverse;
 
 use super::bubble::Cause;
+use super::links::Links;
+use super::walk::{Link, Step, Walk};
+use crate::timeline::Timeline;
 
 /// What a stretch of the critical path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,7 +44,105 @@ pub struct CriticalPath {
 }
 
 impl CriticalPath {
-    pub(super) fn new(_t: &crate::Timeline, _l: &super::chain::Links) -> CriticalPath {
-        unimplemented!()
+    pub(super) fn new(timeline: &Timeline, links: &Links) -> CriticalPath {
+        let (floor, _) = timeline.extent();
+        let last = timeline.outer().max_by_key(|i| (timeline.spans[*i].end, Reverse(*i)));
+        let Some(last) = last else { return CriticalPath::default() };
+        let inner = children(timeline);
+        let mut segments = Vec::new();
+        let end = timeline.spans[last].end.0;
+        run(timeline, &inner, (timeline.spans[last].start.0, end, last), &mut segments);
+        let mut steps = vec![(last, None)];
+        let walk = Walk { timeline, links, floor: floor.0 };
+        let on_step = |step: Step| {
+            if let Some(later) = steps.last_mut() {
+                later.1 = step.message;
+            }
+            steps.push((step.span, None));
+        };
+        walk.back(last, on_step, |stretch| match stretch.link {
+            Link::Ran(span) => {
+                run(timeline, &inner, (stretch.start, stretch.end, span), &mut segments);
+            }
+            Link::Waited(span, cause) => segments.push(Segment {
+                lane: timeline.spans[span].lane,
+                start: stretch.start,
+                end: stretch.end,
+                kind: SegmentKind::Waiting(cause, span),
+            }),
+        });
+        segments.reverse();
+        steps.reverse();
+        let (spans, messages) = steps.into_iter().unzip();
+        CriticalPath { segments, spans, messages, slack: slack(timeline, links, end) }
     }
+}
+
+/// Inner spans of every span, by start.
+pub(crate) fn children(timeline: &Timeline) -> Vec<Vec<usize>> {
+    let mut children = vec![Vec::new(); timeline.spans.len()];
+    for (index, span) in timeline.spans.iter().enumerate() {
+        if let Some(parent) = span.parent {
+            children[parent].push(index);
+        }
+    }
+    children
+}
+
+/// Appends the stretch in which `span` ran, latest piece first, each piece to the innermost span.
+pub(super) fn run(
+    timeline: &Timeline,
+    inner: &[Vec<usize>],
+    (start, end, span): (u64, u64, usize),
+    segments: &mut Vec<Segment>,
+) {
+    let lane = timeline.spans[span].lane;
+    let mut push = |start: u64, end: u64, span: usize| {
+        let kind = SegmentKind::Running(span);
+        match segments.last_mut() {
+            Some(later) if later.kind == kind && later.start == end => later.start = start,
+            _ if start < end => segments.push(Segment { lane, start, end, kind }),
+            _ => {}
+        }
+    };
+    // The innermost span that contains a time is found from the outside in, without recursion:
+    // names of foreign programs may nest deeply.
+    let mut time = end;
+    let mut open = vec![(span, inner[span].len())];
+    while let Some((span, left)) = open.last_mut() {
+        let (this, floor) = (*span, timeline.spans[*span].start.0.max(start));
+        let Some(next) = left.checked_sub(1) else {
+            push(floor, time, this);
+            time = time.min(floor);
+            open.pop();
+            continue;
+        };
+        *left = next;
+        let child = inner[this][next];
+        let (from, to) = (timeline.spans[child].start.0, timeline.spans[child].end.0.min(time));
+        if from >= time || to <= start {
+            continue;
+        }
+        push(to, time, this);
+        time = to;
+        open.push((child, inner[child].len()));
+    }
+}
+
+/// How much later every span could have ended (the critical path method's total float): over each
+/// edge, a cause must leave its effect the time that it took.
+fn slack(timeline: &Timeline, links: &Links, end: u64) -> Vec<u64> {
+    let spans = &timeline.spans;
+    let mut slack: Vec<u64> = spans.iter().map(|span| end - span.end.0).collect();
+    for &span in links.order.iter().rev() {
+        let (ready, _) = links.binding(timeline, span);
+        let room = |settled: u64| ready.saturating_sub(settled) + slack[span];
+        let before = links.before[span].map(|before| (before, room(spans[before].end.0)));
+        let senders = links.inputs[span].iter().filter_map(|i| Some((i.from?, room(i.ready))));
+        let causes: Vec<(usize, u64)> = before.into_iter().chain(senders).collect();
+        for (cause, room) in causes {
+            slack[cause] = slack[cause].min(room);
+        }
+    }
+    (0..spans.len()).map(|span| slack[links.outermost[span]]).collect()
 }

@@ -1,4 +1,8 @@
-//! Overlap: how much of the lanes' busy time ran beside other busy time.
+//! Overlap: how much of the lanes' busy time ran beside other busy time (T1).
+
+use super::critical_path::{CriticalPath, SegmentKind};
+use crate::event::LaneKind;
+use crate::timeline::Timeline;
 
 /// Overlap of the lanes that compute (all devices; without devices, all lanes). With B_i the
 /// times at which lane i runs something, |·| the length and LB = max(max |B_i|, busy time on the
@@ -41,7 +45,71 @@ impl Overlap {
 }
 
 impl Overlap {
-    pub(super) fn new(_t: &crate::Timeline) -> Overlap {
-        unimplemented!()
+    pub(super) fn new(timeline: &Timeline, path: &CriticalPath) -> Overlap {
+        let is_device = |lane: &usize| timeline.lanes[*lane].kind == LaneKind::Device;
+        let mut lanes: Vec<usize> = (0..timeline.lanes.len()).filter(is_device).collect();
+        if lanes.is_empty() {
+            lanes = (0..timeline.lanes.len()).collect();
+        }
+        let intervals: Vec<Vec<Interval>> =
+            lanes.iter().map(|lane| busy_intervals(timeline, *lane)).collect();
+        let busy: Vec<u64> = intervals.iter().map(|list| length(list)).collect();
+        let on_path = path.segments.iter().filter(|segment| {
+            matches!(segment.kind, SegmentKind::Running(_)) && lanes.contains(&segment.lane)
+        });
+        let on_path: u64 = on_path.map(|segment| segment.end - segment.start).sum();
+        let mut pairs = Vec::new();
+        for (i, a) in intervals.iter().enumerate() {
+            for (j, b) in intervals.iter().enumerate().skip(i + 1) {
+                pairs.push((i, j, common(a, b)));
+            }
+        }
+        Overlap {
+            union: length(&union(intervals.concat())),
+            lower_bound: busy.iter().copied().max().unwrap_or(0).max(on_path),
+            lanes,
+            busy,
+            pairs,
+        }
     }
+}
+
+/// From and to, in ns.
+pub(crate) type Interval = (u64, u64);
+
+/// When a lane ran something: disjoint, ascending.
+pub(crate) fn busy_intervals(timeline: &Timeline, lane: usize) -> Vec<Interval> {
+    let spans = timeline.outer().map(|span| &timeline.spans[span]);
+    union(spans.filter(|s| s.lane == lane).map(|s| (s.start.0, s.end.0)).collect())
+}
+
+/// The same times, disjoint and ascending.
+pub(crate) fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
+    intervals.sort_unstable();
+    let mut merged: Vec<Interval> = Vec::new();
+    for (start, end) in intervals {
+        match merged.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+}
+
+pub(crate) fn length(intervals: &[Interval]) -> u64 {
+    intervals.iter().map(|(start, end)| end - start).sum()
+}
+
+/// Time in both of two disjoint, ascending lists.
+fn common(a: &[Interval], b: &[Interval]) -> u64 {
+    let (mut i, mut j, mut both) = (0, 0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        both += x.1.min(y.1).saturating_sub(x.0.max(y.0));
+        if x.1 < y.1 {
+            i += 1;
+        } else {
+            j += 1;
+        }
+    }
+    both
 }

@@ -1,1 +1,312 @@
-//! skeleton
+//! What-if: the recorded run with other durations, in the recorded order (T4).
+//!
+//! A span begins when its slot is free and its messages are there, plus the time that it then still
+//! took in the recording. With nothing changed this gives the recorded times exactly. The order of
+//! the spans in a slot stays as it was; a policy that would have decided otherwise with these
+//! times has to be run again, in the simulator.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use super::critical_path::{SegmentKind, children, run};
+use super::links::{Binding, Links};
+use crate::timeline::{Span, Timeline};
+
+/// Changes to a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WhatIf {
+    /// The changes, applied one after another.
+    pub changes: Vec<Change>,
+}
+
+/// One change. Its text is what [`WhatIf`] parses.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// `op:NAME*F`: every span of that name takes F times as long; its inner spans keep theirs.
+    Op(String, f64),
+    /// `activity:NAME*F`: so does every span of that kind of work.
+    Activity(String, f64),
+    /// `on:LANE*F`: so does all work on that lane.
+    On(String, f64),
+    /// `sync*F`: messages take F times as long from being sent to being ready.
+    Sync(f64),
+    /// `restart*F`: so does the time between work being ready on a free lane and its start.
+    Restart(f64),
+    /// `slots:LANE*N`: the lane has N times as many slots: N of that device.
+    Slots(String, usize),
+}
+
+/// A change that cannot be understood or does not fit the run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WhatIfError {
+    /// Not a change.
+    #[error(
+        "'{text}' is no change; write op:NAME*F, activity:NAME*F, on:LANE*F, sync*F, restart*F or slots:LANE*N"
+    )]
+    Form {
+        /// The text.
+        text: String,
+    },
+    /// The factor is no number from 0 on.
+    #[error(
+        "'{factor}' in '{text}' is no factor; it must be a number from 0 to 1000000 (slots: a whole one from 1 to 1024)"
+    )]
+    Factor {
+        /// The factor.
+        factor: String,
+        /// The whole change.
+        text: String,
+    },
+    /// Nothing in the run has that name.
+    #[error("no {what} of this run is called '{name}'; there are {known}")]
+    Unknown {
+        /// `op`, `activity` or `lane`.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+}
+
+impl FromStr for WhatIf {
+    type Err = WhatIfError;
+
+    /// Changes with commas between them.
+    fn from_str(text: &str) -> Result<WhatIf, WhatIfError> {
+        let changes = text.split(',').map(|change| change.trim().parse());
+        Ok(WhatIf { changes: changes.collect::<Result<_, _>>()? })
+    }
+}
+
+impl FromStr for Change {
+    type Err = WhatIfError;
+
+    fn from_str(text: &str) -> Result<Change, WhatIfError> {
+        let form = || WhatIfError::Form { text: text.to_owned() };
+        let (what, factor) = text.rsplit_once('*').ok_or_else(form)?;
+        let wrong = || WhatIfError::Factor { factor: factor.to_owned(), text: text.to_owned() };
+        let number = || {
+            let number = factor.trim().parse::<f64>().ok();
+            number.filter(|n| (0.0..=1e6).contains(n)).ok_or_else(wrong)
+        };
+        let (kind, name) = what.split_once(':').unwrap_or((what, ""));
+        let (kind, name) = (kind.trim(), name.trim().to_owned());
+        match (kind, name.is_empty()) {
+            ("sync", true) => Ok(Change::Sync(number()?)),
+            ("restart", true) => Ok(Change::Restart(number()?)),
+            ("op", false) => Ok(Change::Op(name, number()?)),
+            ("activity", false) => Ok(Change::Activity(name, number()?)),
+            ("on", false) => Ok(Change::On(name, number()?)),
+            ("slots", false) => {
+                let count = factor.trim().parse().ok().filter(|n| (1..=1024).contains(n));
+                Ok(Change::Slots(name, count.ok_or_else(wrong)?))
+            }
+            _ => Err(form()),
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Change::Op(name, factor) => write!(f, "op:{name}*{factor}"),
+            Change::Activity(name, factor) => write!(f, "activity:{name}*{factor}"),
+            Change::On(lane, factor) => write!(f, "on:{lane}*{factor}"),
+            Change::Sync(factor) => write!(f, "sync*{factor}"),
+            Change::Restart(factor) => write!(f, "restart*{factor}"),
+            Change::Slots(lane, count) => write!(f, "slots:{lane}*{count}"),
+        }
+    }
+}
+
+/// A run as it would have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replay {
+    /// First start to last end, in ns.
+    pub makespan: u64,
+    /// By span: when it would have begun and ended, in ns. Inner spans have those of their
+    /// outermost ancestor.
+    pub times: Vec<(u64, u64)>,
+}
+
+/// What the changes come to.
+struct Factors {
+    /// By span.
+    time: Vec<f64>,
+    sync: f64,
+    restart: f64,
+    /// By lane.
+    slots: Vec<usize>,
+}
+
+impl Replay {
+    /// Replays a run with changes.
+    ///
+    /// # Errors
+    /// [`WhatIfError::Unknown`] when a change names what the run does not have.
+    pub fn new(timeline: &Timeline, what_if: &WhatIf) -> Result<Replay, WhatIfError> {
+        let factors = Factors::of(timeline, what_if)?;
+        let links = Links::new(timeline);
+        let durations = durations(timeline, &factors);
+        let mut times: Vec<(u64, u64)> =
+            timeline.spans.iter().map(|s| (s.start.0, s.end.0)).collect();
+        // Only lanes with more slots than recorded choose a slot anew.
+        let mut free: Vec<Vec<u64>> = timeline
+            .lanes
+            .iter()
+            .zip(&factors.slots)
+            .map(|(lane, factor)| if *factor > 1 { lane.slots * factor } else { 0 })
+            .map(|slots| vec![timeline.extent().0.0; slots])
+            .collect();
+        for &span in &links.order {
+            let slots = &mut free[timeline.spans[span].lane];
+            let new_slot = (0..slots.len()).min_by_key(|slot| slots[*slot]);
+            let before = links.before[span].map(|before| times[before].1);
+            // Without a message, a span may need what was before it: more slots do not help.
+            let needs_slot = new_slot.filter(|_| !links.inputs[span].is_empty());
+            let slot_free = needs_slot.map(|slot| slots[slot]).or(before);
+            let start = start(timeline, &links, &factors, &times, (span, slot_free));
+            times[span] = (start, start.saturating_add(durations[span]));
+            if let Some(slot) = new_slot {
+                slots[slot] = times[span].1;
+            }
+        }
+        for span in 0..times.len() {
+            times[span] = times[links.outermost[span]];
+        }
+        let first = times.iter().map(|(start, _)| *start).min().unwrap_or(0);
+        let last = times.iter().map(|(_, end)| *end).max().unwrap_or(0);
+        Ok(Replay { makespan: last - first, times })
+    }
+}
+
+/// When a span begins whose slot is free at `slot_free`.
+fn start(
+    timeline: &Timeline,
+    links: &Links,
+    factors: &Factors,
+    times: &[(u64, u64)],
+    (span, slot_free): (usize, Option<u64>),
+) -> u64 {
+    let recorded = timeline.spans[span].start.0;
+    let (ready, binding) = links.binding(timeline, span);
+    if matches!(binding, Binding::Nothing) {
+        return recorded;
+    }
+    let messages = links.inputs[span].iter().map(|input| {
+        let way = scaled(input.ready - input.sent, factors.sync);
+        let left = input.from.map_or(input.sent, |f| sent(timeline, (f, input.sent), times[f]));
+        left.saturating_add(way)
+    });
+    let settled = messages.chain(slot_free).max().unwrap_or(0);
+    settled.saturating_add(scaled(recorded.saturating_sub(ready), factors.restart))
+}
+
+/// When a message leaves its sender, which now runs at other times: after the same share of it, or
+/// as long after its end.
+fn sent(timeline: &Timeline, (from, sent): (usize, u64), (start, end): (u64, u64)) -> u64 {
+    let before = &timeline.spans[from];
+    if sent >= before.end.0 {
+        return end + (sent - before.end.0);
+    }
+    let (part, whole) = (u128::from(sent - before.start.0), u128::from(before.duration()));
+    start + (u128::from(end - start) * part / whole) as u64
+}
+
+fn scaled(time: u64, factor: f64) -> u64 {
+    // Times beyond 2⁵³ ns (104 days) would lose their last digits as a float.
+    if factor == 1.0 { time } else { (time as f64 * factor).round() as u64 }
+}
+
+/// By outer span: its time, each piece of it changed as the innermost span there says.
+fn durations(timeline: &Timeline, factors: &Factors) -> Vec<u64> {
+    let inner = children(timeline);
+    let mut durations = vec![0; timeline.spans.len()];
+    let mut pieces = Vec::new();
+    for index in timeline.outer() {
+        let span = &timeline.spans[index];
+        run(timeline, &inner, (span.start.0, span.end.0, index), &mut pieces);
+        for piece in pieces.drain(..) {
+            let SegmentKind::Running(innermost) = piece.kind else { continue };
+            durations[index] += scaled(piece.end - piece.start, factors.time[innermost]);
+        }
+    }
+    durations
+}
+
+impl Factors {
+    fn of(timeline: &Timeline, what_if: &WhatIf) -> Result<Factors, WhatIfError> {
+        let mut factors = Factors {
+            time: vec![1.0; timeline.spans.len()],
+            sync: 1.0,
+            restart: 1.0,
+            slots: vec![1; timeline.lanes.len()],
+        };
+        for change in &what_if.changes {
+            match change {
+                Change::Op(name, factor) => {
+                    factors.scale(("op", name), *factor, timeline, |span| &span.name)?;
+                }
+                Change::Activity(name, factor) => {
+                    factors.scale(("activity", name), *factor, timeline, |s| s.activity.name())?;
+                }
+                Change::On(name, factor) => {
+                    let lane = lane(timeline, name)?;
+                    for (span, time) in timeline.spans.iter().zip(&mut factors.time) {
+                        *time *= if span.lane == lane { *factor } else { 1.0 };
+                    }
+                }
+                Change::Sync(factor) => factors.sync *= factor,
+                Change::Restart(factor) => factors.restart *= factor,
+                Change::Slots(name, count) => {
+                    let slots = &mut factors.slots[lane(timeline, name)?];
+                    *slots = slots.saturating_mul(*count);
+                }
+            }
+        }
+        Ok(factors)
+    }
+
+    /// Scales every span of which `of` gives that name.
+    fn scale(
+        &mut self,
+        (what, name): (&'static str, &str),
+        factor: f64,
+        timeline: &Timeline,
+        of: impl Fn(&Span) -> &str,
+    ) -> Result<(), WhatIfError> {
+        let mut found = false;
+        for (span, time) in timeline.spans.iter().zip(&mut self.time) {
+            if of(span) == name {
+                found = true;
+                *time *= factor;
+            }
+        }
+        if found {
+            return Ok(());
+        }
+        Err(unknown(what, name, timeline.spans.iter().map(of)))
+    }
+}
+
+fn lane(timeline: &Timeline, name: &str) -> Result<usize, WhatIfError> {
+    let names = || timeline.lanes.iter().map(|lane| lane.name.as_str());
+    let found = names().position(|lane| lane == name);
+    found.ok_or_else(|| unknown("lane", name, names()))
+}
+
+fn unknown<'a>(
+    what: &'static str,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+) -> WhatIfError {
+    const SHOWN: usize = 20;
+    let known: BTreeSet<&str> = known.collect();
+    let more = if known.len() > SHOWN { ", …" } else { "" };
+    let list: Vec<&str> = known.into_iter().take(SHOWN).collect();
+    let known = if list.is_empty() { "none".to_owned() } else { list.join(", ") + more };
+    WhatIfError::Unknown { what, name: name.to_owned(), known }
+}

@@ -1,0 +1,196 @@
+//! The walk back along what held up a span: both idle causes and the critical path are made of it.
+
+use super::bubble::Cause;
+use super::links::{Binding, Links};
+use crate::event::{Activity, HoldCause};
+use crate::timeline::{Span, Timeline, Wait};
+
+/// A stretch of a chain, found from its end to its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) link: Link,
+}
+
+/// What a stretch of a chain is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Link {
+    /// This outer span ran.
+    Ran(usize),
+    /// This outer span waited.
+    Waited(usize, Cause),
+}
+
+/// A walk back along what held up a span.
+pub(super) struct Walk<'a> {
+    pub(super) timeline: &'a Timeline,
+    pub(super) links: &'a Links,
+    /// Nothing before this time is looked at.
+    pub(super) floor: u64,
+}
+
+/// A step of a walk: the span that was reached, and over which message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) span: usize,
+    pub(super) message: Option<usize>,
+    /// A hold on that message: in force from the first time to the second.
+    pub(super) hold: Option<(HoldCause, u64, u64)>,
+}
+
+impl Walk<'_> {
+    /// Explains the time from the floor to the start of `span`, backwards and without gaps.
+    /// `on_step` hears of every earlier span before the stretches that lie before its end.
+    pub(super) fn back(
+        &self,
+        span: usize,
+        mut on_step: impl FnMut(Step),
+        mut emit: impl FnMut(Stretch),
+    ) {
+        let mut emit = |start: u64, end: u64, link: Link| {
+            let start = start.max(self.floor);
+            if start < end {
+                emit(Stretch { start, end, link });
+            }
+        };
+        let mut span = span;
+        let mut time = self.timeline.spans[span].start.0;
+        while time > self.floor {
+            let (ready, binding) = self.links.binding(self.timeline, span);
+            let ready = ready.min(time);
+            self.idle_before(span, (ready, time), binding, &mut emit);
+            let (from, left, message) = match binding {
+                Binding::Slot(before) => (before, ready, None),
+                Binding::Message(input) => {
+                    let left = input.sent.min(ready);
+                    let end = input.from.map_or(left, |from| self.timeline.spans[from].end.0);
+                    let way = (left.min(end), ready);
+                    self.late((span, input.from), way, Cause::HandOff, &mut emit);
+                    let Some(from) = input.from else {
+                        emit(self.floor, left, Link::Waited(span, Cause::MailboxEmpty));
+                        return;
+                    };
+                    (from, left.min(end), Some(input))
+                }
+                Binding::Nothing => {
+                    emit(self.floor, ready, Link::Waited(span, Cause::Start));
+                    return;
+                }
+            };
+            let hold = message.and_then(|input| self.timeline.messages[input.message].hold);
+            on_step(Step {
+                span: from,
+                message: message.map(|input| input.message),
+                hold: hold.map(|(cause, since)| (cause, since.0, left)),
+            });
+            let start = self.timeline.spans[from].start.0;
+            emit(start, left, Link::Ran(from));
+            (span, time) = (from, start.min(left));
+        }
+    }
+
+    /// Between the time when a span could have begun and its start.
+    fn idle_before(
+        &self,
+        span: usize,
+        (ready, start): (u64, u64),
+        binding: Binding,
+        emit: &mut impl FnMut(u64, u64, Link),
+    ) {
+        if ready == start {
+            return;
+        }
+        let this = &self.timeline.spans[span];
+        let has_input = !self.links.inputs[span].is_empty();
+        let goes_on = match binding {
+            Binding::Slot(before) => {
+                let chunk = self.timeline.spans[before].tags.chunk;
+                chunk.is_some() && chunk == this.tags.chunk
+            }
+            _ => false,
+        };
+        if has_input || goes_on {
+            self.late((span, None), (ready, start), Cause::Restart, emit);
+            return;
+        }
+        // Without a message, the span's own stations are all that is known.
+        let submitted = this.submitted.map_or(start, |at| at.0.clamp(ready, start));
+        let queued = this.queued.map_or(submitted, |at| at.0.clamp(ready, submitted));
+        emit(submitted, start, Link::Waited(span, Cause::Restart));
+        emit(queued, submitted, Link::Waited(span, Cause::BackPressure));
+        self.asleep(span, (ready, queued), emit);
+    }
+
+    /// Splits a stretch without any reason into sleeping for want of messages and the unknown.
+    fn asleep(&self, span: usize, (from, to): (u64, u64), emit: &mut impl FnMut(u64, u64, Link)) {
+        let sleeps = &self.links.sleeps[self.timeline.spans[span].lane];
+        let mut time = to;
+        let first = sleeps.partition_point(|sleep| sleep.1 <= from);
+        let last = sleeps.partition_point(|sleep| sleep.1 <= to);
+        // A lane's sleeps do not overlap: of those that end later, only the next can reach here.
+        for sleep in sleeps[first..sleeps.len().min(last + 1)].iter().rev() {
+            let (start, end) = (sleep.0.max(from), sleep.1.min(time));
+            if start < end {
+                emit(end, time, Link::Waited(span, Cause::Unknown));
+                emit(start, end, Link::Waited(span, Cause::MailboxEmpty));
+                time = start;
+            }
+        }
+        emit(from, time, Link::Waited(span, Cause::Unknown));
+    }
+
+    /// Splits a stretch by the waits that went on in it after their target had ended: waits of
+    /// the span's lane, and those for the span `from`, whichever lane waited.
+    fn late(
+        &self,
+        (span, from): (usize, Option<usize>),
+        (start, end): (u64, u64),
+        otherwise: Cause,
+        emit: &mut impl FnMut(u64, u64, Link),
+    ) {
+        let mut time = end;
+        for wait in self.waits_in(span, from, (start, end)) {
+            let Some(target) = wait.target.map(|target| self.links.outermost[target]) else {
+                continue;
+            };
+            let done = self.timeline.spans[target].end.0.max(wait.start.0);
+            let (from, to) = (done.max(start), wait.end.0.min(time));
+            if from >= to {
+                continue;
+            }
+            let awake = wait.start.0.saturating_add(wait.slept).clamp(from, to);
+            emit(to, time, Link::Waited(span, otherwise));
+            emit(awake, to, Link::Waited(span, Cause::Spin));
+            emit(from, awake, Link::Waited(span, Cause::Overshoot));
+            time = from;
+        }
+        emit(start, time, Link::Waited(span, otherwise));
+    }
+
+    /// Waits that may lie in a stretch, the latest first.
+    fn waits_in(&self, span: usize, from: Option<usize>, stretch: (u64, u64)) -> Vec<&Wait> {
+        let waits = &self.timeline.waits;
+        let of_lane = &self.links.waits[self.timeline.spans[span].lane];
+        let first = of_lane.partition_point(|wait| waits[*wait].end.0 <= stretch.0);
+        let last = of_lane.partition_point(|wait| waits[*wait].end.0 <= stretch.1);
+        let for_sender = from.and_then(|from| self.links.waits_for.get(&from));
+        let mut found = of_lane[first..of_lane.len().min(last + 1)].to_vec();
+        found.extend(for_sender.into_iter().flatten());
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().rev().map(|wait| &waits[wait]).collect()
+    }
+}
+
+/// Why a lane whose next work waits for this span is idle while it runs.
+pub(super) fn cause_of(span: &Span) -> Cause {
+    match span.activity {
+        Activity::Prepare => Cause::Prepare,
+        Activity::Convert | Activity::Copy => Cause::Convert,
+        Activity::Sync => Cause::HandOff,
+        Activity::Compute | Activity::Schedule | Activity::Sample | Activity::Other => {
+            Cause::Dependency(span.lane)
+        }
+    }
+}

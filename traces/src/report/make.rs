@@ -1,0 +1,265 @@
+//! From a timeline and its analysis to plain numbers.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{
+    BlameReport, CounterReport, FreedReport, IdleReport, LaneReport, MessageReport, OpReport,
+    PairReport, Percentiles, REPORT_VERSION, Report,
+};
+use crate::analysis::critical_path::children;
+use crate::analysis::overlap::{busy_intervals, length};
+use crate::analysis::{Analysis, Cause, Gap, SegmentKind, waits};
+use crate::timeline::{Counter, Timeline};
+
+impl Report {
+    /// The numbers of a timeline that is analysed already.
+    pub fn new(timeline: &Timeline, analysis: &Analysis) -> Report {
+        let requests = super::requests::requests(timeline);
+        let unknown = analysis.gaps.iter().filter(|gap| gap.cause == Cause::Unknown);
+        let tokens = requests.generated_tokens;
+        Report {
+            version: REPORT_VERSION,
+            meta: timeline.meta.clone(),
+            makespan_ns: timeline.makespan(),
+            spans: timeline.spans.len(),
+            events_dropped: timeline.dropped,
+            events_orphaned: timeline.orphans,
+            overlap: analysis.overlap.ratio(),
+            overlap_achievable: analysis.overlap.achievable(),
+            overlap_efficiency: analysis.overlap.efficiency(),
+            overlap_pairs: pairs(timeline, analysis),
+            lanes: lanes(timeline, analysis),
+            idle: idle(timeline, analysis.gaps.iter()),
+            idle_unattributed_ns: unknown.map(|gap| gap.end - gap.start).sum(),
+            critical_path: blame(timeline, analysis),
+            ops: ops(timeline, analysis),
+            waits: waits::reports(timeline),
+            messages: messages(timeline),
+            messages_per_token: (tokens > 0)
+                .then(|| timeline.messages.len() as f64 / tokens as f64),
+            requests,
+            counters: timeline.counters.iter().map(|c| counter(timeline, c)).collect(),
+            freed: freed(timeline),
+        }
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn pairs(timeline: &Timeline, analysis: &Analysis) -> Vec<PairReport> {
+    let overlap = &analysis.overlap;
+    let name = |position: usize| timeline.lanes[overlap.lanes[position]].name.clone();
+    let report = |(a, b, both_ns): &(usize, usize, u64)| PairReport {
+        a: name(*a),
+        b: name(*b),
+        both_ns: *both_ns,
+        ratio: share(*both_ns, overlap.busy[*a].min(overlap.busy[*b])),
+    };
+    overlap.pairs.iter().map(report).collect()
+}
+
+fn lanes(timeline: &Timeline, analysis: &Analysis) -> Vec<LaneReport> {
+    let makespan = timeline.makespan();
+    let wasted = wasted(timeline);
+    let lanes = timeline.lanes.iter().enumerate();
+    lanes
+        .map(|(index, lane)| {
+            let busy_ns = length(&busy_intervals(timeline, index));
+            let spans = timeline.outer().filter(|span| timeline.spans[*span].lane == index);
+            LaneReport {
+                name: lane.name.clone(),
+                kind: lane.kind.name(),
+                slots: lane.slots,
+                spans: spans.count(),
+                busy_ns,
+                idle_ns: makespan - busy_ns,
+                utilization: share(busy_ns, makespan),
+                wasted_ns: wasted[index],
+                idle: idle(timeline, analysis.gaps.iter().filter(|gap| gap.lane == index)),
+            }
+        })
+        .collect()
+}
+
+/// By lane: time of outer spans that still ran when a later epoch of their request had begun.
+fn wasted(timeline: &Timeline) -> Vec<u64> {
+    let mut begun: HashMap<u64, BTreeMap<u32, u64>> = HashMap::new();
+    for span in &timeline.spans {
+        if let Some(request) = span.tags.request {
+            let epochs = begun.entry(request).or_default();
+            // Spans are in order of their start.
+            epochs.entry(span.tags.epoch).or_insert(span.start.0);
+        }
+    }
+    let mut wasted = vec![0; timeline.lanes.len()];
+    for span in timeline.outer().map(|span| &timeline.spans[span]) {
+        let epochs = span.tags.request.and_then(|request| begun.get(&request));
+        let later = epochs.and_then(|e| e.range(span.tags.epoch + 1..).map(|(_, at)| *at).min());
+        if later.is_some_and(|at| at < span.end.0) {
+            wasted[span.lane] += span.duration();
+        }
+    }
+    wasted
+}
+
+/// Time by cause, longest first.
+fn idle<'a>(timeline: &Timeline, gaps: impl Iterator<Item = &'a Gap>) -> Vec<IdleReport> {
+    let mut by_cause: BTreeMap<Cause, u64> = BTreeMap::new();
+    for gap in gaps {
+        *by_cause.entry(gap.cause).or_default() += gap.end - gap.start;
+    }
+    let total: u64 = by_cause.values().sum();
+    let mut rows: Vec<IdleReport> = by_cause
+        .into_iter()
+        .map(|(cause, ns)| IdleReport { cause: cause.title(timeline), ns, share: share(ns, total) })
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    rows
+}
+
+impl Cause {
+    /// Name with the lane: `dependency on gpu`.
+    pub fn title(self, timeline: &Timeline) -> String {
+        match self {
+            Cause::Dependency(lane) => format!("dependency on {}", timeline.lanes[lane].name),
+            cause => cause.name().to_owned(),
+        }
+    }
+}
+
+fn blame(timeline: &Timeline, analysis: &Analysis) -> Vec<BlameReport> {
+    let mut rows: BTreeMap<(usize, &str, &str), (u64, usize)> = BTreeMap::new();
+    for segment in &analysis.critical_path.segments {
+        let (cause, span) = match segment.kind {
+            SegmentKind::Running(span) => ("running", span),
+            SegmentKind::Waiting(cause, span) => (cause.name(), span),
+        };
+        let key = (segment.lane, cause, timeline.spans[span].name.as_str());
+        let row = rows.entry(key).or_default();
+        *row = (row.0 + segment.end - segment.start, row.1 + 1);
+    }
+    let makespan = timeline.makespan();
+    let mut blame: Vec<BlameReport> = rows
+        .into_iter()
+        .map(|((lane, cause, op), (ns, count))| BlameReport {
+            lane: timeline.lanes[lane].name.clone(),
+            cause: cause.to_owned(),
+            op: op.to_owned(),
+            ns,
+            share: share(ns, makespan),
+            count,
+        })
+        .collect();
+    blame.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    blame
+}
+
+/// Sums of one op on one lane.
+#[derive(Default)]
+struct OpSums {
+    activity: &'static str,
+    durations: Vec<f64>,
+    total_ns: u64,
+    self_ns: u64,
+    critical_ns: u64,
+    slack_min_ns: Option<u64>,
+    bytes: u64,
+    flops: u64,
+}
+
+fn ops(timeline: &Timeline, analysis: &Analysis) -> Vec<OpReport> {
+    let inner = children(timeline);
+    let mut rows: BTreeMap<(usize, &str), OpSums> = BTreeMap::new();
+    for (index, span) in timeline.spans.iter().enumerate() {
+        let sums = rows.entry((span.lane, span.name.as_str())).or_default();
+        let inside = inner[index].iter().map(|child| timeline.spans[*child].duration());
+        sums.activity = span.activity.name();
+        sums.durations.push(span.duration() as f64);
+        sums.total_ns += span.duration();
+        sums.self_ns += span.duration().saturating_sub(inside.sum());
+        sums.bytes = sums.bytes.saturating_add(span.tags.bytes);
+        sums.flops = sums.flops.saturating_add(span.tags.flops);
+        let slack = analysis.critical_path.slack[index];
+        sums.slack_min_ns = Some(sums.slack_min_ns.map_or(slack, |least| least.min(slack)));
+    }
+    for segment in &analysis.critical_path.segments {
+        if let SegmentKind::Running(span) = segment.kind {
+            let span = &timeline.spans[span];
+            let sums = rows.entry((span.lane, span.name.as_str())).or_default();
+            sums.critical_ns += segment.end - segment.start;
+        }
+    }
+    let per_ns = |count: u64, ns: u64| (count > 0 && ns > 0).then(|| count as f64 / ns as f64);
+    let mut ops: Vec<OpReport> = rows
+        .into_iter()
+        .map(|((lane, name), sums)| OpReport {
+            name: name.to_owned(),
+            lane: timeline.lanes[lane].name.clone(),
+            activity: sums.activity,
+            count: sums.durations.len(),
+            self_ns: sums.self_ns,
+            critical_ns: sums.critical_ns,
+            slack_min_ns: sums.slack_min_ns.unwrap_or(0),
+            bytes: sums.bytes,
+            flops: sums.flops,
+            gb_per_s: per_ns(sums.bytes, sums.total_ns),
+            gflop_per_s: per_ns(sums.flops, sums.total_ns),
+            duration_ns: Percentiles::of(sums.durations),
+        })
+        .collect();
+    ops.sort_by_key(|op| std::cmp::Reverse(op.self_ns));
+    ops
+}
+
+fn messages(timeline: &Timeline) -> Vec<MessageReport> {
+    let mut rows: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, message) in timeline.messages.iter().enumerate() {
+        rows.entry(&message.name).or_default().push(index);
+    }
+    let report = |(name, indices): (&str, Vec<usize>)| {
+        let all = || indices.iter().map(|index| &timeline.messages[*index]);
+        let delays = all().filter_map(|m| Some((m.received?.0 - m.sent.0) as f64));
+        let held = all().filter_map(|m| m.hold.map(|(_, since)| m.sent.0 - since.0));
+        MessageReport {
+            name: name.to_owned(),
+            count: indices.len(),
+            bytes: all().map(|m| m.bytes).fold(0, u64::saturating_add),
+            lost: all().filter(|m| m.received.is_none()).count(),
+            delay_ns: Percentiles::of(delays),
+            held_ns: held.sum(),
+        }
+    };
+    rows.into_iter().map(report).collect()
+}
+
+fn counter(timeline: &Timeline, counter: &Counter) -> CounterReport {
+    let values = counter.values.iter().map(|(_, value)| *value);
+    let (mut area, mut time) = (0.0, 0);
+    for pair in counter.values.windows(2) {
+        let span = pair[1].0.0 - pair[0].0.0;
+        area += pair[0].1 as f64 * span as f64;
+        time += span;
+    }
+    let last = values.clone().next_back().unwrap_or(0);
+    CounterReport {
+        name: counter.name.clone(),
+        lane: timeline.lanes[counter.lane].name.clone(),
+        min: values.clone().min().unwrap_or(0),
+        max: values.max().unwrap_or(0),
+        mean: if time > 0 { area / time as f64 } else { last as f64 },
+        last,
+    }
+}
+
+fn freed(timeline: &Timeline) -> Vec<FreedReport> {
+    let mut rows: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+    for freed in &timeline.freed {
+        let row = rows.entry(&freed.name).or_default();
+        *row = (row.0 + 1, row.1.saturating_add(freed.bytes));
+    }
+    let report =
+        |(name, (count, bytes)): (&str, _)| FreedReport { name: name.to_owned(), count, bytes };
+    rows.into_iter().map(report).collect()
+}

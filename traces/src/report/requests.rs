@@ -1,0 +1,87 @@
+//! Requests: how long their users waited.
+
+use std::collections::BTreeMap;
+
+use super::{Percentiles, RequestsReport};
+use crate::event::Station;
+use crate::timeline::{StationAt, Timeline};
+
+/// One request's stations.
+#[derive(Default)]
+struct Way {
+    submitted: Option<u64>,
+    admitted: Option<u64>,
+    tokens: Vec<(u64, u64)>,
+    end: Option<Station>,
+    prompt_tokens: u64,
+}
+
+pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
+    let mut ways: BTreeMap<u64, Way> = BTreeMap::new();
+    for station in &timeline.stations {
+        ways.entry(station.request).or_default().pass(station);
+    }
+    let ended = |station| ways.values().filter(|way| way.end == Some(station)).count();
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let generated_tokens = ways.values().map(Way::generated).sum();
+    let first = ways.values().filter_map(|way| way.submitted).min();
+    let last = ways.values().filter_map(|way| way.tokens.last().map(|(at, _)| *at)).max();
+    let time = first.zip(last).map(|(first, last)| last.saturating_sub(first));
+    RequestsReport {
+        count: ways.len(),
+        finished: ended(Station::Finished),
+        cancelled: ended(Station::Cancelled),
+        failed: ended(Station::Failed),
+        prompt_tokens: ways.values().map(|way| way.prompt_tokens).sum(),
+        generated_tokens,
+        tokens_per_second: time
+            .filter(|time| *time > 0)
+            .map(|time| generated_tokens as f64 / (time as f64 / 1e9)),
+        queued_ms: Percentiles::of(ways.values().filter_map(Way::queued).map(ms)),
+        ttft_ms: Percentiles::of(ways.values().filter_map(Way::ttft).map(ms)),
+        tpot_ms: Percentiles::of(ways.values().filter_map(Way::tpot).map(|ns| ns / 1e6)),
+        itl_ms: Percentiles::of(ways.values().flat_map(Way::gaps).map(ms)),
+    }
+}
+
+impl Way {
+    fn pass(&mut self, station: &StationAt) {
+        let at = station.at.0;
+        match station.station {
+            Station::Submitted => {
+                self.submitted.get_or_insert(at);
+                self.prompt_tokens = station.value;
+            }
+            Station::Admitted => {
+                self.admitted.get_or_insert(at);
+            }
+            Station::Token => self.tokens.push((at, station.value)),
+            end @ (Station::Finished | Station::Cancelled | Station::Failed) => {
+                self.end = Some(end);
+            }
+        }
+    }
+
+    fn generated(&self) -> u64 {
+        self.tokens.iter().map(|(_, count)| count).sum()
+    }
+
+    fn queued(&self) -> Option<u64> {
+        Some(self.admitted?.saturating_sub(self.submitted?))
+    }
+
+    fn ttft(&self) -> Option<u64> {
+        Some(self.tokens.first()?.0.saturating_sub(self.submitted?))
+    }
+
+    /// Mean time per token after the first, in ns.
+    fn tpot(&self) -> Option<f64> {
+        let (first, last) = (self.tokens.first()?, self.tokens.last()?);
+        let later = self.generated().checked_sub(first.1).filter(|later| *later > 0)?;
+        Some((last.0 - first.0) as f64 / later as f64)
+    }
+
+    fn gaps(&self) -> Vec<u64> {
+        self.tokens.windows(2).map(|pair| pair[1].0 - pair[0].0).collect()
+    }
+}
