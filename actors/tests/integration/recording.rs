@@ -7,7 +7,8 @@ use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_kernels::device::Device;
 use lapwing_traces::event::{HoldCause, Station, What};
-use lapwing_traces::{Nanos, Recording, Scope, Timeline};
+use lapwing_traces::analysis::Cause;
+use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
 
 use crate::random_schedules;
 use crate::support::{
@@ -85,6 +86,24 @@ fn everything_that_begins_ends_in_random_schedules() {
         let inside = ["chunk", "progress", "token"];
         for message in timeline.messages.iter().filter(|m| inside.contains(&m.name.as_str())) {
             assert!(message.from.is_some(), "seed {seed}: {message:?} comes from nowhere");
+        }
+    }
+}
+
+#[test]
+fn every_idle_nanosecond_has_a_cause_in_random_schedules() {
+    for seed in 0..300 {
+        let timeline = Timeline::new(&random_schedules::run(seed, Scope::All));
+        let analysis = Analysis::new(&timeline);
+        for (lane, info) in timeline.lanes.iter().enumerate() {
+            let gaps = analysis.gaps.iter().filter(|gap| gap.lane == lane);
+            let unknown = gaps.clone().find(|gap| gap.cause == Cause::Unknown);
+            assert_eq!(unknown, None, "seed {seed}, {}", info.name);
+            let idle: u64 = gaps.map(|gap| gap.end - gap.start).sum();
+            // Without ops, spans of a lane do not overlap.
+            let spans = timeline.spans.iter().filter(|span| span.lane == lane);
+            let busy: u64 = spans.map(|span| span.duration()).sum();
+            assert_eq!(idle + busy, timeline.makespan(), "seed {seed}, {}", info.name);
         }
     }
 }
