@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_kernels::device::Device;
-use lapwing_traces::event::{HoldCause, Station, What};
 use lapwing_traces::analysis::Cause;
+use lapwing_traces::event::{HoldCause, Station, What};
 use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
 
 use crate::random_schedules;
