@@ -4,3 +4,4 @@
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
 mod any_recording;
+mod the_recorder_drops_something;
