@@ -1,13 +1,16 @@
 //! Traces tell: clock, events, recorder, timeline and metrics of a run. Knows no tensor.
 
 pub mod analysis;
+pub mod budget;
 pub mod clock;
 pub mod event;
+pub mod export;
 pub mod metrics;
 pub mod recorder;
 pub mod recording;
 pub mod report;
 mod sync;
+pub mod text;
 pub mod timeline;
 
 pub use analysis::Analysis;
