@@ -3,6 +3,7 @@
 pub mod analysis;
 pub mod clock;
 pub mod event;
+pub mod html;
 pub mod metrics;
 pub mod recorder;
 pub mod recording;
