@@ -34,17 +34,6 @@ pub struct Side<'a> {
     pub report: &'a Report,
 }
 
-/// A part of the difference in makespan between two runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Where: a lane, an op.
-    pub label: String,
-    /// What changed there.
-    pub note: String,
-    /// Time in the second run minus time in the first, in ns.
-    pub delta_ns: i64,
-}
-
 /// Why no page was made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -91,12 +80,11 @@ const SCRIPT: &[&str] = &[
     include_str!("html/page/main.js"),
 ];
 
-/// The page of one run, or of two with the parts of their difference in makespan (`steps`, which
-/// may be empty).
+/// The page of one run, or of two with their difference.
 ///
 /// # Errors
 /// Other than one or two runs; an analysis of another timeline.
-pub fn page(sides: &[Side<'_>], steps: &[Step]) -> Result<String, HtmlError> {
+pub fn page(sides: &[Side<'_>]) -> Result<String, HtmlError> {
     if !(1..=2).contains(&sides.len()) {
         return Err(HtmlError::Runs(sides.len()));
     }
@@ -122,7 +110,7 @@ pub fn page(sides: &[Side<'_>], steps: &[Step]) -> Result<String, HtmlError> {
         ("style", STYLE),
         ("warnings", &sections::warnings(sides)),
         ("pictures", &pictures),
-        ("compare", &compare::compare(sides, steps)),
+        ("compare", &compare::compare(sides)),
         ("sections", &sections::sections(sides)),
         ("data", &data),
         ("script", &SCRIPT.concat()),

@@ -89,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         other = Made::new(&run::recording(events.parse()?, 2));
         sides.push(other.side("pipe, other seed"));
     }
-    std::fs::write(out, page(&sides, &[])?)?;
+    std::fs::write(out, page(&sides)?)?;
     println!("{}", facts(&made, recording.events.len()));
     Ok(())
 }

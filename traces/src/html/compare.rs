@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use super::Side;
 use super::table::{Cell, Table};
 use super::text;
-use super::{Side, Step};
+use crate::analysis::diff::Diff;
 use crate::report::Report;
 
 /// A number of a report that can be compared.
@@ -49,13 +50,14 @@ fn idle(report: &Report) -> Option<f64> {
 }
 
 /// The section for two runs; empty for one.
-pub(super) fn compare(sides: &[Side<'_>], steps: &[Step]) -> String {
+pub(super) fn compare(sides: &[Side<'_>]) -> String {
     let [a, b] = sides else { return String::new() };
+    let diff = Diff::new((a.timeline, a.analysis), (b.timeline, b.analysis));
     let mut html = String::from(
         "<section id=\"compare\" aria-labelledby=\"compare-title\">\
          <h2 id=\"compare-title\">Compare</h2>\n",
     );
-    html.push_str(&waterfall(a, b, steps));
+    html.push_str(&waterfall(&diff));
     let heads = ["Number", "#A", "#B", "#B − A", "#Change"];
     let mut table = Table::new("Numbers of both runs", "", &heads);
     for number in NUMBERS {
@@ -97,28 +99,51 @@ fn difference(
     ]);
 }
 
-fn waterfall(a: &Side<'_>, b: &Side<'_>, steps: &[Step]) -> String {
-    let most = steps.iter().map(|step| step.delta_ns.unsigned_abs()).max().unwrap_or(0).max(1);
-    let (before, after) = (a.report.makespan_ns as f64, b.report.makespan_ns as f64);
+fn signed_nanos(delta: f64) -> String {
+    format!("{}{}", if delta > 0.0 { "+" } else { "" }, text::nanos(delta))
+}
+
+/// Where the difference in makespan comes from; then, op by op, where busy time differs.
+fn waterfall(diff: &Diff) -> String {
+    let most = diff.waterfall.iter().map(|step| step.delta_ns.unsigned_abs()).max();
+    let most = most.unwrap_or(0).max(1) as f64;
     let mut html = String::new();
     let _ = writeln!(
         html,
-        "<p>The makespan is {} in A and {} in B.</p>",
-        text::nanos(before),
-        text::nanos(after)
+        "<p>The makespan is <b>{}</b> in A and <b>{}</b> in B: {}.</p>",
+        text::nanos(diff.a_ns as f64),
+        text::nanos(diff.b_ns as f64),
+        signed_nanos(diff.delta_ns as f64)
     );
-    let heads = ["Part", "What", "#Change", "Less ◂ ▸ more"];
-    let mut table = Table::new("Where the difference comes from", "", &heads);
-    for step in steps {
+    let heads = ["Lane", "Running or waiting for", "Op", "#A", "#B", "#B − A", "faster ◂ ▸ slower"];
+    let mut table = Table::new("Where the difference comes from", "op:2", &heads);
+    for step in &diff.waterfall {
         let delta = step.delta_ns as f64;
-        let sign = if delta > 0.0 { "+" } else { "" };
         table.row(&[
-            Cell::Text(&step.label),
-            Cell::Text(&step.note),
-            Cell::Number(format!("{sign}{}", text::nanos(delta)), delta),
-            Cell::Signed(delta / most as f64),
+            Cell::Text(&step.lane),
+            Cell::Text(&step.cause),
+            Cell::Text(&step.op),
+            Cell::nanos(step.a_ns),
+            Cell::nanos(step.b_ns),
+            Cell::Number(signed_nanos(delta), delta),
+            Cell::Signed(delta / most),
         ]);
     }
-    html.push_str(&table.end(""));
-    html
+    html.push_str(&table.end("No stretch of the critical path differs."));
+    let heads = ["Op", "Lane", "#A", "#B", "#B − A", "#In both", "#Only A", "#Only B"];
+    let mut table = Table::new("Ops of both runs", "op:0", &heads);
+    for op in &diff.ops {
+        let delta = op.delta_ns as f64;
+        table.row(&[
+            Cell::Text(&op.name),
+            Cell::Text(&op.lane),
+            Cell::nanos(op.a_ns),
+            Cell::nanos(op.b_ns),
+            Cell::Number(signed_nanos(delta), delta),
+            Cell::count(op.matched),
+            Cell::count(op.only_a),
+            Cell::count(op.only_b),
+        ]);
+    }
+    html + &table.end("")
 }

@@ -106,11 +106,9 @@ fn summary(report: &Report) -> String {
         figure(&mut html, name, median, &note);
     }
     html.push_str("</dl>\n");
-    html.push_str(&facts(report));
-    html.push_str(&lanes(report));
-    html.push_str(&idle(report));
-    html.push_str(&pairs(report));
-    html.push_str(&counters(report));
+    for part in [lanes, idle, pairs, counters, facts] {
+        html.push_str(&part(report));
+    }
     html
 }
 
@@ -126,20 +124,20 @@ fn facts(report: &Report) -> String {
 }
 
 fn lanes(report: &Report) -> String {
-    let heads = ["Lane", "Kind", "#Busy", "#Idle", "#Spans", "#Slots", "#Wasted", "Most idle by"];
+    let heads = ["Lane", "#Busy", "#Idle", "Most idle by", "#Spans", "#Slots", "#Wasted", "Kind"];
     let mut table = Table::new("Lanes", "lane", &heads);
     let top = |lane: &LaneReport| lane.idle.first().map(|idle| idle.cause.clone());
     for lane in &report.lanes {
         let cause = top(lane);
         table.row(&[
             Cell::Text(&lane.name),
-            Cell::Text(lane.kind),
             Cell::Share(lane.utilization),
             Cell::nanos(lane.idle_ns),
+            cause.as_deref().map_or(Cell::None, Cell::Text),
             Cell::count(lane.spans),
             Cell::count(lane.slots),
             Cell::nanos(lane.wasted_ns),
-            cause.as_deref().map_or(Cell::None, Cell::Text),
+            Cell::Text(lane.kind),
         ]);
     }
     table.end("No lanes.")

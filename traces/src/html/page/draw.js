@@ -118,8 +118,9 @@ const spanBrush = {
   },
   /** @param {number} x @param {number} width @param {number} kind @param {number} level */
   density(x, width, kind, level) {
-    pen.fillStyle = palette.work[kind].density[level - 1];
-    pen.fillRect(x, this.y, width, this.height);
+    const height = Math.max(2, (this.height * level) / LEVELS);
+    pen.fillStyle = palette.work[kind].shades[0].fill;
+    pen.fillRect(x, this.y + this.height - height, width, height);
     state.drawn.bars += 1;
   },
 };
@@ -134,7 +135,7 @@ const gapBrush = {
     const cause = palette.causes[this.track.kind[index]];
     const left = Math.max(x0, -4);
     const width = Math.min(x1, state.width + 4) - left;
-    pen.fillStyle = width < 4 ? cause.density[2] : cause.fill;
+    pen.fillStyle = width < 4 ? cause.solid : cause.fill;
     pen.fillRect(left, this.y, width, this.height);
     if (width < 4) return;
     if (cause.hatch) {
@@ -153,8 +154,10 @@ const gapBrush = {
   },
   /** @param {number} x @param {number} width @param {number} kind @param {number} level */
   density(x, width, kind, level) {
-    pen.fillStyle = palette.causes[kind].density[level - 1];
+    pen.globalAlpha = 0.3 + (0.7 * level) / LEVELS;
+    pen.fillStyle = palette.causes[kind].solid;
     pen.fillRect(x, this.y, width, this.height);
+    pen.globalAlpha = 1;
   },
 };
 
@@ -163,6 +166,7 @@ function drawAll() {
   if (state.runs.length === 0) return;
   const begin = performance.now();
   if (layOut()) laidOut();
+  look();
   const { drawn } = state;
   drawn.spans = drawn.matches = drawn.gaps = drawn.boxes = drawn.bars = 0;
   drawn.messages = drawn.segments = drawn.waits = 0;
@@ -208,7 +212,7 @@ function drawBand(band) {
   const scale = scaleNow();
   if (state.gaps && band.rows.length > 0 && !filtering()) {
     gapBrush.y = band.rows[0].y;
-    gapBrush.height = OUTER_HEIGHT;
+    gapBrush.height = band.rows[0].height;
     gapBrush.track = lane.gaps;
     drawn.gaps += paintTrack(lane.gaps, t0, t1, scale, gapBrush);
   }
@@ -261,7 +265,7 @@ function drawWaits(band) {
     last = Math.floor(x);
     pen.fillStyle = palette.line;
     pen.fillRect(x, y + 2, Math.max(slept, 0.5), WAIT_HEIGHT - 4);
-    pen.fillStyle = palette.work[6]?.density[3] ?? palette.late;
+    pen.fillStyle = palette.spun;
     pen.fillRect(x + slept, y, Math.max(end - x - slept, 0.5), WAIT_HEIGHT);
     const over = waits.target[wait] < 0 ? end : (spans.end[waits.target[wait]] - t0) * scale;
     if (end - over > 1) {

@@ -49,8 +49,7 @@ function onDown(down) {
     const to = pointOf(move);
     moved ||= Math.hypot(to.x - from.x, to.y - from.y) > 3;
     if (!moved) return;
-    showCard(null, 0, 0);
-    state.hover = null;
+    state.mouse = null;
     if (selects) {
       const now = state.t0 + Math.min(state.width, Math.max(0, to.x)) / scaleNow();
       state.selection = { from: Math.min(begin, now), to: Math.max(begin, now) };
@@ -102,18 +101,22 @@ function setSelection(selection) {
 /** @param {PointerEvent} event */
 function onHover(event) {
   if (event.buttons !== 0 || event.pointerType === "touch") return;
-  const { x, y } = pointOf(event);
-  state.pointer = state.t0 + x / scaleNow();
-  state.hover = pick(x, y);
-  showCard(state.hover, event.clientX, event.clientY);
+  state.mouse = { ...pointOf(event), windowX: event.clientX, windowY: event.clientY };
   redraw();
 }
 
 function onLeave() {
-  state.pointer = null;
-  state.hover = null;
-  showCard(null, 0, 0);
+  state.mouse = null;
   redraw();
+}
+
+/** Finds what is under the pointer, which may rest while the lanes move below it. */
+function look() {
+  const { mouse, hover } = state;
+  state.pointer = mouse && state.t0 + mouse.x / scaleNow();
+  state.hover = mouse && pick(mouse.x, mouse.y);
+  const same = state.hover?.index === hover?.index && state.hover?.what === hover?.what;
+  if (!same || mouse) showCard(state.hover, mouse?.windowX ?? 0, mouse?.windowY ?? 0);
 }
 
 /** Fits the selected range, the pinned span or the current match. */

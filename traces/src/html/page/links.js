@@ -15,11 +15,12 @@ function drawCriticalPath() {
     state.drawn.segments += stop - first;
     for (const band of layout.bands) {
       if (band.run !== run || band.rows.length === 0) continue;
-      strip.y = band.rows[0].y + OUTER_HEIGHT - 2.5;
+      strip.y = band.rows[0].y + band.rows[0].height - 2.5;
       strip.track = band.lane.critical;
       paintTrack(strip.track, t0, t1, scale, strip);
     }
-    if (stop - first <= state.width / 3) connect(run, first, stop);
+    const turns = firstFrom(run.turns.at, t1) - firstAbove(run.turns.at, t0);
+    if (turns <= state.width / 6) connect(run);
   }
 }
 
@@ -41,7 +42,7 @@ const strip = {
   },
   /** @param {number} x @param {number} width @param {number} _kind @param {number} level */
   density(x, width, _kind, level) {
-    pen.globalAlpha = 0.25 + level * 0.18;
+    pen.globalAlpha = 0.25 + (0.75 * level) / LEVELS;
     pen.fillStyle = palette.critical;
     pen.fillRect(x, this.y, width, 2.5);
     pen.globalAlpha = 1;
@@ -51,20 +52,20 @@ const strip = {
 /**
  * Lines from lane to lane along the path.
  * @param {Run} run
- * @param {number} first
- * @param {number} stop
  */
-function connect(run, first, stop) {
+function connect(run) {
   const { segments } = run;
   const scale = scaleNow();
   /** @param {number} i */
   const height = (i) => {
     const band = bandOf(run.number, segments.lane[i]);
-    return band && band.rows.length > 0 ? band.rows[0].y + OUTER_HEIGHT - 1.25 : null;
+    return band && band.rows.length > 0 ? band.rows[0].y + band.rows[0].height - 1.25 : null;
   };
   pen.beginPath();
-  for (let i = Math.max(1, first); i < Math.min(stop + 1, segments.count); i++) {
-    if (segments.lane[i] === segments.lane[i - 1]) continue;
+  const { at, id } = run.turns;
+  const last = firstFrom(at, state.t1);
+  for (let turn = firstAbove(at, state.t0); turn < last; turn++) {
+    const i = id[turn];
     const [above, below] = [height(i - 1), height(i)];
     if (above === null || below === null) continue;
     const x = (segments.start[i] - state.t0) * scale;

@@ -152,7 +152,6 @@ function makePalette(context, dark, ratio, head) {
     return {
       name,
       shades,
-      density: [0.4, 0.6, 0.8, 1].map((share) => css(mix(fill, paper, share))),
       hatch: hatching(context, WORK_HATCH[name] ?? "", css(ink, 0.16), ratio),
     };
   });
@@ -162,7 +161,7 @@ function makePalette(context, dark, ratio, head) {
     return {
       name,
       fill: css(mix(hue, paper, dark ? 0.16 : 0.12)),
-      density: [0.2, 0.3, 0.4, 0.5].map((share) => css(mix(hue, paper, share))),
+      solid: css(mix(hue, paper, dark ? 0.45 : 0.35)),
       hatch: hatching(context, hatch, css(line, hatch === "/" ? 0.4 : 0.6), ratio),
     };
   });
@@ -180,6 +179,7 @@ function makePalette(context, dark, ratio, head) {
     halo: css(paper, 0.85),
     critical: dark ? "rgb(255 255 255)" : "rgb(0 0 0)",
     late: dark ? "rgb(255 138 76)" : "rgb(190 70 0)",
+    spun: css(mix(HUES.sync, paper, dark ? 0.6 : 0.55)),
     counter: dark ? "rgb(108 182 255 / 0.22)" : "rgb(9 92 173 / 0.14)",
     work,
     causes,

@@ -21,7 +21,7 @@ function pick(x, y) {
     if (index < 0) index = nearest(state.rows[run][row.row], time);
     if (index >= 0) return { what: "span", run, index };
   }
-  if (band.rows.length > 0 && at >= band.rows[0].y && at < band.rows[0].y + OUTER_HEIGHT) {
+  if (band.rows.length > 0 && at >= band.rows[0].y && at < band.rows[0].y + band.rows[0].height) {
     const index = state.gaps && !filtering() ? nearest(band.lane.gaps, time) : -1;
     if (index >= 0) return { what: "gap", run, index };
   }

@@ -2,6 +2,8 @@
 
 const OUTER_HEIGHT = 20;
 const INNER_HEIGHT = 17;
+/** Rows grow up to this much where there is room. */
+const GROWTH_MAX = 1.6;
 const WAIT_HEIGHT = 8;
 const COUNTER_HEIGHT = 30;
 const LANE_LEAST = 40;
@@ -64,6 +66,7 @@ function layOut() {
   layout.key = key;
   layout.bands = [];
   layout.titles = [];
+  const growth = growthOf(lanes);
   let y = 0;
   let before = -1;
   for (const { run, lane, levels } of lanes) {
@@ -72,7 +75,7 @@ function layOut() {
       y += 26;
       before = run.number;
     }
-    const band = makeBand(run, lane, levels, y);
+    const band = makeBand({ run, lane, levels, growth }, y);
     layout.bands.push(band);
     y += band.height;
   }
@@ -81,13 +84,29 @@ function layOut() {
 }
 
 /**
- * @param {Run} run
- * @param {LaneRun} lane
- * @param {number} levels
+ * How much larger rows can be when all that may unfold has unfolded: so they keep their size when
+ * the scale changes.
+ * @param {{ run: Run, lane: LaneRun }[]} lanes
+ */
+function growthOf(lanes) {
+  let fixed = 12 + 26 * (state.runs.length - 1);
+  let rows = 0;
+  for (const { run, lane } of lanes) {
+    const band = makeBand({ run, lane, levels: Infinity, growth: 1 }, 0);
+    const height = band.rows.reduce((sum, row) => sum + row.height, 0);
+    rows += height;
+    fixed += band.height - height;
+  }
+  const growth = (state.height - fixed) / Math.max(1, rows);
+  return Math.min(GROWTH_MAX, Math.max(1, growth));
+}
+
+/**
+ * @param {{ run: Run, lane: LaneRun, levels: number, growth: number }} of
  * @param {number} top
  * @returns {Band}
  */
-function makeBand(run, lane, levels, top) {
+function makeBand({ run, lane, levels, growth }, top) {
   let y = top + PAD;
   /** @type {Row[]} */
   const rows = [];
@@ -95,7 +114,7 @@ function makeBand(run, lane, levels, top) {
     const first = lane.slotRows[slot];
     const shown = Math.min(levels, lane.slotRows[slot + 1] - first);
     for (let level = 0; level < shown; level++) {
-      const height = level === 0 ? OUTER_HEIGHT : INNER_HEIGHT;
+      const height = Math.round((level === 0 ? OUTER_HEIGHT : INNER_HEIGHT) * growth);
       rows.push({ row: first + level, level, y, height });
       y += height + 1;
     }

@@ -104,19 +104,20 @@ function drawWhole() {
   const lanes = state.runs.flatMap((run) => run.lanes);
   const step = (OVERVIEW_HEIGHT - 6) / lanes.length;
   const height = Math.max(0.5, step - (step > 3 ? 1 : 0));
-  const color = palette.work[0];
+  const color = palette.work[0].shades[0].fill;
   lanes.forEach((lane, i) => {
     const y = 3 + i * step;
     brush.fillStyle = palette.band;
     brush.fillRect(0, y, state.width, height);
     paintTrack(lane.busy, state.from, state.to, state.width / (state.to - state.from), {
       box(x0, x1) {
-        brush.fillStyle = color.density[3];
+        brush.fillStyle = color;
         brush.fillRect(x0, y, x1 - x0, height);
       },
       density(x, width, _, level) {
-        brush.fillStyle = color.density[level - 1];
-        brush.fillRect(x, y, width, height);
+        const part = Math.max(1, (height * level) / LEVELS);
+        brush.fillStyle = color;
+        brush.fillRect(x, y + height - part, width, part);
       },
     });
   });

@@ -160,6 +160,7 @@ function makeRun(head, columns, number) {
     counters,
     lanes,
     rowCount: levels.rowCount,
+    turns: turnsOf(segments),
     sentBy: groupBy(messages.from, count),
     receivedBy: groupBy(messages.to, count),
     waitsFor: groupBy(waits.target, count),
@@ -183,6 +184,16 @@ function timedTrack(of, ids, kindOf) {
     (i) => of.end[i],
     kindOf,
   );
+}
+
+/**
+ * Where the critical path goes from one lane to another.
+ * @param {{ count: number, lane: Int32Array, start: Float64Array }} segments
+ */
+function turnsOf({ count, lane, start }) {
+  const id = [];
+  for (let i = 1; i < count; i++) if (lane[i] !== lane[i - 1]) id.push(i);
+  return { id, at: Float64Array.from(id, (i) => start[i]) };
 }
 
 /** @param {{ count: number, sent: Float64Array, delay: Float64Array }} messages */

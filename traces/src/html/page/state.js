@@ -53,6 +53,9 @@ const state = {
   pin: null,
   /** @type {{ from: number, to: number } | null} */
   selection: null,
+  /** The pointer, if it is over the lanes: in the canvas and in the window.
+   * @type {{ x: number, y: number, windowX: number, windowY: number } | null} */
+  mouse: null,
   /** Time under the pointer. @type {number | null} */
   pointer: null,
   /** What the last drawing showed. */

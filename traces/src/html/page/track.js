@@ -1,5 +1,8 @@
 /** Intervals that do not overlap, by time: found and summed up without looking at all of them. */
 
+/** Steps in which a density is drawn. */
+const LEVELS = 10;
+
 /**
  * @typedef {object} Track
  * @property {Float64Array} start
@@ -95,7 +98,7 @@ function timeWithin(track, from, to, only) {
  * @typedef {object} Brush draws what a track has in view
  * @property {(x0: number, x1: number, index: number) => void} box an interval of a pixel or more
  * @property {(x: number, width: number, kind: number, level: number) => void} density several
- *   small ones; the level from 1 to 4 says how much of the time they fill
+ *   small ones; the level from 1 to LEVELS says how much of the time they fill
  */
 
 /**
@@ -142,7 +145,7 @@ function paintTrack(track, from, to, scale, brush) {
         kind = k;
       }
     }
-    const level = Math.max(1, Math.min(4, Math.ceil(busy * scale * 4)));
+    const level = Math.max(1, Math.min(LEVELS, Math.ceil(busy * scale * LEVELS)));
     if (runKind === kind && runLevel === level && runX + runWidth === pixel) {
       runWidth += 1;
     } else {
