@@ -4,4 +4,5 @@
 pub mod live;
 pub mod mailbox;
 pub mod off_thread;
+mod record;
 pub mod simulated;

@@ -5,12 +5,29 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{Batch, TensorSet};
 use lapwing_kernels::kv::KvLease;
-use lapwing_traces::Stations;
+use lapwing_traces::event::{HoldCause, MessageId, SpanId};
+use lapwing_traces::{Nanos, Stations};
 
 use crate::error::RunError;
 use crate::plan::Route;
 use crate::sample::{Sampled, Sampler};
 use crate::sequence::{Ledger, Permit, SequenceId, Ticket};
+
+/// A message in a mailbox, with what a recording knows of its way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Posted<T> {
+    /// The message.
+    pub message: T,
+    /// Its number in the recording, and when it left its sender; none if it is not recorded.
+    pub sent: Option<(MessageId, Nanos)>,
+}
+
+impl<T> Posted<T> {
+    /// A message that is not recorded.
+    pub fn unrecorded(message: T) -> Posted<T> {
+        Posted { message, sent: None }
+    }
+}
 
 /// Caller → scheduler: a request.
 #[derive(Debug)]
@@ -23,6 +40,8 @@ pub struct Submit {
     pub sink: Arc<dyn Sink>,
     /// Right to be in the engine; given back when the request ends.
     pub ticket: Ticket,
+    /// Whether it asks to be recorded.
+    pub traced: bool,
     /// Span under which the request is logged.
     pub trace: tracing::Span,
 }
@@ -56,6 +75,8 @@ pub struct Generate {
 pub struct Chunk {
     /// Number of the chunk, ascending in order of dispatch.
     pub id: u64,
+    /// What its rows are.
+    pub phase: Phase,
     /// Stages, in order.
     pub route: Arc<Route>,
     /// Next stage of the route.
@@ -70,7 +91,47 @@ pub struct Chunk {
     pub permit: Permit,
     /// Span under which the chunk is logged.
     pub trace: tracing::Span,
+    /// What a recording knows of its way; written by drivers only.
+    pub record: ChunkRecord,
 }
+
+/// What a chunk's rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Rows of prompts.
+    Prefill,
+    /// One generated token of each sequence.
+    Decode,
+    /// Both.
+    Mixed,
+}
+
+impl Phase {
+    /// Name on a timeline.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Prefill => "prefill",
+            Phase::Decode => "decode",
+            Phase::Mixed => "mixed",
+        }
+    }
+}
+
+/// What a recording knows of a chunk's way. All empty while it is not recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChunkRecord {
+    /// One of its requests asks to be recorded.
+    pub traced: bool,
+    /// Left the scheduler.
+    pub dispatched: Option<Nanos>,
+    /// The message that brings it to its present device, and when that left its sender.
+    pub sent: Option<(MessageId, Nanos)>,
+    /// Span of its present stage.
+    pub span: Option<SpanId>,
+}
+
+/// Why rows that were due were not sent, and since when.
+pub type Hold = (HoldCause, Nanos);
 
 /// The sequence behind one of a chunk's row spans.
 #[derive(Debug)]
@@ -85,6 +146,8 @@ pub struct Span {
     pub sink: Arc<dyn Sink>,
     /// What the last stage does with the logits.
     pub finish: SpanFinish,
+    /// Its request asks to be recorded.
+    pub traced: bool,
 }
 
 /// What is done with a span's logits.
@@ -117,6 +180,8 @@ pub struct Progress {
     pub chunk: u64,
     /// What became of each of its spans.
     pub spans: Vec<SpanProgress>,
+    /// What a recording knows of the chunk's way.
+    pub record: ChunkRecord,
 }
 
 /// What became of a span.
@@ -158,6 +223,19 @@ pub enum StreamEvent {
     Failed(RunError),
 }
 
+/// An event on its way to a caller.
+#[derive(Debug)]
+pub struct Emission {
+    /// Whose event it is.
+    pub sequence: SequenceId,
+    /// Its request asks to be recorded.
+    pub traced: bool,
+    /// Where it goes.
+    pub sink: Arc<dyn Sink>,
+    /// What it is.
+    pub event: StreamEvent,
+}
+
 /// End of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
@@ -191,7 +269,7 @@ impl fmt::Display for FinishReason {
 /// A caller's end of a stream. Sending never blocks.
 pub trait Sink: Send + Sync + fmt::Debug {
     /// Hands an event over; it is lost if the caller is gone.
-    fn send(&self, event: StreamEvent);
+    fn send(&self, event: Posted<StreamEvent>);
 
     /// Whether the caller has dropped its stream, which cancels the request.
     fn is_closed(&self) -> bool;

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvLayout, KvPool};
 use lapwing_traces::Nanos;
+use lapwing_traces::event::Station;
 
 use crate::error::RunError;
 use crate::message::{
-    Chunk, FinishReason, Finished, Progress, SchedulerMessage, Shutdown, Sink, SpanOutcome,
-    StreamEvent, Submit, Task,
+    Chunk, Emission, FinishReason, Finished, Hold, Progress, SchedulerMessage, Shutdown,
+    SpanOutcome, StreamEvent, Submit, Task,
 };
 use crate::plan::strategy::{PlanInput, Strategy};
 use crate::plan::{DeviceId, PlanError, Route};
@@ -22,6 +23,7 @@ use crate::policy::{QueuePolicy, Waiting};
 use crate::sequence::{Permits, SequenceId};
 
 mod chunks;
+mod hold;
 mod running;
 
 use running::Sequence;
@@ -44,12 +46,34 @@ pub struct SchedulerConfig {
 /// What the scheduler wants done.
 #[derive(Debug)]
 pub enum SchedulerEffect {
-    /// Send a chunk to the device of its first stage.
-    Send(DeviceId, Box<Chunk>),
+    /// Send a chunk to the device of its first stage; rows of it may have been held back.
+    Send(DeviceId, Box<Chunk>, Option<Hold>),
     /// Hand an event to a caller.
-    Emit(Arc<dyn Sink>, StreamEvent),
+    Emit(Emission),
+    /// Something happened to a request that a recording may tell.
+    Note(Note),
     /// Nothing more will come: stop every actor.
     Stop,
+}
+
+/// Something that happened to a request; nothing depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The request.
+    pub sequence: SequenceId,
+    /// It asks to be recorded.
+    pub traced: bool,
+    /// What happened.
+    pub what: Noted,
+}
+
+/// What happened to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// It reached a station; the number is the station's value.
+    Station(Station, u64),
+    /// It gave back that many KV pages; chunks in flight may hold them a little longer.
+    Freed(usize),
 }
 
 /// What the scheduler is made of.
@@ -138,6 +162,26 @@ impl Scheduler {
         self.waiting.len() + self.running.len()
     }
 
+    /// Requests that wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Requests that run.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// KV pages that sequences own.
+    pub fn kv_pages_in_use(&self) -> usize {
+        self.kv.pool.capacity() - self.kv.pool.free_pages()
+    }
+
+    /// Bytes of a KV page.
+    pub fn kv_page_bytes(&self) -> usize {
+        self.kv.layout.page_bytes()
+    }
+
     /// Chunks in flight.
     pub fn chunks_in_flight(&self) -> usize {
         self.permits.in_use()
@@ -161,7 +205,7 @@ impl Scheduler {
                 }
             }
         }
-        self.drop_cancelled();
+        self.drop_cancelled(&mut effects);
         self.dispatch(now, &mut effects);
         if self.is_over() {
             effects.push(SchedulerEffect::Stop);
@@ -177,14 +221,20 @@ impl Scheduler {
     }
 
     fn on_submit(&mut self, submit: Submit, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
-        let sink = Arc::clone(&submit.sink);
+        let sequence = SequenceId(self.next_sequence);
+        self.next_sequence += 1;
+        let (sink, traced) = (Arc::clone(&submit.sink), submit.traced);
+        let what = Noted::Station(Station::Submitted, submit.ids.len() as u64);
+        effects.push(SchedulerEffect::Note(Note { sequence, traced, what }));
         if let Err(error) = self.check(&submit) {
             drop(submit);
-            effects.push(SchedulerEffect::Emit(sink, StreamEvent::Failed(error)));
+            let what = Noted::Station(Station::Failed, 0);
+            effects.push(SchedulerEffect::Note(Note { sequence, traced, what }));
+            let event = StreamEvent::Failed(error);
+            effects.push(SchedulerEffect::Emit(Emission { sequence, traced, sink, event }));
             return;
         }
-        let id = SequenceId(self.next_sequence);
-        self.next_sequence += 1;
+        let id = sequence;
         let sequence = Sequence::new(id, submit, self.config.context, now);
         tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
         match sequence.finished_before_start() {
@@ -247,12 +297,13 @@ impl Scheduler {
 
     /// Takes out every sequence whose caller is gone; their pages return with the last chunk
     /// that holds them.
-    fn drop_cancelled(&mut self) {
+    fn drop_cancelled(&mut self, effects: &mut Vec<SchedulerEffect>) {
         for list in [&mut self.waiting, &mut self.running] {
             list.retain(|sequence| {
                 let cancelled = sequence.sink.is_closed();
                 if cancelled {
                     sequence.ledger.lose();
+                    sequence.note_end(Station::Cancelled, effects);
                     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, "cancelled");
                 }
                 !cancelled
@@ -271,10 +322,11 @@ impl Scheduler {
         loop {
             self.admit(now, effects);
             self.reserve_decode_rows(effects);
-            let Some(permit) = self.permits.try_take() else { return };
-            let Some(chunk) = self.next_chunk(permit) else { return };
-            effects.push(SchedulerEffect::Send(chunk.stage().device, Box::new(chunk)));
+            let Some(permit) = self.permits.try_take() else { break };
+            let Some((chunk, hold)) = self.next_chunk(permit) else { break };
+            effects.push(SchedulerEffect::Send(chunk.stage().device, Box::new(chunk), hold));
         }
+        self.hold_the_rest(now);
     }
 
     /// Moves requests from the queue to the running ones while the KV cache holds their prompt.
@@ -290,7 +342,7 @@ impl Scheduler {
                 return;
             }
             let mut sequence = self.waiting.remove(at);
-            sequence.on_admitted(now);
+            sequence.on_admitted(now, effects);
             let place = self.running.partition_point(|s| s.id < sequence.id);
             self.running.insert(place, sequence);
         }
@@ -306,16 +358,16 @@ fn finish(
 ) {
     sequence.stations.finished = now;
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
-    let (sink, stations) = (Arc::clone(&sequence.sink), sequence.stations);
-    drop(sequence);
+    sequence.note_end(Station::Finished, effects);
+    let stations = sequence.stations;
     let event = StreamEvent::Finished(Finished { reason, stations });
-    effects.push(SchedulerEffect::Emit(sink, event));
+    effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }
 
 fn fail(sequence: Sequence, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
     sequence.ledger.lose();
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
-    let sink = Arc::clone(&sequence.sink);
-    drop(sequence);
-    effects.push(SchedulerEffect::Emit(sink, StreamEvent::Failed(error.clone())));
+    sequence.note_end(Station::Failed, effects);
+    let event = StreamEvent::Failed(error.clone());
+    effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }

@@ -8,7 +8,7 @@ use lapwing_kernels::graph::ValueId;
 
 use crate::error::RunError;
 use crate::message::{
-    Chunk, FinishReason, Generate, Progress, Span, SpanFinish, SpanOutcome, SpanProgress,
+    Chunk, Emission, FinishReason, Generate, Progress, Span, SpanFinish, SpanOutcome, SpanProgress,
     StreamEvent,
 };
 use crate::plan::DeviceId;
@@ -23,6 +23,8 @@ pub enum WorkerEffect {
     Forward(DeviceId, Box<Chunk>),
     /// Report to the scheduler.
     Report(Progress),
+    /// Hand an event to a caller.
+    Emit(Emission),
     /// Give the tensor's memory back to the device.
     Recycle(Tensor),
 }
@@ -109,7 +111,7 @@ impl Worker {
             effects.push(self.lose(chunk, &error));
             return;
         };
-        let Chunk { id, batch, spans, permit, trace, .. } = *chunk;
+        let Chunk { id, batch, spans, permit, trace, record, .. } = *chunk;
         let _entered = trace.enter();
         let mut selected = 0;
         let mut done = Vec::with_capacity(spans.len());
@@ -119,22 +121,31 @@ impl Worker {
                 batch.selected[first..].iter().take_while(|r| rows.rows.contains(r)).count();
             let wanted = SpanRows { logits: &logits, first, count: selected - first };
             let sequence = span.sequence;
-            let outcome = self.emit(span, wanted);
+            let outcome = self.emit(span, wanted, effects);
             done.push(SpanProgress { sequence, rows: rows.rows.len(), outcome });
         }
         effects.push(WorkerEffect::Recycle(logits));
         // The permit must be free before the scheduler hears of it.
         drop(permit);
-        effects.push(WorkerEffect::Report(Progress { chunk: id, spans: done }));
+        effects.push(WorkerEffect::Report(Progress { chunk: id, spans: done, record }));
     }
 
     /// Turns a span's logits into what its caller wants.
-    fn emit(&self, span: Span, wanted: SpanRows<'_>) -> SpanOutcome {
+    fn emit(
+        &self,
+        span: Span,
+        wanted: SpanRows<'_>,
+        effects: &mut Vec<WorkerEffect>,
+    ) -> SpanOutcome {
         if span.sink.is_closed() || span.ledger.is_lost() {
             span.ledger.lose();
             return SpanOutcome::Abandoned;
         }
-        match span.finish {
+        let Span { sequence, sink, ledger, finish, traced, .. } = span;
+        let send = |event| {
+            effects.push(WorkerEffect::Emit(Emission { sequence, traced, sink, event }));
+        };
+        match finish {
             SpanFinish::None => SpanOutcome::Computed,
             SpanFinish::Score(targets) => {
                 let rows = wanted.first..wanted.first + wanted.count;
@@ -144,20 +155,20 @@ impl Worker {
                     .map(|(target, row)| logprob(wanted.logits.row(row), *target))
                     .collect();
                 let count = scores.len();
-                span.sink.send(StreamEvent::Scores(scores));
+                send(StreamEvent::Scores(scores));
                 SpanOutcome::Scored(count)
             }
             SpanFinish::Sample(mut generate) => {
                 let Some(mut sampled) = generate.sampler.sample(wanted.logits.row(wanted.first))
                 else {
-                    span.ledger.lose();
+                    ledger.lose();
                     return SpanOutcome::Lost(RunError::Device {
                         device: self.device.clone(),
                         reason: "no logit is a number, or every token is forbidden".to_owned(),
                     });
                 };
                 sampled.finish = finish_reason(&mut generate, sampled.id);
-                span.sink.send(StreamEvent::Token(sampled));
+                send(StreamEvent::Token(sampled));
                 SpanOutcome::Sampled(sampled, generate)
             }
         }
@@ -187,7 +198,7 @@ fn end_without_results(chunk: Chunk, outcome: impl Fn() -> SpanOutcome) -> Progr
             SpanProgress { sequence: span.sequence, rows: batch.rows.len(), outcome: outcome() }
         })
         .collect();
-    Progress { chunk: chunk.id, spans }
+    Progress { chunk: chunk.id, spans, record: chunk.record }
 }
 
 /// The rows of the logits that belong to one span.

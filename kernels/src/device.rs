@@ -1,5 +1,6 @@
 //! What every processor offers: run a stage of a graph over a batch of rows.
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::graph::ValueId;
@@ -102,8 +103,19 @@ impl TensorSet {
     }
 }
 
+/// Told how far a stage is. Nodes of a stage run one after another, so that each begins where
+/// the one before it ends.
+pub trait Observer {
+    /// That node of the graph has been computed.
+    fn node_done(&mut self, node: usize);
+}
+
+/// Nobody looks.
+impl Observer for () {
+    fn node_done(&mut self, _node: usize) {}
+}
+
 /// One stage to run.
-#[derive(Debug)]
 pub struct Work<'a> {
     /// Nodes of the graph.
     pub nodes: Range<usize>,
@@ -111,6 +123,16 @@ pub struct Work<'a> {
     pub batch: &'a Batch,
     /// In: the stage's live-in values. Out: its live-out values.
     pub tensors: &'a mut TensorSet,
+    /// Told of every node.
+    pub observer: &'a mut dyn Observer,
+}
+
+impl fmt::Debug for Work<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Work");
+        debug.field("nodes", &self.nodes).field("batch", &self.batch);
+        debug.finish_non_exhaustive()
+    }
 }
 
 /// A processor. It owns its KV storage and weights, and lives on one thread.

@@ -50,7 +50,12 @@ fn logits(file: &WeightFile, ids: &[u32], chunk: usize, cpu: Cpu) -> Vec<Vec<f32
         batch.push(ids, i * chunk, lease.page_ids().to_vec(), 0..ids.len());
         let mut tensors = TensorSet::default();
         device
-            .run(Work { nodes: nodes.clone(), batch: &batch, tensors: &mut tensors })
+            .run(Work {
+                nodes: nodes.clone(),
+                batch: &batch,
+                tensors: &mut tensors,
+                observer: &mut (),
+            })
             .expect("a run");
         let tensor = tensors.take(output).expect("logits");
         rows.extend((0..tensor.rows()).map(|r| tensor.row(r).to_vec()));
@@ -157,7 +162,7 @@ fn a_route_over_several_devices_gives_the_same_logits() {
                 device(&model.config, &graph, &file, ids.len(), Cpu::new(2, Isa::best()));
             let mut batch = Batch::default();
             batch.push(&ids, 0, lease.page_ids().to_vec(), 0..ids.len());
-            let work = Work { nodes, batch: &batch, tensors: &mut tensors };
+            let work = Work { nodes, batch: &batch, tensors: &mut tensors, observer: &mut () };
             device.run(work).expect("a run");
         }
         let logits = tensors.take(graph.output()).expect("logits");

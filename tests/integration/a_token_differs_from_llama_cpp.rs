@@ -97,7 +97,9 @@ fn first_logits(name: &str, prompts: &[Vec<u32>]) -> Vec<Vec<f32>> {
         batch.push(ids, 0, lease.page_ids().to_vec(), ids.len() - 1..ids.len());
         let mut tensors = TensorSet::default();
         let nodes = 0..graph.nodes().len();
-        device.run(Work { nodes, batch: &batch, tensors: &mut tensors }).expect("a run");
+        device
+            .run(Work { nodes, batch: &batch, tensors: &mut tensors, observer: &mut () })
+            .expect("a run");
         all.push(tensors.take(graph.output()).expect("logits").data);
     }
     all

@@ -25,7 +25,7 @@ pub struct Analysis {
     /// How much ran at the same time.
     pub overlap: Overlap,
     /// Every stretch in which a lane ran nothing, with its one cause; by lane, then by time.
-    /// Neighbours differ in cause.
+    /// Neighbours differ in cause or blocker.
     pub gaps: Vec<Gap>,
     /// The chain that determined the makespan, and how far every other span is from it.
     pub critical_path: CriticalPath,

@@ -17,6 +17,6 @@ pub use analysis::Analysis;
 pub use clock::{Clock, Nanos, OsClock};
 pub use metrics::{Spread, Stations};
 pub use recorder::{Recorder, RecorderConfig, Scope, Writer};
-pub use recording::Recording;
+pub use recording::{Recording, RecordingError};
 pub use report::Report;
 pub use timeline::Timeline;

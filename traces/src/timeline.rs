@@ -205,6 +205,17 @@ impl Timeline {
         (0..self.spans.len()).filter(|i| self.spans[*i].parent.is_none())
     }
 
+    /// Indices of the spans that lie in no other, in the order in which a slot runs them: by start,
+    /// then by end, so that what takes no time comes before what begins at the same time.
+    pub(crate) fn outer_in_turn(&self) -> Vec<usize> {
+        let mut outer: Vec<usize> = self.outer().collect();
+        outer.sort_by_key(|span| {
+            let span = &self.spans[*span];
+            (span.start, span.end, span.id)
+        });
+        outer
+    }
+
     /// Whether times are those of a simulation.
     pub fn is_virtual(&self) -> bool {
         self.meta.get("clock").is_some_and(|clock| clock == "virtual")

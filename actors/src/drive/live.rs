@@ -14,12 +14,13 @@ use std::thread::{self, JoinHandle};
 
 use futures_core::Stream;
 use lapwing_kernels::device::{Device, Work};
-use lapwing_kernels::graph::ValueId;
-use lapwing_traces::Clock;
+use lapwing_kernels::graph::Graph;
+use lapwing_traces::{Nanos, Recorder};
 
 use super::mailbox::{ChannelSink, Mailbox};
+use super::record::{CallerTape, SchedulerTape, WorkerTape};
 use crate::error::RunError;
-use crate::message::{Chunk, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::message::{Chunk, Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::sequence::{Door, Ticket};
 use crate::worker::{Worker, WorkerEffect};
@@ -30,22 +31,36 @@ pub struct LiveParts {
     pub scheduler: Scheduler,
     /// Devices, by their number.
     pub devices: Vec<Box<dyn Device>>,
-    /// The graph's output.
-    pub logits: ValueId,
+    /// The model's ops.
+    pub graph: Arc<Graph>,
     /// Most requests in the engine at once.
     pub requests_max: usize,
     /// Most chunks in flight.
     pub permits: usize,
-    /// Time.
-    pub clock: Arc<dyn Clock>,
+    /// Is told what happens; its clock is the engine's.
+    pub recorder: Recorder,
+}
+
+/// A request, as a caller hands it in.
+#[derive(Debug)]
+pub struct LiveRequest {
+    /// Prompt.
+    pub ids: Vec<u32>,
+    /// What is wanted.
+    pub task: Task,
+    /// Most tokens or chunks that it can bring forth.
+    pub events: usize,
+    /// Record it where only marked requests are recorded.
+    pub traced: bool,
 }
 
 /// A running engine's actors. Dropping it ends them.
 #[derive(Debug)]
 pub struct Live {
-    mailbox: Mailbox<SchedulerMessage>,
+    mailbox: Mailbox<Posted<SchedulerMessage>>,
     door: Door,
     ending: Arc<Ending>,
+    caller: Arc<CallerTape>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -84,28 +99,35 @@ impl Live {
             .map(|d| Mailbox::<WorkerMessage>::new(d.name(), parts.permits + 1))
             .collect();
         let workers: Vec<_> = boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect();
+        let recorder = &parts.recorder;
+        let logits = parts.graph.output();
+        let caller = Arc::new(CallerTape::new(recorder));
+        let scheduler_tape = SchedulerTape::new(recorder);
         let live = Live {
             mailbox: mailbox.clone(),
             door: Door::new(parts.requests_max),
             ending: Arc::default(),
+            caller: Arc::clone(&caller),
             threads: Mutex::default(),
         };
         for (device, (_, inbox)) in parts.devices.into_iter().zip(boxes) {
             let name = device.name().to_owned();
             let actor = LiveWorker {
-                worker: Worker::new(name.clone(), parts.logits),
+                worker: Worker::new(name.clone(), logits),
+                tape: WorkerTape::new(recorder, &name, &parts.graph),
                 device,
                 inbox,
                 scheduler: mailbox.clone(),
                 workers: workers.clone(),
             };
             let scheduler = mailbox.clone();
+            let caller = Arc::clone(&caller);
             let thread = spawn(
                 &name,
                 move || actor.run(),
                 move |end| {
                     if let Err(error) = end {
-                        scheduler.nudge(SchedulerMessage::ActorDied(error));
+                        scheduler.nudge(caller.post(SchedulerMessage::ActorDied(error)));
                     }
                 },
             );
@@ -113,9 +135,10 @@ impl Live {
         }
         let actor = LiveScheduler {
             scheduler: parts.scheduler,
+            tape: scheduler_tape,
             inbox: inbox.clone(),
             workers: workers.clone(),
-            clock: parts.clock,
+            recorder: parts.recorder,
             ending: Arc::clone(&live.ending),
         };
         let ending = Arc::clone(&live.ending);
@@ -150,21 +173,16 @@ impl Live {
         self.door.try_take().ok_or(RunError::QueueFull { limit: self.door.limit() })
     }
 
-    /// Hands a request in. `events` is the number of tokens or chunks that it can bring forth.
+    /// Hands a request in.
     ///
     /// # Errors
     /// When the engine is over: why.
-    pub fn submit(
-        &self,
-        ticket: Ticket,
-        ids: Vec<u32>,
-        task: Task,
-        events: usize,
-    ) -> Result<Events, RunError> {
+    pub fn submit(&self, ticket: Ticket, request: LiveRequest) -> Result<Events, RunError> {
+        let LiveRequest { ids, task, events, traced } = request;
         let (sink, receiver) = ChannelSink::new(events + 2);
         let trace = tracing::debug_span!("request", tokens = ids.len());
-        let submit = Submit { ids, task, sink, ticket, trace };
-        let sent = self.mailbox.send(SchedulerMessage::Submit(Box::new(submit)));
+        let submit = Submit { ids, task, sink, ticket, traced, trace };
+        let sent = self.mailbox.send(self.caller.post(SchedulerMessage::Submit(Box::new(submit))));
         sent.map_err(|error| self.ending.cause.get().cloned().unwrap_or(error))?;
         if self.ending.closed.load(Ordering::SeqCst) {
             return Err(self.ending.why());
@@ -174,6 +192,7 @@ impl Live {
             receiver: Some(receiver),
             mailbox: self.mailbox.clone(),
             ending: Arc::clone(&self.ending),
+            caller: Arc::clone(&self.caller),
         })
     }
 
@@ -198,7 +217,7 @@ impl Live {
             Shutdown::Now => &self.ending.stopping,
         };
         if !sent.swap(true, Ordering::AcqRel) {
-            self.mailbox.nudge(SchedulerMessage::Shutdown(how));
+            self.mailbox.nudge(self.caller.post(SchedulerMessage::Shutdown(how)));
         }
     }
 }
@@ -221,10 +240,11 @@ impl Ending {
 
 /// A request's events. Dropping it cancels the request.
 pub struct Events {
-    stream: Option<flume::r#async::RecvStream<'static, StreamEvent>>,
-    receiver: Option<flume::Receiver<StreamEvent>>,
-    mailbox: Mailbox<SchedulerMessage>,
+    stream: Option<flume::r#async::RecvStream<'static, Posted<StreamEvent>>>,
+    receiver: Option<flume::Receiver<Posted<StreamEvent>>>,
+    mailbox: Mailbox<Posted<SchedulerMessage>>,
     ending: Arc<Ending>,
+    caller: Arc<CallerTape>,
 }
 
 impl Events {
@@ -234,7 +254,10 @@ impl Events {
         let Some(stream) = &mut self.stream else { return Poll::Ready(self.over()) };
         match Pin::new(stream).poll_next(cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(event)) => Poll::Ready(event),
+            Poll::Ready(Some(event)) => {
+                self.caller.received(&event);
+                Poll::Ready(event.message)
+            }
             Poll::Ready(None) => Poll::Ready(self.over()),
         }
     }
@@ -246,8 +269,11 @@ impl Events {
 
     /// The next event, blocking the thread.
     pub fn next_blocking(&mut self) -> StreamEvent {
-        let event = self.receiver.as_ref().and_then(|r| r.recv().ok());
-        event.unwrap_or_else(|| self.over())
+        let Some(event) = self.receiver.as_ref().and_then(|r| r.recv().ok()) else {
+            return self.over();
+        };
+        self.caller.received(&event);
+        event.message
     }
 
     fn over(&self) -> StreamEvent {
@@ -267,23 +293,25 @@ impl Drop for Events {
         self.stream = None;
         self.receiver = None;
         if !self.ending.waking.swap(true, Ordering::AcqRel) {
-            self.mailbox.nudge(SchedulerMessage::Wake);
+            self.mailbox.nudge(self.caller.post(SchedulerMessage::Wake));
         }
     }
 }
 
 struct LiveScheduler {
     scheduler: Scheduler,
-    inbox: flume::Receiver<SchedulerMessage>,
+    tape: SchedulerTape,
+    inbox: flume::Receiver<Posted<SchedulerMessage>>,
     workers: Vec<Mailbox<WorkerMessage>>,
-    clock: Arc<dyn Clock>,
+    recorder: Recorder,
     ending: Arc<Ending>,
 }
 
 impl LiveScheduler {
     fn run(mut self) -> Result<(), RunError> {
-        while let Ok(message) = self.inbox.recv() {
-            match &message {
+        while let Ok((posted, slept)) = receive(&self.inbox, || self.tape.sleeps()) {
+            self.tape.begin(&posted, slept);
+            match &posted.message {
                 // Before the scheduler looks: a stream dropped from here on wakes it again.
                 SchedulerMessage::Wake => self.ending.waking.store(false, Ordering::Release),
                 SchedulerMessage::ActorDied(error) => {
@@ -294,21 +322,43 @@ impl LiveScheduler {
                 }
                 _ => {}
             }
-            for effect in self.scheduler.on(message, self.clock.now()) {
+            let now = self.recorder.clock().now();
+            for effect in self.scheduler.on(posted.message, now) {
                 match effect {
-                    SchedulerEffect::Send(device, chunk) => {
+                    SchedulerEffect::Send(device, mut chunk, hold) => {
+                        self.tape.send(&mut chunk, hold);
                         self.workers[device.0].send(WorkerMessage::Chunk(chunk))?;
                     }
-                    SchedulerEffect::Emit(sink, event) => sink.send(event),
+                    SchedulerEffect::Emit(emission) => {
+                        emission.sink.send(self.tape.emit(&emission));
+                    }
+                    SchedulerEffect::Note(note) => {
+                        self.tape.note(note, self.scheduler.kv_page_bytes());
+                    }
                     SchedulerEffect::Stop => {
+                        self.tape.end(&self.scheduler);
                         let _ = self.ending.cause.set(RunError::ShuttingDown);
                         return Ok(());
                     }
                 }
             }
+            self.tape.end(&self.scheduler);
         }
         Ok(())
     }
+}
+
+/// The next message of a mailbox. `sleeps` tells the time before a sleep for it; that is returned
+/// with the message.
+fn receive<T>(
+    inbox: &flume::Receiver<T>,
+    sleeps: impl FnOnce() -> Option<Nanos>,
+) -> Result<(T, Option<Nanos>), flume::RecvError> {
+    if let Ok(message) = inbox.try_recv() {
+        return Ok((message, None));
+    }
+    let since = sleeps();
+    Ok((inbox.recv()?, since))
 }
 
 fn stop(workers: &[Mailbox<WorkerMessage>]) {
@@ -319,40 +369,56 @@ fn stop(workers: &[Mailbox<WorkerMessage>]) {
 
 struct LiveWorker {
     worker: Worker,
+    tape: WorkerTape,
     device: Box<dyn Device>,
     inbox: flume::Receiver<WorkerMessage>,
-    scheduler: Mailbox<SchedulerMessage>,
+    scheduler: Mailbox<Posted<SchedulerMessage>>,
     workers: Vec<Mailbox<WorkerMessage>>,
 }
 
 impl LiveWorker {
     fn run(mut self) -> Result<(), RunError> {
-        while let Ok(WorkerMessage::Chunk(chunk)) = self.inbox.recv() {
-            let mut effects = VecDeque::from(self.worker.on_chunk(chunk));
-            while let Some(effect) = effects.pop_front() {
-                match effect {
-                    WorkerEffect::Run(mut chunk) => {
-                        let nodes = chunk.stage().nodes.clone();
-                        let result = chunk.trace.in_scope(|| {
-                            self.device.run(Work {
-                                nodes,
-                                batch: &chunk.batch,
-                                tensors: &mut chunk.tensors,
-                            })
-                        });
-                        effects.extend(self.worker.on_done(chunk, result));
-                    }
-                    WorkerEffect::Forward(device, chunk) => {
-                        self.workers[device.0].send(WorkerMessage::Chunk(chunk))?;
-                    }
-                    WorkerEffect::Report(progress) => {
-                        self.scheduler.send(SchedulerMessage::Progress(progress))?;
-                    }
-                    WorkerEffect::Recycle(tensor) => self.device.recycle(tensor),
+        while let Ok((WorkerMessage::Chunk(mut chunk), slept)) =
+            receive(&self.inbox, || self.tape.sleeps())
+        {
+            self.tape.receive(&mut chunk, slept);
+            let effects = self.worker.on_chunk(chunk);
+            self.carry_out(effects.into())?;
+            self.tape.end();
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, mut effects: VecDeque<WorkerEffect>) -> Result<(), RunError> {
+        while let Some(effect) = effects.pop_front() {
+            match effect {
+                WorkerEffect::Run(chunk) => effects.extend(self.run_stage(chunk)),
+                WorkerEffect::Forward(device, mut chunk) => {
+                    self.tape.forward(&mut chunk);
+                    self.workers[device.0].send(WorkerMessage::Chunk(chunk))?;
                 }
+                WorkerEffect::Report(progress) => {
+                    let Posted { message, sent } = self.tape.report(progress);
+                    let message = SchedulerMessage::Progress(message);
+                    self.scheduler.send(Posted { message, sent })?;
+                }
+                WorkerEffect::Emit(emission) => emission.sink.send(self.tape.emit(&emission)),
+                WorkerEffect::Recycle(tensor) => self.device.recycle(tensor),
             }
         }
         Ok(())
+    }
+
+    fn run_stage(&mut self, mut chunk: Box<Chunk>) -> Vec<WorkerEffect> {
+        self.tape.waiting(self.inbox.len() + self.worker.waiting());
+        self.tape.start(&chunk);
+        let nodes = chunk.stage().nodes.clone();
+        let Chunk { batch, tensors, trace, .. } = &mut *chunk;
+        let entered = trace.enter();
+        let result = self.device.run(Work { nodes, batch, tensors, observer: &mut self.tape });
+        drop(entered);
+        self.tape.finish(&chunk, result.is_ok());
+        self.worker.on_done(chunk, result)
     }
 }
 

@@ -2,15 +2,18 @@
 //! ordered by (time, number), so that two runs with the same inputs are identical.
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering as Memory};
 use std::time::Duration;
 
 use lapwing_kernels::device::{Batch, Device, DeviceError, Work};
-use lapwing_kernels::graph::ValueId;
-use lapwing_traces::Nanos;
+use lapwing_kernels::graph::Graph;
+use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
-use crate::message::{Chunk, SchedulerMessage};
+use super::record::{CallerTape, SchedulerTape, WorkerTape};
+use crate::message::{Chunk, Emission, Posted, SchedulerMessage, StreamEvent};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
 
@@ -44,9 +47,22 @@ pub struct SimulatedDevice {
     pub time: Box<dyn TimeModel>,
 }
 
+/// Virtual time, for all to read.
+#[derive(Debug, Default)]
+struct VirtualClock(AtomicU64);
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Nanos {
+        Nanos(self.0.load(Memory::Relaxed))
+    }
+}
+
 /// A whole engine in virtual time.
 pub struct Simulation {
-    now: Nanos,
+    clock: Arc<VirtualClock>,
+    recorder: Recorder,
+    caller: CallerTape,
+    tape: SchedulerTape,
     scheduler: Scheduler,
     actors: Vec<Actor>,
     events: BinaryHeap<Event>,
@@ -56,6 +72,7 @@ pub struct Simulation {
 
 struct Actor {
     worker: Worker,
+    tape: WorkerTape,
     device: SimulatedDevice,
 }
 
@@ -66,23 +83,38 @@ struct Event {
 }
 
 enum What {
-    Scheduler(Box<SchedulerMessage>),
+    /// A message from outside leaves for the scheduler.
+    Outside(Box<SchedulerMessage>),
+    Scheduler(Box<Posted<SchedulerMessage>>),
     Arrived(usize, Box<Chunk>),
     Ran(usize, Box<Chunk>, Result<(), DeviceError>),
 }
 
 impl Simulation {
-    /// An engine at time 0. `logits` is the graph's output.
-    pub fn new(scheduler: Scheduler, devices: Vec<SimulatedDevice>, logits: ValueId) -> Simulation {
+    /// An engine at time 0. `graph` is the model's.
+    pub fn new(
+        scheduler: Scheduler,
+        devices: Vec<SimulatedDevice>,
+        graph: &Arc<Graph>,
+    ) -> Simulation {
+        let clock = Arc::new(VirtualClock::default());
+        let recorder =
+            Recorder::new(Arc::clone(&clock) as Arc<dyn Clock>, RecorderConfig::default());
+        recorder.set_meta("clock", "virtual");
+        let (caller, tape) = (CallerTape::new(&recorder), SchedulerTape::new(&recorder));
         let actors = devices
             .into_iter()
             .map(|device| Actor {
-                worker: Worker::new(device.device.name().to_owned(), logits),
+                worker: Worker::new(device.device.name().to_owned(), graph.output()),
+                tape: WorkerTape::new(&recorder, device.device.name(), graph),
                 device,
             })
             .collect();
         Simulation {
-            now: Nanos(0),
+            clock,
+            recorder,
+            caller,
+            tape,
             scheduler,
             actors,
             events: BinaryHeap::new(),
@@ -93,7 +125,12 @@ impl Simulation {
 
     /// Virtual time.
     pub fn now(&self) -> Nanos {
-        self.now
+        self.clock.now()
+    }
+
+    /// Is told what happens, in virtual time; off at first.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     /// The scheduler, to look at.
@@ -108,20 +145,28 @@ impl Simulation {
 
     /// Sends the scheduler a message at time `at` (or now, if that is past).
     pub fn send_at(&mut self, at: Nanos, message: SchedulerMessage) {
-        self.push(at.max(self.now), What::Scheduler(Box::new(message)));
+        self.push(at.max(self.now()), What::Outside(Box::new(message)));
     }
 
     /// Handles the next event; `false` when there is none.
     pub fn step(&mut self) -> bool {
         let Some(event) = self.events.pop() else { return false };
-        self.now = event.at;
+        self.clock.0.store(event.at.0, Memory::Relaxed);
         match event.what {
+            What::Outside(message) => {
+                let posted = self.caller.post(*message);
+                self.on_scheduler(posted);
+            }
             What::Scheduler(message) => self.on_scheduler(*message),
-            What::Arrived(to, chunk) => {
-                let effects = self.actors[to].worker.on_chunk(chunk);
+            What::Arrived(to, mut chunk) => {
+                let Actor { worker, tape, .. } = &mut self.actors[to];
+                tape.receive(&mut chunk, None);
+                let effects = worker.on_chunk(chunk);
+                tape.waiting(worker.waiting());
                 self.carry_out(to, effects);
             }
             What::Ran(by, chunk, result) => {
+                self.actors[by].tape.finish(&chunk, result.is_ok());
                 let effects = self.actors[by].worker.on_done(chunk, result);
                 self.carry_out(by, effects);
             }
@@ -132,7 +177,7 @@ impl Simulation {
     /// Runs until nothing is left to happen; returns the time.
     pub fn run(&mut self) -> Nanos {
         while self.step() {}
-        self.now
+        self.now()
     }
 
     fn push(&mut self, at: Nanos, what: What) {
@@ -140,42 +185,70 @@ impl Simulation {
         self.next_event += 1;
     }
 
-    fn on_scheduler(&mut self, message: SchedulerMessage) {
+    fn on_scheduler(&mut self, posted: Posted<SchedulerMessage>) {
         if self.stopped {
             return;
         }
-        for effect in self.scheduler.on(message, self.now) {
+        self.tape.begin(&posted, None);
+        for effect in self.scheduler.on(posted.message, self.now()) {
             match effect {
-                SchedulerEffect::Send(device, chunk) => {
-                    self.push(self.now, What::Arrived(device.0, chunk));
+                SchedulerEffect::Send(device, mut chunk, hold) => {
+                    self.tape.send(&mut chunk, hold);
+                    self.push(self.now(), What::Arrived(device.0, chunk));
                 }
-                SchedulerEffect::Emit(sink, event) => sink.send(event),
+                SchedulerEffect::Emit(emission) => {
+                    let event = self.tape.emit(&emission);
+                    self.deliver(&emission, event);
+                }
+                SchedulerEffect::Note(note) => {
+                    self.tape.note(note, self.scheduler.kv_page_bytes());
+                }
                 SchedulerEffect::Stop => self.stopped = true,
             }
         }
+        self.tape.end(&self.scheduler);
+    }
+
+    /// Callers take an event at once, unless they are gone.
+    fn deliver(&self, emission: &Emission, event: Posted<StreamEvent>) {
+        if !emission.sink.is_closed() {
+            self.caller.received(&event);
+        }
+        emission.sink.send(event);
     }
 
     fn carry_out(&mut self, actor: usize, effects: Vec<WorkerEffect>) {
-        for effect in VecDeque::from(effects) {
+        for effect in effects {
+            let Actor { worker, tape, device } = &mut self.actors[actor];
             match effect {
                 WorkerEffect::Run(mut chunk) => {
-                    let SimulatedDevice { device, time } = &mut self.actors[actor].device;
+                    tape.waiting(worker.waiting());
+                    tape.start(&chunk);
+                    let SimulatedDevice { device, time } = device;
                     let nodes = chunk.stage().nodes.clone();
                     let span = time.run_time(nodes.clone(), &chunk.batch);
                     let Chunk { batch, tensors, .. } = &mut *chunk;
-                    let result = device.run(Work { nodes, batch, tensors });
-                    self.push(self.now + span, What::Ran(actor, chunk, result));
+                    let result = device.run(Work { nodes, batch, tensors, observer: &mut () });
+                    self.push(self.now() + span, What::Ran(actor, chunk, result));
                 }
-                WorkerEffect::Forward(device, chunk) => {
-                    self.push(self.now, What::Arrived(device.0, chunk));
+                WorkerEffect::Forward(to, mut chunk) => {
+                    tape.forward(&mut chunk);
+                    self.push(self.now(), What::Arrived(to.0, chunk));
                 }
                 WorkerEffect::Report(progress) => {
-                    let message = SchedulerMessage::Progress(progress);
-                    self.push(self.now, What::Scheduler(Box::new(message)));
+                    let Posted { message, sent } = tape.report(progress);
+                    let message = SchedulerMessage::Progress(message);
+                    let posted = Box::new(Posted { message, sent });
+                    self.push(self.now(), What::Scheduler(posted));
                 }
-                WorkerEffect::Recycle(tensor) => self.actors[actor].device.device.recycle(tensor),
+                WorkerEffect::Emit(emission) => {
+                    let event = tape.emit(&emission);
+                    self.deliver(&emission, event);
+                }
+                WorkerEffect::Recycle(tensor) => device.device.recycle(tensor),
             }
         }
+        self.actors[actor].tape.end();
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lapwing_kernels::device::{Batch, TensorSet};
 
 use super::{Scheduler, SchedulerEffect, fail};
-use crate::message::{Chunk, Span};
+use crate::message::{Chunk, ChunkRecord, Hold, Phase, Span};
 use crate::sequence::Permit;
 
 impl Scheduler {
@@ -30,7 +30,7 @@ impl Scheduler {
             let victim = self.running.iter().rposition(|s| s.in_flight == 0 && s.id > id);
             if let Some(victim) = victim {
                 let mut sequence = self.running.remove(victim);
-                sequence.preempt();
+                sequence.preempt(effects);
                 self.waiting.push(sequence);
             } else if let Some(error) = self.kv.too_small_for(self.running[at].ids.len()) {
                 fail(self.running.remove(at), &error, effects);
@@ -41,12 +41,13 @@ impl Scheduler {
     }
 
     /// The next chunk: a decode row of every sequence that has one, and prompt rows up to the
-    /// chunk size. `None` when nothing is due.
-    pub(super) fn next_chunk(&mut self, permit: Permit) -> Option<Chunk> {
+    /// chunk size. `None` when nothing is due. With it, what has held its rows back the longest.
+    pub(super) fn next_chunk(&mut self, permit: Permit) -> Option<(Chunk, Option<Hold>)> {
         let mut batch = Batch::default();
         let mut spans = Vec::new();
         let mut prompt_rows = self.config.chunk_rows;
         let mut decodes = false;
+        let mut hold: Option<Hold> = None;
         for sequence in &mut self.running {
             let due = sequence.due();
             let rows = if sequence.is_decoding() {
@@ -62,6 +63,8 @@ impl Scheduler {
             } else {
                 prompt_rows -= rows;
             }
+            let held = sequence.held.take();
+            hold = hold.into_iter().chain(held).min_by_key(|(_, since)| *since);
             let start = sequence.sent;
             let (selected, finish) = sequence.hand_out(rows);
             let ids = &sequence.ids[start..start + rows];
@@ -72,6 +75,7 @@ impl Scheduler {
                 ledger: Arc::clone(&sequence.ledger),
                 sink: Arc::clone(&sequence.sink),
                 finish,
+                traced: sequence.traced,
             });
         }
         if spans.is_empty() {
@@ -82,9 +86,17 @@ impl Scheduler {
         if decodes {
             self.decoding = Some(id);
         }
+        let phase = match (decodes, prompt_rows < self.config.chunk_rows) {
+            (true, true) => Phase::Mixed,
+            (true, false) => Phase::Decode,
+            (false, _) => Phase::Prefill,
+        };
+        let record =
+            ChunkRecord { traced: spans.iter().any(|s| s.traced), ..ChunkRecord::default() };
         let trace = tracing::trace_span!("chunk", id, rows = batch.rows(), spans = spans.len());
-        Some(Chunk {
+        let chunk = Chunk {
             id,
+            phase,
             route: Arc::clone(&self.route),
             cursor: 0,
             batch,
@@ -92,6 +104,8 @@ impl Scheduler {
             tensors: TensorSet::default(),
             permit,
             trace,
-        })
+            record,
+        };
+        Some((chunk, hold))
     }
 }

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use lapwing_kernels::kv::{KvLease, OutOfPages};
 
+use lapwing_traces::event::Station;
 use lapwing_traces::{Nanos, Stations};
 
-use super::KvPages;
-use crate::message::{FinishReason, Generate, Sink, SpanFinish, Submit, Task};
+use super::{KvPages, Note, Noted, SchedulerEffect};
+use crate::message::{
+    Emission, FinishReason, Generate, Hold, Sink, SpanFinish, StreamEvent, Submit, Task,
+};
 use crate::policy::Waiting;
 use crate::sample::Sampled;
 use crate::sequence::{Ledger, SequenceId, Ticket};
@@ -27,6 +30,10 @@ pub(super) struct Sequence {
     pub(super) sink: Arc<dyn Sink>,
     pub(super) stations: Stations,
     pub(super) trace: tracing::Span,
+    /// It asks to be recorded.
+    pub(super) traced: bool,
+    /// Why its rows that are due were not sent so far, and since when.
+    pub(super) held: Option<Hold>,
     work: Wanted,
     _ticket: Ticket,
 }
@@ -58,6 +65,8 @@ impl Sequence {
             sink: submit.sink,
             stations: Stations { submitted: now, prompt_tokens, ..Stations::default() },
             trace: submit.trace,
+            traced: submit.traced,
+            held: None,
             work,
             _ticket: submit.ticket,
         }
@@ -113,14 +122,33 @@ impl Sequence {
         self.lease.pages().len() >= kv.layout.pages_for(self.ids.len())
     }
 
-    pub(super) fn on_admitted(&mut self, now: Nanos) {
+    pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
         if self.stations.admitted == Nanos::default() {
             self.stations.admitted = now;
+            self.note(Noted::Station(Station::Admitted, 0), effects);
         }
     }
 
+    fn note(&self, what: Noted, effects: &mut Vec<SchedulerEffect>) {
+        let note = Note { sequence: self.id, traced: self.traced, what };
+        effects.push(SchedulerEffect::Note(note));
+    }
+
+    /// Notes that it leaves the engine at that station.
+    pub(super) fn note_end(&self, station: Station, effects: &mut Vec<SchedulerEffect>) {
+        let tokens = self.stations.generated_tokens as u64;
+        self.note(Noted::Station(station, tokens), effects);
+        self.note(Noted::Freed(self.lease.pages().len()), effects);
+    }
+
+    /// Its last event. Its pages and its ticket are free.
+    pub(super) fn into_emission(self, event: StreamEvent) -> Emission {
+        Emission { sequence: self.id, traced: self.traced, sink: Arc::clone(&self.sink), event }
+    }
+
     /// Gives its pages back; everything is computed again later, with the same result.
-    pub(super) fn preempt(&mut self) {
+    pub(super) fn preempt(&mut self, effects: &mut Vec<SchedulerEffect>) {
+        self.note(Noted::Freed(self.lease.pages().len()), effects);
         self.lease = KvLease::default();
         self.sent = 0;
     }

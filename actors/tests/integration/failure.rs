@@ -6,25 +6,25 @@ use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Events, Live, LiveParts};
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_kernels::device::{Device, DeviceError};
-use lapwing_traces::{Nanos, OsClock};
+use lapwing_traces::Nanos;
 
-use crate::support::{Fault, Parts, Setup, World, foretell, generate, prompt};
+use crate::support::{Fault, Parts, Setup, World, foretell, generate, prompt, recorder, request};
 
 fn live(setup: &Setup) -> Live {
-    let Parts { scheduler, devices, logits, .. } = setup.parts();
+    let Parts { scheduler, devices, graph, .. } = setup.parts();
     Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
-        logits,
+        graph,
         requests_max: 4,
         permits: setup.config.permits,
-        clock: Arc::new(OsClock::start()),
+        recorder: recorder(),
     })
     .expect("threads")
 }
 
 fn submit(engine: &Live, ids: &[u32], tokens: usize) -> Result<Events, RunError> {
-    engine.submit(engine.ticket()?, ids.to_vec(), generate(ids, tokens), tokens)
+    engine.submit(engine.ticket()?, request(ids, tokens))
 }
 
 fn last(events: &mut Events) -> StreamEvent {

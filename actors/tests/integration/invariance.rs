@@ -3,10 +3,9 @@
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::message::{FinishReason, Shutdown, StreamEvent};
 use lapwing_kernels::device::Device;
-use lapwing_traces::{Nanos, OsClock};
-use std::sync::Arc;
+use lapwing_traces::Nanos;
 
-use crate::support::{Parts, Setup, World, chunked, foretell, generate, prompt};
+use crate::support::{Parts, Setup, World, chunked, foretell, generate, prompt, recorder, request};
 
 const LENGTHS: [usize; 8] = [1, 3, 7, 16, 17, 31, 64, 100];
 
@@ -101,14 +100,14 @@ fn makespan_of_one_sequence_is_the_sum_of_its_stages() {
 fn the_live_driver_gives_the_same_tokens() {
     for devices in [1, 2] {
         let setup = Setup { devices, ..Setup::default() };
-        let Parts { scheduler, devices, logits, pool } = setup.parts();
+        let Parts { scheduler, devices, graph, pool } = setup.parts();
         let live = Live::start(LiveParts {
             scheduler,
             devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
-            logits,
+            graph,
             requests_max: 16,
             permits: setup.config.permits,
-            clock: Arc::new(OsClock::start()),
+            recorder: recorder(),
         })
         .expect("threads");
         let prompts: Vec<_> = (0..8).map(|i| prompt(i, LENGTHS[i as usize])).collect();
@@ -116,7 +115,7 @@ fn the_live_driver_gives_the_same_tokens() {
             .iter()
             .map(|p| {
                 let ticket = live.ticket().expect("a ticket");
-                live.submit(ticket, p.clone(), generate(p, 24), 24).expect("alive")
+                live.submit(ticket, request(p, 24)).expect("alive")
             })
             .collect();
         for (prompt, mut events) in prompts.iter().zip(streams) {

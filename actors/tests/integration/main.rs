@@ -8,5 +8,6 @@ mod invariance;
 mod limits;
 mod order;
 mod random_schedules;
+mod recording;
 mod score;
 mod support;

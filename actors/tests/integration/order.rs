@@ -18,13 +18,14 @@ fn chunks(scheduler: &mut Scheduler, prompt: &[u32], door: &Door) -> Vec<Chunk> 
         task: generate(prompt, 10),
         sink,
         ticket: door.try_take().expect("a ticket"),
+        traced: false,
         trace: tracing::Span::none(),
     };
     let effects = scheduler.on(SchedulerMessage::Submit(Box::new(submit)), Nanos(0));
     effects
         .into_iter()
         .filter_map(|effect| match effect {
-            SchedulerEffect::Send(_, chunk) => Some(*chunk),
+            SchedulerEffect::Send(_, chunk, _) => Some(*chunk),
             _ => None,
         })
         .collect()
@@ -46,12 +47,12 @@ fn chunks_run_in_order_whatever_the_order_of_arrival() {
     for order in orders {
         let mut setup = Setup { config: chunked(4), devices: 2, ..Setup::default() };
         setup.config.permits = 3;
-        let Parts { mut scheduler, logits, .. } = setup.parts();
+        let Parts { mut scheduler, graph, .. } = setup.parts();
         let door = Door::new(1);
         let mut waiting: Vec<_> =
             chunks(&mut scheduler, &prompt(1, 12), &door).into_iter().map(Some).collect();
         assert_eq!(waiting.len(), 3);
-        let mut worker = Worker::new("first stage".to_owned(), logits);
+        let mut worker = Worker::new("first stage".to_owned(), graph.output());
         let mut ready = Vec::new();
         for at in order {
             ready.extend(runs(worker.on_chunk(Box::new(waiting[at].take().expect("sent once")))));

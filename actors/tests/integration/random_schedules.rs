@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lapwing_actors::RunError;
 use lapwing_actors::message::SchedulerMessage;
 use lapwing_kernels::device::DeviceError;
-use lapwing_traces::Nanos;
+use lapwing_traces::{Nanos, Recording, Scope};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -47,10 +47,12 @@ fn setup(dice: &mut Dice) -> Setup {
     setup
 }
 
-fn run(seed: u64) {
+/// Plays a random schedule out and checks it.
+pub fn run(seed: u64, scope: Scope) -> Recording {
     let mut dice = Dice(ChaCha8Rng::seed_from_u64(seed));
     let setup = setup(&mut dice);
     let mut world = World::new(&setup);
+    world.sim.recorder().set_scope(scope);
     let mut requests: Vec<Request> = (0..1 + dice.below(12))
         .map(|i| {
             let prompt = prompt(seed as u32 + i as u32, 1 + dice.below(60) as usize);
@@ -83,6 +85,7 @@ fn run(seed: u64) {
     for request in &requests {
         check(seed, request);
     }
+    world.sim.recorder().recording()
 }
 
 fn check(seed: u64, request: &Request) {
@@ -104,6 +107,6 @@ fn check(seed: u64, request: &Request) {
 #[test]
 fn a_thousand_random_interleavings_lose_and_leak_nothing() {
     for seed in 0..1000 {
-        run(seed);
+        run(seed, Scope::Off);
     }
 }

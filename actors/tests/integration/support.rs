@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use lapwing_actors::drive::live::LiveRequest;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{FixedRate, SimulatedDevice, Simulation};
 use lapwing_actors::message::{
-    FinishReason, Generate, SchedulerMessage, StreamEvent, Submit, Task,
+    FinishReason, Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task,
 };
 use lapwing_actors::plan::strategy::{CpuOnly, LayerSplit, Strategy};
 use lapwing_actors::policy::Fcfs;
@@ -22,7 +23,7 @@ use lapwing_kernels::graph::{Graph, NewNode, ValueId, WeightSpec};
 use lapwing_kernels::kv::{KvLayout, KvPool, PageId};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::quant::DType;
-use lapwing_traces::Nanos;
+use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig};
 
 pub const VOCAB: usize = 97;
 pub const PAGE_ROWS: usize = 4;
@@ -111,7 +112,8 @@ impl Device for Oracle {
         if let Some(error) = (self.fault)(stage) {
             return Err(error);
         }
-        let Work { nodes, batch, tensors } = work;
+        let Work { nodes, batch, tensors, observer } = work;
+        nodes.clone().for_each(|node| observer.node_done(node));
         self.rows_run.fetch_add(batch.rows(), Ordering::Relaxed);
         for value in self.graph.live_in(nodes.clone()) {
             let tensor = tensors.take(value).expect("a value from the stage before");
@@ -177,7 +179,7 @@ impl Default for Setup {
 pub struct Parts {
     pub scheduler: Scheduler,
     pub devices: Vec<Oracle>,
-    pub logits: ValueId,
+    pub graph: Arc<Graph>,
     pub pool: KvPool,
 }
 
@@ -199,7 +201,7 @@ impl Setup {
         .expect("a route");
         let fault = &self.fault;
         let devices = names.iter().map(|n| Oracle::new(n, &graph, Arc::clone(fault))).collect();
-        Parts { scheduler, devices, logits: graph.output(), pool }
+        Parts { scheduler, devices, graph, pool }
     }
 }
 
@@ -213,7 +215,7 @@ pub struct World {
 }
 
 pub struct Stream {
-    pub receiver: Option<flume::Receiver<StreamEvent>>,
+    pub receiver: Option<flume::Receiver<Posted<StreamEvent>>>,
     pub tokens: Vec<u32>,
     pub scores: Vec<f32>,
     pub end: Option<Result<FinishReason, RunError>>,
@@ -221,7 +223,7 @@ pub struct Stream {
 
 impl World {
     pub fn new(setup: &Setup) -> World {
-        let Parts { scheduler, devices, logits, pool } = setup.parts();
+        let Parts { scheduler, devices, graph, pool } = setup.parts();
         let rows_run = devices.iter().map(|d| Arc::clone(&d.rows_run)).collect();
         let stages_run = devices.iter().map(|d| Arc::clone(&d.stages_run)).collect();
         let devices = devices
@@ -235,7 +237,7 @@ impl World {
             })
             .collect();
         World {
-            sim: Simulation::new(scheduler, devices, logits),
+            sim: Simulation::new(scheduler, devices, &graph),
             pool,
             door: Door::new(64),
             rows_run,
@@ -244,10 +246,15 @@ impl World {
     }
 
     pub fn submit(&mut self, at: Nanos, ids: &[u32], task: Task) -> Stream {
+        self.submit_traced(at, ids, task, false)
+    }
+
+    /// As [`submit`](World::submit), for a request that may ask to be recorded.
+    pub fn submit_traced(&mut self, at: Nanos, ids: &[u32], task: Task, traced: bool) -> Stream {
         let (sink, receiver) = ChannelSink::new(1000);
         let ticket = self.door.try_take().expect("a ticket");
         let trace = tracing::Span::none();
-        let submit = Submit { ids: ids.to_vec(), task, sink, ticket, trace };
+        let submit = Submit { ids: ids.to_vec(), task, sink, ticket, traced, trace };
         self.sim.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
         Stream { receiver: Some(receiver), tokens: Vec::new(), scores: Vec::new(), end: None }
     }
@@ -265,7 +272,7 @@ impl Stream {
     /// Reads what has arrived.
     pub fn drain(&mut self) {
         let Some(receiver) = &self.receiver else { return };
-        for event in receiver.try_iter() {
+        for Posted { message: event, .. } in receiver.try_iter() {
             assert!(self.end.is_none(), "an event after the end: {event:?}");
             match event {
                 StreamEvent::Token(token) => self.tokens.push(token.id),
@@ -284,6 +291,21 @@ pub fn generate(prompt: &[u32], tokens_max: usize) -> Task {
         stop_ids: [STOP].into(),
         tokens_max,
     }))
+}
+
+/// A request for greedy generation.
+pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
+    LiveRequest {
+        ids: prompt.to_vec(),
+        task: generate(prompt, tokens_max),
+        events: tokens_max,
+        traced: false,
+    }
+}
+
+/// A recorder of real time that is off.
+pub fn recorder() -> Recorder {
+    Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default())
 }
 
 /// A prompt of `len` tokens that differs with `seed`.

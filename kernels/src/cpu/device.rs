@@ -120,7 +120,7 @@ impl Device for CpuDevice {
     }
 
     fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
-        let Work { nodes, batch, tensors } = work;
+        let Work { nodes, batch, tensors, observer } = work;
         let graph = Arc::clone(&self.graph);
         let angles: Vec<RopeAngles> =
             self.ropes.iter().map(|(freqs, _)| freqs.angles(&batch.positions)).collect();
@@ -138,6 +138,7 @@ impl Device for CpuDevice {
                     self.keep(memory);
                 }
             }
+            observer.node_done(index);
         }
         for id in live_out {
             if let Some(data) = values[id.0].take() {

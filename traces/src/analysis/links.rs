@@ -52,7 +52,8 @@ impl Links {
     pub(super) fn new(timeline: &Timeline) -> Links {
         let outermost = outermost(&timeline.spans);
         let before = before(timeline);
-        let ends = ends(timeline);
+        let sleeps = sleeps(timeline);
+        let busy: Vec<Busy> = (0..timeline.lanes.len()).map(|l| Busy::of(timeline, l)).collect();
         let mut inputs: Vec<Vec<Input>> = vec![Vec::new(); timeline.spans.len()];
         for (index, message) in timeline.messages.iter().enumerate() {
             let (Some(to), Some(received)) = (message.to, message.received) else { continue };
@@ -65,7 +66,8 @@ impl Links {
                 continue;
             }
             let lane = message.to_lane.unwrap_or(timeline.spans[to].lane);
-            let ready = sent + (received - busy_until(&ends[lane], received).max(sent));
+            let taken = busy[lane].taken_when_free(&sleeps[lane], (sent, received));
+            let ready = taken.map_or(received, |free| sent + (received - free));
             inputs[to].push(Input { message: index, from, sent, ready });
         }
         let mut links = Links {
@@ -73,13 +75,10 @@ impl Links {
             before,
             inputs,
             outermost,
-            sleeps: vec![Vec::new(); timeline.lanes.len()],
+            sleeps,
             waits: vec![Vec::new(); timeline.lanes.len()],
             waits_for: HashMap::new(),
         };
-        for sleep in &timeline.sleeps {
-            links.sleeps[sleep.lane].push((sleep.start.0, sleep.end.0));
-        }
         for (index, wait) in timeline.waits.iter().enumerate() {
             let Some(target) = wait.target else { continue };
             links.waits[wait.lane].push(index);
@@ -151,24 +150,44 @@ fn before(timeline: &Timeline) -> Vec<Option<usize>> {
     let mut last: Vec<Vec<Option<usize>>> =
         timeline.lanes.iter().map(|lane| vec![None; lane.slots]).collect();
     let mut before = vec![None; timeline.spans.len()];
-    for index in timeline.outer() {
+    for index in timeline.outer_in_turn() {
         let span = &timeline.spans[index];
         before[index] = last[span.lane][span.slot].replace(index);
     }
     before
 }
 
-/// Ends of each lane's outer spans, ascending.
-fn ends(timeline: &Timeline) -> Vec<Vec<u64>> {
-    let mut ends = vec![Vec::new(); timeline.lanes.len()];
-    for index in timeline.outer() {
-        ends[timeline.spans[index].lane].push(timeline.spans[index].end.0);
+fn sleeps(timeline: &Timeline) -> Vec<Vec<Interval>> {
+    let mut sleeps = vec![Vec::new(); timeline.lanes.len()];
+    for sleep in &timeline.sleeps {
+        sleeps[sleep.lane].push((sleep.start.0, sleep.end.0));
     }
-    ends.iter_mut().for_each(|ends| ends.sort_unstable());
-    ends
+    sleeps
 }
 
-fn busy_until(ends: &[u64], at: u64) -> u64 {
-    let count = ends.partition_point(|end| *end <= at);
-    count.checked_sub(1).map_or(0, |last| ends[last])
+/// When one lane ran something.
+struct Busy {
+    starts: Vec<u64>,
+    ends: Vec<u64>,
+}
+
+impl Busy {
+    fn of(timeline: &Timeline, lane: usize) -> Busy {
+        let spans = timeline.outer().map(|span| &timeline.spans[span]);
+        let spans = spans.filter(|span| span.lane == lane && span.start < span.end);
+        let (starts, mut ends): (Vec<u64>, Vec<u64>) = spans.map(|s| (s.start.0, s.end.0)).unzip();
+        ends.sort_unstable();
+        Busy { starts, ends }
+    }
+
+    /// When the lane became free, if a message lay in its mailbox until then: the lane ran
+    /// something when it was sent, ran nothing when it was taken out, and did not sleep between.
+    fn taken_when_free(&self, sleeps: &[Interval], (sent, received): Interval) -> Option<u64> {
+        let begun = self.starts.partition_point(|start| *start < received);
+        let ended = self.ends.partition_point(|end| *end <= received);
+        let free = *self.ends.get(ended.checked_sub(1)?)?;
+        let slept = sleeps.partition_point(|sleep| sleep.1 <= free);
+        let has_slept = sleeps.get(slept).is_some_and(|sleep| sleep.0 < received);
+        (sent < free && free < received && begun == ended && !has_slept).then_some(free)
+    }
 }

@@ -1,0 +1,182 @@
+//! What the scheduler tells a recorder.
+
+use lapwing_traces::event::{
+    Activity, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Station, Tags, What,
+};
+use lapwing_traces::{Nanos, Recorder};
+
+use super::{EventNames, Tape};
+use crate::message::{Chunk, Emission, Hold, Posted, SchedulerMessage, StreamEvent};
+use crate::scheduler::{Note, Noted, Scheduler};
+
+/// The scheduler's end of a recorder.
+#[derive(Debug)]
+pub(in super::super) struct SchedulerTape {
+    tape: Tape,
+    names: Names,
+    events: EventNames,
+    counters: [(NameId, Option<i64>); 4],
+    turn: Option<Turn>,
+}
+
+#[derive(Debug)]
+struct Names {
+    submit: NameId,
+    progress: NameId,
+    wake: NameId,
+    died: NameId,
+    shutdown: NameId,
+    chunk: NameId,
+    kv: NameId,
+}
+
+/// The handling of one message.
+#[derive(Debug)]
+struct Turn {
+    span: SpanId,
+    name: NameId,
+    received: Option<(MessageId, Nanos)>,
+    slept: Option<Nanos>,
+    start: Nanos,
+    /// Something that it did is recorded, and hence it is.
+    wanted: bool,
+}
+
+impl SchedulerTape {
+    pub(in super::super) fn new(recorder: &Recorder) -> SchedulerTape {
+        let name = |text| recorder.name(text);
+        SchedulerTape {
+            tape: Tape::new(recorder, "scheduler", LaneKind::Actor),
+            names: Names {
+                submit: name("submit"),
+                progress: name("progress"),
+                wake: name("wake"),
+                died: name("actor died"),
+                shutdown: name("shutdown"),
+                chunk: name("chunk"),
+                kv: name("KV pages"),
+            },
+            events: EventNames::new(recorder),
+            counters: [
+                "waiting sequences",
+                "running sequences",
+                "chunks in flight",
+                "KV pages in use",
+            ]
+            .map(|text| (recorder.name(text), None)),
+            turn: None,
+        }
+    }
+
+    /// Since when the scheduler's thread sleeps, if it does so from now on; none while nothing
+    /// is recorded.
+    pub(in super::super) fn sleeps(&self) -> Option<Nanos> {
+        self.tape.is_on().then(|| self.tape.now())
+    }
+
+    /// A message was taken out of the mailbox, for which the thread has slept since `slept`.
+    pub(in super::super) fn begin(
+        &mut self,
+        posted: &Posted<SchedulerMessage>,
+        slept: Option<Nanos>,
+    ) {
+        if !self.tape.is_on() {
+            return;
+        }
+        let (name, traced) = match &posted.message {
+            SchedulerMessage::Submit(submit) => (self.names.submit, submit.traced),
+            SchedulerMessage::Progress(progress) => (self.names.progress, progress.record.traced),
+            SchedulerMessage::Wake => (self.names.wake, false),
+            SchedulerMessage::ActorDied(_) => (self.names.died, false),
+            SchedulerMessage::Shutdown(_) => (self.names.shutdown, false),
+        };
+        self.turn = Some(Turn {
+            span: self.tape.span(),
+            name,
+            received: posted.sent,
+            slept,
+            start: self.tape.now(),
+            wanted: self.tape.wants(traced),
+        });
+    }
+
+    /// A chunk leaves for the device of its first stage.
+    pub(in super::super) fn send(&mut self, chunk: &mut Chunk, hold: Option<Hold>) {
+        let Some(turn) = &mut self.turn else { return };
+        if !self.tape.wants(chunk.record.traced) {
+            return;
+        }
+        turn.wanted = true;
+        let (message, at) = (self.tape.writer().message(), self.tape.now());
+        let span = Some(turn.span);
+        let sending = Sending { message, span, name: self.names.chunk, bytes: 0, hold };
+        self.tape.record(at, What::Sent(sending));
+        chunk.record.dispatched = Some(at);
+        chunk.record.sent = Some((message, at));
+    }
+
+    /// An event leaves for its caller.
+    pub(in super::super) fn emit(&mut self, emission: &Emission) -> Posted<StreamEvent> {
+        let message = emission.event.clone();
+        let Some(turn) = &mut self.turn else { return Posted::unrecorded(message) };
+        if !self.tape.wants(emission.traced) {
+            return Posted::unrecorded(message);
+        }
+        turn.wanted = true;
+        let sent = self.tape.post(self.events.of(&message), Some(turn.span));
+        Posted { message, sent: Some(sent) }
+    }
+
+    /// Something happened to a request.
+    pub(in super::super) fn note(&mut self, note: Note, kv_page_bytes: usize) {
+        let Some(turn) = &self.turn else { return };
+        if !self.tape.wants(note.traced) {
+            return;
+        }
+        match note.what {
+            Noted::Station(station, value) => {
+                let at = match (station, turn.received) {
+                    (Station::Submitted, Some((_, sent))) => sent,
+                    _ => self.tape.now(),
+                };
+                self.tape.record(at, What::Request(note.sequence.0, station, value));
+            }
+            Noted::Freed(0) => {}
+            Noted::Freed(pages) => {
+                let bytes = pages as u64 * kv_page_bytes as u64;
+                self.tape.record(self.tape.now(), What::Freed(self.names.kv, bytes));
+            }
+        }
+    }
+
+    /// The message is dealt with.
+    pub(in super::super) fn end(&mut self, scheduler: &Scheduler) {
+        let Some(turn) = self.turn.take().filter(|turn| turn.wanted) else { return };
+        let values = [
+            scheduler.waiting(),
+            scheduler.running(),
+            scheduler.chunks_in_flight(),
+            scheduler.kv_pages_in_use(),
+        ];
+        let end = self.tape.now();
+        if let Some(since) = turn.slept {
+            self.tape.record(turn.start, What::Woke(since));
+        }
+        if let Some((message, _)) = turn.received {
+            self.tape.record(turn.start, What::Received(message, Some(turn.span)));
+        }
+        for ((name, last), value) in self.counters.iter_mut().zip(values) {
+            let value = value as i64;
+            if last.replace(value) != Some(value) {
+                self.tape.record(end, What::Counter(*name, value));
+            }
+        }
+        let info = SpanInfo {
+            name: turn.name,
+            activity: Activity::Schedule,
+            parent: None,
+            tags: Tags::default(),
+        };
+        self.tape.record(end, What::Ran(turn.span, info, turn.start));
+    }
+}

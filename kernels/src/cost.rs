@@ -1,0 +1,218 @@
+//! What an op costs: floating-point operations and bytes, from shapes alone.
+//!
+//! A multiply-add is two operations, and any function of one number (exp, tanh, division) is one.
+//! Bytes are those that a device must move at least: every input and weight read once per batch,
+//! every output written once.
+
+use std::ops::AddAssign;
+
+use crate::device::Batch;
+use crate::graph::{Graph, Node, RowSet, ValueId, WeightId};
+use crate::op::{Activation, AttentionOp, Op};
+
+/// Bytes of a value of an activation.
+const VALUE: u64 = 4;
+/// Bytes of a value of the KV cache.
+const KV_VALUE: u64 = 2;
+
+/// Cost of an op, or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Floating-point operations.
+    pub flops: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
+        self.flops = self.flops.saturating_add(other.flops);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+}
+
+impl Graph {
+    /// Cost of a node (an index into [`nodes`](Graph::nodes)) over a batch.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn cost(&self, node: usize, batch: &Batch) -> Cost {
+        let node = &self.nodes()[node];
+        let out = self.values_of(node.output, batch);
+        let (flops, extra) = match &node.op {
+            Op::Embed { table, .. } => {
+                let bytes = batch.rows() as u64 * self.row_bytes(*table);
+                return Cost { flops: out, bytes: bytes + VALUE * out };
+            }
+            Op::SelectRows => return Cost { flops: 0, bytes: 2 * VALUE * out },
+            // Square and add; times the factor and the gain.
+            Op::RmsNorm { weight, .. } => (4 * out, self.weight_bytes(*weight)),
+            Op::MatMul { weight, bias } => {
+                let inner = self.weights()[weight.0].cols as u64;
+                let added = if bias.is_some() { out } else { 0 };
+                let bias = bias.map_or(0, |bias| self.weight_bytes(bias));
+                (2 * out * inner + added, self.weight_bytes(*weight) + bias)
+            }
+            // Four multiplications and two additions for each pair.
+            Op::Rope { heads, rope } => {
+                let rows = self.rows_of(node.output, batch);
+                (3 * rows * (heads * self.ropes()[*rope].dims) as u64, 0)
+            }
+            Op::Attention(op) => self.attention_cost(node, op, batch),
+            Op::Gated(Activation::Silu) => (5 * out, 0),
+            Op::Gated(Activation::GeluTanh) => (10 * out, 0),
+            Op::Add => (out, 0),
+            Op::SoftCap { .. } => (3 * out, 0),
+        };
+        let inputs: u64 = node.inputs.iter().map(|input| self.values_of(*input, batch)).sum();
+        Cost { flops, bytes: VALUE * (inputs + out) + extra }
+    }
+
+    /// Operations of q·k and of the weighted sum of v over the positions that each row sees, and
+    /// the bytes of the KV cache: new rows written, seen positions of each span read once.
+    fn attention_cost(&self, node: &Node, op: &AttentionOp, batch: &Batch) -> (u64, u64) {
+        let q_width = self.value(node.inputs[0]).width as u64;
+        let kv_width: u64 = node.inputs[1..].iter().map(|v| self.value(*v).width as u64).sum();
+        let window = op.window.map_or(u64::MAX, |window| window as u64);
+        let (mut seen, mut touched) = (0, 0);
+        for span in &batch.spans {
+            let (start, rows) = (span.start as u64, span.rows.len() as u64);
+            seen += seen_positions(start, rows, window);
+            let first = (start + 1).saturating_sub(window);
+            touched += start + rows - first + rows;
+        }
+        (4 * seen * q_width, KV_VALUE * touched * kv_width)
+    }
+
+    fn rows_of(&self, value: ValueId, batch: &Batch) -> u64 {
+        match self.value(value).rows {
+            RowSet::All => batch.rows() as u64,
+            RowSet::Selected => batch.selected.len() as u64,
+        }
+    }
+
+    fn values_of(&self, value: ValueId, batch: &Batch) -> u64 {
+        self.rows_of(value, batch) * self.value(value).width as u64
+    }
+
+    fn row_bytes(&self, weight: WeightId) -> u64 {
+        let spec = &self.weights()[weight.0];
+        // A weight that is no whole number of blocks has no device that could read it.
+        spec.dtype.row_bytes(spec.cols).unwrap_or(0) as u64
+    }
+
+    fn weight_bytes(&self, weight: WeightId) -> u64 {
+        self.row_bytes(weight) * self.weights()[weight.0].rows as u64
+    }
+}
+
+/// Sum over the rows at positions `start … start + rows − 1` of min(position + 1, window).
+fn seen_positions(start: u64, rows: u64, window: u64) -> u64 {
+    let end = start + rows;
+    // Rows before this position see everything before them.
+    let full = window.clamp(start, end);
+    let triangle = |n: u64| n * (n + 1) / 2;
+    let beyond = end - full;
+    triangle(full) - triangle(start) + if beyond > 0 { beyond * window } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{NewNode, WeightSpec};
+    use crate::op::{RopePairs, RopeScaling, RopeSpec};
+    use crate::quant::DType;
+
+    /// embed 64 → q 32, k 16, v 16 → rope → attention → select → matmul with bias → …
+    fn graph(window: Option<usize>) -> Graph {
+        let mut g = Graph::default();
+        let mut weight = |name: &str, rows, cols, dtype| {
+            g.add_weight(WeightSpec { name: name.into(), rows, cols, dtype })
+        };
+        let table = weight("t", 100, 64, DType::Q8_0);
+        let gain = weight("g", 1, 64, DType::F32);
+        let wide = weight("q", 32, 64, DType::Q4_0);
+        let narrow = weight("k", 16, 64, DType::F16);
+        let bias = weight("b", 1, 16, DType::F32);
+        let rope = g.add_rope(RopeSpec {
+            base: 1e4,
+            dims: 8,
+            pairs: RopePairs::Halves,
+            scaling: RopeScaling::None,
+            factors: None,
+        });
+        let mut push = |op, inputs: &[ValueId], width| {
+            g.push(NewNode { op, inputs, width, layer: None, role: "test" })
+        };
+        let x = push(Op::Embed { table, scale: 1.0 }, &[], 64);
+        let x = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x], 64);
+        let q = push(Op::MatMul { weight: wide, bias: None }, &[x], 32);
+        let k = push(Op::MatMul { weight: narrow, bias: Some(bias) }, &[x], 16);
+        let q = push(Op::Rope { heads: 2, rope }, &[q], 32);
+        let op = AttentionOp { layer: 0, scale: 1.0, window, soft_cap: None };
+        let y = push(Op::Attention(op), &[q, k, k], 32);
+        let z = push(Op::SelectRows, &[y], 32);
+        let z = push(Op::Gated(Activation::Silu), &[z, z], 32);
+        let z = push(Op::Add, &[z, z], 32);
+        push(Op::SoftCap { cap: 30.0 }, &[z], 32);
+        g
+    }
+
+    /// Rows 5, 6, 7 of one sequence and row 9 of another; the last of each is selected.
+    fn batch() -> Batch {
+        let mut batch = Batch::default();
+        batch.push(&[1, 2, 3], 5, vec![0], 2..3);
+        batch.push(&[4], 9, vec![1], 0..1);
+        batch
+    }
+
+    #[test]
+    fn costs_are_those_counted_by_hand() {
+        let (g, b) = (graph(None), batch());
+        let rows = [
+            // 4 rows of 64 in Q8_0: two blocks of 34 bytes; 256 values written.
+            ("embed", 256, 4 * 68 + 1024),
+            ("norm", 4 * 256, 1024 + 1024 + 256),
+            // 2·4·64·32; weights 32 rows of two 18-byte blocks.
+            ("matmul", 16_384, 32 * 36 + 1024 + 512),
+            ("matmul with bias", 8192 + 64, 16 * 128 + 64 + 1024 + 256),
+            // 2 heads · 8 values · 4 rows · 3.
+            ("rope", 192, 512 + 512),
+            // Rows see 6 + 7 + 8 and 10 positions: 31 · 4 · 32. Read 8 and 10 positions, write 3
+            // and 1: 22 · 2 · 32 bytes.
+            ("attention", 31 * 128, 22 * 64 + 512 + 256 + 256 + 512),
+            ("select", 0, 2 * 256),
+            ("gated", 5 * 64, 3 * 256),
+            ("add", 64, 3 * 256),
+            ("soft cap", 3 * 64, 2 * 256),
+        ];
+        assert_eq!(rows.len(), g.nodes().len());
+        for (node, (name, flops, bytes)) in rows.into_iter().enumerate() {
+            assert_eq!(g.cost(node, &b), Cost { flops, bytes }, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_window_hides_what_lies_before_it() {
+        // Window 7: rows at 5, 6, 7 see 6, 7, 7; the row at 9 sees 7. Read: 0..8 and 3..10.
+        let cost = graph(Some(7)).cost(5, &batch());
+        assert_eq!(cost.flops, 27 * 128);
+        assert_eq!(cost.bytes, (8 + 7 + 4) * 64 + 1536);
+    }
+
+    #[test]
+    fn seen_positions_are_the_sum_over_the_rows() {
+        for start in 0..12 {
+            for rows in 0..12 {
+                for window in [1, 2, 5, 11, 12, 23, u64::MAX] {
+                    let slow: u64 = (start..start + rows).map(|p| (p + 1).min(window)).sum();
+                    assert_eq!(
+                        seen_positions(start, rows, window),
+                        slow,
+                        "{start} {rows} {window}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What holds for every run.
+
+use lapwing_traces::analysis::{Cause, Diff, Replay, SegmentKind, WhatIf};
+use lapwing_traces::{Analysis, Report, Timeline};
+use proptest::prelude::*;
+
+use crate::runs::{Piece, programs, schedule};
+
+fn analysed(program: &[Piece]) -> (Timeline, Analysis) {
+    schedule(program, false).analysed()
+}
+
+/// Without lags: whether a message that is noted on a free lane came then, or had been waiting, is
+/// only known of lanes that run or sleep all the time.
+fn unambiguous(mut program: Vec<Piece>) -> Vec<Piece> {
+    program.iter_mut().for_each(|piece| piece.lag = 0);
+    program
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn every_idle_nanosecond_has_exactly_one_cause(program in programs(), thread in any::<bool>()) {
+        let (timeline, analysis) = schedule(&program, thread).analysed();
+        let report = Report::new(&timeline, &analysis);
+        let (start, end) = timeline.extent();
+        for (index, lane) in report.lanes.iter().enumerate() {
+            let gaps: Vec<_> = analysis.gaps.iter().filter(|gap| gap.lane == index).collect();
+            let idle: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
+            prop_assert_eq!(idle + lane.busy_ns, report.makespan_ns);
+            // Neither over each other, nor over work, nor outside.
+            for pair in gaps.windows(2) {
+                prop_assert!(pair[0].end <= pair[1].start);
+            }
+            for gap in gaps {
+                prop_assert!(gap.start < gap.end && gap.start >= start.0 && gap.end <= end.0);
+                for span in timeline.outer().map(|s| &timeline.spans[s]).filter(|s| s.lane == index) {
+                    let apart = span.end.0 <= gap.start || span.start.0 >= gap.end;
+                    prop_assert!(apart || span.duration() == 0, "{:?} over {:?}", gap, span);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_lane_that_depends_on_another_does_so_while_that_one_runs(program in programs(), thread in any::<bool>()) {
+        let (timeline, analysis) = schedule(&program, thread).analysed();
+        for gap in &analysis.gaps {
+            if let Cause::Dependency(lane) = gap.cause {
+                let blocker = &timeline.spans[gap.blocker.expect("who ran")];
+                prop_assert_eq!(blocker.lane, lane);
+                prop_assert!(blocker.start.0 <= gap.start && gap.end <= blocker.end.0);
+                prop_assert!(lane != gap.lane);
+            }
+        }
+    }
+
+    #[test]
+    fn the_critical_path_is_as_long_as_the_run_and_the_longest_there_is(program in programs(), thread in any::<bool>()) {
+        let (timeline, analysis) = schedule(&program, thread).analysed();
+        let path = &analysis.critical_path;
+        let (start, end) = timeline.extent();
+        let mut time = start.0;
+        for segment in &path.segments {
+            prop_assert_eq!(segment.start, time);
+            time = segment.end;
+            if let SegmentKind::Running(span) = segment.kind {
+                let span = &timeline.spans[span];
+                prop_assert!(span.start.0 <= segment.start && segment.end <= span.end.0);
+            }
+        }
+        prop_assert_eq!(time, end.0);
+        prop_assert_eq!(longest_path(&program), timeline.makespan());
+        for span in &path.spans {
+            prop_assert_eq!(path.slack[*span], 0);
+        }
+    }
+
+    #[test]
+    fn a_span_may_take_its_slack_longer_but_no_more(
+        program in programs(), at in any::<prop::sample::Index>()
+    ) {
+        let program = unambiguous(program);
+        let (timeline, analysis) = analysed(&program);
+        let piece = at.index(program.len());
+        let span = timeline.spans.iter().position(|s| s.id.0.get() == piece as u64 + 1).unwrap();
+        let slack = analysis.critical_path.slack[span];
+        // Its messages leave at a fixed time before its end, so that they are as much later.
+        let longer = |by: u64| {
+            let mut program = program.clone();
+            let duration = program[piece].duration;
+            for later in &mut program {
+                for need in later.needs.iter_mut().filter(|need| need.0 == piece) {
+                    need.2 = need.2.min(duration);
+                }
+            }
+            program[piece].duration += by;
+            schedule(&program, false).analysed().0.extent().1
+        };
+        prop_assert_eq!(longer(slack), timeline.extent().1);
+        prop_assert!(longer(slack + 1) > timeline.extent().1);
+    }
+
+    #[test]
+    fn a_replay_without_a_change_is_the_recorded_run(program in programs(), thread in any::<bool>()) {
+        let (timeline, _) = schedule(&program, thread).analysed();
+        let replay = Replay::new(&timeline, &WhatIf::default()).unwrap();
+        prop_assert_eq!(replay.makespan, timeline.makespan());
+        for span in timeline.outer() {
+            let (start, end) = (timeline.spans[span].start.0, timeline.spans[span].end.0);
+            prop_assert_eq!(replay.times[span], (start, end));
+        }
+    }
+
+    #[test]
+    fn a_replay_agrees_with_a_run_of_the_changed_program(program in programs(), times in 0..4_u64) {
+        // Messages leave at the end of their sender: then both mean the same.
+        let mut program = unambiguous(program);
+        program.iter_mut().for_each(|piece| piece.needs.iter_mut().for_each(|need| need.2 = 0));
+        let recorded = schedule(&program, false).analysed().0;
+        let mut changed = program.clone();
+        let slow = changed.iter_mut().filter(|piece| piece.lane == 1);
+        slow.for_each(|piece| piece.duration *= times);
+        if program.iter().all(|piece| piece.lane != 1) {
+            return Ok(());
+        }
+        let what_if: WhatIf = format!("on:lane 1*{times}").parse().unwrap();
+        let replay = Replay::new(&recorded, &what_if).unwrap();
+        prop_assert_eq!(replay.makespan, schedule(&changed, false).analysed().0.makespan());
+    }
+
+    #[test]
+    fn faster_work_never_makes_a_replay_slower(program in programs(), factor in 0.0..1.0_f64) {
+        let (timeline, _) = analysed(&program);
+        for what_if in [format!("sync*{factor}"), format!("activity:compute*{factor}")] {
+            let replay = Replay::new(&timeline, &what_if.parse().unwrap()).unwrap();
+            // Each message may leave a nanosecond later by rounding.
+            let rounding = program.len() as u64 * 3;
+            prop_assert!(replay.makespan <= timeline.makespan() + rounding);
+        }
+    }
+
+    #[test]
+    fn a_run_does_not_differ_from_itself(program in programs()) {
+        let (timeline, analysis) = analysed(&program);
+        let diff = Diff::new((&timeline, &analysis), (&timeline, &analysis));
+        prop_assert_eq!(diff.delta_ns, 0);
+        prop_assert!(diff.waterfall.iter().all(|step| step.delta_ns == 0));
+        prop_assert!(diff.ops.iter().all(|op| (op.delta_ns, op.only_a, op.only_b) == (0, 0, 0)));
+    }
+
+    #[test]
+    fn a_difference_has_the_opposite_sign_the_other_way_round(a in programs(), b in programs()) {
+        let (a, b) = (analysed(&a), analysed(&b));
+        let there = Diff::new((&a.0, &a.1), (&b.0, &b.1));
+        let back = Diff::new((&b.0, &b.1), (&a.0, &a.1));
+        prop_assert_eq!(there.delta_ns, -back.delta_ns);
+        prop_assert_eq!(there.waterfall.iter().map(|s| s.delta_ns).sum::<i64>(), there.delta_ns);
+        for step in &there.waterfall {
+            let same = |s: &&lapwing_traces::analysis::diff::Step| {
+                (&s.lane, &s.cause, &s.op) == (&step.lane, &step.cause, &step.op)
+            };
+            prop_assert_eq!(back.waterfall.iter().find(same).unwrap().delta_ns, -step.delta_ns);
+        }
+    }
+
+    #[test]
+    fn overlap_lies_between_nothing_and_what_is_achievable(program in programs()) {
+        let (_, analysis) = analysed(&program);
+        let overlap = &analysis.overlap;
+        if let (Some(ratio), Some(achievable)) = (overlap.ratio(), overlap.achievable()) {
+            prop_assert!(0.0 <= ratio && ratio <= achievable && achievable < 1.0);
+        }
+    }
+}
+
+/// The longest path through the program's own graph, without a look at the timeline.
+fn longest_path(program: &[Piece]) -> u64 {
+    let mut ends: Vec<u64> = Vec::new();
+    let mut starts: Vec<u64> = Vec::new();
+    for (at, piece) in program.iter().enumerate() {
+        let before = (0..at).rev().find(|b| program[*b].lane == piece.lane).map_or(0, |b| ends[b]);
+        let needs = piece
+            .needs
+            .iter()
+            .map(|(from, way, early)| ends[*from].saturating_sub(*early).max(starts[*from]) + way);
+        let start = needs.chain([before]).max().unwrap_or(0) + piece.lag;
+        starts.push(start);
+        ends.push(start + piece.duration);
+    }
+    ends.iter().max().unwrap_or(&0) - starts.iter().min().unwrap_or(&0)
+}
