@@ -1,9 +1,11 @@
 //! The timeline in a terminal: a Gantt chart and tables.
 
 use crate::analysis::Analysis;
+use crate::analysis::diff::Diff;
 use crate::report::Report;
 use crate::timeline::Timeline;
 
+mod difference;
 mod format;
 mod gantt;
 mod summary;
@@ -73,4 +75,11 @@ pub fn text(
     }
     text.push_str(&summary::tables(report, &options));
     text
+}
+
+/// Shows the difference of two runs: what their makespans' difference consists of, and the ops that
+/// changed most.
+pub fn difference(diff: &Diff, options: &TextOptions) -> String {
+    let options = TextOptions { width: options.width.max(WIDTH_MIN), ..*options };
+    difference::draw(diff, &options)
 }

@@ -45,7 +45,8 @@ pub(super) fn or_dash(value: Option<String>) -> String {
 pub(super) fn name(text: &str, columns: usize, glyphs: Glyphs) -> String {
     let (bad, cut) = if glyphs == Glyphs::Ascii { ('?', "~") } else { ('\u{FFFD}', "…") };
     // Marks that change the direction of writing would reorder a line.
-    let steers = |c: char| c.is_control() || matches!(c, '\u{200E}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    let steers =
+        |c: char| c.is_control() || matches!(c, '\u{200E}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     let safe = |c: char| if steers(c) { bad } else { c };
     if text.chars().count() <= columns {
         return text.chars().map(safe).collect();

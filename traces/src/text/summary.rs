@@ -11,7 +11,7 @@ pub(super) fn head(report: &Report, options: &TextOptions) -> String {
     let mut lines = vec![bold(&format!("makespan {}", time(report.makespan_ns)), options)];
     let share = |value: Option<f64>| or_dash(value.map(percent));
     lines.push(format!(
-        "overlap {} of {} achievable ({})",
+        "overlap {}, achievable {}, of that reached {}",
         share(report.overlap),
         share(report.overlap_achievable),
         share(report.overlap_efficiency)
@@ -76,8 +76,8 @@ impl Tables<'_> {
             ("lane", Left),
             ("kind", Left),
             ("busy", Right),
-            ("busy", Right),
-            ("idle", Right),
+            ("busy time", Right),
+            ("idle time", Right),
             ("slots", Right),
             ("spans", Right),
             ("wasted", Right),
