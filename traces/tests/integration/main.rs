@@ -1,6 +1,10 @@
 //! Recordings, timelines and what is said of them.
+#![cfg(not(loom))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod a_recording_is_hostile;
+mod a_recording_loses_something;
+mod any_recording;
 mod known_answers;
 mod laws;
 mod runs;

@@ -1,0 +1,92 @@
+use serde_json::json;
+
+use super::*;
+
+fn report() -> Value {
+    json!({
+        "overlap": 0.5, "overlap_achievable": null, "idle_unattributed_ns": 0,
+        "meta": {"model": "m"},
+        "requests": {"ttft_ms": {"p95": 150.0}},
+        "lanes": [{"name": "cpu", "utilization": 0.9, "idle": [{"cause": "dependency on gpu.0", "ns": 7}]},
+                  {"name": "gpu.0", "utilization": 0.25}],
+        "idle": [{"cause": "hand-off", "ns": 12}],
+        "ops": [{"name": "a>=b", "self_ns": 3}],
+        "waits": [{"name": "w", "histogram": [[10, 2]]}],
+    })
+}
+
+#[track_caller]
+fn check(text: &str) -> Result<Outcome, BudgetError> {
+    Budget::parse(text).expect(text).check(&report())
+}
+
+#[test]
+fn a_metric_is_compared_the_wrong_way_round() {
+    let rows = [
+        ("overlap>=0.5", 0.5, true),
+        ("overlap > 0.5", 0.5, false),
+        ("overlap<=0.5", 0.5, true),
+        ("overlap<0.5", 0.5, false),
+        (" overlap == 5e-1 ", 0.5, true),
+        ("overlap!=0.5", 0.5, false),
+        ("idle_unattributed_ns==0", 0.0, true),
+        ("requests.ttft_ms.p95<200", 150.0, true),
+        ("lanes.cpu.utilization>0.95", 0.9, false),
+        ("overlap>-1", 0.5, true),
+    ];
+    for (text, value, ok) in rows {
+        assert_eq!(check(text), Ok(Outcome { value, ok }), "{text}");
+    }
+}
+
+#[test]
+fn a_name_with_a_dot_or_a_sign_is_not_found() {
+    let rows = [
+        ("lanes.gpu.0.utilization<1", 0.25),
+        ("lanes.cpu.idle.dependency on gpu.0.ns<10", 7.0),
+        ("idle.hand-off.ns<20", 12.0),
+        ("lanes.1.utilization<1", 0.25),
+        ("ops.a>=b.self_ns<=3", 3.0),
+        ("waits.w.histogram.0.1>1", 2.0),
+    ];
+    for (text, value) in rows {
+        assert_eq!(check(text), Ok(Outcome { value, ok: true }), "{text}");
+    }
+}
+
+#[test]
+fn a_text_that_is_no_budget_is_taken_for_one() {
+    let message = |text: &str| Budget::parse(text).expect_err(text).to_string();
+    assert!(message("overlap").starts_with("'overlap' compares nothing"), "{}", message("overlap"));
+    assert!(message("overlap=0.5").contains("compares nothing"));
+    assert_eq!(message(">=1"), "'>=1' names no metric before '>=', as 'overlap>=0.6' does");
+    for text in ["a>=", "a<1ms", "a==inf", "a>nan", "a<0,5"] {
+        assert!(message(text).contains("is no number"), "{}", message(text));
+    }
+}
+
+#[test]
+fn an_unknown_or_absent_metric_passes() {
+    let message = |text: &str| check(text).expect_err(text).to_string();
+    assert_eq!(
+        message("overlap_achievable>0"),
+        "metric 'overlap_achievable' has no value in this run: nothing was recorded that it \
+         measures"
+    );
+    assert!(message("overlpa>0").contains("; there is overlap"), "{}", message("overlpa>0"));
+    assert!(message("requests>0").contains("there is requests.ttft_ms.p95"));
+    let lane = message("lanes.cpo.utilization>0");
+    assert!(lane.contains("there is lanes.cpu.utilization, lanes.gpu.0.utilization"), "{lane}");
+    assert!(message("lanes.cpu.name>0").contains("no metric"));
+    assert_eq!(
+        message("zzzzzzzzz>0"),
+        "the report has no metric 'zzzzzzzzz'; the JSON report has them all"
+    );
+}
+
+#[test]
+fn an_outcome_cannot_be_read_back() {
+    for text in ["overlap >= 0.6", "a.b != -3", "x < 1000000"] {
+        assert_eq!(Budget::parse(text).expect(text).to_string(), text);
+    }
+}

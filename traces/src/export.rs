@@ -1,0 +1,13 @@
+//! A timeline in the forms that other tools read: Perfetto, Chrome's trace viewer, tables.
+
+mod chrome;
+mod csv;
+mod fields;
+mod messages;
+mod perfetto;
+mod proto;
+mod tracks;
+
+pub use chrome::chrome;
+pub use csv::{Table, csv};
+pub use perfetto::perfetto;

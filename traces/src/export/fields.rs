@@ -1,0 +1,132 @@
+//! Everything that exports say about a span, a gap, a stretch of the critical path.
+
+use crate::analysis::{Analysis, Cause, SegmentKind};
+use crate::timeline::{Message, Span, Timeline};
+
+/// A value of a field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Value<'a> {
+    Number(u64),
+    Flag(bool),
+    Text(&'a str),
+}
+
+/// A field that a span, gap or message has; absent ones are left out.
+pub(super) type Field<'a> = (&'static str, Value<'a>);
+
+/// What can be told of spans beyond the spans themselves.
+pub(super) struct Facts<'a> {
+    pub(super) timeline: &'a Timeline,
+    analysis: &'a Analysis,
+    critical: Vec<bool>,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn new(timeline: &'a Timeline, analysis: &'a Analysis) -> Facts<'a> {
+        let mut critical = vec![false; timeline.spans.len()];
+        for segment in &analysis.critical_path.segments {
+            if let SegmentKind::Running(span) = segment.kind {
+                let mut at = Some(span);
+                // The path runs through all that contains the innermost span.
+                while let Some(span) = at.filter(|at| !critical[*at]) {
+                    critical[span] = true;
+                    at = timeline.spans[span].parent;
+                }
+            }
+        }
+        Facts { timeline, analysis, critical }
+    }
+
+    pub(super) fn critical(&self, span: usize) -> bool {
+        self.critical[span]
+    }
+
+    pub(super) fn slack(&self, span: usize) -> Option<u64> {
+        self.analysis.critical_path.slack.get(span).copied()
+    }
+
+    /// Fields of a span without its name and times.
+    pub(super) fn span(&self, at: usize) -> Vec<Field<'a>> {
+        let span: &'a Span = &self.timeline.spans[at];
+        let tags = &span.tags;
+        let number = |name, value: Option<u64>| value.map(|value| (name, Value::Number(value)));
+        let counted = |value: u64| Some(value).filter(|value| *value > 0);
+        let fields = [
+            Some(("id", Value::Number(span.id.0.get()))),
+            Some(("activity", Value::Text(span.activity.name()))),
+            number("chunk", tags.chunk),
+            number("request", tags.request),
+            number("stage", tags.stage.map(u64::from)),
+            number("layer", tags.layer.map(u64::from)),
+            number("rows", counted(tags.rows.into())),
+            number("epoch", counted(tags.epoch.into())),
+            number("bytes", counted(tags.bytes)),
+            number("flops", counted(tags.flops)),
+            number("queued_ns", span.queued.map(|at| at.0)),
+            number("submitted_ns", span.submitted.map(|at| at.0)),
+            number("slack_ns", self.slack(at)),
+            Some(("on_critical_path", Value::Flag(self.critical(at)))),
+            (!span.finished).then_some(("unfinished", Value::Flag(true))),
+        ];
+        fields.into_iter().flatten().collect()
+    }
+
+    /// Fields of a cause: the lane that was waited for, what ran next and what held it up.
+    pub(super) fn wait(
+        &self,
+        cause: Cause,
+        next: Option<usize>,
+        blocker: Option<usize>,
+    ) -> Vec<Field<'a>> {
+        let timeline: &'a Timeline = self.timeline;
+        let name = |span: usize| Value::Text(timeline.spans[span].name.as_str());
+        let id = |span: usize| Value::Number(timeline.spans[span].id.0.get());
+        let mut fields = Vec::new();
+        if let Cause::Dependency(lane) = cause {
+            fields.push(("on_lane", Value::Text(timeline.lanes[lane].name.as_str())));
+        }
+        if let Some(next) = next {
+            fields.extend([("next", name(next)), ("next_id", id(next))]);
+        }
+        if let Some(blocker) = blocker {
+            fields.extend([("blocker", name(blocker)), ("blocker_id", id(blocker))]);
+        }
+        fields
+    }
+
+    /// Fields of a stretch of the critical path: its lane, and the span that ran or then began.
+    pub(super) fn segment(&self, lane: usize, span: usize) -> Vec<Field<'a>> {
+        let timeline: &'a Timeline = self.timeline;
+        vec![
+            ("lane", Value::Text(timeline.lanes[lane].name.as_str())),
+            ("span", Value::Text(timeline.spans[span].name.as_str())),
+            ("span_id", Value::Number(timeline.spans[span].id.0.get())),
+        ]
+    }
+}
+
+/// Fields of a message without its name and times.
+pub(super) fn message(message: &Message) -> Vec<Field<'_>> {
+    let mut fields = Vec::new();
+    if message.bytes > 0 {
+        fields.push(("bytes", Value::Number(message.bytes)));
+    }
+    if let Some((cause, since)) = message.hold {
+        let held = message.sent.0.saturating_sub(since.0);
+        fields.extend([("held_by", Value::Text(cause.name())), ("held_ns", Value::Number(held))]);
+    }
+    if message.received.is_none() {
+        fields.push(("lost", Value::Flag(true)));
+    }
+    fields
+}
+
+/// Names of the lanes; one that two lanes of different kind share is told apart by the kind.
+pub(super) fn lane_names(timeline: &Timeline) -> Vec<String> {
+    let lanes = &timeline.lanes;
+    let name = |lane: &crate::timeline::Lane| {
+        let alike = lanes.iter().filter(|other| other.name == lane.name).count();
+        if alike > 1 { format!("{} ({})", lane.name, lane.kind.name()) } else { lane.name.clone() }
+    };
+    lanes.iter().map(name).collect()
+}

@@ -1,0 +1,120 @@
+//! Tracks: rows on which slices nest and never overlap otherwise. Viewers drop a slice that sticks
+//! out of the one below it, so every slot of a lane gets a track of its own, and inner spans that
+//! run beside each other get further ones.
+
+use crate::timeline::Timeline;
+
+/// A beginning or an end on a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edge {
+    /// When, in ns.
+    pub(super) at: u64,
+    /// Which span.
+    pub(super) span: usize,
+    /// Whether it begins.
+    pub(super) begins: bool,
+}
+
+/// A track of spans.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Track {
+    /// Lane, by index.
+    pub(super) lane: usize,
+    /// Number among the tracks of its lane; the lane's slots come first.
+    pub(super) row: usize,
+    /// Beginnings and ends by time; every end belongs to the latest open beginning.
+    pub(super) edges: Vec<Edge>,
+    open: Vec<usize>,
+}
+
+/// All tracks, by lane, then by row, and the track of every span.
+#[derive(Debug)]
+pub(super) struct Tracks {
+    pub(super) tracks: Vec<Track>,
+    pub(super) of_span: Vec<usize>,
+}
+
+pub(super) fn pack(timeline: &Timeline) -> Tracks {
+    let mut lanes: Vec<Vec<Track>> = Vec::new();
+    for (lane, slots) in timeline.lanes.iter().map(|lane| lane.slots).enumerate() {
+        lanes.push((0..slots).map(|row| Track { lane, row, ..Track::default() }).collect());
+    }
+    let mut row_of = vec![0; timeline.spans.len()];
+    for (at, span) in timeline.spans.iter().enumerate() {
+        let slots = timeline.lanes[span.lane].slots;
+        let rows = &mut lanes[span.lane];
+        let home = span.parent.map_or(span.slot, |parent| row_of[parent]);
+        let fits = |row: &Track| row.fits(timeline, span.parent, span.start.0);
+        let row = if rows.get(home).is_some_and(fits) {
+            home
+        } else {
+            // A slot's own track is left to the spans of that slot.
+            let free = rows.iter().skip(slots).position(fits).map(|row| row + slots);
+            free.unwrap_or_else(|| {
+                rows.push(Track { lane: span.lane, row: rows.len(), ..Track::default() });
+                rows.len() - 1
+            })
+        };
+        rows[row].begin(timeline, at);
+        row_of[at] = row;
+    }
+    let mut first = Vec::new();
+    let mut tracks: Vec<Track> = Vec::new();
+    for rows in lanes {
+        first.push(tracks.len());
+        tracks.extend(rows);
+    }
+    for track in &mut tracks {
+        track.close(timeline, 0);
+    }
+    let of_span = timeline.spans.iter().zip(row_of).map(|(s, row)| first[s.lane] + row).collect();
+    Tracks { tracks, of_span }
+}
+
+impl Track {
+    /// How many open spans stay open when a span with this parent begins.
+    fn kept(&self, parent: Option<usize>) -> usize {
+        let at = parent.and_then(|parent| self.open.iter().rposition(|open| *open == parent));
+        at.map_or(0, |at| at + 1)
+    }
+
+    fn fits(&self, timeline: &Timeline, parent: Option<usize>, start: u64) -> bool {
+        let ending = &self.open[self.kept(parent)..];
+        ending.iter().all(|open| timeline.spans[*open].end.0 <= start)
+    }
+
+    fn begin(&mut self, timeline: &Timeline, span: usize) {
+        self.close(timeline, self.kept(timeline.spans[span].parent));
+        self.edges.push(Edge { at: timeline.spans[span].start.0, span, begins: true });
+        self.open.push(span);
+    }
+
+    fn close(&mut self, timeline: &Timeline, kept: usize) {
+        for span in self.open.drain(kept..).rev() {
+            self.edges.push(Edge { at: timeline.spans[span].end.0, span, begins: false });
+        }
+    }
+}
+
+/// Rows for intervals that may not overlap on one row: the first row that is free.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    free_at: Vec<u64>,
+}
+
+impl Rows {
+    /// The row of an interval; they must come by their start.
+    pub(super) fn place(&mut self, start: u64, end: u64) -> usize {
+        let row = self.free_at.iter().position(|free| *free <= start).unwrap_or_else(|| {
+            self.free_at.push(0);
+            self.free_at.len() - 1
+        });
+        self.free_at[row] = end;
+        row
+    }
+
+    /// How many rows there are.
+    pub(super) fn count(&self) -> usize {
+        self.free_at.len()
+    }
+}

@@ -1,0 +1,121 @@
+//! Recordings of every shape.
+
+use std::num::NonZeroU64;
+
+use lapwing_traces::Nanos;
+use lapwing_traces::event::{
+    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+    Station, Tags, WaitInfo, WaitMode, What,
+};
+use lapwing_traces::recording::{LaneInfo, Recording};
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Mostly small numbers, as in real recordings, but the largest ones too.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0..300u64, 2 => any::<u64>(), 1 => Just(u64::MAX)]
+}
+
+fn span() -> impl Strategy<Value = SpanId> {
+    number().prop_map(|n| SpanId(NonZeroU64::MIN.saturating_add(n)))
+}
+
+fn message() -> impl Strategy<Value = MessageId> {
+    number().prop_map(|n| MessageId(NonZeroU64::MIN.saturating_add(n)))
+}
+
+fn nanos() -> impl Strategy<Value = Nanos> {
+    number().prop_map(Nanos)
+}
+
+fn name() -> impl Strategy<Value = NameId> {
+    any::<u32>().prop_map(NameId)
+}
+
+fn info() -> impl Strategy<Value = SpanInfo> {
+    let subject = (option::of(0..u64::MAX), option::of(0..u64::MAX));
+    let place = (option::of(0..u16::MAX), option::of(0..u16::MAX));
+    let size = (any::<u32>(), any::<u32>(), number(), number());
+    let tags = (subject, place, size).prop_map(
+        |((chunk, request), (stage, layer), (rows, epoch, bytes, flops))| Tags {
+            chunk,
+            request,
+            stage,
+            layer,
+            rows,
+            epoch,
+            bytes,
+            flops,
+        },
+    );
+    (name(), select(Activity::ALL), option::of(span()), tags)
+        .prop_map(|(name, activity, parent, tags)| SpanInfo { name, activity, parent, tags })
+}
+
+fn wait() -> impl Strategy<Value = WaitInfo> {
+    let times = (number(), number(), number(), number());
+    (name(), nanos(), option::of(span()), select(WaitMode::ALL), times).prop_map(
+        |(name, since, target, mode, (predicted, margin, slept, spun))| WaitInfo {
+            name,
+            since,
+            target,
+            mode,
+            predicted,
+            margin,
+            slept,
+            spun,
+        },
+    )
+}
+
+fn sending() -> impl Strategy<Value = Sending> {
+    let hold = option::of((select(HoldCause::ALL), nanos()));
+    (message(), option::of(span()), name(), number(), hold)
+        .prop_map(|(message, span, name, bytes, hold)| Sending { message, span, name, bytes, hold })
+}
+
+fn what() -> impl Strategy<Value = What> {
+    prop_oneof![
+        span().prop_map(What::Queued),
+        span().prop_map(What::Submitted),
+        (span(), info()).prop_map(|(span, info)| What::Started(span, info)),
+        span().prop_map(What::Finished),
+        (span(), info(), nanos()).prop_map(|(span, info, start)| What::Ran(span, info, start)),
+        sending().prop_map(What::Sent),
+        (message(), option::of(span())).prop_map(|(message, span)| What::Received(message, span)),
+        nanos().prop_map(What::Woke),
+        wait().prop_map(What::Waited),
+        (name(), number()).prop_map(|(name, bytes)| What::Freed(name, bytes)),
+        (name(), any::<i64>()).prop_map(|(name, value)| What::Counter(name, value)),
+        (number(), select(Station::ALL), number())
+            .prop_map(|(request, station, value)| What::Request(request, station, value)),
+    ]
+}
+
+pub(crate) fn event() -> impl Strategy<Value = Event> {
+    (nanos(), any::<u32>(), what()).prop_map(|(at, lane, what)| Event {
+        at,
+        lane: LaneId(lane),
+        what,
+    })
+}
+
+pub(crate) fn recording() -> impl Strategy<Value = Recording> {
+    let lane = (".{0,12}", select(LaneKind::ALL)).prop_map(|(name, kind)| LaneInfo { name, kind });
+    (
+        btree_map(".{0,8}", ".{0,20}", 0..4),
+        vec(lane, 0..5),
+        vec(".{0,12}", 0..8),
+        vec(event(), 0..60),
+        number(),
+    )
+        .prop_map(|(meta, lanes, names, events, dropped)| Recording {
+            meta,
+            lanes,
+            names,
+            events,
+            dropped,
+        })
+}
