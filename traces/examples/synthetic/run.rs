@@ -139,20 +139,15 @@ impl Run {
         self.record(at, SCHEDULER, station(Station::Submitted, u64::from(prompt)));
         let admitted = at + 2_000 + self.dice.below(9_000);
         self.record(admitted, SCHEDULER, station(Station::Admitted, 0));
+        // The first chunk goes with the message from outside.
+        let mut message = Some(self.send(at, SCHEDULER, "submit", None, None));
         let mut ready = admitted;
         while self.requests[number].prompt_left > 0 {
             let rows = self.requests[number].prompt_left.min(CHUNK_ROWS);
             self.requests[number].prompt_left -= rows;
             let last = self.requests[number].prompt_left == 0;
-            self.enter(Hop {
-                request: number,
-                chunk: 0,
-                stage: 0,
-                rows,
-                last,
-                message: None,
-                ready,
-            });
+            let message = message.take();
+            self.enter(Hop { request: number, chunk: 0, stage: 0, rows, last, message, ready });
             ready += 1_500;
         }
     }
@@ -180,6 +175,9 @@ impl Run {
             let tags = self.tags(&hop, None);
             let info = SpanInfo { name, activity: Activity::Schedule, parent: None, tags };
             self.record(end, SCHEDULER, What::Ran(span, info, Nanos(begin)));
+            if let Some(message) = hop.message {
+                self.record(begin, SCHEDULER, What::Received(message, Some(span)));
+            }
             let held = begin > hop.ready + 4_000;
             let hold = held.then_some((HoldCause::BackPressure, Nanos(hop.ready)));
             hop.message = Some(self.send(end, SCHEDULER, "chunk", Some(span), hold));
