@@ -13,7 +13,6 @@ use lapwing_traces::text::{self, Colours, Glyphs, TextOptions};
 use lapwing_traces::{Analysis, Recording, Report, Timeline, export};
 use serde_json::{Value, json};
 
-use self::asserts::Asserted;
 use self::what_if::Scenario;
 use super::failure::Failure;
 use super::output::{one_line, print, print_json};
