@@ -5,6 +5,8 @@ pub mod budget;
 pub mod clock;
 pub mod event;
 pub mod export;
+#[cfg(feature = "layer")]
+pub mod layer;
 pub mod metrics;
 pub mod recorder;
 pub mod recording;
