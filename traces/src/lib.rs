@@ -5,6 +5,7 @@ pub mod budget;
 pub mod clock;
 pub mod event;
 pub mod export;
+pub mod html;
 #[cfg(feature = "layer")]
 pub mod layer;
 pub mod metrics;

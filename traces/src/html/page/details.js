@@ -1,0 +1,313 @@
+/** What is known about a thing, as text: the card at the pointer and the pinned span's panel. */
+
+/** @typedef {[string, string][]} Facts */
+
+const card = /** @type {HTMLElement} */ (document.getElementById("card"));
+
+/**
+ * An element with text or children.
+ * @param {string} tag
+ * @param {string} className
+ * @param {(Node | string)[]} children
+ */
+function element(tag, className, ...children) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  made.append(...children);
+  return made;
+}
+
+/** @param {Facts} facts */
+function factList(facts) {
+  const list = element("dl", "facts");
+  for (const [name, value] of facts) {
+    list.append(element("dt", "", name), element("dd", "", element("bdi", "", value)));
+  }
+  return list;
+}
+
+/**
+ * @param {Run} run
+ * @param {number} cause
+ * @param {number} on lane plus one, 0 for none
+ */
+function causeText(run, cause, on) {
+  const name = run.head.causes[cause] ?? "";
+  return on > 0 ? `${name} on ${run.head.lanes[on - 1]?.name}` : name;
+}
+
+/**
+ * @param {Run} run
+ * @param {number} span
+ */
+function spanText(run, span) {
+  const { spans, head } = run;
+  const chunk = spans.chunk[span];
+  const part = chunk >= 0 ? `, chunk ${head.chunks[chunk]}` : "";
+  return `${head.names[spans.name[span]]} on ${head.lanes[spans.lane[span]].name}${part}`;
+}
+
+/**
+ * Time before `at` that a column has as zigzag plus one, 0 for none.
+ * @param {number} coded
+ */
+function earlier(coded) {
+  if (coded === 0) return null;
+  const zigzag = coded - 1;
+  return zigzag % 2 === 0 ? zigzag / 2 : -(zigzag + 1) / 2;
+}
+
+/**
+ * @param {Run} run
+ * @param {number} i
+ * @returns {Facts}
+ */
+function spanFacts(run, i) {
+  const { spans, head } = run;
+  const start = spans.start[i];
+  const duration = spans.end[i] - start;
+  /** @type {Facts} */
+  const facts = [];
+  /** @param {string} name @param {string | null} value */
+  const add = (name, value) => value !== null && facts.push([name, value]);
+  add("Lane", `${head.lanes[spans.lane[i]].name}, slot ${spans.slot[i]}`);
+  add("Work", head.activities[spans.activity[i]]);
+  add("Duration", formatTime(duration) + (spans.flags[i] & 1 ? "" : ", no end recorded"));
+  const queued = earlier(spans.queued[i]);
+  const submitted = earlier(spans.submitted[i]);
+  if (queued !== null)
+    add("Queued", `${formatMoment(start - queued)}, ${formatTime(queued)} before`);
+  if (submitted !== null) {
+    add("Submitted", `${formatMoment(start - submitted)}, ${formatTime(submitted)} before`);
+  }
+  add("Start", formatMoment(start));
+  add("End", formatMoment(spans.end[i]));
+  if (spans.stage[i] > 0) add("Stage", String(spans.stage[i] - 1));
+  if (spans.layer[i] > 0) add("Layer", String(spans.layer[i] - 1));
+  if (spans.chunk[i] >= 0) add("Chunk", head.chunks[spans.chunk[i]]);
+  if (spans.request[i] >= 0) add("Request", head.requests[spans.request[i]]);
+  if (spans.rows[i] > 0) add("Rows", formatGrouped(spans.rows[i]));
+  add("Epoch", String(spans.epoch[i]));
+  if (spans.bytes[i] > 0) {
+    const rate = duration > 0 ? `, ${threeDigits(spans.bytes[i] / duration)} GB/s` : "";
+    add("Bytes", formatBytes(spans.bytes[i]) + rate);
+  }
+  if (spans.flops[i] > 0) {
+    const rate = duration > 0 ? `, ${threeDigits(spans.flops[i] / duration)} GFLOP/s` : "";
+    add("FLOPs", formatCount(spans.flops[i]) + rate);
+  }
+  add("Slack", formatTime(spans.slack[i]));
+  add("Critical path", onPath(run, i) ? "yes" : "no");
+  for (const gap of run.gapsBefore.of(i)) {
+    const blocker = run.gaps.blocker[gap];
+    const why = causeText(run, run.gaps.cause[gap], run.gaps.on[gap]);
+    const what = blocker >= 0 ? `: ${spanText(run, blocker)}` : "";
+    add("Lane waited", `${formatTime(run.gaps.end[gap] - run.gaps.start[gap])}, ${why}${what}`);
+  }
+  for (const wait of run.waitsFor.of(i)) {
+    const { waits } = run;
+    add("Waited for by", `${head.lanes[waits.lane[wait]].name}, ${head.modes[waits.mode[wait]]}`);
+  }
+  return facts;
+}
+
+/**
+ * Whether the span or the outer span around it is on the critical path.
+ * @param {Run} run
+ * @param {number} span
+ */
+function onPath(run, span) {
+  let outer = span;
+  while (run.spans.parent[outer] >= 0) outer = run.spans.parent[outer];
+  return (run.spans.flags[outer] & 2) !== 0;
+}
+
+/**
+ * @param {Run} run
+ * @param {number} i
+ * @returns {Facts}
+ */
+function gapFacts(run, i) {
+  const { gaps, head } = run;
+  /** @type {Facts} */
+  const facts = [
+    ["Lane", `${head.lanes[gaps.lane[i]].name}, idle`],
+    ["Duration", formatTime(gaps.end[i] - gaps.start[i])],
+    ["Start", formatMoment(gaps.start[i])],
+    ["End", formatMoment(gaps.end[i])],
+  ];
+  if (gaps.blocker[i] >= 0) facts.push(["Held up by", spanText(run, gaps.blocker[i])]);
+  facts.push(["Next", gaps.next[i] >= 0 ? spanText(run, gaps.next[i]) : "nothing more"]);
+  return facts;
+}
+
+/**
+ * @param {Run} run
+ * @param {number} i
+ * @returns {Facts}
+ */
+function waitFacts(run, i) {
+  const { waits, head, spans } = run;
+  const target = waits.target[i];
+  const duration = waits.end[i] - waits.start[i];
+  /** @type {Facts} */
+  const facts = [
+    ["Lane", `${head.lanes[waits.lane[i]].name}, ${head.modes[waits.mode[i]]}`],
+    ["Duration", formatTime(duration)],
+    ["Slept", formatTime(waits.slept[i])],
+    ["Spun", formatTime(waits.spun[i])],
+  ];
+  if (waits.predicted[i] > 0) {
+    const actual = target >= 0 ? spans.end[target] - waits.start[i] : duration;
+    facts.push(["Predicted", `${formatTime(waits.predicted[i])}, was ${formatTime(actual)}`]);
+    facts.push(["Margin", formatTime(waits.margin[i])]);
+  }
+  if (target >= 0) {
+    facts.push(["Waited for", spanText(run, target)]);
+    facts.push(["Late", formatTime(Math.max(0, waits.end[i] - spans.end[target]))]);
+  }
+  return facts;
+}
+
+/**
+ * @param {Place} place
+ * @returns {{ title: string, facts: Facts }}
+ */
+function factsOf({ what, run: number, index, time }) {
+  const run = state.runs[number];
+  const { head } = run;
+  if (what === "span") {
+    return { title: head.names[run.spans.name[index]], facts: spanFacts(run, index) };
+  }
+  if (what === "gap") {
+    const title = causeText(run, run.gaps.cause[index], run.gaps.on[index]);
+    return { title, facts: gapFacts(run, index) };
+  }
+  if (what === "wait") {
+    return { title: head.names[run.waits.name[index]], facts: waitFacts(run, index) };
+  }
+  const counter = run.counters[index];
+  const at = firstAbove(counter.at, time ?? 0) - 1;
+  const value = at >= 0 ? formatGrouped(counter.value[at]) : "none yet";
+  const range = `${formatGrouped(counter.low)} to ${formatGrouped(counter.high)}`;
+  return {
+    title: counter.name,
+    facts: [
+      ["Lane", head.lanes[counter.lane].name],
+      ["Value", value],
+      ["Range", range],
+    ],
+  };
+}
+
+/**
+ * Shows the card beside the pointer, or hides it.
+ * @param {Place | null} place
+ * @param {number} x in the window
+ * @param {number} y in the window
+ */
+function showCard(place, x, y) {
+  card.hidden = place === null;
+  if (!place) return;
+  const { title, facts } = factsOf(place);
+  card.replaceChildren(element("h3", place.what, element("bdi", "", title)), factList(facts));
+  const { offsetWidth: width, offsetHeight: height } = card;
+  const left = x + 16 + width > innerWidth ? x - 16 - width : x + 16;
+  const top = y + 16 + height > innerHeight ? innerHeight - height - 8 : y + 16;
+  card.style.left = `${Math.max(4, left)}px`;
+  card.style.top = `${Math.max(4, top)}px`;
+}
+
+/**
+ * Messages of the pinned span with buttons to go to their other ends.
+ * @param {Run} run
+ * @param {Int32Array} ids
+ * @param {boolean} incoming
+ */
+function messageList(run, ids, incoming) {
+  const { messages, head } = run;
+  const heads = ["Message", incoming ? "From" : "To", "Delay", "Bytes", "Held back"];
+  const row = element("tr", "", ...heads.map((name) => element("th", "", name)));
+  const body = element("tbody", "");
+  for (const id of ids.subarray(0, 200)) {
+    const other = incoming ? messages.from[id] : messages.to[id];
+    const lane = incoming ? messages.fromLane[id] : messages.toLane[id] - 1;
+    const place = lane >= 0 ? head.lanes[lane].name : "nobody";
+    const held = messages.hold[id]
+      ? `${formatTime(messages.held[id])}, ${head.holds[messages.hold[id] - 1]}`
+      : "–";
+    const delay = messages.delay[id] ? formatTime(messages.delay[id] - 1) : "never taken";
+    const end = element(other >= 0 ? "button" : "span", "jump");
+    end.textContent = other >= 0 ? spanText(run, other) : place;
+    if (other >= 0) end.addEventListener("click", () => goTo({ run: run.number, index: other }));
+    const cells = [
+      head.names[messages.name[id]],
+      end,
+      delay,
+      formatBytes(messages.bytes[id]),
+      held,
+    ];
+    body.append(element("tr", "", ...cells.map((cell) => element("td", "", cell))));
+  }
+  const table = element("table", "", element("thead", "", row), body);
+  return element("div", "scrolled", table);
+}
+
+/** Fills the panel's first tab: the pinned span, the selected range. */
+function fillSelection() {
+  const body = /** @type {HTMLElement} */ (document.getElementById("selected-body"));
+  body.replaceChildren();
+  const { pin, selection } = state;
+  if (selection) body.append(rangeTable(selection.from, selection.to));
+  if (pin) {
+    const run = state.runs[pin.run];
+    const { title, facts } = factsOf({ what: "span", ...pin });
+    body.append(element("h3", "", element("bdi", "", title)), factList(facts));
+    const parent = run.spans.parent[pin.index];
+    if (parent >= 0) {
+      const up = element("button", "jump");
+      up.textContent = `inside ${spanText(run, parent)}`;
+      up.addEventListener("click", () => goTo({ run: pin.run, index: parent }));
+      body.append(element("p", "", up));
+    }
+    for (const [name, ids, incoming] of /** @type {[string, Int32Array, boolean][]} */ ([
+      ["Incoming messages", run.receivedBy.of(pin.index), true],
+      ["Outgoing messages", run.sentBy.of(pin.index), false],
+    ])) {
+      body.append(element("h4", "", `${name}: ${ids.length}`));
+      if (ids.length > 0) body.append(messageList(run, ids, incoming));
+    }
+  }
+  if (!pin && !selection) {
+    const hint = "Click a span to pin it here; select a range with Shift and dragging.";
+    body.append(element("p", "none", hint));
+  }
+}
+
+/**
+ * Busy and idle time of each lane within a range.
+ * @param {number} from
+ * @param {number} to
+ */
+function rangeTable(from, to) {
+  const heads = ["Lane", "Busy", "Share", "Idle", "Most idle by"];
+  const row = element("tr", "", ...heads.map((name) => element("th", "", name)));
+  const body = element("tbody", "");
+  for (const { run, lane } of layout.bands) {
+    // Outside of the run nothing is idle.
+    const length = Math.max(0, Math.min(to, run.head.makespan) - Math.max(from, 0));
+    const busy = timeWithin(lane.busy, from, to);
+    const causes = run.head.causes
+      .map((name, i) => ({ name, time: timeWithin(lane.gaps, from, to, i) }))
+      .sort((a, b) => b.time - a.time);
+    const top = causes[0]?.time > 0 ? `${causes[0].name}, ${formatTime(causes[0].time)}` : "–";
+    const share = formatShare(length > 0 ? busy / length : NaN);
+    const title = state.runs.length > 1 ? `${"AB"[run.number]} ${lane.name}` : lane.name;
+    const cells = [title, formatTime(busy), share, formatTime(Math.max(0, length - busy)), top];
+    body.append(element("tr", "", ...cells.map((cell) => element("td", "", cell))));
+  }
+  const caption = `${formatTime(to - from)} from ${formatMoment(from)}`;
+  const table = element("table", "", element("caption", "", caption));
+  table.append(element("thead", "", row), body);
+  return element("div", "scrolled", table);
+}

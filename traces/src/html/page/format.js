@@ -1,0 +1,62 @@
+/** Numbers with their units. */
+
+const NO_BREAK = "\u00a0";
+
+/** @param {number} value */
+function threeDigits(value) {
+  const size = Math.abs(value);
+  return value.toFixed(size === 0 || size >= 100 ? 0 : size >= 10 ? 1 : 2);
+}
+
+/**
+ * @param {number} value
+ * @param {number} step between two units
+ * @param {string[]} units
+ */
+function scaled(value, step, units) {
+  if (!Number.isFinite(value)) return "–";
+  let unit = 0;
+  while (Math.abs(value) >= step - 0.5 && unit + 1 < units.length) {
+    value /= step;
+    unit += 1;
+  }
+  const number = unit === 0 && Number.isInteger(value) ? String(value) : threeDigits(value);
+  return units[unit] === "" ? number : number + NO_BREAK + units[unit];
+}
+
+/** @param {number} ns */
+function formatTime(ns) {
+  return scaled(ns, 1000, ["ns", "µs", "ms", "s"]);
+}
+
+/** @param {number} bytes */
+function formatBytes(bytes) {
+  return scaled(bytes, 1024, ["B", "KiB", "MiB", "GiB", "TiB"]);
+}
+
+/** @param {number} value */
+function formatCount(value) {
+  return scaled(value, 1000, ["", "k", "M", "G", "T", "P"]);
+}
+
+/** @param {number} value */
+function formatGrouped(value) {
+  return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+}
+
+/** @param {number} share */
+function formatShare(share) {
+  return Number.isFinite(share) ? (share * 100).toFixed(1) + NO_BREAK + "%" : "–";
+}
+
+/**
+ * A point in time, to the nanosecond.
+ * @param {number} ns
+ */
+function formatMoment(ns) {
+  const sign = ns < 0 ? "−" : "";
+  const size = Math.abs(Math.round(ns));
+  const whole = Math.floor(size / 1e6);
+  const rest = String(size % 1e6).padStart(6, "0");
+  return `${sign}${formatGrouped(whole)}.${rest.slice(0, 3)}\u202f${rest.slice(3)}${NO_BREAK}ms`;
+}

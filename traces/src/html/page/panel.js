@@ -1,0 +1,179 @@
+/** The tables: tabs, sorting, width; theme and help. */
+
+/** @type {Map<string, HTMLButtonElement>} */
+const tabs = new Map();
+
+function makeTabs() {
+  const list = /** @type {HTMLElement} */ (document.getElementById("tabs"));
+  for (const section of document.querySelectorAll("#panel > section")) {
+    const title = section.querySelector("h2")?.textContent ?? "";
+    const tab = document.createElement("button");
+    tab.type = "button";
+    tab.id = `tab-${section.id}`;
+    tab.textContent = title;
+    tab.setAttribute("role", "tab");
+    tab.setAttribute("aria-controls", section.id);
+    tab.addEventListener("click", () => showTab(section.id));
+    section.setAttribute("role", "tabpanel");
+    tabs.set(section.id, tab);
+    list.append(tab);
+  }
+  list.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!step) return;
+    const ids = [...tabs.keys()];
+    const at = ids.findIndex((id) => tabs.get(id) === document.activeElement);
+    const id = ids[(at + step + ids.length) % ids.length];
+    showTab(id);
+    tabs.get(id)?.focus();
+    event.stopPropagation();
+  });
+  showTab(tabs.has("compare") ? "compare" : "summary");
+}
+
+/** @param {string} id */
+function showTab(id) {
+  for (const [key, tab] of tabs) {
+    const chosen = key === id;
+    tab.setAttribute("aria-selected", String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+    const section = /** @type {HTMLElement} */ (document.getElementById(key));
+    section.hidden = !chosen;
+  }
+}
+
+/** Makes every table sort by the column whose head is clicked, and its rows find their spans. */
+function enhanceTables() {
+  for (const table of document.querySelectorAll("#panel > section table")) {
+    const wrap = element("div", "scrolled");
+    table.replaceWith(wrap);
+    wrap.append(table);
+    table.querySelectorAll("thead th").forEach((head, column) => {
+      const button = element("button", "");
+      button.append(...head.childNodes);
+      head.replaceChildren(button);
+      button.addEventListener("click", () => sortTable(table, head, column));
+    });
+    const jump = /** @type {HTMLElement} */ (table).dataset.jump ?? "";
+    if (!jump.startsWith("op:")) continue;
+    for (const row of table.querySelectorAll("tbody tr")) {
+      const cell = row.children[Number(jump.slice(3))];
+      const name = cell?.textContent ?? "";
+      const find = element("button", "jump");
+      find.append(...cell.childNodes);
+      find.title = "Find these spans";
+      find.addEventListener("click", () => search(name));
+      cell.append(find);
+    }
+  }
+}
+
+/**
+ * @param {Element} table
+ * @param {Element} head
+ * @param {number} column
+ */
+function sortTable(table, head, column) {
+  const body = table.querySelector("tbody");
+  if (!body) return;
+  const numeric = head.classList.contains("n");
+  const before = head.getAttribute("aria-sort");
+  const falling = before ? before === "ascending" : numeric;
+  for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
+  head.setAttribute("aria-sort", falling ? "descending" : "ascending");
+  /** @param {Element} row */
+  const key = (row) => {
+    const cell = /** @type {HTMLElement} */ (row.children[column]);
+    if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
+    return numeric ? -Infinity : (cell.textContent ?? "");
+  };
+  const rows = [...body.children].map((row) => ({ row, key: key(row) }));
+  rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0) * (falling ? -1 : 1));
+  body.append(...rows.map(({ row }) => row));
+}
+
+/** @param {boolean} [open] */
+function togglePanel(open) {
+  const root = document.documentElement;
+  const closed = open === undefined ? !root.classList.contains("no-panel") : !open;
+  root.classList.toggle("no-panel", closed);
+  document.getElementById("toggle-panel")?.setAttribute("aria-pressed", String(!closed));
+  resize();
+}
+
+function makeSplitter() {
+  const splitter = /** @type {HTMLElement} */ (document.getElementById("splitter"));
+  splitter.addEventListener("pointerdown", (down) => {
+    splitter.setPointerCapture(down.pointerId);
+    /** @param {PointerEvent} move */
+    const drag = (move) => {
+      const beside = matchMedia("(min-width: 1000px)").matches;
+      const size = beside ? innerWidth - move.clientX : innerHeight - move.clientY;
+      const most = (beside ? innerWidth : innerHeight) * 0.75;
+      const kept = Math.round(Math.min(most, Math.max(160, size)));
+      document.documentElement.style.setProperty("--panel", `${kept}px`);
+      resize();
+    };
+    splitter.addEventListener("pointermove", drag);
+    const stop = () => splitter.removeEventListener("pointermove", drag);
+    splitter.addEventListener("pointerup", stop, { once: true });
+    splitter.addEventListener("pointercancel", stop, { once: true });
+  });
+}
+
+const darkMedia = matchMedia("(prefers-color-scheme: dark)");
+
+function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : darkMedia.matches;
+}
+
+function toggleTheme() {
+  document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+  repaint();
+}
+
+/** Makes everything anew that depends on the theme or on the screen's resolution. */
+function repaint() {
+  palette = makePalette(pen, isDark(), state.ratio, state.runs[0].head);
+  drawWhole();
+  fillLegend();
+  redraw();
+}
+
+/** The kinds of work and of idle time that these runs have. */
+function fillLegend() {
+  const legend = /** @type {HTMLElement} */ (document.getElementById("legend"));
+  const work = new Set();
+  const causes = new Set();
+  for (const run of state.runs) {
+    for (const activity of run.spans.activity) work.add(activity);
+    for (const cause of run.gaps.cause) causes.add(cause);
+  }
+  /** @param {string} fill @param {CanvasPattern | null} hatch @param {string} name */
+  const entry = (fill, hatch, name) => {
+    const swatch = document.createElement("canvas");
+    swatch.width = Math.round(22 * state.ratio);
+    swatch.height = Math.round(12 * state.ratio);
+    const brush = contextOf(swatch);
+    brush.scale(state.ratio, state.ratio);
+    brush.fillStyle = fill;
+    brush.fillRect(0, 0, 22, 12);
+    if (hatch) {
+      brush.fillStyle = hatch;
+      brush.fillRect(0, 0, 22, 12);
+    }
+    brush.strokeStyle = palette.faint;
+    brush.strokeRect(0, 0, 22, 12);
+    return element("span", "entry", swatch, name);
+  };
+  const row = element("div", "", element("b", "", "Work"));
+  for (const { name, shades, hatch } of palette.work.filter((_, i) => work.has(i))) {
+    row.append(entry(shades[0].fill, hatch, name));
+  }
+  const idle = element("div", "", element("b", "", "Idle by"));
+  for (const { name, fill, hatch } of palette.causes.filter((_, i) => causes.has(i))) {
+    idle.append(entry(fill, hatch, name));
+  }
+  legend.replaceChildren(row, idle);
+}

@@ -1,0 +1,102 @@
+//! A static picture of the lanes, for readers without scripts: busy time in bins.
+
+use std::fmt::Write;
+
+use super::text::{self, Escaped};
+use crate::event::Activity;
+use crate::timeline::Timeline;
+
+const BINS: usize = 300;
+const BIN_WIDTH: usize = 3;
+const LABEL_WIDTH: usize = 130;
+const ROW: usize = 20;
+/// Most lanes drawn; the rest is counted below.
+const LANES_MAX: usize = 20;
+/// Letters of a lane's name that are shown.
+const NAME_MAX: usize = 18;
+
+/// The picture of one run.
+pub(super) fn picture(timeline: &Timeline) -> String {
+    let lanes = timeline.lanes.len().min(LANES_MAX);
+    let width = LABEL_WIDTH + BINS * BIN_WIDTH;
+    let height = lanes * ROW + ROW;
+    let mut svg = format!(
+        "<svg class=\"picture\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+         aria-label=\"Busy time of each lane\">\n"
+    );
+    let (start, end) = timeline.extent();
+    let bins = fill(timeline, start.0, end.0, lanes);
+    for (lane, bins) in bins.iter().enumerate() {
+        let y = lane * ROW;
+        let name: String = timeline.lanes[lane].name.chars().take(NAME_MAX).collect();
+        let _ = writeln!(svg, "<text x=\"0\" y=\"{}\">{}</text>", y + 14, Escaped(&name));
+        let _ = writeln!(svg, "<path class=\"axis\" d=\"M{LABEL_WIDTH} {}H{width}\"/>", y + 18);
+        for (class, path) in paths(bins, y + 4) {
+            let _ = writeln!(svg, "<path class=\"{class}\" d=\"{path}\"/>");
+        }
+    }
+    let y = lanes * ROW + 14;
+    let span = text::nanos((end.0 - start.0) as f64);
+    let _ = writeln!(svg, "<text x=\"{LABEL_WIDTH}\" y=\"{y}\">0</text>");
+    let _ = writeln!(svg, "<text x=\"{width}\" y=\"{y}\" text-anchor=\"end\">{span}</text>");
+    svg.push_str("</svg>\n");
+    let more = timeline.lanes.len() - lanes;
+    if more > 0 {
+        let _ = writeln!(svg, "<p class=\"none\">and {more} more lanes</p>");
+    }
+    svg
+}
+
+/// Busy nanoseconds by activity of each bin of each lane.
+fn fill(timeline: &Timeline, start: u64, end: u64, lanes: usize) -> Vec<Vec<[u64; 8]>> {
+    let mut bins = vec![vec![[0; Activity::ALL.len()]; BINS]; lanes];
+    let bin = ((end - start) / BINS as u64 + 1).max(1);
+    for span in timeline.spans.iter().filter(|span| span.parent.is_none() && span.lane < lanes) {
+        let (from, to) = (span.start.0 - start, span.end.0 - start);
+        // A long span touches each of its bins; there are at most BINS.
+        for at in from / bin..=to / bin {
+            let busy = to.min((at + 1) * bin).saturating_sub(from.max(at * bin));
+            if let Some(sums) = bins[span.lane].get_mut(at as usize) {
+                sums[span.activity.code() as usize] += busy;
+            }
+        }
+    }
+    for sums in bins.iter_mut().flatten() {
+        let busy: u64 = sums.iter().sum();
+        // Slots beside each other may fill a bin several times.
+        let level = if busy == 0 { 0 } else { (busy * 3 / bin).clamp(1, 3) };
+        let most = (0..sums.len()).max_by_key(|at| (sums[*at], sums.len() - at)).unwrap_or(0);
+        *sums = [0; 8];
+        sums[most] = level;
+    }
+    bins
+}
+
+/// One path for each activity and level: bins in a row that are alike are one rectangle.
+fn paths(bins: &[[u64; 8]], y: usize) -> Vec<(String, String)> {
+    let mut paths = Vec::new();
+    for activity in Activity::ALL {
+        let of = |at: usize| bins[at][activity.code() as usize];
+        for level in 1..=3 {
+            let mut path = String::new();
+            let mut at = 0;
+            while at < bins.len() {
+                let from = at;
+                while at < bins.len() && of(at) == level {
+                    at += 1;
+                }
+                if at > from {
+                    let x = LABEL_WIDTH + from * BIN_WIDTH;
+                    let width = (at - from) * BIN_WIDTH;
+                    let _ = write!(path, "M{x} {y}h{width}v13h-{width}z");
+                } else {
+                    at += 1;
+                }
+            }
+            if !path.is_empty() {
+                paths.push((format!("{} l{level}", activity.name()), path));
+            }
+        }
+    }
+    paths
+}

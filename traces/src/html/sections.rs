@@ -1,0 +1,334 @@
+//! The report's numbers as sections of the page.
+
+use std::fmt::Write;
+
+use super::Side;
+use super::charts;
+use super::table::{Cell, Table};
+use super::text::{self, Escaped};
+use crate::report::{LaneReport, Percentiles, Report};
+
+/// A section of the page: its identifier, its title, and what it says of each run.
+pub(super) const SECTIONS: &[(&str, &str, fn(&Report) -> String)] = &[
+    ("summary", "Summary", summary),
+    ("critical", "Critical path", critical),
+    ("ops", "Ops", ops),
+    ("waits", "Waits", waits),
+    ("messages", "Messages", messages),
+    ("requests", "Requests", requests),
+];
+
+/// All sections, each run's part of one below the other.
+pub(super) fn sections(sides: &[Side<'_>]) -> String {
+    let mut html = String::new();
+    for (id, title, write) in SECTIONS {
+        let _ = write!(html, "<section id=\"{id}\" aria-labelledby=\"{id}-title\">");
+        let _ = writeln!(html, "<h2 id=\"{id}-title\">{title}</h2>");
+        for (at, side) in sides.iter().enumerate() {
+            let _ = writeln!(html, "<div class=\"side\" data-side=\"{at}\">");
+            if sides.len() > 1 {
+                let letter = super::letter(at);
+                let _ = write!(html, "<h3><span class=\"letter\">{letter}</span> ");
+                let _ = writeln!(html, "<bdi>{}</bdi></h3>", Escaped(side.title));
+            }
+            html.push_str(&write(side.report));
+            html.push_str("</div>\n");
+        }
+        html.push_str("</section>\n");
+    }
+    html
+}
+
+/// What must be seen first: that the recording is not complete.
+pub(super) fn warnings(sides: &[Side<'_>]) -> String {
+    let mut html = String::new();
+    for (at, side) in sides.iter().enumerate() {
+        let run =
+            if sides.len() > 1 { format!("Run {}: ", super::letter(at)) } else { String::new() };
+        let report = side.report;
+        for (count, what) in [
+            (
+                report.events_dropped,
+                "events were dropped while recording: times and causes near \
+              them are incomplete. Record less, or with larger rings.",
+            ),
+            (
+                report.events_orphaned,
+                "events have no counterpart (an end without a start) and are \
+              not shown.",
+            ),
+        ] {
+            if count > 0 {
+                let count = text::grouped(count);
+                let _ = writeln!(html, "<p class=\"warning\">{run}<b>{count}</b> {what}</p>");
+            }
+        }
+    }
+    html
+}
+
+fn figure(html: &mut String, name: &str, value: Option<String>, note: &str) {
+    let value = value.unwrap_or_else(|| "–".to_owned());
+    let _ = writeln!(html, "<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>");
+}
+
+fn millis(ms: f64) -> String {
+    text::nanos(ms * 1e6)
+}
+
+fn spread(percentiles: &Percentiles) -> (Option<String>, String) {
+    let note = match (percentiles.p95, percentiles.p99) {
+        (Some(p95), Some(p99)) => format!("p95 {} · p99 {}", millis(p95), millis(p99)),
+        _ => String::new(),
+    };
+    (percentiles.p50.map(millis), note)
+}
+
+fn summary(report: &Report) -> String {
+    let mut html = String::from("<dl class=\"figures\">\n");
+    let achievable = report.overlap_achievable.map(text::percent);
+    figure(&mut html, "Makespan", Some(text::nanos(report.makespan_ns as f64)), "");
+    figure(&mut html, "Overlap achieved", report.overlap.map(text::percent), "of busy time");
+    figure(&mut html, "Overlap achievable", achievable, "what dependencies allow");
+    let efficiency = report.overlap_efficiency.map(text::percent);
+    figure(&mut html, "Overlap efficiency", efficiency, "achieved by achievable");
+    let requests = &report.requests;
+    let rate = requests.tokens_per_second.map(|rate| format!("{rate:.1}"));
+    figure(&mut html, "Tokens per second", rate, "");
+    let per_token = report.messages_per_token.map(|count| format!("{count:.2}"));
+    figure(&mut html, "Messages per token", per_token, "");
+    for (name, percentiles) in [
+        ("TTFT, median", &requests.ttft_ms),
+        ("TPOT, median", &requests.tpot_ms),
+        ("ITL, median", &requests.itl_ms),
+    ] {
+        let (median, note) = spread(percentiles);
+        figure(&mut html, name, median, &note);
+    }
+    html.push_str("</dl>\n");
+    for part in [lanes, idle, pairs, counters, facts] {
+        html.push_str(&part(report));
+    }
+    html
+}
+
+fn facts(report: &Report) -> String {
+    let mut table = Table::new("Run", "", &["Fact", "Value"]);
+    for (key, value) in &report.meta {
+        table.row(&[Cell::Text(key), Cell::Text(value)]);
+    }
+    table.row(&[Cell::Text("spans"), Cell::Text(&text::grouped(report.spans as u64))]);
+    let dropped = text::grouped(report.events_dropped);
+    table.row(&[Cell::Text("events dropped"), Cell::Text(&dropped)]);
+    table.end("")
+}
+
+fn lanes(report: &Report) -> String {
+    let heads = ["Lane", "#Busy", "#Idle", "Most idle by", "#Spans", "#Slots", "#Wasted", "Kind"];
+    let mut table = Table::new("Lanes", "lane", &heads);
+    let top = |lane: &LaneReport| lane.idle.first().map(|idle| idle.cause.clone());
+    for lane in &report.lanes {
+        let cause = top(lane);
+        table.row(&[
+            Cell::Text(&lane.name),
+            Cell::Share(lane.utilization),
+            Cell::nanos(lane.idle_ns),
+            cause.as_deref().map_or(Cell::None, Cell::Text),
+            Cell::count(lane.spans),
+            Cell::count(lane.slots),
+            Cell::nanos(lane.wasted_ns),
+            Cell::Text(lane.kind),
+        ]);
+    }
+    table.end("No lanes.")
+}
+
+fn idle(report: &Report) -> String {
+    let heads = ["Cause", "#Time", "#Share"];
+    let mut table = Table::new("Idle time of all lanes, by cause", "", &heads);
+    for idle in &report.idle {
+        table.row(&[Cell::Text(&idle.cause), Cell::nanos(idle.ns), Cell::Share(idle.share)]);
+    }
+    let mut html = table.end("No lane was ever idle.");
+    let unknown = text::nanos(report.idle_unattributed_ns as f64);
+    let _ = writeln!(html, "<p class=\"none\">Unattributed: {unknown}.</p>");
+    html
+}
+
+fn pairs(report: &Report) -> String {
+    let heads = ["Lane", "With", "#Both busy", "#Share of the less busy"];
+    let mut table = Table::new("Overlap of two lanes", "", &heads);
+    for pair in &report.overlap_pairs {
+        let (a, b) = (Cell::Text(&pair.a), Cell::Text(&pair.b));
+        table.row(&[a, b, Cell::nanos(pair.both_ns), Cell::Share(pair.ratio)]);
+    }
+    table.end("")
+}
+
+fn counters(report: &Report) -> String {
+    let heads = ["Counter", "Lane", "#Min", "#Mean", "#Max", "#Last"];
+    let mut table = Table::new("Counters", "", &heads);
+    let whole = |value: i64| Cell::Number(value.to_string(), value as f64);
+    for counter in &report.counters {
+        table.row(&[
+            Cell::Text(&counter.name),
+            Cell::Text(&counter.lane),
+            whole(counter.min),
+            Cell::Number(format!("{:.2}", counter.mean), counter.mean),
+            whole(counter.max),
+            whole(counter.last),
+        ]);
+    }
+    let mut html = table.end("");
+    let mut table = Table::new("Memory given back", "", &["What", "#Times", "#Bytes"]);
+    for freed in &report.freed {
+        let size = Cell::Number(text::bytes(freed.bytes as f64), freed.bytes as f64);
+        table.row(&[Cell::Text(&freed.name), Cell::count(freed.count), size]);
+    }
+    html.push_str(&table.end(""));
+    html
+}
+
+fn critical(report: &Report) -> String {
+    let heads = ["Lane", "Running or waiting for", "Op", "#Time", "#Share", "#Stretches"];
+    let mut table = Table::new("What the makespan consists of", "op:2", &heads);
+    for blame in &report.critical_path {
+        table.row(&[
+            Cell::Text(&blame.lane),
+            Cell::Text(&blame.cause),
+            Cell::Text(&blame.op),
+            Cell::nanos(blame.ns),
+            Cell::Share(blame.share),
+            Cell::count(blame.count),
+        ]);
+    }
+    table.end("Nothing ran.")
+}
+
+fn ops(report: &Report) -> String {
+    let heads = [
+        "Op",
+        "Lane",
+        "Work",
+        "#Count",
+        "#Self",
+        "#Median",
+        "#p95",
+        "#Max",
+        "#Critical",
+        "#Slack",
+        "#Bytes",
+        "#FLOPs",
+        "#GB/s",
+        "#GFLOP/s",
+    ];
+    let mut table = Table::new("Ops by name and lane; a click finds them", "op:0", &heads);
+    for op in &report.ops {
+        let duration = &op.duration_ns;
+        table.row(&[
+            Cell::Text(&op.name),
+            Cell::Text(&op.lane),
+            Cell::Text(op.activity),
+            Cell::count(op.count),
+            Cell::nanos(op.self_ns),
+            Cell::maybe(duration.p50, text::nanos),
+            Cell::maybe(duration.p95, text::nanos),
+            Cell::maybe(duration.max, text::nanos),
+            Cell::nanos(op.critical_ns),
+            Cell::nanos(op.slack_min_ns),
+            Cell::Number(text::bytes(op.bytes as f64), op.bytes as f64),
+            Cell::Number(text::count(op.flops as f64, ""), op.flops as f64),
+            Cell::maybe(op.gb_per_s, |rate| format!("{rate:.2}")),
+            Cell::maybe(op.gflop_per_s, |rate| format!("{rate:.2}")),
+        ]);
+    }
+    table.end("Nothing ran.")
+}
+
+fn waits(report: &Report) -> String {
+    let heads = [
+        "Wait",
+        "How",
+        "#Count",
+        "#Slept",
+        "#Spun",
+        "#Late, median",
+        "#Late, p99",
+        "#Error, median",
+        "#Relative error",
+        "#Best margin",
+    ];
+    let mut table = Table::new("Predicted waits", "", &heads);
+    for wait in &report.waits {
+        table.row(&[
+            Cell::Text(&wait.name),
+            Cell::Text(wait.mode),
+            Cell::count(wait.count),
+            Cell::nanos(wait.slept_ns),
+            Cell::nanos(wait.spun_ns),
+            Cell::maybe(wait.late_ns.p50, text::nanos),
+            Cell::maybe(wait.late_ns.p99, text::nanos),
+            Cell::maybe(wait.error_ns.and_then(|error| error.p50), text::nanos),
+            Cell::maybe(wait.error_relative_median, text::percent),
+            Cell::maybe(wait.margin_best_ns.map(|margin| margin as f64), text::nanos),
+        ]);
+    }
+    let mut html = table.end("No wait was predicted.");
+    for wait in &report.waits {
+        html.push_str(&charts::wait(wait));
+    }
+    html
+}
+
+fn messages(report: &Report) -> String {
+    let heads =
+        ["Message", "#Count", "#Bytes", "#Lost", "#Delay, median", "#p99", "#Max", "#Held back"];
+    let mut table = Table::new("Messages, from being sent to being taken", "", &heads);
+    for message in &report.messages {
+        let delay = &message.delay_ns;
+        table.row(&[
+            Cell::Text(&message.name),
+            Cell::count(message.count),
+            Cell::Number(text::bytes(message.bytes as f64), message.bytes as f64),
+            Cell::count(message.lost),
+            Cell::maybe(delay.p50, text::nanos),
+            Cell::maybe(delay.p99, text::nanos),
+            Cell::maybe(delay.max, text::nanos),
+            Cell::nanos(message.held_ns),
+        ]);
+    }
+    table.end("No messages were recorded.")
+}
+
+fn requests(report: &Report) -> String {
+    let requests = &report.requests;
+    let mut html = String::from("<dl class=\"figures\">\n");
+    let count = |count: usize| Some(text::grouped(count as u64));
+    let note = format!("{} cancelled · {} failed", requests.cancelled, requests.failed);
+    figure(&mut html, "Requests", count(requests.count), "");
+    figure(&mut html, "Finished", count(requests.finished), &note);
+    figure(&mut html, "Prompt tokens", Some(text::grouped(requests.prompt_tokens)), "");
+    figure(&mut html, "Generated tokens", Some(text::grouped(requests.generated_tokens)), "");
+    html.push_str("</dl>\n");
+    let heads = ["Time", "#Values", "#Mean", "#p50", "#p90", "#p95", "#p99", "#Max"];
+    let mut table = Table::new("Latencies", "", &heads);
+    for (name, spread) in [
+        ("In the queue", &requests.queued_ms),
+        ("To first token (TTFT)", &requests.ttft_ms),
+        ("Per later token (TPOT)", &requests.tpot_ms),
+        ("Between tokens (ITL)", &requests.itl_ms),
+    ] {
+        table.row(&[
+            Cell::Text(name),
+            Cell::count(spread.count),
+            Cell::maybe(spread.mean, millis),
+            Cell::maybe(spread.p50, millis),
+            Cell::maybe(spread.p90, millis),
+            Cell::maybe(spread.p95, millis),
+            Cell::maybe(spread.p99, millis),
+            Cell::maybe(spread.max, millis),
+        ]);
+    }
+    html.push_str(&table.end(""));
+    html
+}

@@ -1,0 +1,116 @@
+//! Tables of the page: readable as they are, sorted by the page's script if there is one.
+
+use std::fmt::{Display, Write};
+
+use super::text::{self, Escaped};
+
+/// Most rows of a table; the rest is counted below it.
+const ROWS_MAX: usize = 500;
+
+/// A cell.
+pub(super) enum Cell<'a> {
+    /// Text from outside.
+    Text(&'a str),
+    /// A number as shown, and the one to sort by.
+    Number(String, f64),
+    /// A share of 1, with a bar.
+    Share(f64),
+    /// A number from −1 to 1 as a bar to the left or to the right.
+    Signed(f64),
+    /// Nothing.
+    None,
+}
+
+impl Cell<'_> {
+    /// Nanoseconds.
+    pub(super) fn nanos(ns: u64) -> Self {
+        Cell::Number(text::nanos(ns as f64), ns as f64)
+    }
+
+    /// How many.
+    pub(super) fn count(count: impl TryInto<u64>) -> Self {
+        let count = count.try_into().unwrap_or(u64::MAX);
+        Cell::Number(text::grouped(count), count as f64)
+    }
+
+    /// A number that may not exist.
+    pub(super) fn maybe(value: Option<f64>, show: impl Fn(f64) -> String) -> Self {
+        value.map_or(Cell::None, |value| Cell::Number(show(value), value))
+    }
+}
+
+impl Display for Cell<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cell::Text(text) => write!(f, "<td><bdi>{}</bdi></td>", Escaped(text)),
+            Cell::Number(text, value) => {
+                write!(f, "<td class=\"n\" data-v=\"{value}\">{text}</td>")
+            }
+            Cell::Share(share) => {
+                let width = (share.clamp(0.0, 1.0) * 100.0).round();
+                write!(f, "<td class=\"n share\" data-v=\"{share}\">{}", text::percent(*share))?;
+                write!(f, "<span class=\"bar\" style=\"width:{width}%\"></span></td>")
+            }
+            Cell::Signed(value) => {
+                let width = (value.abs().min(1.0) * 50.0).round();
+                let (class, left) =
+                    if *value < 0.0 { ("less", 50.0 - width) } else { ("more", 50.0) };
+                write!(f, "<td class=\"signed\" data-v=\"{value}\"><span class=\"{class}\" ")?;
+                write!(f, "style=\"margin-left:{left}%;width:{width}%\"></span></td>")
+            }
+            Cell::None => f.write_str("<td class=\"n\">–</td>"),
+        }
+    }
+}
+
+/// A table while it is written.
+pub(super) struct Table {
+    html: String,
+    rows: usize,
+}
+
+impl Table {
+    /// A table with a caption and heads; a head that begins with `#` is one of numbers. `jump`
+    /// says what of the timeline a row stands for: `op`, `request` or nothing.
+    pub(super) fn new(caption: &str, jump: &str, heads: &[&str]) -> Table {
+        let mut html = format!(
+            "<table data-jump=\"{jump}\"><caption>{}</caption><thead><tr>",
+            Escaped(caption)
+        );
+        for head in heads {
+            let number = head.strip_prefix('#');
+            let class = if number.is_some() { " class=\"n\"" } else { "" };
+            let name = Escaped(number.unwrap_or(head));
+            // Writing to a String cannot fail.
+            let _ = write!(html, "<th scope=\"col\"{class}>{name}</th>");
+        }
+        html.push_str("</tr></thead><tbody>\n");
+        Table { html, rows: 0 }
+    }
+
+    /// Adds a row.
+    pub(super) fn row(&mut self, cells: &[Cell<'_>]) {
+        self.rows += 1;
+        if self.rows > ROWS_MAX {
+            return;
+        }
+        self.html.push_str("<tr>");
+        for cell in cells {
+            let _ = write!(self.html, "{cell}");
+        }
+        self.html.push_str("</tr>\n");
+    }
+
+    /// The table; `none` if it has no rows.
+    pub(super) fn end(mut self, none: &str) -> String {
+        if self.rows == 0 {
+            return format!("<p class=\"none\">{none}</p>\n");
+        }
+        self.html.push_str("</tbody></table>\n");
+        let more = self.rows.saturating_sub(ROWS_MAX);
+        if more > 0 {
+            let _ = writeln!(self.html, "<p class=\"none\">and {more} more rows</p>");
+        }
+        self.html
+    }
+}
