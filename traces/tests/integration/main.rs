@@ -2,6 +2,9 @@
 #![cfg(not(loom))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod a_device_clock_drifts;
+#[cfg(feature = "layer")]
+mod a_program_is_shown_wrongly;
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
 mod any_recording;
