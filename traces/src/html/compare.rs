@@ -115,31 +115,31 @@ fn waterfall(diff: &Diff) -> String {
         text::nanos(diff.b_ns as f64),
         signed_nanos(diff.delta_ns as f64)
     );
-    let heads = ["Lane", "Running or waiting for", "Op", "#A", "#B", "#B − A", "faster ◂ ▸ slower"];
-    let mut table = Table::new("Where the difference comes from", "op:2", &heads);
+    let heads = ["Op", "Lane", "Running or waiting for", "#B − A", "faster ◂ ▸ slower", "#A", "#B"];
+    let mut table = Table::new("Where the difference comes from", "op:0", &heads);
     for step in &diff.waterfall {
         let delta = step.delta_ns as f64;
         table.row(&[
+            Cell::Text(&step.op),
             Cell::Text(&step.lane),
             Cell::Text(&step.cause),
-            Cell::Text(&step.op),
-            Cell::nanos(step.a_ns),
-            Cell::nanos(step.b_ns),
             Cell::Number(signed_nanos(delta), delta),
             Cell::Signed(delta / most),
+            Cell::nanos(step.a_ns),
+            Cell::nanos(step.b_ns),
         ]);
     }
     html.push_str(&table.end("No stretch of the critical path differs."));
-    let heads = ["Op", "Lane", "#A", "#B", "#B − A", "#In both", "#Only A", "#Only B"];
+    let heads = ["Op", "Lane", "#B − A", "#A", "#B", "#In both", "#Only A", "#Only B"];
     let mut table = Table::new("Ops of both runs", "op:0", &heads);
     for op in &diff.ops {
         let delta = op.delta_ns as f64;
         table.row(&[
             Cell::Text(&op.name),
             Cell::Text(&op.lane),
+            Cell::Number(signed_nanos(delta), delta),
             Cell::nanos(op.a_ns),
             Cell::nanos(op.b_ns),
-            Cell::Number(signed_nanos(delta), delta),
             Cell::count(op.matched),
             Cell::count(op.only_a),
             Cell::count(op.only_b),

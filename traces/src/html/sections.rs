@@ -209,37 +209,37 @@ fn ops(report: &Report) -> String {
     let heads = [
         "Op",
         "Lane",
-        "Work",
         "#Count",
         "#Self",
         "#Median",
-        "#p95",
-        "#Max",
         "#Critical",
         "#Slack",
-        "#Bytes",
-        "#FLOPs",
         "#GB/s",
         "#GFLOP/s",
+        "#p95",
+        "#Max",
+        "#Bytes",
+        "#FLOPs",
+        "Work",
     ];
-    let mut table = Table::new("Ops by name and lane; a click finds them", "op:0", &heads);
+    let mut table = Table::new("Ops by name and lane", "op:0", &heads);
     for op in &report.ops {
         let duration = &op.duration_ns;
         table.row(&[
             Cell::Text(&op.name),
             Cell::Text(&op.lane),
-            Cell::Text(op.activity),
             Cell::count(op.count),
             Cell::nanos(op.self_ns),
             Cell::maybe(duration.p50, text::nanos),
-            Cell::maybe(duration.p95, text::nanos),
-            Cell::maybe(duration.max, text::nanos),
             Cell::nanos(op.critical_ns),
             Cell::nanos(op.slack_min_ns),
-            Cell::Number(text::bytes(op.bytes as f64), op.bytes as f64),
-            Cell::Number(text::count(op.flops as f64, ""), op.flops as f64),
             Cell::maybe(op.gb_per_s, |rate| format!("{rate:.2}")),
             Cell::maybe(op.gflop_per_s, |rate| format!("{rate:.2}")),
+            Cell::maybe(duration.p95, text::nanos),
+            Cell::maybe(duration.max, text::nanos),
+            Cell::Number(text::bytes(op.bytes as f64), op.bytes as f64),
+            Cell::Number(text::count(op.flops as f64, ""), op.flops as f64),
+            Cell::Text(op.activity),
         ]);
     }
     table.end("Nothing ran.")

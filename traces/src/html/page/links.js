@@ -20,7 +20,7 @@ function drawCriticalPath() {
       paintTrack(strip.track, t0, t1, scale, strip);
     }
     const turns = firstFrom(run.turns.at, t1) - firstAbove(run.turns.at, t0);
-    if (turns <= state.width / 6) connect(run);
+    if (turns <= state.width / 10) connect(run);
   }
 }
 
@@ -73,10 +73,10 @@ function connect(run) {
     pen.lineTo(x, below);
   }
   pen.strokeStyle = palette.halo;
-  pen.lineWidth = 4;
+  pen.lineWidth = 3;
   pen.stroke();
   pen.strokeStyle = palette.critical;
-  pen.lineWidth = 2;
+  pen.lineWidth = 1.25;
   pen.stroke();
 }
 

@@ -11,7 +11,7 @@ const HUES = {
   schedule: [0, 158, 115],
   sample: [240, 228, 66],
   sync: [213, 94, 0],
-  other: [138, 143, 152],
+  other: [92, 104, 122],
 };
 
 /** Kinds of work that have a hatch besides their colour. @type {Record<string, string>} */
