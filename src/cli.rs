@@ -7,7 +7,7 @@ mod sampling_args;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, chat, completions, devices, inspect, models, perplexity, pull, run, tokenize,
+    bench, chat, completions, devices, inspect, models, perplexity, pull, run, timeline, tokenize,
 };
 
 pub(crate) use engine_args::{EngineArgs, ModelArg};
@@ -21,6 +21,7 @@ Examples:
   lapwing chat -m gemma-3-1b-it                talk to another model
   lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
   lapwing bench -m FILE.gguf -t 4              measure tokens per second
+  lapwing timeline run.lwt                     where the time of a recorded run went
   lapwing devices                              what this machine has
 
 Models:
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Perplexity(perplexity::Args),
     /// Measure prompt processing and generation in tokens per second
     Bench(bench::Args),
+    /// Show where the time of a recorded run went
+    Timeline(timeline::Args),
     /// Print a script that completes commands and options in a shell
     Completions(completions::Args),
 }

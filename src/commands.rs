@@ -11,6 +11,7 @@ pub(crate) mod perplexity;
 pub(crate) mod pull;
 pub(crate) mod run;
 pub(crate) mod session;
+pub(crate) mod timeline;
 pub(crate) mod tokenize;
 
 mod answer;
@@ -20,6 +21,8 @@ mod interrupts;
 mod output;
 pub(crate) mod resolve;
 mod table;
+mod trace;
+mod watch;
 
 use crate::cli::Command;
 use failure::Failure;
@@ -37,6 +40,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Devices(args) => devices::run(&args, session),
         Command::Perplexity(args) => perplexity::run(args, session).await,
         Command::Bench(args) => bench::run(args, session).await,
+        Command::Timeline(args) => timeline::run(&args, session),
         Command::Completions(args) => completions::run(&args, session),
     }
 }

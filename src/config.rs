@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use lapwing_kernels::cpu::{Isa, THREADS_MAX};
 use lapwing_kernels::kv::KvLayout;
 use lapwing_kernels::model::ModelConfig;
+use lapwing_traces::Recorder;
 
 use crate::error::Error;
 
@@ -24,6 +25,7 @@ pub(crate) struct Settings {
     pub(crate) chunk_rows: Option<usize>,
     pub(crate) sequences_max: Option<usize>,
     pub(crate) requests_max: Option<usize>,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 /// Settings as the engine uses them.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lapwing_actors::RunError;
-use lapwing_actors::drive::live::{Live, LiveParts};
+use lapwing_actors::drive::live::{Live, LiveParts, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
 use lapwing_actors::plan::strategy::{CpuOnly, Strategy};
@@ -17,7 +17,7 @@ use lapwing_kernels::device::Device;
 use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::weights::WeightFile;
-use lapwing_traces::{Clock, OsClock};
+use lapwing_traces::{OsClock, Recorder, RecorderConfig};
 
 use crate::chat::ChatTemplate;
 use crate::config::{Chosen, Settings};
@@ -44,7 +44,7 @@ struct Inner {
     placement: Placement,
     context: usize,
     chunk_rows: usize,
-    clock: Arc<dyn Clock>,
+    recorder: Recorder,
     live: Live,
 }
 
@@ -107,6 +107,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Records into `recorder`, whose clock becomes the engine's; by default the engine has one
+    /// of its own. Nothing is recorded before [`Recorder::set_scope`] says what. Engines that
+    /// share a recorder share its lanes.
+    pub fn recorder(mut self, recorder: Recorder) -> EngineBuilder {
+        self.settings.recorder = Some(recorder);
+        self
+    }
+
     /// Opens the model and starts the actors. The work is done beside the caller's runtime.
     ///
     /// # Errors
@@ -126,8 +134,11 @@ impl EngineBuilder {
         let chosen = self.settings.choose(&model.config)?;
         let tokenizer = Tokenizer::from_metadata(file.metadata())?;
         let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
-        let clock: Arc<dyn Clock> = Arc::new(OsClock::start());
-        let (live, placement) = start(&model, &file, &chosen, Arc::clone(&clock))?;
+        let recorder = self.settings.recorder.unwrap_or_else(|| {
+            Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default())
+        });
+        let (live, placement) = start(&model, &file, &chosen, recorder.clone())?;
+        set_facts(&recorder, &path, &model.config, (&chosen, &placement));
         Ok(Engine {
             inner: Arc::new(Inner {
                 path,
@@ -137,18 +148,38 @@ impl EngineBuilder {
                 placement,
                 context: chosen.context,
                 chunk_rows: chosen.chunk_rows,
-                clock,
+                recorder,
                 live,
             }),
         })
     }
 }
 
+/// Tells the recorder what it records.
+fn set_facts(
+    recorder: &Recorder,
+    path: &Path,
+    config: &ModelConfig,
+    (chosen, placement): (&Chosen, &Placement),
+) {
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
+    recorder.set_meta("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")));
+    recorder.set_meta("clock", "monotonic");
+    recorder.set_meta("model", &name);
+    recorder.set_meta("model path", &path.to_string_lossy());
+    recorder.set_meta("architecture", config.arch.name);
+    recorder.set_meta("strategy", &placement.strategy);
+    recorder.set_meta("isa", chosen.isa.name());
+    recorder.set_meta("threads", &chosen.threads.to_string());
+    recorder.set_meta("context", &chosen.context.to_string());
+    recorder.set_meta("chunk rows", &chosen.chunk_rows.to_string());
+}
+
 fn start(
     model: &Model,
     file: &WeightFile,
     chosen: &Chosen,
-    clock: Arc<dyn Clock>,
+    recorder: Recorder,
 ) -> Result<(Live, Placement), Error> {
     let graph = Arc::new(model.graph.clone());
     let logits = graph.output();
@@ -182,10 +213,10 @@ fn start(
     let live = Live::start(LiveParts {
         scheduler,
         devices,
-        logits,
+        graph,
         requests_max: chosen.requests_max,
         permits: chosen.permits,
-        clock,
+        recorder,
     })
     .map_err(Error::thread)?;
     Ok((live, placement))
@@ -233,14 +264,20 @@ impl Engine {
             tokens_max,
         };
         let task = Task::Generate(Box::new(generate));
-        let events = inner.live.submit(ticket, prompt_ids.clone(), task, tokens_max)?;
+        let live_request = LiveRequest {
+            ids: prompt_ids.clone(),
+            task,
+            events: tokens_max,
+            traced: request.traced,
+        };
+        let events = inner.live.submit(ticket, live_request)?;
         Ok(TokenStream::new(StreamParts {
             events,
             detokenizer: inner.tokenizer.detokenizer(&prompt_ids),
             stop: request.stop,
             prompt_ids,
             seed,
-            clock: Arc::clone(&inner.clock),
+            clock: Arc::clone(inner.recorder.clock()),
         }))
     }
 
@@ -274,7 +311,9 @@ impl Engine {
     pub async fn score(&self, ids: Vec<u32>, from: usize) -> Result<Vec<f32>, Error> {
         let chunks = ids.len() / self.inner.chunk_rows.max(1) + ids.len();
         let live = &self.inner.live;
-        let mut events = live.submit(live.ticket()?, ids, Task::Score { from }, chunks)?;
+        let request =
+            LiveRequest { ids, task: Task::Score { from }, events: chunks, traced: false };
+        let mut events = live.submit(live.ticket()?, request)?;
         let mut scores = Vec::new();
         loop {
             match events.next().await {
@@ -318,6 +357,12 @@ impl Engine {
     /// Which device and kernels run what, and why.
     pub fn placement(&self) -> &Placement {
         &self.inner.placement
+    }
+
+    /// What the engine records into. Choose with [`Recorder::set_scope`] what is recorded, at
+    /// any time; [`Request::traced`] marks single requests.
+    pub fn recorder(&self) -> &Recorder {
+        &self.inner.recorder
     }
 
     /// Requests that wait or run.

@@ -30,6 +30,8 @@ pub struct Request {
     pub stop: Vec<String>,
     /// Go on after the model's end tokens, which then cannot be chosen.
     pub ignore_eos: bool,
+    /// Record it where the recorder takes only marked requests.
+    pub traced: bool,
 }
 
 impl Request {
@@ -42,6 +44,7 @@ impl Request {
             max_tokens: None,
             stop: Vec::new(),
             ignore_eos: false,
+            traced: false,
         }
     }
 
@@ -101,6 +104,14 @@ impl Request {
     #[must_use]
     pub fn ignore_eos(mut self) -> Request {
         self.ignore_eos = true;
+        self
+    }
+
+    /// Is recorded where the engine's recorder takes only marked requests
+    /// ([`Scope::Marked`](lapwing_traces::Scope::Marked)).
+    #[must_use]
+    pub fn traced(mut self) -> Request {
+        self.traced = true;
         self
     }
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what the tests need, and runs all of them. Needs Rust, a C compiler, Python with pip,
+# Installs what the tests need, and runs all of them. Needs Rust, a C compiler, Python with pip, Node,
 # and apt (for the AArch64 emulator only).
 set -eu
 cd "$(dirname "$0")/.."
@@ -20,6 +20,9 @@ cargo check -p lapwing --no-default-features --quiet
 
 step "kernels, traces, actors"
 cargo test -p lapwing-kernels -p lapwing-traces -p lapwing-actors --quiet
+
+step "exports in Perfetto's trace processor"
+sh traces/tests/perfetto/run.sh
 
 step "models and vocabularies"
 cargo build --release --quiet

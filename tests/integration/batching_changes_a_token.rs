@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapwing::{Engine, Prompt, Request};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{FixedRate, SimulatedDevice, Simulation};
-use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
+use lapwing_actors::message::{Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task};
 use lapwing_actors::plan::strategy::CpuOnly;
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
@@ -109,7 +109,7 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
     let time =
         FixedRate { per_stage: Duration::from_micros(50), per_row: Duration::from_micros(5) };
     let device = SimulatedDevice { device: Box::new(device), time: Box::new(time) };
-    let mut simulation = Simulation::new(scheduler, vec![device], logits);
+    let mut simulation = Simulation::new(scheduler, vec![device], &graph);
     let door = Door::new(prompts.len());
     let engine_stops = [2, 0];
     let receivers: Vec<_> = prompts
@@ -123,13 +123,14 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
             }));
             let ticket = door.try_take().expect("a ticket");
             let trace = tracing::Span::none();
-            let submit = Submit { ids: ids.clone(), task, sink, ticket, trace };
+            let traced = false;
+            let submit = Submit { ids: ids.clone(), task, sink, ticket, traced, trace };
             simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
             receiver
         })
         .collect();
     assert!(simulation.run() > Nanos(0));
-    let tokens = |event| match event {
+    let tokens = |event: Posted<StreamEvent>| match event.message {
         StreamEvent::Token(token) => Some(token.id),
         StreamEvent::Failed(error) => panic!("{error}"),
         _ => None,

@@ -133,7 +133,7 @@ impl FromStr for Budget {
 
 impl fmt::Display for Budget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.metric, self.comparison.sign(), self.bound)
+        write!(f, "{} {}", self.metric, self.expected())
     }
 }
 
@@ -163,6 +163,11 @@ impl Budget {
             text: text.to_owned(),
         })?;
         Ok(Budget { metric: metric.to_owned(), comparison, bound })
+    }
+
+    /// What the number should be, such as `>= 0.6`.
+    pub fn expected(&self) -> String {
+        format!("{} {}", self.comparison.sign(), self.bound)
     }
 
     /// Compares a report, as JSON, with this budget.

@@ -3,18 +3,20 @@
 //! Each thread (or actor) has a [`Writer`] with a bounded ring of its own, so that recording
 //! takes no lock and never waits. What finds no room is dropped and counted.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::{Clock, Nanos};
-use crate::event::{Event, LaneId, LaneKind, MessageId, NameId, SpanId, WORDS, What};
+use crate::event::{Event, LaneId, LaneKind, MessageId, NameId, SpanId, What};
 use crate::recording::{LaneInfo, Recording};
 
 mod ring;
+mod store;
 
 use ring::Ring;
+use store::{Blocks, Store};
 
 /// What is recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,12 +35,14 @@ pub enum Scope {
 pub struct RecorderConfig {
     /// Events that each writer's ring holds until they are collected, 88 bytes each.
     pub ring_events: usize,
-    /// Events kept in all.
+    /// Events kept in all, 88 bytes each.
     pub events_max: usize,
-    /// Which events to keep when there are more: the latest instead of the first.
+    /// Which events to keep when there are more: those collected last instead of first.
     pub keep_latest: bool,
-    /// Different texts (names of ops, fields of spans) kept.
+    /// Different texts (names of ops, fields of spans) kept; all others share one that says so.
     pub names_max: usize,
+    /// Lanes kept; all others share one that says so.
+    pub lanes_max: usize,
 }
 
 impl Default for RecorderConfig {
@@ -48,6 +52,7 @@ impl Default for RecorderConfig {
             events_max: 1 << 22,
             keep_latest: false,
             names_max: 1 << 16,
+            lanes_max: 1 << 12,
         }
     }
 }
@@ -62,7 +67,8 @@ struct Inner {
     clock: Arc<dyn Clock>,
     config: RecorderConfig,
     scope: AtomicU8,
-    writers: AtomicU64,
+    /// Blocks of numbers given to writers so far.
+    id_blocks: AtomicU64,
     names: Mutex<Names>,
     lanes: Mutex<Vec<LaneInfo>>,
     meta: Mutex<BTreeMap<String, String>>,
@@ -75,16 +81,14 @@ struct Names {
     numbers: HashMap<Arc<str>, u32>,
 }
 
-#[derive(Default)]
-struct Store {
-    rings: Vec<Arc<Ring>>,
-    events: VecDeque<[u64; WORDS]>,
-    /// Dropped here, and by rings that are gone.
-    dropped: u64,
-}
-
 /// Text that stands for all that no longer fit into the table of names.
-const TOO_MANY: &str = "(too many names)";
+const TOO_MANY_NAMES: &str = "(too many names)";
+
+/// Lane of all that no longer fit into the table of lanes.
+const TOO_MANY_LANES: &str = "(too many lanes)";
+
+/// Numbers of spans and messages that a writer takes at once.
+const ID_BLOCK: u64 = 1 << 16;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -98,7 +102,7 @@ impl Recorder {
                 clock,
                 config,
                 scope: AtomicU8::new(Scope::Off as u8),
-                writers: AtomicU64::new(0),
+                id_blocks: AtomicU64::new(0),
                 names: Mutex::default(),
                 lanes: Mutex::default(),
                 meta: Mutex::default(),
@@ -145,7 +149,7 @@ impl Recorder {
             return NameId(*number);
         }
         let text =
-            if names.texts.len() + 1 < self.inner.config.names_max { text } else { TOO_MANY };
+            if names.texts.len() + 1 < self.inner.config.names_max { text } else { TOO_MANY_NAMES };
         if let Some(number) = names.numbers.get(text) {
             return NameId(*number);
         }
@@ -156,14 +160,23 @@ impl Recorder {
         NameId(number)
     }
 
-    /// A lane of that name; the same name and kind is the same lane.
+    /// A lane of that name; the same name and kind is the same lane. Takes a lock, as
+    /// [`name`](Recorder::name) does.
     pub fn lane(&self, name: &str, kind: LaneKind) -> LaneId {
         let mut lanes = lock(&self.inner.lanes);
-        let known = lanes.iter().position(|lane| lane.name == name && lane.kind == kind);
-        LaneId(known.unwrap_or_else(|| {
+        let find = |lanes: &[LaneInfo], name: &str, kind| {
+            lanes.iter().position(|lane| lane.kind == kind && lane.name == name)
+        };
+        if let Some(known) = find(&lanes, name, kind) {
+            return LaneId(known as u32);
+        }
+        let room = lanes.len() + 1 < self.inner.config.lanes_max;
+        let (name, kind) = if room { (name, kind) } else { (TOO_MANY_LANES, LaneKind::Thread) };
+        let lane = find(&lanes, name, kind).unwrap_or_else(|| {
             lanes.push(LaneInfo { name: name.to_owned(), kind });
             lanes.len() - 1
-        }) as u32)
+        });
+        LaneId(lane as u32)
     }
 
     /// Remembers a fact about the run, such as the model's name.
@@ -171,48 +184,53 @@ impl Recorder {
         lock(&self.inner.meta).insert(key.to_owned(), value.to_owned());
     }
 
-    /// A writer for one thread or actor.
+    /// A writer for one thread or actor. Takes memory for its ring at once.
     pub fn writer(&self) -> Writer {
-        let number = self.inner.writers.fetch_add(1, Ordering::Relaxed) + 1;
         let ring = Arc::new(Ring::new(self.inner.config.ring_events));
-        lock(&self.inner.store).rings.push(Arc::clone(&ring));
-        Writer { recorder: self.clone(), ring, next_id: number << 40 }
+        lock(&self.inner.store).add(Arc::clone(&ring));
+        Writer { recorder: self.clone(), ring, next_id: 0, ids_end: 0 }
     }
 
     /// Empties the rings into the recording.
     pub fn collect(&self) {
-        let mut store = lock(&self.inner.store);
-        store.collect(&self.inner.config);
+        lock(&self.inner.store).collect(&self.inner.config);
     }
 
     /// Events that found no room so far.
     pub fn dropped(&self) -> u64 {
-        let store = lock(&self.inner.store);
-        store.dropped + store.rings.iter().map(|ring| ring.dropped()).sum::<u64>()
+        lock(&self.inner.store).dropped()
     }
 
     /// Everything recorded so far; recording goes on.
     pub fn recording(&self) -> Recording {
-        self.collect();
-        let events = lock(&self.inner.store).events.iter().filter_map(Event::from_words).collect();
-        self.make(events)
+        let mut store = lock(&self.inner.store);
+        store.collect(&self.inner.config);
+        let (events, dropped) = (store.snapshot(), store.dropped());
+        drop(store);
+        self.make(&events, dropped)
     }
 
     /// Takes out what was recorded since the last call, in no particular order; for views that
-    /// follow a run. Later recordings lack it.
+    /// follow a run. Later recordings lack it. The number of dropped events is that of the whole
+    /// run.
     pub fn take(&self) -> Recording {
-        self.collect();
-        let taken = std::mem::take(&mut lock(&self.inner.store).events);
-        self.make(taken.iter().filter_map(Event::from_words).collect())
+        let mut store = lock(&self.inner.store);
+        store.collect(&self.inner.config);
+        let (events, dropped) = (store.take(), store.dropped());
+        drop(store);
+        self.make(&events, dropped)
     }
 
-    fn make(&self, events: Vec<Event>) -> Recording {
+    /// Names and lanes are read after the events, so that every number has its text.
+    fn make(&self, events: &Blocks, dropped: u64) -> Recording {
+        let mut all = Vec::with_capacity(events.len());
+        all.extend(events.events());
         Recording {
             meta: lock(&self.inner.meta).clone(),
             lanes: lock(&self.inner.lanes).clone(),
             names: lock(&self.inner.names).texts.iter().map(|text| text.to_string()).collect(),
-            events,
-            dropped: self.dropped(),
+            events: all,
+            dropped,
         }
     }
 }
@@ -225,37 +243,14 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-impl Store {
-    fn collect(&mut self, config: &RecorderConfig) {
-        let Store { rings, events, dropped } = self;
-        for ring in rings.iter() {
-            ring.drain(|words| {
-                if events.len() == config.events_max {
-                    *dropped += 1;
-                    if !config.keep_latest || events.pop_front().is_none() {
-                        return;
-                    }
-                }
-                events.push_back(words);
-            });
-        }
-        // A ring without a writer stays empty from now on.
-        rings.retain(|ring| {
-            let alive = Arc::strong_count(ring) > 1;
-            if !alive {
-                *dropped += ring.dropped();
-            }
-            alive
-        });
-    }
-}
-
 /// One thread's or actor's end of a [`Recorder`].
 #[derive(Debug)]
 pub struct Writer {
     recorder: Recorder,
     ring: Arc<Ring>,
     next_id: u64,
+    /// First number that is not this writer's.
+    ids_end: u64,
 }
 
 impl Writer {
@@ -290,24 +285,65 @@ impl Writer {
 
     #[inline]
     fn id(&mut self) -> NonZeroU64 {
+        if self.next_id == self.ids_end {
+            self.take_ids();
+        }
+        let id = NonZeroU64::MIN.saturating_add(self.next_id);
         self.next_id += 1;
-        NonZeroU64::MIN.saturating_add(self.next_id)
+        id
+    }
+
+    /// Numbers in blocks: unique without a shared counter in the way of every span.
+    #[cold]
+    fn take_ids(&mut self) {
+        self.next_id = self.recorder.inner.id_blocks.fetch_add(1, Ordering::Relaxed) * ID_BLOCK;
+        self.ids_end = self.next_id + ID_BLOCK;
     }
 
     /// Records an event. Whether it is wanted, [`wants`](Writer::wants) tells.
     #[inline]
     pub fn record(&mut self, at: Nanos, lane: LaneId, what: What) {
         let held = self.ring.push(&Event { at, lane, what }.to_words());
-        if held * 2 >= self.ring.capacity() && held.is_multiple_of(64) {
+        if self.ring.is_due(held) {
             self.collect();
         }
     }
 
-    /// Empties the rings, unless somebody else is about it.
+    /// Empties this writer's ring, unless somebody else has the store.
     #[cold]
     fn collect(&self) {
         if let Ok(mut store) = self.recorder.inner.store.try_lock() {
-            store.collect(&self.recorder.inner.config);
+            store.collect_one(&self.ring, &self.recorder.inner.config);
         }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.ring.close();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::clock::OsClock;
+
+    #[test]
+    fn a_ring_that_nobody_can_empty_drops_and_counts() {
+        let config = RecorderConfig { ring_events: 8, ..RecorderConfig::default() };
+        let recorder = Recorder::new(Arc::new(OsClock::start()), config);
+        let mut writer = recorder.writer();
+        let busy = lock(&recorder.inner.store);
+        for n in 0..20 {
+            writer.record(Nanos(n), LaneId(0), What::Woke(Nanos(0)));
+        }
+        drop(busy);
+        let recording = recorder.recording();
+        let times: Vec<u64> = recording.events.iter().map(|event| event.at.0).collect();
+        assert_eq!((times, recording.dropped), ((0..8).collect(), 12));
+        drop(writer);
+        assert_eq!((recorder.recording().dropped, recorder.dropped()), (12, 12));
+        assert_eq!(lock(&recorder.inner.store).rings(), 0, "the ring is gone, not its count");
     }
 }

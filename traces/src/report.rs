@@ -85,7 +85,7 @@ pub struct LaneReport {
     pub spans: usize,
     /// Time in which something ran.
     pub busy_ns: u64,
-    /// The rest of the makespan.
+    /// The rest of the makespan; 0 for a lane that never runs anything, such as that of callers.
     pub idle_ns: u64,
     /// Busy share of the makespan.
     pub utilization: f64,

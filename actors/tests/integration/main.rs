@@ -9,5 +9,6 @@ mod limits;
 mod order;
 mod random_schedules;
 mod recording;
+mod replay;
 mod score;
 mod support;

@@ -96,6 +96,8 @@ fn every_idle_nanosecond_has_a_cause_in_random_schedules() {
         let timeline = Timeline::new(&random_schedules::run(seed, Scope::All));
         let analysis = Analysis::new(&timeline);
         for (lane, info) in timeline.lanes.iter().enumerate() {
+            // A lane without spans, that of callers, is never idle.
+            let makespan = if info.slots == 0 { 0 } else { timeline.makespan() };
             let gaps = analysis.gaps.iter().filter(|gap| gap.lane == lane);
             let unknown = gaps.clone().find(|gap| gap.cause == Cause::Unknown);
             assert_eq!(unknown, None, "seed {seed}, {}", info.name);
@@ -103,7 +105,7 @@ fn every_idle_nanosecond_has_a_cause_in_random_schedules() {
             // Without ops, spans of a lane do not overlap.
             let spans = timeline.spans.iter().filter(|span| span.lane == lane);
             let busy: u64 = spans.map(|span| span.duration()).sum();
-            assert_eq!(idle + busy, timeline.makespan(), "seed {seed}, {}", info.name);
+            assert_eq!(idle + busy, makespan, "seed {seed}, {}", info.name);
         }
     }
 }

@@ -157,6 +157,8 @@ pub struct Setup {
     pub devices: usize,
     pub pages: u32,
     pub fault: Fault,
+    /// Of all devices, or of each.
+    pub rates: Vec<FixedRate>,
 }
 
 impl Default for Setup {
@@ -172,6 +174,10 @@ impl Default for Setup {
             devices: 1,
             pages: 512,
             fault: Arc::new(|_| None),
+            rates: vec![FixedRate {
+                per_stage: Duration::from_micros(100),
+                per_row: Duration::from_micros(10),
+            }],
         }
     }
 }
@@ -228,12 +234,10 @@ impl World {
         let stages_run = devices.iter().map(|d| Arc::clone(&d.stages_run)).collect();
         let devices = devices
             .into_iter()
-            .map(|device| SimulatedDevice {
+            .zip(setup.rates.iter().cycle())
+            .map(|(device, rate)| SimulatedDevice {
                 device: Box::new(device),
-                time: Box::new(FixedRate {
-                    per_stage: Duration::from_micros(100),
-                    per_row: Duration::from_micros(10),
-                }),
+                time: Box::new(*rate),
             })
             .collect();
         World {

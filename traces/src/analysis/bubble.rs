@@ -97,7 +97,8 @@ pub struct Gap {
     pub blocker: Option<usize>,
 }
 
-/// Every gap of every lane between the start and the end of the timeline (T2).
+/// Every gap of every lane between the start and the end of the timeline (T2). A lane that never
+/// runs anything, such as that of callers, is not idle: it has none.
 ///
 /// A gap is explained by the wait graph, walked back from the span that ended it: while something
 /// ran that the span needed, directly or through others, the gap depends on that lane; while
@@ -109,7 +110,7 @@ pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
     for span in timeline.outer() {
         by_lane[timeline.spans[span].lane].push(span);
     }
-    for (lane, spans) in by_lane.into_iter().enumerate() {
+    for (lane, spans) in by_lane.into_iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
         let mut busy_until = start.0;
         for span in spans {
             let begin = timeline.spans[span].start.0;
@@ -120,11 +121,10 @@ pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
             busy_until = busy_until.max(timeline.spans[span].end.0);
         }
         if busy_until < end.0 {
-            let rest = (busy_until, end.0);
             let gap = Gap {
                 lane,
-                start: rest.0,
-                end: rest.1,
+                start: busy_until,
+                end: end.0,
                 cause: Cause::End,
                 next: None,
                 blocker: None,

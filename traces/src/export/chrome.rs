@@ -2,7 +2,8 @@
 //!
 //! Every slot of a lane is a thread of its own, so that complete events never stick out of each
 //! other. Messages are asynchronous pairs, told apart by `id2`, with a flow between the two spans
-//! where both are known. Times are microseconds with three decimals: nanoseconds survive.
+//! where both are known. Times are microseconds with three decimals, so nanoseconds survive, also in
+//! readers that take them for a `double`, up to 50 days after the start of the clock.
 
 use std::fmt::Write;
 
@@ -131,7 +132,7 @@ impl File {
             }
             let (Some(from), Some(to)) = (message.from, message.to) else { continue };
             for (phase, span, at) in [("s", from, sent), ("f", to, received)] {
-                // A flow hangs on the slice that encloses it, so it must lie inside.
+                // A flow hangs on the innermost slice that encloses it, so it must lie inside.
                 let (start, end) = (timeline.spans[span].start.0, timeline.spans[span].end.0);
                 let (ts, thread) = (micros(at.clamp(start, end)), SPANS + of_span[span]);
                 self.event(&format!(

@@ -1,7 +1,7 @@
 //! One writer's ring: written by one thread, emptied by another, without a lock.
 
 use crate::event::WORDS;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// A bounded queue of events between the one who writes and the one who collects. When it is
 /// full, the newest event is dropped and counted: what is in the ring stays consistent.
@@ -13,6 +13,8 @@ pub(super) struct Ring {
     /// Events read so far. Only the collector changes it.
     read: AtomicU64,
     dropped: AtomicU64,
+    /// The writer is gone.
+    closed: AtomicBool,
 }
 
 impl Ring {
@@ -24,6 +26,7 @@ impl Ring {
             written: AtomicU64::new(0),
             read: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -65,8 +68,83 @@ impl Ring {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Events that fit.
-    pub(super) fn capacity(&self) -> usize {
-        self.slots.len()
+    /// Whether the writer should empty the ring that now holds that many events: from half full
+    /// on, and again after every eighth in case the store was busy.
+    #[inline]
+    pub(super) fn is_due(&self, held: usize) -> bool {
+        let slots = self.slots.len();
+        held * 2 >= slots && held & ((slots / 8).max(1) - 1) == 0
+    }
+
+    /// The writer writes no more; only ever called by it.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Whether the writer is gone: what is drained after this was seen is all that there will be.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn words(number: u64) -> [u64; WORDS] {
+        std::array::from_fn(|word| number * 100 + word as u64)
+    }
+
+    /// One writes more than fits and leaves, the other collects meanwhile.
+    #[test]
+    fn no_event_is_lost_torn_or_twice() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let ring = Arc::new(Ring::new(2));
+            let writer = loom::thread::spawn({
+                let ring = Arc::clone(&ring);
+                move || {
+                    for number in 1..=3 {
+                        assert!(ring.push(&words(number)) <= 2);
+                    }
+                    ring.close();
+                }
+            });
+            let mut seen = Vec::new();
+            for _ in 0..2 {
+                let closed = ring.is_closed();
+                ring.drain(|words| seen.push(words));
+                if closed {
+                    assert_eq!(seen.len() as u64 + ring.dropped(), 3, "all after the end");
+                }
+            }
+            writer.join().expect("the writer ends");
+            ring.drain(|words| seen.push(words));
+            assert_eq!(seen.len() as u64 + ring.dropped(), 3);
+            let numbers: Vec<u64> = seen.iter().map(|words| words[0] / 100).collect();
+            assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+            for event in &seen {
+                assert_eq!(*event, words(event[0] / 100), "torn");
+            }
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_ring_drops_the_newest_and_counts_it() {
+        let ring = Ring::new(3);
+        let held: Vec<usize> = (0..6).map(|number| ring.push(&[number; WORDS])).collect();
+        assert_eq!(held, [1, 2, 3, 4, 4, 4], "rounded up to a power of two");
+        let mut seen = Vec::new();
+        ring.drain(|words| seen.push(words[0]));
+        assert_eq!((seen, ring.dropped()), (vec![0, 1, 2, 3], 2));
+        assert_eq!(ring.push(&[6; WORDS]), 1, "room again");
     }
 }

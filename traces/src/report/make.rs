@@ -67,14 +67,14 @@ fn lanes(timeline: &Timeline, analysis: &Analysis) -> Vec<LaneReport> {
     lanes
         .map(|(index, lane)| {
             let busy_ns = length(&busy_intervals(timeline, index));
-            let spans = timeline.outer().filter(|span| timeline.spans[*span].lane == index);
+            let spans = timeline.outer().filter(|span| timeline.spans[*span].lane == index).count();
             LaneReport {
                 name: lane.name.clone(),
                 kind: lane.kind.name(),
                 slots: lane.slots,
-                spans: spans.count(),
+                spans,
                 busy_ns,
-                idle_ns: makespan - busy_ns,
+                idle_ns: if spans == 0 { 0 } else { makespan - busy_ns },
                 utilization: share(busy_ns, makespan),
                 wasted_ns: wasted[index],
                 idle: idle(timeline, analysis.gaps.iter().filter(|gap| gap.lane == index)),

@@ -132,6 +132,18 @@ fn nothing_to_do_is_nobodys_fault() {
 }
 
 #[test]
+fn a_lane_that_only_sends_is_not_idle() {
+    let mut script = Script::default();
+    script.ran(1, "cpu", (0, 10)).sent((0, 1), ("caller", "cpu"), (0, 0));
+    script.lane("caller");
+    let (timeline, analysis) = script.analysed();
+    let report = Report::new(&timeline, &analysis);
+    let caller = report.lanes.iter().find(|lane| lane.name == "caller").unwrap();
+    assert_eq!((caller.busy_ns, caller.idle_ns, caller.idle.len()), (0, 0, 0));
+    assert!(report.idle.is_empty());
+}
+
+#[test]
 fn a_gap_that_nothing_explains_is_called_unattributed() {
     let mut script = Script::default();
     script.ran(1, "thread", (0, 10)).ran(2, "thread", (40, 50));

@@ -8,3 +8,4 @@ mod any_recording;
 mod known_answers;
 mod laws;
 mod runs;
+mod the_recorder_drops_something;

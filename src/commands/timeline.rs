@@ -1,0 +1,223 @@
+//! `lapwing timeline`: where the time of a recorded run went.
+
+mod asserts;
+mod files;
+mod what_if;
+
+use std::path::{Path, PathBuf};
+
+use lapwing_traces::analysis::diff::Diff;
+use lapwing_traces::budget::Budget;
+use lapwing_traces::html::{self, Side};
+use lapwing_traces::text::{self, Colours, Glyphs, TextOptions};
+use lapwing_traces::{Analysis, Recording, Report, Timeline, export};
+use serde_json::{Value, json};
+
+use self::what_if::Scenario;
+use super::failure::Failure;
+use super::output::{one_line, print, print_json};
+use super::session::Session;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing timeline run.lwt                         chart and tables in the terminal
+  lapwing timeline run.lwt --html run.html         one page for the browser, with everything in it
+  lapwing timeline before.lwt after.lwt            what made the second run faster or slower
+  lapwing timeline run.lwt --what-if 'op:attn*0.5' if those ops took half as long
+  lapwing timeline run.lwt --assert 'overlap>=0.6' --assert 'requests.ttft_ms.p95<200'
+                                                   exit code 1 if a bound is not kept
+  lapwing timeline run.lwt --perfetto run.pftrace --chrome run.json --csv tables
+
+--assert: METRIC OP NUMBER. METRIC is a path into what --json prints, an element of a list by its
+name or cause: lanes.cpu.utilization, ops.attn.self_ns, idle.hand-off.ns. OP: >= <= == != > <. Of two
+runs, paths begin with a., b. or diff.
+
+--what-if: changes with commas between them. op:NAME*F, activity:KIND*F, on:LANE*F scale the time of
+these spans; sync*F that of messages, restart*F that of lanes before they go on; slots:LANE*N puts N
+such lanes side by side. The order of the work stays.
+
+With --json:
+  {\"version\":1,\"makespan_ns\":N,\"overlap\":F|null,…,
+   \"asserts\":[{\"metric\":\"…\",\"expected\":\"…\",\"value\":N|null,\"ok\":true|false}],
+   \"what_if\":[{\"change\":\"…\",\"makespan_ns\":N,\"delta_ns\":N,\"ratio\":F|null}]}
+  asserts and what_if only where asked for. Two files: {\"a\":{…},\"b\":{…},\"diff\":{…},…}";
+
+/// Options of `timeline`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A recorded run
+    #[arg(value_name = "FILE.lwt")]
+    file: PathBuf,
+
+    /// Another run to compare it with
+    #[arg(value_name = "FILE2.lwt")]
+    other: Option<PathBuf>,
+
+    /// Show a chart and tables in the terminal; the default if nothing else is asked for
+    #[arg(long)]
+    text: bool,
+
+    /// Write one page for the browser that needs no network
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
+
+    /// Write a trace for ui.perfetto.dev and its trace processor
+    #[arg(long, value_name = "OUT", conflicts_with = "other")]
+    perfetto: Option<PathBuf>,
+
+    /// Write a trace in Chrome's JSON form
+    #[arg(long, value_name = "OUT", conflicts_with = "other")]
+    chrome: Option<PathBuf>,
+
+    /// Write tables into a folder: spans, gaps, messages and more
+    #[arg(long, value_name = "FOLDER", conflicts_with = "other")]
+    csv: Option<PathBuf>,
+
+    /// Bound that a number of the report must keep; may be repeated
+    #[arg(long, value_name = "METRIC OP NUMBER", value_parser = Budget::parse)]
+    assert: Vec<Budget>,
+
+    /// How long the run would have taken with changes; may be repeated
+    #[arg(long, value_name = "CHANGES", conflicts_with = "other", value_parser = Scenario::parse)]
+    what_if: Vec<Scenario>,
+
+    /// Columns of the chart; by default those of the terminal, else 100
+    #[arg(long, value_name = "N")]
+    width: Option<usize>,
+
+    /// Draw with ASCII alone
+    #[arg(long)]
+    ascii: bool,
+}
+
+/// A run that is loaded and analysed.
+struct Run {
+    title: String,
+    timeline: Timeline,
+    analysis: Analysis,
+    report: Report,
+}
+
+impl Run {
+    fn load(path: &Path) -> Result<Run, Failure> {
+        let recording =
+            Recording::load(path).map_err(|error| Failure::failed(error.to_string()))?;
+        let timeline = Timeline::new(&recording);
+        let analysis = Analysis::new(&timeline);
+        let report = Report::new(&timeline, &analysis);
+        let title = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Ok(Run { title, timeline, analysis, report })
+    }
+
+    fn side(&self) -> Side<'_> {
+        let Run { title, timeline, analysis, report } = self;
+        Side { title, timeline, analysis, report }
+    }
+
+    fn json(&self) -> Result<Value, Failure> {
+        serde_json::to_value(&self.report)
+            .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))
+    }
+}
+
+/// Loads, writes, prints, and compares with the bounds.
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    if args.text && session.json {
+        return Err(Failure::usage("--text and --json both go to stdout: leave one of them out"));
+    }
+    let first = Run::load(&args.file)?;
+    let second = args.other.as_deref().map(Run::load).transpose()?;
+    let diff = second.as_ref().map(|second| {
+        Diff::new((&first.timeline, &first.analysis), (&second.timeline, &second.analysis))
+    });
+    let mut printed = match (&second, &diff) {
+        (Some(second), Some(diff)) => {
+            json!({"a": first.json()?, "b": second.json()?, "diff": diff})
+        }
+        _ => first.json()?,
+    };
+    let asserted = asserts::check(&args.assert, &printed)?;
+    let outcomes = what_if::replay(&args.what_if, &first.timeline)?;
+    let mut runs = vec![&first];
+    runs.extend(&second);
+    write_files(args, &runs, session)?;
+    if session.json {
+        if !asserted.is_empty() {
+            printed["asserts"] = json!(asserted);
+        }
+        if !outcomes.is_empty() {
+            printed["what_if"] = json!(outcomes);
+        }
+        print_json(&printed)?;
+    } else {
+        let options = text_options(args);
+        let mut out = String::new();
+        if args.text || !writes_files(args) {
+            out.push_str(&text_of(&runs, diff.as_ref(), &options));
+        }
+        out.push_str(&what_if::text(&outcomes));
+        out.push_str(&asserts::text(&asserted));
+        print(&out)?;
+    }
+    asserts::verdict(&asserted)
+}
+
+fn writes_files(args: &Args) -> bool {
+    [&args.html, &args.perfetto, &args.chrome, &args.csv].iter().any(|path| path.is_some())
+}
+
+fn write_files(args: &Args, runs: &[&Run], session: &Session) -> Result<(), Failure> {
+    let first = runs[0];
+    if let Some(path) = &args.html {
+        let sides: Vec<Side> = runs.iter().map(|run| run.side()).collect();
+        let page = html::page(&sides).map_err(|error| Failure::failed(error.to_string()))?;
+        files::write(path, page.as_bytes(), session)?;
+    }
+    if let Some(path) = &args.perfetto {
+        files::write(path, &export::perfetto(&first.timeline, &first.analysis), session)?;
+    }
+    if let Some(path) = &args.chrome {
+        let trace = export::chrome(&first.timeline, &first.analysis);
+        files::write(path, trace.as_bytes(), session)?;
+    }
+    if let Some(folder) = &args.csv {
+        files::make_folder(folder)?;
+        for table in export::csv(&first.timeline, &first.analysis) {
+            files::write(&folder.join(table.file), table.text.as_bytes(), session)?;
+        }
+    }
+    Ok(())
+}
+
+/// Columns where stdout is no terminal.
+const WIDTH: usize = 100;
+
+fn text_options(args: &Args) -> TextOptions {
+    let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    TextOptions {
+        width: args.width.or(terminal).unwrap_or(WIDTH),
+        glyphs: if args.ascii { Glyphs::Ascii } else { Glyphs::Unicode },
+        // Left out by `print` where they are not wanted.
+        colours: Colours::Ansi,
+        ..TextOptions::default()
+    }
+}
+
+fn text_of(runs: &[&Run], diff: Option<&Diff>, options: &TextOptions) -> String {
+    let mut out = String::new();
+    for run in runs {
+        if runs.len() > 1 {
+            out.push_str(&format!("== {}\n", one_line(&run.title)));
+        }
+        out.push_str(&text::text(&run.timeline, &run.analysis, &run.report, options));
+        if runs.len() > 1 {
+            out.push('\n');
+        }
+    }
+    if let (Some(diff), [a, b]) = (diff, runs) {
+        out.push_str(&format!("== {} -> {}\n", one_line(&a.title), one_line(&b.title)));
+        out.push_str(&text::difference(diff, options));
+    }
+    out
+}

@@ -1,0 +1,88 @@
+//! What recording costs: median time per event over many batches.
+//!
+//! `cargo bench -p lapwing-traces --features layer --bench record [-- filter]`
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use lapwing_traces::event::{Activity, LaneId, LaneKind, NameId, SpanInfo, Tags, What};
+use lapwing_traces::{Clock, Nanos, OsClock, Recorder, RecorderConfig, Scope, Spread, Writer};
+
+const BATCH: usize = 10_000;
+const BATCHES: usize = 301;
+
+/// Nanoseconds per call: median, minimum and maximum over the batches.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn nanos_per_call(mut f: impl FnMut(usize)) -> Spread {
+    let batches: Vec<f64> = (0..BATCHES)
+        .map(|_| {
+            let start = Instant::now();
+            for n in 0..BATCH {
+                f(n);
+            }
+            start.elapsed().as_nanos() as f64 / BATCH as f64
+        })
+        .collect();
+    Spread::of(&batches).expect("at least one batch")
+}
+
+/// A recorder that keeps the latest million events, as one that runs for long would.
+fn recorder(scope: Scope) -> Recorder {
+    let config =
+        RecorderConfig { events_max: 1 << 20, keep_latest: true, ..RecorderConfig::default() };
+    let recorder = Recorder::new(Arc::new(OsClock::start()), config);
+    recorder.set_scope(scope);
+    recorder
+}
+
+fn info(name: NameId, n: usize) -> SpanInfo {
+    let tags =
+        Tags { chunk: Some(n as u64), layer: Some(3), rows: 512, bytes: 1 << 20, ..Tags::default() };
+    SpanInfo { name, activity: Activity::Compute, parent: None, tags }
+}
+
+fn ran(writer: &mut Writer, lane: LaneId, info: SpanInfo, at: Nanos) {
+    let span = writer.span();
+    writer.record(at, lane, What::Ran(span, info, Nanos(1)));
+}
+
+fn row(what: &str, f: impl FnMut(usize)) {
+    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
+    if filter.is_none_or(|filter| what.contains(&filter)) {
+        let ns = nanos_per_call(f);
+        println!("{what:<44} {:8.1} {:8.1} {:8.1}", ns.median, ns.min, ns.max);
+    }
+}
+
+fn main() {
+    println!("{:<44} {:>8} {:>8} {:>8}", "ns per event", "median", "min", "max");
+    let clock = OsClock::start();
+    row("reading the clock", |_| {
+        black_box(clock.now());
+    });
+
+    let on = recorder(Scope::All);
+    let (mut writer, lane, name) = (on.writer(), on.lane("cpu", LaneKind::Device), on.name("op"));
+    row("record a span, clock read", |n| {
+        let at = writer.now();
+        ran(&mut writer, lane, info(name, n), at);
+    });
+    row("record a span, time known", |n| {
+        ran(&mut writer, lane, info(name, n), Nanos(n as u64));
+    });
+    row("record an end, clock read", |_| {
+        let (at, span) = (writer.now(), writer.span());
+        writer.record(at, lane, What::Finished(span));
+    });
+
+    let off = recorder(Scope::Off);
+    let mut writer = off.writer();
+    row("off", |n| {
+        if black_box(&writer).wants(false) {
+            ran(&mut writer, lane, info(name, n), Nanos(0));
+        }
+    });
+    assert!(off.recording().events.is_empty(), "off records nothing");
+    assert!(!on.recording().events.is_empty(), "on records");
+}

