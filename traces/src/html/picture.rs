@@ -33,7 +33,8 @@ pub(super) fn picture(timeline: &Timeline) -> String {
         let y = lane * ROW;
         let name: String = timeline.lanes[lane].name.chars().take(NAME_MAX).collect();
         let _ = writeln!(svg, "<text x=\"0\" y=\"{}\">{}</text>", y + 15, Escaped(&name));
-        let _ = writeln!(svg, "<path class=\"axis\" d=\"M{LABEL_WIDTH} {}H{width}\"/>", y + 4 + BAR);
+        let _ =
+            writeln!(svg, "<path class=\"axis\" d=\"M{LABEL_WIDTH} {}H{width}\"/>", y + 4 + BAR);
         for (class, path) in paths(bins, y + 4) {
             let _ = writeln!(svg, "<path class=\"{class}\" d=\"{path}\"/>");
         }
@@ -52,7 +53,7 @@ pub(super) fn picture(timeline: &Timeline) -> String {
 
 /// Busy nanoseconds by activity of each bin of each lane.
 fn fill(timeline: &Timeline, start: u64, end: u64, lanes: usize) -> Vec<Vec<[u64; 8]>> {
-    let mut bins = vec![vec![[0; Activity::ALL.len()]; BINS]; lanes];
+    let mut bins = vec![vec![[0_u64; Activity::ALL.len()]; BINS]; lanes];
     let bin = ((end - start) / BINS as u64 + 1).max(1);
     for span in timeline.spans.iter().filter(|span| span.parent.is_none() && span.lane < lanes) {
         let (from, to) = (span.start.0 - start, span.end.0 - start);
@@ -120,7 +121,8 @@ mod tests {
     #[test]
     fn many_busy_lanes_make_a_large_picture() {
         let lanes = 40;
-        let lane = |at: usize| Lane { name: format!("lane {at}"), kind: LaneKind::Device, slots: 1 };
+        let lane =
+            |at: usize| Lane { name: format!("lane {at}"), kind: LaneKind::Device, slots: 1 };
         let mut spans = Vec::new();
         for number in 0..lanes * 600 {
             let (lane, at) = (number % lanes, (number / lanes) as u64);
@@ -142,7 +144,8 @@ mod tests {
                 tags: Tags::default(),
             });
         }
-        let timeline = Timeline { lanes: (0..lanes).map(lane).collect(), spans, ..Timeline::default() };
+        let timeline =
+            Timeline { lanes: (0..lanes).map(lane).collect(), spans, ..Timeline::default() };
         let svg = picture(&timeline);
         assert!(svg.len() > 20_000 && svg.len() <= 150_000, "{} bytes", svg.len());
         assert!(svg.contains("and 20 more lanes"));

@@ -8,20 +8,27 @@ use super::table::{Cell, Table};
 use super::text::{self, Escaped};
 use crate::report::{LaneReport, Percentiles, Report};
 
-/// A section of the page: its identifier, its title, and what it says of each run.
-pub(super) const SECTIONS: &[(&str, &str, fn(&Report) -> String)] = &[
-    ("summary", "Summary", summary),
-    ("critical", "Critical path", critical),
-    ("ops", "Ops", ops),
-    ("waits", "Waits", waits),
-    ("messages", "Messages", messages),
-    ("requests", "Requests", requests),
+/// A section of the page.
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    /// What it says of a run.
+    write: fn(&Report) -> String,
+}
+
+const SECTIONS: &[Section] = &[
+    Section { id: "summary", title: "Summary", write: summary },
+    Section { id: "critical", title: "Critical path", write: critical },
+    Section { id: "ops", title: "Ops", write: ops },
+    Section { id: "waits", title: "Waits", write: waits },
+    Section { id: "messages", title: "Messages", write: messages },
+    Section { id: "requests", title: "Requests", write: requests },
 ];
 
 /// All sections, each run's part of one below the other.
 pub(super) fn sections(sides: &[Side<'_>]) -> String {
     let mut html = String::new();
-    for (id, title, write) in SECTIONS {
+    for Section { id, title, write } in SECTIONS {
         let _ = write!(html, "<section id=\"{id}\" aria-labelledby=\"{id}-title\">");
         let _ = writeln!(html, "<h2 id=\"{id}-title\">{title}</h2>");
         for (at, side) in sides.iter().enumerate() {

@@ -2,6 +2,7 @@
 #![cfg(not(loom))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod a_page_breaks;
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
 mod any_recording;
