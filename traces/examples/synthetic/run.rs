@@ -156,7 +156,7 @@ impl Run {
     /// The client has read its answers, and asks again.
     fn ask(&mut self) {
         let (span, at) = self.client("write prompt", 40_000, None);
-        let message = self.send(at, CLIENT, "submit", Some(span), None);
+        let message = self.send((at, CLIENT), "submit", Some(span), None);
         self.submit(at, message);
     }
 
@@ -209,7 +209,7 @@ impl Run {
             }
             let held = begin > hop.ready + 4_000;
             let hold = held.then_some((HoldCause::BackPressure, Nanos(hop.ready)));
-            hop.message = Some(self.send(end, SCHEDULER, "chunk", Some(span), hold));
+            hop.message = Some(self.send((end, SCHEDULER), "chunk", Some(span), hold));
             hop.ready = end;
             self.park(hop);
             let (depth, waiting) = (self.name("queue depth"), self.waiting.len() as i64);
@@ -219,8 +219,7 @@ impl Run {
 
     fn send(
         &mut self,
-        at: u64,
-        lane: u32,
+        (at, lane): (u64, u32),
         name: &str,
         span: Option<SpanId>,
         hold: Option<(HoldCause, Nanos)>,
@@ -359,12 +358,12 @@ impl Run {
 
     fn forward(&mut self, mut hop: Hop, lane: u32, span: SpanId, end: u64) {
         if hop.stage < 2 {
-            hop.message = Some(self.send(end, lane, "chunk", Some(span), None));
+            hop.message = Some(self.send((end, lane), "chunk", Some(span), None));
             (hop.stage, hop.ready) = (hop.stage + 1, end);
             return self.park(hop);
         }
         self.in_flight -= 1;
-        let message = self.send(end, CPU, "progress", Some(span), None);
+        let message = self.send((end, CPU), "progress", Some(span), None);
         let begin = (end + 500).max(self.free[SCHEDULER as usize]);
         let (progress, name) = (SpanId(self.id()), self.name("account progress"));
         let tags = self.tags(&hop, None);
@@ -388,7 +387,7 @@ impl Run {
             let freed = self.name("KV pages");
             self.record(end, CPU, What::Freed(freed, 1 << 20));
             self.record(end, CPU, What::Request(number, Station::Finished, 0));
-            let message = self.send(end, CPU, "answer", Some(span), None);
+            let message = self.send((end, CPU), "answer", Some(span), None);
             self.client("read answer", 9_000, Some((message, end)));
             return;
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::Side;
+use super::summary::millis;
 use super::table::{Cell, Table};
 use super::text;
 use crate::analysis::diff::Diff;
@@ -13,10 +14,6 @@ struct Number {
     name: &'static str,
     of: fn(&Report) -> Option<f64>,
     show: fn(f64) -> String,
-}
-
-fn millis(ms: f64) -> String {
-    text::nanos(ms * 1e6)
 }
 
 fn plain(value: f64) -> String {

@@ -420,6 +420,10 @@ test("tables are not reached, or sorted wrongly", async () => {
     assert.ok((await text(`#${tab}`)).includes(word), tab);
     assert.equal(await page.locator("#panel > section:visible").count(), 1);
   }
+  await page.click("#tab-requests");
+  await page.locator("#requests button.jump", { hasText: /^3$/ }).click();
+  assert.equal(number(await text("#shown")), facts.request3);
+  await page.click("#clear");
   await page.click("#tab-ops");
   const counts = async () =>
     (await page.locator("#ops tbody td:nth-child(3)").allInnerTexts()).map(number);
