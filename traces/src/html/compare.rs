@@ -112,16 +112,16 @@ fn waterfall(diff: &Diff) -> String {
         text::nanos(diff.b_ns as f64),
         signed_nanos(diff.delta_ns as f64)
     );
-    let heads = ["Op", "Lane", "Running or waiting for", "#B − A", "faster ◂ ▸ slower", "#A", "#B"];
+    let heads = ["Op", "Lane", "#B − A", "less ◂ ▸ more", "Running or waiting for", "#A", "#B"];
     let mut table = Table::new("Where the difference comes from", "op:0", &heads);
     for step in &diff.waterfall {
         let delta = step.delta_ns as f64;
         table.row(&[
             Cell::Text(&step.op),
             Cell::Text(&step.lane),
-            Cell::Text(&step.cause),
             Cell::Number(signed_nanos(delta), delta),
             Cell::Signed(delta / most),
+            Cell::Text(&step.cause),
             Cell::nanos(step.a_ns),
             Cell::nanos(step.b_ns),
         ]);

@@ -128,6 +128,7 @@ const spanBrush = {
 const gapBrush = {
   y: 0,
   height: 0,
+  alpha: 1,
   /** @type {Run} */
   run: /** @type {any} */ (null),
   /** @type {Track} */
@@ -158,10 +159,10 @@ const gapBrush = {
   },
   /** @param {number} x @param {number} width @param {number} kind @param {number} level */
   density(x, width, kind, level) {
-    pen.globalAlpha = 0.3 + (0.7 * level) / LEVELS;
+    pen.globalAlpha = this.alpha * (0.3 + (0.7 * level) / LEVELS);
     pen.fillStyle = palette.causes[kind].solid;
     pen.fillRect(x, this.y, width, this.height);
-    pen.globalAlpha = 1;
+    pen.globalAlpha = this.alpha;
   },
 };
 
@@ -219,7 +220,10 @@ function drawBand(band) {
     gapBrush.height = band.rows[0].height;
     gapBrush.run = run;
     gapBrush.track = lane.gaps;
+    gapBrush.alpha = state.foundRows[run.number] ? 0.35 : 1;
+    pen.globalAlpha = gapBrush.alpha;
     drawn.gaps += paintTrack(lane.gaps, t0, t1, scale, gapBrush);
+    pen.globalAlpha = 1;
   }
   const found = state.foundRows[run.number];
   spanBrush.run = run;

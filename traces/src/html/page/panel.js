@@ -177,6 +177,9 @@ function fillLegend() {
   }
   const marks = element("div", "", element("b", "", "Marks"));
   marks.append(entry(palette.critical, null, "critical path"));
+  if (state.runs.some((run) => run.lanes.some(({ sleeps }) => sleeps.id.length > 0))) {
+    marks.append(entry(palette.sleep, null, "thread slept"));
+  }
   if (state.runs.some((run) => run.waits.count > 0)) {
     marks.append(
       entry(palette.line, null, "slept in a wait"),

@@ -4,13 +4,14 @@ const sleepBrush = {
   y: 0,
   /** @param {number} x0 @param {number} x1 */
   box(x0, x1) {
-    pen.fillStyle = palette.muted;
-    pen.fillRect(Math.max(x0, -4), this.y, Math.min(x1, state.width + 4) - Math.max(x0, -4), 1.5);
+    const left = Math.max(x0, -4);
+    pen.fillStyle = palette.sleep;
+    pen.fillRect(left, this.y, Math.min(x1, state.width + 4) - left, 2);
   },
   /** @param {number} x @param {number} width */
   density(x, width) {
-    pen.fillStyle = palette.faint;
-    pen.fillRect(x, this.y, width, 1.5);
+    pen.fillStyle = palette.sleep;
+    pen.fillRect(x, this.y, width, 2);
   },
 };
 
