@@ -5,6 +5,7 @@
 mod a_device_clock_drifts;
 #[cfg(feature = "layer")]
 mod a_program_is_shown_wrongly;
+mod a_page_breaks;
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
 mod any_recording;
