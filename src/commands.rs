@@ -21,6 +21,8 @@ mod interrupts;
 mod output;
 pub(crate) mod resolve;
 mod table;
+mod trace;
+mod watch;
 
 use crate::cli::Command;
 use failure::Failure;

@@ -1,6 +1,6 @@
 //! Following one stream of tokens: what `run` and `chat` print of it.
 
-use lapwing::{Stations, Summary, TokenStream};
+use lapwing::{Stations, Summary, Token, TokenStream};
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -64,6 +64,15 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Adds a token.
+    pub(crate) fn push(&mut self, token: Token) {
+        self.text.push_str(&token.text);
+        if !token.is_end {
+            self.ids.push(token.id);
+            self.logprobs.push(token.logprob);
+        }
+    }
+
     /// Whether Ctrl-C ended it.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.summary.is_none()
@@ -128,11 +137,7 @@ pub(crate) async fn follow(
             session.set_mid_line(!token.text.ends_with('\n'));
             print_plain(&token.text)?;
         }
-        answer.text.push_str(&token.text);
-        if !token.is_end {
-            answer.ids.push(token.id);
-            answer.logprobs.push(token.logprob);
-        }
+        answer.push(token);
     }
     answer.summary = stream.summary().cloned();
     Ok(answer)

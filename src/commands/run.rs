@@ -3,7 +3,8 @@
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 
-use lapwing::{Engine, Message, Prompt};
+use lapwing::traces::{Recorder, Recording};
+use lapwing::{Engine, Message, Prompt, Shutdown, TokenStream};
 use serde::Serialize;
 
 use super::answer::{Answer, Timings, follow};
@@ -12,6 +13,8 @@ use super::input::{Source, without_last_line_feed};
 use super::output::{print_json, print_plain};
 use super::resolve::{ModelChoice, model_file, open};
 use super::session::Session;
+use super::trace::{self, TraceArg};
+use super::watch::{self, Watched, watch};
 use crate::cli::{EngineArgs, ModelArg, SamplingArgs};
 
 const EXAMPLES: &str = "\
@@ -20,6 +23,7 @@ Examples:
   lapwing run -m FILE.gguf --raw --temp 0 -n 64 \"Once upon a time\"
   git diff | lapwing run --system \"Summarise this change.\" -
   lapwing run -f prompt.txt --seed 7 --stop \"###\" --stats
+  lapwing run --watch --trace out.lwt \"Tell me a story.\"
 
 The answer goes to stdout as it is generated, notes and --stats to stderr. A prompt that begins
 with a dash is written after `--`. From a file or stdin, one line feed at the end is left out.
@@ -53,6 +57,13 @@ pub(crate) struct Args {
     #[arg(long)]
     stats: bool,
 
+    /// Show on the terminal what the engine does meanwhile; the answer is printed at the end
+    #[arg(long)]
+    watch: bool,
+
+    #[command(flatten)]
+    trace: TraceArg,
+
     #[command(flatten)]
     model: ModelArg,
     #[command(flatten)]
@@ -78,18 +89,25 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     args.sampling.settle(&ModelChoice::of(&args.model.model)?);
     args.sampling.check()?;
     args.engine.check()?;
+    args.trace.check()?;
+    if args.watch {
+        watch::check()?;
+    }
     let text = prompt_text(args.prompt.clone(), args.file.clone()).await?;
     let path = model_file(&args.model.model, session).await?;
     let mut builder = args.engine.builder(path);
     if let Some(context) = args.sampling.ctx {
         builder = builder.context(context);
     }
+    if args.watch || args.trace.trace.is_some() {
+        builder = builder.recorder(trace::recorder());
+    }
     let engine = open(builder).await?;
     args.sampling.check_ids(engine.tokenizer().vocab_size())?;
     let prompt = prompt(&args, text, &engine, session)?;
     let stream = engine.generate(args.sampling.request(prompt)).await?;
     let (prompt_ids, seed) = (stream.prompt_ids().to_vec(), stream.seed());
-    let answer = follow(stream, session, None).await?;
+    let answer = answer(&args, stream, &engine, session).await?;
     let Some(summary) = &answer.summary else {
         return Err(Failure::failed("the answer ended without saying how"));
     };
@@ -110,6 +128,9 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
             model: engine.model_path().display().to_string(),
         });
     }
+    if args.watch {
+        print_plain(&answer.text)?;
+    }
     print_plain("\n")?;
     session.set_mid_line(false);
     say_if_cut(&args, &answer, session);
@@ -117,6 +138,51 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
         session.note(&timings.line());
     }
     Ok(())
+}
+
+/// Takes the stream to its end, and writes what was recorded of it. Ctrl-C ends the process, but
+/// not before the recording is written.
+async fn answer(
+    args: &Args,
+    stream: TokenStream,
+    engine: &Engine,
+    session: &Session,
+) -> Result<Answer, Failure> {
+    if !args.watch && args.trace.trace.is_none() {
+        return Ok(follow(stream, session, None).await?);
+    }
+    let recorder = engine.recorder();
+    let claim = session.interrupts.claim();
+    let mut watched = Recording::default();
+    let answer = if args.watch {
+        let model = engine.model_path().file_stem().unwrap_or_default();
+        let model = model.to_string_lossy().into_owned();
+        let whole = args.trace.trace.is_some().then_some(&mut watched);
+        watch(stream, Watched { model, recorder, whole }, &claim).await
+    } else {
+        follow(stream, session, Some(&claim)).await
+    };
+    drop(claim);
+    let is_interrupted = answer.as_ref().is_ok_and(Answer::is_interrupted);
+    if is_interrupted {
+        session.restore_after_interrupt();
+    }
+    // The actors' last words belong to it. After an error, they may say what led to it.
+    engine.shutdown(Shutdown::Drain).await?;
+    let saved = args.trace.save(|| settled(recorder, watched), session);
+    let answer = answer?;
+    saved?;
+    if is_interrupted {
+        return Err(Failure::Interrupted);
+    }
+    Ok(answer)
+}
+
+/// All that was recorded: what a view has taken out, and what came after.
+fn settled(recorder: &Recorder, mut taken: Recording) -> Recording {
+    let rest = recorder.recording();
+    taken.events.extend_from_slice(&rest.events);
+    Recording { events: taken.events, ..rest }
 }
 
 /// On a terminal, an answer that was cut off says so.

@@ -4,6 +4,7 @@
 
 mod a_caller_is_blocked;
 mod a_token_differs_from_llama_cpp;
+mod a_recording_is_wrong;
 mod batching_changes_a_token;
 mod perplexity_differs_from_llama_cpp;
 mod sampling_is_not_repeatable;

@@ -16,6 +16,7 @@ const SCHEDULER: u32 = 0;
 const CPU: u32 = 1;
 const GPU: u32 = 2;
 const NPU: u32 = 3;
+const CLIENT: u32 = 4;
 
 const LAYERS: u16 = 6;
 const PERMITS: usize = 4;
@@ -66,7 +67,7 @@ struct Run {
     dice: Dice,
     recording: Recording,
     next_id: u64,
-    free: [u64; 4],
+    free: [u64; 5],
     requests: Vec<Request>,
     waiting: VecDeque<Hop>,
     hops: BinaryHeap<(Reverse<u64>, Reverse<u64>)>,
@@ -86,11 +87,12 @@ pub(crate) fn recording(events: usize, seed: u64) -> Recording {
                 lane("cpu", LaneKind::Device),
                 lane("gpu", LaneKind::Device),
                 lane("npu", LaneKind::Device),
+                lane("client", LaneKind::Thread),
             ],
             ..Recording::default()
         },
         next_id: 0,
-        free: [0; 4],
+        free: [0; 5],
         requests: Vec::new(),
         waiting: VecDeque::new(),
         hops: BinaryHeap::new(),
@@ -103,9 +105,8 @@ pub(crate) fn recording(events: usize, seed: u64) -> Recording {
     }
     run.recording.meta.insert("seed".to_owned(), seed.to_string());
     while run.recording.events.len() < events {
-        let at = run.free[SCHEDULER as usize] + run.dice.below(400_000);
         for _ in 0..3 {
-            run.submit(at);
+            run.ask();
         }
         run.drain();
     }
@@ -131,7 +132,35 @@ impl Run {
         self.recording.events.push(Event { at: Nanos(at), lane: LaneId(lane), what });
     }
 
-    fn submit(&mut self, at: u64) {
+    /// Work of the client: a span right after its last one.
+    fn client(
+        &mut self,
+        text: &str,
+        nanos: u64,
+        answer: Option<(MessageId, u64)>,
+    ) -> (SpanId, u64) {
+        let taken = answer.map_or(0, |(_, sent)| sent + 700);
+        let begin = taken.max(self.free[CLIENT as usize]);
+        let end = begin + self.dice.about(nanos);
+        self.free[CLIENT as usize] = end;
+        let (span, name) = (SpanId(self.id()), self.name(text));
+        let info =
+            SpanInfo { name, activity: Activity::Other, parent: None, tags: Tags::default() };
+        if let Some((message, _)) = answer {
+            self.record(begin, CLIENT, What::Received(message, Some(span)));
+        }
+        self.record(end, CLIENT, What::Ran(span, info, Nanos(begin)));
+        (span, end)
+    }
+
+    /// The client has read its answers, and asks again.
+    fn ask(&mut self) {
+        let (span, at) = self.client("write prompt", 40_000, None);
+        let message = self.send(at, CLIENT, "submit", Some(span), None);
+        self.submit(at, message);
+    }
+
+    fn submit(&mut self, at: u64, message: MessageId) {
         let number = self.requests.len();
         let (prompt, tokens) = (64 + self.dice.below(192) as u32, 6 + self.dice.below(10) as u32);
         self.requests.push(Request { prompt_left: prompt, tokens_left: tokens, epoch: 0 });
@@ -139,20 +168,15 @@ impl Run {
         self.record(at, SCHEDULER, station(Station::Submitted, u64::from(prompt)));
         let admitted = at + 2_000 + self.dice.below(9_000);
         self.record(admitted, SCHEDULER, station(Station::Admitted, 0));
+        // The first chunk goes with the client's message.
+        let mut message = Some(message);
         let mut ready = admitted;
         while self.requests[number].prompt_left > 0 {
             let rows = self.requests[number].prompt_left.min(CHUNK_ROWS);
             self.requests[number].prompt_left -= rows;
             let last = self.requests[number].prompt_left == 0;
-            self.enter(Hop {
-                request: number,
-                chunk: 0,
-                stage: 0,
-                rows,
-                last,
-                message: None,
-                ready,
-            });
+            let message = message.take();
+            self.enter(Hop { request: number, chunk: 0, stage: 0, rows, last, message, ready });
             ready += 1_500;
         }
     }
@@ -180,6 +204,9 @@ impl Run {
             let tags = self.tags(&hop, None);
             let info = SpanInfo { name, activity: Activity::Schedule, parent: None, tags };
             self.record(end, SCHEDULER, What::Ran(span, info, Nanos(begin)));
+            if let Some(message) = hop.message {
+                self.record(begin, SCHEDULER, What::Received(message, Some(span)));
+            }
             let held = begin > hop.ready + 4_000;
             let hold = held.then_some((HoldCause::BackPressure, Nanos(hop.ready)));
             hop.message = Some(self.send(end, SCHEDULER, "chunk", Some(span), hold));
@@ -347,12 +374,12 @@ impl Run {
         self.record(done, SCHEDULER, What::Ran(progress, info, Nanos(begin)));
         self.free[SCHEDULER as usize] = done + 50;
         if hop.last {
-            self.token(hop, end, done);
+            self.token(hop, span, end, done);
         }
         self.admit(done);
     }
 
-    fn token(&mut self, hop: Hop, end: u64, ready: u64) {
+    fn token(&mut self, hop: Hop, span: SpanId, end: u64, ready: u64) {
         let number = hop.request as u64;
         self.record(end, CPU, What::Request(number, Station::Token, 1));
         let request = &mut self.requests[hop.request];
@@ -360,7 +387,10 @@ impl Run {
         if request.tokens_left == 0 {
             let freed = self.name("KV pages");
             self.record(end, CPU, What::Freed(freed, 1 << 20));
-            return self.record(end, CPU, What::Request(number, Station::Finished, 0));
+            self.record(end, CPU, What::Request(number, Station::Finished, 0));
+            let message = self.send(end, CPU, "answer", Some(span), None);
+            self.client("read answer", 9_000, Some((message, end)));
+            return;
         }
         self.enter(Hop { rows: 1, stage: 0, message: None, ready, ..hop });
     }

@@ -43,7 +43,7 @@ function writeWithin(text, x, y, room) {
     return width;
   }
   const letters = Math.floor((text.length * (room - 8)) / width);
-  if (letters >= 2) pen.fillText(text.slice(0, letters) + "…", x, y);
+  if (letters >= 2) pen.fillText(text.slice(0, letters).trimEnd() + "…", x, y);
   return room;
 }
 
@@ -128,6 +128,8 @@ const spanBrush = {
 const gapBrush = {
   y: 0,
   height: 0,
+  /** @type {Run} */
+  run: /** @type {any} */ (null),
   /** @type {Track} */
   track: /** @type {any} */ (null),
   /** @param {number} x0 @param {number} x1 @param {number} index */
@@ -145,12 +147,14 @@ const gapBrush = {
     if (width < 60) return;
     const x = Math.max(left, 0) + 6;
     const room = Math.min(x1, state.width) - x - 6;
-    const used = textWidth(cause.name);
+    const gap = this.track.id[index];
+    const text = causeText(this.run, this.track.kind[index], this.run.gaps.on[gap]);
+    const used = textWidth(text);
     if (used + 8 > room) return;
     pen.fillStyle = palette.halo;
     pen.fillRect(x - 3, this.y + 3, used + 6, this.height - 6);
     pen.fillStyle = palette.muted;
-    pen.fillText(cause.name, x, this.y + this.height / 2 + 0.5);
+    pen.fillText(text, x, this.y + this.height / 2 + 0.5);
   },
   /** @param {number} x @param {number} width @param {number} kind @param {number} level */
   density(x, width, kind, level) {
@@ -213,6 +217,7 @@ function drawBand(band) {
   if (state.gaps && band.rows.length > 0 && !filtering()) {
     gapBrush.y = band.rows[0].y;
     gapBrush.height = band.rows[0].height;
+    gapBrush.run = run;
     gapBrush.track = lane.gaps;
     drawn.gaps += paintTrack(lane.gaps, t0, t1, scale, gapBrush);
   }

@@ -141,7 +141,7 @@ function makePalette(context, dark, ratio, head) {
   const work = head.activities.map((name) => {
     const hue = HUES[name] ?? HUES.other;
     const bright = luminance(hue) > 0.5;
-    const fill = mix(hue, paper, dark ? (bright ? 0.55 : 0.62) : bright ? 0.85 : 0.55);
+    const fill = mix(hue, paper, dark ? (bright ? 0.44 : 0.6) : bright ? 0.85 : 0.55);
     // Ops of the same kind differ a little, so that neighbours are told apart.
     const shades = [0, 0.1, 0.2].map((share) => {
       const shade = mix(paper, fill, share);

@@ -15,19 +15,25 @@ function pick(x, y) {
   const time = state.t0 + x / scaleNow();
   const run = band.run.number;
   const row = band.rows.find((row) => at >= row.y && at < row.y + row.height);
-  if (row) {
-    const tracks = state.foundRows[run] ?? state.rows[run];
-    let index = nearest(tracks[row.row], time);
-    if (index < 0) index = nearest(state.rows[run][row.row], time);
-    if (index >= 0) return { what: "span", run, index };
-  }
-  if (band.rows.length > 0 && at >= band.rows[0].y && at < band.rows[0].y + band.rows[0].height) {
-    const index = state.gaps && !filtering() ? nearest(band.lane.gaps, time) : -1;
-    if (index >= 0) return { what: "gap", run, index };
-  }
+  const tracks = row ? [state.foundRows[run]?.[row.row], state.rows[run][row.row]] : [];
+  const spanWithin = (/** @type {number} */ reach) => {
+    for (const track of tracks) {
+      const index = track ? nearest(track, time, reach) : -1;
+      if (index >= 0) return index;
+    }
+    return -1;
+  };
+  const near = REACH / scaleNow();
+  const idle = row && row === band.rows[0] && state.gaps && !filtering();
+  const gap = idle ? nearest(band.lane.gaps, time, 0) : -1;
+  const { gaps } = band.run;
+  // A gap that is large enough to point at goes before a span beside it.
+  const large = gap >= 0 && gaps.end[gap] - gaps.start[gap] > 2 * near;
+  const span = spanWithin(large ? 0 : near);
+  if (span >= 0) return { what: "span", run, index: span };
+  if (gap >= 0) return { what: "gap", run, index: gap };
   if (band.waitY >= 0 && at >= band.waitY - 1 && at < band.waitY + WAIT_HEIGHT + 1) {
     const { waits } = band.run;
-    const near = REACH / scaleNow();
     let best = -1;
     for (const wait of band.lane.waits) {
       if (waits.start[wait] - near <= time && time <= waits.end[wait] + near) best = wait;
@@ -44,10 +50,10 @@ function pick(x, y) {
  * The interval of a track at a time, or the closest one within reach.
  * @param {Track} track
  * @param {number} time
+ * @param {number} reach
  * @returns {number} what it stands for, below 0 for none
  */
-function nearest(track, time) {
-  const reach = REACH / scaleNow();
+function nearest(track, time, reach) {
   const at = firstAbove(track.end, time);
   if (at < track.id.length && track.start[at] <= time) return track.id[at];
   const after = at < track.id.length ? track.start[at] - time : Infinity;

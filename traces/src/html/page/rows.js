@@ -47,7 +47,8 @@ const layout = {
  */
 function levelsShown(run, lane, scale) {
   if (state.nested === "none" || state.folded.has(`${run.number}/${lane.index}`)) return 1;
-  if (state.nested === "all") return Infinity;
+  // What is asked for must be seen, however small it is.
+  if (state.nested === "all" || filtering() || state.foundRows[run.number]) return Infinity;
   let levels = 1;
   while (levels < lane.medians.length && lane.medians[levels] * scale >= 2.5) levels += 1;
   return levels;

@@ -132,7 +132,7 @@ function drawOverview() {
   const x0 = Math.max(0, (t0 - from) * scale);
   const x1 = Math.min(width, (t1 - from) * scale);
   if (t1 - t0 < (to - from) * 0.999) {
-    overviewPen.globalAlpha = 0.72;
+    overviewPen.globalAlpha = 0.6;
     overviewPen.fillStyle = palette.paper;
     overviewPen.fillRect(0, 0, x0, OVERVIEW_HEIGHT);
     overviewPen.fillRect(x1, 0, width - x1, OVERVIEW_HEIGHT);

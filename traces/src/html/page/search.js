@@ -39,7 +39,8 @@ function startOf({ run, index }) {
 function tellMatches() {
   const count = formatGrouped(state.matches.length);
   const place = state.match >= 0 ? `${formatGrouped(state.match + 1)} of ${count}` : count;
-  input("matches").textContent = state.query.trim() ? place : "";
+  input("previous").disabled = input("next").disabled = state.matches.length === 0;
+  input("match-count").textContent = state.query.trim() ? place : "";
 }
 
 /** @param {string} query */

@@ -1,0 +1,176 @@
+//! What a view knows of a run: the latest of everything, put together event by event.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use lapwing::traces::Nanos;
+use lapwing::traces::Recording;
+use lapwing::traces::event::{LaneKind, NameId, SpanId, Station, What};
+
+/// Time that strips show and rates are of, in ns.
+pub(super) const WINDOW: u64 = 4_000_000_000;
+
+/// State of a run.
+#[derive(Debug, Default)]
+pub(super) struct Board {
+    /// The time.
+    pub(super) now: Nanos,
+    /// Lanes, by their number.
+    pub(super) lanes: Vec<LaneView>,
+    /// Ops by name: how often, and for how long in all.
+    ops: HashMap<String, (u64, u64)>,
+    /// Counters by lane and name.
+    pub(super) counters: BTreeMap<(String, String), i64>,
+    submitted: Option<Nanos>,
+    first_token: Option<Nanos>,
+    last_token: Option<Nanos>,
+    /// Tokens so far.
+    pub(super) tokens: u64,
+    /// Tokens of the window.
+    recent: VecDeque<(Nanos, u64)>,
+    /// Prompt tokens so far.
+    pub(super) prompt_tokens: u64,
+    /// Events that found no room.
+    pub(super) dropped: u64,
+    open: HashMap<SpanId, (usize, Nanos)>,
+}
+
+/// State of a lane.
+#[derive(Debug)]
+pub(super) struct LaneView {
+    /// Name.
+    pub(super) name: String,
+    /// Whether it ever runs anything that is recorded.
+    pub(super) shown: bool,
+    /// When it ran something, by end.
+    busy: VecDeque<(u64, u64)>,
+}
+
+impl Board {
+    /// Adds what was recorded since the last time.
+    pub(super) fn add(&mut self, recording: &Recording, now: Nanos) {
+        self.now = now;
+        self.dropped = recording.dropped;
+        for lane in recording.lanes.iter().skip(self.lanes.len()) {
+            let shown = matches!(lane.kind, LaneKind::Device | LaneKind::Actor | LaneKind::Link);
+            self.lanes.push(LaneView { name: lane.name.clone(), shown, busy: VecDeque::new() });
+        }
+        let name = |id: NameId| {
+            recording.names.get(id.0 as usize).cloned().unwrap_or_else(|| "?".to_owned())
+        };
+        for event in &recording.events {
+            let lane = event.lane.0 as usize;
+            match event.what {
+                What::Started(span, info) if info.parent.is_none() => {
+                    self.open.insert(span, (lane, event.at));
+                }
+                What::Finished(span) => {
+                    if let Some((lane, start)) = self.open.remove(&span) {
+                        self.ran(lane, start, event.at);
+                    }
+                }
+                What::Ran(_, info, start) if info.parent.is_none() => {
+                    self.ran(lane, start, event.at);
+                }
+                What::Ran(_, info, start) => {
+                    let (count, total) = self.ops.entry(name(info.name)).or_default();
+                    *count += 1;
+                    *total += event.at.0.saturating_sub(start.0);
+                }
+                What::Counter(id, value) => {
+                    let lane = self.lanes.get(lane).map_or("?", |lane| &lane.name);
+                    self.counters.insert((lane.to_owned(), name(id)), value);
+                }
+                What::Request(_, station, value) => self.station(event.at, station, value),
+                _ => {}
+            }
+        }
+        let old = now.0.saturating_sub(WINDOW);
+        for lane in &mut self.lanes {
+            while lane.busy.front().is_some_and(|(_, end)| *end < old) {
+                lane.busy.pop_front();
+            }
+        }
+        while self.recent.front().is_some_and(|(at, _)| at.0 < old) {
+            self.recent.pop_front();
+        }
+    }
+
+    fn ran(&mut self, lane: usize, start: Nanos, end: Nanos) {
+        if let Some(lane) = self.lanes.get_mut(lane) {
+            lane.busy.push_back((start.0, end.0));
+        }
+    }
+
+    fn station(&mut self, at: Nanos, station: Station, value: u64) {
+        match station {
+            Station::Submitted => {
+                self.submitted.get_or_insert(at);
+                self.prompt_tokens += value;
+            }
+            Station::Token => {
+                self.first_token.get_or_insert(at);
+                self.last_token = Some(at);
+                self.tokens += value;
+                self.recent.push_back((at, value));
+            }
+            _ => {}
+        }
+    }
+
+    /// Submission to the first token, in ms.
+    pub(super) fn ttft_ms(&self) -> Option<f64> {
+        let (submitted, first) = (self.submitted?, self.first_token?);
+        Some(first.since(submitted).as_secs_f64() * 1e3)
+    }
+
+    /// Tokens per second of the window, and since the first token.
+    pub(super) fn rates(&self) -> (Option<f64>, Option<f64>) {
+        let rate = |tokens: u64, from: Nanos, to: Nanos| {
+            let seconds = to.since(from).as_secs_f64();
+            (seconds > 0.0 && tokens > 0).then(|| tokens as f64 / seconds)
+        };
+        // The first token of a stretch ends no gap of it.
+        let recent: u64 = self.recent.iter().skip(1).map(|(_, tokens)| tokens).sum();
+        let now = self.recent.front().zip(self.recent.back());
+        let now = now.and_then(|((from, _), (to, _))| rate(recent, *from, *to));
+        let whole = self.first_token.zip(self.last_token);
+        let mean = whole.and_then(|(from, to)| rate(self.tokens.saturating_sub(1), from, to));
+        (now, mean)
+    }
+
+    /// Ops that took the longest in all: name, count, ns in all, share.
+    pub(super) fn top_ops(&self, most: usize) -> Vec<(&str, u64, u64, f64)> {
+        let all: u64 = self.ops.values().map(|(_, total)| total).sum();
+        let mut ops: Vec<_> = self
+            .ops
+            .iter()
+            .map(|(name, (count, total))| {
+                (name.as_str(), *count, *total, *total as f64 / all.max(1) as f64)
+            })
+            .collect();
+        ops.sort_unstable_by_key(|(name, _, total, _)| (std::cmp::Reverse(*total), *name));
+        ops.truncate(most);
+        ops
+    }
+
+    /// Busy share of each of `columns` equal parts of the window, and of the whole.
+    pub(super) fn busy(&self, lane: usize, columns: usize) -> (Vec<f64>, f64) {
+        let (from, step) = (self.now.0 as f64 - WINDOW as f64, WINDOW as f64 / columns as f64);
+        let mut shares = vec![0.0; columns];
+        let running = self.open.values().filter(|(of, _)| *of == lane);
+        let running = running.map(|(_, start)| (start.0, self.now.0));
+        for (start, end) in self.lanes[lane].busy.iter().copied().chain(running) {
+            let (start, end) = ((start as f64 - from) / step, (end as f64 - from) / step);
+            let first = start.max(0.0) as usize;
+            for (column, share) in shares.iter_mut().enumerate().skip(first) {
+                let column = column as f64;
+                if column >= end {
+                    break;
+                }
+                *share += (end.min(column + 1.0) - start.max(column)).max(0.0);
+            }
+        }
+        let mean = shares.iter().sum::<f64>() / columns.max(1) as f64;
+        (shares, mean)
+    }
+}

@@ -1,0 +1,250 @@
+//! Drawing a view.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Style, Stylize};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, Paragraph, Wrap};
+
+use super::board::{Board, WINDOW};
+use crate::commands::output::visible;
+
+/// Heights of a column of a strip, from idle to busy.
+const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Width of the names beside the strips.
+const NAME_WIDTH: usize = 12;
+/// Ops in the list.
+const OPS_MAX: usize = 8;
+
+/// Draws everything.
+pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, model: &str, text: &str) {
+    let lanes = board.lanes.iter().filter(|lane| lane.shown).count() as u16;
+    let ops = OPS_MAX.max(board.counters.len()) as u16;
+    let [head, strips, middle, answer] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(lanes + 2),
+        Constraint::Length(ops + 2),
+        Constraint::Min(3),
+    ])
+    .areas(frame.area());
+    let [left, right] =
+        Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).areas(middle);
+    frame.render_widget(head_lines(board, model), head);
+    frame.render_widget(lane_lines(board, strips), strips);
+    frame.render_widget(op_lines(board), left);
+    frame.render_widget(counter_lines(board), right);
+    frame.render_widget(answer_lines(text, answer), answer);
+}
+
+fn head_lines(board: &Board, model: &str) -> Paragraph<'static> {
+    let (now, mean) = board.rates();
+    let number = |value: Option<f64>, unit: &str| match value {
+        Some(value) => format!("{value:.1} {unit}"),
+        None => format!("– {unit}"),
+    };
+    let mut figures = vec![
+        Span::from(format!("{} tokens", board.tokens)).bold(),
+        Span::from(format!(
+            "  {} now  {} mean  first token after {}  prompt {} tokens",
+            number(now, "tok/s"),
+            number(mean, "tok/s"),
+            number(board.ttft_ms(), "ms"),
+            board.prompt_tokens,
+        )),
+    ];
+    if board.dropped > 0 {
+        let text = format!("  {} events dropped", board.dropped);
+        figures.push(Span::styled(text, Style::new().fg(Color::Yellow)));
+    }
+    let title = Line::from(vec![
+        Span::from("lapwing ").bold(),
+        Span::from(visible(model).into_owned()),
+        Span::from("   q ends").dim(),
+    ]);
+    Paragraph::new(vec![title, Line::from(figures)])
+}
+
+fn lane_lines(board: &Board, area: Rect) -> Paragraph<'static> {
+    // Borders, a blank, the share.
+    let columns = usize::from(area.width).saturating_sub(NAME_WIDTH + 9).max(1);
+    let shown = board.lanes.iter().enumerate().filter(|(_, lane)| lane.shown);
+    let lines: Vec<Line<'_>> = shown
+        .map(|(index, lane)| {
+            let (shares, mean) = board.busy(index, columns);
+            let strip: String = shares.into_iter().map(level).collect();
+            let name: String = visible(&lane.name).chars().take(NAME_WIDTH).collect();
+            Line::from(vec![
+                Span::from(format!("{name:NAME_WIDTH$} ")),
+                Span::styled(strip, Style::new().fg(Color::Cyan)),
+                Span::from(format!(" {:3.0} %", mean * 100.0)),
+            ])
+        })
+        .collect();
+    let title = format!(" lanes: busy over the last {} s ", WINDOW / 1_000_000_000);
+    Paragraph::new(lines).block(Block::bordered().title(title))
+}
+
+/// The character of a busy share; only what is idle throughout looks idle.
+fn level(share: f64) -> char {
+    let highest = LEVELS.len() - 1;
+    let level = (share.clamp(0.0, 1.0) * highest as f64).ceil() as usize;
+    LEVELS[level.min(highest)]
+}
+
+fn op_lines(board: &Board) -> Paragraph<'static> {
+    let lines: Vec<Line<'_>> = board
+        .top_ops(OPS_MAX)
+        .into_iter()
+        .map(|(name, count, total, share)| {
+            let mean_us = total as f64 / count.max(1) as f64 / 1e3;
+            Line::from(format!(
+                "{:22} {:5.1} % {:9.1} ms {count:8} × {mean_us:8.1} µs",
+                visible(name),
+                share * 100.0,
+                total as f64 / 1e6,
+            ))
+        })
+        .collect();
+    Paragraph::new(lines).block(Block::bordered().title(" ops by time "))
+}
+
+fn counter_lines(board: &Board) -> Paragraph<'static> {
+    let lines: Vec<Line<'_>> = board
+        .counters
+        .iter()
+        .map(|((lane, name), value)| {
+            Line::from(vec![
+                Span::from(format!("{value:6} {} ", visible(name))),
+                Span::from(visible(lane).into_owned()).dim(),
+            ])
+        })
+        .collect();
+    Paragraph::new(lines).block(Block::bordered().title(" queues and memory "))
+}
+
+/// The latest lines of the answer that fit.
+fn answer_lines(text: &str, area: Rect) -> Paragraph<'static> {
+    let width = area.width.saturating_sub(2);
+    let paragraph =
+        Paragraph::new(Text::from(visible(text).replace('\t', "    "))).wrap(Wrap { trim: false });
+    let lines = wrapped_lines(text, width.max(1).into());
+    let hidden = lines.saturating_sub(area.height.saturating_sub(2).into());
+    paragraph
+        .scroll((u16::try_from(hidden).unwrap_or(u16::MAX), 0))
+        .block(Block::bordered().title(" answer "))
+}
+
+/// Lines that a text takes, at least nearly: words are kept whole.
+fn wrapped_lines(text: &str, width: usize) -> usize {
+    text.lines()
+        .map(|line| {
+            let (mut lines, mut used) = (1, 0);
+            for word in line.split(' ') {
+                let chars = word.chars().count();
+                if used > 0 && used + 1 + chars > width {
+                    lines += 1;
+                    used = 0;
+                }
+                used += chars + usize::from(used > 0);
+                lines += used.saturating_sub(1) / width;
+                used = if used > width { used % width } else { used };
+            }
+            lines
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lapwing::traces::event::{Activity, LaneKind, SpanInfo, Station, Tags, What};
+    use lapwing::traces::{Clock, Nanos, Recorder, RecorderConfig, Scope};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    struct Fixed;
+
+    impl Clock for Fixed {
+        fn now(&self) -> Nanos {
+            Nanos(WINDOW)
+        }
+    }
+
+    /// A lane that is busy in the first quarter of the window, one that is in the whole second
+    /// half, and three tokens.
+    fn board() -> Board {
+        let recorder = Recorder::new(Arc::new(Fixed), RecorderConfig::default());
+        recorder.set_scope(Scope::All);
+        let caller = recorder.lane("caller", LaneKind::Thread);
+        let scheduler = recorder.lane("scheduler", LaneKind::Actor);
+        let cpu = recorder.lane("cpu", LaneKind::Device);
+        let mut writer = recorder.writer();
+        let info = |name| SpanInfo {
+            name: recorder.name(name),
+            activity: Activity::Compute,
+            parent: None,
+            tags: Tags::default(),
+        };
+        let quarter = WINDOW / 4;
+        let span = writer.span();
+        writer.record(Nanos(quarter), scheduler, What::Ran(span, info("submit"), Nanos(0)));
+        let stage = writer.span();
+        writer.record(Nanos(2 * quarter), cpu, What::Started(stage, info("decode")));
+        let op = writer.span();
+        let inner = SpanInfo { parent: Some(stage), ..info("ffn_down") };
+        writer.record(Nanos(3 * quarter), cpu, What::Ran(op, inner, Nanos(2 * quarter)));
+        let pages = recorder.name("KV pages in use");
+        writer.record(Nanos(quarter), scheduler, What::Counter(pages, 7));
+        writer.record(Nanos(0), scheduler, What::Request(0, Station::Submitted, 5));
+        for at in [quarter, 2 * quarter, 3 * quarter] {
+            writer.record(Nanos(at), cpu, What::Request(0, Station::Token, 1));
+        }
+        let pages = writer.message();
+        writer.record(Nanos(1), caller, What::Received(pages, None));
+        let mut board = Board::default();
+        board.add(&recorder.take(), Nanos(WINDOW));
+        board
+    }
+
+    fn rows(board: &Board, text: &str) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a terminal");
+        terminal.draw(|frame| draw(frame, board, "tiny\u{1b}[2J", text)).expect("drawn");
+        let buffer = terminal.backend().buffer();
+        let row = |y| (0..80).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
+        (0..24).map(row).collect()
+    }
+
+    #[test]
+    fn a_known_recording_gives_the_rows_that_it_must() {
+        let rows = rows(&board(), "one two\nthree");
+        assert!(rows[0].starts_with("lapwing tiny␛[2J   q ends"), "{rows:#?}");
+        let figures = "3 tokens  1.0 tok/s now  1.0 tok/s mean  first token after 1000.0 ms";
+        assert!(rows[1].starts_with(figures), "{rows:#?}");
+        // 59 columns: a quarter is 14.75, a half 29.5.
+        let scheduler = format!("│scheduler    {}▆{}  25 %│", "█".repeat(14), "·".repeat(44));
+        let cpu = format!("│cpu          {}▄{}  50 %│", "·".repeat(29), "█".repeat(29));
+        assert_eq!((rows[3].as_str(), rows[4].as_str()), (&scheduler[..], &cpu[..]));
+        assert!(!rows.iter().any(|row| row.contains("caller")), "a lane that never runs");
+        assert!(rows[7].starts_with("│ffn_down               100.0 %    1000.0 ms"), "{rows:#?}");
+        assert!(rows[7].contains("7 KV pages in use scheduler"), "{rows:#?}");
+        assert!(rows[17].starts_with("│one two") && rows[18].starts_with("│three"), "{rows:#?}");
+    }
+
+    #[test]
+    fn the_end_of_a_long_answer_is_in_sight() {
+        let text = format!("{}the end", "some words ".repeat(200));
+        let rows = rows(&board(), &text);
+        assert!(rows[17..].iter().any(|row| row.contains("the end")), "{rows:#?}");
+    }
+
+    #[test]
+    fn a_tiny_terminal_does_no_harm() {
+        for (width, height) in [(1, 1), (10, 3), (20, 40), (200, 5)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+            terminal.draw(|frame| draw(frame, &board(), "m", "text")).expect("drawn");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What a real model's run leaves in a recording, live and in virtual time.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing::traces::analysis::Cause;
+use lapwing::traces::event::{Activity, Station};
+use lapwing::traces::{Analysis, Scope, Timeline};
+use lapwing::{Engine, Shutdown};
+use lapwing_actors::drive::mailbox::ChannelSink;
+use lapwing_actors::drive::simulated::{FixedRate, SimulatedDevice, Simulation};
+use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
+use lapwing_actors::plan::strategy::LayerSplit;
+use lapwing_actors::policy::Fcfs;
+use lapwing_actors::sample::{Sampler, SamplingParams};
+use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use lapwing_actors::sequence::Door;
+use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
+use lapwing_kernels::device::{Device, DeviceError, Work};
+use lapwing_kernels::kv::{KvPool, KvStore};
+use lapwing_kernels::model::Model;
+use lapwing_kernels::weights::WeightFile;
+use lapwing_traces::Nanos;
+
+use crate::support::{SMOLLM2, builder, collect_ids, greedy, ids, model, reference};
+
+/// A device under another name.
+struct Named(&'static str, CpuDevice);
+
+impl Device for Named {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
+        self.1.run(work)
+    }
+}
+
+/// Two devices with half of the layers each, in virtual time, computing true values.
+fn two_devices() -> Simulation {
+    let file = WeightFile::open(&model(SMOLLM2)).expect("a weight file");
+    let model = Model::from_weights(&file).expect("a model");
+    let layout = model.config.kv_layout();
+    let graph = Arc::new(model.graph);
+    let pages = 64;
+    let device = |name| {
+        let store = KvStore::new(layout, pages).expect("memory");
+        let device = CpuDevice::new(Cpu::new(2, Isa::best()), Arc::clone(&graph), &file, store);
+        SimulatedDevice {
+            device: Box::new(Named(name, device.expect("a device"))),
+            time: Box::new(FixedRate {
+                per_stage: Duration::from_micros(300),
+                per_row: Duration::from_micros(20),
+            }),
+        }
+    };
+    let devices = vec![device("front"), device("back")];
+    let scheduler = Scheduler::new(SchedulerParts {
+        config: SchedulerConfig {
+            context: 1024,
+            chunk_rows: 32,
+            sequences_max: 4,
+            permits: 2,
+            vocab: graph.value(graph.output()).width,
+        },
+        graph: Arc::clone(&graph),
+        devices: vec!["front".to_owned(), "back".to_owned()],
+        kv: KvPages { pool: KvPool::new(pages), layout },
+        strategy: Box::new(LayerSplit),
+        policy: Box::new(Fcfs),
+    });
+    Simulation::new(scheduler.expect("a route"), devices, &graph)
+}
+
+#[test]
+fn idle_time_of_a_simulated_run_lacks_a_cause() {
+    let reference = reference("greedy/smollm2.json");
+    let prompts = reference["prompts"].as_array().expect("prompts").iter();
+    let mut prompts: Vec<_> = prompts.map(|p| ids(&p["prompt_ids"])).collect();
+    prompts.sort_by_key(Vec::len);
+    let mut simulation = two_devices();
+    simulation.recorder().set_scope(Scope::All);
+    let door = Door::new(4);
+    let receivers: Vec<_> = [prompts.len() - 1, 0, prompts.len() / 2]
+        .into_iter()
+        .enumerate()
+        .map(|(number, prompt)| {
+            let ids = prompts[prompt].clone();
+            let (sink, receiver) = ChannelSink::new(100);
+            let task = Task::Generate(Box::new(Generate {
+                sampler: Sampler::new(SamplingParams::greedy(), &ids),
+                stop_ids: [].into(),
+                tokens_max: 12,
+            }));
+            let ticket = door.try_take().expect("a ticket");
+            let trace = tracing::Span::none();
+            let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+            let at = Nanos(number as u64 * 2_500_000);
+            simulation.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
+            receiver
+        })
+        .collect();
+    simulation.run();
+    // Twelve tokens and the end.
+    assert!(receivers.iter().all(|receiver| receiver.len() == 13));
+    let timeline = Timeline::new(&simulation.recorder().recording());
+    let analysis = Analysis::new(&timeline);
+    assert!(timeline.is_virtual() && timeline.makespan() > 10_000_000);
+    let gaps = |cause| analysis.gaps.iter().filter(move |gap| gap.cause == cause);
+    assert_eq!(gaps(Cause::Unknown).count(), 0);
+    for (lane, info) in timeline.lanes.iter().enumerate() {
+        let spans: Vec<_> = timeline.spans.iter().filter(|span| span.lane == lane).collect();
+        let busy: u64 = spans.iter().map(|span| span.duration()).sum();
+        let idle = analysis.gaps.iter().filter(|gap| gap.lane == lane);
+        let idle: u64 = idle.map(|gap| gap.end - gap.start).sum();
+        if !spans.is_empty() {
+            assert_eq!(busy + idle, timeline.makespan(), "{}", info.name);
+        }
+    }
+    // Decoding alone, each of the two devices waits for the other.
+    for name in ["front", "back"] {
+        let lane = timeline.lanes.iter().position(|lane| lane.name == name).expect("a lane");
+        assert!(gaps(Cause::Dependency(lane)).count() > 5, "nobody waited for {name}");
+    }
+}
+
+async fn engine() -> Engine {
+    builder(SMOLLM2).chunk_rows(16).build().await.expect("an engine")
+}
+
+const TEXT: &str = "The capital of France is Paris, and the capital of Italy is Rome. There are \
+                    many more, such as";
+
+async fn generate(engine: &Engine, tokens: usize, traced: bool) -> Vec<u32> {
+    let mut request = greedy(TEXT, tokens);
+    request.traced = traced;
+    collect_ids(engine.generate(request).await.expect("a stream")).await
+}
+
+#[tokio::test]
+async fn an_op_a_message_or_a_token_is_missing() {
+    let engine = engine().await;
+    let plain = generate(&engine, 24, false).await;
+    engine.recorder().set_scope(Scope::All);
+    let recorded = generate(&engine, 24, false).await;
+    engine.shutdown(Shutdown::Drain).await.expect("an end");
+    assert_eq!(recorded, plain, "recording changes the tokens");
+    let recording = engine.recorder().recording();
+    assert_eq!(recording.meta["architecture"], "llama");
+    assert_eq!(recording.meta["strategy"], "cpu-only");
+    assert_eq!(recording.meta["threads"], "2");
+    let timeline = Timeline::new(&recording);
+    assert_eq!((timeline.dropped, timeline.orphans), (0, 0));
+    let tokens = timeline.stations.iter().filter(|s| s.station == Station::Token).count();
+    assert_eq!(tokens, 24);
+    let lost: Vec<_> = timeline.messages.iter().filter(|m| m.received.is_none()).collect();
+    // What tells the scheduler that a stream has ended may find that it has, too.
+    assert!(lost.iter().all(|m| m.name == "wake"), "{lost:?}");
+    let ops = engine.placement().stages[0].ops;
+    let mut of_chunk: HashMap<u64, (usize, usize)> = HashMap::new();
+    for span in &timeline.spans {
+        assert!(span.finished, "{span:?}");
+        let Some(chunk) = span.tags.chunk.filter(|_| span.activity == Activity::Compute) else {
+            continue;
+        };
+        let (stages, inner) = of_chunk.entry(chunk).or_default();
+        match span.parent {
+            None => *stages += 1,
+            Some(parent) => {
+                let parent = &timeline.spans[parent];
+                assert!(parent.start <= span.start && span.end <= parent.end);
+                assert!(span.tags.bytes > 0, "{span:?}");
+                *inner += 1;
+            }
+        }
+    }
+    // Two chunks of a prompt of 17 to 32 tokens, and one for each token after the first.
+    assert_eq!(of_chunk.len(), 2 + 23);
+    assert!(of_chunk.values().all(|found| *found == (1, ops)), "{of_chunk:?}");
+    check_sums(&timeline);
+}
+
+/// A stage moves and computes what its ops do.
+fn check_sums(timeline: &Timeline) {
+    for (index, stage) in timeline.spans.iter().enumerate() {
+        if stage.parent.is_some() || stage.activity != Activity::Compute {
+            continue;
+        }
+        let ops: Vec<_> = timeline.spans.iter().filter(|op| op.parent == Some(index)).collect();
+        assert_eq!(stage.tags.flops, ops.iter().map(|op| op.tags.flops).sum::<u64>());
+        assert_eq!(stage.tags.bytes, ops.iter().map(|op| op.tags.bytes).sum::<u64>());
+        // 135 million weights, each used once per row, the head's only for the rows selected.
+        let per_row = stage.tags.flops / u64::from(stage.tags.rows);
+        assert!((150_000_000..400_000_000).contains(&per_row), "{per_row}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_nobody_marked_is_recorded() {
+    let engine = engine().await;
+    let alone = generate(&engine, 12, false).await;
+    assert_eq!(engine.recorder().recording().events, [], "nobody asked for it");
+    engine.recorder().set_scope(Scope::Marked);
+    let (plain, marked) = tokio::join!(generate(&engine, 12, false), generate(&engine, 12, true));
+    assert_eq!((&plain, &marked), (&alone, &alone));
+    let timeline = Timeline::new(&engine.recorder().recording());
+    let submitted = timeline.stations.iter().filter(|s| s.station == Station::Submitted);
+    let requests: Vec<_> = submitted.map(|s| s.request).collect();
+    let [marked] = requests[..] else { panic!("{requests:?}") };
+    assert!(timeline.stations.iter().all(|s| s.request == marked));
+    let tokens = timeline.stations.iter().filter(|s| s.station == Station::Token).count();
+    assert_eq!(tokens, 12);
+    assert!(timeline.spans.iter().all(|s| s.tags.request.is_none_or(|r| r == marked)));
+    assert!(timeline.spans.iter().any(|s| s.activity == Activity::Sample));
+}

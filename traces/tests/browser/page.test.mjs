@@ -1,0 +1,563 @@
+// Drives the timeline page by clicks and keys in headless Chromium. See run.sh.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+
+const folder = process.argv[2] ?? process.env.PAGES ?? "";
+const facts = JSON.parse(readFileSync(join(folder, "facts.json"), "utf8"));
+const profile = mkdtempSync(join(tmpdir(), "timeline-page-"));
+
+/** @type {import("playwright-core").BrowserContext} */
+let browser;
+/** @type {import("playwright-core").Page} */
+let page;
+/** What went wrong on any page. @type {string[]} */
+const faults = [];
+/** Everything that any page asked for. @type {string[]} */
+const requests = [];
+
+const options = {
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+  ],
+  viewport: { width: 1440, height: 900 },
+};
+
+/** @param {string} name */
+const address = (name) => `file://${join(folder, name)}`;
+
+/** @param {string} name @param {object} [settings] */
+async function open(name, settings = {}) {
+  await page?.close();
+  page = await browser.newPage();
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce", ...settings });
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) faults.push(message.text());
+  });
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("request", (request) => requests.push(request.url()));
+  await page.goto(address(name));
+  await page.waitForFunction(() => performance.getEntriesByName("drawn").length > 0);
+  await settled();
+}
+
+/** Waits until what was asked for is drawn. */
+async function settled() {
+  await page.waitForTimeout(30);
+  await page.waitForFunction(() => !window.lapwing.moving);
+}
+
+/** @param {string} key */
+async function press(key) {
+  await page.keyboard.press(key);
+  await settled();
+}
+
+/** @template T @param {string} name @returns {Promise<T>} */
+const read = (name) => page.evaluate((name) => window.lapwing[name], name);
+
+/** Length of the visible range. */
+async function visible() {
+  const [from, to] = await read("range");
+  return to - from;
+}
+
+/** @param {string} selector */
+const text = async (selector) => (await page.locator(selector).first().innerText()).trim();
+
+/** The number in a text such as `1 234 of 5 678`. @param {string} text */
+const number = (text) => Number(text.replace(/[\u202f\s]/g, "").match(/\d+/)?.[0]);
+
+/** @param {number} a @param {number} b @param {number} share */
+function about(a, b, share, what = "") {
+  assert.ok(Math.abs(a - b) <= Math.abs(b) * share, `${what} ${a} is not about ${b}`);
+}
+
+/** Middle of the lanes' canvas. */
+async function middle() {
+  const box = await page.locator("#lanes").boundingBox();
+  assert.ok(box);
+  return { x: box.x + box.width / 2, y: box.y + 60, box };
+}
+
+/** @param {string} query */
+async function searchFor(query) {
+  await press("/");
+  await page.keyboard.type(query);
+  await page.waitForTimeout(120);
+  await settled();
+}
+
+before(async () => {
+  browser = await chromium.launchPersistentContext(profile, options);
+});
+
+after(async () => {
+  await browser.close();
+  rmSync(profile, { recursive: true, force: true });
+});
+
+test("a trace of 100 000 events is slow to open, or too large", async () => {
+  assert.ok(facts.events >= 100_000);
+  const size = statSync(join(folder, "page.html")).size;
+  assert.ok(size < 2_000_000, `${size} bytes`);
+  await open("page.html");
+  const times = await page.evaluate(() => ({
+    paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
+    drawn: performance.getEntriesByName("drawn")[0]?.startTime,
+  }));
+  console.log(`# ${size} bytes, first paint ${times.paint} ms, lanes drawn ${times.drawn} ms`);
+  assert.ok(times.paint > 0 && times.paint < 2000);
+  assert.ok(times.drawn > 0 && times.drawn < 2000);
+  const [from, to] = await read("bounds");
+  assert.ok(from <= 0 && to >= facts.makespan && to < facts.makespan * 1.01);
+  assert.equal(number(await text("#shown")), facts.spans);
+  await page.screenshot({ path: join(folder, "light.png") });
+});
+
+test("the lanes are blank", async () => {
+  const colors = await page.evaluate(() => {
+    const canvas = document.getElementById("lanes");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const seen = new Map();
+    for (let i = 0; i < data.length; i += 4) {
+      const color = `${data[i]},${data[i + 1]},${data[i + 2]}`;
+      seen.set(color, (seen.get(color) ?? 0) + 1);
+    }
+    return [...seen.values()].sort((a, b) => b - a);
+  });
+  const total = colors.reduce((sum, count) => sum + count, 0);
+  assert.ok(colors.length > 20, `${colors.length} colors`);
+  assert.ok(colors[0] < total * 0.95, "one color nearly everywhere");
+  const drawn = await read("drawn");
+  assert.equal(drawn.gaps, facts.gaps);
+  assert.ok(drawn.bars > 500);
+});
+
+test("zooming by wheel moves what is under the pointer, or does not zoom", async () => {
+  const { x, y, box } = await middle();
+  const at = x + 150;
+  await page.mouse.move(at, y);
+  const time = async () => {
+    const [from, to] = await read("range");
+    return from + ((at - box.x) / box.width) * (to - from);
+  };
+  const [before, length] = [await time(), await visible()];
+  for (let i = 0; i < 10; i++) await page.mouse.wheel(0, -100);
+  await settled();
+  about(await visible(), length * Math.exp(-1.8), 0.02, "visible");
+  about(await time(), before, 0.001, "time under the pointer");
+  for (let i = 0; i < 40; i++) await page.mouse.wheel(0, 100);
+  await settled();
+  assert.ok((await visible()) >= facts.makespan, "zooming out ends at the whole run");
+});
+
+test("keys do not zoom, pan or reset as the help says", async () => {
+  await press("0");
+  const whole = await visible();
+  await page.mouse.move(5, 5);
+  for (const [into, out] of [
+    ["w", "s"],
+    ["+", "-"],
+  ]) {
+    await press(into);
+    about(await visible(), whole / 1.6, 0.01);
+    await press(into);
+    about(await visible(), whole / 2.56, 0.01);
+    await press(out);
+    await press(out);
+    about(await visible(), whole, 0.01);
+  }
+  for (let i = 0; i < 8; i++) await press("w");
+  for (const [left, right] of [
+    ["a", "d"],
+    ["ArrowLeft", "ArrowRight"],
+  ]) {
+    const [start, length] = [(await read("range"))[0], await visible()];
+    await press(right);
+    about((await read("range"))[0] - start, length * 0.2, 0.01);
+    await press(left);
+    await press(left);
+    about((await read("range"))[0] - start, -length * 0.2, 0.01);
+    await press(right);
+  }
+  await press("0");
+  assert.deepEqual(await read("range"), await read("bounds"));
+});
+
+test("dragging moves the view by something else than the pointer's way", async () => {
+  for (let i = 0; i < 6; i++) await press("w");
+  const { x, y, box } = await middle();
+  const [start, length] = [(await read("range"))[0], await visible()];
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x - 100, y, { steps: 4 });
+  await page.mouse.up();
+  await settled();
+  about((await read("range"))[0] - start, (100 / box.width) * length, 0.01);
+  about(await visible(), length, 1e-6);
+  assert.equal(await read("pin"), null, "a drag is no click");
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x + 50_000, y, { steps: 3 });
+  await page.mouse.up();
+  assert.ok((await read("range"))[0] >= -0.03 * facts.makespan, "stays at the recording");
+});
+
+test("a selected range has other sums than its length", async () => {
+  await press("0");
+  const { y, box } = await middle();
+  await page.keyboard.down("Shift");
+  await page.mouse.move(box.x + 200, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 400, y, { steps: 5 });
+  await page.mouse.up();
+  await page.keyboard.up("Shift");
+  const { from, to } = await read("selection");
+  about(to - from, (200 / box.width) * (await visible()), 0.01);
+  const rows = await page.locator("#selected tbody tr").allInnerTexts();
+  assert.equal(rows.length, 5);
+  const time = (/** @type {string} */ text) => {
+    const [, value, unit] = /([\d.]+)\s(ns|µs|ms|s)/.exec(text) ?? [];
+    return Number(value) * { ns: 1, µs: 1e3, ms: 1e6, s: 1e9 }[unit];
+  };
+  for (const row of rows) {
+    const [, busy, , idle] = row.split("\t");
+    about(time(busy) + time(idle), to - from, 0.01, row);
+  }
+  await press("f");
+  about(await visible(), (to - from) * 1.1, 0.01);
+  await press("Escape");
+  assert.equal(await read("selection"), null);
+  await press("0");
+});
+
+test("search finds other spans than there are", async () => {
+  for (const [query, count] of [
+    ["attention", facts.attention],
+    ["ATTENT", facts.attention],
+    ["chunk 7", facts.chunk7],
+    ["request:3", facts.request3],
+    ["layer 5", facts.layer5],
+    ["request 3 layer 5", facts.request3layer5],
+    ["gpu", facts.gpu],
+    ["no such op", 0],
+  ]) {
+    await searchFor(query);
+    assert.equal(await read("matches"), count, query);
+    assert.equal(number(await text("#match-count")), count, query);
+    await page.keyboard.press("Escape");
+  }
+  await settled();
+  assert.equal((await read("drawn")).matches, 0);
+});
+
+test("going from match to match leaves them out of view", async () => {
+  await searchFor("attention");
+  assert.equal((await read("drawn")).matches > 0, true);
+  await press("Enter");
+  assert.equal(await read("match"), 0);
+  assert.ok((await visible()) < facts.makespan / 10, "a match is made large enough to see");
+  await press("n");
+  await press("n");
+  assert.equal(await read("match"), 2);
+  assert.match(await text("#match-count"), /^3 of/);
+  await press("N");
+  assert.equal(await read("match"), 1);
+  await press("Escape");
+  await press("0");
+});
+
+test("filters leave other spans than they should", async () => {
+  const shown = async () => number(await text("#shown"));
+  await page.selectOption("#filter-lane", "gpu");
+  assert.equal(await shown(), facts.gpu);
+  assert.equal(await page.locator(".lane").count(), 1);
+  await page.click("#clear");
+  assert.equal(await shown(), facts.spans);
+  await page.fill("#filter-request", "3");
+  assert.equal(await shown(), facts.request3);
+  await page.fill("#filter-layer", "5");
+  assert.equal(await shown(), facts.request3layer5);
+  await page.fill("#filter-request", "");
+  assert.equal(await shown(), facts.layer5);
+  await page.fill("#filter-layer", "");
+  await page.fill("#filter-chunk", "7");
+  assert.equal(await shown(), facts.chunk7);
+  await page.fill("#filter-chunk", "7-x");
+  assert.equal(await page.locator("#filter-chunk:invalid").count(), 1);
+  await page.click("#clear");
+  await page.selectOption("#filter-lane", "cpu");
+  await page.selectOption("#filter-activity", "sample");
+  assert.equal(await shown(), facts.sampleOnCpu);
+  await settled();
+  const drawn = await read("drawn");
+  assert.ok(drawn.spans > 0 && drawn.spans <= facts.sampleOnCpu);
+  await page.click("#clear");
+  await page.locator("#scroll").focus();
+  await press("e");
+  assert.equal((await read("drawn")).spans, facts.spans, "with all nested spans");
+  await press("e");
+  await press("e");
+});
+
+test("the card at a span tells something else than was recorded", async () => {
+  await searchFor("attention");
+  await press("Enter");
+  await press("f");
+  const { box } = await middle();
+  // The match fills most of the view; its row is found by trying them.
+  let card = "";
+  for (let y = box.y + 8; y < box.y + box.height && !card.includes("attention"); y += 12) {
+    await page.mouse.move(box.x + box.width / 2, y);
+    await settled();
+    card = (await page.locator("#card").isVisible()) ? await text("#card") : "";
+  }
+  const first = facts.firstAttention;
+  assert.match(card, /attention/);
+  assert.match(card, new RegExp(`Lane\\n+${first.lane}, slot 0`));
+  assert.match(card, new RegExp(`Chunk\\n+${first.chunk}\\n`));
+  about(Number(/Duration\n+([\d.]+)\sµs/.exec(card)?.[1]) * 1000, first.duration, 0.01);
+  const start = Number(/Start\n+([\d.\u202f]+)/.exec(card)?.[1].replace("\u202f", ""));
+  assert.equal(Math.round(start * 1e6), first.start);
+  about(Number(/([\d.]+) GB\/s/.exec(card)?.[1]), first.bytes / first.duration, 0.01);
+  for (const word of ["Slack", "Critical path", "GFLOP/s", "Layer", "Request", "Rows", "Epoch"]) {
+    assert.ok(card.includes(word), word);
+  }
+  await page.screenshot({ path: join(folder, "card.png") });
+  await press("Escape");
+});
+
+test("a pinned span lacks its messages, or they lead nowhere", async () => {
+  await searchFor("layers stage");
+  await press("Enter");
+  await press("f");
+  const { box } = await middle();
+  let pinned = null;
+  for (let y = box.y + 8; y < box.y + box.height && !pinned; y += 12) {
+    await page.mouse.click(box.x + box.width / 2, y);
+    await settled();
+    pinned = (await text("#selected-body")).startsWith("layers stage") && (await read("pin"));
+  }
+  assert.ok(pinned);
+  assert.match(await text("#selected-body"), /Incoming messages: 1/);
+  assert.match(await text("#selected-body"), /Outgoing messages: 1/);
+  await page.locator("#selected table button.jump").last().click();
+  await settled();
+  const next = await read("pin");
+  assert.notEqual(next.index, pinned.index);
+  assert.match(await text("#selected-body"), /^head stage/);
+  await press("0");
+  assert.equal((await read("drawn")).messages, 2, "far out, only those of the pinned span");
+  await press("Escape");
+  await press("Escape");
+  assert.equal(await read("pin"), null);
+});
+
+test("critical path, idle causes and messages cannot be switched off and on", async () => {
+  await press("0");
+  await page.mouse.move(5, 5);
+  for (let i = 0; i < 12; i++) await press("w");
+  for (const [key, layer, what] of [
+    ["c", "critical", "segments"],
+    ["g", "gaps", "gaps"],
+    ["m", "messages", "messages"],
+  ]) {
+    const count = (await read("drawn"))[what];
+    assert.ok(count > 0, what);
+    await press(key);
+    assert.equal((await read("drawn"))[what], 0, what);
+    assert.equal(await page.getAttribute(`#show-${layer}`, "aria-pressed"), "false");
+    await page.click(`#show-${layer}`);
+    await settled();
+    assert.equal((await read("drawn"))[what], count, what);
+  }
+});
+
+test("a gap does not tell its cause", async () => {
+  await press("0");
+  const { y, box } = await middle();
+  await page.mouse.move(box.x + 1, y);
+  for (let i = 0; i < 26; i++) await page.mouse.wheel(0, -100);
+  await settled();
+  let found = "";
+  for (let gap = 0; gap < 200 && !found; gap++) {
+    const place = await page.evaluate((gap) => window.lapwing.gapPlace(0, gap), gap);
+    if (place.x < box.x + 4 || place.x > box.x + box.width - 4) continue;
+    await page.mouse.move(place.x, place.y);
+    await settled();
+    const hover = await read("hover");
+    if (hover?.what === "gap" && hover.index === gap) found = await text("#card");
+  }
+  assert.match(found, /idle/);
+  assert.match(found, /Next\n+\S/);
+  assert.match(found, /dependency|hand-off|back-pressure|restart|mailbox|spin|overshoot/);
+});
+
+test("tables are not reached, or sorted wrongly", async () => {
+  for (const [tab, word] of [
+    ["critical", "What the makespan consists of"],
+    ["ops", "qkv matmul"],
+    ["waits", "Calibration"],
+    ["messages", "progress"],
+    ["requests", "To first token (TTFT)"],
+    ["summary", "Overlap achievable"],
+  ]) {
+    await page.click(`#tab-${tab}`);
+    assert.ok((await text(`#${tab}`)).includes(word), tab);
+    assert.equal(await page.locator("#panel > section:visible").count(), 1);
+  }
+  await page.click("#tab-ops");
+  const counts = async () =>
+    (await page.locator("#ops tbody td:nth-child(4)").allInnerTexts()).map(number);
+  await page.click("#ops th:nth-child(4) button");
+  const falling = await counts();
+  assert.deepEqual(
+    falling,
+    [...falling].sort((a, b) => b - a),
+  );
+  await page.click("#ops th:nth-child(4) button");
+  assert.deepEqual(await counts(), [...falling].reverse());
+  await page.locator("#ops button.jump", { hasText: "rope" }).first().click();
+  assert.ok((await read("matches")) > 0);
+  await page.locator("#scroll").focus();
+  await press("Escape");
+});
+
+test("help and theme do not answer", async () => {
+  await press("?");
+  assert.ok(await page.locator("#keys").isVisible());
+  await press("Escape");
+  assert.ok(!(await page.locator("#keys").isVisible()));
+  assert.ok((await read("contrast")) >= 4.5);
+  await page.click("#theme");
+  await settled();
+  const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.equal(paper, "rgb(17, 20, 24)");
+  assert.ok((await read("contrast")) >= 4.5);
+  await page.screenshot({ path: join(folder, "dark-near.png") });
+  await page.click("#theme");
+  await settled();
+  await page.screenshot({ path: join(folder, "light-near.png") });
+});
+
+test("buttons have no names", async () => {
+  const nameless = await page.evaluate(
+    () =>
+      [...document.querySelectorAll("button, input, select")].filter(
+        (control) =>
+          !(control.textContent?.trim() || control.getAttribute("aria-label")) &&
+          !control.closest("label"),
+      ).length,
+  );
+  assert.equal(nameless, 0);
+});
+
+test("drawing is not fluid", async () => {
+  await press("0");
+  const { x, y } = await middle();
+  await page.mouse.move(x, y);
+  const times = [];
+  for (let i = 0; i < 60; i++) {
+    await page.mouse.wheel(0, i < 30 ? -60 : 60);
+    await page.waitForTimeout(16);
+    times.push(await read("drawTime"));
+  }
+  times.sort((a, b) => a - b);
+  console.log(`# drawing: median ${times[30].toFixed(1)} ms, worst ${times[59].toFixed(1)} ms`);
+  assert.ok(times[30] < 33, `${times[30]} ms`);
+});
+
+test("the dark page is not dark, or its lanes are not", async () => {
+  await open("page.html", { colorScheme: "dark" });
+  const pixel = await page.evaluate(() => {
+    const canvas = document.getElementById("lanes");
+    return [...canvas.getContext("2d").getImageData(20, canvas.height - 4, 1, 1).data];
+  });
+  assert.ok(pixel[0] < 40 && pixel[2] < 50, String(pixel));
+  assert.ok((await read("contrast")) >= 4.5);
+  await page.screenshot({ path: join(folder, "dark.png") });
+});
+
+test("on small windows the page is cut off", async () => {
+  for (const [width, height] of [
+    [1000, 700],
+    [720, 450],
+  ]) {
+    await page.setViewportSize({ width, height });
+    await settled();
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(over <= 0, `${width}: ${over} pixels too wide`);
+    const box = await page.locator("#lanes").boundingBox();
+    assert.ok(box && box.width > 300 && box.height > 100, JSON.stringify(box));
+    await page.screenshot({ path: join(folder, `small-${width}.png`) });
+  }
+});
+
+test("two runs are not shown both, or not compared", async () => {
+  await open("two.html");
+  assert.equal(await page.locator(".lane").count(), 10);
+  assert.equal(await page.locator(".run-title").count(), 2);
+  const compare = await text("#compare");
+  assert.match(compare, /The makespan is .* in A and .* in B/);
+  assert.match(compare, /Overlap achieved/);
+  assert.ok((await page.locator("#compare tbody tr").count()) > 20);
+  await page.screenshot({ path: join(folder, "two.png") });
+  await searchFor("chunk 7");
+  assert.ok((await read("matches")) > facts.chunk7 / 2);
+  await press("Enter");
+  await press("n");
+  await page.screenshot({ path: join(folder, "two-near.png") });
+});
+
+test("names from a recording run as code, or dropped events go unseen", async () => {
+  await open("hostile.html");
+  assert.equal(await page.evaluate(() => window.pwned), undefined);
+  assert.match(await text("#warnings"), /12\u202f345 events were dropped/);
+  assert.ok((await text(".lane .name")).startsWith("\"'><b onclick=pwned=1>"));
+  await page.click("#tab-ops");
+  assert.ok((await text("#ops")).includes("</script><script>window.pwned=1</script>"));
+  assert.equal(await page.locator("img").count(), 0);
+  const { x, y } = await middle();
+  await page.mouse.click(x, y);
+  await settled();
+  assert.equal(await page.evaluate(() => window.pwned), undefined);
+  await page.screenshot({ path: join(folder, "hostile.png") });
+});
+
+test("without scripts there is no summary", async () => {
+  await page.close();
+  const bare = await chromium.launch(options);
+  page = await bare.newPage({ javaScriptEnabled: false });
+  await page.goto(address("page.html"));
+  const body = await text("body");
+  for (const word of ["Overlap achieved", "Idle time of all lanes", "qkv matmul", "TTFT"]) {
+    assert.ok(body.includes(word), word);
+  }
+  assert.ok((await page.locator("svg.picture path").count()) > 4);
+  assert.ok(!(await page.locator("#stage").isVisible()));
+  await page.screenshot({ path: join(folder, "no-scripts.png") });
+  await bare.close();
+});
+
+test("a page asked the network for something, or complained", () => {
+  assert.deepEqual(faults, []);
+  assert.deepEqual(
+    requests.filter((url) => !url.startsWith("file://") && !url.startsWith("data:")),
+    [],
+  );
+  assert.equal(new Set(requests.filter((url) => url.startsWith("file://"))).size, 3);
+});

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Tests the timeline page in headless Chromium. Needs Rust, Node 20 with npm, and apt where there is
+# no Chromium ($CHROMIUM or /usr/bin/chromium). Pages and screenshots stay in target/timeline-page.
+set -eu
+cd "$(dirname "$0")"
+here=$PWD
+cd ../../..
+out=${CARGO_TARGET_DIR:-$PWD/target}/timeline-page
+mkdir -p "$out"
+
+CHROMIUM=${CHROMIUM:-/usr/bin/chromium}
+export CHROMIUM
+if [ ! -x "$CHROMIUM" ]; then
+    apt-get update -qq
+    apt-get install -y -qq --no-install-recommends chromium
+fi
+(cd "$here" && npm ci --no-audit --no-fund --loglevel=error)
+bin=$here/node_modules/.bin
+
+page=traces/src/html
+"$bin/prettier" --config "$here/.prettierrc.json" --check \
+    "$page"/page/*.js "$page/page.css" "$here"/*.mjs "$here"/*.json
+"$bin/prettier" --config "$here/.prettierrc.json" --embedded-language-formatting=off --check \
+    "$page/page.html"
+"$bin/tsc" -p "$here"
+
+make() {
+    cargo run --quiet -p lapwing-traces --example synthetic -- "$@"
+}
+make 100000 "$out/page.html" >"$out/facts.json"
+make 5000 "$out/two.html" --two >"$out/two.json"
+make 2000 "$out/hostile.html" --hostile >"$out/hostile.json"
+PAGES=$out node --test --test-reporter=spec "$here/page.test.mjs"
