@@ -40,7 +40,11 @@ async fn main() -> Result<()> {
     println!("decode, {tokens} tokens, {pairs} pairs of runs");
     println!("off: {:8.2} tok/s (median)", median(&off));
     println!("on:  {:8.2} tok/s (median), {} events a run", median(&on), events / pairs.max(1));
-    println!("on/off: {:.4} by medians, {:.4} as median of the pairs", median(&on) / median(&off), median(&ratios));
+    println!(
+        "on/off: {:.4} by medians, {:.4} as median of the pairs",
+        median(&on) / median(&off),
+        median(&ratios)
+    );
     println!("events dropped: {}", engine.recorder().dropped());
     Ok(())
 }
