@@ -36,7 +36,7 @@ step "facade, command line, whole models"
 cargo test --release -p lapwing --quiet
 
 step "examples"
-for example in hello_prompt; do
+for example in hello_prompt timeline; do
     cargo run --release --quiet -p lapwing-examples --example "$example"
 done
 
