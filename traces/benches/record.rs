@@ -37,8 +37,13 @@ fn recorder(scope: Scope) -> Recorder {
 }
 
 fn info(name: NameId, n: usize) -> SpanInfo {
-    let tags =
-        Tags { chunk: Some(n as u64), layer: Some(3), rows: 512, bytes: 1 << 20, ..Tags::default() };
+    let tags = Tags {
+        chunk: Some(n as u64),
+        layer: Some(3),
+        rows: 512,
+        bytes: 1 << 20,
+        ..Tags::default()
+    };
     SpanInfo { name, activity: Activity::Compute, parent: None, tags }
 }
 
