@@ -2,11 +2,11 @@
 #![cfg(not(loom))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod a_chart_misleads;
 mod a_device_clock_drifts;
+mod a_page_breaks;
 #[cfg(feature = "layer")]
 mod a_program_is_shown_wrongly;
-mod a_page_breaks;
-mod a_chart_misleads;
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
 mod an_export_loses_something;
