@@ -3,8 +3,8 @@
 //! The models and vocabularies come from the README's test command, which fetches them first.
 
 mod a_caller_is_blocked;
-mod a_token_differs_from_llama_cpp;
 mod a_recording_is_wrong;
+mod a_token_differs_from_llama_cpp;
 mod batching_changes_a_token;
 mod perplexity_differs_from_llama_cpp;
 mod sampling_is_not_repeatable;

@@ -16,6 +16,7 @@ mod compare;
 mod pack;
 mod picture;
 mod sections;
+mod summary;
 mod table;
 mod text;
 
@@ -69,11 +70,13 @@ const SCRIPT: &[&str] = &[
     include_str!("html/page/state.js"),
     include_str!("html/page/rows.js"),
     include_str!("html/page/draw.js"),
+    include_str!("html/page/strips.js"),
     include_str!("html/page/links.js"),
     include_str!("html/page/ruler.js"),
     include_str!("html/page/pick.js"),
     include_str!("html/page/details.js"),
     include_str!("html/page/panel.js"),
+    include_str!("html/page/requests.js"),
     include_str!("html/page/gutter.js"),
     include_str!("html/page/search.js"),
     include_str!("html/page/input.js"),

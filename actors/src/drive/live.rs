@@ -193,6 +193,7 @@ impl Live {
             mailbox: self.mailbox.clone(),
             ending: Arc::clone(&self.ending),
             caller: Arc::clone(&self.caller),
+            ended: false,
         })
     }
 
@@ -245,6 +246,8 @@ pub struct Events {
     mailbox: Mailbox<Posted<SchedulerMessage>>,
     ending: Arc<Ending>,
     caller: Arc<CallerTape>,
+    /// Its last event was taken.
+    ended: bool,
 }
 
 impl Events {
@@ -254,10 +257,7 @@ impl Events {
         let Some(stream) = &mut self.stream else { return Poll::Ready(self.over()) };
         match Pin::new(stream).poll_next(cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(event)) => {
-                self.caller.received(&event);
-                Poll::Ready(event.message)
-            }
+            Poll::Ready(Some(event)) => Poll::Ready(self.take(event)),
             Poll::Ready(None) => Poll::Ready(self.over()),
         }
     }
@@ -272,7 +272,12 @@ impl Events {
         let Some(event) = self.receiver.as_ref().and_then(|r| r.recv().ok()) else {
             return self.over();
         };
+        self.take(event)
+    }
+
+    fn take(&mut self, event: Posted<StreamEvent>) -> StreamEvent {
         self.caller.received(&event);
+        self.ended |= matches!(event.message, StreamEvent::Finished(_) | StreamEvent::Failed(_));
         event.message
     }
 
@@ -289,6 +294,9 @@ impl fmt::Debug for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
+        if !self.ended {
+            self.caller.close();
+        }
         // Every receiving end must be gone before the scheduler looks.
         self.stream = None;
         self.receiver = None;

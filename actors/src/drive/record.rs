@@ -1,9 +1,12 @@
 //! What actors tell a recorder. The live and the simulated driver call the same methods at the
 //! same points, so that both leave the same events; the time is that of the recorder's clock.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lapwing_traces::event::{LaneId, LaneKind, MessageId, NameId, Sending, SpanId, What};
+use lapwing_traces::event::{
+    Activity, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Tags, What,
+};
 use lapwing_traces::{Nanos, Recorder, Scope, Writer};
 
 use crate::message::{Posted, SchedulerMessage, StreamEvent};
@@ -94,49 +97,98 @@ impl EventNames {
 
 /// The callers' side: where requests come from and results go. Callers are many threads, so that
 /// it is behind a lock, which is taken only for what is recorded.
+///
+/// From the end of the only request to whatever its caller sends next, the caller is taken to run:
+/// what it sends then, it sends because of that end. With other requests on their way, one that
+/// comes is nobody's effect.
 #[derive(Debug)]
 pub(super) struct CallerTape {
     recorder: Recorder,
     tape: Mutex<Tape>,
+    /// Requests that were sent and have not ended.
+    open: AtomicUsize,
+    /// What the caller does since the end of the last open request.
+    turn: Mutex<Option<(SpanId, Nanos)>>,
+    names: CallerNames,
+}
+
+#[derive(Debug)]
+struct CallerNames {
     submit: NameId,
     wake: NameId,
     shutdown: NameId,
     died: NameId,
+    client: NameId,
 }
 
 impl CallerTape {
     pub(super) fn new(recorder: &Recorder) -> CallerTape {
+        let name = |text| recorder.name(text);
         CallerTape {
             recorder: recorder.clone(),
             tape: Mutex::new(Tape::new(recorder, "caller", LaneKind::Thread)),
-            submit: recorder.name("submit"),
-            wake: recorder.name("wake"),
-            shutdown: recorder.name("shutdown"),
-            died: recorder.name("actor died"),
+            open: AtomicUsize::new(0),
+            turn: Mutex::default(),
+            names: CallerNames {
+                submit: name("submit"),
+                wake: name("wake"),
+                shutdown: name("shutdown"),
+                died: name("actor died"),
+                client: name("client"),
+            },
         }
     }
 
     /// A message from outside leaves for the scheduler.
     pub(super) fn post(&self, message: SchedulerMessage) -> Posted<SchedulerMessage> {
-        let (name, traced) = match &message {
-            SchedulerMessage::Submit(submit) => (self.submit, submit.traced),
-            SchedulerMessage::Wake => (self.wake, false),
-            SchedulerMessage::Shutdown(_) => (self.shutdown, false),
-            SchedulerMessage::ActorDied(_) => (self.died, false),
+        let (name, traced, ends_turn) = match &message {
+            SchedulerMessage::Submit(submit) => {
+                self.open.fetch_add(1, Ordering::Relaxed);
+                (self.names.submit, submit.traced, true)
+            }
+            SchedulerMessage::Wake => (self.names.wake, false, false),
+            SchedulerMessage::Shutdown(_) => (self.names.shutdown, false, true),
+            SchedulerMessage::ActorDied(_) => (self.names.died, false, false),
             SchedulerMessage::Progress(_) => return Posted::unrecorded(message),
         };
+        let mut turn = lock(&self.turn);
+        let present = if ends_turn { turn.take() } else { *turn };
+        drop(turn);
         if !self.recorder.wants(traced) {
             return Posted::unrecorded(message);
         }
-        let mut tape = self.tape.lock().unwrap_or_else(PoisonError::into_inner);
-        Posted { message, sent: Some(tape.post(name, None)) }
+        let mut tape = lock(&self.tape);
+        let sent = tape.post(name, present.map(|(span, _)| span));
+        if let (Some((span, start)), true) = (present, ends_turn) {
+            let info = SpanInfo {
+                name: self.names.client,
+                activity: Activity::Other,
+                parent: None,
+                tags: Tags::default(),
+            };
+            tape.record(sent.1, What::Ran(span, info, start));
+        }
+        Posted { message, sent: Some(sent) }
     }
 
     /// A caller takes an event out of its stream.
     pub(super) fn received(&self, event: &Posted<StreamEvent>) {
+        let ended = matches!(event.message, StreamEvent::Finished(_) | StreamEvent::Failed(_));
+        let was_last = ended && self.close();
         let Some((message, _)) = event.sent else { return };
-        let mut tape = self.tape.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tape = lock(&self.tape);
         let now = tape.now();
-        tape.record(now, What::Received(message, None));
+        let span = was_last.then(|| tape.span());
+        tape.record(now, What::Received(message, span));
+        *lock(&self.turn) = span.map(|span| (span, now));
     }
+
+    /// A request has ended, or its caller has left it; whether it was the last one.
+    pub(super) fn close(&self) -> bool {
+        self.open.fetch_sub(1, Ordering::Relaxed) == 1
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

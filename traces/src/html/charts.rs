@@ -58,6 +58,12 @@ fn histogram(bars: &[(i64, usize)]) -> String {
             text::nanos(*bound as f64)
         );
     }
+    let early = bars.iter().filter(|(bound, _)| *bound <= 0).count();
+    if early > 0 && early < bars.len() {
+        let x = LEFT + early as f64 * step;
+        let _ = writeln!(svg, "<path class=\"zero\" d=\"M{x:.1} 4V{floor}\"/>");
+        label(&mut svg, x, "middle", "0");
+    }
     label(&mut svg, LEFT, "start", &format!("≤ {}", text::nanos(first.0 as f64)));
     label(&mut svg, WIDTH, "end", &text::nanos(last.0 as f64));
     svg + "</svg><figcaption>Actual minus predicted, waits per bin</figcaption></figure>\n"

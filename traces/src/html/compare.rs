@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::Side;
+use super::summary::millis;
 use super::table::{Cell, Table};
 use super::text;
 use crate::analysis::diff::Diff;
@@ -13,10 +14,6 @@ struct Number {
     name: &'static str,
     of: fn(&Report) -> Option<f64>,
     show: fn(f64) -> String,
-}
-
-fn millis(ms: f64) -> String {
-    text::nanos(ms * 1e6)
 }
 
 fn plain(value: f64) -> String {
@@ -115,31 +112,31 @@ fn waterfall(diff: &Diff) -> String {
         text::nanos(diff.b_ns as f64),
         signed_nanos(diff.delta_ns as f64)
     );
-    let heads = ["Lane", "Running or waiting for", "Op", "#A", "#B", "#B − A", "faster ◂ ▸ slower"];
-    let mut table = Table::new("Where the difference comes from", "op:2", &heads);
+    let heads = ["Op", "Lane", "#B − A", "less ◂ ▸ more", "Running or waiting for", "#A", "#B"];
+    let mut table = Table::new("Where the difference comes from", "op:0", &heads);
     for step in &diff.waterfall {
         let delta = step.delta_ns as f64;
         table.row(&[
-            Cell::Text(&step.lane),
-            Cell::Text(&step.cause),
             Cell::Text(&step.op),
-            Cell::nanos(step.a_ns),
-            Cell::nanos(step.b_ns),
+            Cell::Text(&step.lane),
             Cell::Number(signed_nanos(delta), delta),
             Cell::Signed(delta / most),
+            Cell::Text(&step.cause),
+            Cell::nanos(step.a_ns),
+            Cell::nanos(step.b_ns),
         ]);
     }
     html.push_str(&table.end("No stretch of the critical path differs."));
-    let heads = ["Op", "Lane", "#A", "#B", "#B − A", "#In both", "#Only A", "#Only B"];
+    let heads = ["Op", "Lane", "#B − A", "#A", "#B", "#In both", "#Only A", "#Only B"];
     let mut table = Table::new("Ops of both runs", "op:0", &heads);
     for op in &diff.ops {
         let delta = op.delta_ns as f64;
         table.row(&[
             Cell::Text(&op.name),
             Cell::Text(&op.lane),
+            Cell::Number(signed_nanos(delta), delta),
             Cell::nanos(op.a_ns),
             Cell::nanos(op.b_ns),
-            Cell::Number(signed_nanos(delta), delta),
             Cell::count(op.matched),
             Cell::count(op.only_a),
             Cell::count(op.only_b),

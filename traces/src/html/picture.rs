@@ -9,7 +9,10 @@ use crate::timeline::Timeline;
 const BINS: usize = 300;
 const BIN_WIDTH: usize = 3;
 const LABEL_WIDTH: usize = 130;
-const ROW: usize = 20;
+const ROW: usize = 22;
+const BAR: usize = 16;
+/// Heights of a bin, by how much of it was busy.
+const LEVELS: u64 = 4;
 /// Most lanes drawn; the rest is counted below.
 const LANES_MAX: usize = 20;
 /// Letters of a lane's name that are shown.
@@ -29,8 +32,9 @@ pub(super) fn picture(timeline: &Timeline) -> String {
     for (lane, bins) in bins.iter().enumerate() {
         let y = lane * ROW;
         let name: String = timeline.lanes[lane].name.chars().take(NAME_MAX).collect();
-        let _ = writeln!(svg, "<text x=\"0\" y=\"{}\">{}</text>", y + 14, Escaped(&name));
-        let _ = writeln!(svg, "<path class=\"axis\" d=\"M{LABEL_WIDTH} {}H{width}\"/>", y + 18);
+        let _ = writeln!(svg, "<text x=\"0\" y=\"{}\">{}</text>", y + 15, Escaped(&name));
+        let _ =
+            writeln!(svg, "<path class=\"axis\" d=\"M{LABEL_WIDTH} {}H{width}\"/>", y + 4 + BAR);
         for (class, path) in paths(bins, y + 4) {
             let _ = writeln!(svg, "<path class=\"{class}\" d=\"{path}\"/>");
         }
@@ -49,22 +53,23 @@ pub(super) fn picture(timeline: &Timeline) -> String {
 
 /// Busy nanoseconds by activity of each bin of each lane.
 fn fill(timeline: &Timeline, start: u64, end: u64, lanes: usize) -> Vec<Vec<[u64; 8]>> {
-    let mut bins = vec![vec![[0; Activity::ALL.len()]; BINS]; lanes];
+    let mut bins = vec![vec![[0_u64; Activity::ALL.len()]; BINS]; lanes];
     let bin = ((end - start) / BINS as u64 + 1).max(1);
     for span in timeline.spans.iter().filter(|span| span.parent.is_none() && span.lane < lanes) {
         let (from, to) = (span.start.0 - start, span.end.0 - start);
         // A long span touches each of its bins; there are at most BINS.
         for at in from / bin..=to / bin {
-            let busy = to.min((at + 1) * bin).saturating_sub(from.max(at * bin));
+            let busy = to.min((at + 1).saturating_mul(bin)).saturating_sub(from.max(at * bin));
             if let Some(sums) = bins[span.lane].get_mut(at as usize) {
-                sums[span.activity.code() as usize] += busy;
+                let sum = &mut sums[span.activity.code() as usize];
+                *sum = sum.saturating_add(busy);
             }
         }
     }
     for sums in bins.iter_mut().flatten() {
-        let busy: u64 = sums.iter().sum();
+        let busy = sums.iter().map(|sum| u128::from(*sum)).sum::<u128>();
         // Slots beside each other may fill a bin several times.
-        let level = if busy == 0 { 0 } else { (busy * 3 / bin).clamp(1, 3) };
+        let level = (busy * u128::from(LEVELS)).div_ceil(bin.into()).min(LEVELS.into()) as u64;
         let most = (0..sums.len()).max_by_key(|at| (sums[*at], sums.len() - at)).unwrap_or(0);
         *sums = [0; 8];
         sums[most] = level;
@@ -72,13 +77,16 @@ fn fill(timeline: &Timeline, start: u64, end: u64, lanes: usize) -> Vec<Vec<[u64
     bins
 }
 
-/// One path for each activity and level: bins in a row that are alike are one rectangle.
-fn paths(bins: &[[u64; 8]], y: usize) -> Vec<(String, String)> {
+/// One path for each activity: bins in a row that are alike are one rectangle, whose height tells
+/// how busy they were.
+fn paths(bins: &[[u64; 8]], y: usize) -> Vec<(&'static str, String)> {
     let mut paths = Vec::new();
     for activity in Activity::ALL {
         let of = |at: usize| bins[at][activity.code() as usize];
-        for level in 1..=3 {
-            let mut path = String::new();
+        let mut path = String::new();
+        for level in 1..=LEVELS {
+            let height = BAR * level as usize / LEVELS as usize;
+            let top = y + BAR - height;
             let mut at = 0;
             while at < bins.len() {
                 let from = at;
@@ -88,15 +96,58 @@ fn paths(bins: &[[u64; 8]], y: usize) -> Vec<(String, String)> {
                 if at > from {
                     let x = LABEL_WIDTH + from * BIN_WIDTH;
                     let width = (at - from) * BIN_WIDTH;
-                    let _ = write!(path, "M{x} {y}h{width}v13h-{width}z");
+                    let _ = write!(path, "M{x} {top}h{width}v{height}h-{width}z");
                 } else {
                     at += 1;
                 }
             }
-            if !path.is_empty() {
-                paths.push((format!("{} l{level}", activity.name()), path));
-            }
+        }
+        if !path.is_empty() {
+            paths.push((activity.name(), path));
         }
     }
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU64;
+
+    use super::*;
+    use crate::clock::Nanos;
+    use crate::event::{LaneKind, SpanId, Tags};
+    use crate::timeline::{Lane, Span};
+
+    #[test]
+    fn many_busy_lanes_make_a_large_picture() {
+        let lanes = 40;
+        let lane =
+            |at: usize| Lane { name: format!("lane {at}"), kind: LaneKind::Device, slots: 1 };
+        let mut spans = Vec::new();
+        for number in 0..lanes * 600 {
+            let (lane, at) = (number % lanes, (number / lanes) as u64);
+            // Every bin differs from the one before in activity and in height.
+            let start = at * 1000;
+            spans.push(Span {
+                id: SpanId(NonZeroU64::MIN.saturating_add(number as u64)),
+                lane,
+                slot: 0,
+                parent: None,
+                depth: 0,
+                name: String::new(),
+                activity: Activity::ALL[at as usize / 2 % 8],
+                queued: None,
+                submitted: None,
+                start: Nanos(start),
+                end: Nanos(start + 200 + at * 77 % 800),
+                finished: true,
+                tags: Tags::default(),
+            });
+        }
+        let timeline =
+            Timeline { lanes: (0..lanes).map(lane).collect(), spans, ..Timeline::default() };
+        let svg = picture(&timeline);
+        assert!(svg.len() > 20_000 && svg.len() <= 150_000, "{} bytes", svg.len());
+        assert!(svg.contains("and 20 more lanes"));
+    }
 }

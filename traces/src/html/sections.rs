@@ -4,24 +4,32 @@ use std::fmt::Write;
 
 use super::Side;
 use super::charts;
+use super::summary::{figure, millis, summary};
 use super::table::{Cell, Table};
 use super::text::{self, Escaped};
-use crate::report::{LaneReport, Percentiles, Report};
+use crate::report::Report;
 
-/// A section of the page: its identifier, its title, and what it says of each run.
-pub(super) const SECTIONS: &[(&str, &str, fn(&Report) -> String)] = &[
-    ("summary", "Summary", summary),
-    ("critical", "Critical path", critical),
-    ("ops", "Ops", ops),
-    ("waits", "Waits", waits),
-    ("messages", "Messages", messages),
-    ("requests", "Requests", requests),
+/// A section of the page.
+struct Section {
+    id: &'static str,
+    title: &'static str,
+    /// What it says of a run.
+    write: fn(&Report) -> String,
+}
+
+const SECTIONS: &[Section] = &[
+    Section { id: "summary", title: "Summary", write: summary },
+    Section { id: "critical", title: "Critical path", write: critical },
+    Section { id: "ops", title: "Ops", write: ops },
+    Section { id: "waits", title: "Waits", write: waits },
+    Section { id: "messages", title: "Messages", write: messages },
+    Section { id: "requests", title: "Requests", write: requests },
 ];
 
 /// All sections, each run's part of one below the other.
 pub(super) fn sections(sides: &[Side<'_>]) -> String {
     let mut html = String::new();
-    for (id, title, write) in SECTIONS {
+    for Section { id, title, write } in SECTIONS {
         let _ = write!(html, "<section id=\"{id}\" aria-labelledby=\"{id}-title\">");
         let _ = writeln!(html, "<h2 id=\"{id}-title\">{title}</h2>");
         for (at, side) in sides.iter().enumerate() {
@@ -67,128 +75,6 @@ pub(super) fn warnings(sides: &[Side<'_>]) -> String {
     html
 }
 
-fn figure(html: &mut String, name: &str, value: Option<String>, note: &str) {
-    let value = value.unwrap_or_else(|| "–".to_owned());
-    let _ = writeln!(html, "<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>");
-}
-
-fn millis(ms: f64) -> String {
-    text::nanos(ms * 1e6)
-}
-
-fn spread(percentiles: &Percentiles) -> (Option<String>, String) {
-    let note = match (percentiles.p95, percentiles.p99) {
-        (Some(p95), Some(p99)) => format!("p95 {} · p99 {}", millis(p95), millis(p99)),
-        _ => String::new(),
-    };
-    (percentiles.p50.map(millis), note)
-}
-
-fn summary(report: &Report) -> String {
-    let mut html = String::from("<dl class=\"figures\">\n");
-    let achievable = report.overlap_achievable.map(text::percent);
-    figure(&mut html, "Makespan", Some(text::nanos(report.makespan_ns as f64)), "");
-    figure(&mut html, "Overlap achieved", report.overlap.map(text::percent), "of busy time");
-    figure(&mut html, "Overlap achievable", achievable, "what dependencies allow");
-    let efficiency = report.overlap_efficiency.map(text::percent);
-    figure(&mut html, "Overlap efficiency", efficiency, "achieved by achievable");
-    let requests = &report.requests;
-    let rate = requests.tokens_per_second.map(|rate| format!("{rate:.1}"));
-    figure(&mut html, "Tokens per second", rate, "");
-    let per_token = report.messages_per_token.map(|count| format!("{count:.2}"));
-    figure(&mut html, "Messages per token", per_token, "");
-    for (name, percentiles) in [
-        ("TTFT, median", &requests.ttft_ms),
-        ("TPOT, median", &requests.tpot_ms),
-        ("ITL, median", &requests.itl_ms),
-    ] {
-        let (median, note) = spread(percentiles);
-        figure(&mut html, name, median, &note);
-    }
-    html.push_str("</dl>\n");
-    for part in [lanes, idle, pairs, counters, facts] {
-        html.push_str(&part(report));
-    }
-    html
-}
-
-fn facts(report: &Report) -> String {
-    let mut table = Table::new("Run", "", &["Fact", "Value"]);
-    for (key, value) in &report.meta {
-        table.row(&[Cell::Text(key), Cell::Text(value)]);
-    }
-    table.row(&[Cell::Text("spans"), Cell::Text(&text::grouped(report.spans as u64))]);
-    let dropped = text::grouped(report.events_dropped);
-    table.row(&[Cell::Text("events dropped"), Cell::Text(&dropped)]);
-    table.end("")
-}
-
-fn lanes(report: &Report) -> String {
-    let heads = ["Lane", "#Busy", "#Idle", "Most idle by", "#Spans", "#Slots", "#Wasted", "Kind"];
-    let mut table = Table::new("Lanes", "lane", &heads);
-    let top = |lane: &LaneReport| lane.idle.first().map(|idle| idle.cause.clone());
-    for lane in &report.lanes {
-        let cause = top(lane);
-        table.row(&[
-            Cell::Text(&lane.name),
-            Cell::Share(lane.utilization),
-            Cell::nanos(lane.idle_ns),
-            cause.as_deref().map_or(Cell::None, Cell::Text),
-            Cell::count(lane.spans),
-            Cell::count(lane.slots),
-            Cell::nanos(lane.wasted_ns),
-            Cell::Text(lane.kind),
-        ]);
-    }
-    table.end("No lanes.")
-}
-
-fn idle(report: &Report) -> String {
-    let heads = ["Cause", "#Time", "#Share"];
-    let mut table = Table::new("Idle time of all lanes, by cause", "", &heads);
-    for idle in &report.idle {
-        table.row(&[Cell::Text(&idle.cause), Cell::nanos(idle.ns), Cell::Share(idle.share)]);
-    }
-    let mut html = table.end("No lane was ever idle.");
-    let unknown = text::nanos(report.idle_unattributed_ns as f64);
-    let _ = writeln!(html, "<p class=\"none\">Unattributed: {unknown}.</p>");
-    html
-}
-
-fn pairs(report: &Report) -> String {
-    let heads = ["Lane", "With", "#Both busy", "#Share of the less busy"];
-    let mut table = Table::new("Overlap of two lanes", "", &heads);
-    for pair in &report.overlap_pairs {
-        let (a, b) = (Cell::Text(&pair.a), Cell::Text(&pair.b));
-        table.row(&[a, b, Cell::nanos(pair.both_ns), Cell::Share(pair.ratio)]);
-    }
-    table.end("")
-}
-
-fn counters(report: &Report) -> String {
-    let heads = ["Counter", "Lane", "#Min", "#Mean", "#Max", "#Last"];
-    let mut table = Table::new("Counters", "", &heads);
-    let whole = |value: i64| Cell::Number(value.to_string(), value as f64);
-    for counter in &report.counters {
-        table.row(&[
-            Cell::Text(&counter.name),
-            Cell::Text(&counter.lane),
-            whole(counter.min),
-            Cell::Number(format!("{:.2}", counter.mean), counter.mean),
-            whole(counter.max),
-            whole(counter.last),
-        ]);
-    }
-    let mut html = table.end("");
-    let mut table = Table::new("Memory given back", "", &["What", "#Times", "#Bytes"]);
-    for freed in &report.freed {
-        let size = Cell::Number(text::bytes(freed.bytes as f64), freed.bytes as f64);
-        table.row(&[Cell::Text(&freed.name), Cell::count(freed.count), size]);
-    }
-    html.push_str(&table.end(""));
-    html
-}
-
 fn critical(report: &Report) -> String {
     let heads = ["Lane", "Running or waiting for", "Op", "#Time", "#Share", "#Stretches"];
     let mut table = Table::new("What the makespan consists of", "op:2", &heads);
@@ -209,37 +95,37 @@ fn ops(report: &Report) -> String {
     let heads = [
         "Op",
         "Lane",
-        "Work",
         "#Count",
         "#Self",
         "#Median",
-        "#p95",
-        "#Max",
         "#Critical",
         "#Slack",
-        "#Bytes",
-        "#FLOPs",
         "#GB/s",
         "#GFLOP/s",
+        "#p95",
+        "#Max",
+        "#Bytes",
+        "#FLOPs",
+        "Work",
     ];
-    let mut table = Table::new("Ops by name and lane; a click finds them", "op:0", &heads);
+    let mut table = Table::new("Ops by name and lane", "op:0", &heads);
     for op in &report.ops {
         let duration = &op.duration_ns;
         table.row(&[
             Cell::Text(&op.name),
             Cell::Text(&op.lane),
-            Cell::Text(op.activity),
             Cell::count(op.count),
             Cell::nanos(op.self_ns),
             Cell::maybe(duration.p50, text::nanos),
-            Cell::maybe(duration.p95, text::nanos),
-            Cell::maybe(duration.max, text::nanos),
             Cell::nanos(op.critical_ns),
             Cell::nanos(op.slack_min_ns),
-            Cell::Number(text::bytes(op.bytes as f64), op.bytes as f64),
-            Cell::Number(text::count(op.flops as f64, ""), op.flops as f64),
             Cell::maybe(op.gb_per_s, |rate| format!("{rate:.2}")),
             Cell::maybe(op.gflop_per_s, |rate| format!("{rate:.2}")),
+            Cell::maybe(duration.p95, text::nanos),
+            Cell::maybe(duration.max, text::nanos),
+            Cell::Number(text::bytes(op.bytes as f64), op.bytes as f64),
+            Cell::Number(text::count(op.flops as f64, ""), op.flops as f64),
+            Cell::Text(op.activity),
         ]);
     }
     table.end("Nothing ran.")

@@ -420,21 +420,134 @@ test("tables are not reached, or sorted wrongly", async () => {
     assert.ok((await text(`#${tab}`)).includes(word), tab);
     assert.equal(await page.locator("#panel > section:visible").count(), 1);
   }
+  await page.click("#tab-requests");
+  await page.locator("#requests button.jump", { hasText: /^3$/ }).click();
+  assert.equal(number(await text("#shown")), facts.request3);
+  await page.click("#clear");
   await page.click("#tab-ops");
   const counts = async () =>
-    (await page.locator("#ops tbody td:nth-child(4)").allInnerTexts()).map(number);
-  await page.click("#ops th:nth-child(4) button");
+    (await page.locator("#ops tbody td:nth-child(3)").allInnerTexts()).map(number);
+  await page.click("#ops th:nth-child(3) button");
   const falling = await counts();
   assert.deepEqual(
     falling,
     [...falling].sort((a, b) => b - a),
   );
-  await page.click("#ops th:nth-child(4) button");
+  await page.click("#ops th:nth-child(3) button");
   assert.deepEqual(await counts(), [...falling].reverse());
   await page.locator("#ops button.jump", { hasText: "rope" }).first().click();
   assert.ok((await read("matches")) > 0);
   await page.locator("#scroll").focus();
   await press("Escape");
+});
+
+test("a pinch, a double click or the overview does not move the view", async () => {
+  await press("0");
+  const whole = await visible();
+  const { x, y, box } = await middle();
+  await page.mouse.move(x, y);
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, -50);
+  await page.keyboard.up("Control");
+  await settled();
+  about(await visible(), whole * Math.exp(-0.5), 0.02, "pinch");
+  for (let i = 0; i < 30; i++) await page.mouse.wheel(0, -100);
+  await settled();
+  const [length, start] = [await visible(), (await read("range"))[0]];
+  await page.mouse.click(box.x + 30, box.y - 50);
+  await settled();
+  about(await visible(), length, 1e-6);
+  const shift = (await read("range"))[0] - start;
+  assert.ok(shift < -0.3 * whole, `the overview moved the view by ${shift}`);
+  await searchFor("layers stage");
+  await press("Enter");
+  await press("Enter");
+  const pin = await read("pin");
+  assert.ok(pin, "Enter pins the match");
+  const place = await page.evaluate((i) => window.lapwing.place(0, i), pin.index);
+  await page.mouse.dblclick(place.x, place.y);
+  await settled();
+  assert.ok((await visible()) < length, "a double click fits the span");
+  assert.match(await text("#selected-body"), new RegExp(`^layers stage`));
+  const pinned = await text("#selected-body .facts");
+  const [, value] = /Duration\n+([\d.]+)\sµs/.exec(pinned) ?? [];
+  about(await visible(), Number(value) * 1000 * 1.1, 0.02, "fitted");
+  await press("]");
+  assert.notEqual((await read("pin")).index, pin.index);
+  await press("[");
+  assert.equal((await read("pin")).index, pin.index);
+  await press("Escape");
+  await press("Escape");
+});
+
+test("nested spans cannot be folded", async () => {
+  await press("0");
+  await press("e");
+  const all = (await read("drawn")).spans;
+  assert.equal(all, facts.spans);
+  await page.locator(".fold").nth(1).click();
+  await settled();
+  const folded = (await read("drawn")).spans;
+  assert.ok(folded < all && folded >= all - facts.gpu, `${folded} of ${all}`);
+  await page.locator(".fold").nth(1).click();
+  await settled();
+  assert.equal((await read("drawn")).spans, all);
+  await page.locator("#scroll").focus();
+  await press("e");
+  await press("e");
+});
+
+test("a gliding view ends elsewhere than a jumping one", async () => {
+  await page.emulateMedia({ reducedMotion: "no-preference" });
+  await page.mouse.move(5, 5);
+  await press("0");
+  const whole = await visible();
+  await press("w");
+  about(await visible(), whole / 1.6, 0.01);
+  await page.keyboard.press("w");
+  await page.keyboard.press("w");
+  await settled();
+  about(await visible(), whole / 1.6 ** 3, 0.01, "keys pressed while it moves count");
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  await press("0");
+});
+
+/** Least contrast of text with what is behind it. */
+const leastContrast = () =>
+  page.evaluate(() => {
+    const parse = (/** @type {string} */ color) => (color.match(/[\d.]+/g) ?? []).map(Number);
+    const luminance = (/** @type {number[]} */ rgb) =>
+      rgb.slice(0, 3).reduce((sum, value, i) => {
+        const part = value / 255;
+        const linear = part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+        return sum + linear * [0.2126, 0.7152, 0.0722][i];
+      }, 0);
+    let least = { contrast: Infinity, what: "" };
+    for (const element of document.querySelectorAll("body *")) {
+      const own = [...element.childNodes].some((n) => n.nodeType === 3 && n.textContent?.trim());
+      if (!own || !element.checkVisibility() || element.closest(":disabled, svg")) continue;
+      let behind = element;
+      while (parse(getComputedStyle(behind).backgroundColor)[3] === 0 && behind.parentElement) {
+        behind = behind.parentElement;
+      }
+      const ink = luminance(parse(getComputedStyle(element).color));
+      const paper = luminance(parse(getComputedStyle(behind).backgroundColor));
+      const contrast = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+      if (contrast < least.contrast) least = { contrast, what: element.outerHTML.slice(0, 120) };
+    }
+    return least;
+  });
+
+test("text is too faint in one of the themes", async () => {
+  for (const colorScheme of /** @type {("light" | "dark")[]} */ (["light", "dark"])) {
+    await page.emulateMedia({ colorScheme });
+    for (const tab of ["selected", "summary", "ops"]) {
+      await page.click(`#tab-${tab}`);
+      const { contrast, what } = await leastContrast();
+      assert.ok(contrast >= 4.5, `${contrast} in ${colorScheme}: ${what}`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light" });
 });
 
 test("help and theme do not answer", async () => {
@@ -523,6 +636,19 @@ test("two runs are not shown both, or not compared", async () => {
   await page.screenshot({ path: join(folder, "two-near.png") });
 });
 
+test("a run without events breaks the page", async () => {
+  await open("empty.html");
+  assert.equal(number(await text("#shown")), 0);
+  assert.equal(await page.locator(".lane").count(), 5);
+  for (const key of ["w", "d", "0", "f", "n", "c", "g", "m", "e"]) await press(key);
+  await searchFor("x");
+  const { x, y } = await middle();
+  await page.mouse.move(x, y);
+  await page.mouse.wheel(0, -200);
+  await settled();
+  assert.ok((await visible()) > 0);
+});
+
 test("names from a recording run as code, or dropped events go unseen", async () => {
   await open("hostile.html");
   assert.equal(await page.evaluate(() => window.pwned), undefined);
@@ -548,7 +674,7 @@ test("without scripts there is no summary", async () => {
     assert.ok(body.includes(word), word);
   }
   assert.ok((await page.locator("svg.picture path").count()) > 4);
-  assert.ok(!(await page.locator("#stage").isVisible()));
+  assert.equal(await page.locator(".script-only:visible").count(), 0);
   await page.screenshot({ path: join(folder, "no-scripts.png") });
   await bare.close();
 });
@@ -559,5 +685,5 @@ test("a page asked the network for something, or complained", () => {
     requests.filter((url) => !url.startsWith("file://") && !url.startsWith("data:")),
     [],
   );
-  assert.equal(new Set(requests.filter((url) => url.startsWith("file://"))).size, 3);
+  assert.equal(new Set(requests.filter((url) => url.startsWith("file://"))).size, 4);
 });

@@ -29,5 +29,6 @@ make() {
 }
 make 100000 "$out/page.html" >"$out/facts.json"
 make 5000 "$out/two.html" --two >"$out/two.json"
+make 0 "$out/empty.html" >"$out/empty.json"
 make 2000 "$out/hostile.html" --hostile >"$out/hostile.json"
 PAGES=$out node --test --test-reporter=spec "$here/page.test.mjs"

@@ -5,10 +5,14 @@
 mod a_device_clock_drifts;
 #[cfg(feature = "layer")]
 mod a_program_is_shown_wrongly;
+mod a_page_breaks;
+mod a_chart_misleads;
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
+mod an_export_loses_something;
 mod any_recording;
 mod known_answers;
 mod laws;
+mod protobuf;
 mod runs;
 mod the_recorder_drops_something;

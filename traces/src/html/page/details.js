@@ -136,6 +136,8 @@ function gapFacts(run, i) {
     ["Start", formatMoment(gaps.start[i])],
     ["End", formatMoment(gaps.end[i])],
   ];
+  const slept = timeWithin(run.lanes[gaps.lane[i]].sleeps, gaps.start[i], gaps.end[i]);
+  if (slept > 0) facts.push(["Thread slept", formatTime(slept)]);
   if (gaps.blocker[i] >= 0) facts.push(["Held up by", spanText(run, gaps.blocker[i])]);
   facts.push(["Next", gaps.next[i] >= 0 ? spanText(run, gaps.next[i]) : "nothing more"]);
   return facts;

@@ -128,6 +128,7 @@ const spanBrush = {
 const gapBrush = {
   y: 0,
   height: 0,
+  alpha: 1,
   /** @type {Run} */
   run: /** @type {any} */ (null),
   /** @type {Track} */
@@ -158,10 +159,10 @@ const gapBrush = {
   },
   /** @param {number} x @param {number} width @param {number} kind @param {number} level */
   density(x, width, kind, level) {
-    pen.globalAlpha = 0.3 + (0.7 * level) / LEVELS;
+    pen.globalAlpha = this.alpha * (0.3 + (0.7 * level) / LEVELS);
     pen.fillStyle = palette.causes[kind].solid;
     pen.fillRect(x, this.y, width, this.height);
-    pen.globalAlpha = 1;
+    pen.globalAlpha = this.alpha;
   },
 };
 
@@ -219,7 +220,10 @@ function drawBand(band) {
     gapBrush.height = band.rows[0].height;
     gapBrush.run = run;
     gapBrush.track = lane.gaps;
+    gapBrush.alpha = state.foundRows[run.number] ? 0.35 : 1;
+    pen.globalAlpha = gapBrush.alpha;
     drawn.gaps += paintTrack(lane.gaps, t0, t1, scale, gapBrush);
+    pen.globalAlpha = 1;
   }
   const found = state.foundRows[run.number];
   spanBrush.run = run;
@@ -237,6 +241,7 @@ function drawBand(band) {
     spanBrush.track = found[row];
     drawn.matches += paintTrack(spanBrush.track, t0, t1, scale, spanBrush);
   }
+  if (state.gaps && band.rows.length > 0) drawSleeps(band);
   if (band.waitY >= 0) drawWaits(band);
   for (const { index, y } of band.counters) drawCounter(run.counters[index], y);
   pen.fillStyle = palette.line;
@@ -247,82 +252,6 @@ function drawBand(band) {
 function filtering() {
   const { activity, request, layer, chunk } = state.filter;
   return Boolean(activity || request || layer || chunk);
-}
-
-/**
- * Slept, polled, and late parts of predicted waits, with a tick at the predicted end.
- * @param {Band} band
- */
-function drawWaits(band) {
-  const { waits, spans } = band.run;
-  const { t0, t1 } = state;
-  const scale = scaleNow();
-  const y = band.waitY;
-  let last = -1;
-  for (const wait of band.lane.waits) {
-    if (waits.end[wait] < t0 || waits.start[wait] > t1) continue;
-    state.drawn.waits += 1;
-    const x = (waits.start[wait] - t0) * scale;
-    const slept = waits.slept[wait] * scale;
-    const end = (waits.end[wait] - t0) * scale;
-    // Waits of less than a pixel are drawn once for all.
-    if (end - x < 1 && Math.floor(x) === last) continue;
-    last = Math.floor(x);
-    pen.fillStyle = palette.line;
-    pen.fillRect(x, y + 2, Math.max(slept, 0.5), WAIT_HEIGHT - 4);
-    pen.fillStyle = palette.spun;
-    pen.fillRect(x + slept, y, Math.max(end - x - slept, 0.5), WAIT_HEIGHT);
-    const over = waits.target[wait] < 0 ? end : (spans.end[waits.target[wait]] - t0) * scale;
-    if (end - over > 1) {
-      pen.fillStyle = palette.late;
-      pen.fillRect(over, y, end - over, WAIT_HEIGHT);
-    }
-    if (waits.predicted[wait] > 0 && end - x > 6) {
-      const tick = x + waits.predicted[wait] * scale;
-      pen.fillStyle = palette.ink;
-      pen.fillRect(tick - 0.5, y - 1, 1, WAIT_HEIGHT + 2);
-    }
-  }
-}
-
-/**
- * A counter's steps; within a pixel, from its smallest to its largest value.
- * @param {Run["counters"][number]} counter
- * @param {number} y
- */
-function drawCounter(counter, y) {
-  const { at, value, low, high } = counter;
-  const { t0, t1, width } = state;
-  const scale = scaleNow();
-  const floor = y + COUNTER_HEIGHT - 2;
-  /** @param {number} v */
-  const place = (v) => floor - ((v - low) / Math.max(1, high - low)) * (COUNTER_HEIGHT - 6);
-  let i = Math.max(0, firstAbove(at, t0) - 1);
-  const stop = firstAbove(at, t1);
-  pen.beginPath();
-  let x = Math.max(0, (at[i] - t0) * scale);
-  pen.moveTo(x, floor);
-  while (i < stop) {
-    const pixel = Math.floor((at[i] - t0) * scale);
-    let next = firstAbove(at, t0 + (pixel + 1) / scale, i + 1);
-    next = Math.min(next, stop);
-    x = Math.max(0, (at[i] - t0) * scale);
-    let most = value[i];
-    for (let k = i; k < next; k++) most = Math.max(most, value[k]);
-    pen.lineTo(x, place(most));
-    const last = place(value[next - 1]);
-    pen.lineTo(x, last);
-    const until = next < stop ? (at[next] - t0) * scale : width;
-    pen.lineTo(until, last);
-    x = until;
-    i = next;
-  }
-  pen.lineTo(x, floor);
-  pen.fillStyle = palette.counter;
-  pen.fill();
-  pen.strokeStyle = palette.accent;
-  pen.lineWidth = 1;
-  pen.stroke();
 }
 
 function drawTitles() {

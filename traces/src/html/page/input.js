@@ -181,6 +181,11 @@ function onEscape() {
   setPin(null);
 }
 
+function pinMatch() {
+  const match = state.matches[state.match];
+  if (match) goTo(match);
+}
+
 function cycleNested() {
   state.nested = state.nested === "zoom" ? "all" : state.nested === "all" ? "none" : "zoom";
   redraw();
@@ -208,6 +213,7 @@ const KEYS = {
   t: () => togglePanel(),
   n: () => nextMatch(1),
   N: () => nextMatch(-1),
+  Enter: pinMatch,
   "[": () => stepPin(-1),
   "]": () => stepPin(1),
   "/": () => input("query").select(),
@@ -221,7 +227,8 @@ function onKey(event) {
   const at = /** @type {Element} */ (event.target);
   if (at.closest("input, select, textarea, dialog")) return;
   const action = KEYS[event.key];
-  if (!action) return;
+  // Buttons keep the key that presses them.
+  if (!action || (event.key === "Enter" && at.closest("button"))) return;
   event.preventDefault();
   action();
 }

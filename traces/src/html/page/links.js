@@ -20,7 +20,7 @@ function drawCriticalPath() {
       paintTrack(strip.track, t0, t1, scale, strip);
     }
     const turns = firstFrom(run.turns.at, t1) - firstAbove(run.turns.at, t0);
-    if (turns <= state.width / 6) connect(run);
+    if (turns <= state.width / 10) connect(run);
   }
 }
 
@@ -73,10 +73,10 @@ function connect(run) {
     pen.lineTo(x, below);
   }
   pen.strokeStyle = palette.halo;
-  pen.lineWidth = 4;
+  pen.lineWidth = 3;
   pen.stroke();
   pen.strokeStyle = palette.critical;
-  pen.lineWidth = 2;
+  pen.lineWidth = 1.25;
   pen.stroke();
 }
 
@@ -112,14 +112,16 @@ function arrow(run, message, strong) {
   const from = end(run, messages.from[message], messages.fromLane[message]);
   const to = end(run, messages.to[message], messages.toLane[message] - 1);
   if (!from || !to) return;
-  state.drawn.messages += 1;
   const scale = scaleNow();
   const x0 = (messages.sent[message] - state.t0) * scale;
   const x1 = (messages.sent[message] + messages.delay[message] - 1 - state.t0) * scale;
+  // One that only passes by tells nothing.
+  if (!strong && (x0 < 0 || x0 > state.width) && (x1 < 0 || x1 > state.width)) return;
+  state.drawn.messages += 1;
   const down = to.y >= from.y;
   const y0 = down ? from.y + from.height : from.y;
   const y1 = down ? to.y - 1 : to.y + to.height + 1;
-  const bend = Math.max(12, Math.abs(x1 - x0) / 2);
+  const bend = Math.min(Math.max(12, Math.abs(x1 - x0) / 2), Math.abs(y1 - y0) * 0.9 + 8);
   const way = down ? 1 : -1;
   pen.beginPath();
   pen.moveTo(x0, y0);

@@ -135,10 +135,11 @@ async function begin() {
   listen();
   resize();
   performance.mark("drawn");
+  listRequests();
+  enhanceTables();
 }
 
 makeTabs();
-enhanceTables();
 begin().catch((error) => {
   const broken = /** @type {HTMLElement} */ (document.getElementById("broken"));
   broken.hidden = false;

@@ -11,7 +11,7 @@ const HUES = {
   schedule: [0, 158, 115],
   sample: [240, 228, 66],
   sync: [213, 94, 0],
-  other: [138, 143, 152],
+  other: [92, 104, 122],
 };
 
 /** Kinds of work that have a hatch besides their colour. @type {Record<string, string>} */
@@ -123,6 +123,28 @@ function hatching(context, hatch, color, ratio) {
   return pattern;
 }
 
+/** Text on bright and on dark spans. @type {[Rgb, Rgb]} */
+const INKS = [
+  [14, 18, 23],
+  [250, 251, 252],
+];
+
+/**
+ * Fills of a kind of work, with the text color that is read best on each. Ops of the same kind
+ * differ a little, so that neighbours are told apart.
+ * @param {Rgb} hue
+ * @param {Rgb} paper
+ * @param {number} share of the hue
+ */
+function shadesAt(hue, paper, share) {
+  const fill = mix(hue, paper, share);
+  return [0, 0.1, 0.2].map((pale) => {
+    const shade = mix(paper, fill, pale);
+    const text = contrast(shade, INKS[0]) > contrast(shade, INKS[1]) ? INKS[0] : INKS[1];
+    return { fill: css(shade), text: css(text), contrast: contrast(shade, text) };
+  });
+}
+
 /**
  * @param {CanvasRenderingContext2D} context
  * @param {boolean} dark
@@ -134,21 +156,17 @@ function makePalette(context, dark, ratio, head) {
   const paper = dark ? [17, 20, 24] : [255, 255, 255];
   /** @type {Rgb} */
   const ink = dark ? [236, 239, 243] : [22, 27, 34];
-  /** @type {Rgb} */
-  const inkOnLight = [14, 18, 23];
-  /** @type {Rgb} */
-  const inkOnDark = [250, 251, 252];
   const work = head.activities.map((name) => {
     const hue = HUES[name] ?? HUES.other;
     const bright = luminance(hue) > 0.5;
-    const fill = mix(hue, paper, dark ? (bright ? 0.44 : 0.6) : bright ? 0.85 : 0.55);
-    // Ops of the same kind differ a little, so that neighbours are told apart.
-    const shades = [0, 0.1, 0.2].map((share) => {
-      const shade = mix(paper, fill, share);
-      const text =
-        contrast(shade, inkOnLight) > contrast(shade, inkOnDark) ? inkOnLight : inkOnDark;
-      return { fill: css(shade), text: css(text), contrast: contrast(shade, text) };
-    });
+    let shades = shadesAt(hue, paper, dark ? 0.85 : bright ? 0.85 : 0.55);
+    for (
+      let share = 0.8;
+      dark && share > 0.3 && shades.some((s) => s.contrast < 5);
+      share -= 0.05
+    ) {
+      shades = shadesAt(hue, paper, share);
+    }
     return {
       name,
       shades,
@@ -179,6 +197,7 @@ function makePalette(context, dark, ratio, head) {
     halo: css(paper, 0.85),
     critical: dark ? "rgb(255 255 255)" : "rgb(0 0 0)",
     late: dark ? "rgb(255 138 76)" : "rgb(190 70 0)",
+    sleep: dark ? "rgb(92 84 140)" : "rgb(178 170 214)",
     spun: css(mix(HUES.sync, paper, dark ? 0.6 : 0.55)),
     counter: dark ? "rgb(108 182 255 / 0.22)" : "rgb(9 92 173 / 0.14)",
     work,

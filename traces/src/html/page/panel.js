@@ -175,5 +175,17 @@ function fillLegend() {
   for (const { name, fill, hatch } of palette.causes.filter((_, i) => causes.has(i))) {
     idle.append(entry(fill, hatch, name));
   }
-  legend.replaceChildren(row, idle);
+  const marks = element("div", "", element("b", "", "Marks"));
+  marks.append(entry(palette.critical, null, "critical path"));
+  if (state.runs.some((run) => run.lanes.some(({ sleeps }) => sleeps.id.length > 0))) {
+    marks.append(entry(palette.sleep, null, "thread slept"));
+  }
+  if (state.runs.some((run) => run.waits.count > 0)) {
+    marks.append(
+      entry(palette.line, null, "slept in a wait"),
+      entry(palette.spun, null, "polled"),
+      entry(palette.late, null, "late"),
+    );
+  }
+  legend.replaceChildren(row, idle, marks);
 }

@@ -113,6 +113,12 @@ function makeRun(head, columns, number) {
     slept: wide("wait.slept"),
     spun: wide("wait.spun"),
   };
+  const stations = {
+    request: ints("station.request"),
+    kind: ints("station.kind"),
+    at: wide("station.at"),
+    value: wide("station.value"),
+  };
   const counters = head.counters.map(({ name, lane }, i) => {
     const value = wide(`counter.${i}.value`);
     let low = 0;
@@ -157,6 +163,7 @@ function makeRun(head, columns, number) {
     segments,
     messages,
     waits,
+    stations,
     counters,
     lanes,
     rowCount: levels.rowCount,

@@ -145,6 +145,9 @@ function makeSearch() {
   fill("filter-activity", new Set(works));
   input("filters").addEventListener("input", readFilters);
   input("filters").addEventListener("submit", (event) => event.preventDefault());
+  input("filters").addEventListener("keydown", (event) => {
+    if (event.key === "Escape") scroller.focus();
+  });
   input("clear").addEventListener("click", clearFilters);
   let waiting = 0;
   input("query").addEventListener("input", () => {

@@ -1,0 +1,46 @@
+//! Lesson: record one request, and see where its time went.
+//!
+//! ```text
+//!  Request ─► Engine ── events ──► Recorder ─► Recording ─► Timeline ─► Analysis ─► Report
+//!               │                  (rings, off by          lanes and    idle causes,   plain
+//!               ▼                   default)               spans        critical path  numbers
+//!             tokens                                          └───────────────┬──────────┘
+//!                                                             text::text ◄────┴───► html::page
+//! ```
+
+use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
+use lapwing::traces::html::{Side, page};
+use lapwing::traces::text::{TextOptions, text};
+use lapwing::traces::{Analysis, Report, Scope, Timeline};
+use lapwing::{Engine, Request, Shutdown};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let name = ModelName::default_model();
+    let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
+    let engine = Engine::builder().model(model).build().await?;
+
+    // Only marked requests are recorded: this one is not, so its events cost nothing.
+    engine.recorder().set_scope(Scope::Marked);
+    engine.generate(Request::ask("Hello!").greedy().max_tokens(4)).await?.into_text().await?;
+    let request = Request::ask("What is gravity?").greedy().max_tokens(24).traced();
+    println!("{}\n", engine.generate(request).await?.into_text().await?);
+    // The actors' last events are there when the actors have ended.
+    engine.shutdown(Shutdown::Drain).await?;
+
+    let timeline = Timeline::new(&engine.recorder().recording());
+    let analysis = Analysis::new(&timeline);
+    let report = Report::new(&timeline, &analysis);
+    println!("{}", text(&timeline, &analysis, &report, &TextOptions::default()));
+    assert_eq!((report.requests.count, report.requests.finished), (1, 1));
+    assert!(report.requests.generated_tokens <= 24);
+    let cpu = report.lanes.iter().find(|lane| lane.name == "cpu").ok_or("the CPU has no lane")?;
+    assert!(cpu.utilization > 0.8, "the CPU was idle for {} ns: {:?}", cpu.idle_ns, cpu.idle);
+
+    let side =
+        Side { title: "one answer", timeline: &timeline, analysis: &analysis, report: &report };
+    std::fs::create_dir_all("target")?;
+    std::fs::write("target/timeline.html", page(&[side])?)?;
+    println!("\nthe same for a browser: target/timeline.html");
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Writes the timeline page of a made-up run: `synthetic EVENTS OUT.html [--two] [--hostile]`.
+//! Prints facts about the run as JSON, counted here, that the tests of the page compare with.
+
+mod run;
+
+use std::error::Error;
+
+use lapwing_traces::html::{Side, page};
+use lapwing_traces::{Analysis, Recording, Report, Timeline};
+
+/// A run with everything that the page needs of it.
+struct Made {
+    timeline: Timeline,
+    analysis: Analysis,
+    report: Report,
+}
+
+impl Made {
+    fn new(recording: &Recording) -> Made {
+        let timeline = Timeline::new(recording);
+        let analysis = Analysis::new(&timeline);
+        let report = Report::new(&timeline, &analysis);
+        Made { timeline, analysis, report }
+    }
+
+    fn side<'a>(&'a self, title: &'a str) -> Side<'a> {
+        let Made { timeline, analysis, report } = self;
+        Side { title, timeline, analysis, report }
+    }
+}
+
+/// Names as somebody would write them who wants the page to run his code.
+fn spoil(recording: &mut Recording) {
+    const EVIL: &str = "</script><script>window.pwned=1</script><img src=x onerror=pwned=1>";
+    for name in &mut recording.names {
+        *name = format!("<!--{name}{EVIL}");
+    }
+    for lane in &mut recording.lanes {
+        lane.name = format!("\"'><b onclick=pwned=1>{}", lane.name);
+    }
+    recording.meta.insert(EVIL.to_owned(), format!("{{{{script}}}}{EVIL}"));
+    recording.dropped = 12_345;
+}
+
+fn facts(made: &Made, events: usize) -> serde_json::Value {
+    let timeline = &made.timeline;
+    let count = |test: &dyn Fn(&lapwing_traces::timeline::Span) -> bool| {
+        timeline.spans.iter().filter(|span| test(span)).count()
+    };
+    let lane = |name: &str| timeline.lanes.iter().position(|lane| lane.name == name);
+    let (gpu, cpu) = (lane("gpu"), lane("cpu"));
+    let first = timeline.spans.iter().find(|span| span.name == "attention");
+    serde_json::json!({
+        "events": events,
+        "spans": timeline.spans.len(),
+        "gaps": made.analysis.gaps.len(),
+        "messages": timeline.messages.len(),
+        "makespan": timeline.makespan(),
+        "attention": count(&|s| s.name == "attention"),
+        "request3": count(&|s| s.tags.request == Some(3)),
+        "chunk7": count(&|s| s.tags.chunk == Some(7)),
+        "layer5": count(&|s| s.tags.layer == Some(5)),
+        "gpu": count(&|s| Some(s.lane) == gpu),
+        "request3layer5": count(&|s| s.tags.request == Some(3) && s.tags.layer == Some(5)),
+        "sampleOnCpu": count(&|s| s.activity.name() == "sample" && Some(s.lane) == cpu),
+        "firstAttention": first.map(|span| serde_json::json!({
+            "lane": timeline.lanes[span.lane].name,
+            "start": span.start.0 - timeline.extent().0.0,
+            "duration": span.duration(),
+            "chunk": span.tags.chunk,
+            "bytes": span.tags.bytes,
+        })),
+    })
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [events, out, options @ ..] = &arguments[..] else {
+        return Err("usage: synthetic EVENTS OUT.html [--two] [--hostile]".into());
+    };
+    let mut recording = run::recording(events.parse()?, 1);
+    if options.iter().any(|option| option == "--hostile") {
+        spoil(&mut recording);
+    }
+    let made = Made::new(&recording);
+    let mut sides = vec![made.side("pipe </script>")];
+    let other;
+    if options.iter().any(|option| option == "--two") {
+        other = Made::new(&run::recording(events.parse()?, 2));
+        sides.push(other.side("pipe, other seed"));
+    }
+    std::fs::write(out, page(&sides)?)?;
+    println!("{}", facts(&made, recording.events.len()));
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! The summary of a run: its key figures, its lanes, its idle time.
+
+use std::fmt::Write;
+
+use super::table::{Cell, Table};
+use super::text;
+use crate::report::{LaneReport, Percentiles, Report};
+
+/// A key figure.
+pub(super) fn figure(html: &mut String, name: &str, value: Option<String>, note: &str) {
+    let value = value.unwrap_or_else(|| "–".to_owned());
+    let _ = writeln!(html, "<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>");
+}
+
+/// A time in ms with the unit that suits it.
+pub(super) fn millis(ms: f64) -> String {
+    text::nanos(ms * 1e6)
+}
+
+fn spread(percentiles: &Percentiles) -> (Option<String>, String) {
+    let note = match (percentiles.p95, percentiles.p99) {
+        (Some(p95), Some(p99)) => format!("p95 {} · p99 {}", millis(p95), millis(p99)),
+        _ => String::new(),
+    };
+    (percentiles.p50.map(millis), note)
+}
+
+/// The section of one run.
+pub(super) fn summary(report: &Report) -> String {
+    let mut html = String::from("<dl class=\"figures\">\n");
+    let achievable = report.overlap_achievable.map(text::percent);
+    figure(&mut html, "Makespan", Some(text::nanos(report.makespan_ns as f64)), "");
+    figure(&mut html, "Overlap achieved", report.overlap.map(text::percent), "of busy time");
+    figure(&mut html, "Overlap achievable", achievable, "what dependencies allow");
+    let efficiency = report.overlap_efficiency.map(text::percent);
+    figure(&mut html, "Overlap efficiency", efficiency, "achieved by achievable");
+    let requests = &report.requests;
+    let rate = requests.tokens_per_second.map(|rate| format!("{rate:.1}"));
+    figure(&mut html, "Tokens per second", rate, "");
+    let per_token = report.messages_per_token.map(|count| format!("{count:.2}"));
+    figure(&mut html, "Messages per token", per_token, "");
+    for (name, percentiles) in [
+        ("TTFT, median", &requests.ttft_ms),
+        ("TPOT, median", &requests.tpot_ms),
+        ("ITL, median", &requests.itl_ms),
+    ] {
+        let (median, note) = spread(percentiles);
+        figure(&mut html, name, median, &note);
+    }
+    html.push_str("</dl>\n");
+    for part in [lanes, idle, pairs, counters, facts] {
+        html.push_str(&part(report));
+    }
+    html
+}
+
+fn facts(report: &Report) -> String {
+    let mut table = Table::new("Run", "", &["Fact", "Value"]);
+    for (key, value) in &report.meta {
+        table.row(&[Cell::Text(key), Cell::Text(value)]);
+    }
+    table.row(&[Cell::Text("spans"), Cell::Text(&text::grouped(report.spans as u64))]);
+    let dropped = text::grouped(report.events_dropped);
+    table.row(&[Cell::Text("events dropped"), Cell::Text(&dropped)]);
+    table.end("")
+}
+
+fn lanes(report: &Report) -> String {
+    let heads = ["Lane", "#Busy", "#Idle", "Most idle by", "#Spans", "#Slots", "#Wasted", "Kind"];
+    let mut table = Table::new("Lanes", "lane", &heads);
+    let top = |lane: &LaneReport| lane.idle.first().map(|idle| idle.cause.clone());
+    for lane in &report.lanes {
+        let cause = top(lane);
+        table.row(&[
+            Cell::Text(&lane.name),
+            Cell::Share(lane.utilization),
+            Cell::nanos(lane.idle_ns),
+            cause.as_deref().map_or(Cell::None, Cell::Text),
+            Cell::count(lane.spans),
+            Cell::count(lane.slots),
+            Cell::nanos(lane.wasted_ns),
+            Cell::Text(lane.kind),
+        ]);
+    }
+    table.end("No lanes.")
+}
+
+fn idle(report: &Report) -> String {
+    let heads = ["Cause", "#Time", "#Share"];
+    let mut table = Table::new("Idle time of all lanes, by cause", "", &heads);
+    for idle in &report.idle {
+        table.row(&[Cell::Text(&idle.cause), Cell::nanos(idle.ns), Cell::Share(idle.share)]);
+    }
+    let mut html = table.end("No lane was ever idle.");
+    let unknown = text::nanos(report.idle_unattributed_ns as f64);
+    let _ = writeln!(html, "<p class=\"none\">Unattributed: {unknown}.</p>");
+    html
+}
+
+fn pairs(report: &Report) -> String {
+    let heads = ["Lane", "With", "#Both busy", "#Share of the less busy"];
+    let mut table = Table::new("Overlap of two lanes", "", &heads);
+    for pair in &report.overlap_pairs {
+        let (a, b) = (Cell::Text(&pair.a), Cell::Text(&pair.b));
+        table.row(&[a, b, Cell::nanos(pair.both_ns), Cell::Share(pair.ratio)]);
+    }
+    table.end("")
+}
+
+fn counters(report: &Report) -> String {
+    let heads = ["Counter", "Lane", "#Min", "#Mean", "#Max", "#Last"];
+    let mut table = Table::new("Counters", "", &heads);
+    let whole = |value: i64| Cell::Number(value.to_string(), value as f64);
+    for counter in &report.counters {
+        table.row(&[
+            Cell::Text(&counter.name),
+            Cell::Text(&counter.lane),
+            whole(counter.min),
+            Cell::Number(format!("{:.2}", counter.mean), counter.mean),
+            whole(counter.max),
+            whole(counter.last),
+        ]);
+    }
+    let mut html = table.end("");
+    let mut table = Table::new("Memory given back", "", &["What", "#Times", "#Bytes"]);
+    for freed in &report.freed {
+        let size = Cell::Number(text::bytes(freed.bytes as f64), freed.bytes as f64);
+        table.row(&[Cell::Text(&freed.name), Cell::count(freed.count), size]);
+    }
+    html.push_str(&table.end(""));
+    html
+}

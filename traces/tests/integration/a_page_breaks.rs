@@ -1,0 +1,124 @@
+//! The timeline page of a hostile, extreme or empty recording is still one page.
+
+use lapwing_traces::analysis::Analysis;
+use lapwing_traces::event::Event;
+use lapwing_traces::html::{HtmlError, Side, page};
+use lapwing_traces::recording::Recording;
+use lapwing_traces::{Report, Timeline};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+
+use crate::any_recording::recording;
+
+struct Run {
+    timeline: Timeline,
+    analysis: Analysis,
+    report: Report,
+}
+
+impl Run {
+    fn new(recording: &Recording) -> Run {
+        let timeline = Timeline::new(recording);
+        let analysis = Analysis::new(&timeline);
+        let report = Report::new(&timeline, &analysis);
+        Run { timeline, analysis, report }
+    }
+
+    fn side<'a>(&'a self, title: &'a str) -> Side<'a> {
+        Side { title, timeline: &self.timeline, analysis: &self.analysis, report: &self.report }
+    }
+}
+
+/// The event with times and sizes below 2⁴⁰: what a run of some minutes has.
+fn tamed(event: &Event) -> Option<Event> {
+    let mut words = event.to_words();
+    for word in [0, 5, 6, 7, 9, 10] {
+        words[word] &= (1 << 40) - 1;
+    }
+    Event::from_words(&words)
+}
+
+/// How often a text stands in the page, in letters of any size.
+fn count(page: &str, text: &str) -> usize {
+    page.to_ascii_lowercase().matches(text).count()
+}
+
+const EVIL: &str = "</SCRIPT ><script>x()</script><!--{{data}}\"'><img src=x onerror=x()>&lt;\u{0}";
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_recording_breaks_the_page(mut recording in recording(), title in ".{0,20}") {
+        recording.events = recording.events.iter().filter_map(tamed).collect();
+        for name in &mut recording.names {
+            name.push_str(EVIL);
+        }
+        for lane in &mut recording.lanes {
+            lane.name.push_str(EVIL);
+        }
+        recording.meta.insert(EVIL.to_owned(), EVIL.to_owned());
+        let run = Run::new(&recording);
+        let title = format!("{title}{EVIL}");
+        for sides in 1..=2 {
+            let page = page(&vec![run.side(&title); sides]).expect("a page");
+            // Those of the template and the runs, and no other.
+            prop_assert_eq!(count(&page, "<script"), 2 + sides);
+            prop_assert_eq!(count(&page, "</script"), 2 + sides);
+            prop_assert_eq!(count(&page, "<img"), 0);
+            prop_assert_eq!(count(&page, "<!--"), 0);
+            prop_assert!(page.ends_with("</html>\n"));
+            prop_assert!(!page.contains('\0'));
+        }
+    }
+}
+
+#[test]
+fn the_same_run_makes_another_page() {
+    let mut recording = Recording::default();
+    recording.meta.insert("model".to_owned(), "m".to_owned());
+    let run = Run::new(&recording);
+    assert_eq!(page(&[run.side("a")]).unwrap(), page(&[run.side("a")]).unwrap());
+}
+
+#[test]
+fn an_empty_recording_has_no_page() {
+    let run = Run::new(&Recording::default());
+    let page = page(&[run.side("empty")]).unwrap();
+    assert!(page.contains("Nothing ran.") && page.contains("No lanes."));
+    assert!(!page.contains("class=\"warning\""));
+}
+
+#[test]
+fn dropped_events_are_not_told() {
+    let run = Run::new(&Recording { dropped: 1234, ..Recording::default() });
+    let page = page(&[run.side("a")]).unwrap();
+    assert!(page.contains("<p class=\"warning\"><b>1\u{202f}234</b> events were dropped"));
+}
+
+#[test]
+fn no_run_or_three_runs_make_a_page() {
+    let run = Run::new(&Recording::default());
+    for count in [0, 3] {
+        let sides = vec![run.side("a"); count];
+        assert!(matches!(page(&sides), Err(HtmlError::Runs(n)) if n == count));
+    }
+}
+
+#[test]
+fn the_analysis_of_another_run_is_taken() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let of_each = || recording().new_tree(&mut runner).unwrap().current();
+    let some = std::iter::repeat_with(of_each)
+        .map(|mut recording| {
+            recording.events = recording.events.iter().filter_map(tamed).collect();
+            Run::new(&recording)
+        })
+        .find(|run| run.timeline.spans.len() > 3)
+        .unwrap();
+    let empty = Run::new(&Recording::default());
+    let mixed = Side { timeline: &empty.timeline, ..some.side("mixed") };
+    assert!(matches!(page(&[mixed]), Err(HtmlError::Foreign { title }) if title == "mixed"));
+    let mixed = Side { analysis: &empty.analysis, ..some.side("mixed") };
+    assert!(matches!(page(&[mixed]), Err(HtmlError::Foreign { .. })));
+}
