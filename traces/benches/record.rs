@@ -67,8 +67,20 @@ fn main() {
         black_box(clock.now());
     });
 
+    let fresh = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
+    let (mut writer, lane, name) =
+        (fresh.writer(), fresh.lane("cpu", LaneKind::Device), fresh.name("op"));
+    row("record a span, clock read, memory new", |n| {
+        let at = writer.now();
+        ran(&mut writer, lane, info(name, n), at);
+    });
+    drop((writer, fresh));
+
     let on = recorder(Scope::All);
     let (mut writer, lane, name) = (on.writer(), on.lane("cpu", LaneKind::Device), on.name("op"));
+    for n in 0..1 << 20 {
+        ran(&mut writer, lane, info(name, n), Nanos(0));
+    }
     row("record a span, clock read", |n| {
         let at = writer.now();
         ran(&mut writer, lane, info(name, n), at);
@@ -88,6 +100,29 @@ fn main() {
             ran(&mut writer, lane, info(name, n), Nanos(0));
         }
     });
+    #[cfg(feature = "layer")]
+    layer();
     assert!(off.recording().events.is_empty(), "off records nothing");
     assert!(!on.recording().events.is_empty(), "on records");
+}
+
+/// Spans of the `tracing` crate; without the layer too, to tell what the layer adds.
+#[cfg(feature = "layer")]
+fn layer() {
+    use lapwing_traces::layer::TimelineLayer;
+    use tracing_subscriber::layer::SubscriberExt;
+
+    let turns = |what: &str| {
+        let span = tracing::info_span!("kept");
+        row(&format!("{what}: enter and exit"), |_| span.in_scope(|| {}));
+        row(&format!("{what}: make, enter, exit, close"), |n| {
+            tracing::info_span!("made", chunk = n).in_scope(|| {});
+        });
+    };
+    tracing::subscriber::with_default(tracing_subscriber::registry(), || turns("no layer"));
+    for (scope, what) in [(Scope::Off, "layer off"), (Scope::All, "layer on")] {
+        let layer = TimelineLayer::new(recorder(scope));
+        let subscriber = tracing_subscriber::registry().with(layer);
+        tracing::subscriber::with_default(subscriber, || turns(what));
+    }
 }

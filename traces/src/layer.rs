@@ -67,7 +67,9 @@ pub struct TimelineLayer {
 
 /// What the timeline needs to know of a span of the program; kept with it.
 struct SpanData {
-    name: NameId,
+    name: &'static str,
+    /// Its number, once it was looked up.
+    name_id: Option<NameId>,
     fields: Fields,
     lane: Option<LaneId>,
     marked: bool,
@@ -110,7 +112,8 @@ impl TimelineLayer {
 
     fn data<'a, S: LookupSpan<'a>>(&self, span: &SpanRef<'a, S>, fields: Fields) -> SpanData {
         let mut data = SpanData {
-            name: self.recorder().name(span.metadata().name()),
+            name: span.metadata().name(),
+            name_id: None,
             fields: Fields::default(),
             lane: None,
             marked: is_marked(span.parent()),
@@ -160,7 +163,7 @@ impl TimelineLayer {
         let lane = data.lane.unwrap_or_else(|| local.lane(&self.shared));
         let span = local.writer.span();
         let info = SpanInfo {
-            name: data.name,
+            name: *data.name_id.get_or_insert_with(|| self.recorder().name(data.name)),
             activity: data.fields.activity,
             parent: local.top().map(|top| top.span),
             tags: data.fields.tags,
@@ -283,6 +286,9 @@ where
     }
 
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        if self.shared.is_unused() {
+            return;
+        }
         let left = self.shared.if_local(|local| {
             let entered = local.pop(id.into_u64())?;
             let at = local.writer.now();

@@ -101,10 +101,8 @@ impl Fields {
         let lane = |kind| Some(LaneField { name: text.to_owned(), kind });
         match field.name() {
             "device" => self.lane = lane(LaneKind::Device),
-            "lane" => {
-                if self.lane.as_ref().is_none_or(|lane| lane.kind != LaneKind::Device) {
-                    self.lane = lane(LaneKind::Actor);
-                }
+            "lane" if self.lane.as_ref().is_none_or(|lane| lane.kind != LaneKind::Device) => {
+                self.lane = lane(LaneKind::Actor);
             }
             "activity" => {
                 let known = Activity::ALL.iter().find(|activity| activity.name() == text);

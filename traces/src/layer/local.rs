@@ -54,6 +54,11 @@ impl Shared {
         })
     }
 
+    /// Whether nothing was ever recorded.
+    pub(super) fn is_unused(&self) -> bool {
+        self.threads.load(Ordering::Relaxed) == 0
+    }
+
     /// Calls `f` with this thread's part, which is made if need be. `None` when it is
     /// [closed](is_closed).
     pub(super) fn with_local<T>(self: &Arc<Self>, f: impl FnOnce(&mut Local) -> T) -> Option<T> {
