@@ -1,5 +1,6 @@
 #!/bin/sh
-# Fuzzes the weight-file parser: fuzz/run.sh SECONDS
+# Fuzzes the readers of weight files and of recordings: fuzz/run.sh SECONDS, for each of them;
+# fuzz/run.sh SECONDS TARGET for one.
 # New inputs go to fuzz/target; the kept corpus in fuzz/corpus is only read.
 set -eu
 seconds=${1:?usage: fuzz/run.sh SECONDS}
@@ -15,8 +16,10 @@ else
     export RUSTC_BOOTSTRAP=1
 fi
 
-scratch=fuzz/target/corpus/gguf
-mkdir -p "$scratch"
-# shellcheck disable=SC2086
-exec cargo $toolchain fuzz run gguf "$scratch" fuzz/corpus/gguf -- \
-    -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=512 -malloc_limit_mb=200 -timeout=10
+for target in ${2:-gguf trace}; do
+    scratch=fuzz/target/corpus/$target
+    mkdir -p "$scratch"
+    # shellcheck disable=SC2086
+    cargo $toolchain fuzz run "$target" "$scratch" "fuzz/corpus/$target" -- \
+        -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=512 -malloc_limit_mb=200 -timeout=10
+done

@@ -19,7 +19,8 @@ step "library without optional features"
 cargo check -p lapwing --no-default-features --quiet
 
 step "kernels, traces, actors"
-cargo test -p lapwing-kernels -p lapwing-traces -p lapwing-actors --quiet
+cargo test -p lapwing-kernels -p lapwing-traces -p lapwing-actors \
+    --features lapwing-traces/layer --quiet
 
 step "exports in Perfetto's trace processor"
 sh traces/tests/perfetto/run.sh
@@ -36,18 +37,20 @@ step "facade, command line, whole models"
 cargo test --release -p lapwing --quiet
 
 step "examples"
-for example in hello_prompt timeline; do
+for example in hello_prompt timeline trace_any_tokio_app; do
     cargo run --release --quiet -p lapwing-examples --example "$example"
 done
 
-step "every interleaving of the thread pool"
+step "every interleaving of the thread pool and of the recorder's ring"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
     cargo test --release --quiet -p lapwing-kernels --lib pool
+RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+    cargo test --release --quiet -p lapwing-traces --lib ring
 
 step "AArch64 kernels under emulation"
 sh .ci/neon.sh --quiet
 
-step "one minute of fuzzing"
+step "one minute of fuzzing for each reader"
 sh fuzz/run.sh 60
 
 step "all tests passed"

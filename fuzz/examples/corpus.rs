@@ -1,4 +1,4 @@
-//! Writes the first corpus of the `gguf` target: `cargo run --example corpus` in `fuzz`.
+//! Writes the first corpus of every target: `cargo run --example corpus` in `fuzz`.
 
 #[path = "../../kernels/tests/integration/gguf_bytes.rs"]
 mod gguf_bytes;
@@ -8,14 +8,79 @@ use std::path::Path;
 use gguf_bytes::{Raw, bytes, rich};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue};
+use lapwing_traces::event::{
+    Activity, HoldCause, LaneKind, Sending, SpanInfo, Station, Tags, WaitInfo, WaitMode, What,
+};
+use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig, Recording};
 
 fn main() -> std::io::Result<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/gguf");
+    write("gguf", files())?;
+    write("trace", recordings())
+}
+
+fn write(target: &str, files: Vec<(&str, Vec<u8>)>) -> std::io::Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     std::fs::create_dir_all(&folder)?;
-    for (name, file) in files() {
+    for (name, file) in files {
         std::fs::write(folder.join(name), file)?;
     }
     Ok(())
+}
+
+fn recordings() -> Vec<(&'static str, Vec<u8>)> {
+    let rich = rich_recording().to_bytes();
+    let mut newer = rich.clone();
+    newer[8] = 2;
+    vec![
+        ("empty.lwt", Recording::default().to_bytes()),
+        ("cut.lwt", rich[..rich.len() / 2].to_vec()),
+        ("newer.lwt", newer),
+        ("rich.lwt", rich),
+    ]
+}
+
+/// A recording with every kind of event.
+fn rich_recording() -> Recording {
+    let clock = std::sync::Arc::new(OsClock::start());
+    let recorder = Recorder::new(clock, RecorderConfig { ring_events: 64, ..Default::default() });
+    recorder.set_meta("clock", "virtual");
+    let (cpu, gpu) =
+        (recorder.lane("cpu", LaneKind::Actor), recorder.lane("gpu", LaneKind::Device));
+    let name = recorder.name("matmul");
+    let mut writer = recorder.writer();
+    let (first, second, message) = (writer.span(), writer.span(), writer.message());
+    let tags = Tags { chunk: Some(1), layer: Some(2), rows: 32, bytes: 4096, ..Tags::default() };
+    let info = SpanInfo { name, activity: Activity::Compute, parent: None, tags };
+    let inner = SpanInfo { parent: Some(first), ..info };
+    let hold = Some((HoldCause::SlotPool, Nanos(20)));
+    let wait = WaitInfo {
+        name,
+        since: Nanos(30),
+        target: Some(second),
+        mode: WaitMode::SleepThenSpin,
+        predicted: 20,
+        margin: 5,
+        slept: 15,
+        spun: 6,
+    };
+    for (at, lane, what) in [
+        (5, cpu, What::Request(1, Station::Submitted, 7)),
+        (8, cpu, What::Queued(first)),
+        (9, cpu, What::Submitted(first)),
+        (10, cpu, What::Started(first, info)),
+        (15, cpu, What::Ran(writer.span(), inner, Nanos(12))),
+        (25, cpu, What::Sent(Sending { message, span: Some(first), name, bytes: 64, hold })),
+        (29, cpu, What::Finished(first)),
+        (30, gpu, What::Woke(Nanos(2))),
+        (30, gpu, What::Received(message, Some(second))),
+        (50, gpu, What::Ran(second, info, Nanos(30))),
+        (51, cpu, What::Waited(wait)),
+        (52, gpu, What::Freed(name, 4096)),
+        (53, gpu, What::Counter(name, -4)),
+    ] {
+        writer.record(Nanos(at), lane, what);
+    }
+    recorder.recording()
 }
 
 fn files() -> Vec<(&'static str, Vec<u8>)> {

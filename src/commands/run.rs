@@ -57,7 +57,8 @@ pub(crate) struct Args {
     #[arg(long)]
     stats: bool,
 
-    /// Show on the terminal what the engine does meanwhile; the answer is printed at the end
+    /// Show on the terminal what the engine does meanwhile; the answer, as far as it came, is
+    /// printed at the end
     #[arg(long)]
     watch: bool,
 
@@ -173,6 +174,10 @@ async fn answer(
     let answer = answer?;
     saved?;
     if is_interrupted {
+        if args.watch && !session.json {
+            // Nothing of it has been seen outside the view yet.
+            print_plain(&format!("{}\n", answer.text))?;
+        }
         return Err(Failure::Interrupted);
     }
     Ok(answer)

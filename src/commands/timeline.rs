@@ -29,8 +29,8 @@ Examples:
   lapwing timeline run.lwt --perfetto run.pftrace --chrome run.json --csv tables
 
 --assert: METRIC OP NUMBER. METRIC is a path into what --json prints, an element of a list by its
-name or cause: lanes.cpu.utilization, ops.attn.self_ns, idle.hand-off.ns. OP: >= <= == != > <. Of two
-runs, paths begin with a., b. or diff.
+name or cause: lanes.cpu.utilization, ops.attn.self_ns, idle.hand-off.ns. OP: >= <= == != > <. With
+two files, paths begin with a., b. or diff.
 
 --what-if: changes with commas between them. op:NAME*F, activity:KIND*F, on:LANE*F scale the time of
 these spans; sync*F that of messages, restart*F that of lanes before they go on; slots:LANE*N puts N

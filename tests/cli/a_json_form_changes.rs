@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::a_timeline_misleads::saved;
 use crate::support::{chat_model, ended_with_input, json, lapwing, model};
 
 /// The first JSON example under a heading of `docs/json.md`.
@@ -144,4 +145,26 @@ fn a_field_of_the_other_commands_differs_from_the_documentation() {
     assert_documented("completions", &completions, &[]);
     assert!(completions["script"].as_str().is_some_and(|s| s.contains("tokenize")));
     assert_eq!(json(&["models", "--verify", "--json"]), serde_json::json!({"verified": []}));
+}
+
+#[test]
+fn a_field_of_timeline_differs_from_the_documentation() {
+    let folder = tempfile::tempdir().expect("folder");
+    let run = saved(folder.path(), "run.lwt", 60_000);
+    let other = saved(folder.path(), "other.lwt", 70_000);
+    let asked = ["--json", "--assert", "spans>0", "--what-if", "sync*0"];
+    let one = json(&[&["timeline", &run], &asked[..]].concat());
+    assert_documented("timeline", &one, &["meta"]);
+    let two = json(&["timeline", &run, &other, "--json", "--assert", "a.spans>0"]);
+    let mut both = fields(&documented("timeline of two files"), &["meta", "a", "b"]);
+    both.insert(".asserts".to_owned());
+    for field in ["metric", "expected", "value", "ok"] {
+        both.insert(format!(".asserts[].{field}"));
+    }
+    assert_eq!(fields(&two, &["meta", "a", "b"]), both);
+    let mut plain = one;
+    for asked in ["asserts", "what_if"] {
+        plain.as_object_mut().expect("object").remove(asked);
+    }
+    assert_eq!(fields(&two["a"], &["meta"]), fields(&plain, &["meta"]));
 }

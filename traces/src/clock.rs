@@ -4,6 +4,10 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::{Duration, Instant};
 
+mod mapped;
+
+pub use mapped::{ClockSample, DeviceClock, DeviceClockError};
+
 /// A point in time, in nanoseconds since the clock's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);

@@ -6,6 +6,8 @@ pub mod clock;
 pub mod event;
 pub mod export;
 pub mod html;
+#[cfg(feature = "layer")]
+pub mod layer;
 pub mod metrics;
 pub mod recorder;
 pub mod recording;

@@ -48,7 +48,7 @@ pub struct RecorderConfig {
 impl Default for RecorderConfig {
     fn default() -> RecorderConfig {
         RecorderConfig {
-            ring_events: 1 << 14,
+            ring_events: 1 << 12,
             events_max: 1 << 22,
             keep_latest: false,
             names_max: 1 << 16,

@@ -8,6 +8,8 @@ use crate::timeline::Timeline;
 mod difference;
 mod format;
 mod gantt;
+mod head;
+mod scale;
 mod summary;
 
 /// Signs to draw with.
@@ -68,7 +70,7 @@ pub fn text(
     options: &TextOptions,
 ) -> String {
     let options = TextOptions { width: options.width.max(WIDTH_MIN), ..*options };
-    let mut text = summary::head(report, &options);
+    let mut text = head::head(report, &options);
     if !timeline.spans.is_empty() {
         text.push('\n');
         text.push_str(&gantt::draw(timeline, analysis, &options));

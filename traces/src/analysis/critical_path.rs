@@ -55,10 +55,10 @@ impl CriticalPath {
         let mut steps = vec![(last, None)];
         let walk = Walk { timeline, links, floor: floor.0 };
         let on_step = |step: Step| {
-            if let Some(later) = steps.last_mut() {
+            if let (Some(span), Some(later)) = (step.span, steps.last_mut()) {
                 later.1 = step.message;
+                steps.push((span, None));
             }
-            steps.push((step.span, None));
         };
         walk.back(last, on_step, |stretch| match stretch.link {
             Link::Ran(span) => {

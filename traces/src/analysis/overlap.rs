@@ -39,7 +39,7 @@ impl Overlap {
     }
 
     fn share(&self, rest: u64) -> Option<f64> {
-        let total: u64 = self.busy.iter().sum();
+        let total: u64 = self.busy.iter().copied().fold(0, u64::saturating_add);
         (total > 0).then(|| total.saturating_sub(rest) as f64 / total as f64)
     }
 }

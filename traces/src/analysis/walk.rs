@@ -30,10 +30,10 @@ pub(super) struct Walk<'a> {
     pub(super) floor: u64,
 }
 
-/// A step of a walk: the span that was reached, and over which message.
+/// A step of a walk: the span that was reached (none: the outside), and over which message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    pub(super) span: usize,
+    pub(super) span: Option<usize>,
     pub(super) message: Option<usize>,
     /// A hold on that message: in force from the first time to the second.
     pub(super) hold: Option<(HoldCause, u64, u64)>,
@@ -41,7 +41,7 @@ pub(super) struct Step {
 
 impl Walk<'_> {
     /// Explains the time from the floor to the start of `span`, backwards and without gaps.
-    /// `on_step` hears of every earlier span before the stretches that lie before its end.
+    /// `on_step` hears of every step before the stretches of the message's way and of the span.
     pub(super) fn back(
         &self,
         span: usize,
@@ -60,9 +60,15 @@ impl Walk<'_> {
             let (ready, binding) = self.links.binding(self.timeline, span);
             let ready = ready.min(time);
             self.idle_before(span, (ready, time), binding, &mut emit);
-            let (from, left, message) = match binding {
-                Binding::Slot(before) => (before, ready, None),
+            let (from, left) = match binding {
+                Binding::Slot(before) => {
+                    on_step(Step { span: Some(before), message: None, hold: None });
+                    (before, ready)
+                }
                 Binding::Message(input) => {
+                    let hold = self.timeline.messages[input.message].hold;
+                    let hold = hold.map(|(cause, since)| (cause, since.0, input.sent));
+                    on_step(Step { span: input.from, message: Some(input.message), hold });
                     let left = input.sent.min(ready);
                     let end = input.from.map_or(left, |from| self.timeline.spans[from].end.0);
                     let way = (left.min(end), ready);
@@ -71,19 +77,13 @@ impl Walk<'_> {
                         emit(self.floor, left, Link::Waited(span, Cause::MailboxEmpty));
                         return;
                     };
-                    (from, left.min(end), Some(input))
+                    (from, left.min(end))
                 }
                 Binding::Nothing => {
                     emit(self.floor, ready, Link::Waited(span, Cause::Start));
                     return;
                 }
             };
-            let hold = message.and_then(|input| self.timeline.messages[input.message].hold);
-            on_step(Step {
-                span: from,
-                message: message.map(|input| input.message),
-                hold: hold.map(|(cause, since)| (cause, since.0, left)),
-            });
             let start = self.timeline.spans[from].start.0;
             emit(start, left, Link::Ran(from));
             (span, time) = (from, start.min(left));

@@ -1,6 +1,7 @@
 //! From a timeline and its analysis to plain numbers.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 
 use super::{
     BlameReport, CounterReport, FreedReport, IdleReport, LaneReport, MessageReport, OpReport,
@@ -30,7 +31,9 @@ impl Report {
             overlap_pairs: pairs(timeline, analysis),
             lanes: lanes(timeline, analysis),
             idle: idle(timeline, analysis.gaps.iter()),
-            idle_unattributed_ns: unknown.map(|gap| gap.end - gap.start).sum(),
+            idle_unattributed_ns: unknown
+                .map(|gap| gap.end - gap.start)
+                .fold(0, u64::saturating_add),
             critical_path: blame(timeline, analysis),
             ops: ops(timeline, analysis),
             waits: waits::reports(timeline),
@@ -93,12 +96,14 @@ fn wasted(timeline: &Timeline) -> Vec<u64> {
             epochs.entry(span.tags.epoch).or_insert(span.start.0);
         }
     }
-    let mut wasted = vec![0; timeline.lanes.len()];
+    let mut wasted = vec![0_u64; timeline.lanes.len()];
     for span in timeline.outer().map(|span| &timeline.spans[span]) {
         let epochs = span.tags.request.and_then(|request| begun.get(&request));
-        let later = epochs.and_then(|e| e.range(span.tags.epoch + 1..).map(|(_, at)| *at).min());
+        let later = epochs.and_then(|e| {
+            e.range((Bound::Excluded(span.tags.epoch), Bound::Unbounded)).map(|(_, at)| *at).min()
+        });
         if later.is_some_and(|at| at < span.end.0) {
-            wasted[span.lane] += span.duration();
+            wasted[span.lane] = wasted[span.lane].saturating_add(span.duration());
         }
     }
     wasted
@@ -108,9 +113,10 @@ fn wasted(timeline: &Timeline) -> Vec<u64> {
 fn idle<'a>(timeline: &Timeline, gaps: impl Iterator<Item = &'a Gap>) -> Vec<IdleReport> {
     let mut by_cause: BTreeMap<Cause, u64> = BTreeMap::new();
     for gap in gaps {
-        *by_cause.entry(gap.cause).or_default() += gap.end - gap.start;
+        let sum = by_cause.entry(gap.cause).or_default();
+        *sum = sum.saturating_add(gap.end - gap.start);
     }
-    let total: u64 = by_cause.values().sum();
+    let total = by_cause.values().copied().fold(0, u64::saturating_add);
     let mut rows: Vec<IdleReport> = by_cause
         .into_iter()
         .map(|(cause, ns)| IdleReport { cause: cause.title(timeline), ns, share: share(ns, total) })
@@ -177,8 +183,9 @@ fn ops(timeline: &Timeline, analysis: &Analysis) -> Vec<OpReport> {
         let inside = inner[index].iter().map(|child| timeline.spans[*child].duration());
         sums.activity = span.activity.name();
         sums.durations.push(span.duration() as f64);
-        sums.total_ns += span.duration();
-        sums.self_ns += span.duration().saturating_sub(inside.sum());
+        sums.total_ns = sums.total_ns.saturating_add(span.duration());
+        let inside = inside.fold(0, u64::saturating_add);
+        sums.self_ns = sums.self_ns.saturating_add(span.duration().saturating_sub(inside));
         sums.bytes = sums.bytes.saturating_add(span.tags.bytes);
         sums.flops = sums.flops.saturating_add(span.tags.flops);
         let slack = analysis.critical_path.slack[index];
@@ -228,7 +235,7 @@ fn messages(timeline: &Timeline) -> Vec<MessageReport> {
             bytes: all().map(|m| m.bytes).fold(0, u64::saturating_add),
             lost: all().filter(|m| m.received.is_none()).count(),
             delay_ns: Percentiles::of(delays),
-            held_ns: held.sum(),
+            held_ns: held.fold(0, u64::saturating_add),
         }
     };
     rows.into_iter().map(report).collect()

@@ -23,7 +23,7 @@ pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
     }
     let ended = |station| ways.values().filter(|way| way.end == Some(station)).count();
     let ms = |ns: u64| ns as f64 / 1e6;
-    let generated_tokens = ways.values().map(Way::generated).sum();
+    let generated_tokens = ways.values().map(Way::generated).fold(0, u64::saturating_add);
     let first = ways.values().filter_map(|way| way.submitted).min();
     let last = ways.values().filter_map(|way| way.tokens.last().map(|(at, _)| *at)).max();
     let time = first.zip(last).map(|(first, last)| last.saturating_sub(first));
@@ -32,7 +32,7 @@ pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
         finished: ended(Station::Finished),
         cancelled: ended(Station::Cancelled),
         failed: ended(Station::Failed),
-        prompt_tokens: ways.values().map(|way| way.prompt_tokens).sum(),
+        prompt_tokens: ways.values().map(|way| way.prompt_tokens).fold(0, u64::saturating_add),
         generated_tokens,
         tokens_per_second: time
             .filter(|time| *time > 0)
@@ -63,7 +63,7 @@ impl Way {
     }
 
     fn generated(&self) -> u64 {
-        self.tokens.iter().map(|(_, count)| count).sum()
+        self.tokens.iter().map(|(_, count)| *count).fold(0, u64::saturating_add)
     }
 
     fn queued(&self) -> Option<u64> {

@@ -63,6 +63,22 @@ pub(super) fn bold(text: &str, options: &TextOptions) -> String {
     }
 }
 
+/// A text on lines of at most `columns` characters, broken at spaces; longer words are cut.
+pub(super) fn wrapped(text: &str, columns: usize, glyphs: Glyphs) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ').map(|word| name(word, columns, glyphs)) {
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last] = word;
+        } else if lines[last].chars().count() + 1 + word.chars().count() <= columns {
+            lines[last].extend([" ", &word]);
+        } else {
+            lines.push(word);
+        }
+    }
+    lines.join("\n")
+}
+
 /// Side on which a column's cells stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
@@ -119,7 +135,8 @@ pub(super) fn table<const N: usize>(
         }
         format!("{}\n", line.trim_end())
     };
-    let mut text = format!("\n{}\n", bold(title, options));
+    let title = wrapped(title, options.width, options.glyphs);
+    let mut text = format!("\n{}\n", bold(&title, options));
     text.push_str(&line(&header.map(|(title, _)| title.to_owned())));
     rows.iter().for_each(|row| text.push_str(&line(row)));
     text

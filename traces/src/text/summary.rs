@@ -1,36 +1,9 @@
-//! The report's numbers as lines and tables.
+//! The report's numbers as tables.
 
 use super::TextOptions;
 use super::format::Align::{Left, Right};
-use super::format::{bold, bytes, duration, name, or_dash, percent, table};
+use super::format::{bytes, duration, or_dash, percent, table};
 use crate::report::{Percentiles, Report};
-
-/// The numbers that matter most.
-pub(super) fn head(report: &Report, options: &TextOptions) -> String {
-    let time = |nanos: u64| duration(nanos as f64, options.glyphs);
-    let mut lines = vec![bold(&format!("makespan {}", time(report.makespan_ns)), options)];
-    let share = |value: Option<f64>| or_dash(value.map(percent));
-    lines.push(format!(
-        "overlap {}, achievable {}, of that reached {}",
-        share(report.overlap),
-        share(report.overlap_achievable),
-        share(report.overlap_efficiency)
-    ));
-    lines.push(format!("{} spans, {} lanes", report.spans, report.lanes.len()));
-    if report.idle_unattributed_ns > 0 {
-        lines.push(format!("idle without a known cause {}", time(report.idle_unattributed_ns)));
-    }
-    if report.events_dropped + report.events_orphaned > 0 {
-        lines.push(format!(
-            "incomplete: {} events dropped, {} without their counterpart",
-            report.events_dropped, report.events_orphaned
-        ));
-    }
-    for (key, value) in &report.meta {
-        lines.push(name(&format!("{key} {value}"), options.width, options.glyphs));
-    }
-    lines.join("\n") + "\n"
-}
 
 /// All tables that have rows.
 pub(super) fn tables(report: &Report, options: &TextOptions) -> String {

@@ -119,6 +119,15 @@ fn a_held_message_blames_the_hold_only_for_its_time() {
         script.held((2, 3), ("scheduler", "gpu"), (50, 52), Some((hold, 20)));
         let expected = [(0, 20, "mailbox empty"), (20, 50, cause), (50, 52, "hand-off")];
         expect(&script, "gpu", &expected);
+        // Sent after the end of its span, or from outside.
+        let mut script = Script::default();
+        script.ran(1, "scheduler", (0, 10)).ran(2, "gpu", (15, 20)).ran(3, "npu", (16, 20));
+        script.held((1, 2), ("scheduler", "gpu"), (12, 15), Some((hold, 10)));
+        script.held((0, 3), ("caller", "npu"), (12, 16), Some((hold, 8)));
+        let gpu = [(0, 10, "dependency on scheduler"), (10, 12, cause), (12, 15, "hand-off")];
+        expect(&script, "gpu", &gpu);
+        let npu = [(0, 8, "mailbox empty"), (8, 12, cause), (12, 16, "hand-off")];
+        expect(&script, "npu", &npu);
     }
 }
 

@@ -2,11 +2,17 @@
 #![cfg(not(loom))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod a_chart_misleads;
+mod a_device_clock_drifts;
 mod a_page_breaks;
+#[cfg(feature = "layer")]
+mod a_program_is_shown_wrongly;
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
+mod an_export_loses_something;
 mod any_recording;
 mod known_answers;
 mod laws;
+mod protobuf;
 mod runs;
 mod the_recorder_drops_something;

@@ -19,7 +19,7 @@ pub(crate) fn message_id(number: u64) -> MessageId {
 }
 
 /// A recording that is written down line by line.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Script {
     pub(crate) recording: Recording,
     messages: u64,

@@ -1,0 +1,39 @@
+//! Reads any bytes as a recording, as they are and with length and check sum set right, and puts
+//! what loads together.
+#![no_main]
+
+use lapwing_traces::{Recording, Timeline};
+use libfuzzer_sys::{Corpus, fuzz_target};
+
+/// Bytes before the body: magic, version, length.
+const HEADER: usize = 20;
+/// Bytes of the check sum.
+const CHECK: usize = 4;
+
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    touch(bytes);
+    if bytes.len() >= HEADER + CHECK {
+        touch(&sealed(bytes));
+    }
+    Corpus::Keep
+});
+
+fn touch(bytes: &[u8]) {
+    match Recording::from_bytes(bytes) {
+        Ok(recording) => {
+            assert!(recording.to_bytes() == bytes, "a recording has one form");
+            Timeline::new(&recording);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// The bytes with a fitting header and check sum, so that the body is read.
+fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let mut sealed = Recording::default().to_bytes()[..HEADER].to_vec();
+    sealed.extend(&bytes[HEADER..bytes.len() - CHECK]);
+    sealed[12..HEADER].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+    let check = crc32fast::hash(&sealed);
+    sealed.extend(check.to_le_bytes());
+    sealed
+}

@@ -1,0 +1,266 @@
+//! `lapwing timeline`: what it prints and writes of a recorded run, and how it fails.
+
+use std::fs;
+use std::num::NonZeroU64;
+use std::path::Path;
+
+use lapwing_traces::Nanos;
+use lapwing_traces::event::{
+    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+    Station, Tags, WaitInfo, WaitMode, What,
+};
+use lapwing_traces::recording::{LaneInfo, Recording};
+use serde_json::Value;
+
+use crate::support::{Ended, ended, json, lapwing};
+
+const NAMES: [&str; 6] = ["decode", "attn", "chunk", "gpu done", "queue depth", "kv pages"];
+
+fn span(id: u64) -> SpanId {
+    SpanId(NonZeroU64::new(id).expect("not 0"))
+}
+
+/// A run with everything in it: 100 µs, of which `cpu` computes 40 and `gpu` 60 after it.
+fn recording(gpu_ns: u64) -> Recording {
+    let mut events = Vec::new();
+    let mut event = |at: u64, lane: u32, what: What| {
+        events.push(Event { at: Nanos(at), lane: LaneId(lane), what });
+    };
+    let info = |name: u32, parent: Option<SpanId>, request: u64| SpanInfo {
+        name: NameId(name),
+        activity: Activity::Compute,
+        parent,
+        tags: Tags { request: Some(request), bytes: 4_000, flops: 8_000, ..Tags::default() },
+    };
+    let end = 40_000 + gpu_ns;
+    event(0, 0, What::Request(1, Station::Submitted, 3));
+    event(500, 0, What::Request(1, Station::Admitted, 0));
+    event(40_000, 0, What::Ran(span(1), info(0, None, 1), Nanos(0)));
+    event(30_000, 0, What::Ran(span(2), info(1, Some(span(1)), 1), Nanos(10_000)));
+    let message = MessageId(NonZeroU64::MIN);
+    let hold = Some((HoldCause::BackPressure, Nanos(39_000)));
+    let name = NameId(2);
+    let sending = Sending { message, span: Some(span(1)), name, bytes: 64, hold };
+    event(40_000, 0, What::Sent(sending));
+    event(40_000, 1, What::Received(message, Some(span(3))));
+    event(end, 1, What::Ran(span(3), info(1, None, 1), Nanos(40_000)));
+    let wait = WaitInfo {
+        name: NameId(3),
+        since: Nanos(40_000),
+        target: Some(span(3)),
+        mode: WaitMode::SleepThenSpin,
+        predicted: 59_000,
+        margin: 1_000,
+        slept: 58_000,
+        spun: end - 40_000 - 58_000,
+    };
+    event(end, 0, What::Waited(wait));
+    event(0, 0, What::Counter(NameId(4), 1));
+    event(50_000, 0, What::Counter(NameId(4), 3));
+    event(end, 0, What::Freed(NameId(5), 4_096));
+    for at in [60_000, 80_000, 100_000] {
+        event(at, 1, What::Request(1, Station::Token, 1));
+    }
+    event(end, 0, What::Request(1, Station::Finished, 0));
+    let lane = |name: &str| LaneInfo { name: name.to_owned(), kind: LaneKind::Device };
+    Recording {
+        meta: [("model".to_owned(), "tiny".to_owned())].into(),
+        lanes: vec![lane("cpu"), lane("gpu")],
+        names: NAMES.map(str::to_owned).to_vec(),
+        events,
+        dropped: 0,
+    }
+}
+
+/// The run in a file.
+pub(crate) fn saved(folder: &Path, name: &str, gpu_ns: u64) -> String {
+    let path = folder.join(name);
+    recording(gpu_ns).save(&path).expect("save");
+    path.display().to_string()
+}
+
+fn timeline(args: &[&str]) -> Ended {
+    ended(lapwing(&[&["timeline"], args].concat()))
+}
+
+#[track_caller]
+fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
+    assert_eq!(ended.code, Some(code), "{ended:?}");
+    assert!(ended.stderr.contains("error: "), "{ended:?}");
+    for part in says {
+        assert!(ended.stderr.contains(part), "{part:?} is not in {ended:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_recording_is_not_named() {
+    let folder = tempfile::tempdir().expect("folder");
+    let whole = recording(60_000).to_bytes();
+    let rows: [(&str, &[u8], &str); 3] = [
+        ("text.lwt", b"This is no timeline but a text of some length.", "no timeline recording"),
+        ("empty.lwt", b"", "cut off"),
+        ("cut.lwt", &whole[..whole.len() / 2], "cut off"),
+    ];
+    for (name, bytes, says) in rows {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("write");
+        let ended = timeline(&[&path.display().to_string()]);
+        assert_fails(&ended, 1, &[name, says]);
+        assert_eq!(ended.stdout, "");
+    }
+    assert_fails(&timeline(&["./none.lwt"]), 1, &["none.lwt", "check the path"]);
+}
+
+#[test]
+fn a_bound_is_not_kept_and_nobody_notices() {
+    let folder = tempfile::tempdir().expect("folder");
+    let run = saved(folder.path(), "run.lwt", 60_000);
+    let kept = ["--assert", "makespan_ns==100000", "--assert", "lanes.cpu.utilization > 0.39"];
+    let ended = timeline(&[&[run.as_str()], &kept[..]].concat());
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stdout.contains("kept:     makespan_ns is 100000, expected == 100000"));
+    let page = folder.path().join("run.html").display().to_string();
+    let args = ["--assert", "overlap>=0.6", "--assert", "spans==3", "--html", &page, "--json"];
+    let ended = timeline(&[&[run.as_str()], &args[..]].concat());
+    assert_fails(&ended, 1, &["overlap is 0, expected >= 0.6"]);
+    assert!(!ended.stderr.contains("spans is"), "{ended:?}");
+    let printed: Value = serde_json::from_str(&ended.stdout).expect("JSON in spite of it");
+    assert_eq!(printed["asserts"][0]["ok"], false);
+    assert_eq!(printed["asserts"][1]["ok"], true);
+    assert!(fs::metadata(&page).is_ok_and(|page| page.len() > 1_000));
+    // A number that the run does not have keeps no bound.
+    let absent = timeline(&[&run, "--assert", "requests.tpot_ms.max<1", "--assert", "spans>0"]);
+    assert_eq!(absent.code, Some(0), "{absent:?}");
+    let absent = timeline(&[&run, "--assert", "overlap_efficiency>0"]);
+    assert_fails(&absent, 1, &["overlap_efficiency is nothing"]);
+}
+
+#[test]
+fn a_bound_that_makes_no_sense_counts_as_kept() {
+    let folder = tempfile::tempdir().expect("folder");
+    let run = saved(folder.path(), "run.lwt", 60_000);
+    let page = folder.path().join("run.html").display().to_string();
+    let rows: [(&[&str], &[&str]); 6] = [
+        (&["--assert", "overlpa>0.5", "--html", &page], &["no metric 'overlpa'", "overlap"]),
+        (&["--assert", "lanes.npu.busy_ns>1"], &["lanes.cpu.busy_ns", "lanes.gpu.busy_ns"]),
+        (&["--assert", "overlap"], &["compares nothing", "overlap>=0.6"]),
+        (&["--assert", "overlap>much"], &["'much'", "is no number"]),
+        (&["--what-if", "op:nothing*0.5"], &["nothing", "attn"]),
+        (&["--what-if", "faster"], &["faster"]),
+    ];
+    for (args, says) in rows {
+        let ended = timeline(&[&[run.as_str()], args].concat());
+        assert_fails(&ended, 2, says);
+        assert_eq!(ended.stdout, "");
+    }
+    assert!(!Path::new(&page).exists(), "wrong usage writes nothing");
+    assert_fails(&timeline(&[&run, "--text", "--json"]), 2, &["--text", "--json"]);
+    assert_fails(&timeline(&[&run, &run, "--csv", "x"]), 2, &["--csv"]);
+}
+
+#[test]
+fn an_output_cannot_be_loaded() {
+    let folder = tempfile::tempdir().expect("folder");
+    let run = saved(folder.path(), "run.lwt", 60_000);
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let [html, perfetto, chrome, csv] = ["a.html", "a.pftrace", "a.json", "tables"].map(at);
+    fs::write(&html, "what was there before").expect("write");
+    let ended = timeline(&[
+        &run,
+        "--html",
+        &html,
+        "--perfetto",
+        &perfetto,
+        "--chrome",
+        &chrome,
+        "--csv",
+        &csv,
+    ]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stderr.contains("wrote ") && ended.stderr.contains("a.pftrace"), "{ended:?}");
+    let page = fs::read_to_string(&html).expect("page");
+    assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
+    assert!(page.trim_end().ends_with("</html>") && page.contains("makespan"));
+    let trace: Value = serde_json::from_slice(&fs::read(&chrome).expect("trace")).expect("JSON");
+    let slices = trace["traceEvents"].as_array().expect("events").iter();
+    assert_eq!(slices.filter(|event| event["cat"] == "compute").count(), 3);
+    // Field 1 with a length, again and again to the end.
+    let bytes = fs::read(&perfetto).expect("trace");
+    let (mut at, mut packets) = (0, 0);
+    while at < bytes.len() {
+        assert_eq!(bytes[at], 0x0a);
+        let (mut length, mut shift) = (0_usize, 0);
+        loop {
+            at += 1;
+            length |= usize::from(bytes[at] & 0x7f) << shift;
+            shift += 7;
+            if bytes[at] < 0x80 {
+                break;
+            }
+        }
+        at += 1 + length;
+        packets += 1;
+    }
+    assert!(at == bytes.len() && packets > 10);
+    let spans = fs::read_to_string(Path::new(&csv).join("spans.csv")).expect("table");
+    assert_eq!(spans.lines().count(), 1 + 3);
+    assert!(spans.contains(",decode,compute,,,0,40000,40000,true,"), "{spans}");
+    let left: Vec<_> = fs::read_dir(folder.path())
+        .expect("folder")
+        .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".part"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn an_output_without_a_folder_is_left_half_written() {
+    let folder = tempfile::tempdir().expect("folder");
+    let run = saved(folder.path(), "run.lwt", 60_000);
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    for option in ["--html", "--perfetto", "--chrome", "--csv"] {
+        let ended = timeline(&[&run, option, &at("no/such/out")]);
+        assert_fails(&ended, 1, &["there is no folder", "no/such", "hint:"]);
+    }
+    assert_fails(&timeline(&[&run, "--html", &at("")]), 1, &["cannot write"]);
+    assert_fails(&timeline(&[&run, "--csv", &run]), 1, &["cannot make the folder"]);
+}
+
+#[test]
+fn two_runs_are_mixed_up() {
+    let folder = tempfile::tempdir().expect("folder");
+    let fast = saved(folder.path(), "fast.lwt", 60_000);
+    let slow = saved(folder.path(), "slow.lwt", 160_000);
+    let printed = json(&["timeline", &fast, &slow, "--json", "--assert", "diff.delta_ns<=100000"]);
+    assert_eq!(printed["a"]["makespan_ns"], 100_000);
+    assert_eq!(printed["b"]["makespan_ns"], 200_000);
+    assert_eq!(printed["diff"]["delta_ns"], 100_000);
+    assert_eq!(printed["asserts"][0]["ok"], true);
+    let ended = timeline(&[&fast, &slow, "--width", "80"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    for part in ["== fast.lwt\n", "== slow.lwt\n", "== fast.lwt -> slow.lwt\n", "+100.0 %"] {
+        assert!(ended.stdout.contains(part), "{part:?} is not in {}", ended.stdout);
+    }
+    let page = folder.path().join("both.html").display().to_string();
+    let ended = timeline(&[&fast, &slow, "--html", &page]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let page = fs::read_to_string(&page).expect("page");
+    assert!(page.contains("fast.lwt") && page.contains("slow.lwt"));
+}
+
+#[test]
+fn the_chart_is_not_what_was_asked_for() {
+    let folder = tempfile::tempdir().expect("folder");
+    let run = saved(folder.path(), "run.lwt", 60_000);
+    let ended = timeline(&[&run, "--ascii", "--width", "56", "--what-if", "on:gpu*0.5"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stdout.is_ascii() && ended.stdout.lines().all(|line| line.len() <= 78));
+    // 50 columns: 40 % and 60 %.
+    let row = format!("\ngpu   {}{}\n", "d".repeat(20), "#".repeat(30));
+    assert!(ended.stdout.contains(&row), "{}", ended.stdout);
+    let what_if = "what if on:gpu*0.5: makespan 0.070 ms instead of 0.100 ms (-30.0 %)\n";
+    assert!(ended.stdout.contains(what_if), "{}", ended.stdout);
+    let printed = json(&["timeline", &run, "--json", "--what-if", "on:gpu*0.5"]);
+    assert_eq!(printed["what_if"][0]["makespan_ns"], 70_000);
+    assert_eq!(printed["what_if"][0]["delta_ns"], -30_000);
+}
