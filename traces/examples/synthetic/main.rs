@@ -42,6 +42,18 @@ fn spoil(recording: &mut Recording) {
     recording.dropped = 12_345;
 }
 
+/// Busy nanoseconds of each lane between two times.
+fn busy(timeline: &Timeline, from: u64, to: u64) -> Vec<u64> {
+    let mut ends = vec![from; timeline.lanes.len()];
+    let mut sums = vec![0; timeline.lanes.len()];
+    for span in timeline.outer().map(|at| &timeline.spans[at]) {
+        let (start, end) = (span.start.0.max(ends[span.lane]), span.end.0.min(to));
+        sums[span.lane] += end.saturating_sub(start);
+        ends[span.lane] = ends[span.lane].max(end);
+    }
+    sums
+}
+
 fn facts(made: &Made, events: usize) -> serde_json::Value {
     let timeline = &made.timeline;
     let count = |test: &dyn Fn(&lapwing_traces::timeline::Span) -> bool| {
@@ -49,13 +61,18 @@ fn facts(made: &Made, events: usize) -> serde_json::Value {
     };
     let lane = |name: &str| timeline.lanes.iter().position(|lane| lane.name == name);
     let (gpu, cpu) = (lane("gpu"), lane("cpu"));
+    // Odd bounds, so that they cut spans.
+    let (start, makespan) = (timeline.extent().0.0, timeline.makespan());
+    let range = (makespan / 3 + 7, makespan / 2 + 11);
     let first = timeline.spans.iter().find(|span| span.name == "attention");
     serde_json::json!({
         "events": events,
         "spans": timeline.spans.len(),
         "gaps": made.analysis.gaps.len(),
         "messages": timeline.messages.len(),
-        "makespan": timeline.makespan(),
+        "makespan": makespan,
+        "range": range,
+        "busyInRange": busy(timeline, start + range.0, start + range.1),
         "attention": count(&|s| s.name == "attention"),
         "request3": count(&|s| s.tags.request == Some(3)),
         "chunk7": count(&|s| s.tags.chunk == Some(7)),

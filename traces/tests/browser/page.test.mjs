@@ -238,6 +238,11 @@ test("a selected range has other sums than its length", async () => {
     const [, busy, , idle] = row.split("\t");
     about(time(busy) + time(idle), to - from, 0.01, row);
   }
+  const busy = await page.evaluate(
+    ([from, to]) => [0, 1, 2, 3, 4].map((lane) => window.lapwing.busy(0, lane, from, to)),
+    facts.range,
+  );
+  assert.deepEqual(busy, facts.busyInRange);
   await press("f");
   about(await visible(), (to - from) * 1.1, 0.01);
   await press("Escape");
@@ -402,7 +407,7 @@ test("a gap does not tell its cause", async () => {
     const hover = await read("hover");
     if (hover?.what === "gap" && hover.index === gap) found = await text("#card");
   }
-  assert.match(found, /idle/);
+  assert.match(found, /scheduler, idle/);
   assert.match(found, /Next\n+\S/);
   assert.match(found, /dependency|hand-off|back-pressure|restart|mailbox|spin|overshoot/);
 });

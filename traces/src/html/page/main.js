@@ -95,6 +95,13 @@ const hook = Object.freeze({
   get contrast() {
     return Math.min(...palette.work.flatMap(({ shades }) => shades.map((s) => s.contrast)));
   },
+  /**
+   * Busy time of a lane within a range.
+   * @param {number} run @param {number} lane @param {number} from @param {number} to
+   */
+  busy(run, lane, from, to) {
+    return timeWithin(state.runs[run].lanes[lane].busy, from, to);
+  },
   /** Where in the window the middle of a span is. @param {number} run @param {number} span */
   place(run, span) {
     const { spans } = state.runs[run];

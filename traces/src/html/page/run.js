@@ -6,7 +6,7 @@
  * @property {string} name
  * @property {string} kind
  * @property {number[]} slotRows first row of each slot, and the end
- * @property {number[]} medians by level: median duration
+ * @property {number[]} medians by level: duration of the spans in which half of the time goes
  * @property {Track} busy time in which anything ran
  * @property {Track} gaps kind: cause
  * @property {Track} critical kind: 0 running, 1 waiting
@@ -289,9 +289,22 @@ function medianDurations(spans, laneCount) {
     while (levels.length <= spans.level[i]) levels.push([]);
     levels[spans.level[i]].push(spans.end[i] - spans.start[i]);
   }
-  return durations.map((levels) =>
-    levels.map((values) => Float64Array.from(values).sort()[values.length >> 1] ?? 0),
-  );
+  return durations.map((levels) => levels.map(weightedMedian));
+}
+
+/**
+ * The duration such that longer spans take half of the time: what is to be told apart are not the
+ * many small ones but those in which the time goes.
+ * @param {number[]} durations
+ */
+function weightedMedian(durations) {
+  const sorted = Float64Array.from(durations).sort();
+  let rest = sorted.reduce((sum, duration) => sum + duration, 0) / 2;
+  for (let i = sorted.length - 1; i >= 0; i--) {
+    rest -= sorted[i];
+    if (rest <= 0) return sorted[i];
+  }
+  return 0;
 }
 
 /**

@@ -72,19 +72,19 @@ function drawCounter(counter, y) {
   let i = Math.max(0, firstAbove(at, t0) - 1);
   const stop = firstAbove(at, t1);
   pen.beginPath();
-  let x = Math.max(0, (at[i] - t0) * scale);
+  let x = Math.max(-2, (at[i] - t0) * scale);
   pen.moveTo(x, floor);
   while (i < stop) {
     const pixel = Math.floor((at[i] - t0) * scale);
     let next = firstAbove(at, t0 + (pixel + 1) / scale, i + 1);
     next = Math.min(next, stop);
-    x = Math.max(0, (at[i] - t0) * scale);
+    x = Math.max(-2, (at[i] - t0) * scale);
     let most = value[i];
     for (let k = i; k < next; k++) most = Math.max(most, value[k]);
     pen.lineTo(x, place(most));
     const last = place(value[next - 1]);
     pen.lineTo(x, last);
-    const until = next < stop ? (at[next] - t0) * scale : width;
+    const until = next < stop ? (at[next] - t0) * scale : width + 2;
     pen.lineTo(until, last);
     x = until;
     i = next;
