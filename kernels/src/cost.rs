@@ -39,6 +39,10 @@ impl Graph {
     pub fn cost(&self, node: usize, batch: &Batch) -> Cost {
         let node = &self.nodes()[node];
         let out = self.values_of(node.output, batch);
+        if out == 0 {
+            // No device reads weights for no rows.
+            return Cost::default();
+        }
         let (flops, extra) = match &node.op {
             Op::Embed { table, .. } => {
                 let bytes = batch.rows() as u64 * self.row_bytes(*table);
@@ -190,6 +194,15 @@ mod tests {
         for (node, (name, flops, bytes)) in rows.into_iter().enumerate() {
             assert_eq!(g.cost(node, &b), Cost { flops, bytes }, "{name}");
         }
+    }
+
+    #[test]
+    fn what_nothing_is_selected_for_costs_nothing() {
+        let mut batch = batch();
+        batch.selected.clear();
+        let costs: Vec<Cost> = (0..10).map(|node| graph(None).cost(node, &batch)).collect();
+        assert!(costs[..6].iter().all(|cost| cost.bytes > 0 && cost.flops > 0));
+        assert_eq!(costs[6..], [Cost::default(); 4]);
     }
 
     #[test]

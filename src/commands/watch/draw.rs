@@ -229,7 +229,7 @@ mod tests {
         assert_eq!((rows[3].as_str(), rows[4].as_str()), (&scheduler[..], &cpu[..]));
         assert!(!rows.iter().any(|row| row.contains("caller")), "a lane that never runs");
         assert!(rows[7].starts_with("│ffn_down               100.0 %    1000.0 ms"), "{rows:#?}");
-        assert!(rows[7].contains("7 KV pages in use scheduler"), "{rows:#?}");
+        assert!(rows[7].contains("     7 KV pages in use sched"), "{rows:#?}");
         assert!(rows[17].starts_with("│one two") && rows[18].starts_with("│three"), "{rows:#?}");
     }
 

@@ -1,0 +1,99 @@
+//! `--trace` writes a file that `timeline` reads, changes no answer, and refuses in good time.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use lapwing::traces::event::Station;
+use lapwing::traces::{Recording, Timeline};
+
+use crate::support::{ended, json, lapwing, model};
+
+/// Generated tokens by the stations of a recording.
+fn tokens(timeline: &Timeline) -> usize {
+    timeline.stations.iter().filter(|s| s.station == Station::Token).count()
+}
+
+#[test]
+fn a_recorded_run_answers_otherwise_or_leaves_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.lwt").display().to_string();
+    let llama = model("llama.gguf");
+    let args =
+        ["run", "-m", &llama, "--raw", "--json", "--temp", "0", "--ignore-eos", "-n", "9", "ab"];
+    let plain = json(&args);
+    let recorded = ended(lapwing(&[&args[..], &["--trace", &path]].concat()));
+    assert_eq!(recorded.json()["ids"], plain["ids"]);
+    let next = format!("see them with: lapwing timeline {path}");
+    assert!(recorded.stderr.contains(&next), "{recorded:?}");
+    let recording = Recording::load(&path).expect("a recording");
+    assert_eq!(recording.meta["model"], "llama");
+    let timeline = Timeline::new(&recording);
+    assert_eq!((tokens(&timeline), timeline.dropped, timeline.orphans), (9, 0, 0));
+    let report = json(&["timeline", &path, "--json"]);
+    assert_eq!(report["requests"]["generated_tokens"], 9);
+    assert_eq!(report["requests"]["finished"], 1);
+}
+
+#[test]
+fn a_recorded_bench_leaves_runs_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bench.lwt").display().to_string();
+    let llama = model("llama.gguf");
+    json(&["bench", "-m", &llama, "-p", "8", "-n", "4", "-r", "2", "--json", "--trace", &path]);
+    let timeline = Timeline::new(&Recording::load(&path).expect("a recording"));
+    // One unmeasured and two measured runs, of 1 and of 5 tokens.
+    assert_eq!(tokens(&timeline), 3 + 15);
+}
+
+#[test]
+fn a_recording_with_no_place_to_go_is_noticed_after_the_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("missing/run.lwt").display().to_string();
+    for path in [missing, folder.path().display().to_string()] {
+        for command in [&["run", "hello"][..], &["bench"]] {
+            // The model is not there either, but is not looked for.
+            let end = ended(lapwing(
+                &[command, &["-m", "/nowhere/model.gguf", "--trace", &path]].concat(),
+            ));
+            assert_eq!((end.code, &end.stdout[..]), (Some(1), ""), "{end:?}");
+            assert!(end.stderr.contains("cannot write the recording to"), "{end:?}");
+        }
+    }
+    let fresh = folder.path().join("fresh.lwt").display().to_string();
+    let end = ended(lapwing(&["run", "-m", "/nowhere/model.gguf", "--trace", &fresh, "hello"]));
+    assert_eq!(end.code, Some(1));
+    assert!(!std::path::Path::new(&fresh).exists(), "an empty file is left behind");
+}
+
+#[test]
+fn a_view_is_drawn_where_there_is_no_terminal() {
+    let end = ended(lapwing(&["run", "-m", "/nowhere/model.gguf", "--watch", "hello"]));
+    assert_eq!((end.code, &end.stdout[..]), (Some(2), ""), "{end:?}");
+    assert!(end.stderr.contains("no terminal"), "{end:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_loses_what_was_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.lwt").display().to_string();
+    let llama = model("llama.gguf");
+    let args = ["run", "-m", &llama, "--raw", "--temp", "0", "--ignore-eos", "-n", "max"];
+    let mut child = lapwing(&[&args[..], &["--trace", &path, "ab"]].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdout = child.stdout.take().expect("piped");
+    stdout.read_exact(&mut [0]).expect("a first byte");
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.expect("kill").success());
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).expect("the rest");
+    let code = child.wait().expect("it ends").code();
+    // It may have ended just before the signal came.
+    assert!(matches!(code, Some(0 | 130)), "{code:?}");
+    let timeline = Timeline::new(&Recording::load(&path).expect("a recording"));
+    assert!(tokens(&timeline) > 0);
+    assert!(timeline.spans.iter().all(|span| span.finished), "the actors had not ended");
+}
