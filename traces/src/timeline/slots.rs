@@ -1,21 +1,18 @@
 //! Which spans are in flight beside each other on one lane.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use super::Timeline;
 use crate::clock::Nanos;
 
 /// Gives every outer span the first slot of its lane that is free at its start, every inner one
 /// the slot of its parent, and counts the slots of every lane.
 pub(super) fn assign(timeline: &mut Timeline) {
-    let mut free_at: Vec<Vec<Nanos>> = vec![Vec::new(); timeline.lanes.len()];
+    let mut lanes: Vec<Slots> = timeline.lanes.iter().map(|_| Slots::default()).collect();
     for index in timeline.outer_in_turn() {
         let span = &mut timeline.spans[index];
-        let slots = &mut free_at[span.lane];
-        let free = slots.iter().position(|free| *free <= span.start);
-        span.slot = free.unwrap_or_else(|| {
-            slots.push(Nanos(0));
-            slots.len() - 1
-        });
-        slots[span.slot] = span.end;
+        span.slot = lanes[span.lane].take(span.start, span.end);
     }
     for index in 0..timeline.spans.len() {
         if let Some(parent) = timeline.spans[index].parent {
@@ -25,7 +22,32 @@ pub(super) fn assign(timeline: &mut Timeline) {
             (span.slot, span.depth) = (slot, depth);
         }
     }
-    for (lane, slots) in timeline.lanes.iter_mut().zip(free_at) {
-        lane.slots = slots.len();
+    for (lane, slots) in timeline.lanes.iter_mut().zip(lanes) {
+        lane.slots = slots.count;
+    }
+}
+
+/// Slots of one lane, asked for in the order of time.
+#[derive(Default)]
+struct Slots {
+    count: usize,
+    /// Slots that are taken, and until when; the earliest first.
+    taken: BinaryHeap<Reverse<(Nanos, usize)>>,
+    /// Slots that are free; the least first.
+    free: BinaryHeap<Reverse<usize>>,
+}
+
+impl Slots {
+    fn take(&mut self, start: Nanos, end: Nanos) -> usize {
+        while let Some(Reverse((until, slot))) = self.taken.peek().copied()
+            && until <= start
+        {
+            self.taken.pop();
+            self.free.push(Reverse(slot));
+        }
+        let slot = self.free.pop().map_or(self.count, |Reverse(slot)| slot);
+        self.count = self.count.max(slot + 1);
+        self.taken.push(Reverse((end, slot)));
+        slot
     }
 }
