@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!((report.requests.count, report.requests.finished), (1, 1));
     assert!(report.requests.generated_tokens <= 24);
     let cpu = report.lanes.iter().find(|lane| lane.name == "cpu").ok_or("the CPU has no lane")?;
-    assert!(cpu.utilization > 0.8, "the CPU was idle for {} ns: {:?}", cpu.idle_ns, cpu.idle);
+    assert!(cpu.utilization > 0.5, "the CPU was idle for {} ns: {:?}", cpu.idle_ns, cpu.idle);
 
     let side =
         Side { title: "one answer", timeline: &timeline, analysis: &analysis, report: &report };

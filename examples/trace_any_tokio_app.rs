@@ -7,14 +7,18 @@
 //!           └───────► counter ────┘                    each channel holds 4 at most
 //! ```
 //!
-//! It writes `target/trace_any_tokio_app.lwt`, reads it again, and tells what was going on.
+//! It writes `target/trace_any_tokio_app.lwt`, reads it again, tells what was going on, and writes
+//! the page `target/trace_any_tokio_app.html`.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 
+use lapwing_traces::html::{Side, page};
 use lapwing_traces::layer::TimelineLayer;
-use lapwing_traces::{Analysis, OsClock, Recorder, RecorderConfig, Recording, Scope, Timeline};
+use lapwing_traces::{
+    Analysis, OsClock, Recorder, RecorderConfig, Recording, Report, Scope, Timeline,
+};
 use tokio::sync::{Mutex, mpsc};
 use tracing::{Span, info, info_span};
 use tracing_subscriber::layer::SubscriberExt;
@@ -23,6 +27,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 const PAGES: usize = 60;
 const WORDS_PER_PAGE: usize = 4000;
 const FILE: &str = "target/trace_any_tokio_app.lwt";
+const PAGE: &str = "target/trace_any_tokio_app.html";
 
 fn main() -> Result<(), Box<dyn Error>> {
     // ── What adds the timeline ──────────────────────────────────────────────────────────────
@@ -37,8 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // ────────────────────────────────────────────────────────────────────────────────────────
 
     assert_eq!(words, PAGES * WORDS_PER_PAGE);
-    show(&Recording::load(FILE)?);
-    Ok(())
+    show(&Recording::load(FILE)?)
 }
 
 /// A page on its way, with the span of the work that it waits for.
@@ -122,7 +126,7 @@ fn made_up(page: usize) -> String {
     (0..WORDS_PER_PAGE).map(|_| word()).collect()
 }
 
-fn show(recording: &Recording) {
+fn show(recording: &Recording) -> Result<(), Box<dyn Error>> {
     let timeline = Timeline::new(recording);
     let analysis = Analysis::new(&timeline);
     println!(
@@ -155,4 +159,11 @@ fn show(recording: &Recording) {
     assert!(timeline.messages.iter().all(|message| message.from.is_some() && message.to.is_some()));
     assert!((0.0..1.0).contains(&overlap));
     assert_eq!((words, recording.dropped, timeline.orphans), (1000, 0, 0));
+
+    let report = Report::new(&timeline, &analysis);
+    let title = "words of made-up pages";
+    let side = Side { title, timeline: &timeline, analysis: &analysis, report: &report };
+    std::fs::write(PAGE, page(&[side])?)?;
+    println!("now open {PAGE} in a browser");
+    Ok(())
 }
