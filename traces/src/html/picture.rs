@@ -6,8 +6,8 @@ use super::text::{self, Escaped};
 use crate::event::Activity;
 use crate::timeline::Timeline;
 
-const BINS: usize = 300;
-const BIN_WIDTH: usize = 3;
+const BINS: usize = 240;
+const BIN_WIDTH: usize = 4;
 const LABEL_WIDTH: usize = 130;
 const ROW: usize = 22;
 const BAR: usize = 16;
@@ -124,7 +124,7 @@ mod tests {
         let lane =
             |at: usize| Lane { name: format!("lane {at}"), kind: LaneKind::Device, slots: 1 };
         let mut spans = Vec::new();
-        for number in 0..lanes * 600 {
+        for number in 0..lanes * 480 {
             let (lane, at) = (number % lanes, (number / lanes) as u64);
             // Every bin differs from the one before in activity and in height.
             let start = at * 1000;
@@ -147,7 +147,7 @@ mod tests {
         let timeline =
             Timeline { lanes: (0..lanes).map(lane).collect(), spans, ..Timeline::default() };
         let svg = picture(&timeline);
-        assert!(svg.len() > 20_000 && svg.len() <= 150_000, "{} bytes", svg.len());
+        assert!(svg.len() > 60_000 && svg.len() <= 100_000, "{} bytes", svg.len());
         assert!(svg.contains("and 20 more lanes"));
     }
 }
