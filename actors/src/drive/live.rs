@@ -1,7 +1,6 @@
 //! The live driver: one thread per actor, real devices, the operating system's clock.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -13,17 +12,21 @@ use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
 
 use futures_core::Stream;
-use lapwing_kernels::device::{Device, Work};
+use lapwing_kernels::device::Device;
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::{Nanos, Recorder};
+use lapwing_traces::Recorder;
 
 use super::mailbox::{ChannelSink, Mailbox};
 use super::record::{CallerTape, SchedulerTape, WorkerTape};
 use crate::error::RunError;
 use crate::message::{Chunk, Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
-use crate::scheduler::{Scheduler, SchedulerEffect};
+use crate::scheduler::Scheduler;
 use crate::sequence::{Door, Ticket};
-use crate::worker::{Worker, WorkerEffect};
+use crate::worker::Worker;
+
+mod actors;
+
+use actors::{LiveScheduler, LiveWorker, stop};
 
 /// What a live engine is made of.
 pub struct LiveParts {
@@ -303,130 +306,6 @@ impl Drop for Events {
         if !self.ending.waking.swap(true, Ordering::AcqRel) {
             self.mailbox.nudge(self.caller.post(SchedulerMessage::Wake));
         }
-    }
-}
-
-struct LiveScheduler {
-    scheduler: Scheduler,
-    tape: SchedulerTape,
-    inbox: flume::Receiver<Posted<SchedulerMessage>>,
-    workers: Vec<Mailbox<WorkerMessage>>,
-    recorder: Recorder,
-    ending: Arc<Ending>,
-}
-
-impl LiveScheduler {
-    fn run(mut self) -> Result<(), RunError> {
-        while let Ok((posted, slept)) = receive(&self.inbox, || self.tape.sleeps()) {
-            self.tape.begin(&posted, slept);
-            match &posted.message {
-                // Before the scheduler looks: a stream dropped from here on wakes it again.
-                SchedulerMessage::Wake => self.ending.waking.store(false, Ordering::Release),
-                SchedulerMessage::ActorDied(error) => {
-                    let _ = self.ending.cause.set(error.clone());
-                }
-                SchedulerMessage::Shutdown(Shutdown::Now) => {
-                    let _ = self.ending.cause.set(RunError::ShuttingDown);
-                }
-                _ => {}
-            }
-            let now = self.recorder.clock().now();
-            for effect in self.scheduler.on(posted.message, now) {
-                match effect {
-                    SchedulerEffect::Send(device, mut chunk, hold) => {
-                        self.tape.send(&mut chunk, hold);
-                        self.workers[device.0].send(WorkerMessage::Chunk(chunk))?;
-                    }
-                    SchedulerEffect::Emit(emission) => {
-                        emission.sink.send(self.tape.emit(&emission));
-                    }
-                    SchedulerEffect::Note(note) => {
-                        self.tape.note(note, self.scheduler.kv_page_bytes());
-                    }
-                    SchedulerEffect::Stop => {
-                        self.tape.end(&self.scheduler);
-                        let _ = self.ending.cause.set(RunError::ShuttingDown);
-                        return Ok(());
-                    }
-                }
-            }
-            self.tape.end(&self.scheduler);
-        }
-        Ok(())
-    }
-}
-
-/// The next message of a mailbox. `sleeps` tells the time before a sleep for it; that is returned
-/// with the message.
-fn receive<T>(
-    inbox: &flume::Receiver<T>,
-    sleeps: impl FnOnce() -> Option<Nanos>,
-) -> Result<(T, Option<Nanos>), flume::RecvError> {
-    if let Ok(message) = inbox.try_recv() {
-        return Ok((message, None));
-    }
-    let since = sleeps();
-    Ok((inbox.recv()?, since))
-}
-
-fn stop(workers: &[Mailbox<WorkerMessage>]) {
-    for worker in workers {
-        worker.nudge(WorkerMessage::Stop);
-    }
-}
-
-struct LiveWorker {
-    worker: Worker,
-    tape: WorkerTape,
-    device: Box<dyn Device>,
-    inbox: flume::Receiver<WorkerMessage>,
-    scheduler: Mailbox<Posted<SchedulerMessage>>,
-    workers: Vec<Mailbox<WorkerMessage>>,
-}
-
-impl LiveWorker {
-    fn run(mut self) -> Result<(), RunError> {
-        while let Ok((WorkerMessage::Chunk(mut chunk), slept)) =
-            receive(&self.inbox, || self.tape.sleeps())
-        {
-            self.tape.receive(&mut chunk, slept);
-            let effects = self.worker.on_chunk(chunk);
-            self.carry_out(effects.into())?;
-            self.tape.end();
-        }
-        Ok(())
-    }
-
-    fn carry_out(&mut self, mut effects: VecDeque<WorkerEffect>) -> Result<(), RunError> {
-        while let Some(effect) = effects.pop_front() {
-            match effect {
-                WorkerEffect::Run(chunk) => effects.extend(self.run_stage(chunk)),
-                WorkerEffect::Forward(device, mut chunk) => {
-                    self.tape.forward(&mut chunk);
-                    self.workers[device.0].send(WorkerMessage::Chunk(chunk))?;
-                }
-                WorkerEffect::Report(progress) => {
-                    let Posted { message, sent } = self.tape.report(progress);
-                    let message = SchedulerMessage::Progress(message);
-                    self.scheduler.send(Posted { message, sent })?;
-                }
-                WorkerEffect::Emit(emission) => emission.sink.send(self.tape.emit(&emission)),
-                WorkerEffect::Recycle(tensor) => self.device.recycle(tensor),
-            }
-        }
-        Ok(())
-    }
-
-    fn run_stage(&mut self, mut chunk: Box<Chunk>) -> Vec<WorkerEffect> {
-        self.tape.waiting(self.inbox.len() + self.worker.waiting());
-        self.tape.start(&chunk);
-        let nodes = chunk.stage().nodes.clone();
-        let Chunk { batch, tensors, trace, .. } = &mut *chunk;
-        let entered = trace.enter();
-        let result = self.device.run(Work { nodes, batch, tensors, observer: &mut self.tape });
-        drop(entered);
-        self.tape.finish(&chunk, result.is_ok());
-        self.worker.on_done(chunk, result)
     }
 }
 
