@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests need, and runs all of them. Needs Rust, a C compiler, Python with pip, Node,
-# and apt (for the AArch64 emulator only).
+# Installs what the tests need, and runs all of them. Needs Rust, a C compiler, Python with pip, Node
+# with npm, and apt (for the AArch64 emulator and Chromium only).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -24,6 +24,9 @@ cargo test -p lapwing-kernels -p lapwing-traces -p lapwing-actors \
 
 step "exports in Perfetto's trace processor"
 sh traces/tests/perfetto/run.sh
+
+step "the page in headless Chromium"
+sh traces/tests/browser/run.sh
 
 step "models and vocabularies"
 cargo build --release --quiet

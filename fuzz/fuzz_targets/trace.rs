@@ -1,8 +1,9 @@
 //! Reads any bytes as a recording, as they are and with length and check sum set right, and puts
-//! what loads together.
+//! what loads together, analyses it and replays it.
 #![no_main]
 
-use lapwing_traces::{Recording, Timeline};
+use lapwing_traces::analysis::{Replay, WhatIf};
+use lapwing_traces::{Analysis, Recording, Report, Timeline};
 use libfuzzer_sys::{Corpus, fuzz_target};
 
 /// Bytes before the body: magic, version, length.
@@ -22,7 +23,10 @@ fn touch(bytes: &[u8]) {
     match Recording::from_bytes(bytes) {
         Ok(recording) => {
             assert!(recording.to_bytes() == bytes, "a recording has one form");
-            Timeline::new(&recording);
+            let timeline = Timeline::new(&recording);
+            let analysis = Analysis::new(&timeline);
+            Report::new(&timeline, &analysis);
+            assert!(Replay::new(&timeline, &WhatIf::default()).is_ok());
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -136,7 +136,7 @@ fn slack(timeline: &Timeline, links: &Links, end: u64) -> Vec<u64> {
     let mut slack: Vec<u64> = spans.iter().map(|span| end - span.end.0).collect();
     for &span in links.order.iter().rev() {
         let (ready, _) = links.binding(timeline, span);
-        let room = |settled: u64| ready.saturating_sub(settled) + slack[span];
+        let room = |settled: u64| ready.saturating_sub(settled).saturating_add(slack[span]);
         let before = links.before[span].map(|before| (before, room(spans[before].end.0)));
         let senders = links.inputs[span].iter().filter_map(|i| Some((i.from?, room(i.ready))));
         let causes: Vec<(usize, u64)> = before.into_iter().chain(senders).collect();

@@ -130,7 +130,7 @@ fn ops(a: &Timeline, b: &Timeline) -> Vec<OpDelta> {
             for (key, of_a) in a {
                 for (x, y) in of_a.iter().zip(b.get(key).into_iter().flatten()) {
                     op.matched += 1;
-                    (op.a_ns, op.b_ns) = (op.a_ns + x, op.b_ns + y);
+                    (op.a_ns, op.b_ns) = (op.a_ns.saturating_add(*x), op.b_ns.saturating_add(*y));
                 }
             }
             op.only_a -= op.matched;

@@ -210,7 +210,7 @@ fn start(
 fn sent(timeline: &Timeline, (from, sent): (usize, u64), (start, end): (u64, u64)) -> u64 {
     let before = &timeline.spans[from];
     if sent >= before.end.0 {
-        return end + (sent - before.end.0);
+        return end.saturating_add(sent - before.end.0);
     }
     let (part, whole) = (u128::from(sent - before.start.0), u128::from(before.duration()));
     start + (u128::from(end - start) * part / whole) as u64
@@ -231,7 +231,8 @@ fn durations(timeline: &Timeline, factors: &Factors) -> Vec<u64> {
         run(timeline, &inner, (span.start.0, span.end.0, index), &mut pieces);
         for piece in pieces.drain(..) {
             let SegmentKind::Running(innermost) = piece.kind else { continue };
-            durations[index] += scaled(piece.end - piece.start, factors.time[innermost]);
+            let time = scaled(piece.end - piece.start, factors.time[innermost]);
+            durations[index] = u64::saturating_add(durations[index], time);
         }
     }
     durations
