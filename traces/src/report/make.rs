@@ -144,7 +144,7 @@ fn blame(timeline: &Timeline, analysis: &Analysis) -> Vec<BlameReport> {
         };
         let key = (segment.lane, cause, timeline.spans[span].name.as_str());
         let row = rows.entry(key).or_default();
-        *row = (row.0 + segment.end - segment.start, row.1 + 1);
+        *row = (row.0 + (segment.end - segment.start), row.1 + 1);
     }
     let makespan = timeline.makespan();
     let mut blame: Vec<BlameReport> = rows
