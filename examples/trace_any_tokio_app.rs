@@ -57,6 +57,7 @@ struct Counted {
     span: Span,
 }
 
+#[expect(clippy::disallowed_methods, reason = "this program is its own runtime's owner")]
 async fn count_words() -> Result<usize, Box<dyn Error>> {
     let (pages_in, pages_out) = mpsc::channel::<Page>(4);
     let (counts_in, counts_out) = mpsc::channel::<Counted>(4);
