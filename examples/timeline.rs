@@ -2,33 +2,43 @@
 //!
 //! ```text
 //!  Request ─► Engine ── events ──► Recorder ─► Recording ─► Timeline ─► Analysis ─► Report
-//!               │                  (rings, off by          lanes and    idle causes,   plain
-//!               ▼                   default)               spans        critical path  numbers
-//!             tokens                                          └───────────────┬──────────┘
-//!                                                             text::text ◄────┴───► html::page
+//!               │                     ▲ (rings, off by     lanes and    idle causes,   plain
+//!               ▼                     │  default)          spans        critical path  numbers
+//!             tokens ─► this program ─┘                       └───────────────┬──────────┘
+//!                       (its own spans)                       text::text ◄────┴───► html::page
 //! ```
+
+use std::sync::Arc;
 
 use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
 use lapwing::traces::html::{Side, page};
 use lapwing::traces::text::{TextOptions, text};
-use lapwing::traces::{Analysis, Report, Scope, Timeline};
+use lapwing::traces::{Analysis, OsClock, Recorder, RecorderConfig, Report, Scope, Timeline};
 use lapwing::{Engine, Request, Shutdown};
+use lapwing_traces::layer::TimelineLayer;
+use tracing::info_span;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = ModelName::default_model();
     let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
-    let engine = Engine::builder().model(model).build().await?;
+    // One recorder for the engine and for this program's spans: they stand on the same timeline.
+    let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
+    tracing_subscriber::registry().with(TimelineLayer::new(recorder.clone())).init();
+    let engine = Engine::builder().model(model).recorder(recorder.clone()).build().await?;
 
-    // Only marked requests are recorded: this one is not, so its events cost nothing.
-    engine.recorder().set_scope(Scope::Marked);
+    // Only marked requests and spans are recorded: this one is not, so its events cost nothing.
+    recorder.set_scope(Scope::Marked);
     engine.generate(Request::ask("Hello!").greedy().max_tokens(4)).await?.into_text().await?;
     let request = Request::ask("What is gravity?").greedy().max_tokens(24).traced();
-    println!("{}\n", engine.generate(request).await?.into_text().await?);
+    let answer = engine.generate(request).await?.into_text().await?;
+    info_span!("print the answer", marked = true).in_scope(|| println!("{answer}\n"));
     // The actors' last events are there when the actors have ended.
     engine.shutdown(Shutdown::Drain).await?;
 
-    let timeline = Timeline::new(&engine.recorder().recording());
+    let timeline = Timeline::new(&recorder.recording());
     let analysis = Analysis::new(&timeline);
     let report = Report::new(&timeline, &analysis);
     println!("{}", text(&timeline, &analysis, &report, &TextOptions::default()));
@@ -36,6 +46,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert!(report.requests.generated_tokens <= 24);
     let cpu = report.lanes.iter().find(|lane| lane.name == "cpu").ok_or("the CPU has no lane")?;
     assert!(cpu.utilization > 0.5, "the CPU was idle for {} ns: {:?}", cpu.idle_ns, cpu.idle);
+
+    assert!(timeline.spans.iter().any(|span| span.name == "print the answer"));
 
     let side =
         Side { title: "one answer", timeline: &timeline, analysis: &analysis, report: &report };
