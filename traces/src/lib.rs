@@ -1,4 +1,15 @@
-//! Traces tell: clock, events, recorder, timeline and metrics of a run. Knows no tensor.
+//! Traces tell where the time of a run went. Knows no tensor.
+//!
+//! ```text
+//!  Writers ─► Recorder ─► Recording ─► Timeline ─► Analysis ─► Report ─► text, html, budget
+//!  (events)   (rings)     (.lwt file)  (spans)     (causes,    (plain
+//!                                         │         path)       numbers)
+//!                                         └──────────────────► export
+//! ```
+//!
+//! It is usable alone: with the feature `layer`, ten lines put the spans of any program that uses
+//! the `tracing` crate on a timeline (`examples/trace_any_tokio_app.rs`). What each number means
+//! stands in `docs/timeline.md` and with the parts of [`analysis`].
 
 pub mod analysis;
 pub mod budget;
