@@ -184,10 +184,15 @@ impl Recorder {
         lock(&self.inner.meta).insert(key.to_owned(), value.to_owned());
     }
 
-    /// A writer for one thread or actor. Takes memory for its ring at once.
+    /// A writer for one thread or actor. Takes memory for its ring at once, and holds it until
+    /// the writer is dropped; if the store is busy then, until the next writer is made or the
+    /// rings are emptied.
     pub fn writer(&self) -> Writer {
         let ring = Arc::new(Ring::new(self.inner.config.ring_events));
-        lock(&self.inner.store).add(Arc::clone(&ring));
+        let mut store = lock(&self.inner.store);
+        store.collect_closed(&self.inner.config);
+        store.add(Arc::clone(&ring));
+        drop(store);
         Writer { recorder: self.clone(), ring, next_id: 0, ids_end: 0 }
     }
 
@@ -321,6 +326,10 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.ring.close();
+        // An ending thread does not wait: who finds the store busy leaves its ring to the next.
+        if let Ok(mut store) = self.recorder.inner.store.try_lock() {
+            store.collect_closed(&self.recorder.inner.config);
+        }
     }
 }
 
@@ -328,6 +337,56 @@ impl Drop for Writer {
 mod tests {
     use super::*;
     use crate::clock::OsClock;
+
+    fn held(recorder: &Recorder) -> usize {
+        lock(&recorder.inner.store).rings()
+    }
+
+    fn times(recording: &Recording) -> Vec<u64> {
+        recording.events.iter().map(|event| event.at.0).collect()
+    }
+
+    #[test]
+    fn rings_of_writers_that_are_gone_pile_up() {
+        let config = RecorderConfig { ring_events: 8, ..RecorderConfig::default() };
+        let recorder = Recorder::new(Arc::new(OsClock::start()), config);
+        let mut lasting = recorder.writer();
+        lasting.record(Nanos(0), LaneId(0), What::Woke(Nanos(0)));
+        for n in 1..=1000 {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut writer = recorder.writer();
+                    writer.record(Nanos(n), LaneId(0), What::Woke(Nanos(0)));
+                });
+            });
+            assert_eq!(held(&recorder), 1, "only that of the writer that lasts");
+        }
+        lasting.record(Nanos(1001), LaneId(0), What::Woke(Nanos(0)));
+        let mut recording = recorder.recording();
+        recording.events.sort_by_key(|event| event.at);
+        assert_eq!((times(&recording), recording.dropped), ((0..=1001).collect(), 0));
+    }
+
+    #[test]
+    fn a_writer_that_ends_while_the_store_is_busy_keeps_its_ring_for_ever() {
+        let config = RecorderConfig { ring_events: 2, ..RecorderConfig::default() };
+        let recorder = Recorder::new(Arc::new(OsClock::start()), config);
+        let writers: Vec<Writer> = (0..10).map(|_| recorder.writer()).collect();
+        let busy = lock(&recorder.inner.store);
+        for (n, mut writer) in (0..).zip(writers) {
+            for time in [n, n, n] {
+                writer.record(Nanos(time), LaneId(0), What::Woke(Nanos(0)));
+            }
+        }
+        assert_eq!(busy.rings(), 10, "an ending writer does not wait");
+        drop(busy);
+        let writer = recorder.writer();
+        assert_eq!((held(&recorder), recorder.dropped()), (1, 10), "gone, and their count is not");
+        drop(writer);
+        let recording = recorder.recording();
+        let expected: Vec<u64> = (0..10).flat_map(|n| [n, n]).collect();
+        assert_eq!((times(&recording), recording.dropped), (expected, 10));
+    }
 
     #[test]
     fn a_ring_that_nobody_can_empty_drops_and_counts() {
@@ -340,10 +399,9 @@ mod tests {
         }
         drop(busy);
         let recording = recorder.recording();
-        let times: Vec<u64> = recording.events.iter().map(|event| event.at.0).collect();
-        assert_eq!((times, recording.dropped), ((0..8).collect(), 12));
+        assert_eq!((times(&recording), recording.dropped), ((0..8).collect(), 12));
         drop(writer);
         assert_eq!((recorder.recording().dropped, recorder.dropped()), (12, 12));
-        assert_eq!(lock(&recorder.inner.store).rings(), 0, "the ring is gone, not its count");
+        assert_eq!(held(&recorder), 0, "the ring is gone, not its count");
     }
 }

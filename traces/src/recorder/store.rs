@@ -29,11 +29,23 @@ impl Store {
 
     /// Empties every ring, and forgets those whose writer is gone.
     pub(super) fn collect(&mut self, config: &RecorderConfig) {
+        self.empty(config, true);
+    }
+
+    /// Empties and forgets the rings whose writer is gone: their memory is free.
+    pub(super) fn collect_closed(&mut self, config: &RecorderConfig) {
+        self.empty(config, false);
+    }
+
+    /// Empties every ring (`all`) or those whose writer is gone, and forgets the latter.
+    fn empty(&mut self, config: &RecorderConfig, all: bool) {
         let Store { rings, events, dropped } = self;
         rings.retain(|ring| {
             // Looked at before the ring is emptied: what a writer does last is collected.
             let closed = ring.is_closed();
-            *dropped += events.fill(ring, config);
+            if closed || all {
+                *dropped += events.fill(ring, config);
+            }
             if closed {
                 *dropped += ring.dropped();
             }
