@@ -82,19 +82,19 @@ impl Store {
 #[derive(Clone, Default)]
 pub(super) struct Blocks {
     full: VecDeque<Arc<Vec<Words>>>,
-    /// Events of the first full block that are gone.
+    /// Events at the front that are gone: less than a block, whose memory goes as a whole.
     gone: usize,
     last: Vec<Words>,
 }
 
 impl Blocks {
     pub(super) fn len(&self) -> usize {
-        self.full.len() * BLOCK - self.gone + self.last.len()
+        self.full.len() * BLOCK + self.last.len() - self.gone
     }
 
     pub(super) fn events(&self) -> impl Iterator<Item = Event> {
-        let full = self.full.iter().flat_map(|block| block.iter()).skip(self.gone);
-        full.chain(&self.last).filter_map(Event::from_words)
+        let full = self.full.iter().flat_map(|block| block.iter());
+        full.chain(&self.last).skip(self.gone).filter_map(Event::from_words)
     }
 
     /// Takes over what is in a ring; returns how many events found no room.
@@ -125,12 +125,8 @@ impl Blocks {
 
     /// Removes the first event.
     fn pop(&mut self) {
-        if self.full.is_empty() {
-            // Only with fewer events than a block in all.
-            self.last.remove(0);
-            return;
-        }
         self.gone += 1;
+        // The last block is never full: what is gone here is a full one.
         if self.gone == BLOCK {
             self.full.pop_front();
             self.gone = 0;

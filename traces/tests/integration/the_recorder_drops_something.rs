@@ -91,6 +91,11 @@ fn more_events_than_are_kept() {
         (true, 1_000, 9_000..10_000),
         (false, 9_000, 0..9_000),
         (true, 9_000, 1_000..10_000),
+        (true, 1, 9_999..10_000),
+        (true, 10, 9_990..10_000),
+        (true, 4_095, 5_905..10_000),
+        (true, 4_096, 5_904..10_000),
+        (true, 4_097, 5_903..10_000),
         (true, 0, 0..0),
         (false, 0, 0..0),
     ] {
@@ -102,6 +107,31 @@ fn more_events_than_are_kept() {
         assert_eq!(recording.dropped, 10_000 - expected.len() as u64);
         assert_eq!(recorder.dropped(), recording.dropped);
         assert_eq!(recorder.recording(), recording, "a recording takes nothing away");
+    }
+}
+
+#[test]
+fn the_latest_are_others_than_the_latest() {
+    for events_max in [1, 7, 100, 4_096, 5_000] {
+        let config = RecorderConfig { events_max, keep_latest: true, ..small(16) };
+        let recorder = recorder(config);
+        let mut writer = recorder.writer();
+        let (lane, name) = (recorder.lane("a", LaneKind::Thread), recorder.name("n"));
+        let (mut written, mut taken) = (0, 0);
+        // In steps that meet the ends of blocks here and there.
+        for step in [1, 99, 4_000, 95, 1, 3, 8_192, 900] {
+            for _ in 0..step {
+                writer.record(writer.now(), lane, What::Counter(name, written));
+                written += 1;
+            }
+            let kept = (written - events_max as i64).max(taken)..written;
+            let expected: Vec<i64> = kept.collect();
+            assert_eq!(values(&recorder.recording().events, 0), expected, "{events_max}");
+            if step == 3 {
+                assert_eq!(values(&recorder.take().events, 0), expected);
+                taken = written;
+            }
+        }
     }
 }
 
