@@ -33,7 +33,8 @@ pub struct Report {
     pub overlap_achievable: Option<f64>,
     /// The one by the other.
     pub overlap_efficiency: Option<f64>,
-    /// Each two of the lanes that compute.
+    /// Each two of the lanes that compute; of more than 64 lanes only the 64 busiest count here,
+    /// and only those two of them that ran at the same time.
     pub overlap_pairs: Vec<PairReport>,
     /// Every lane.
     pub lanes: Vec<LaneReport>,

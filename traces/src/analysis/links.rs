@@ -53,7 +53,7 @@ impl Links {
         let outermost = outermost(&timeline.spans);
         let before = before(timeline);
         let sleeps = sleeps(timeline);
-        let busy: Vec<Busy> = (0..timeline.lanes.len()).map(|l| Busy::of(timeline, l)).collect();
+        let busy = Busy::by_lane(timeline);
         let mut inputs: Vec<Vec<Input>> = vec![Vec::new(); timeline.spans.len()];
         for (index, message) in timeline.messages.iter().enumerate() {
             let (Some(to), Some(received)) = (message.to, message.received) else { continue };
@@ -166,18 +166,24 @@ fn sleeps(timeline: &Timeline) -> Vec<Vec<Interval>> {
 }
 
 /// When one lane ran something.
+#[derive(Clone, Default)]
 struct Busy {
     starts: Vec<u64>,
     ends: Vec<u64>,
 }
 
 impl Busy {
-    fn of(timeline: &Timeline, lane: usize) -> Busy {
+    fn by_lane(timeline: &Timeline) -> Vec<Busy> {
+        let mut lanes = vec![Busy::default(); timeline.lanes.len()];
         let spans = timeline.outer().map(|span| &timeline.spans[span]);
-        let spans = spans.filter(|span| span.lane == lane && span.start < span.end);
-        let (starts, mut ends): (Vec<u64>, Vec<u64>) = spans.map(|s| (s.start.0, s.end.0)).unzip();
-        ends.sort_unstable();
-        Busy { starts, ends }
+        for span in spans.filter(|span| span.start < span.end) {
+            lanes[span.lane].starts.push(span.start.0);
+            lanes[span.lane].ends.push(span.end.0);
+        }
+        for lane in &mut lanes {
+            lane.ends.sort_unstable();
+        }
+        lanes
     }
 
     /// When the lane became free, if a message lay in its mailbox until then: the lane ran

@@ -1,5 +1,7 @@
 //! Overlap: how much of the lanes' busy time ran beside other busy time (T1).
 
+use std::cmp::Reverse;
+
 use super::critical_path::{CriticalPath, SegmentKind};
 use crate::event::LaneKind;
 use crate::timeline::Timeline;
@@ -17,7 +19,8 @@ pub struct Overlap {
     pub union: u64,
     /// LB, in ns.
     pub lower_bound: u64,
-    /// |B_i ∩ B_j| in ns of each two of `lanes` (positions in it), i < j.
+    /// |B_i ∩ B_j| in ns of each two of `lanes` (positions in it), i < j. Of more than 64 lanes
+    /// only the 64 busiest count here, and only those two of them that ran at the same time.
     pub pairs: Vec<(usize, usize, u64)>,
 }
 
@@ -51,36 +54,62 @@ impl Overlap {
         if lanes.is_empty() {
             lanes = (0..timeline.lanes.len()).collect();
         }
+        let mut counts = vec![false; timeline.lanes.len()];
+        for lane in &lanes {
+            counts[*lane] = true;
+        }
+        let mut by_lane = busy_intervals(timeline);
         let intervals: Vec<Vec<Interval>> =
-            lanes.iter().map(|lane| busy_intervals(timeline, *lane)).collect();
+            lanes.iter().map(|lane| std::mem::take(&mut by_lane[*lane])).collect();
         let busy: Vec<u64> = intervals.iter().map(|list| length(list)).collect();
         let on_path = path.segments.iter().filter(|segment| {
-            matches!(segment.kind, SegmentKind::Running(_)) && lanes.contains(&segment.lane)
+            matches!(segment.kind, SegmentKind::Running(_)) && counts[segment.lane]
         });
         let on_path: u64 = on_path.map(|segment| segment.end - segment.start).sum();
-        let mut pairs = Vec::new();
-        for (i, a) in intervals.iter().enumerate() {
-            for (j, b) in intervals.iter().enumerate().skip(i + 1) {
-                pairs.push((i, j, common(a, b)));
-            }
-        }
         Overlap {
             union: length(&union(intervals.concat())),
             lower_bound: busy.iter().copied().max().unwrap_or(0).max(on_path),
             lanes,
+            pairs: pairs(&intervals, &busy),
             busy,
-            pairs,
         }
     }
+}
+
+/// Most lanes of which each two are compared: their number grows with the square.
+const PAIRED_MAX: usize = 64;
+
+/// [`Overlap::pairs`].
+fn pairs(intervals: &[Vec<Interval>], busy: &[u64]) -> Vec<(usize, usize, u64)> {
+    let mut lanes: Vec<usize> = (0..busy.len()).collect();
+    let all = lanes.len() <= PAIRED_MAX;
+    if !all {
+        lanes.sort_by_key(|lane| Reverse(busy[*lane]));
+        lanes.truncate(PAIRED_MAX);
+        lanes.sort_unstable();
+    }
+    let mut pairs = Vec::new();
+    for (at, &i) in lanes.iter().enumerate() {
+        for &j in &lanes[at + 1..] {
+            let both = common(&intervals[i], &intervals[j]);
+            if all || both > 0 {
+                pairs.push((i, j, both));
+            }
+        }
+    }
+    pairs
 }
 
 /// From and to, in ns.
 pub(crate) type Interval = (u64, u64);
 
-/// When a lane ran something: disjoint, ascending.
-pub(crate) fn busy_intervals(timeline: &Timeline, lane: usize) -> Vec<Interval> {
-    let spans = timeline.outer().map(|span| &timeline.spans[span]);
-    union(spans.filter(|s| s.lane == lane).map(|s| (s.start.0, s.end.0)).collect())
+/// By lane: when it ran something; disjoint, ascending.
+pub(crate) fn busy_intervals(timeline: &Timeline) -> Vec<Vec<Interval>> {
+    let mut lanes: Vec<Vec<Interval>> = vec![Vec::new(); timeline.lanes.len()];
+    for span in timeline.outer().map(|span| &timeline.spans[span]) {
+        lanes[span.lane].push((span.start.0, span.end.0));
+    }
+    lanes.into_iter().map(union).collect()
 }
 
 /// The same times, disjoint and ascending.

@@ -66,11 +66,19 @@ fn pairs(timeline: &Timeline, analysis: &Analysis) -> Vec<PairReport> {
 fn lanes(timeline: &Timeline, analysis: &Analysis) -> Vec<LaneReport> {
     let makespan = timeline.makespan();
     let wasted = wasted(timeline);
+    let busy = busy_intervals(timeline);
+    let mut spans = vec![0; timeline.lanes.len()];
+    for span in timeline.outer() {
+        spans[timeline.spans[span].lane] += 1;
+    }
+    let mut gaps: Vec<Vec<&Gap>> = vec![Vec::new(); timeline.lanes.len()];
+    for gap in &analysis.gaps {
+        gaps[gap.lane].push(gap);
+    }
     let lanes = timeline.lanes.iter().enumerate();
     lanes
         .map(|(index, lane)| {
-            let busy_ns = length(&busy_intervals(timeline, index));
-            let spans = timeline.outer().filter(|span| timeline.spans[*span].lane == index).count();
+            let (spans, busy_ns) = (spans[index], length(&busy[index]));
             LaneReport {
                 name: lane.name.clone(),
                 kind: lane.kind.name(),
@@ -80,7 +88,7 @@ fn lanes(timeline: &Timeline, analysis: &Analysis) -> Vec<LaneReport> {
                 idle_ns: if spans == 0 { 0 } else { makespan - busy_ns },
                 utilization: share(busy_ns, makespan),
                 wasted_ns: wasted[index],
-                idle: idle(timeline, analysis.gaps.iter().filter(|gap| gap.lane == index)),
+                idle: idle(timeline, gaps[index].iter().copied()),
             }
         })
         .collect()

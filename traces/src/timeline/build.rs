@@ -14,13 +14,15 @@ struct Build<'a> {
     sent: HashMap<MessageId, (Event, Sending)>,
     received: HashMap<MessageId, (Event, Option<SpanId>)>,
     counters: BTreeMap<(usize, NameId), Vec<(Nanos, i64)>>,
+    /// Lanes that the recording does not name.
+    unnamed: HashMap<LaneId, usize>,
     timeline: Timeline,
 }
 
 /// What is known of a span so far.
 #[derive(Clone, Copy, Default)]
 struct Open {
-    lane: LaneId,
+    lane: usize,
     info: Option<SpanInfo>,
     queued: Option<Nanos>,
     submitted: Option<Nanos>,
@@ -38,6 +40,7 @@ pub(super) fn build(recording: &Recording) -> Timeline {
         sent: HashMap::new(),
         received: HashMap::new(),
         counters: BTreeMap::new(),
+        unnamed: HashMap::new(),
         timeline: Timeline {
             meta: recording.meta.clone(),
             lanes: recording
@@ -68,12 +71,12 @@ impl Build<'_> {
     /// Index of a lane; one that the recording does not name is added.
     fn lane(&mut self, id: LaneId) -> usize {
         let at = id.0 as usize;
-        if at < self.timeline.lanes.len() {
+        if at < self.recording.lanes.len() {
             return at;
         }
-        let name = format!("lane {}", id.0);
         let lanes = &mut self.timeline.lanes;
-        lanes.iter().position(|lane| lane.name == name).unwrap_or_else(|| {
+        *self.unnamed.entry(id).or_insert_with(|| {
+            let name = format!("lane {}", id.0);
             lanes.push(Lane { name, kind: LaneKind::Thread, slots: 0 });
             lanes.len() - 1
         })
@@ -86,12 +89,14 @@ impl Build<'_> {
             What::Submitted(id) => self.spans.entry(id).or_default().submitted = Some(at),
             What::Finished(id) => self.spans.entry(id).or_default().end = Some(at),
             What::Started(id, info) => {
+                let lane = self.lane(event.lane);
                 let open = self.spans.entry(id).or_default();
-                (open.lane, open.info, open.start) = (event.lane, Some(info), Some(at));
+                (open.lane, open.info, open.start) = (lane, Some(info), Some(at));
             }
             What::Ran(id, info, start) => {
+                let lane = self.lane(event.lane);
                 let open = self.spans.entry(id).or_default();
-                (open.lane, open.info, open.start) = (event.lane, Some(info), Some(start.min(at)));
+                (open.lane, open.info, open.start) = (lane, Some(info), Some(start.min(at)));
                 open.end = Some(at);
             }
             What::Sent(sending) => {
@@ -135,7 +140,7 @@ impl Build<'_> {
             let end = open.end.filter(|end| *end >= start);
             spans.push(Span {
                 id,
-                lane: self.lane(open.lane),
+                lane: open.lane,
                 slot: 0,
                 parent: None,
                 depth: 0,

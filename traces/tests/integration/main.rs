@@ -7,6 +7,7 @@ mod a_device_clock_drifts;
 mod a_page_breaks;
 #[cfg(feature = "layer")]
 mod a_program_is_shown_wrongly;
+mod a_recording_has_many_lanes;
 mod a_recording_is_hostile;
 mod a_recording_loses_something;
 mod an_export_loses_something;
