@@ -57,7 +57,16 @@ pub enum HtmlError {
 }
 
 const TEMPLATE: &str = include_str!("html/page.html");
-const STYLE: &str = include_str!("html/page.css");
+
+/// The page's style: what a later file says holds.
+const STYLE: &[&str] = &[
+    include_str!("html/page/base.css"),
+    include_str!("html/page/stage.css"),
+    include_str!("html/page/panel.css"),
+    include_str!("html/page/charts.css"),
+    include_str!("html/page/card.css"),
+    include_str!("html/page/small.css"),
+];
 
 /// The page's script: its files in the order in which they need each other.
 const SCRIPT: &[&str] = &[
@@ -110,7 +119,7 @@ pub fn page(sides: &[Side<'_>]) -> Result<String, HtmlError> {
     let title = Escaped(&titles.join(" · ")).to_string();
     Ok(fill(&[
         ("title", &title),
-        ("style", STYLE),
+        ("style", &STYLE.concat()),
         ("warnings", &sections::warnings(sides)),
         ("pictures", &pictures),
         ("compare", &compare::compare(sides)),

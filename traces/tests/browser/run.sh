@@ -19,7 +19,7 @@ bin=$here/node_modules/.bin
 
 page=traces/src/html
 "$bin/prettier" --config "$here/.prettierrc.json" --check \
-    "$page"/page/*.js "$page/page.css" "$here"/*.mjs "$here"/*.json
+    "$page"/page/*.js "$page"/page/*.css "$here"/*.mjs "$here"/*.json
 "$bin/prettier" --config "$here/.prettierrc.json" --embedded-language-formatting=off --check \
     "$page/page.html"
 "$bin/tsc" -p "$here"
