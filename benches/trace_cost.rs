@@ -1,6 +1,7 @@
 //! What recording costs in decode: one generation, in which recording is switched on and off in
 //! turn every few tokens, so that neighbours are compared and the machine's moods cancel out.
-//! Prints tokens per second of both, from the median gap between two tokens, and their ratio.
+//! Prints tokens per second of both, from the median gap between two tokens, and their ratio;
+//! fails if that is below [`RATIO_MIN`].
 //!
 //! ```text
 //! cargo bench -p lapwing --bench trace_cost -- FILE.gguf [TOKENS]
@@ -13,6 +14,8 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Tokens between two switches.
 const BLOCK: usize = 4;
+/// Least speed with recording, by the speed without.
+const RATIO_MIN: f64 = 0.99;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -51,8 +54,10 @@ async fn main() -> Result<()> {
     });
     let at = |gaps: &[u64], share: usize| gaps.get(gaps.len() * share / 100).copied().unwrap_or(1);
     println!("{} gaps without recording, {} with", off.len(), on.len());
-    for (name, share) in [("median", 50), ("fastest tenth", 10)] {
+    let mut median = 1.0;
+    for (name, share) in [("fastest tenth", 10), ("median", 50)] {
         let (off, on) = (at(&off, share) as f64, at(&on, share) as f64);
+        median = off / on;
         println!(
             "{name}: off {:.2} tok/s, on {:.2} tok/s, on/off {:.4}",
             1e9 / off,
@@ -61,5 +66,8 @@ async fn main() -> Result<()> {
         );
     }
     println!("{} events, {} dropped", events.events.len(), events.dropped);
+    if median < RATIO_MIN {
+        return Err(format!("recording costs more than it may: on/off below {RATIO_MIN}").into());
+    }
     Ok(())
 }

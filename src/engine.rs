@@ -109,7 +109,8 @@ impl EngineBuilder {
 
     /// Records into `recorder`, whose clock becomes the engine's; by default the engine has one
     /// of its own. Nothing is recorded before [`Recorder::set_scope`] says what. Engines that
-    /// share a recorder share its lanes.
+    /// share a recorder share its lanes, and number their requests and chunks alike: to tell
+    /// their requests apart, give each its own.
     pub fn recorder(mut self, recorder: Recorder) -> EngineBuilder {
         self.settings.recorder = Some(recorder);
         self

@@ -1,8 +1,11 @@
 //! What recording costs: median time per event over many batches.
 //!
+//! Fails if a span costs more than [`SPAN_NS_MAX`].
+//!
 //! `cargo bench -p lapwing-traces --features layer --bench record [-- filter]`
 
 use std::hint::black_box;
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,6 +14,8 @@ use lapwing_traces::{Clock, Nanos, OsClock, Recorder, RecorderConfig, Scope, Spr
 
 const BATCH: usize = 10_000;
 const BATCHES: usize = 301;
+/// Most that a span may cost, its time included, in ns at the median.
+const SPAN_NS_MAX: f64 = 100.0;
 
 /// Nanoseconds per call: median, minimum and maximum over the batches.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
@@ -52,15 +57,18 @@ fn ran(writer: &mut Writer, lane: LaneId, info: SpanInfo, at: Nanos) {
     writer.record(at, lane, What::Ran(span, info, Nanos(1)));
 }
 
-fn row(what: &str, f: impl FnMut(usize)) {
+/// Prints one row and returns its median, unless it is filtered out.
+fn row(what: &str, f: impl FnMut(usize)) -> Option<f64> {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
-    if filter.is_none_or(|filter| what.contains(&filter)) {
-        let ns = nanos_per_call(f);
-        println!("{what:<44} {:8.1} {:8.1} {:8.1}", ns.median, ns.min, ns.max);
+    if filter.is_some_and(|filter| !what.contains(&filter)) {
+        return None;
     }
+    let ns = nanos_per_call(f);
+    println!("{what:<44} {:8.1} {:8.1} {:8.1}", ns.median, ns.min, ns.max);
+    Some(ns.median)
 }
 
-fn main() {
+fn main() -> ExitCode {
     println!("{:<44} {:>8} {:>8} {:>8}", "ns per event", "median", "min", "max");
     let clock = OsClock::start();
     row("reading the clock", |_| {
@@ -81,7 +89,7 @@ fn main() {
     for n in 0..1 << 20 {
         ran(&mut writer, lane, info(name, n), Nanos(0));
     }
-    row("record a span, clock read", |n| {
+    let span = row("record a span, clock read", |n| {
         let at = writer.now();
         ran(&mut writer, lane, info(name, n), at);
     });
@@ -104,6 +112,11 @@ fn main() {
     layer();
     assert!(off.recording().events.is_empty(), "off records nothing");
     assert!(!on.recording().events.is_empty(), "on records");
+    if span.is_some_and(|ns| ns > SPAN_NS_MAX) {
+        eprintln!("a span costs more than {SPAN_NS_MAX} ns");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }
 
 /// Spans of the `tracing` crate; without the layer too, to tell what the layer adds.

@@ -38,9 +38,10 @@ pub struct Report {
     pub overlap_pairs: Vec<PairReport>,
     /// Every lane.
     pub lanes: Vec<LaneReport>,
-    /// Idle time of all lanes by cause (T2), longest first.
+    /// Idle time of the lanes that compute (all devices; without devices, all lanes) by cause (T2),
+    /// longest first. Each lane has its own in `lanes`.
     pub idle: Vec<IdleReport>,
-    /// Idle time that nothing in the recording explains.
+    /// Idle time of any lane that nothing in the recording explains.
     pub idle_unattributed_ns: u64,
     /// What the makespan consists of (T3), longest first.
     pub critical_path: Vec<BlameReport>,
@@ -86,7 +87,7 @@ pub struct LaneReport {
     pub spans: usize,
     /// Time in which something ran.
     pub busy_ns: u64,
-    /// The rest of the makespan; 0 for a lane that never runs anything, such as that of callers.
+    /// The rest of the makespan; 0 for a lane that never runs anything.
     pub idle_ns: u64,
     /// Busy share of the makespan.
     pub utilization: f64,

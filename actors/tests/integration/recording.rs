@@ -96,7 +96,7 @@ fn every_idle_nanosecond_has_a_cause_in_random_schedules() {
         let timeline = Timeline::new(&random_schedules::run(seed, Scope::All));
         let analysis = Analysis::new(&timeline);
         for (lane, info) in timeline.lanes.iter().enumerate() {
-            // A lane without spans, that of callers, is never idle.
+            // A lane without spans is never idle.
             let makespan = if info.slots == 0 { 0 } else { timeline.makespan() };
             let gaps = analysis.gaps.iter().filter(|gap| gap.lane == lane);
             let unknown = gaps.clone().find(|gap| gap.cause == Cause::Unknown);

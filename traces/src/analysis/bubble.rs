@@ -98,7 +98,7 @@ pub struct Gap {
 }
 
 /// Every gap of every lane between the start and the end of the timeline (T2). A lane that never
-/// runs anything, such as that of callers, is not idle: it has none.
+/// runs anything is not idle: it has none.
 ///
 /// A gap is explained by the wait graph, walked back from the span that ended it: while something
 /// ran that the span needed, directly or through others, the gap depends on that lane; while

@@ -6,16 +6,16 @@ use std::collections::{BinaryHeap, HashMap};
 use super::overlap::Interval;
 use crate::timeline::{Span, Timeline};
 
-/// A message that a span acted on when it began.
+/// What a span needed to begin: a message, or the end of a wait for another span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Input {
-    /// Index of the message.
-    pub(super) message: usize,
-    /// Outer span that sent it; none if it came from outside.
+    /// Index of the message; none if it is a wait.
+    pub(super) message: Option<usize>,
+    /// Outer span that sent the message, or was waited for; none if it came from outside.
     pub(super) from: Option<usize>,
-    /// Left its sender.
+    /// The message left its sender, or what was waited for ended.
     pub(super) sent: u64,
-    /// Could be acted on: taken out of the mailbox, had its reader been free.
+    /// Could be acted on: taken out of the mailbox, had its reader been free; or the wait ended.
     pub(super) ready: u64,
 }
 
@@ -42,8 +42,8 @@ pub(super) struct Links {
 pub(super) enum Binding {
     /// Its slot was taken by this span.
     Slot(usize),
-    /// This message had not come.
-    Message(Input),
+    /// This had not come, or not ended.
+    Input(Input),
     /// The recording does not say.
     Nothing,
 }
@@ -68,8 +68,9 @@ impl Links {
             let lane = message.to_lane.unwrap_or(timeline.spans[to].lane);
             let taken = busy[lane].taken_when_free(&sleeps[lane], (sent, received));
             let ready = taken.map_or(received, |free| sent + (received - free));
-            inputs[to].push(Input { message: index, from, sent, ready });
+            inputs[to].push(Input { message: Some(index), from, sent, ready });
         }
+        add_waits(timeline, &outermost, &mut inputs);
         let mut links = Links {
             order: Vec::new(),
             before,
@@ -91,7 +92,7 @@ impl Links {
     /// The latest of all that a span waited for, and when that was settled.
     pub(super) fn binding(&self, timeline: &Timeline, span: usize) -> (u64, Binding) {
         let slot = self.before[span].map(|b| (timeline.spans[b].end.0, Binding::Slot(b)));
-        let inputs = self.inputs[span].iter().map(|input| (input.ready, Binding::Message(*input)));
+        let inputs = self.inputs[span].iter().map(|input| (input.ready, Binding::Input(*input)));
         // Of equals the first: a slot that was busy until then needs no other reason.
         slot.into_iter()
             .chain(inputs)
@@ -132,6 +133,25 @@ impl Links {
                     ready.push(Reverse(follower));
                 }
             }
+        }
+    }
+}
+
+/// Adds what each span waited for: a wait holds up the next span that begins on its lane.
+fn add_waits(timeline: &Timeline, outermost: &[usize], inputs: &mut [Vec<Input>]) {
+    let mut turns: Vec<Vec<usize>> = vec![Vec::new(); timeline.lanes.len()];
+    for span in timeline.outer_in_turn() {
+        turns[timeline.spans[span].lane].push(span);
+    }
+    for wait in &timeline.waits {
+        let Some(from) = wait.target.map(|target| outermost[target]) else { continue };
+        let turn = &turns[wait.lane];
+        let next = turn.partition_point(|span| timeline.spans[*span].start < wait.end);
+        let Some(next) = turn.get(next).copied().filter(|next| *next != from) else { continue };
+        let (sent, ready) = (timeline.spans[from].end.0, wait.end.0);
+        // What had not ended did not hold up what came after.
+        if sent <= ready {
+            inputs[next].push(Input { message: None, from: Some(from), sent, ready });
         }
     }
 }

@@ -65,10 +65,10 @@ impl Walk<'_> {
                     on_step(Step { span: Some(before), message: None, hold: None });
                     (before, ready)
                 }
-                Binding::Message(input) => {
-                    let hold = self.timeline.messages[input.message].hold;
+                Binding::Input(input) => {
+                    let hold = input.message.and_then(|m| self.timeline.messages[m].hold);
                     let hold = hold.map(|(cause, since)| (cause, since.0, input.sent));
-                    on_step(Step { span: input.from, message: Some(input.message), hold });
+                    on_step(Step { span: input.from, message: input.message, hold });
                     let left = input.sent.min(ready);
                     let end = input.from.map_or(left, |from| self.timeline.spans[from].end.0);
                     let way = (left.min(end), ready);

@@ -29,7 +29,7 @@ const NUMBERS: &[Number] = &[
     Number { name: "Overlap achieved", of: |r| r.overlap, show: text::percent },
     Number { name: "Overlap achievable", of: |r| r.overlap_achievable, show: text::percent },
     Number { name: "Overlap efficiency", of: |r| r.overlap_efficiency, show: text::percent },
-    Number { name: "Idle, all lanes", of: idle, show: text::nanos },
+    Number { name: "Idle, lanes that compute", of: idle, show: text::nanos },
     Number { name: "Unattributed", of: |r| Some(r.idle_unattributed_ns as f64), show: text::nanos },
     Number { name: "Tokens per second", of: |r| r.requests.tokens_per_second, show: plain },
     Number { name: "TTFT, median", of: |r| r.requests.ttft_ms.p50, show: millis },
@@ -43,7 +43,7 @@ const NUMBERS: &[Number] = &[
 ];
 
 fn idle(report: &Report) -> Option<f64> {
-    Some(report.lanes.iter().map(|lane| lane.idle_ns as f64).sum())
+    Some(report.idle.iter().map(|idle| idle.ns as f64).sum())
 }
 
 /// The section for two runs; empty for one.

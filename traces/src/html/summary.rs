@@ -87,7 +87,7 @@ fn lanes(report: &Report) -> String {
 
 fn idle(report: &Report) -> String {
     let heads = ["Cause", "#Time", "#Share"];
-    let mut table = Table::new("Idle time of all lanes, by cause", "", &heads);
+    let mut table = Table::new("Idle time of the lanes that compute, by cause", "", &heads);
     for idle in &report.idle {
         table.row(&[Cell::Text(&idle.cause), Cell::nanos(idle.ns), Cell::Share(idle.share)]);
     }

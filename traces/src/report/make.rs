@@ -30,7 +30,7 @@ impl Report {
             overlap_efficiency: analysis.overlap.efficiency(),
             overlap_pairs: pairs(timeline, analysis),
             lanes: lanes(timeline, analysis),
-            idle: idle(timeline, analysis.gaps.iter()),
+            idle: idle(timeline, computing(analysis)),
             idle_unattributed_ns: unknown
                 .map(|gap| gap.end - gap.start)
                 .fold(0, u64::saturating_add),
@@ -115,6 +115,11 @@ fn wasted(timeline: &Timeline) -> Vec<u64> {
         }
     }
     wasted
+}
+
+/// Gaps of the lanes that compute.
+fn computing(analysis: &Analysis) -> impl Iterator<Item = &Gap> {
+    analysis.gaps.iter().filter(|gap| analysis.overlap.lanes.contains(&gap.lane))
 }
 
 /// Time by cause, longest first.

@@ -81,7 +81,7 @@ impl Tables<'_> {
             [idle.cause.clone(), self.time(idle.ns), percent(idle.share)]
         };
         let rows: Vec<_> = self.report.idle.iter().map(row).collect();
-        table("Idle time of all lanes", header, &rows, self.options)
+        table("Idle time of the lanes that compute", header, &rows, self.options)
     }
 
     fn critical_path(&self) -> String {

@@ -192,6 +192,25 @@ fn a_late_waiter_overslept_and_then_polled() {
 }
 
 #[test]
+fn a_wait_alone_makes_its_lane_depend_on_what_it_waits_for() {
+    let mut script = Script::default();
+    // Slept until 95, polled until 105, though the device had ended at 100.
+    script.ran(1, "host", (0, 10)).ran(2, "gpu", (5, 100)).ran(3, "host", (106, 120));
+    script.waited("host", 2, (10, 105), (92, 7, 85));
+    let expected = [(10, 100, "dependency on gpu"), (100, 105, "spin"), (105, 106, "restart")];
+    expect(&script, "host", &expected);
+    let (timeline, analysis) = script.analysed();
+    let path: Vec<_> =
+        analysis.critical_path.spans.iter().map(|s| timeline.spans[*s].id.0.get()).collect();
+    assert_eq!(path, [2, 3], "over the device, not over the host's first span");
+    for (what_if, makespan) in [("on:gpu*1", 120), ("on:gpu*2", 215), ("sync*0", 115)] {
+        assert_eq!(replayed(&script, what_if), makespan, "{what_if}");
+    }
+    // The host's first span could have ended when the wait did.
+    assert_eq!(analysis.critical_path.slack, [95, 0, 0]);
+}
+
+#[test]
 fn the_start_of_a_lane_without_any_cause_is_its_start() {
     let mut script = Script::default();
     script.ran(1, "a", (0, 50)).ran(2, "b", (20, 30));

@@ -206,6 +206,12 @@ pub(crate) fn schedule(program: &[Piece], thread: bool) -> Script {
         }
         for (from, sent, received) in messages {
             let sender = format!("lane {}", program[from].lane);
+            // Some are waited for instead, where there is something to wait for.
+            if sent == times[from].1 && sent > free_at && (from + at) % 2 == 1 {
+                let slept = (received - free_at) / 2;
+                script.waited(&lane, from as u64 + 1, (free_at, received), (0, 0, slept));
+                continue;
+            }
             let taken = if thread { received.max(start.min(free_at + 1)) } else { received };
             script.sent((from as u64 + 1, id), (&sender, &lane), (sent, taken));
         }
