@@ -1,6 +1,6 @@
 //! From a timeline and its analysis to plain numbers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 
 use super::{
@@ -119,7 +119,8 @@ fn wasted(timeline: &Timeline) -> Vec<u64> {
 
 /// Gaps of the lanes that compute.
 fn computing(analysis: &Analysis) -> impl Iterator<Item = &Gap> {
-    analysis.gaps.iter().filter(|gap| analysis.overlap.lanes.contains(&gap.lane))
+    let counting: HashSet<usize> = analysis.overlap.lanes.iter().copied().collect();
+    analysis.gaps.iter().filter(move |gap| counting.contains(&gap.lane))
 }
 
 /// Time by cause, longest first.
