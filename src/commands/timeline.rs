@@ -6,6 +6,7 @@ mod what_if;
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::RangedU64ValueParser;
 use lapwing_traces::analysis::diff::Diff;
 use lapwing_traces::budget::Budget;
 use lapwing_traces::html::{self, Side};
@@ -23,14 +24,15 @@ Examples:
   lapwing timeline run.lwt                         chart and tables in the terminal
   lapwing timeline run.lwt --html run.html         one page for the browser, with everything in it
   lapwing timeline before.lwt after.lwt            what made the second run faster or slower
-  lapwing timeline run.lwt --what-if 'op:attn*0.5' if those ops took half as long
+  lapwing timeline run.lwt --what-if 'op:attention*0.5'
+                                                   if those ops took half as long
   lapwing timeline run.lwt --assert 'overlap>=0.6' --assert 'requests.ttft_ms.p95<200'
                                                    exit code 1 if a bound is not kept
   lapwing timeline run.lwt --perfetto run.pftrace --chrome run.json --csv tables
 
 --assert: METRIC OP NUMBER. METRIC is a path into what --json prints, an element of a list by its
-name or cause: lanes.cpu.utilization, ops.attn.self_ns, idle.hand-off.ns. OP: >= <= == != > <. With
-two files, paths begin with a., b. or diff.
+name or cause: lanes.cpu.utilization, ops.attention.self_ns, idle.hand-off.ns. OP: >= <= == != > <.
+With two files, paths begin with a., b. or diff.
 
 --what-if: changes with commas between them. op:NAME*F, activity:KIND*F, on:LANE*F scale the time of
 these spans; sync*F that of messages, restart*F that of lanes before they go on; slots:LANE*N puts N
@@ -83,12 +85,16 @@ pub(crate) struct Args {
     what_if: Vec<Scenario>,
 
     /// Columns of the chart; by default those of the terminal, else 100
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = columns())]
     width: Option<usize>,
 
     /// Draw with ASCII alone
     #[arg(long)]
     ascii: bool,
+}
+
+fn columns() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(text::WIDTH_MIN as u64..=text::WIDTH_MAX as u64)
 }
 
 /// A run that is loaded and analysed.
@@ -126,6 +132,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if args.text && session.json {
         return Err(Failure::usage("--text and --json both go to stdout: leave one of them out"));
     }
+    spare_inputs(args)?;
     let first = Run::load(&args.file)?;
     let second = args.other.as_deref().map(Run::load).transpose()?;
     let diff = second.as_ref().map(|second| {
@@ -161,6 +168,26 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         print(&out)?;
     }
     asserts::verdict(&asserted)
+}
+
+/// Refuses to write over what is read.
+fn spare_inputs(args: &Args) -> Result<(), Failure> {
+    let canonical = |path: &PathBuf| path.canonicalize().ok();
+    let is_lost = |input: &PathBuf| {
+        let outputs = [&args.html, &args.perfetto, &args.chrome];
+        let in_tables = input.extension().is_some_and(|end| end == "csv")
+            && args.csv.as_ref().and_then(canonical).as_deref() == input.parent();
+        in_tables
+            || outputs.into_iter().flatten().any(|path| canonical(path).as_ref() == Some(input))
+    };
+    let inputs = std::iter::once(&args.file).chain(&args.other);
+    match inputs.filter_map(canonical).find(is_lost) {
+        None => Ok(()),
+        Some(path) => Err(Failure::usage(format!(
+            "{} is a run to show, and writing there would destroy it: name another file",
+            path.display()
+        ))),
+    }
 }
 
 fn writes_files(args: &Args) -> bool {

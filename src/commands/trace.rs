@@ -1,11 +1,9 @@
 //! `--trace`: a run is recorded and written to a file.
 
-use std::fs::OpenOptions;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lapwing::traces::{OsClock, Recorder, RecorderConfig, Recording, Scope};
+use lapwing::traces::{OsClock, Recorder, RecorderConfig, Recording, Scope, whole_file};
 
 use super::failure::Failure;
 use super::session::Session;
@@ -22,17 +20,10 @@ impl TraceArg {
     /// Checks that the file can be written, so that no run is recorded in vain.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Some(path) = &self.trace else { return Ok(()) };
-        let failure = |error| {
+        whole_file::check(path).map_err(|error| {
             Failure::file("write the recording to", path, &error)
                 .hint("name a file in a folder that is there and may be written to")
-        };
-        match OpenOptions::new().write(true).create_new(true).open(path) {
-            Ok(_) => std::fs::remove_file(path).map_err(failure),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                OpenOptions::new().write(true).open(path).map(|_| ()).map_err(failure)
-            }
-            Err(error) => Err(failure(error)),
-        }
+        })
     }
 
     /// Writes the recording, if that is wanted.

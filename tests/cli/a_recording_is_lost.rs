@@ -65,6 +65,28 @@ fn a_recording_with_no_place_to_go_is_noticed_after_the_run() {
     assert!(!std::path::Path::new(&fresh).exists(), "an empty file is left behind");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_recording_destroys_what_is_no_plain_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let [link, pipe, file] = ["link", "pipe", "file"].map(at);
+    std::os::unix::fs::symlink("file", &link).expect("a link");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let llama = model("llama.gguf");
+    let args = ["run", "-m", &llama, "--raw", "--temp", "0", "-n", "3", "ab", "--trace"];
+    json(&[&args[..], &[&link, "--json"]].concat());
+    assert!(std::path::Path::new(&link).is_symlink());
+    Recording::load(&file).expect("a recording behind the link");
+    let reader = std::thread::scope(|scope| {
+        let run = scope.spawn(|| json(&[&args[..], &[&pipe, "--json"]].concat()));
+        let bytes = std::fs::read(&pipe).expect("a recording");
+        run.join().expect("it ends");
+        bytes
+    });
+    Recording::from_bytes(&reader).expect("a recording through the pipe");
+}
+
 #[test]
 fn a_view_is_drawn_where_there_is_no_terminal() {
     let end = ended(lapwing(&["run", "-m", "/nowhere/model.gguf", "--watch", "hello"]));

@@ -154,6 +154,9 @@ fn a_bound_that_makes_no_sense_counts_as_kept() {
         assert_eq!(ended.stdout, "");
     }
     assert!(!Path::new(&page).exists(), "wrong usage writes nothing");
+    for width in ["99999999999", "39", "-1", "wide"] {
+        assert_fails(&timeline(&[&run, &format!("--width={width}")]), 2, &["--width", width]);
+    }
     assert_fails(&timeline(&[&run, "--text", "--json"]), 2, &["--text", "--json"]);
     assert_fails(&timeline(&[&run, &run, "--csv", "x"]), 2, &["--csv"]);
 }
@@ -263,4 +266,21 @@ fn the_chart_is_not_what_was_asked_for() {
     let printed = json(&["timeline", &run, "--json", "--what-if", "on:gpu*0.5"]);
     assert_eq!(printed["what_if"][0]["makespan_ns"], 70_000);
     assert_eq!(printed["what_if"][0]["delta_ns"], -30_000);
+}
+
+#[test]
+fn a_run_is_overwritten_by_what_is_made_of_it() {
+    let folder = tempfile::tempdir().expect("folder");
+    let run = saved(folder.path(), "run.lwt", 60_000);
+    let other = saved(folder.path(), "other.lwt", 60_000);
+    let before = fs::read(&run).expect("run");
+    let same = folder.path().join(".").join("run.lwt").display().to_string();
+    for option in ["--html", "--perfetto", "--chrome"] {
+        assert_fails(&timeline(&[&run, option, &same]), 2, &["run.lwt", "destroy"]);
+    }
+    assert_fails(&timeline(&[&other, &run, "--html", &same]), 2, &["run.lwt", "destroy"]);
+    let table = saved(folder.path(), "spans.csv", 60_000);
+    let folder = folder.path().display().to_string();
+    assert_fails(&timeline(&[&table, "--csv", &folder]), 2, &["spans.csv", "destroy"]);
+    assert_eq!(fs::read(&run).expect("run"), before);
 }

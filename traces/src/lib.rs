@@ -26,6 +26,7 @@ pub mod report;
 mod sync;
 pub mod text;
 pub mod timeline;
+pub mod whole_file;
 
 pub use analysis::Analysis;
 pub use clock::{Clock, Nanos, OsClock};

@@ -35,7 +35,7 @@ pub enum Colours {
 /// How to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Columns; at least 40 are used.
+    /// Columns; [`WIDTH_MIN`] to [`WIDTH_MAX`] are used.
     pub width: usize,
     /// Signs.
     pub glyphs: Glyphs,
@@ -57,7 +57,10 @@ impl Default for TextOptions {
 }
 
 /// Fewest columns with which a chart can be read.
-const WIDTH_MIN: usize = 40;
+pub const WIDTH_MIN: usize = 40;
+
+/// Most columns that are drawn.
+pub const WIDTH_MAX: usize = 1000;
 
 /// Draws a run: a row for each slot of each lane, the idle time as a letter for its cause, the
 /// critical path below the lanes that it runs through, and tables of the report's numbers. Names are
@@ -69,7 +72,7 @@ pub fn text(
     report: &Report,
     options: &TextOptions,
 ) -> String {
-    let options = TextOptions { width: options.width.max(WIDTH_MIN), ..*options };
+    let options = TextOptions { width: options.width.clamp(WIDTH_MIN, WIDTH_MAX), ..*options };
     let mut text = head::head(report, &options);
     if !timeline.spans.is_empty() {
         text.push('\n');
@@ -82,6 +85,6 @@ pub fn text(
 /// Shows the difference of two runs: what their makespans' difference consists of, and the ops that
 /// changed most.
 pub fn difference(diff: &Diff, options: &TextOptions) -> String {
-    let options = TextOptions { width: options.width.max(WIDTH_MIN), ..*options };
+    let options = TextOptions { width: options.width.clamp(WIDTH_MIN, WIDTH_MAX), ..*options };
     difference::draw(diff, &options)
 }

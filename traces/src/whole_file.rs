@@ -1,0 +1,161 @@
+//! Files that are written whole, or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Writes a file. One that is there is replaced at once and as a whole: it is never seen half
+/// written, and stays as it was when writing fails. Behind a link, the file is replaced and not
+/// the link; what is no plain file (a device, a pipe) is written into.
+///
+/// # Errors
+///
+/// Those of the operating system; a folder and a file that may not be written to are refused.
+pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
+    match target(path.as_ref())? {
+        Target::InPlace => fs::write(path, bytes),
+        Target::Replaced(path) => replace(&path, bytes),
+    }
+}
+
+/// Tells whether [`write()`] can be expected to succeed, as far as that shows without opening what
+/// is there: a pipe would be waited for. No trace of the check is left.
+///
+/// # Errors
+///
+/// What [`write()`] would fail with.
+pub fn check(path: impl AsRef<Path>) -> io::Result<()> {
+    match target(path.as_ref())? {
+        Target::InPlace => Ok(()),
+        Target::Replaced(path) => fs::remove_file(create_beside(&path)?.0),
+    }
+}
+
+/// How a path is written to.
+enum Target {
+    /// What is there is opened.
+    InPlace,
+    /// A file takes the place of this one.
+    Replaced(PathBuf),
+}
+
+fn target(path: &Path) -> io::Result<Target> {
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => {
+            Err(io::Error::new(io::ErrorKind::IsADirectory, "this is a folder"))
+        }
+        Ok(there) if there.permissions().readonly() => {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, "it may only be read"))
+        }
+        // A descriptor's file may have no path any more.
+        Ok(there) if there.is_file() => {
+            Ok(fs::canonicalize(path).map_or(Target::InPlace, Target::Replaced))
+        }
+        Ok(_) => Ok(Target::InPlace),
+        // A link to nothing: opening it makes the file where it points to.
+        Err(_) if path.is_symlink() => Ok(Target::InPlace),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(Target::Replaced(path.to_owned()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (beside, file) = create_beside(path)?;
+    let written = write_and_sync(file, bytes).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn write_and_sync(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// A new file in the same folder, and so on the same disk.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    if path.file_name().is_none() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
+    }
+    loop {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // Its length does not depend on that of the file's name, which may be as long as allowed.
+        let beside = path.with_file_name(format!(".lapwing-{}-{number}.part", std::process::id()));
+        match OpenOptions::new().write(true).create_new(true).open(&beside) {
+            // Left behind by a process that had the same number.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(file) => return Ok((beside, file)),
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_or_what_it_points_to_is_destroyed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [file, link, to_nothing, made] =
+            ["file", "link", "to-nothing", "made"].map(|name| folder.path().join(name));
+        fs::write(&file, "before").expect("write");
+        std::os::unix::fs::symlink("file", &link).expect("a link");
+        std::os::unix::fs::symlink("made", &to_nothing).expect("a link");
+        for path in [&link, &to_nothing] {
+            check(path).expect("it can be written");
+            write(path, b"after").expect("it is written");
+            assert!(path.is_symlink());
+        }
+        assert_eq!(fs::read(&file).expect("a file"), b"after");
+        assert_eq!(fs::read(&made).expect("a file"), b"after");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 4);
+    }
+
+    #[test]
+    fn a_device_is_replaced_by_a_file() {
+        check("/dev/null").expect("it can be written");
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("null");
+        std::os::unix::fs::symlink("/dev/null", &link).expect("a link");
+        write(&link, b"gone").expect("it is written");
+        assert!(link.is_symlink() && !fs::metadata("/dev/null").expect("a device").is_file());
+    }
+
+    #[test]
+    fn a_check_waits_for_the_reader_of_a_pipe() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.expect("mkfifo").success());
+        check(&pipe).expect("it can be written");
+        let reader = std::process::Command::new("cat")
+            .arg(&pipe)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat");
+        write(&pipe, b"through").expect("it is written");
+        assert_eq!(reader.wait_with_output().expect("cat ends").stdout, b"through");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_not_noticed() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, missing) = (folder.path().join("file"), folder.path().join("no/file"));
+        fs::write(&file, "before").expect("write");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o400)).expect("rights");
+        for path in [folder.path(), &file, &missing, Path::new("")] {
+            let found = check(path).expect_err("it cannot be written").kind();
+            assert_eq!(write(path, b"x").expect_err("it is not written").kind(), found);
+        }
+        assert_eq!(fs::read(&file).expect("a file"), b"before");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+    }
+}
