@@ -107,24 +107,27 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if let Some(bar) = &bar {
         bar.set_length((tests.len() * (args.repetitions + 1)) as u64);
     }
-    let mut results = Vec::new();
-    for test in tests {
-        let mut speeds = Vec::new();
-        match &bar {
-            Some(bar) => bar.set_message(test.name()),
-            None => session.note(&format!("measuring {}", test.name())),
+    let results = {
+        let measuring = measure(tests, args.repetitions, &engine, bar.as_ref(), session);
+        if args.trace.trace.is_none() {
+            Some(measuring.await?)
+        } else {
+            // Ctrl-C ends the process, but not before what was recorded is written.
+            let claim = session.interrupts.claim();
+            tokio::select! {
+                biased;
+                () = claim.interrupted() => None,
+                results = measuring => Some(results?),
+            }
         }
-        for repetition in 0..=args.repetitions {
-            bar.iter().for_each(indicatif::ProgressBar::tick);
-            let speed = test.measure(&engine, repetition as u64).await?;
-            speeds.extend((repetition > 0).then_some(speed));
-            bar.iter().for_each(|bar| bar.inc(1));
-        }
-        results.push(measured(test, speeds)?);
+    };
+    if results.is_none() {
+        session.restore_after_interrupt();
     }
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
     engine.shutdown(Shutdown::Drain).await?;
     args.trace.save(|| engine.recorder().recording(), session)?;
+    let results = results.ok_or(Failure::Interrupted)?;
     let report = Report {
         results,
         model: engine.model_path().display().to_string(),
@@ -136,6 +139,32 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         repetitions: args.repetitions,
     };
     if session.json { print_json(&report) } else { print_table(&report) }
+}
+
+/// Runs every test, once more than measured.
+async fn measure(
+    tests: Vec<Test>,
+    repetitions: usize,
+    engine: &Engine,
+    bar: Option<&indicatif::ProgressBar>,
+    session: &Session,
+) -> Result<Vec<Measured>, Failure> {
+    let mut results = Vec::new();
+    for test in tests {
+        let mut speeds = Vec::new();
+        match bar {
+            Some(bar) => bar.set_message(test.name()),
+            None => session.note(&format!("measuring {}", test.name())),
+        }
+        for repetition in 0..=repetitions {
+            bar.iter().for_each(|bar| bar.tick());
+            let speed = test.measure(engine, repetition as u64).await?;
+            speeds.extend((repetition > 0).then_some(speed));
+            bar.iter().for_each(|bar| bar.inc(1));
+        }
+        results.push(measured(test, speeds)?);
+    }
+    Ok(results)
 }
 
 fn tests(args: &Args) -> Vec<Test> {

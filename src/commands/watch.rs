@@ -63,10 +63,12 @@ pub(crate) async fn watch(
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut interrupted = std::pin::pin!(claim.interrupted());
+    let mut terminated = std::pin::pin!(terminated());
     loop {
         tokio::select! {
             biased;
             () = &mut interrupted => break,
+            () = &mut terminated => break,
             _ = ticks.tick() => {
                 watched.look(&mut board);
                 screen.draw(&board, &watched.model, &answer.text).map_err(screen_failure)?;
@@ -86,6 +88,24 @@ pub(crate) async fn watch(
     drop(screen);
     watched.look(&mut board);
     Ok(answer)
+}
+
+/// Ready when the process is told to end: the terminal is given back first, as after Ctrl-C.
+#[cfg(unix)]
+async fn terminated() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    match signal(SignalKind::terminate()) {
+        Ok(mut told) => drop(told.recv().await),
+        // Then it ends the process at once, as it does without a view.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Such a signal there is not.
+#[cfg(not(unix))]
+async fn terminated() {
+    std::future::pending().await
 }
 
 impl Watched<'_> {

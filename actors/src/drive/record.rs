@@ -2,14 +2,14 @@
 //! same points, so that both leave the same events; the time is that of the recorder's clock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapwing_traces::event::{
     Activity, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Tags, What,
 };
 use lapwing_traces::{Nanos, Recorder, Scope, Writer};
 
-use crate::message::{Posted, SchedulerMessage, StreamEvent};
+use crate::message::{Posted, SchedulerMessage, Sink, StreamEvent};
 
 mod scheduler;
 mod worker;
@@ -64,6 +64,13 @@ impl Tape {
         self.record(at, What::Sent(sending));
         (message, at)
     }
+}
+
+/// An event and where it goes.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) sink: Arc<dyn Sink>,
+    pub(super) event: Posted<StreamEvent>,
 }
 
 /// Names of the messages to a caller.

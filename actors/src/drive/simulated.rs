@@ -12,8 +12,8 @@ use lapwing_kernels::device::{Batch, Device, DeviceError, Work};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
-use super::record::{CallerTape, SchedulerTape, WorkerTape};
-use crate::message::{Chunk, Emission, Posted, SchedulerMessage, StreamEvent};
+use super::record::{CallerTape, Outgoing, SchedulerTape, WorkerTape};
+use crate::message::{Chunk, Posted, SchedulerMessage};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
 
@@ -197,8 +197,8 @@ impl Simulation {
                     self.push(self.now(), What::Arrived(device.0, chunk));
                 }
                 SchedulerEffect::Emit(emission) => {
-                    let event = self.tape.emit(&emission);
-                    self.deliver(&emission, event);
+                    let outgoing = self.tape.emit(emission);
+                    self.deliver(outgoing);
                 }
                 SchedulerEffect::Note(note) => {
                     self.tape.note(note, self.scheduler.kv_page_bytes());
@@ -210,11 +210,11 @@ impl Simulation {
     }
 
     /// Callers take an event at once, unless they are gone.
-    fn deliver(&self, emission: &Emission, event: Posted<StreamEvent>) {
-        if !emission.sink.is_closed() {
+    fn deliver(&self, Outgoing { sink, event }: Outgoing) {
+        if !sink.is_closed() {
             self.caller.received(&event);
         }
-        emission.sink.send(event);
+        sink.send(event);
     }
 
     fn carry_out(&mut self, actor: usize, effects: Vec<WorkerEffect>) {
@@ -242,8 +242,8 @@ impl Simulation {
                     self.push(self.now(), What::Scheduler(posted));
                 }
                 WorkerEffect::Emit(emission) => {
-                    let event = tape.emit(&emission);
-                    self.deliver(&emission, event);
+                    let outgoing = tape.emit(emission);
+                    self.deliver(outgoing);
                 }
                 WorkerEffect::Recycle(tensor) => device.device.recycle(tensor),
             }

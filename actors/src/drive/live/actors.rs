@@ -8,7 +8,7 @@ use lapwing_kernels::device::{Device, Work};
 use lapwing_traces::{Nanos, Recorder};
 
 use super::{Ending, Mailbox, WorkerMessage};
-use crate::drive::record::{SchedulerTape, WorkerTape};
+use crate::drive::record::{Outgoing, SchedulerTape, WorkerTape};
 use crate::error::RunError;
 use crate::message::{Chunk, Posted, SchedulerMessage, Shutdown};
 use crate::scheduler::{Scheduler, SchedulerEffect};
@@ -47,7 +47,8 @@ impl LiveScheduler {
                         self.workers[device.0].send(WorkerMessage::Chunk(chunk))?;
                     }
                     SchedulerEffect::Emit(emission) => {
-                        emission.sink.send(self.tape.emit(&emission));
+                        let Outgoing { sink, event } = self.tape.emit(emission);
+                        sink.send(event);
                     }
                     SchedulerEffect::Note(note) => {
                         self.tape.note(note, self.scheduler.kv_page_bytes());
@@ -121,7 +122,10 @@ impl LiveWorker {
                     let message = SchedulerMessage::Progress(message);
                     self.scheduler.send(Posted { message, sent })?;
                 }
-                WorkerEffect::Emit(emission) => emission.sink.send(self.tape.emit(&emission)),
+                WorkerEffect::Emit(emission) => {
+                    let Outgoing { sink, event } = self.tape.emit(emission);
+                    sink.send(event);
+                }
                 WorkerEffect::Recycle(tensor) => self.device.recycle(tensor),
             }
         }

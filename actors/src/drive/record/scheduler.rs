@@ -5,8 +5,8 @@ use lapwing_traces::event::{
 };
 use lapwing_traces::{Nanos, Recorder};
 
-use super::{EventNames, Tape};
-use crate::message::{Chunk, Emission, Hold, Posted, SchedulerMessage, StreamEvent};
+use super::{EventNames, Outgoing, Tape};
+use crate::message::{Chunk, Emission, Hold, Posted, SchedulerMessage};
 use crate::scheduler::{Note, Noted, Scheduler};
 
 /// The scheduler's end of a recorder.
@@ -116,15 +116,16 @@ impl SchedulerTape {
     }
 
     /// An event leaves for its caller.
-    pub(in super::super) fn emit(&mut self, emission: &Emission) -> Posted<StreamEvent> {
-        let message = emission.event.clone();
-        let Some(turn) = &mut self.turn else { return Posted::unrecorded(message) };
-        if !self.tape.wants(emission.traced) {
-            return Posted::unrecorded(message);
-        }
-        turn.wanted = true;
-        let sent = self.tape.post(self.events.of(&message), Some(turn.span));
-        Posted { message, sent: Some(sent) }
+    pub(in super::super) fn emit(&mut self, emission: Emission) -> Outgoing {
+        let Emission { traced, sink, event: message, .. } = emission;
+        let sent = match &mut self.turn {
+            Some(turn) if self.tape.wants(traced) => {
+                turn.wanted = true;
+                Some(self.tape.post(self.events.of(&message), Some(turn.span)))
+            }
+            _ => None,
+        };
+        Outgoing { sink, event: Posted { message, sent } }
     }
 
     /// Something happened to a request.

@@ -8,7 +8,7 @@ use lapwing_kernels::graph::Graph;
 use lapwing_traces::event::{Activity, LaneKind, NameId, SpanId, SpanInfo, Station, Tags, What};
 use lapwing_traces::{Nanos, Recorder};
 
-use super::{EventNames, Tape};
+use super::{EventNames, Outgoing, Tape};
 use crate::message::{Chunk, Emission, Phase, Posted, Progress, StreamEvent};
 
 /// A worker's end of a recorder.
@@ -185,24 +185,22 @@ impl WorkerTape {
     }
 
     /// An event leaves for its caller.
-    pub(in super::super) fn emit(&mut self, emission: &Emission) -> Posted<StreamEvent> {
-        let message = emission.event.clone();
-        let Some(tail) = &self.tail else { return Posted::unrecorded(message) };
+    pub(in super::super) fn emit(&mut self, emission: Emission) -> Outgoing {
+        let Emission { sequence, traced, sink, event: message } = emission;
         // A chunk may have spans of requests that nobody asked to record.
-        if !self.tape.wants(emission.traced) {
-            return Posted::unrecorded(message);
-        }
-        let sent = self.tape.post(self.events.of(&message), Some(tail.span));
+        let tail = self.tail.as_ref().filter(|_| self.tape.wants(traced)).map(|tail| tail.span);
+        let sent = tail.map(|span| self.tape.post(self.events.of(&message), Some(span)));
         let tokens = match &message {
             StreamEvent::Token(_) => 1,
             StreamEvent::Scores(scores) => scores.len() as u64,
             StreamEvent::Finished(_) | StreamEvent::Failed(_) => 0,
         };
-        if tokens > 0 {
-            let what = What::Request(emission.sequence.0, Station::Token, tokens);
-            self.tape.record(sent.1, what);
+        if let Some((_, at)) = sent
+            && tokens > 0
+        {
+            self.tape.record(at, What::Request(sequence.0, Station::Token, tokens));
         }
-        Posted { message, sent: Some(sent) }
+        Outgoing { sink, event: Posted { message, sent } }
     }
 
     /// The scheduler is told.
