@@ -3,25 +3,12 @@
 use std::sync::Arc;
 
 use lapwing_actors::RunError;
-use lapwing_actors::drive::live::{Events, Live, LiveParts};
+use lapwing_actors::drive::live::{Events, Live};
 use lapwing_actors::message::{Shutdown, StreamEvent};
-use lapwing_kernels::device::{Device, DeviceError};
+use lapwing_kernels::device::DeviceError;
 use lapwing_traces::Nanos;
 
-use crate::support::{Fault, Parts, Setup, World, foretell, generate, prompt, recorder, request};
-
-fn live(setup: &Setup) -> Live {
-    let Parts { scheduler, devices, graph, .. } = setup.parts();
-    Live::start(LiveParts {
-        scheduler,
-        devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
-        graph,
-        requests_max: 4,
-        permits: setup.config.permits,
-        recorder: recorder(),
-    })
-    .expect("threads")
-}
+use crate::support::{Fault, Setup, World, foretell, generate, live, prompt, recorder, request};
 
 fn submit(engine: &Live, ids: &[u32], tokens: usize) -> Result<Events, RunError> {
     engine.submit(engine.ticket()?, request(ids, tokens))
@@ -57,7 +44,7 @@ fn a_device_error_ends_its_streams_and_the_engine_goes_on() {
 #[test]
 fn a_dead_actor_ends_every_stream_and_every_later_one_by_its_name() {
     let fault: Fault = Arc::new(|n| if n == 4 { panic!("planted panic") } else { None });
-    let live = live(&Setup { fault, ..Setup::default() });
+    let live = live(&Setup { fault, ..Setup::default() }, 4, &recorder()).0;
     let p = prompt(1, 10);
     let mut streams: Vec<_> = (0..3).map(|_| submit(&live, &p, 50).expect("alive")).collect();
     for events in &mut streams {
@@ -85,7 +72,7 @@ fn a_dead_actor_ends_every_stream_and_every_later_one_by_its_name() {
 
 #[test]
 fn draining_finishes_what_is_there_and_takes_nothing_new() {
-    let engine = live(&Setup::default());
+    let engine = live(&Setup::default(), 4, &recorder()).0;
     let p = prompt(1, 30);
     let mut events = submit(&engine, &p, 20).expect("alive");
     engine.shutdown(Shutdown::Drain);
@@ -95,7 +82,7 @@ fn draining_finishes_what_is_there_and_takes_nothing_new() {
 
 #[test]
 fn an_engine_that_is_dropped_ends_its_streams() {
-    let engine = live(&Setup::default());
+    let engine = live(&Setup::default(), 4, &recorder()).0;
     let p = prompt(1, 30);
     let mut events = submit(&engine, &p, 200).expect("alive");
     drop(engine);
@@ -111,7 +98,7 @@ fn one_request_too_many_is_refused_at_the_door() {
         let _ = gate.recv();
         None
     });
-    let engine = live(&Setup { fault, ..Setup::default() });
+    let engine = live(&Setup { fault, ..Setup::default() }, 4, &recorder()).0;
     let p = prompt(1, 100);
     let held: Vec<_> = (0..4).map(|_| submit(&engine, &p, 50).expect("a ticket")).collect();
     assert_eq!(submit(&engine, &p, 1).err(), Some(RunError::QueueFull { limit: 4 }));
@@ -124,7 +111,7 @@ fn one_request_too_many_is_refused_at_the_door() {
 
 #[test]
 fn many_dropped_streams_do_not_fill_the_mailbox() {
-    let engine = live(&Setup::default());
+    let engine = live(&Setup::default(), 4, &recorder()).0;
     let p = prompt(1, 3);
     let mut finished = Vec::new();
     for _ in 0..200 {
@@ -142,7 +129,7 @@ fn many_dropped_streams_do_not_fill_the_mailbox() {
 #[test]
 fn a_request_that_races_with_the_end_is_answered() {
     for _ in 0..200 {
-        let engine = live(&Setup::default());
+        let engine = live(&Setup::default(), 4, &recorder()).0;
         let p = prompt(1, 3);
         std::thread::scope(|scope| {
             let late = scope.spawn(|| match submit(&engine, &p, 2) {

@@ -1,11 +1,9 @@
 //! The way a prompt is cut, batched or routed must not change a single token.
 
-use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::message::{FinishReason, Shutdown, StreamEvent};
-use lapwing_kernels::device::Device;
 use lapwing_traces::Nanos;
 
-use crate::support::{Parts, Setup, World, chunked, foretell, generate, prompt, recorder, request};
+use crate::support::{Setup, World, chunked, foretell, generate, live, prompt, recorder, request};
 
 const LENGTHS: [usize; 8] = [1, 3, 7, 16, 17, 31, 64, 100];
 
@@ -100,16 +98,7 @@ fn makespan_of_one_sequence_is_the_sum_of_its_stages() {
 fn the_live_driver_gives_the_same_tokens() {
     for devices in [1, 2] {
         let setup = Setup { devices, ..Setup::default() };
-        let Parts { scheduler, devices, graph, pool } = setup.parts();
-        let live = Live::start(LiveParts {
-            scheduler,
-            devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
-            graph,
-            requests_max: 16,
-            permits: setup.config.permits,
-            recorder: recorder(),
-        })
-        .expect("threads");
+        let (live, pool) = live(&setup, 16, &recorder());
         let prompts: Vec<_> = (0..8).map(|i| prompt(i, LENGTHS[i as usize])).collect();
         let streams: Vec<_> = prompts
             .iter()

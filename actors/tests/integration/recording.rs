@@ -3,16 +3,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::message::{Shutdown, StreamEvent};
-use lapwing_kernels::device::Device;
 use lapwing_traces::analysis::Cause;
 use lapwing_traces::event::{HoldCause, Station, What};
 use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
 
 use crate::random_schedules;
 use crate::support::{
-    PAGE_ROWS, Parts, Setup, World, chunked, foretell, generate, prompt, recorder, request,
+    PAGE_ROWS, Setup, World, chunked, foretell, generate, live, prompt, recorder, request,
 };
 
 /// Events of a recording by what must have a counterpart.
@@ -211,19 +209,10 @@ fn a_sequence_that_waits_for_the_decode_batch_says_so() {
 fn a_live_engine_records_both_ends_of_everything() {
     for devices in [1, 2] {
         let setup = Setup { devices, ..Setup::default() };
-        let Parts { scheduler, devices, graph, .. } = setup.parts();
         let recorder = recorder();
         recorder.set_scope(Scope::All);
-        let nodes = graph.nodes().len();
-        let live = Live::start(LiveParts {
-            scheduler,
-            devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
-            graph,
-            requests_max: 16,
-            permits: setup.config.permits,
-            recorder: recorder.clone(),
-        })
-        .expect("threads");
+        let nodes = setup.parts().graph.nodes().len();
+        let (live, _) = live(&setup, 16, &recorder);
         let prompts: Vec<_> = (0..6).map(|i| prompt(i, 10 + 9 * i as usize)).collect();
         let submit = |p: &Vec<u32>| live.submit(live.ticket()?, request(p, 24));
         let streams: Vec<_> = prompts.iter().map(|p| submit(p).expect("alive")).collect();
@@ -276,17 +265,8 @@ fn check_ops(timeline: &Timeline, nodes: usize, stages: usize) {
 #[test]
 fn switching_while_it_runs_leaves_no_halves() {
     let setup = Setup { devices: 2, ..Setup::default() };
-    let Parts { scheduler, devices, graph, .. } = setup.parts();
     let recorder = recorder();
-    let live = Live::start(LiveParts {
-        scheduler,
-        devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
-        graph,
-        requests_max: 64,
-        permits: setup.config.permits,
-        recorder: recorder.clone(),
-    })
-    .expect("threads");
+    let (live, _) = live(&setup, 64, &recorder);
     for i in 0..60 {
         let p = prompt(i, 20);
         recorder.set_scope(if i % 2 == 0 { Scope::All } else { Scope::Off });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lapwing_actors::drive::live::LiveRequest;
+use lapwing_actors::drive::live::{Live, LiveParts, LiveRequest};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{FixedRate, SimulatedDevice, Simulation};
 use lapwing_actors::message::{
@@ -305,6 +305,20 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
         events: tokens_max,
         traced: false,
     }
+}
+
+/// A live engine of oracles that tells `recorder`.
+pub fn live(setup: &Setup, requests_max: usize, recorder: &Recorder) -> (Live, KvPool) {
+    let Parts { scheduler, devices, graph, pool } = setup.parts();
+    let live = Live::start(LiveParts {
+        scheduler,
+        devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
+        graph,
+        requests_max,
+        permits: setup.config.permits,
+        recorder: recorder.clone(),
+    });
+    (live.expect("threads"), pool)
 }
 
 /// A recorder of real time that is off.
