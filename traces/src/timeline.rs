@@ -216,6 +216,15 @@ impl Timeline {
         outer
     }
 
+    /// By lane: its outer spans, [in turn](Timeline::outer_in_turn).
+    pub(crate) fn turns(&self) -> Vec<Vec<usize>> {
+        let mut turns = vec![Vec::new(); self.lanes.len()];
+        for span in self.outer_in_turn() {
+            turns[self.spans[span].lane].push(span);
+        }
+        turns
+    }
+
     /// Whether times are those of a simulation.
     pub fn is_virtual(&self) -> bool {
         self.meta.get("clock").is_some_and(|clock| clock == "virtual")

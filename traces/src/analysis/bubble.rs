@@ -106,11 +106,9 @@ pub struct Gap {
 pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
     let (start, end) = timeline.extent();
     let mut gaps = Vec::new();
-    let mut by_lane: Vec<Vec<usize>> = vec![Vec::new(); timeline.lanes.len()];
-    for span in timeline.outer() {
-        by_lane[timeline.spans[span].lane].push(span);
-    }
-    for (lane, spans) in by_lane.into_iter().enumerate().filter(|(_, spans)| !spans.is_empty()) {
+    for (lane, spans) in
+        timeline.turns().into_iter().enumerate().filter(|(_, spans)| !spans.is_empty())
+    {
         let mut busy_until = start.0;
         for span in spans {
             let begin = timeline.spans[span].start.0;

@@ -139,10 +139,7 @@ impl Links {
 
 /// Adds what each span waited for: a wait holds up the next span that begins on its lane.
 fn add_waits(timeline: &Timeline, outermost: &[usize], inputs: &mut [Vec<Input>]) {
-    let mut turns: Vec<Vec<usize>> = vec![Vec::new(); timeline.lanes.len()];
-    for span in timeline.outer_in_turn() {
-        turns[timeline.spans[span].lane].push(span);
-    }
+    let turns = timeline.turns();
     for wait in &timeline.waits {
         let Some(from) = wait.target.map(|target| outermost[target]) else { continue };
         let turn = &turns[wait.lane];
