@@ -61,8 +61,7 @@ fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
     let spans = [AttentionSpan { rows: 0..rows, start_pos: context, pages: &pages }];
     let (window, soft_cap) = (None, None);
     let job = AttentionJob {
-        kv: &kv,
-        layer: 0,
+        kv: &kv.layer(0),
         q: &q,
         spans: &spans,
         heads: 9,

@@ -7,8 +7,9 @@
 use std::ops::AddAssign;
 
 use crate::device::Batch;
-use crate::graph::{Graph, Node, RowSet, ValueId, WeightId};
+use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::{Activation, AttentionOp, Op};
+use crate::part::Part;
 
 /// Bytes of a value of an activation.
 const VALUE: u64 = 4;
@@ -37,15 +38,28 @@ impl Graph {
     /// # Panics
     /// When there is no such node.
     pub fn cost(&self, node: usize, batch: &Batch) -> Cost {
+        self.part_cost(node, &Part::WHOLE, batch)
+    }
+
+    /// Cost of a part of a node. Attention cannot be divided and costs the whole.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn part_cost(&self, node: usize, part: &Part, batch: &Batch) -> Cost {
         let node = &self.nodes()[node];
-        let out = self.values_of(node.output, batch);
+        let at = (part, batch);
+        let rows = self.rows_of(node.output, at);
+        let features = part.features.of_width(self.value(node.output).width).len() as u64;
+        let out = rows * features;
         if out == 0 {
             // No device reads weights for no rows.
             return Cost::default();
         }
+        let inputs = |of: &dyn Fn(ValueId) -> u64| node.inputs.iter().map(|i| of(*i)).sum::<u64>();
+        let mut read = inputs(&|v| self.values_of(v, at));
         let (flops, extra) = match &node.op {
             Op::Embed { table, .. } => {
-                let bytes = batch.rows() as u64 * self.row_bytes(*table);
+                let bytes = rows * self.row_bytes(*table);
                 return Cost { flops: out, bytes: bytes + VALUE * out };
             }
             Op::SelectRows => return Cost { flops: 0, bytes: 2 * VALUE * out },
@@ -54,22 +68,26 @@ impl Graph {
             Op::MatMul { weight, bias } => {
                 let inner = self.weights()[weight.0].cols as u64;
                 let added = if bias.is_some() { out } else { 0 };
-                let bias = bias.map_or(0, |bias| self.weight_bytes(bias));
-                (2 * out * inner + added, self.weight_bytes(*weight) + bias)
+                let bias = bias.map_or(0, |bias| features * self.row_bytes(bias) / self.len(bias));
+                (2 * out * inner + added, features * self.row_bytes(*weight) + bias)
             }
             // Four multiplications and two additions for each pair.
-            Op::Rope { heads, rope } => {
-                let rows = self.rows_of(node.output, batch);
-                (3 * rows * (heads * self.ropes()[*rope].dims) as u64, 0)
-            }
+            Op::Rope { heads, rope } => (3 * rows * (heads * self.ropes()[*rope].dims) as u64, 0),
             Op::Attention(op) => self.attention_cost(node, op, batch),
-            Op::Gated(Activation::Silu) => (5 * out, 0),
-            Op::Gated(Activation::GeluTanh) => (10 * out, 0),
-            Op::Add => (out, 0),
-            Op::SoftCap { .. } => (3 * out, 0),
+            Op::Gated(activation) => {
+                read = 2 * out;
+                (if *activation == Activation::Silu { 5 * out } else { 10 * out }, 0)
+            }
+            Op::Add => {
+                read = 2 * out;
+                (out, 0)
+            }
+            Op::SoftCap { .. } => {
+                read = out;
+                (3 * out, 0)
+            }
         };
-        let inputs: u64 = node.inputs.iter().map(|input| self.values_of(*input, batch)).sum();
-        Cost { flops, bytes: VALUE * (inputs + out) + extra }
+        Cost { flops, bytes: VALUE * (read + out) + extra }
     }
 
     /// Operations of q·k and of the weighted sum of v over the positions that each row sees, and
@@ -88,15 +106,17 @@ impl Graph {
         (4 * seen * q_width, KV_VALUE * touched * kv_width)
     }
 
-    fn rows_of(&self, value: ValueId, batch: &Batch) -> u64 {
-        match self.value(value).rows {
-            RowSet::All => batch.rows() as u64,
-            RowSet::Selected => batch.selected.len() as u64,
-        }
+    fn rows_of(&self, value: ValueId, (part, batch): (&Part, &Batch)) -> u64 {
+        part.rows_of(self.value(value), batch).len() as u64
     }
 
-    fn values_of(&self, value: ValueId, batch: &Batch) -> u64 {
-        self.rows_of(value, batch) * self.value(value).width as u64
+    fn values_of(&self, value: ValueId, at: (&Part, &Batch)) -> u64 {
+        self.rows_of(value, at) * self.value(value).width as u64
+    }
+
+    /// Values of a vector.
+    fn len(&self, vector: WeightId) -> u64 {
+        (self.weights()[vector.0].cols as u64).max(1)
     }
 
     fn row_bytes(&self, weight: WeightId) -> u64 {

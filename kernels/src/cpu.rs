@@ -22,7 +22,7 @@ mod unpack;
 
 pub use act::{add, add_assign, gated, scale, soft_cap};
 pub use attention::{AttentionJob, AttentionSpan, attention};
-pub use device::{BindError, CpuDevice};
+pub use device::{BindError, CpuDevice, CpuDeviceParts};
 pub use embed::{EmbedError, embed_rows};
 pub use isa::Isa;
 pub use matmul::{Matrix, MatrixError, matmul};

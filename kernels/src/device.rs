@@ -5,6 +5,9 @@ use std::ops::Range;
 
 use crate::graph::ValueId;
 use crate::kv::PageId;
+use crate::op::Op;
+use crate::part::{OperandOrder, Part, Share};
+pub use crate::tensor::{Slot, SlotPool, SlotStats, Tensor, TensorSet};
 
 /// Rows to compute, as a device sees them: no request, no text, no channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,67 +50,31 @@ impl Batch {
     }
 }
 
-/// A matrix of f32 `[rows, width]`, row-major.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tensor {
-    /// Values per row.
-    pub width: usize,
-    /// `rows · width` values.
-    pub data: Vec<f32>,
-}
-
-impl Tensor {
-    /// One row.
-    pub fn row(&self, row: usize) -> &[f32] {
-        &self.data[row * self.width..(row + 1) * self.width]
-    }
-
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.data.len().checked_div(self.width).unwrap_or(0)
-    }
-}
-
-/// Values that cross the border between two stages.
-#[derive(Clone, Debug, Default)]
-pub struct TensorSet {
-    tensors: Vec<(ValueId, Tensor)>,
-}
-
-impl TensorSet {
-    /// Adds a value; one with the same id is replaced.
-    pub fn put(&mut self, id: ValueId, tensor: Tensor) {
-        self.tensors.retain(|(other, _)| *other != id);
-        self.tensors.push((id, tensor));
-    }
-
-    /// A value, if it is here.
-    pub fn get(&self, id: ValueId) -> Option<&Tensor> {
-        self.tensors.iter().find(|(other, _)| *other == id).map(|(_, t)| t)
-    }
-
-    /// Takes a value out.
-    pub fn take(&mut self, id: ValueId) -> Option<Tensor> {
-        let at = self.tensors.iter().position(|(other, _)| *other == id)?;
-        Some(self.tensors.swap_remove(at).1)
-    }
-
-    /// Number of values.
-    pub fn len(&self) -> usize {
-        self.tensors.len()
-    }
-
-    /// Whether there is no value.
-    pub fn is_empty(&self) -> bool {
-        self.tensors.is_empty()
-    }
-}
-
-/// Told how far a stage is. Nodes of a stage run one after another, so that each begins where
-/// the one before it ends.
+/// Told how far a stage is. What a stage does, it does one after another, so that each step begins
+/// where the one before it ends.
 pub trait Observer {
     /// That node of the graph has been computed.
     fn node_done(&mut self, node: usize);
+
+    /// Something else has been done.
+    fn step_done(&mut self, _step: Step) {}
+}
+
+/// What a stage may do beside computing nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Prepared a static graph of that many rows, because the plan said so.
+    Prepared {
+        /// Rows of the graph.
+        rows: usize,
+        /// Bytes that it keeps.
+        bytes: u64,
+    },
+    /// Copied values into another layout or precision, or into padding and out of it.
+    Converted {
+        /// Bytes read and written.
+        bytes: u64,
+    },
 }
 
 /// Nobody looks.
@@ -115,14 +82,22 @@ impl Observer for () {
     fn node_done(&mut self, _node: usize) {}
 }
 
-/// One stage to run.
+/// One stage to run, or a part of it.
 pub struct Work<'a> {
     /// Nodes of the graph.
     pub nodes: Range<usize>,
-    /// Rows to compute.
+    /// Which of the rows and features.
+    pub part: &'a Part,
+    /// May graphs be prepared on the spot.
+    pub prepare: Prepare,
+    /// All rows of the chunk.
     pub batch: &'a Batch,
-    /// In: the stage's live-in values. Out: its live-out values.
-    pub tensors: &'a mut TensorSet,
+    /// Values that earlier stages wrote, with all their rows and features.
+    pub inputs: &'a TensorSet,
+    /// Values of `nodes` that later stages read, or the graph's output. Ascending.
+    pub writes: &'a [ValueId],
+    /// Those values, with the part's rows and features.
+    pub outputs: &'a mut TensorSet,
     /// Told of every node.
     pub observer: &'a mut dyn Observer,
 }
@@ -130,28 +105,118 @@ pub struct Work<'a> {
 impl fmt::Debug for Work<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Work");
-        debug.field("nodes", &self.nodes).field("batch", &self.batch);
+        debug.field("nodes", &self.nodes).field("part", &self.part).field("batch", &self.batch);
         debug.finish_non_exhaustive()
     }
 }
 
-/// A processor. It owns its KV storage and weights, and lives on one thread.
+/// When a device's static graphs are prepared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Prepare {
+    /// Before they are needed; a graph that is not there is an error.
+    #[default]
+    Ahead,
+    /// Where one is missing, when it is needed.
+    OnTheSpot,
+}
+
+/// A kind of processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// Runs everything.
+    Cpu,
+    /// Runs everything, for any number of rows.
+    Gpu,
+    /// Runs prepared, static graphs of ops whose rows do not depend on each other or on their
+    /// position.
+    Npu,
+}
+
+impl DeviceKind {
+    /// Name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Gpu => "gpu",
+            DeviceKind::Npu => "npu",
+        }
+    }
+}
+
+/// What a planner has to know of a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Name, such as `gpu`; unique in an engine.
+    pub name: String,
+    /// Kind of processor.
+    pub kind: DeviceKind,
+    /// Row counts for which it can have prepared graphs, ascending; empty if it takes any.
+    pub sizes: Vec<usize>,
+}
+
+impl DeviceInfo {
+    /// Whether it can run an op.
+    pub fn runs(&self, op: &Op) -> bool {
+        let is_static = matches!(
+            op,
+            Op::MatMul { .. } | Op::RmsNorm { .. } | Op::Gated(_) | Op::Add | Op::SoftCap { .. }
+        );
+        self.kind != DeviceKind::Npu || is_static
+    }
+}
+
+/// A processor. It owns its weights, and lives on one thread.
 pub trait Device: Send {
     /// Name, such as `cpu`.
     fn name(&self) -> &str;
 
-    /// Runs a stage to its end.
+    /// Runs a stage, or a part of it, to its end.
     ///
     /// # Errors
     /// [`DeviceError`]; the rows of this batch are then lost, other sequences are not.
     fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError>;
 
-    /// Takes back a tensor whose values have been read, so that its memory is used again.
-    fn recycle(&mut self, _tensor: Tensor) {}
+    /// For a device that runs prepared graphs: what prepares them, on another thread.
+    fn preparer(&self) -> Option<Box<dyn Preparer>> {
+        None
+    }
+}
+
+/// A static graph: the nodes, the features of their outputs, and the rows that it is made for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GraphKey {
+    /// Nodes of the model's graph.
+    pub nodes: Range<usize>,
+    /// Features of its outputs.
+    pub features: Share,
+    /// Rows.
+    pub rows: usize,
+    /// How it multiplies.
+    pub order: OperandOrder,
+}
+
+/// Prepares static graphs for a device, beside it.
+pub trait Preparer: Send {
+    /// Makes the graph ready to run, unless it is; checks it against the reference first.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when the device cannot have this graph. It can be used without it.
+    fn prepare(&mut self, key: &GraphKey) -> Result<Prepared, DeviceError>;
+}
+
+/// A graph that is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// Bytes that it keeps.
+    pub bytes: u64,
+    /// It was there already.
+    pub reused: bool,
+    /// Graphs that had to go for it.
+    pub evicted: usize,
 }
 
 /// Why a stage could not be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
     /// A token id is outside the vocabulary.
@@ -173,6 +238,58 @@ pub enum DeviceError {
         value: usize,
         /// Role of the node that reads it.
         role: &'static str,
+    },
+    /// The device has no kernel for this.
+    #[error("device '{device}' cannot run {what}; place it on another device")]
+    Unsupported {
+        /// Device name.
+        device: String,
+        /// What it was asked for.
+        what: String,
+    },
+    /// Only prepared graphs can be run.
+    #[error(
+        "device '{device}' has no prepared graph of {rows} rows for nodes {nodes:?}; prepare it first, or let the strategy prepare on the spot"
+    )]
+    NotPrepared {
+        /// Device name.
+        device: String,
+        /// Nodes asked for.
+        nodes: Range<usize>,
+        /// Rows asked for.
+        rows: usize,
+    },
+    /// The graph is larger than all that may be kept.
+    #[error(
+        "a graph of {rows} rows for nodes {nodes:?} takes {bytes} bytes on device '{device}', whose graphs may take {budget}; raise the budget or use smaller graphs"
+    )]
+    GraphTooLarge {
+        /// Device name.
+        device: String,
+        /// Nodes.
+        nodes: Range<usize>,
+        /// Rows.
+        rows: usize,
+        /// Bytes that it takes.
+        bytes: u64,
+        /// Bytes that all graphs may take.
+        budget: u64,
+    },
+    /// A graph computes something else than the reference.
+    #[error(
+        "a graph of {rows} rows for nodes {nodes:?} on device '{device}' differs from the reference by {error:.3e}, where {tolerance:.1e} is allowed; it is not used"
+    )]
+    WrongResult {
+        /// Device name.
+        device: String,
+        /// Nodes.
+        nodes: Range<usize>,
+        /// Rows.
+        rows: usize,
+        /// Largest relative error found.
+        error: f32,
+        /// Largest relative error allowed.
+        tolerance: f32,
     },
     /// The device itself failed.
     #[error("device '{device}' failed: {reason}")]

@@ -158,6 +158,35 @@ impl Graph {
         self.live_in(range.end..self.nodes.len())
     }
 
+    /// Values written in `range` and read after it, or the graph's output: what a stage adds to
+    /// what passes through it.
+    pub fn writes(&self, range: Range<usize>) -> Vec<ValueId> {
+        self.live_out(range.clone())
+            .into_iter()
+            .filter(|v| self.writer(*v) >= range.start)
+            .collect()
+    }
+
+    /// Whether the tokens of these nodes can be divided: every value that they read or write has
+    /// a row for each token, and no row depends on another.
+    pub fn can_cut_rows(&self, range: Range<usize>) -> bool {
+        self.nodes[range].iter().all(|node| {
+            let values = node.inputs.iter().chain([&node.output]);
+            !matches!(node.op, Op::Attention(_) | Op::SelectRows)
+                && values.into_iter().all(|v| self.value(*v).rows == RowSet::All)
+        })
+    }
+
+    /// Whether the features of what these nodes write can be divided: matrix products of values
+    /// from before the range, and element-wise ops, whose inputs all have the same width.
+    pub fn can_cut_features(&self, range: Range<usize>) -> bool {
+        self.nodes[range.clone()].iter().all(|node| match node.op {
+            Op::MatMul { .. } => self.writer(node.inputs[0]) < range.start,
+            Op::Gated(_) | Op::Add | Op::SoftCap { .. } => true,
+            _ => false,
+        })
+    }
+
     /// For each node, the values whose last reader it is and which nothing reads later.
     pub fn last_uses(&self) -> Vec<Vec<ValueId>> {
         let mut last: Vec<Option<usize>> = vec![None; self.values.len()];

@@ -1,7 +1,7 @@
 //! Keys and values in pages: who owns which page, and the storage.
 
 use crate::binary16::from_f32;
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -181,8 +181,9 @@ impl KvLease {
     }
 }
 
-/// The storage of all pages, in binary16. Memory of pages that were never written is not
-/// touched.
+/// The storage of all pages, in binary16, shared by the devices of one address space. Memory of
+/// pages that were never written is not touched. Each layer has a lock of its own, which a device
+/// holds while it attends: chunks in different layers do not wait for each other.
 ///
 /// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are
 /// sums over vectors of neighbouring keys, and values are `[kv_head][row][head_dim]`.
@@ -190,7 +191,7 @@ impl KvLease {
 pub struct KvStore {
     layout: KvLayout,
     pages: usize,
-    data: Vec<u16>,
+    layers: Vec<Mutex<Vec<u16>>>,
 }
 
 impl KvStore {
@@ -201,10 +202,12 @@ impl KvStore {
     pub fn new(layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
         let pages = pages as usize;
         let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
-        let len = (layout.page_bytes() / 2).checked_mul(pages).ok_or(too_large)?;
+        let all = (layout.page_bytes() / 2).checked_mul(pages).ok_or(too_large)?;
         // A zeroed vector ends the process where there is no memory; this only asks for it.
-        Vec::<u16>::new().try_reserve_exact(len).map_err(|_| too_large)?;
-        Ok(KvStore { layout, pages, data: vec![0; len] })
+        Vec::<u16>::new().try_reserve_exact(all).map_err(|_| too_large)?;
+        let layer = 2 * layout.part_len() * pages;
+        let layers = (0..layout.layers).map(|_| Mutex::new(vec![0; layer])).collect();
+        Ok(KvStore { layout, pages, layers })
     }
 
     /// Shape.
@@ -217,26 +220,42 @@ impl KvStore {
         self.pages
     }
 
-    /// Writes rows `start_pos …` of one sequence in `layer`: `k` and `v` are
-    /// `[rows][kv_heads][head_dim]`, rounded to nearest binary16, ties to even.
+    /// A layer's keys and values. Waits for whoever else holds them.
+    ///
+    /// # Panics
+    /// When there is no such layer.
+    pub fn layer(&self, layer: usize) -> KvLayer<'_> {
+        KvLayer { layout: self.layout, pages: self.pages, data: lock(&self.layers[layer]) }
+    }
+}
+
+/// Keys and values of one layer, locked.
+#[derive(Debug)]
+pub struct KvLayer<'a> {
+    layout: KvLayout,
+    pages: usize,
+    data: MutexGuard<'a, Vec<u16>>,
+}
+
+impl KvLayer<'_> {
+    /// Shape.
+    pub fn layout(&self) -> &KvLayout {
+        &self.layout
+    }
+
+    /// Writes rows `start_pos …` of one sequence: `k` and `v` are `[rows][kv_heads][head_dim]`,
+    /// rounded to nearest binary16, ties to even.
     ///
     /// # Panics
     /// When `k` and `v` are not whole rows of one number, or `pages` are too few or unknown.
-    pub fn write(
-        &mut self,
-        layer: usize,
-        pages: &[PageId],
-        start_pos: usize,
-        (k, v): (&[f32], &[f32]),
-    ) {
-        let KvLayout { layers, head_dim, page_rows, .. } = self.layout;
+    pub fn write(&mut self, pages: &[PageId], start_pos: usize, (k, v): (&[f32], &[f32])) {
+        let KvLayout { head_dim, page_rows, .. } = self.layout;
         let width = self.layout.kv_heads * head_dim;
-        assert!(layer < layers, "layer {layer} of {layers}");
         assert!(k.len() == v.len() && k.len().is_multiple_of(width), "not whole rows of k and v");
         let rows = k.chunks_exact(width).zip(v.chunks_exact(width));
         for (i, (k, v)) in rows.enumerate() {
             let (page, row) = ((start_pos + i) / page_rows, (start_pos + i) % page_rows);
-            let (keys, values) = self.parts_mut(layer, pages[page]);
+            let (keys, values) = self.parts_mut(pages[page]);
             for (j, k) in k.iter().enumerate() {
                 keys[j * page_rows + row] = from_f32(*k);
             }
@@ -249,19 +268,19 @@ impl KvStore {
         }
     }
 
-    fn part_start(&self, layer: usize, page: PageId) -> usize {
+    fn part_start(&self, page: PageId) -> usize {
         assert!((page as usize) < self.pages, "KV page {page} of {}", self.pages);
-        (layer * self.pages + page as usize) * 2 * self.layout.part_len()
+        page as usize * 2 * self.layout.part_len()
     }
 
-    fn parts_mut(&mut self, layer: usize, page: PageId) -> (&mut [u16], &mut [u16]) {
-        let (start, len) = (self.part_start(layer, page), self.layout.part_len());
+    fn parts_mut(&mut self, page: PageId) -> (&mut [u16], &mut [u16]) {
+        let (start, len) = (self.part_start(page), self.layout.part_len());
         self.data[start..start + 2 * len].split_at_mut(len)
     }
 
     /// Keys `[head_dim][page_rows]` and values `[page_rows][head_dim]` of one head's page.
-    pub(crate) fn head(&self, layer: usize, page: PageId, kv_head: usize) -> (&[u16], &[u16]) {
-        let (start, len) = (self.part_start(layer, page), self.layout.part_len());
+    pub(crate) fn head(&self, page: PageId, kv_head: usize) -> (&[u16], &[u16]) {
+        let (start, len) = (self.part_start(page), self.layout.part_len());
         let head = self.layout.head_dim * self.layout.page_rows;
         let (keys, values) = self.data[start..start + 2 * len].split_at(len);
         (&keys[kv_head * head..][..head], &values[kv_head * head..][..head])

@@ -1,14 +1,16 @@
 //! Whole tiny models of every architecture and every weight format against llama.cpp's logits
 //! (`tests/reference/tiny`), however the prompt is cut and on every instruction set.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
-use lapwing_kernels::device::{Batch, Device, TensorSet, Work};
+use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
+use lapwing_kernels::device::{Batch, Device, Prepare, SlotPool, TensorSet, Work};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
+use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::WeightFile;
 use serde_json::Value;
 
@@ -33,8 +35,34 @@ fn device(
     let pool = KvPool::new(8);
     let mut lease = KvLease::default();
     lease.grow(&pool, &layout, rows).expect("pages");
-    let store = KvStore::new(layout, 8).expect("memory");
-    (CpuDevice::new(cpu, Arc::clone(graph), file, store).expect("bound weights"), lease)
+    let kv = Arc::new(KvStore::new(layout, 8).expect("memory"));
+    let (graph, slots) = (Arc::clone(graph), SlotPool::default());
+    let parts = CpuDeviceParts { name: "cpu".to_owned(), cpu, graph, kv, slots };
+    (CpuDevice::new(parts, file).expect("bound weights"), lease)
+}
+
+/// Runs a stage, and keeps what later ones read.
+fn run(
+    device: &mut CpuDevice,
+    graph: &Graph,
+    nodes: Range<usize>,
+    batch: &Batch,
+    tensors: &mut TensorSet,
+) {
+    let mut outputs = TensorSet::default();
+    let work = Work {
+        nodes: nodes.clone(),
+        part: &Part::WHOLE,
+        prepare: Prepare::Ahead,
+        batch,
+        inputs: tensors,
+        writes: &graph.writes(nodes.clone()),
+        outputs: &mut outputs,
+        observer: &mut (),
+    };
+    device.run(work).expect("a run");
+    tensors.keep(&graph.live_out(nodes));
+    tensors.append(outputs);
 }
 
 /// Logits of all positions, the prompt cut into chunks of `chunk` rows.
@@ -49,17 +77,9 @@ fn logits(file: &WeightFile, ids: &[u32], chunk: usize, cpu: Cpu) -> Vec<Vec<f32
         let mut batch = Batch::default();
         batch.push(ids, i * chunk, lease.page_ids().to_vec(), 0..ids.len());
         let mut tensors = TensorSet::default();
-        device
-            .run(Work {
-                nodes: nodes.clone(),
-                batch: &batch,
-                tensors: &mut tensors,
-                observer: &mut (),
-            })
-            .expect("a run");
+        run(&mut device, &graph, nodes.clone(), &batch, &mut tensors);
         let tensor = tensors.take(output).expect("logits");
         rows.extend((0..tensor.rows()).map(|r| tensor.row(r).to_vec()));
-        device.recycle(tensor);
     }
     rows
 }
@@ -162,8 +182,7 @@ fn a_route_over_several_devices_gives_the_same_logits() {
                 device(&model.config, &graph, &file, ids.len(), Cpu::new(2, Isa::best()));
             let mut batch = Batch::default();
             batch.push(&ids, 0, lease.page_ids().to_vec(), 0..ids.len());
-            let work = Work { nodes, batch: &batch, tensors: &mut tensors, observer: &mut () };
-            device.run(work).expect("a run");
+            run(&mut device, &graph, nodes, &batch, &mut tensors);
         }
         let logits = tensors.take(graph.output()).expect("logits");
         assert!(tensors.is_empty(), "border {border}: values left over");

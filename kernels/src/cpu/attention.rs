@@ -9,7 +9,7 @@ use crate::cpu::Cpu;
 use crate::cpu::gemm::Gemm;
 use crate::cpu::pool::{ColumnBlock, Grid};
 use crate::cpu::softmax::{Online, PageMask};
-use crate::kv::{KvStore, PageId};
+use crate::kv::{KvLayer, PageId};
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -31,10 +31,8 @@ pub struct AttentionSpan<'a> {
 /// What to attend to.
 #[derive(Clone, Debug)]
 pub struct AttentionJob<'a> {
-    /// Keys and values; its layout has the number of KV heads and the head's size.
-    pub kv: &'a KvStore,
-    /// Layer in `kv`.
-    pub layer: usize,
+    /// Keys and values of the layer; its layout has the number of KV heads and the head's size.
+    pub kv: &'a KvLayer<'a>,
     /// `[rows][heads][head_dim]`.
     pub q: &'a [f32],
     /// Spans with ascending, disjoint rows.
@@ -79,7 +77,7 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     assert_eq!(job.q.len(), out.len(), "q and out differ in length");
     assert!(out.len().is_multiple_of(width), "q is not whole rows of heads × head_dim");
     assert!(job.heads.is_multiple_of(layout.kv_heads), "heads is no multiple of the KV heads");
-    assert!(job.layer < layout.layers && job.window != Some(0), "no such layer, or empty window");
+    assert!(job.window != Some(0), "an empty window");
     let blocks = blocks(job);
     let rows: Vec<_> = blocks.iter().map(|b| b.rows.clone()).collect();
     let group = job.heads / layout.kv_heads;
@@ -178,7 +176,7 @@ impl Task<'_> {
         }
         let kernels = self.ctx.kernels();
         let id = self.block.pages[page];
-        let (keys, values) = self.job.kv.head(self.job.layer, id, self.kv_head);
+        let (keys, values) = self.job.kv.head(id, self.kv_head);
         let lines = active.start * self.heads..active.end * self.heads;
         s.page.resize(page_rows * head_dim, 0.0);
         s.scores.clear();

@@ -86,6 +86,15 @@ impl<'a> Matrix<'a> {
         self.cols
     }
 
+    /// The part of it that computes these output features.
+    ///
+    /// # Panics
+    /// When it has not so many.
+    pub fn features(&self, features: Range<usize>) -> Matrix<'a> {
+        let bytes = &self.bytes[features.start * self.row_bytes..features.end * self.row_bytes];
+        Matrix { rows: features.len(), bytes, ..*self }
+    }
+
     /// Stored bytes of row `row`, which must exist.
     pub(crate) fn row(&self, row: usize) -> &'a [u8] {
         &self.bytes[row * self.row_bytes..][..self.row_bytes]

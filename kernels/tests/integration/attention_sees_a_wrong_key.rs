@@ -3,7 +3,7 @@
 use crate::support::{assert_close, bits, cpus, noise};
 use half::f16;
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionSpan, Cpu, Isa};
-use lapwing_kernels::kv::{KvLayout, KvStore, PageId};
+use lapwing_kernels::kv::{KvLayer, KvLayout, KvStore, PageId};
 use lapwing_kernels::reference::{self, DenseAttention};
 
 #[derive(Clone, Copy, Debug)]
@@ -49,18 +49,22 @@ fn sequence(case: &Case) -> Sequence {
     };
     let count = layout.pages_for(case.positions) as u32;
     let pages: Vec<PageId> = (0..count).rev().map(|i| 2 * i + 1).collect();
-    let mut store = KvStore::new(layout, 2 * count + 1).expect("memory");
+    let store = KvStore::new(layout, 2 * count + 1).expect("memory");
     let all: Vec<PageId> = (0..2 * count + 1).collect();
     let poison = vec![f32::INFINITY; all.len() * case.page_rows * width];
-    store.write(1, &all, 0, (&poison, &poison));
-    store.write(1, &pages, 0, (&k, &v));
+    store.layer(1).write(&all, 0, (&poison, &poison));
+    store.layer(1).write(&pages, 0, (&k, &v));
     Sequence { q: noise(1, case.positions * case.heads * case.head_dim), k, v, pages, store }
 }
 
-fn job<'a>(case: &Case, s: &'a Sequence, spans: &'a [AttentionSpan<'a>]) -> AttentionJob<'a> {
+fn job<'a>(
+    case: &Case,
+    s: &'a Sequence,
+    kv: &'a KvLayer<'a>,
+    spans: &'a [AttentionSpan<'a>],
+) -> AttentionJob<'a> {
     AttentionJob {
-        kv: &s.store,
-        layer: 1,
+        kv,
         q: &s.q,
         spans,
         heads: case.heads,
@@ -85,7 +89,7 @@ fn check(case: Case) {
     for cpu in cpus(2) {
         let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
         let mut out = vec![f32::NAN; s.q.len()];
-        cpu::attention(&cpu, &job(&case, &s, &spans), &mut out);
+        cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut out);
         assert_close(&out, &want, (3e-6, 1.0), &format!("{} {case:?}", cpu.isa().name()));
     }
 }
@@ -135,7 +139,11 @@ fn a_row_depends_on_how_its_sequence_was_cut() {
         for isa in Isa::available() {
             let mut whole = vec![0.0; s.q.len()];
             let spans = [AttentionSpan { rows: 0..100, start_pos: 0, pages: &s.pages }];
-            cpu::attention(&Cpu::new(1, isa), &job(&case, &s, &spans), &mut whole);
+            cpu::attention(
+                &Cpu::new(1, isa),
+                &job(&case, &s, &s.store.layer(1), &spans),
+                &mut whole,
+            );
             for (chunk, threads) in [(1, 1), (7, 2), (16, 3), (32, 2), (64, 4), (99, 2)] {
                 let spans = (0..100usize).step_by(chunk).map(|start| AttentionSpan {
                     rows: start..(start + chunk).min(100),
@@ -145,11 +153,11 @@ fn a_row_depends_on_how_its_sequence_was_cut() {
                 let spans: Vec<_> = spans.collect();
                 let cpu = Cpu::new(threads, isa);
                 let mut together = vec![0.0; s.q.len()];
-                cpu::attention(&cpu, &job(&case, &s, &spans), &mut together);
+                cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut together);
                 assert_eq!(bits(&together), bits(&whole), "one call, chunk {chunk}");
                 let mut apart = vec![0.0; s.q.len()];
                 for span in spans {
-                    cpu::attention(&cpu, &job(&case, &s, &[span]), &mut apart);
+                    cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &[span]), &mut apart);
                 }
                 assert_eq!(bits(&apart), bits(&whole), "apart, chunk {chunk}");
             }
@@ -162,7 +170,11 @@ fn rows_outside_every_span_are_left_alone() {
     let s = sequence(&PLAIN);
     let spans = [AttentionSpan { rows: 2..3, start_pos: 40, pages: &s.pages }];
     let mut out = vec![7.0; s.q.len()];
-    cpu::attention(&Cpu::new(2, Isa::best()), &job(&PLAIN, &s, &spans), &mut out);
+    cpu::attention(
+        &Cpu::new(2, Isa::best()),
+        &job(&PLAIN, &s, &s.store.layer(1), &spans),
+        &mut out,
+    );
     let width = PLAIN.heads * PLAIN.head_dim;
     assert!(out[..2 * width].iter().chain(&out[3 * width..]).all(|o| *o == 7.0));
     assert!(out[2 * width..3 * width].iter().all(|o| *o != 7.0));
