@@ -96,7 +96,7 @@ pub struct Chunk {
 }
 
 /// What a chunk's rows are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Rows of prompts.
     Prefill,

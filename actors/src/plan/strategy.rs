@@ -1,76 +1,80 @@
-//! Strategies: from the op graph to a route.
+//! Strategies: from the op graph and a chunk's shape to a route.
 
 use std::sync::Arc;
 
+use lapwing_kernels::device::{Batch, DeviceInfo};
 use lapwing_kernels::graph::Graph;
 
-use super::{DeviceId, PlanError, Route, Stage};
+use super::cost::CostModel;
+use super::{PlanError, Route, RouteFor};
+use crate::message::Phase;
+
+mod cpu_only;
+mod layer_split;
+
+pub use cpu_only::CpuOnly;
+pub use layer_split::LayerSplit;
 
 /// What a strategy may look at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct PlanInput<'a> {
     /// Ops of the model.
     pub graph: &'a Graph,
-    /// Names of the devices, by their number.
-    pub devices: &'a [String],
+    /// The engine's devices, by their number.
+    pub devices: &'a [DeviceInfo],
+    /// Predicted times.
+    pub cost: &'a dyn CostModel,
+    /// Most prompt rows in a chunk.
+    pub chunk_rows: usize,
 }
 
-/// Decides which device runs which ops.
+/// Shape of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ChunkShape {
+    /// What its rows are.
+    pub phase: Phase,
+    /// Rows.
+    pub rows: usize,
+    /// Rows whose logits are wanted.
+    pub selected: usize,
+    /// Rows before it in the cache (of the longest sequence, if there are several).
+    pub context: usize,
+}
+
+impl PlanInput<'_> {
+    /// What a route for that shape is checked against.
+    pub fn route_for(&self, shape: &ChunkShape) -> RouteFor<'_> {
+        let ChunkShape { rows, selected, .. } = *shape;
+        RouteFor { graph: self.graph, devices: self.devices, rows, selected }
+    }
+}
+
+impl ChunkShape {
+    /// A batch of that shape, to ask a cost model about: one sequence, its last rows selected.
+    pub fn batch(&self) -> Batch {
+        let mut batch = Batch::default();
+        let selected = self.rows - self.selected.min(self.rows)..self.rows;
+        batch.push(&vec![0; self.rows], self.context, Vec::new(), selected);
+        batch
+    }
+}
+
+/// Decides which device runs which ops, and how prompts are cut into chunks.
+///
+/// A strategy is a function of its input: routes are computed once for a shape and kept.
 pub trait Strategy: Send + Sync {
     /// Name on the command line.
     fn name(&self) -> &str;
+
+    /// Rows of the next chunk of a prompt of which `due` rows are left: at least 1, at most
+    /// `due` and [`PlanInput::chunk_rows`].
+    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
+        due.min(input.chunk_rows)
+    }
 
     /// The route of a chunk.
     ///
     /// # Errors
     /// [`PlanError`] when no route fits the devices.
-    fn route(&self, input: PlanInput<'_>) -> Result<Arc<Route>, PlanError>;
-}
-
-/// Everything on the first device: one stage, so a decode step costs one message.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct CpuOnly;
-
-impl Strategy for CpuOnly {
-    fn name(&self) -> &str {
-        "cpu-only"
-    }
-
-    fn route(&self, input: PlanInput<'_>) -> Result<Arc<Route>, PlanError> {
-        let stage = Stage { device: DeviceId(0), nodes: 0..input.graph.nodes().len() };
-        let reason = "the CPU is the only device of this strategy".to_owned();
-        Route::new(vec![stage], reason, input.graph, input.devices.len())
-    }
-}
-
-/// Whole layers in equal runs over all devices, one stage each, in the order of the devices.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LayerSplit;
-
-impl Strategy for LayerSplit {
-    fn name(&self) -> &str {
-        "layer-split"
-    }
-
-    fn route(&self, input: PlanInput<'_>) -> Result<Arc<Route>, PlanError> {
-        let nodes = input.graph.nodes();
-        let layers = nodes.iter().filter_map(|n| n.layer).max().map_or(0, |l| l + 1);
-        let devices = input.devices.len();
-        let mut stages = Vec::new();
-        let mut start = 0;
-        for device in 0..devices {
-            let last_layer = layers * (device + 1) / devices;
-            let end = if device + 1 == devices {
-                nodes.len()
-            } else {
-                nodes.iter().position(|n| n.layer.is_some_and(|l| l >= last_layer)).unwrap_or(start)
-            };
-            if end > start {
-                stages.push(Stage { device: DeviceId(device), nodes: start..end });
-                start = end;
-            }
-        }
-        let reason = format!("{layers} layers in equal runs over {devices} devices");
-        Route::new(stages, reason, input.graph, devices)
-    }
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError>;
 }

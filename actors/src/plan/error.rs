@@ -1,0 +1,81 @@
+//! Why a plan cannot be used.
+
+use std::ops::Range;
+
+use lapwing_kernels::device::DeviceKind;
+
+/// Why a plan cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// Nodes are left out, repeated or reordered.
+    #[error(
+        "the plan's stages must cover all nodes once and in order: nodes {found:?} stand where node {expected} is due"
+    )]
+    Coverage {
+        /// Nodes of the stage at fault.
+        found: Range<usize>,
+        /// Node that is due.
+        expected: usize,
+    },
+    /// A device that is not there.
+    #[error("the plan names device {device}, but there are {devices}")]
+    NoDevice {
+        /// Device number.
+        device: usize,
+        /// Number of devices.
+        devices: usize,
+    },
+    /// The parts of a stage do not tile its values.
+    #[error("the parts of nodes {nodes:?} must tile {rows} rows × all features: {problem}")]
+    Parts {
+        /// Nodes of the stage.
+        nodes: Range<usize>,
+        /// Rows of the chunk.
+        rows: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A device is given what it cannot run.
+    #[error("nodes {nodes:?} cannot run on device '{device}': {problem}")]
+    Device {
+        /// Nodes of the stage.
+        nodes: Range<usize>,
+        /// Device name.
+        device: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A strategy needs a kind of device that the engine has not.
+    #[error(
+        "strategy '{strategy}' needs {count} device(s) of kind {}, but the engine has: {found}; add one with --device", kind.name()
+    )]
+    Needs {
+        /// Strategy.
+        strategy: String,
+        /// Kind that it needs.
+        kind: DeviceKind,
+        /// How many.
+        count: usize,
+        /// Devices that there are.
+        found: String,
+    },
+    /// A pattern of a manual placement matches no op.
+    #[error("placement '{pattern}' matches no op of the model; paths look like {example}")]
+    NoMatch {
+        /// The pattern.
+        pattern: String,
+        /// A path of this model.
+        example: String,
+    },
+    /// A manual placement names a device that is not there.
+    #[error("placement '{pattern}' names device '{device}'; devices here: {known}")]
+    UnknownDevice {
+        /// The pattern.
+        pattern: String,
+        /// The name.
+        device: String,
+        /// Devices that there are.
+        known: String,
+    },
+}

@@ -1,0 +1,82 @@
+//! The planner: routes by shape, computed once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lapwing_kernels::device::DeviceInfo;
+use lapwing_kernels::graph::Graph;
+
+use super::cost::CostModel;
+use super::strategy::{ChunkShape, PlanInput, Strategy};
+use super::{PlanError, Route};
+
+/// What a planner is made of.
+#[derive(Clone)]
+pub struct PlannerParts {
+    /// Ops of the model.
+    pub graph: Arc<Graph>,
+    /// The engine's devices, by their number.
+    pub devices: Vec<DeviceInfo>,
+    /// Predicted times.
+    pub cost: Arc<dyn CostModel>,
+    /// Makes the routes.
+    pub strategy: Arc<dyn Strategy>,
+    /// Most prompt rows in a chunk.
+    pub chunk_rows: usize,
+}
+
+/// Makes routes, and keeps them.
+pub struct Planner {
+    parts: PlannerParts,
+    routes: HashMap<ChunkShape, Arc<Route>>,
+}
+
+/// Most routes kept: more than the shapes of a long conversation, little memory.
+const ROUTES_MAX: usize = 4096;
+
+impl Planner {
+    /// A planner without routes yet.
+    pub fn new(parts: PlannerParts) -> Planner {
+        Planner { parts, routes: HashMap::new() }
+    }
+
+    /// Name of the strategy.
+    pub fn strategy(&self) -> &str {
+        self.parts.strategy.name()
+    }
+
+    /// Ops of the model.
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.parts.graph
+    }
+
+    fn input(&self) -> PlanInput<'_> {
+        let PlannerParts { graph, devices, cost, chunk_rows, .. } = &self.parts;
+        PlanInput { graph, devices, cost: &**cost, chunk_rows: *chunk_rows }
+    }
+
+    /// Rows of the next chunk of a prompt of which `due` rows are left.
+    pub fn chunk_rows(&self, due: usize) -> usize {
+        let most = due.min(self.parts.chunk_rows);
+        self.parts.strategy.chunk_rows(&self.input(), due).clamp(most.min(1), most)
+    }
+
+    /// The route of a chunk. Contexts count in powers of two: a route is as good a little further
+    /// on.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the strategy finds no route.
+    pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let context = if shape.context == 0 { 0 } else { shape.context.next_power_of_two() };
+        let shape = ChunkShape { context, ..shape };
+        if let Some(route) = self.routes.get(&shape) {
+            return Ok(Arc::clone(route));
+        }
+        let route = self.parts.strategy.route(&self.input(), &shape)?;
+        if self.routes.len() == ROUTES_MAX {
+            self.routes.clear();
+        }
+        self.routes.insert(shape, Arc::clone(&route));
+        Ok(route)
+    }
+}

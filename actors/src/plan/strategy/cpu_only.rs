@@ -1,0 +1,26 @@
+//! Everything on the CPU.
+
+use std::sync::Arc;
+
+use lapwing_kernels::device::DeviceKind;
+
+use super::{ChunkShape, PlanInput, Strategy};
+use crate::plan::{DeviceId, PlanError, Route, Stage, device_of};
+
+/// Everything on the CPU: one stage, so a decode step costs one message. T = T_cpu^all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuOnly;
+
+impl Strategy for CpuOnly {
+    fn name(&self) -> &str {
+        "cpu-only"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        // An engine without a CPU has one device that can run everything in its place.
+        let device = device_of(input.devices, DeviceKind::Cpu).unwrap_or(DeviceId(0));
+        let stage = Stage::whole(device, 0..input.graph.nodes().len());
+        let reason = "the CPU is the only device of this strategy".to_owned();
+        Route::new(vec![stage], reason, None, input.route_for(shape))
+    }
+}

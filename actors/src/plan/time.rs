@@ -1,0 +1,75 @@
+//! How long modelled devices take. The same models drive devices in virtual time, hold live ones
+//! to a stated rate, and predict.
+
+use std::time::Duration;
+
+use lapwing_kernels::device::{Batch, GraphKey};
+use lapwing_kernels::part::Part;
+
+use super::DeviceId;
+
+/// A part of a stage that a device is to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// First node.
+    pub first: usize,
+    /// One past the last node.
+    pub end: usize,
+    /// Which of the rows and features.
+    pub part: &'a Part,
+    /// All rows of the chunk.
+    pub batch: &'a Batch,
+    /// Its inputs come from another device: the processors must be synchronised (S2-12).
+    pub crossed: bool,
+    /// It was submitted while the device was busy, so that submission is hidden (S2-13).
+    pub queued: bool,
+}
+
+/// How long a device takes.
+pub trait TimeModel: Send + Sync {
+    /// Time before the first node: submission, and synchronisation where it applies.
+    fn overhead(&self, job: &Job<'_>) -> Duration;
+
+    /// Time of one node.
+    fn node_time(&self, job: &Job<'_>, node: usize) -> Duration;
+
+    /// Time to prepare a static graph.
+    fn prepare_time(&self, _key: &GraphKey) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Time of everything.
+    fn run_time(&self, job: &Job<'_>) -> Duration {
+        let nodes: Duration = (job.first..job.end).map(|node| self.node_time(job, node)).sum();
+        self.overhead(job) + nodes
+    }
+}
+
+/// A fixed time per stage and per row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedRate {
+    /// Time to start a stage.
+    pub per_stage: Duration,
+    /// Time per row.
+    pub per_row: Duration,
+}
+
+impl TimeModel for FixedRate {
+    fn overhead(&self, job: &Job<'_>) -> Duration {
+        let rows = job.part.row_count(job.batch);
+        self.per_stage + self.per_row * u32::try_from(rows).unwrap_or(u32::MAX)
+    }
+
+    fn node_time(&self, _job: &Job<'_>, _node: usize) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// What moves between devices, and what that takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crossing {
+    /// Where values come from.
+    pub from: DeviceId,
+    /// Where they go.
+    pub to: DeviceId,
+}
