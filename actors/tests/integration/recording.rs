@@ -10,7 +10,7 @@ use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
 
 use crate::random_schedules;
 use crate::support::{
-    PAGE_ROWS, Setup, World, chunked, foretell, generate, live, prompt, recorder, request,
+    PAGE_ROWS, Setup, World, foretell, generate, live, prompt, recorder, request,
 };
 
 /// Events of a recording by what must have a counterpart.
@@ -164,7 +164,7 @@ fn holds(world: &World) -> Vec<(HoldCause, u64, u64)> {
 
 #[test]
 fn a_chunk_without_a_permit_says_since_when_it_was_ready() {
-    let mut setup = Setup { config: chunked(10), ..Setup::default() };
+    let mut setup = Setup { chunk_rows: 10, ..Setup::default() };
     setup.config.permits = 1;
     let mut world = World::new(&setup);
     world.sim.recorder().set_scope(Scope::All);
