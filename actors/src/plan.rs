@@ -11,9 +11,14 @@ use lapwing_kernels::part::Part;
 pub mod blocks;
 pub mod cost;
 mod error;
+pub mod fit;
 pub mod planner;
+pub mod profile;
+pub mod rate;
+pub mod shape;
 pub mod strategy;
 pub mod time;
+pub mod tree;
 mod validate;
 
 pub use error::PlanError;
