@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use lapwing_kernels::device::DeviceKind;
 
+pub(crate) mod build;
 mod error;
 mod keys;
 mod text;
