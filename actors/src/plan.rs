@@ -8,9 +8,11 @@ use lapwing_kernels::device::{DeviceInfo, DeviceKind, GraphKey, Prepare};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::part::Part;
 
+pub mod attention_flops;
 pub mod blocks;
 pub mod cost;
 mod error;
+pub mod place;
 pub mod planner;
 pub mod strategy;
 pub mod time;

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, Prepare};
 use lapwing_kernels::graph::RowSet;
+use lapwing_kernels::part::Share;
 
 use super::{DeviceId, PlanError, RouteFor, Stage, StagePart};
 
@@ -37,9 +38,8 @@ pub(super) fn stages(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError
 
 /// The parts tile rows × features, and the nodes can be divided so.
 fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
-    let fail = |problem| {
-        Err(PlanError::Parts { nodes: stage.nodes.clone(), rows: of.rows, problem })
-    };
+    let fail =
+        |problem| Err(PlanError::Parts { nodes: stage.nodes.clone(), rows: of.rows, problem });
     let Some(first) = stage.parts.first() else { return fail("there is no part") };
     let units = first.part.features.of;
     let mut rectangles: Vec<(Range<usize>, Range<usize>)> = Vec::new();
@@ -62,7 +62,9 @@ fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
         if rectangles.iter().any(|(r, f)| overlap(r, &rows) && overlap(f, &features)) {
             return fail("parts overlap");
         }
-        if part.rows.is_some() && rows != (0..of.rows) && !of.graph.can_cut_rows(stage.nodes.clone())
+        if part.rows.is_some()
+            && rows != (0..of.rows)
+            && !of.graph.can_cut_rows(stage.nodes.clone())
         {
             return fail("the tokens of these nodes cannot be divided");
         }
@@ -105,8 +107,16 @@ fn device(stage: &Stage, part: &StagePart, of: RouteFor<'_>) -> Result<(), PlanE
     if prepared < rows {
         return fail(format!("its graphs hold {prepared} rows, but there are {rows}"));
     }
-    if let Some(size) = part.graphs.iter().find(|size| !info.sizes.contains(size)) {
-        return fail(format!("{size} rows is none of its sizes {:?}", info.sizes));
+    let fits = |size: usize| match stage.prepare {
+        Prepare::Ahead => info.sizes.contains(&size),
+        // Graphs of any length can be prepared for a chunk, as long as the array takes them.
+        Prepare::OnTheSpot => size > 0 && size.is_multiple_of(Share::ALIGN),
+    };
+    if let Some(size) = part.graphs.iter().find(|size| !fits(**size)) {
+        return fail(match stage.prepare {
+            Prepare::Ahead => format!("{size} rows is none of its sizes {:?}", info.sizes),
+            Prepare::OnTheSpot => format!("{size} rows is no multiple of {}", Share::ALIGN),
+        });
     }
     Ok(())
 }
