@@ -11,9 +11,11 @@ use crate::message::Phase;
 
 mod cpu_only;
 mod layer_split;
+mod tensor_level;
 
 pub use cpu_only::CpuOnly;
 pub use layer_split::LayerSplit;
+pub use tensor_level::TensorLevel;
 
 /// What a strategy may look at.
 #[derive(Clone, Copy)]
