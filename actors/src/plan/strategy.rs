@@ -22,15 +22,16 @@ mod multi_sequence_cut;
 mod npu_padding;
 mod online_prepare;
 mod options;
-pub(crate) mod order;
 mod pipe;
 mod registry;
-pub(crate) mod roles;
 mod row_cut;
 mod sequence_cut;
-pub mod sizes;
-pub(crate) mod stages;
 mod static_npu;
+mod tensor_level;
+pub mod sizes;
+pub(crate) mod order;
+pub(crate) mod roles;
+pub(crate) mod stages;
 
 pub use barrier_per_op::BarrierPerOp;
 pub use chunk_graph::ChunkGraph;
@@ -48,6 +49,7 @@ pub use pipe::Pipe;
 pub use registry::{Known, all, by_name, known};
 pub use row_cut::RowCut;
 pub use sequence_cut::SequenceCut;
+pub use tensor_level::TensorLevel;
 
 /// What a strategy may look at.
 #[derive(Clone, Copy)]
