@@ -30,7 +30,7 @@ use crate::placement::{Explainer, Placement};
 use crate::tokenizer::Tokenizer;
 
 /// Strategy of an engine with several devices.
-const SEVERAL: &str = "auto";
+const SEVERAL: &str = "auto-place";
 
 /// From the end of work on one device until another begins with its result.
 const HAND_OVER: Duration = Duration::from_micros(20);
