@@ -8,10 +8,12 @@ use lapwing_kernels::device::{DeviceInfo, DeviceKind, GraphKey, Prepare};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::part::Part;
 
+pub mod attention_flops;
 pub mod blocks;
 pub mod cost;
 mod error;
 pub mod fit;
+pub mod place;
 pub mod planner;
 pub mod predict;
 pub mod profile;

@@ -2,13 +2,17 @@
 
 #![expect(unreachable_pub, reason = "a test binary has no outside")]
 
+mod attention_flops;
 mod cancel;
 mod failure;
 mod invariance;
 mod limits;
 mod order;
+mod placing;
+mod plan_support;
 mod random_schedules;
 mod recording;
 mod replay;
 mod score;
+mod strategies;
 mod support;
