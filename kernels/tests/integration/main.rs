@@ -8,6 +8,8 @@ mod a_split_model_is_incomplete;
 mod a_task_panics;
 mod a_weight_file_is_hostile;
 mod a_weight_file_loses_values;
+mod an_npu_computes_something_else;
 mod attention_sees_a_wrong_key;
 mod gguf_bytes;
+mod npu;
 mod support;
