@@ -119,10 +119,9 @@ impl Fitted {
                 };
                 group.time(query)
             }
-            sizes => sizes
-                .iter()
-                .map(|m| group.time(Query { n, m: *m, context: None, seen: 0.0 }))
-                .sum(),
+            sizes => {
+                sizes.iter().map(|m| group.time(Query { n, m: *m, context: None, seen: 0.0 })).sum()
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! by the rules of the runtime. Strategies that win because chunks overlap are seen to win.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +34,13 @@ pub struct PlannedChunk {
     pub route: Arc<Route>,
 }
 
+impl PlannedChunk {
+    /// The shape that its route was asked for.
+    pub fn asked(&self) -> ChunkShape {
+        self.shape.asked()
+    }
+}
+
 /// A predicted run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prediction {
@@ -63,18 +70,22 @@ pub fn plan(
     input: &PlanInput<'_>,
     work: Workload,
 ) -> Result<Vec<PlannedChunk>, PlanError> {
-    let mut chunks = Vec::new();
+    let mut chunks: Vec<PlannedChunk> = Vec::new();
+    let mut routes: HashMap<ChunkShape, Arc<Route>> = HashMap::new();
     let (mut due, mut context) = (work.prompt, work.context);
     while due > 0 {
         let most = due.min(input.chunk_rows);
         let rows = strategy.chunk_rows(input, due).clamp(most.min(1), most.max(1));
         due -= rows;
         let selected = usize::from(due == 0);
-        // As the planner does: a route is as good a little further on.
-        let rounded = if context == 0 { 0 } else { context.next_power_of_two() };
-        let shape = ChunkShape { phase: Phase::Prefill, rows, selected, context: rounded };
-        let route = strategy.route(input, &shape)?;
-        chunks.push(PlannedChunk { shape: ChunkShape { context, ..shape }, route });
+        let shape = ChunkShape { phase: Phase::Prefill, rows, selected, context };
+        let asked = shape.asked();
+        let route = match routes.get(&asked) {
+            Some(known) => Arc::clone(known),
+            None => strategy.route(input, &asked)?,
+        };
+        routes.insert(asked, Arc::clone(&route));
+        chunks.push(PlannedChunk { shape, route });
         context += rows;
     }
     Ok(chunks)
@@ -178,9 +189,8 @@ impl Run<'_> {
         for part in 0..parts {
             let piece = Piece { chunk, stage, part };
             let to = self.device(piece);
-            let way = from.map_or(Duration::ZERO, |from| {
-                self.input.cost.sync_time(Crossing { from, to })
-            });
+            let way = from
+                .map_or(Duration::ZERO, |from| self.input.cost.sync_time(Crossing { from, to }));
             self.push(at + way, Event::Arrived(piece));
         }
     }

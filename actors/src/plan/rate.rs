@@ -162,12 +162,7 @@ impl TimeModel for ArrayModel {
 }
 
 /// Nanoseconds of a node: of all rows at once, or of every graph in turn.
-fn each_graph(
-    graph: &Graph,
-    job: &Job<'_>,
-    node: usize,
-    time: impl Fn(Cost, usize) -> f64,
-) -> f64 {
+fn each_graph(graph: &Graph, job: &Job<'_>, node: usize, time: impl Fn(Cost, usize) -> f64) -> f64 {
     match &job.part.graphs[..] {
         [] => {
             let rows = rows_of(graph, node, job.part, job.batch);

@@ -94,9 +94,8 @@ mod tests {
     fn seen_positions_are_the_sum_over_the_rows() {
         for (m, context) in [(0, 0), (1, 0), (5, 0), (3, 7), (4, 4), (9, 2)] {
             for window in [None, Some(1), Some(4), Some(6), Some(100)] {
-                let slow: usize = (context..context + m)
-                    .map(|p| (p + 1).min(window.unwrap_or(usize::MAX)))
-                    .sum();
+                let slow: usize =
+                    (context..context + m).map(|p| (p + 1).min(window.unwrap_or(usize::MAX))).sum();
                 assert_eq!(seen(m, context, window), slow as f64, "{m} {context} {window:?}");
             }
         }

@@ -9,6 +9,7 @@ use super::cost::CostModel;
 use super::{PlanError, Route, RouteFor};
 use crate::message::Phase;
 
+mod auto;
 mod barrier_per_op;
 mod chunk_graph;
 mod chunked;
@@ -22,17 +23,18 @@ mod multi_sequence_cut;
 mod npu_padding;
 mod online_prepare;
 mod options;
+pub(crate) mod order;
 mod pipe;
 mod registry;
+pub(crate) mod roles;
 mod row_cut;
 mod sequence_cut;
+pub mod sizes;
+pub(crate) mod stages;
 mod static_npu;
 mod tensor_level;
-pub mod sizes;
-pub(crate) mod order;
-pub(crate) mod roles;
-pub(crate) mod stages;
 
+pub use auto::{Auto, Explanation, Rated};
 pub use barrier_per_op::BarrierPerOp;
 pub use chunk_graph::ChunkGraph;
 pub use chunked::Chunked;
@@ -86,6 +88,13 @@ impl PlanInput<'_> {
 }
 
 impl ChunkShape {
+    /// The shape that a route is asked for: contexts count in powers of two, since a route is as
+    /// good a little further on.
+    pub fn asked(&self) -> ChunkShape {
+        let context = if self.context == 0 { 0 } else { self.context.next_power_of_two() };
+        ChunkShape { context, ..*self }
+    }
+
     /// A batch of that shape, to ask a cost model about: one sequence, its last rows selected.
     pub fn batch(&self) -> Batch {
         let mut batch = Batch::default();

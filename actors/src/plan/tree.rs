@@ -82,7 +82,8 @@ fn left_out<const F: usize>(rows: &[TreeRow<F>], leaf_rows: usize) -> Vec<f64> {
             rows.iter().enumerate().partition(|(i, _)| fold_of(*i) == fold);
         let seen: Vec<TreeRow<F>> = seen.into_iter().map(|(_, row)| *row).collect();
         let tree = Tree::grow(&seen, leaf_rows);
-        let differences = unseen.into_iter().map(|(_, (features, truth))| tree.at(features) - truth);
+        let differences =
+            unseen.into_iter().map(|(_, (features, truth))| tree.at(features) - truth);
         differences.collect::<Vec<_>>()
     };
     (0..folds).flat_map(fold).collect()
@@ -148,7 +149,15 @@ mod tests {
 
     #[test]
     fn a_planted_step_function_is_found_again() {
-        let law = |x: f64, y: f64| if x < 10.0 { 1.0 } else if y < 3.0 { 2.0 } else { 7.0 };
+        let law = |x: f64, y: f64| {
+            if x < 10.0 {
+                1.0
+            } else if y < 3.0 {
+                2.0
+            } else {
+                7.0
+            }
+        };
         let rows: Vec<TreeRow<2>> = (0..200)
             .map(|i| ((i % 20) as f64, (i / 20) as f64))
             .map(|(x, y)| ([x, y], law(x, y)))

@@ -7,6 +7,7 @@ mod cancel;
 mod failure;
 mod invariance;
 mod limits;
+mod oracle;
 mod order;
 mod placing;
 mod plan_support;

@@ -1,8 +1,10 @@
 //! Ops placed where they cannot run, elsewhere than was said, or where they take longer.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapwing_actors::plan::blocks::blocks;
 use lapwing_actors::plan::cost::{CostModel, Modelled};
 use lapwing_actors::plan::place::{AutoPlace, Placed, Places, path};
 use lapwing_actors::plan::strategy::{OrderSwap, Strategy, StrategyOptions, all, by_name};
@@ -121,8 +123,7 @@ fn a_placement_that_cannot_be_kept_says_why() {
 }
 
 /// Predicted time of a route whose stages run one after another.
-fn chain_time(cost: &Modelled, stages: &[Stage], setup: &Setup, rows: usize) -> Duration {
-    let _ = setup;
+fn chain_time(cost: &Modelled, stages: &[Stage], rows: usize) -> Duration {
     let batch = prefill(rows).batch();
     let mut total = Duration::ZERO;
     let mut before: Option<DeviceId> = None;
@@ -155,9 +156,8 @@ impl TimeModel for Drawn {
     }
 }
 
-/// Least time over every assignment of nodes to two devices that run everything. Nodes, not
-/// blocks: where a block's nodes take the same device, blocks suffice.
-fn least(cost: &Modelled, blocks: &[std::ops::Range<usize>], setup: &Setup) -> Duration {
+/// Least time over every assignment of blocks to two devices that run everything.
+fn least(cost: &Modelled, blocks: &[Range<usize>]) -> Duration {
     let assignments = 0..1usize << blocks.len();
     let time = |bits: usize| {
         let mut stages: Vec<Stage> = Vec::new();
@@ -168,7 +168,7 @@ fn least(cost: &Modelled, blocks: &[std::ops::Range<usize>], setup: &Setup) -> D
                 _ => stages.push(Stage::one(device, nodes.clone(), Part::WHOLE)),
             }
         }
-        chain_time(cost, &stages, setup, 8)
+        chain_time(cost, &stages, 8)
     };
     assignments.map(time).min().expect("an assignment")
 }
@@ -181,7 +181,7 @@ proptest! {
         (a, b, sync) in (0..50u64, 0..50u64, 0..120u64),
     ) {
         let mut setup = Setup::new("llama", "cpu gpu");
-        let all = lapwing_actors::plan::blocks::blocks(&setup.graph);
+        let all = blocks(&setup.graph);
         // The first blocks may go anywhere; the others are the CPU's.
         let free = all.len().min(11);
         let border = all[free - 1].nodes.end;
@@ -199,10 +199,10 @@ proptest! {
         setup.cost = Modelled { devices: models, sync: micros(sync), copy_rate: 1e9 };
         let route = setup.route(&AutoPlace::default(), prefill(8)).expect("a route");
         let found = route.predicted.expect("a predicted time");
-        prop_assert_eq!(found, chain_time(&setup.cost, &route.stages, &setup, 8));
-        let mut blocks: Vec<_> = all[..free].iter().map(|b| b.nodes.clone()).collect();
-        blocks.push(border..count);
-        prop_assert_eq!(found, least(&setup.cost, &blocks, &setup));
+        prop_assert_eq!(found, chain_time(&setup.cost, &route.stages, 8));
+        let mut free: Vec<_> = all[..free].iter().map(|b| b.nodes.clone()).collect();
+        free.push(border..count);
+        prop_assert_eq!(found, least(&setup.cost, &free));
     }
 }
 
@@ -211,7 +211,7 @@ fn ops_go_to_the_npu_where_it_is_worth_the_crossing_and_not_otherwise() {
     let setup = Setup::new("llama", "cpu gpu npu");
     let long = setup.route(&AutoPlace::default(), prefill(1000)).expect("a route");
     assert!(long.stages.iter().any(|stage| setup.names(stage) == "npu"));
-    assert_eq!(long.predicted, Some(chain_time(&setup.cost, &long.stages, &setup, 1000)),);
+    assert_eq!(long.predicted, Some(chain_time(&setup.cost, &long.stages, 1000)),);
     // With a crossing that costs more than everything else, the fastest device that can has all.
     let mut dear = setup;
     dear.cost.sync = Duration::from_secs(100);
@@ -230,7 +230,7 @@ fn a_chain_is_never_slower_than_one_device() {
             setup.cost.devices[devices(names).len() - 1] = Arc::new(slow);
             let auto = setup.route(&AutoPlace::default(), prefill(rows)).expect("a route");
             let whole = vec![Stage::whole(DeviceId(0), 0..setup.graph.nodes().len())];
-            let alone = chain_time(&setup.cost, &whole, &setup, rows);
+            let alone = chain_time(&setup.cost, &whole, rows);
             assert!(auto.predicted.expect("a time") <= alone, "{names} {rows}");
         }
     }

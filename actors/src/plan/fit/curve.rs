@@ -91,8 +91,7 @@ fn fit(form: Form, points: &[Point]) -> Option<Curve> {
         Form::Linear => line(points).map(|(c, _)| Curve::Linear(c)),
         Form::Knee => knee(points),
         Form::Between => {
-            let mut sorted: Vec<(f64, f64)> =
-                points.iter().map(|p| (p.m as f64, p.time)).collect();
+            let mut sorted: Vec<(f64, f64)> = points.iter().map(|p| (p.m as f64, p.time)).collect();
             sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
             sorted.dedup_by_key(|p| p.0);
             (sorted.len() >= 2).then_some(Curve::Between(sorted))
@@ -128,10 +127,8 @@ fn knee(points: &[Point]) -> Option<Curve> {
 /// Least squares of relative errors with coefficients that are not negative: the best of all
 /// subsets of coefficients whose solution is so. Also the sum of squared errors.
 fn line(points: &[Point]) -> Option<([f64; 3], f64)> {
-    let rows: Vec<[f64; 3]> = points
-        .iter()
-        .map(|p| [1.0, p.m as f64, p.seen].map(|f| f / p.time.max(1.0)))
-        .collect();
+    let rows: Vec<[f64; 3]> =
+        points.iter().map(|p| [1.0, p.m as f64, p.seen].map(|f| f / p.time.max(1.0))).collect();
     let mut best: Option<([f64; 3], f64)> = None;
     for subset in 1..8_usize {
         let used: Vec<usize> = (0..3).filter(|f| subset >> f & 1 == 1).collect();
@@ -139,7 +136,8 @@ fn line(points: &[Point]) -> Option<([f64; 3], f64)> {
         if c.iter().any(|c| *c < 0.0) {
             continue;
         }
-        let error = |row: &[f64; 3]| (row.iter().zip(&c).map(|(r, c)| r * c).sum::<f64>() - 1.0).powi(2);
+        let error =
+            |row: &[f64; 3]| (row.iter().zip(&c).map(|(r, c)| r * c).sum::<f64>() - 1.0).powi(2);
         let sum: f64 = rows.iter().map(error).sum();
         // Fewer coefficients come first and stay unless more are better by more than rounding.
         if best.as_ref().is_none_or(|(_, known)| sum < known * (1.0 - 1e-9) - 1e-18) {

@@ -67,7 +67,9 @@ impl Group {
     fn curve_time(&self, series: &Series, m: usize, seen: f64) -> f64 {
         match (&series.curve, &self.tree) {
             (Some(curve), _) => curve.at(m, seen),
-            (None, Some(tree)) => tree_time(tree, &OpShape { n: series.n, ..self.shape.clone() }, m),
+            (None, Some(tree)) => {
+                tree_time(tree, &OpShape { n: series.n, ..self.shape.clone() }, m)
+            }
             (None, None) => 0.0,
         }
     }

@@ -93,8 +93,7 @@ impl Case {
     fn solve_with(&self, devices: &[DeviceInfo]) -> Arc<Solution> {
         let graph = &*self.laws.graph;
         let input = PlanInput { graph, devices, cost: &self.laws, chunk_rows: 1024 };
-        let shape =
-            ChunkShape { phase: Phase::Prefill, rows: self.rows, selected: 1, context: 0 };
+        let shape = ChunkShape { phase: Phase::Prefill, rows: self.rows, selected: 1, context: 0 };
         let question = Question { first: 1, end: 2, shape: &shape, home: DeviceId(0) };
         Solver::new().solve(&input, question)
     }
@@ -111,7 +110,8 @@ fn shares(parts: &[StagePart], width: usize) -> Vec<usize> {
 /// Asserts that the parts tile rows × features, with borders on the alignment.
 fn assert_tiles(case: &Case, candidate: &Candidate) {
     let (width, mut area) = (case.width(), 0);
-    let align = if width % WIDE_ALIGN == 0 && width / WIDE_ALIGN >= 8 { WIDE_ALIGN } else { Share::ALIGN };
+    let align =
+        if width % WIDE_ALIGN == 0 && width / WIDE_ALIGN >= 8 { WIDE_ALIGN } else { Share::ALIGN };
     let mut seen: Vec<(Range<usize>, Range<usize>)> = Vec::new();
     for StagePart { device, part } in &candidate.parts {
         let rows = part.rows.clone().unwrap_or(0..case.rows);
@@ -251,7 +251,9 @@ fn phone(n: usize, k: usize) -> Case {
     let gpu = |n: usize, k: usize, m: usize| {
         let (weights, m) = ((n * k) as f64, m as f64);
         let gemm = 1083.0 + 0.160e-3 * weights + 2.0 * weights * m / 1.215e6;
-        let gemv = 279.0 + weights / 2.0 / 43_300.0 + if m > 1.0 { 2.0 * weights * m / 0.365e6 } else { 0.0 };
+        let gemv = 279.0
+            + weights / 2.0 / 43_300.0
+            + if m > 1.0 { 2.0 * weights * m / 0.365e6 } else { 0.0 };
         gemm.min(gemv)
     };
     let npu = |n: usize, k: usize, m: usize| {

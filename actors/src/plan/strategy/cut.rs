@@ -202,9 +202,9 @@ mod tests {
         assert_eq!(divided(14_336, &[6, 2, 1]), [Some(9568), Some(3200), Some(1568)]);
         assert_eq!(divided(64, &[3, 1]), [Some(64), None]);
         assert_eq!(divided(64, &[1, 1, 1]), [Some(32), Some(32), None]);
-        assert_eq!(divided(64, &[20, 1, 20]), [Some(32), Some(32), None]);
+        assert_eq!(divided(64, &[20, 1, 20]), [Some(32), None, Some(32)]);
         assert_eq!(divided(64, &[31, 2, 31]), [Some(32), Some(32), None]);
         assert_eq!(divided(3, &[1, 100]), [None, Some(3)]);
-        assert_eq!(divided(8, &[1, 1, 7]), [Some(8), None, None]);
+        assert_eq!(divided(8, &[1, 1, 7]), [None, Some(8), None]);
     }
 }

@@ -89,9 +89,11 @@ impl Strategy for TensorLevel {
 }
 
 fn distinct(solutions: &[Arc<Solution>]) -> impl Iterator<Item = &Arc<Solution>> {
-    solutions.iter().enumerate().filter(|(at, solution)| {
-        !solutions[..*at].iter().any(|known| Arc::ptr_eq(known, solution))
-    }).map(|(_, solution)| solution)
+    solutions
+        .iter()
+        .enumerate()
+        .filter(|(at, solution)| !solutions[..*at].iter().any(|known| Arc::ptr_eq(known, solution)))
+        .map(|(_, solution)| solution)
 }
 
 /// Adds a stage, in the one before it if both run whole on one device in the same way: one
