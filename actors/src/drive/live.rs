@@ -20,7 +20,8 @@ use lapwing_traces::Recorder;
 use super::mailbox::{ChannelSink, Mailbox};
 use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
 use crate::error::RunError;
-use crate::message::{Delivery, Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::message::{Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 use crate::scheduler::Scheduler;
 use crate::sequence::{Door, Ticket};
@@ -29,10 +30,12 @@ use crate::worker::Worker;
 mod actors;
 mod prepare;
 mod throttle;
+mod workers;
 
-use actors::{LiveScheduler, LiveWorker, stop};
+use actors::{LiveScheduler, LiveWorker};
 use prepare::{Lane, LaneMessage, Lanes};
 use throttle::Throttle;
+use workers::Workers;
 
 /// What a live engine is made of.
 pub struct LiveParts {
@@ -99,11 +102,6 @@ struct Ending {
     stopping: AtomicBool,
 }
 
-enum WorkerMessage {
-    Run(Delivery),
-    Stop,
-}
-
 impl Live {
     /// Starts the actors.
     ///
@@ -117,9 +115,9 @@ impl Live {
         let boxes: Vec<_> = parts
             .devices
             .iter()
-            .map(|d| Mailbox::<WorkerMessage>::new(d.device.name(), parts.permits + 1))
+            .map(|d| Mailbox::new(d.device.name(), workers::capacity(parts.permits)))
             .collect();
-        let workers: Vec<_> = boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect();
+        let workers = Workers::new(boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect());
         let recorder = &parts.recorder;
         let logits = parts.graph.output();
         let caller = Arc::new(CallerTape::new(recorder));
@@ -141,7 +139,8 @@ impl Live {
         for (at, (device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
             let name = device.device.name().to_owned();
             let actor = LiveWorker {
-                worker: Worker::new(name.clone(), logits),
+                id: DeviceId(at),
+                worker: Worker::new(DeviceId(at), name.clone(), logits),
                 tape: WorkerTape::new(recorder, &name, &parts.graph),
                 device,
                 throttle: live.throttle(at, recorder),
@@ -375,6 +374,12 @@ impl Drop for Events {
             self.mailbox.nudge(self.caller.post(SchedulerMessage::Wake));
         }
     }
+}
+
+/// Tells every worker and preparation lane to end.
+fn stop(workers: &Workers, lanes: &Lanes) {
+    lanes.stop();
+    workers.stop();
 }
 
 /// Starts an actor's thread; `on_end` hears how it ended, a panic included.

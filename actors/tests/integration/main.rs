@@ -8,6 +8,7 @@ mod invariance;
 mod limits;
 mod oracle;
 mod order;
+mod random_plans;
 mod random_schedules;
 mod recording;
 mod replay;

@@ -10,11 +10,13 @@ use lapwing_traces::{Nanos, Recorder};
 
 use super::prepare::Lanes;
 use super::throttle::Throttle;
-use super::{Ending, LiveDevice, Mailbox, WorkerMessage};
+use super::workers::{WorkerMessage, Workers};
+use super::{Ending, LiveDevice, Mailbox};
 use crate::drive::modelled::{self, merge_parts};
 use crate::drive::record::{Outgoing, SchedulerTape, WorkerTape};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, Posted, SchedulerMessage, Shutdown};
+use crate::plan::DeviceId;
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
 
@@ -23,7 +25,7 @@ pub(super) struct LiveScheduler {
     pub(super) scheduler: Scheduler,
     pub(super) tape: SchedulerTape,
     pub(super) inbox: flume::Receiver<Posted<SchedulerMessage>>,
-    pub(super) workers: Vec<Mailbox<WorkerMessage>>,
+    pub(super) workers: Workers,
     pub(super) lanes: Lanes,
     pub(super) recorder: Recorder,
     pub(super) ending: Arc<Ending>,
@@ -49,8 +51,9 @@ impl LiveScheduler {
                 match effect {
                     SchedulerEffect::Send(device, mut delivery, hold) => {
                         self.tape.send(&mut delivery, hold);
-                        self.workers[device.0].send(WorkerMessage::Run(delivery))?;
+                        self.workers.send(device, delivery)?;
                     }
+                    SchedulerEffect::Nudge(device) => self.workers.nudge(device),
                     SchedulerEffect::Prepare(message) => {
                         let sent = self.tape.prepare();
                         let device = message.device;
@@ -90,23 +93,16 @@ fn receive<T>(
     Ok((inbox.recv()?, since))
 }
 
-/// Tells every worker and preparation lane to end.
-pub(super) fn stop(workers: &[Mailbox<WorkerMessage>], lanes: &Lanes) {
-    lanes.stop();
-    for worker in workers {
-        worker.nudge(WorkerMessage::Stop);
-    }
-}
-
 /// The worker of a device on its thread.
 pub(super) struct LiveWorker {
+    pub(super) id: DeviceId,
     pub(super) worker: Worker,
     pub(super) tape: WorkerTape,
     pub(super) device: LiveDevice,
     pub(super) throttle: Throttle,
     pub(super) inbox: flume::Receiver<WorkerMessage>,
     pub(super) scheduler: Mailbox<Posted<SchedulerMessage>>,
-    pub(super) workers: Vec<Mailbox<WorkerMessage>>,
+    pub(super) workers: Workers,
     pub(super) graph: Arc<Graph>,
     pub(super) slots: SlotPool,
 }
@@ -115,10 +111,18 @@ impl LiveWorker {
     pub(super) fn run(mut self) -> Result<(), RunError> {
         loop {
             let queued = !self.inbox.is_empty();
-            let received = receive(&self.inbox, || self.tape.sleeps());
-            let Ok((WorkerMessage::Run(mut delivery), slept)) = received else { return Ok(()) };
-            self.tape.receive(&mut delivery, slept);
-            let effects = self.worker.on_delivery(delivery);
+            let effects = match receive(&self.inbox, || self.tape.sleeps()) {
+                Ok((WorkerMessage::Run(mut delivery), slept)) => {
+                    self.tape.receive(&mut delivery, slept);
+                    self.worker.on_delivery(delivery)
+                }
+                Ok((WorkerMessage::Nudge, _)) => {
+                    // Before the worker looks: what changes from here on nudges it again.
+                    self.workers.nudged(self.id);
+                    self.worker.on_nudge()
+                }
+                Ok((WorkerMessage::Stop, _)) | Err(_) => return Ok(()),
+            };
             self.carry_out(effects.into(), queued)?;
             self.tape.end();
         }
@@ -140,8 +144,9 @@ impl LiveWorker {
                 WorkerEffect::Merge(chunk, parts) => effects.extend(self.merge(chunk, parts)),
                 WorkerEffect::Send(device, mut delivery) => {
                     self.tape.forward(&mut delivery);
-                    self.workers[device.0].send(WorkerMessage::Run(delivery))?;
+                    self.workers.send(device, delivery)?;
                 }
+                WorkerEffect::Nudge(device) => self.workers.nudge(device),
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = self.tape.report(progress);
                     let message = SchedulerMessage::Progress(message);
