@@ -26,6 +26,7 @@ struct Ready {
     graphs: HashMap<GraphKey, Entry>,
     /// Bytes of `graphs`.
     bytes: u64,
+    shared_bytes: u64,
     /// Counts uses, to tell what was used least recently.
     uses: u64,
     counts: Counts,
@@ -61,6 +62,8 @@ pub struct CacheStats {
     pub peak_bytes: u64,
     /// Bytes that they may keep.
     pub budget: u64,
+    /// Bytes that they share, which the budget does not count: copies of weights, scratch.
+    pub shared_bytes: u64,
     /// Graphs made.
     pub prepared: u64,
     /// Graphs evicted.
@@ -104,6 +107,7 @@ impl GraphCache {
             bytes: ready.bytes,
             peak_bytes: lock(&self.kept).peak,
             budget: self.budget,
+            shared_bytes: ready.shared_bytes,
             prepared: ready.counts.prepared,
             evicted: ready.counts.evicted,
             runs: ready.counts.runs,
@@ -123,6 +127,10 @@ impl GraphCache {
         let entry = ready.graphs.get_mut(key)?;
         entry.used = now;
         Some(Arc::clone(&entry.graph))
+    }
+
+    pub(super) fn set_shared_bytes(&self, bytes: u64) {
+        lock(&self.ready).shared_bytes = bytes;
     }
 
     pub(super) fn count_run(&self) {

@@ -99,6 +99,7 @@ impl Graphs {
         let mut graph = maker.backend.prepare(&spec)?;
         let checked = maker.checker.check(&spec, graph.as_mut());
         let served = self.cache.serve(spec, graph);
+        self.cache.set_shared_bytes(maker.backend.shared_bytes());
         checked?;
         let bytes = served.bytes();
         evicted.extend(self.cache.make_room((key, bytes), keep)?);
