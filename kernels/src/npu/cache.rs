@@ -137,20 +137,26 @@ impl GraphCache {
         lock(&self.ready).counts.runs += 1;
     }
 
-    /// Evicts until `bytes` for the graph `key` fit beside the others, and says what went. What
-    /// `keep` says stays.
+    /// Evicts until `bytes` for the graph `key` fit beside the others, and says what went. Those
+    /// of `with`, which are asked for together, and of `keep` stay.
     ///
     /// # Errors
-    /// [`DeviceError::GraphTooLarge`] when they cannot fit; nothing is then evicted.
+    /// [`DeviceError::GraphTooLarge`] when they cannot fit, [`DeviceError::NoRoom`] when they
+    /// could without `keep`; nothing is then evicted.
     pub(super) fn make_room(
         &self,
         (key, bytes): (&GraphKey, u64),
-        keep: &dyn Fn(&GraphKey) -> bool,
+        with: &[GraphKey],
+        keep: &[GraphKey],
     ) -> Result<Vec<GraphKey>, DeviceError> {
         let mut ready = lock(&self.ready);
         let mut free = self.budget.saturating_sub(ready.bytes);
+        if free >= bytes {
+            return Ok(Vec::new());
+        }
+        let stays = |key: &GraphKey| with.contains(key) || keep.contains(key);
         let mut victims: Vec<(u64, GraphKey, u64)> = Vec::new();
-        for (key, entry) in ready.graphs.iter().filter(|(key, _)| !keep(key)) {
+        for (key, entry) in ready.graphs.iter().filter(|(key, _)| !stays(key)) {
             victims.push((entry.used, key.clone(), entry.graph.bytes));
         }
         victims.sort_unstable_by_key(|(used, ..)| *used);
@@ -163,7 +169,17 @@ impl GraphCache {
         if free < bytes {
             let GraphKey { nodes, rows, .. } = key.clone();
             let (device, budget) = (self.device.to_string(), self.budget);
-            return Err(DeviceError::GraphTooLarge { device, nodes, rows, bytes, budget });
+            let of = |stays: &dyn Fn(&GraphKey) -> bool| {
+                let graphs = ready.graphs.iter().filter(|(key, _)| stays(key));
+                graphs.map(|(_, entry)| entry.graph.bytes).sum::<u64>()
+            };
+            return Err(match of(&|key| with.contains(key)).saturating_add(bytes) > budget {
+                true => DeviceError::GraphTooLarge { device, nodes, rows, bytes, budget },
+                false => {
+                    let kept = of(&stays);
+                    DeviceError::NoRoom { device, nodes, rows, bytes, kept, budget }
+                }
+            });
         }
         victims.truncate(needed);
         let mut gone = Vec::with_capacity(needed);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts};
 use crate::device::{
-    Batch, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, SlotPool, Tensor,
-    TensorSet, Work,
+    Batch, Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, SlotPool,
+    Tensor, TensorSet, Work,
 };
 use crate::graph::{Graph, ValueId};
 use crate::kv::KvStore;
@@ -92,7 +92,7 @@ impl NpuBackend for Systolic {
         let GraphKey { features, rows, order, .. } = spec.key;
         if !rows.is_multiple_of(self.info.row_multiple) {
             let what = format!("{rows} rows, no multiple of {}", self.info.row_multiple);
-            return Err(DeviceError::Unsupported { device: self.info.name.clone(), what });
+            return Err(DeviceError::Unsupported { device: self.engine.name().to_owned(), what });
         }
         let mut inputs = TensorSet::default();
         for port in &spec.inputs {

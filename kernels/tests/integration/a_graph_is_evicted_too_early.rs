@@ -63,10 +63,11 @@ fn what_is_to_be_kept_stays_though_it_is_old() {
     // Nothing else may go: the graph cannot be had, and nothing is lost by asking.
     let keep = [old.clone(), third.clone()];
     let error = preparer.prepare(from_ref(&new), &keep, &mut ()).expect_err("no room");
-    let DeviceError::GraphTooLarge { rows: 64, bytes: needed, budget, .. } = error else {
+    let DeviceError::NoRoom { rows: 64, bytes: needed, kept, budget, .. } = error else {
         panic!("{error}")
     };
-    assert_eq!((needed, budget), (bytes(&tiny, 64), bytes(&tiny, 128)));
+    assert_eq!((needed, kept), (bytes(&tiny, 64), bytes(&tiny, 128)));
+    assert_eq!(budget, bytes(&tiny, 128));
     assert!(npu.cache().contains(&old) && npu.cache().contains(&third));
 }
 
@@ -202,7 +203,9 @@ proptest! {
                     ready.extend(done.made);
                     prop_assert_eq!(done.bytes, cache.stats().bytes);
                 }
-                Err(DeviceError::GraphTooLarge { .. }) => {
+                Err(DeviceError::GraphTooLarge { .. }) => prop_assert!(32 * rows > budget),
+                Err(DeviceError::NoRoom { .. }) => {
+                    prop_assert!(32 * rows <= budget);
                     let stays: usize =
                         ready.iter().filter(|key| keep.contains(key)).map(|key| key.rows).sum();
                     prop_assert!(stays + 32 * rows > budget);
