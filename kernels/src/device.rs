@@ -202,8 +202,9 @@ pub trait Preparer: Send {
     /// it. Reports a [`Step::Prepared`] for each graph that it makes.
     ///
     /// # Errors
-    /// [`DeviceError`] for the first graph that the device cannot have. The device can be used
-    /// without it, but what was ready before may have been evicted: ask again for what is needed.
+    /// [`DeviceError`] for the first graph that the device cannot have, at all or
+    /// ([`DeviceError::NoRoom`]) beside those of `keep`. The device can be used without it, but
+    /// what was ready before may have been evicted: ask again for what is needed.
     fn prepare(
         &mut self,
         keys: &[GraphKey],
@@ -267,7 +268,7 @@ pub enum DeviceError {
         /// Rows asked for.
         rows: usize,
     },
-    /// The graph is larger than all that may be kept.
+    /// The graph, with those asked for beside it, is larger than all that may be kept.
     #[error(
         "a graph of {rows} rows for nodes {nodes:?} takes {bytes} bytes on device '{device}', whose graphs may take {budget}; raise the budget or use smaller graphs"
     )]
@@ -280,6 +281,24 @@ pub enum DeviceError {
         rows: usize,
         /// Bytes that it takes.
         bytes: u64,
+        /// Bytes that all graphs may take.
+        budget: u64,
+    },
+    /// The graph could be had, but not beside graphs that are to be kept.
+    #[error(
+        "a graph of {rows} rows for nodes {nodes:?} takes {bytes} bytes on device '{device}', whose graphs may take {budget}, of which {kept} are in use; ask again when chunks have ended, or raise the budget"
+    )]
+    NoRoom {
+        /// Device name.
+        device: String,
+        /// Nodes.
+        nodes: Range<usize>,
+        /// Rows.
+        rows: usize,
+        /// Bytes that it takes.
+        bytes: u64,
+        /// Bytes of graphs that must stay.
+        kept: u64,
         /// Bytes that all graphs may take.
         budget: u64,
     },
