@@ -16,4 +16,5 @@ mod recording;
 mod replay;
 mod score;
 mod strategies;
+mod strategy_values;
 mod support;
