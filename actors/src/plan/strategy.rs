@@ -9,6 +9,7 @@ use super::cost::CostModel;
 use super::{PlanError, Route, RouteFor};
 use crate::message::Phase;
 
+mod auto;
 mod barrier_per_op;
 mod chunk_graph;
 mod chunked;
@@ -31,7 +32,9 @@ mod sequence_cut;
 pub mod sizes;
 pub(crate) mod stages;
 mod static_npu;
+mod tensor_level;
 
+pub use auto::{Auto, Explanation, Rated};
 pub use barrier_per_op::BarrierPerOp;
 pub use chunk_graph::ChunkGraph;
 pub use chunked::Chunked;
@@ -48,6 +51,7 @@ pub use pipe::Pipe;
 pub use registry::{Known, all, by_name, known};
 pub use row_cut::RowCut;
 pub use sequence_cut::SequenceCut;
+pub use tensor_level::TensorLevel;
 
 /// What a strategy may look at.
 #[derive(Clone, Copy)]
@@ -84,6 +88,13 @@ impl PlanInput<'_> {
 }
 
 impl ChunkShape {
+    /// The shape that a route is asked for: contexts count in powers of two, since a route is as
+    /// good a little further on.
+    pub fn asked(&self) -> ChunkShape {
+        let context = if self.context == 0 { 0 } else { self.context.next_power_of_two() };
+        ChunkShape { context, ..*self }
+    }
+
     /// A batch of that shape, to ask a cost model about: one sequence, its last rows selected.
     pub fn batch(&self) -> Batch {
         let mut batch = Batch::default();

@@ -87,6 +87,8 @@ pub struct StrategyOptions {
     pub ratio: Ratio,
     /// Multi-sequence cut: most rows that are left to the helper while a standard size fits.
     pub edge_rows: usize,
+    /// Decider: chunks that the engine lets in at once.
+    pub in_flight: usize,
 }
 
 impl StrategyOptions {
@@ -101,6 +103,7 @@ impl Default for StrategyOptions {
             chunk: None,
             ratio: Ratio::default(),
             edge_rows: StrategyOptions::EDGE_ROWS,
+            in_flight: 2,
         }
     }
 }

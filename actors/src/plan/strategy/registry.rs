@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    BarrierPerOp, ChunkGraph, Chunked, CpuOnly, GpuOnly, HybridCut, LayerLevel, LayerSplit,
+    Auto, BarrierPerOp, ChunkGraph, Chunked, CpuOnly, GpuOnly, HybridCut, LayerLevel, LayerSplit,
     MultiSequenceCut, NpuPadding, OnlinePrepare, Pipe, RowCut, SequenceCut, Strategy,
-    StrategyOptions,
+    StrategyOptions, TensorLevel,
 };
 use crate::plan::place::AutoPlace;
 
@@ -111,6 +111,20 @@ const KNOWN: &[Known] = &[
         name: "auto-place",
         about: "each block of ops where the predicted time of the whole chain is least",
         make: |o| Arc::new(AutoPlace { order_swap: o.order_swap }),
+    },
+    Known {
+        name: "tensor-level",
+        about: "each block divided as the solver predicts to be fastest, or not at all",
+        make: |_| Arc::new(TensorLevel::new()),
+    },
+    Known {
+        name: "auto",
+        about: "for each prompt length the strategy with the least predicted time",
+        make: |o| {
+            let others = KNOWN.iter().filter(|known| known.name != "auto");
+            let candidates = others.map(|known| (known.make)(o)).collect();
+            Arc::new(Auto::new(candidates, o.in_flight))
+        },
     },
 ];
 
