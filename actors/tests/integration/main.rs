@@ -2,6 +2,7 @@
 
 #![expect(unreachable_pub, reason = "a test binary has no outside")]
 
+mod attention_flops;
 mod cancel;
 mod failure;
 mod invariance;
@@ -9,8 +10,12 @@ mod limits;
 mod oracle;
 mod order;
 mod random_plans;
+mod placing;
+mod plan_support;
 mod random_schedules;
 mod recording;
 mod replay;
 mod score;
+mod strategies;
+mod strategy_values;
 mod support;

@@ -1,0 +1,318 @@
+//! The decider: predicts every strategy for a prompt and takes the fastest.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{ChunkShape, PlanInput, Strategy};
+use crate::message::Phase;
+use crate::plan::predict::{PlannedChunk, Prediction, Workload, alone, plan, predict};
+use crate::plan::{PlanError, Route};
+
+/// The decider (S2-39): predicts the time of every candidate strategy, by laying its chunks out
+/// over the devices, and takes the one that ends first: for each prompt length one, and for
+/// generated tokens another. Where two are predicted to take the same, the earlier candidate wins.
+///
+/// Two prompts may have a chunk of the same shape in common; then the first decides for both.
+pub struct Auto {
+    candidates: Vec<Arc<dyn Strategy>>,
+    in_flight: usize,
+    decided: Mutex<Decided>,
+}
+
+/// What was decided, by the index of the winner.
+#[derive(Default)]
+struct Decided {
+    /// For prompts of which so many rows are left.
+    due: HashMap<usize, usize>,
+    /// For chunks of that shape.
+    shapes: HashMap<ChunkShape, usize>,
+}
+
+/// Most shapes and lengths that are remembered.
+const DECIDED_MAX: usize = 16_384;
+
+/// What was predicted for a candidate.
+#[derive(Clone, Debug)]
+pub struct Rated {
+    /// Name of the strategy.
+    pub strategy: String,
+    /// Its time and its first route, or why it has none.
+    pub outcome: Result<(Prediction, Arc<Route>), PlanError>,
+}
+
+impl Rated {
+    /// Predicted time; none without a route.
+    pub fn makespan(&self) -> Option<Duration> {
+        self.outcome.as_ref().ok().map(|(prediction, _)| prediction.makespan)
+    }
+}
+
+/// Why a strategy was chosen.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// Every candidate, in the order in which they were given.
+    pub rated: Vec<Rated>,
+    /// Index of the winner.
+    pub winner: usize,
+}
+
+impl Explanation {
+    /// The winner.
+    pub fn winner(&self) -> &Rated {
+        &self.rated[self.winner]
+    }
+
+    /// The fastest of the others.
+    pub fn runner_up(&self) -> Option<&Rated> {
+        let others = self.rated.iter().enumerate().filter(|(at, _)| *at != self.winner);
+        others
+            .map(|(_, rated)| rated)
+            .filter(|r| r.makespan().is_some())
+            .min_by_key(|r| r.makespan())
+    }
+}
+
+impl fmt::Display for Explanation {
+    /// Why the winner won, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let winner = self.winner();
+        let Ok((prediction, _)) = &winner.outcome else { return Ok(()) };
+        write!(f, "'{}' is predicted to take {:.1?}", winner.strategy, prediction.makespan)?;
+        if let Some(other) = self.runner_up()
+            && let Some(time) = other.makespan()
+        {
+            write!(f, ", the next best, '{}', {time:.1?}", other.strategy)?;
+        }
+        let busiest = prediction.busiest().as_secs_f64();
+        let share = 100.0 * busiest / prediction.makespan.as_secs_f64().max(1e-12);
+        write!(f, "; its busiest device computes {share:.0} % of that")
+    }
+}
+
+impl Auto {
+    /// A decider between candidates, of which at least one must fit the devices. `in_flight`:
+    /// chunks that the engine lets in at once.
+    pub fn new(candidates: Vec<Arc<dyn Strategy>>, in_flight: usize) -> Auto {
+        Auto { candidates, in_flight, decided: Mutex::default() }
+    }
+
+    /// Predicts a prompt with every candidate.
+    ///
+    /// # Errors
+    /// [`PlanError`] of the first candidate when none has a route.
+    pub fn explain_prompt(
+        &self,
+        input: &PlanInput<'_>,
+        prompt: usize,
+        context: usize,
+    ) -> Result<Explanation, PlanError> {
+        self.rate_prompt(input, prompt, context).map(|(explanation, _)| explanation)
+    }
+
+    /// Predicts one chunk alone with every candidate, such as a step of generation.
+    ///
+    /// # Errors
+    /// As [`explain_prompt`](Auto::explain_prompt).
+    pub fn explain_chunk(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Explanation, PlanError> {
+        let rate = |strategy: &Arc<dyn Strategy>| {
+            let route = strategy.route(input, shape)?;
+            Ok((alone(input, shape, &route), route))
+        };
+        let rated = self.candidates.iter().map(|strategy| Rated {
+            strategy: strategy.name().to_owned(),
+            outcome: rate(strategy),
+        });
+        explanation(rated.collect())
+    }
+
+    fn rate_prompt(
+        &self,
+        input: &PlanInput<'_>,
+        prompt: usize,
+        context: usize,
+    ) -> Result<(Explanation, Vec<PlannedChunk>), PlanError> {
+        let work = Workload { prompt, context, in_flight: self.in_flight };
+        let mut plans = Vec::new();
+        let mut rated = Vec::new();
+        for strategy in &self.candidates {
+            let planned = plan(&**strategy, input, work);
+            let outcome = planned.map(|chunks| {
+                let prediction = predict(input, &chunks, self.in_flight);
+                let route = Arc::clone(&chunks[0].route);
+                plans.push((rated.len(), chunks));
+                (prediction, route)
+            });
+            rated.push(Rated { strategy: strategy.name().to_owned(), outcome });
+        }
+        let explanation = explanation(rated)?;
+        let winner = explanation.winner;
+        let chunks = plans.into_iter().find(|(at, _)| *at == winner).map(|(_, chunks)| chunks);
+        Ok((explanation, chunks.unwrap_or_default()))
+    }
+
+    /// The candidate for a prompt of which `due` rows are left. What its chunks will be is decided
+    /// with it, so that a prompt that has begun goes on as it began.
+    fn decide_prompt(&self, input: &PlanInput<'_>, due: usize) -> Option<usize> {
+        if let Some(known) = self.decided().due.get(&due) {
+            return Some(*known);
+        }
+        let (Explanation { winner, .. }, chunks) = self.rate_prompt(input, due, 0).ok()?;
+        let mut decided = self.decided();
+        if decided.due.len() + decided.shapes.len() > DECIDED_MAX {
+            *decided = Decided::default();
+        }
+        let mut left = due;
+        for chunk in chunks {
+            decided.due.entry(left).or_insert(winner);
+            decided.shapes.entry(chunk.asked()).or_insert(winner);
+            left -= chunk.shape.rows;
+        }
+        Some(winner)
+    }
+
+    fn decided(&self) -> MutexGuard<'_, Decided> {
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn explanation(rated: Vec<Rated>) -> Result<Explanation, PlanError> {
+    let times = rated.iter().enumerate().filter_map(|(at, r)| Some((r.makespan()?, at)));
+    match times.min() {
+        Some((_, winner)) => Ok(Explanation { rated, winner }),
+        None => Err(rated
+            .into_iter()
+            .find_map(|r| r.outcome.err())
+            .unwrap_or(PlanError::Coverage { found: 0..0, expected: 0 })),
+    }
+}
+
+impl Strategy for Auto {
+    fn name(&self) -> &str {
+        "auto"
+    }
+
+    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
+        match self.decide_prompt(input, due) {
+            Some(winner) => self.candidates[winner].chunk_rows(input, due),
+            None => due.min(input.chunk_rows),
+        }
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        if shape.phase == Phase::Prefill && shape.context == 0 {
+            // Decides for the shape, too, unless a longer prompt has.
+            self.decide_prompt(input, shape.rows);
+        }
+        let known = self.decided().shapes.get(shape).copied();
+        let (winner, why) = match known {
+            Some(winner) => (winner, "predicted fastest for the prompt".to_owned()),
+            None => {
+                let explanation = self.explain_chunk(input, shape)?;
+                self.decided().shapes.insert(*shape, explanation.winner);
+                (explanation.winner, explanation.to_string())
+            }
+        };
+        let strategy = &self.candidates[winner];
+        let route = strategy.route(input, shape)?;
+        let predicted = alone(input, shape, &route).makespan;
+        let reason = format!("{} ({why}): {}", strategy.name(), route.reason);
+        Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::cost::Modelled;
+    use crate::plan::rate::{Rate, RateModel};
+    use crate::plan::strategy::{CpuOnly, LayerSplit};
+    use crate::plan::time::TimeModel;
+    use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+    use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
+    use lapwing_kernels::op::Op;
+    use lapwing_kernels::quant::DType;
+
+    fn graph() -> Arc<Graph> {
+        let mut graph = Graph::default();
+        let spec = WeightSpec { name: "w".into(), rows: 4, cols: 4, dtype: DType::F32 };
+        let table = graph.add_weight(spec);
+        let node = |op, layer| NewNode { op, inputs: &[], width: 4, layer, role: "test" };
+        let mut x = graph.push(node(Op::Embed { table, scale: 1.0 }, None));
+        for layer in 0..4 {
+            let op = node(Op::SoftCap { cap: 1.0 }, Some(layer));
+            x = graph.push(NewNode { inputs: &[x], ..op });
+        }
+        let op = node(Op::SelectRows, None);
+        graph.push(NewNode { inputs: &[x], ..op });
+        Arc::new(graph)
+    }
+
+    /// Two devices of a million operations per second.
+    fn cost(graph: &Arc<Graph>) -> Modelled {
+        let submit = Duration::from_micros(10);
+        let rate = Rate {
+            gflops: 1e-3,
+            gbps: 1.0,
+            submit_queued: submit,
+            submit_idle: submit,
+            sync: Duration::ZERO,
+        };
+        let model = RateModel::new(Arc::clone(graph), rate).expect("a rate");
+        let device: Arc<dyn TimeModel> = Arc::new(model);
+        let devices = vec![Arc::clone(&device), device];
+        Modelled { devices, sync: Duration::from_micros(1), copy_rate: 1e9 }
+    }
+
+    fn device(name: &str) -> DeviceInfo {
+        DeviceInfo { name: name.to_owned(), kind: DeviceKind::Cpu, sizes: Vec::new() }
+    }
+
+    fn auto() -> Auto {
+        Auto::new(vec![Arc::new(CpuOnly), Arc::new(LayerSplit)], 2)
+    }
+
+    #[test]
+    fn a_pipeline_wins_where_chunks_overlap_and_loses_where_there_is_one() {
+        let graph = graph();
+        let (cost, auto) = (cost(&graph), auto());
+        let devices = [device("a"), device("b")];
+        let input = PlanInput { graph: &graph, devices: &devices, cost: &cost, chunk_rows: 16 };
+        let winner = |rows| {
+            let explanation = auto.explain_prompt(&input, rows, 0).expect("routes");
+            explanation.winner().strategy.clone()
+        };
+        assert_eq!(winner(160), "layer-split");
+        assert_eq!(winner(16), "cpu-only");
+    }
+
+    #[test]
+    fn every_chunk_of_a_prompt_is_of_the_strategy_that_won_it() {
+        let graph = graph();
+        let (cost, auto) = (cost(&graph), auto());
+        let devices = [device("a"), device("b")];
+        let input = PlanInput { graph: &graph, devices: &devices, cost: &cost, chunk_rows: 16 };
+        let work = Workload { prompt: 70, context: 0, in_flight: 2 };
+        let chunks = plan(&auto, &input, work).expect("routes");
+        let winner = auto.explain_prompt(&input, 70, 0).expect("routes");
+        let name = &winner.winner().strategy;
+        assert_eq!(chunks.iter().map(|c| c.shape.rows).sum::<usize>(), 70);
+        assert!(chunks.iter().all(|c| c.route.reason.starts_with(name)), "{chunks:?}");
+    }
+
+    #[test]
+    fn no_candidate_that_fits_is_an_error_and_no_panic() {
+        let graph = graph();
+        let cost = cost(&graph);
+        let input =
+            PlanInput { graph: &graph, devices: &[device("a")], cost: &cost, chunk_rows: 16 };
+        let shape = ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: 3 };
+        assert!(Auto::new(Vec::new(), 2).route(&input, &shape).is_err());
+        assert!(Auto::new(Vec::new(), 2).chunk_rows(&input, 99) == 16);
+    }
+}
