@@ -1,5 +1,7 @@
 //! The runtime's own failures; each has a name and ends the stream that it concerns.
 
+use crate::plan::PlanError;
+
 /// Why a request, or the whole engine, ended without its result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -50,6 +52,12 @@ pub enum RunError {
         device: String,
         /// What it said.
         reason: String,
+    },
+    /// No route fits the chunk.
+    #[error("no plan for this request: {source}")]
+    Plan {
+        /// Why.
+        source: PlanError,
     },
     /// An actor died; the engine is over.
     #[error("actor '{actor}' died: {reason}; build a new engine")]

@@ -3,6 +3,7 @@
 
 pub mod drive;
 pub mod error;
+pub mod join;
 pub mod message;
 pub mod plan;
 pub mod policy;

@@ -3,23 +3,28 @@
 use std::fmt;
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Batch, TensorSet};
+use lapwing_kernels::device::{Batch, DeviceError, GraphKey, Prepared, TensorSet};
 use lapwing_kernels::kv::KvLease;
 use lapwing_traces::event::{HoldCause, MessageId, SpanId};
 use lapwing_traces::{Nanos, Stations};
 
 use crate::error::RunError;
-use crate::plan::Route;
+use crate::join::{JoinPart, split};
+use crate::plan::{DeviceId, Flow, Route, Stage, StagePart};
 use crate::sample::{Sampled, Sampler};
 use crate::sequence::{Ledger, Permit, SequenceId, Ticket};
+
+/// What a recording knows of a message's way: its number, and when it left its sender; none if it
+/// is not recorded.
+pub type Sent = Option<(MessageId, Nanos)>;
 
 /// A message in a mailbox, with what a recording knows of its way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Posted<T> {
     /// The message.
     pub message: T,
-    /// Its number in the recording, and when it left its sender; none if it is not recorded.
-    pub sent: Option<(MessageId, Nanos)>,
+    /// What a recording knows of its way.
+    pub sent: Sent,
 }
 
 impl<T> Posted<T> {
@@ -125,7 +130,7 @@ pub struct ChunkRecord {
     /// Left the scheduler.
     pub dispatched: Option<Nanos>,
     /// The message that brings it to its present device, and when that left its sender.
-    pub sent: Option<(MessageId, Nanos)>,
+    pub sent: Sent,
     /// Span of its present stage.
     pub span: Option<SpanId>,
 }
@@ -163,14 +168,143 @@ pub enum SpanFinish {
 
 impl Chunk {
     /// The stage to run next.
-    pub fn stage(&self) -> &crate::plan::Stage {
+    pub fn stage(&self) -> &Stage {
         &self.route.stages[self.cursor]
+    }
+
+    /// What that stage hands on.
+    pub fn flow(&self) -> &Flow {
+        &self.route.flows[self.cursor]
     }
 
     /// Whether this is the route's last stage.
     pub fn is_last_stage(&self) -> bool {
         self.cursor + 1 == self.route.stages.len()
     }
+
+    /// Whether nobody waits for any of its rows.
+    pub fn is_abandoned(&self) -> bool {
+        self.spans.iter().all(|s| s.ledger.is_lost() || s.sink.is_closed())
+    }
+
+    /// Makes it ready for its next stage: one delivery for each device that has a part in it.
+    pub fn deliver(self: Box<Chunk>) -> Vec<Delivery> {
+        let parts = self.stage().parts.len();
+        if parts == 1 {
+            return vec![Delivery::Chunk(self)];
+        }
+        let record = self.record;
+        let holds = split(self, parts).into_iter();
+        holds.map(|hold| Delivery::Part(Box::new(Part { hold, record }))).collect()
+    }
+}
+
+/// What a worker is to run: the stage of a chunk, or its part of it.
+#[derive(Debug)]
+pub enum Delivery {
+    /// A whole stage.
+    Chunk(Box<Chunk>),
+    /// A part of a stage.
+    Part(Box<Part>),
+}
+
+/// Worker → worker: a device's part of a chunk's stage.
+#[derive(Debug)]
+pub struct Part {
+    /// The chunk, shared with the other parts; the last to finish sends it on.
+    pub hold: JoinPart<Box<Chunk>, PartDone>,
+    /// What a recording knows of the part's way.
+    pub record: ChunkRecord,
+}
+
+/// What came of a part.
+#[derive(Debug)]
+pub struct PartDone {
+    /// The part's rows and features of what the stage writes.
+    pub outcome: Result<TensorSet, PartLost>,
+    /// What a recording knows of its way to whoever finishes last.
+    pub sent: Sent,
+}
+
+/// Why a part has no result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PartLost {
+    /// Its device failed.
+    Failed {
+        /// Device name.
+        device: String,
+        /// What happened.
+        error: DeviceError,
+    },
+    /// Nobody waited for it any more.
+    Abandoned,
+}
+
+impl Delivery {
+    /// The chunk.
+    pub fn chunk(&self) -> &Chunk {
+        match self {
+            Delivery::Chunk(chunk) => chunk,
+            Delivery::Part(part) => part.hold.whole(),
+        }
+    }
+
+    /// Who runs which rows and features.
+    pub fn part(&self) -> &StagePart {
+        let index = match self {
+            Delivery::Chunk(_) => 0,
+            Delivery::Part(part) => part.hold.index(),
+        };
+        &self.chunk().stage().parts[index]
+    }
+
+    /// The device that runs it.
+    pub fn device(&self) -> DeviceId {
+        self.part().device
+    }
+
+    /// Whether its inputs come from another device, or from several.
+    pub fn crossed(&self) -> bool {
+        let chunk = self.chunk();
+        let before = chunk.cursor.checked_sub(1).map(|at| &chunk.route.stages[at]);
+        before.is_some_and(|stage| stage.only_device() != Some(self.device()))
+    }
+
+    /// What a recording knows of its way.
+    pub fn record(&self) -> &ChunkRecord {
+        match self {
+            Delivery::Chunk(chunk) => &chunk.record,
+            Delivery::Part(part) => &part.record,
+        }
+    }
+
+    /// What a recording knows of its way; for drivers only.
+    pub fn record_mut(&mut self) -> &mut ChunkRecord {
+        match self {
+            Delivery::Chunk(chunk) => &mut chunk.record,
+            Delivery::Part(part) => &mut part.record,
+        }
+    }
+}
+
+/// Scheduler → preparation lane: make static graphs ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrepareGraphs {
+    /// The device.
+    pub device: DeviceId,
+    /// Graphs that a chunk needs.
+    pub keys: Vec<GraphKey>,
+    /// Graphs of chunks in flight, which must stay.
+    pub keep: Vec<GraphKey>,
+}
+
+/// Preparation lane → scheduler: graphs are ready, or cannot be had.
+#[derive(Debug)]
+pub struct GraphsPrepared {
+    /// What was asked for.
+    pub asked: PrepareGraphs,
+    /// What came of it.
+    pub result: Result<Prepared, DeviceError>,
 }
 
 /// Last worker → scheduler: a chunk is through, or lost. Its permit and leases are free.
@@ -282,6 +416,8 @@ pub enum SchedulerMessage {
     Submit(Box<Submit>),
     /// A chunk came back.
     Progress(Progress),
+    /// Static graphs were prepared.
+    Prepared(Box<GraphsPrepared>),
     /// A stream was dropped: look for cancelled requests.
     Wake,
     /// An actor died.

@@ -7,25 +7,27 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvLayout, KvPool};
 use lapwing_traces::Nanos;
 use lapwing_traces::event::Station;
 
 use crate::error::RunError;
 use crate::message::{
-    Chunk, Emission, FinishReason, Finished, Hold, Progress, SchedulerMessage, Shutdown,
-    SpanOutcome, StreamEvent, Submit, Task,
+    Delivery, Emission, FinishReason, Finished, Hold, Phase, PrepareGraphs, Progress,
+    SchedulerMessage, Shutdown, SpanOutcome, StreamEvent, Submit, Task,
 };
-use crate::plan::strategy::{PlanInput, Strategy};
+use crate::plan::planner::Planner;
+use crate::plan::strategy::ChunkShape;
 use crate::plan::{DeviceId, PlanError, Route};
 use crate::policy::{QueuePolicy, Waiting};
 use crate::sequence::{Permits, SequenceId};
 
 mod chunks;
+mod graphs;
 mod hold;
 mod running;
 
+use graphs::Graphs;
 use running::Sequence;
 
 /// Limits of an engine.
@@ -33,8 +35,6 @@ use running::Sequence;
 pub struct SchedulerConfig {
     /// Most tokens of a sequence, prompt included.
     pub context: usize,
-    /// Most prompt rows in a chunk.
-    pub chunk_rows: usize,
     /// Most sequences computed at the same time.
     pub sequences_max: usize,
     /// Most chunks in flight.
@@ -46,8 +46,11 @@ pub struct SchedulerConfig {
 /// What the scheduler wants done.
 #[derive(Debug)]
 pub enum SchedulerEffect {
-    /// Send a chunk to the device of its first stage; rows of it may have been held back.
-    Send(DeviceId, Box<Chunk>, Option<Hold>),
+    /// Send a chunk's first stage, or a part of it, to its device; rows of it may have been held
+    /// back.
+    Send(DeviceId, Delivery, Option<Hold>),
+    /// Make static graphs ready, then send [`SchedulerMessage::Prepared`].
+    Prepare(PrepareGraphs),
     /// Hand an event to a caller.
     Emit(Emission),
     /// Something happened to a request that a recording may tell.
@@ -80,14 +83,10 @@ pub enum Noted {
 pub struct SchedulerParts {
     /// Limits.
     pub config: SchedulerConfig,
-    /// Ops of the model.
-    pub graph: Arc<Graph>,
-    /// Names of the devices, by their number.
-    pub devices: Vec<String>,
+    /// Chooses routes, and how prompts are cut into chunks.
+    pub planner: Planner,
     /// Pages of the KV cache.
     pub kv: KvPages,
-    /// Chooses routes.
-    pub strategy: Box<dyn Strategy>,
     /// Chooses who enters.
     pub policy: Box<dyn QueuePolicy>,
 }
@@ -112,7 +111,8 @@ impl KvPages {
 /// State of the scheduler.
 pub struct Scheduler {
     config: SchedulerConfig,
-    route: Arc<Route>,
+    planner: Planner,
+    graphs: Graphs,
     kv: KvPages,
     policy: Box<dyn QueuePolicy>,
     permits: Permits,
@@ -132,13 +132,16 @@ impl Scheduler {
     /// A scheduler with nothing to do.
     ///
     /// # Errors
-    /// [`PlanError`] when the strategy finds no route.
+    /// [`PlanError`] when the strategy finds no route for a whole chunk or a decode step.
     pub fn new(parts: SchedulerParts) -> Result<Scheduler, PlanError> {
-        let input = PlanInput { graph: &parts.graph, devices: &parts.devices };
-        let route = parts.strategy.route(input)?;
+        let mut planner = parts.planner;
+        let rows = planner.chunk_rows(parts.config.context);
+        planner.route(ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 })?;
+        planner.route(ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: rows })?;
         Ok(Scheduler {
             config: parts.config,
-            route,
+            planner,
+            graphs: Graphs::default(),
             kv: parts.kv,
             policy: parts.policy,
             permits: Permits::new(parts.config.permits),
@@ -152,9 +155,12 @@ impl Scheduler {
         })
     }
 
-    /// The route that chunks take.
-    pub fn route(&self) -> &Arc<Route> {
-        &self.route
+    /// The route that a chunk of that shape takes.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the strategy finds none.
+    pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
+        self.planner.route(shape)
     }
 
     /// Requests that wait or run.
@@ -193,6 +199,7 @@ impl Scheduler {
         match message {
             SchedulerMessage::Submit(submit) => self.on_submit(*submit, now, &mut effects),
             SchedulerMessage::Progress(progress) => self.on_progress(progress, now, &mut effects),
+            SchedulerMessage::Prepared(prepared) => self.graphs.on_prepared(*prepared),
             SchedulerMessage::Wake => {}
             SchedulerMessage::ActorDied(error) => {
                 self.dead.get_or_insert(error.clone());
@@ -272,6 +279,7 @@ impl Scheduler {
         if self.decoding == Some(progress.chunk) {
             self.decoding = None;
         }
+        self.graphs.on_progress(progress.chunk);
         for span in progress.spans {
             let found = self.running.iter().position(|s| s.id == span.sequence);
             let Some(at) = found else { continue };
@@ -323,8 +331,10 @@ impl Scheduler {
             self.admit(now, effects);
             self.reserve_decode_rows(effects);
             let Some(permit) = self.permits.try_take() else { break };
-            let Some((chunk, hold)) = self.next_chunk(permit) else { break };
-            effects.push(SchedulerEffect::Send(chunk.stage().device, Box::new(chunk), hold));
+            let Some((chunk, hold)) = self.next_chunk(permit, effects) else { break };
+            for delivery in Box::new(chunk).deliver() {
+                effects.push(SchedulerEffect::Send(delivery.device(), delivery, hold));
+            }
         }
         self.hold_the_rest(now);
     }
@@ -338,7 +348,7 @@ impl Scheduler {
                 fail(self.waiting.remove(at), &error, effects);
                 continue;
             }
-            if self.waiting[at].reserve_prompt(&self.kv, self.route.stages.len()).is_err() {
+            if self.waiting[at].reserve_prompt(&self.kv, self.planner.graph().nodes().len()).is_err() {
                 return;
             }
             let mut sequence = self.waiting.remove(at);

@@ -1,5 +1,6 @@
 //! What a sequence owns while it is in the engine: identity, permits, progress per stage.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use lapwing_kernels::sync::{AtomicBool, AtomicUsize, Ordering};
@@ -101,8 +102,9 @@ impl Drop for Ticket {
     }
 }
 
-/// How many rows of a sequence each stage has computed. It travels with the sequence's chunks,
-/// so that a stage can see whether the rows before a chunk are in the cache yet.
+/// How many rows of a sequence each node of the graph has computed. It travels with the sequence's
+/// chunks, so that a worker can see whether the rows before a chunk are in the cache yet, whatever
+/// routes the chunks take.
 #[derive(Debug)]
 pub struct Ledger {
     rows: Vec<AtomicUsize>,
@@ -110,22 +112,24 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Nothing computed yet in any of `stages`.
-    pub fn new(stages: usize) -> Ledger {
+    /// Nothing computed yet in any of `nodes` nodes.
+    pub fn new(nodes: usize) -> Ledger {
         Ledger {
-            rows: (0..stages).map(|_| AtomicUsize::new(0)).collect(),
+            rows: (0..nodes).map(|_| AtomicUsize::new(0)).collect(),
             lost: AtomicBool::new(false),
         }
     }
 
-    /// Rows that `stage` has computed.
-    pub fn rows(&self, stage: usize) -> usize {
-        self.rows[stage].load(Ordering::Acquire)
+    /// Rows that all of the nodes have computed. Rows pass the nodes in order, so that the last
+    /// node has the fewest.
+    pub fn rows(&self, nodes: &Range<usize>) -> usize {
+        self.rows[nodes.end - 1].load(Ordering::Acquire)
     }
 
-    /// Records that `stage` has computed the rows up to `end`.
-    pub fn advance(&self, stage: usize, end: usize) {
-        self.rows[stage].store(end, Ordering::Release);
+    /// Records that the nodes have computed the rows up to `end`.
+    pub fn advance(&self, nodes: &Range<usize>, end: usize) {
+        // A reader that sees the last node's rows sees what was written before them.
+        self.rows[nodes.clone()].iter().for_each(|rows| rows.store(end, Ordering::Release));
     }
 
     /// Marks the sequence as lost: its rows need not be computed any more.
@@ -154,10 +158,10 @@ mod tests {
     }
 
     #[test]
-    fn stages_count_their_rows_separately() {
-        let ledger = Ledger::new(2);
-        ledger.advance(0, 7);
-        assert_eq!((ledger.rows(0), ledger.rows(1)), (7, 0));
+    fn a_stage_has_computed_what_its_last_node_has() {
+        let ledger = Ledger::new(3);
+        ledger.advance(&(0..2), 7);
+        assert_eq!((ledger.rows(&(0..1)), ledger.rows(&(0..2)), ledger.rows(&(0..3))), (7, 7, 0));
         assert!(!ledger.is_lost());
         ledger.lose();
         assert!(ledger.is_lost());

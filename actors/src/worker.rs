@@ -3,13 +3,13 @@
 
 use std::collections::VecDeque;
 
-use lapwing_kernels::device::{DeviceError, Tensor};
+use lapwing_kernels::device::{DeviceError, Tensor, TensorSet};
 use lapwing_kernels::graph::ValueId;
 
 use crate::error::RunError;
 use crate::message::{
-    Chunk, Emission, FinishReason, Generate, Progress, Span, SpanFinish, SpanOutcome, SpanProgress,
-    StreamEvent,
+    Chunk, Delivery, Emission, FinishReason, Generate, PartDone, PartLost, Progress, Sent,
+    Span, SpanFinish, SpanOutcome, SpanProgress, StreamEvent,
 };
 use crate::plan::DeviceId;
 use crate::sample::logprob;
@@ -17,16 +17,16 @@ use crate::sample::logprob;
 /// What a worker wants done.
 #[derive(Debug)]
 pub enum WorkerEffect {
-    /// Run the chunk's stage on the device, then call [`Worker::on_done`].
-    Run(Box<Chunk>),
-    /// Send the chunk to the next stage's device.
-    Forward(DeviceId, Box<Chunk>),
+    /// Run it on the device, then call [`Worker::on_done`].
+    Run(Delivery),
+    /// Put the parts together, then call [`Worker::on_merged`].
+    Merge(Box<Chunk>, Vec<PartDone>),
+    /// Send it to that device.
+    Send(DeviceId, Delivery),
     /// Report to the scheduler.
     Report(Progress),
     /// Hand an event to a caller.
     Emit(Emission),
-    /// Give the tensor's memory back to the device.
-    Recycle(Tensor),
 }
 
 /// State of a worker.
@@ -34,8 +34,8 @@ pub enum WorkerEffect {
 pub struct Worker {
     device: String,
     logits: ValueId,
-    /// Chunks that arrived, in order of arrival. One whose rows are not due yet is skipped.
-    inbox: VecDeque<Box<Chunk>>,
+    /// What arrived, in order of arrival. A chunk whose rows are not due yet is skipped.
+    inbox: VecDeque<Delivery>,
     busy: bool,
 }
 
@@ -50,57 +50,129 @@ impl Worker {
         &self.device
     }
 
-    /// Chunks that wait.
+    /// Chunks and parts that wait.
     pub fn waiting(&self) -> usize {
         self.inbox.len()
     }
 
-    /// A chunk arrives.
-    pub fn on_chunk(&mut self, chunk: Box<Chunk>) -> Vec<WorkerEffect> {
-        self.inbox.push_back(chunk);
+    /// A chunk or a part arrives.
+    pub fn on_delivery(&mut self, delivery: Delivery) -> Vec<WorkerEffect> {
+        self.inbox.push_back(delivery);
         let mut effects = Vec::new();
         self.start_next(&mut effects);
         effects
     }
 
-    /// The device has run the chunk's stage, or failed.
+    /// The device has run it, or failed. `sent` is what a recording knows of a part's way to
+    /// whoever finishes last.
     pub fn on_done(
         &mut self,
-        mut chunk: Box<Chunk>,
-        result: Result<(), DeviceError>,
+        delivery: Delivery,
+        result: Result<TensorSet, DeviceError>,
+        sent: Sent,
     ) -> Vec<WorkerEffect> {
         self.busy = false;
         let mut effects = Vec::new();
-        match result {
-            Err(error) => effects.push(self.lose(chunk, &error)),
-            Ok(()) => {
-                for (span, batch) in chunk.spans.iter().zip(&chunk.batch.spans) {
-                    span.ledger.advance(chunk.cursor, batch.start + batch.rows.len());
-                }
-                if chunk.is_last_stage() {
-                    self.finish(chunk, &mut effects);
-                } else {
-                    chunk.cursor += 1;
-                    effects.push(WorkerEffect::Forward(chunk.stage().device, chunk));
-                }
+        match (delivery, result) {
+            (Delivery::Chunk(chunk), Ok(outputs)) => self.computed(chunk, outputs, &mut effects),
+            (Delivery::Chunk(chunk), Err(error)) => {
+                effects.push(lose(chunk, &self.device, &error));
+            }
+            (Delivery::Part(part), result) => {
+                let device = self.device.clone();
+                let outcome = result.map_err(|error| PartLost::Failed { device, error });
+                let joined = part.hold.finish(PartDone { outcome, sent });
+                self.joined(joined, &mut effects);
             }
         }
         self.start_next(&mut effects);
         effects
     }
 
-    /// Starts the first chunk whose rows are due; drops those that nobody waits for.
+    /// The parts have been put together, or do not fit.
+    pub fn on_merged(
+        &mut self,
+        chunk: Box<Chunk>,
+        merged: Result<TensorSet, ValueId>,
+    ) -> Vec<WorkerEffect> {
+        self.busy = false;
+        let mut effects = Vec::new();
+        match merged {
+            Ok(outputs) => self.computed(chunk, outputs, &mut effects),
+            Err(value) => {
+                let reason = format!("the parts of value {} do not fit together", value.0);
+                let error = DeviceError::Failed { device: self.device.clone(), reason };
+                effects.push(lose(chunk, &self.device, &error));
+            }
+        }
+        self.start_next(&mut effects);
+        effects
+    }
+
+    /// Starts what is due first; drops what nobody waits for.
     fn start_next(&mut self, effects: &mut Vec<WorkerEffect>) {
         while !self.busy {
-            let Some(at) = self.inbox.iter().position(|chunk| is_due(chunk)) else { return };
-            let Some(chunk) = self.inbox.remove(at) else { return };
-            if chunk.spans.iter().all(|s| s.ledger.is_lost() || s.sink.is_closed()) {
-                let progress = end_without_results(*chunk, || SpanOutcome::Abandoned);
-                effects.push(WorkerEffect::Report(progress));
-            } else {
+            let Some(at) = self.inbox.iter().position(|d| is_due(d.chunk())) else { return };
+            let Some(delivery) = self.inbox.remove(at) else { return };
+            if !delivery.chunk().is_abandoned() {
                 self.busy = true;
-                effects.push(WorkerEffect::Run(chunk));
+                effects.push(WorkerEffect::Run(delivery));
+                return;
             }
+            match delivery {
+                Delivery::Chunk(chunk) => effects.push(abandon(chunk)),
+                Delivery::Part(part) => {
+                    let sent = None;
+                    let done = PartDone { outcome: Err(PartLost::Abandoned), sent };
+                    let joined = part.hold.finish(done);
+                    self.joined(joined, effects);
+                }
+            }
+        }
+    }
+
+    /// Every part of a stage is through, if this was the last.
+    fn joined(
+        &mut self,
+        joined: Option<(Box<Chunk>, Vec<PartDone>)>,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let Some((chunk, parts)) = joined else { return };
+        let lost = || parts.iter().filter_map(|part| part.outcome.as_ref().err());
+        let failed = lost().find_map(|lost| match lost {
+            PartLost::Failed { device, error } => Some((device.clone(), error.clone())),
+            PartLost::Abandoned => None,
+        });
+        if let Some((device, error)) = failed {
+            effects.push(lose(chunk, &device, &error));
+        } else if lost().next().is_some() {
+            effects.push(abandon(chunk));
+        } else {
+            self.busy = true;
+            effects.push(WorkerEffect::Merge(chunk, parts));
+        }
+    }
+
+    /// The chunk's stage is computed: on to the next one, or to its end.
+    fn computed(
+        &self,
+        mut chunk: Box<Chunk>,
+        outputs: TensorSet,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let nodes = chunk.stage().nodes.clone();
+        for (span, batch) in chunk.spans.iter().zip(&chunk.batch.spans) {
+            span.ledger.advance(&nodes, batch.start + batch.rows.len());
+        }
+        let Chunk { route, cursor, tensors, .. } = &mut *chunk;
+        tensors.keep(&route.flows[*cursor].live_out);
+        tensors.append(outputs);
+        if chunk.is_last_stage() {
+            self.finish(chunk, effects);
+        } else {
+            chunk.cursor += 1;
+            let deliveries = chunk.deliver().into_iter();
+            effects.extend(deliveries.map(|d| WorkerEffect::Send(d.device(), d)));
         }
     }
 
@@ -108,7 +180,7 @@ impl Worker {
         let Some(logits) = chunk.tensors.take(self.logits) else {
             let reason = "the last stage left no logits".to_owned();
             let error = DeviceError::Failed { device: self.device.clone(), reason };
-            effects.push(self.lose(chunk, &error));
+            effects.push(lose(chunk, &self.device, &error));
             return;
         };
         let Chunk { id, batch, spans, permit, trace, record, .. } = *chunk;
@@ -124,7 +196,7 @@ impl Worker {
             let outcome = self.emit(span, wanted, effects);
             done.push(SpanProgress { sequence, rows: rows.rows.len(), outcome });
         }
-        effects.push(WorkerEffect::Recycle(logits));
+        drop(logits);
         // The permit must be free before the scheduler hears of it.
         drop(permit);
         effects.push(WorkerEffect::Report(Progress { chunk: id, spans: done, record }));
@@ -173,20 +245,22 @@ impl Worker {
             }
         }
     }
-
-    fn lose(&self, chunk: Box<Chunk>, error: &DeviceError) -> WorkerEffect {
-        let error = RunError::Device { device: self.device.clone(), reason: error.to_string() };
-        WorkerEffect::Report(end_without_results(*chunk, || SpanOutcome::Lost(error.clone())))
-    }
 }
 
-/// Whether every span's earlier rows are in this stage's cache (S0-30, S0-31).
+fn lose(chunk: Box<Chunk>, device: &str, error: &DeviceError) -> WorkerEffect {
+    let error = RunError::Device { device: device.to_owned(), reason: error.to_string() };
+    WorkerEffect::Report(end_without_results(*chunk, || SpanOutcome::Lost(error.clone())))
+}
+
+fn abandon(chunk: Box<Chunk>) -> WorkerEffect {
+    WorkerEffect::Report(end_without_results(*chunk, || SpanOutcome::Abandoned))
+}
+
+/// Whether every span's earlier rows have been computed by the stage's nodes (S0-30, S0-31).
 fn is_due(chunk: &Chunk) -> bool {
-    chunk
-        .spans
-        .iter()
-        .zip(&chunk.batch.spans)
-        .all(|(span, batch)| span.ledger.is_lost() || span.ledger.rows(chunk.cursor) == batch.start)
+    let nodes = &chunk.stage().nodes;
+    let mut spans = chunk.spans.iter().zip(&chunk.batch.spans);
+    spans.all(|(span, batch)| span.ledger.is_lost() || span.ledger.rows(nodes) == batch.start)
 }
 
 /// Ends a chunk without results; its leases and its permit are free afterwards.

@@ -197,22 +197,30 @@ pub struct GraphKey {
 
 /// Prepares static graphs for a device, beside it.
 pub trait Preparer: Send {
-    /// Makes the graph ready to run, unless it is; checks it against the reference first.
+    /// Makes the graphs ready to run, each checked against the reference before it is; those that
+    /// are ready already cost nothing. Neither these graphs nor those of `keep` are evicted for
+    /// it. Reports a [`Step::Prepared`] for each graph that it makes.
     ///
     /// # Errors
-    /// [`DeviceError`] when the device cannot have this graph. It can be used without it.
-    fn prepare(&mut self, key: &GraphKey) -> Result<Prepared, DeviceError>;
+    /// [`DeviceError`] for the first graph that the device cannot have. The device can be used
+    /// without it, but what was ready before may have been evicted: ask again for what is needed.
+    fn prepare(
+        &mut self,
+        keys: &[GraphKey],
+        keep: &[GraphKey],
+        observer: &mut dyn Observer,
+    ) -> Result<Prepared, DeviceError>;
 }
 
-/// A graph that is ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a [`Preparer`] has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// Bytes that it keeps.
+    /// Graphs that were made; the others were there.
+    pub made: Vec<GraphKey>,
+    /// Graphs that had to go for them.
+    pub evicted: Vec<GraphKey>,
+    /// Bytes that all graphs keep now.
     pub bytes: u64,
-    /// It was there already.
-    pub reused: bool,
-    /// Graphs that had to go for it.
-    pub evicted: usize,
 }
 
 /// Why a stage could not be run.

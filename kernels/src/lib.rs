@@ -10,6 +10,7 @@ pub mod graph;
 pub mod kv;
 pub mod merge;
 pub mod model;
+pub mod npu;
 pub mod op;
 pub mod part;
 pub mod quant;

@@ -11,9 +11,11 @@ use lapwing_traces::{Nanos, Recorder, Scope, Writer};
 
 use crate::message::{Posted, SchedulerMessage, Sink, StreamEvent};
 
+mod prepare;
 mod scheduler;
 mod worker;
 
+pub(super) use prepare::PrepareTape;
 pub(super) use scheduler::SchedulerTape;
 pub(super) use worker::WorkerTape;
 
@@ -156,7 +158,9 @@ impl CallerTape {
             SchedulerMessage::Wake => (self.names.wake, false, false),
             SchedulerMessage::Shutdown(_) => (self.names.shutdown, false, true),
             SchedulerMessage::ActorDied(_) => (self.names.died, false, false),
-            SchedulerMessage::Progress(_) => return Posted::unrecorded(message),
+            SchedulerMessage::Progress(_) | SchedulerMessage::Prepared(_) => {
+                return Posted::unrecorded(message);
+            }
         };
         let mut turn = lock(&self.turn);
         let present = if ends_turn { turn.take() } else { *turn };

@@ -8,7 +8,7 @@ use lapwing_kernels::graph::Graph;
 
 use super::cost::CostModel;
 use super::strategy::{ChunkShape, PlanInput, Strategy};
-use super::{PlanError, Route};
+use super::{DeviceId, PlanError, Route};
 
 /// What a planner is made of.
 #[derive(Clone)]
@@ -48,6 +48,11 @@ impl Planner {
     /// Ops of the model.
     pub fn graph(&self) -> &Arc<Graph> {
         &self.parts.graph
+    }
+
+    /// Name of a device.
+    pub fn device(&self, id: DeviceId) -> &str {
+        self.parts.devices.get(id.0).map_or("", |device| &device.name)
     }
 
     fn input(&self) -> PlanInput<'_> {

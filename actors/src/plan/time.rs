@@ -38,6 +38,11 @@ pub trait TimeModel: Send + Sync {
         Duration::ZERO
     }
 
+    /// Time to copy values into another layout or into padding, for the bytes read and written.
+    fn convert_time(&self, _bytes: u64) -> Duration {
+        Duration::ZERO
+    }
+
     /// Time of everything.
     fn run_time(&self, job: &Job<'_>) -> Duration {
         let nodes: Duration = (job.first..job.end).map(|node| self.node_time(job, node)).sum();

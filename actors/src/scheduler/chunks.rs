@@ -4,9 +4,19 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{Batch, TensorSet};
 
+use super::graphs::Readiness;
 use super::{Scheduler, SchedulerEffect, fail};
+use crate::error::RunError;
 use crate::message::{Chunk, ChunkRecord, Hold, Phase, Span};
+use crate::plan::Route;
+use crate::plan::strategy::ChunkShape;
 use crate::sequence::Permit;
+
+/// Rows that may go into one chunk: of which running sequences, and how many of each.
+struct Selection {
+    rows: Vec<(usize, usize)>,
+    shape: ChunkShape,
+}
 
 impl Scheduler {
     /// Leases a page for every decode row that needs a new one. When there is none, younger
@@ -41,32 +51,115 @@ impl Scheduler {
     }
 
     /// The next chunk: a decode row of every sequence that has one, and prompt rows up to the
-    /// chunk size. `None` when nothing is due. With it, what has held its rows back the longest.
-    pub(super) fn next_chunk(&mut self, permit: Permit) -> Option<(Chunk, Option<Hold>)> {
-        let mut batch = Batch::default();
-        let mut spans = Vec::new();
-        let mut prompt_rows = self.config.chunk_rows;
-        let mut decodes = false;
-        let mut hold: Option<Hold> = None;
-        for sequence in &mut self.running {
-            let due = sequence.due();
-            let rows = if sequence.is_decoding() {
-                usize::from(self.decoding.is_none() && sequence.has_pages(&self.kv))
+    /// strategy's chunk size; or one of both, while graphs for the other are being prepared.
+    /// `None` when nothing can be sent. With it, what has held its rows back the longest.
+    pub(super) fn next_chunk(
+        &mut self,
+        permit: Permit,
+        effects: &mut Vec<SchedulerEffect>,
+    ) -> Option<(Chunk, Option<Hold>)> {
+        loop {
+            let mut refused = None;
+            let mut waits = false;
+            for wanted in [(true, true), (true, false), (false, true)] {
+                let Some(selection) = self.select(wanted) else { continue };
+                match self.route_for(&selection.shape, effects) {
+                    Ok(Some(route)) => return Some(self.cut(permit, &selection, route)),
+                    Ok(None) => waits = true,
+                    Err(error) => refused = Some((selection, error)),
+                }
+            }
+            let (selection, error) = refused.filter(|_| !waits)?;
+            // No chunk can be made of them: whoever asked hears why.
+            for (at, _) in selection.rows.into_iter().rev() {
+                fail(self.running.remove(at), &error, effects);
+            }
+        }
+    }
+
+    /// The route of a chunk, if its graphs are ready.
+    fn route_for(
+        &mut self,
+        shape: &ChunkShape,
+        effects: &mut Vec<SchedulerEffect>,
+    ) -> Result<Option<Arc<Route>>, RunError> {
+        let route = self.planner.route(*shape).map_err(|source| RunError::Plan { source })?;
+        match self.graphs.readiness(&route) {
+            Readiness::Ready => Ok(Some(route)),
+            Readiness::Missing(requests) => {
+                effects.extend(requests.into_iter().map(SchedulerEffect::Prepare));
+                Ok(None)
+            }
+            Readiness::Refused(device, error) => Err(RunError::Device {
+                device: self.planner.device(device).to_owned(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// Rows that are due, of sequences that decode, that are in their prompt, or of both.
+    fn select(&self, (decodes, prompts): (bool, bool)) -> Option<Selection> {
+        let mut rows: Vec<(usize, usize)> = Vec::new();
+        let can_decode = decodes && self.decoding.is_none();
+        let decoding = |at: &usize| {
+            can_decode && self.running[*at].is_decoding() && self.running[*at].has_pages(&self.kv)
+        };
+        let decode_rows = (0..self.running.len()).filter(decoding).count();
+        let prompt = |at: &usize| prompts && !self.running[*at].is_decoding();
+        let prompt_due = (0..self.running.len()).filter(prompt).map(|at| self.running[at].due());
+        let prompt_due: usize = prompt_due.sum();
+        let mut left = match prompt_due {
+            0 => 0,
+            due => self.planner.chunk_rows(due + decode_rows).saturating_sub(decode_rows).max(1),
+        };
+        let (mut selected, mut context) = (0, 0);
+        let (mut any_decode, mut any_prompt) = (false, false);
+        for (at, sequence) in self.running.iter().enumerate() {
+            let count = if decoding(&at) {
+                any_decode = true;
+                1
+            } else if prompt(&at) {
+                sequence.due().min(left)
             } else {
-                due.min(prompt_rows)
+                0
             };
-            if rows == 0 {
+            if count == 0 {
                 continue;
             }
-            if sequence.is_decoding() {
-                decodes = true;
-            } else {
-                prompt_rows -= rows;
+            if !sequence.is_decoding() {
+                any_prompt = true;
+                left -= count;
             }
+            selected += sequence.selected_in(count);
+            context = context.max(sequence.sent);
+            rows.push((at, count));
+        }
+        let phase = match (any_decode, any_prompt) {
+            (true, true) => Phase::Mixed,
+            (true, false) => Phase::Decode,
+            (false, true) => Phase::Prefill,
+            (false, false) => return None,
+        };
+        let total = rows.iter().map(|(_, count)| count).sum();
+        Some(Selection { rows, shape: ChunkShape { phase, rows: total, selected, context } })
+    }
+
+    /// Hands the rows out.
+    fn cut(
+        &mut self,
+        permit: Permit,
+        selection: &Selection,
+        route: Arc<Route>,
+    ) -> (Chunk, Option<Hold>) {
+        let mut batch = Batch::default();
+        let mut spans = Vec::new();
+        let mut hold: Option<Hold> = None;
+        for (at, rows) in &selection.rows {
+            let sequence = &mut self.running[*at];
             let held = sequence.held.take();
             hold = hold.into_iter().chain(held).min_by_key(|(_, since)| *since);
             let start = sequence.sent;
-            let (selected, finish) = sequence.hand_out(rows);
+            let (selected, finish) = sequence.hand_out(*rows);
             let ids = &sequence.ids[start..start + rows];
             batch.push(ids, start, sequence.lease.page_ids().to_vec(), selected);
             spans.push(Span {
@@ -78,26 +171,20 @@ impl Scheduler {
                 traced: sequence.traced,
             });
         }
-        if spans.is_empty() {
-            return None;
-        }
         let id = self.next_chunk;
         self.next_chunk += 1;
-        if decodes {
+        let phase = selection.shape.phase;
+        if phase != Phase::Prefill {
             self.decoding = Some(id);
         }
-        let phase = match (decodes, prompt_rows < self.config.chunk_rows) {
-            (true, true) => Phase::Mixed,
-            (true, false) => Phase::Decode,
-            (false, _) => Phase::Prefill,
-        };
+        self.graphs.on_dispatch(id, &route);
         let record =
             ChunkRecord { traced: spans.iter().any(|s| s.traced), ..ChunkRecord::default() };
         let trace = tracing::trace_span!("chunk", id, rows = batch.rows(), spans = spans.len());
         let chunk = Chunk {
             id,
             phase,
-            route: Arc::clone(&self.route),
+            route,
             cursor: 0,
             batch,
             spans,
@@ -106,6 +193,6 @@ impl Scheduler {
             trace,
             record,
         };
-        Some((chunk, hold))
+        (chunk, hold)
     }
 }

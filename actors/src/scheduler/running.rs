@@ -106,9 +106,9 @@ impl Sequence {
     }
 
     /// Leases pages for all tokens and starts from the first row.
-    pub(super) fn reserve_prompt(&mut self, kv: &KvPages, stages: usize) -> Result<(), OutOfPages> {
+    pub(super) fn reserve_prompt(&mut self, kv: &KvPages, nodes: usize) -> Result<(), OutOfPages> {
         self.reserve(kv)?;
-        self.ledger = Arc::new(Ledger::new(stages));
+        self.ledger = Arc::new(Ledger::new(nodes));
         Ok(())
     }
 
@@ -151,6 +151,15 @@ impl Sequence {
         self.note(Noted::Freed(self.lease.pages().len()), effects);
         self.lease = KvLease::default();
         self.sent = 0;
+    }
+
+    /// Of the next `rows` rows, how many need logits.
+    pub(super) fn selected_in(&self, rows: usize) -> usize {
+        let end = self.sent + rows;
+        match &self.work {
+            Wanted::Tokens(state) => usize::from(end == self.goal() && state.is_some()),
+            Wanted::Scores { next } => end - (*next - 1).clamp(self.sent, end),
+        }
     }
 
     /// Hands out the next `rows` rows: which of them need logits (as offsets), and what for.

@@ -4,13 +4,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use lapwing_kernels::device::{Device, Work};
+use lapwing_kernels::device::SlotPool;
+use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Nanos, Recorder};
 
-use super::{Ending, Mailbox, WorkerMessage};
+use super::prepare::Lanes;
+use super::throttle::Throttle;
+use super::{Ending, LiveDevice, Mailbox, WorkerMessage};
+use crate::drive::modelled::{self, merge_parts};
 use crate::drive::record::{Outgoing, SchedulerTape, WorkerTape};
 use crate::error::RunError;
-use crate::message::{Chunk, Posted, SchedulerMessage, Shutdown};
+use crate::message::{Chunk, Delivery, PartDone, Posted, SchedulerMessage, Shutdown};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
 
@@ -20,6 +24,7 @@ pub(super) struct LiveScheduler {
     pub(super) tape: SchedulerTape,
     pub(super) inbox: flume::Receiver<Posted<SchedulerMessage>>,
     pub(super) workers: Vec<Mailbox<WorkerMessage>>,
+    pub(super) lanes: Lanes,
     pub(super) recorder: Recorder,
     pub(super) ending: Arc<Ending>,
 }
@@ -42,9 +47,15 @@ impl LiveScheduler {
             let now = self.recorder.clock().now();
             for effect in self.scheduler.on(posted.message, now) {
                 match effect {
-                    SchedulerEffect::Send(device, mut chunk, hold) => {
-                        self.tape.send(&mut chunk, hold);
-                        self.workers[device.0].send(WorkerMessage::Chunk(chunk))?;
+                    SchedulerEffect::Send(device, mut delivery, hold) => {
+                        self.tape.send(&mut delivery, hold);
+                        self.workers[device.0].send(WorkerMessage::Run(delivery))?;
+                    }
+                    SchedulerEffect::Prepare(message) => {
+                        let sent = self.tape.prepare();
+                        let device = message.device;
+                        let posted = Posted { message, sent };
+                        self.lanes.send(device, posted)?;
                     }
                     SchedulerEffect::Emit(emission) => {
                         let Outgoing { sink, event } = self.tape.emit(emission);
@@ -90,32 +101,45 @@ pub(super) fn stop(workers: &[Mailbox<WorkerMessage>]) {
 pub(super) struct LiveWorker {
     pub(super) worker: Worker,
     pub(super) tape: WorkerTape,
-    pub(super) device: Box<dyn Device>,
+    pub(super) device: LiveDevice,
+    pub(super) throttle: Throttle,
     pub(super) inbox: flume::Receiver<WorkerMessage>,
     pub(super) scheduler: Mailbox<Posted<SchedulerMessage>>,
     pub(super) workers: Vec<Mailbox<WorkerMessage>>,
+    pub(super) graph: Arc<Graph>,
+    pub(super) slots: SlotPool,
 }
 
 impl LiveWorker {
     pub(super) fn run(mut self) -> Result<(), RunError> {
-        while let Ok((WorkerMessage::Chunk(mut chunk), slept)) =
-            receive(&self.inbox, || self.tape.sleeps())
-        {
-            self.tape.receive(&mut chunk, slept);
-            let effects = self.worker.on_chunk(chunk);
-            self.carry_out(effects.into())?;
+        loop {
+            let queued = !self.inbox.is_empty();
+            let received = receive(&self.inbox, || self.tape.sleeps());
+            let Ok((WorkerMessage::Run(mut delivery), slept)) = received else { return Ok(()) };
+            self.tape.receive(&mut delivery, slept);
+            let effects = self.worker.on_delivery(delivery);
+            self.carry_out(effects.into(), queued)?;
             self.tape.end();
         }
-        Ok(())
     }
 
-    fn carry_out(&mut self, mut effects: VecDeque<WorkerEffect>) -> Result<(), RunError> {
+    /// `queued` tells whether the first stage that is run was waiting while the device was busy;
+    /// those that follow were.
+    fn carry_out(
+        &mut self,
+        mut effects: VecDeque<WorkerEffect>,
+        mut queued: bool,
+    ) -> Result<(), RunError> {
         while let Some(effect) = effects.pop_front() {
             match effect {
-                WorkerEffect::Run(chunk) => effects.extend(self.run_stage(chunk)),
-                WorkerEffect::Forward(device, mut chunk) => {
-                    self.tape.forward(&mut chunk);
-                    self.workers[device.0].send(WorkerMessage::Chunk(chunk))?;
+                WorkerEffect::Run(delivery) => {
+                    effects.extend(self.run_stage(delivery, queued));
+                    queued = true;
+                }
+                WorkerEffect::Merge(chunk, parts) => effects.extend(self.merge(chunk, parts)),
+                WorkerEffect::Send(device, mut delivery) => {
+                    self.tape.forward(&mut delivery);
+                    self.workers[device.0].send(WorkerMessage::Run(delivery))?;
                 }
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = self.tape.report(progress);
@@ -126,21 +150,39 @@ impl LiveWorker {
                     let Outgoing { sink, event } = self.tape.emit(emission);
                     sink.send(event);
                 }
-                WorkerEffect::Recycle(tensor) => self.device.recycle(tensor),
             }
         }
         Ok(())
     }
 
-    fn run_stage(&mut self, mut chunk: Box<Chunk>) -> Vec<WorkerEffect> {
+    fn run_stage(&mut self, delivery: Delivery, queued: bool) -> Vec<WorkerEffect> {
         self.tape.waiting(self.inbox.len() + self.worker.waiting());
-        self.tape.start(&chunk);
-        let nodes = chunk.stage().nodes.clone();
-        let Chunk { batch, tensors, trace, .. } = &mut *chunk;
-        let entered = trace.enter();
-        let result = self.device.run(Work { nodes, batch, tensors, observer: &mut self.tape });
-        drop(entered);
-        self.tape.finish(&chunk, result.is_ok());
-        self.worker.on_done(chunk, result)
+        let LiveDevice { device, time } = &mut self.device;
+        let result = match time {
+            None => {
+                self.tape.start(&delivery);
+                modelled::run(&mut **device, &delivery, &mut self.tape)
+            }
+            Some(time) => {
+                self.throttle.begin(queued);
+                self.tape.start(&delivery);
+                let (result, segments) =
+                    modelled::run_modelled(&mut **device, &**time, &delivery, queued);
+                self.throttle.wait(modelled::total(&segments));
+                self.tape.play(&segments);
+                result
+            }
+        };
+        let sent = self.tape.finish(&delivery, result.is_ok());
+        self.worker.on_done(delivery, result, sent)
+    }
+
+    fn merge(&mut self, chunk: Box<Chunk>, parts: Vec<PartDone>) -> Vec<WorkerEffect> {
+        self.tape.merge_begins(&chunk, &parts);
+        let merged = merge_parts(&chunk, parts, &self.graph, &self.slots);
+        if let Ok((_, bytes)) = &merged {
+            self.tape.merge_ends(*bytes);
+        }
+        self.worker.on_merged(chunk, merged.map(|(tensors, _)| tensors))
     }
 }

@@ -6,7 +6,7 @@ use lapwing_traces::event::{
 use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, Tape};
-use crate::message::{Chunk, Emission, Hold, Posted, SchedulerMessage};
+use crate::message::{Delivery, Emission, Hold, Posted, SchedulerMessage, Sent};
 use crate::scheduler::{Note, Noted, Scheduler};
 
 /// The scheduler's end of a recorder.
@@ -23,6 +23,8 @@ pub(in super::super) struct SchedulerTape {
 struct Names {
     submit: NameId,
     progress: NameId,
+    prepared: NameId,
+    prepare: NameId,
     wake: NameId,
     died: NameId,
     shutdown: NameId,
@@ -50,6 +52,8 @@ impl SchedulerTape {
             names: Names {
                 submit: name("submit"),
                 progress: name("progress"),
+                prepared: name("prepared"),
+                prepare: name("prepare"),
                 wake: name("wake"),
                 died: name("actor died"),
                 shutdown: name("shutdown"),
@@ -86,6 +90,7 @@ impl SchedulerTape {
         let (name, traced) = match &posted.message {
             SchedulerMessage::Submit(submit) => (self.names.submit, submit.traced),
             SchedulerMessage::Progress(progress) => (self.names.progress, progress.record.traced),
+            SchedulerMessage::Prepared(_) => (self.names.prepared, false),
             SchedulerMessage::Wake => (self.names.wake, false),
             SchedulerMessage::ActorDied(_) => (self.names.died, false),
             SchedulerMessage::Shutdown(_) => (self.names.shutdown, false),
@@ -100,10 +105,10 @@ impl SchedulerTape {
         });
     }
 
-    /// A chunk leaves for the device of its first stage.
-    pub(in super::super) fn send(&mut self, chunk: &mut Chunk, hold: Option<Hold>) {
+    /// A chunk, or a part of its first stage, leaves for its device.
+    pub(in super::super) fn send(&mut self, delivery: &mut Delivery, hold: Option<Hold>) {
         let Some(turn) = &mut self.turn else { return };
-        if !self.tape.wants(chunk.record.traced) {
+        if !self.tape.wants(delivery.record().traced) {
             return;
         }
         turn.wanted = true;
@@ -111,8 +116,19 @@ impl SchedulerTape {
         let span = Some(turn.span);
         let sending = Sending { message, span, name: self.names.chunk, bytes: 0, hold };
         self.tape.record(at, What::Sent(sending));
-        chunk.record.dispatched = Some(at);
-        chunk.record.sent = Some((message, at));
+        let record = delivery.record_mut();
+        record.dispatched = Some(at);
+        record.sent = Some((message, at));
+    }
+
+    /// A request to prepare graphs leaves for a device's preparation lane.
+    pub(in super::super) fn prepare(&mut self) -> Sent {
+        let turn = self.turn.as_mut()?;
+        if !self.tape.wants(false) {
+            return None;
+        }
+        turn.wanted = true;
+        Some(self.tape.post(self.names.prepare, Some(turn.span)))
     }
 
     /// An event leaves for its caller.

@@ -1,15 +1,20 @@
 //! What a device's worker tells a recorder.
 
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lapwing_kernels::cost::Cost;
-use lapwing_kernels::device::Observer;
+use lapwing_kernels::device::{Observer, Step};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::event::{Activity, LaneKind, NameId, SpanId, SpanInfo, Station, Tags, What};
 use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, Tape};
-use crate::message::{Chunk, Emission, Phase, Posted, Progress, StreamEvent};
+use crate::drive::modelled::{Did, Segment};
+use crate::message::{
+    Chunk, Delivery, Emission, PartDone, Phase, Posted, Progress, Sent, StreamEvent,
+};
 
 /// A worker's end of a recorder.
 #[derive(Debug)]
@@ -20,6 +25,8 @@ pub(in super::super) struct WorkerTape {
     events: EventNames,
     /// Role of each node of the graph; filled when something is first recorded.
     roles: Vec<NameId>,
+    /// Names of stages that are not the whole graph.
+    stages: HashMap<Range<usize>, NameId>,
     /// Cost of each node of the present stage.
     costs: Vec<Cost>,
     stage: Option<Stage>,
@@ -35,6 +42,11 @@ struct Names {
     forward: NameId,
     drop: NameId,
     chunk: NameId,
+    part: NameId,
+    merge: NameId,
+    overhead: NameId,
+    prepare: NameId,
+    convert: NameId,
     progress: NameId,
     depth: NameId,
 }
@@ -72,11 +84,17 @@ impl WorkerTape {
                 forward: name("forward"),
                 drop: name("drop"),
                 chunk: name("chunk"),
+                part: name("part"),
+                merge: name("merge"),
+                overhead: name("submit"),
+                prepare: name("prepare graph"),
+                convert: name("convert"),
                 progress: name("progress"),
                 depth: name("chunks waiting"),
             },
             events: EventNames::new(recorder),
             roles: Vec::new(),
+            stages: HashMap::new(),
             costs: Vec::new(),
             stage: None,
             tail: None,
@@ -90,18 +108,20 @@ impl WorkerTape {
         self.tape.is_on().then(|| self.tape.now())
     }
 
-    /// A chunk was taken out of the mailbox, for which the thread has slept since `slept`.
-    pub(in super::super) fn receive(&mut self, chunk: &mut Chunk, slept: Option<Nanos>) {
-        chunk.record.span = None;
-        if !self.tape.wants(chunk.record.traced) {
+    /// A chunk or a part was taken out of the mailbox, for which the thread has slept since
+    /// `slept`.
+    pub(in super::super) fn receive(&mut self, delivery: &mut Delivery, slept: Option<Nanos>) {
+        let record = delivery.record_mut();
+        record.span = None;
+        if !self.tape.wants(record.traced) {
             return;
         }
         let (span, now) = (self.tape.span(), self.tape.now());
-        chunk.record.span = Some(span);
+        record.span = Some(span);
         if let Some(since) = slept {
             self.tape.record(now, What::Woke(since));
         }
-        if let Some((message, _)) = chunk.record.sent {
+        if let Some((message, _)) = record.sent {
             self.tape.record(now, What::Received(message, Some(span)));
         }
     }
@@ -115,17 +135,21 @@ impl WorkerTape {
         }
     }
 
-    /// A chunk's stage begins.
-    pub(in super::super) fn start(&mut self, chunk: &Chunk) {
+    /// A stage, or a part of one, begins.
+    pub(in super::super) fn start(&mut self, delivery: &Delivery) {
         self.end();
-        if !self.tape.wants(chunk.record.traced) {
+        let record = *delivery.record();
+        if !self.tape.wants(record.traced) {
             return;
         }
+        let (chunk, part) = (delivery.chunk(), &delivery.part().part);
         let nodes = chunk.stage().nodes.clone();
         self.costs.clear();
-        self.costs.extend(nodes.clone().map(|node| self.graph.cost(node, &chunk.batch)));
+        self.costs.extend(nodes.clone().map(|n| self.graph.part_cost(n, part, &chunk.batch)));
         let mut cost = Cost::default();
         self.costs.iter().for_each(|c| cost += *c);
+        let layer = self.graph.nodes()[nodes.start].layer;
+        let one_layer = layer.filter(|_| self.graph.nodes()[nodes.end - 1].layer == layer);
         let tags = Tags {
             chunk: Some(chunk.id),
             request: match &chunk.spans[..] {
@@ -133,55 +157,150 @@ impl WorkerTape {
                 _ => None,
             },
             stage: u16::try_from(chunk.cursor).ok(),
-            layer: None,
-            rows: u32::try_from(chunk.batch.rows()).unwrap_or(u32::MAX),
+            layer: one_layer.and_then(|layer| u16::try_from(layer).ok()),
+            rows: u32::try_from(part.row_count(&chunk.batch)).unwrap_or(u32::MAX),
             epoch: 0,
             bytes: cost.bytes,
             flops: cost.flops,
         };
         // Recording may have been switched on since it was received.
-        let span = chunk.record.span.unwrap_or_else(|| self.tape.span());
-        if let Some(at) = chunk.record.dispatched {
+        let span = record.span.unwrap_or_else(|| self.tape.span());
+        if let Some(at) = record.dispatched {
             self.tape.record(at, What::Queued(span));
         }
-        if let Some((_, at)) = chunk.record.sent {
+        if let Some((_, at)) = record.sent {
             self.tape.record(at, What::Submitted(span));
         }
-        let name = self.names.phases[match chunk.phase {
-            Phase::Prefill => 0,
-            Phase::Decode => 1,
-            Phase::Mixed => 2,
-        }];
-        let info = SpanInfo { name, activity: Activity::Compute, parent: None, tags };
         if self.roles.is_empty() {
             let recorder = &self.tape.recorder;
             self.roles = self.graph.nodes().iter().map(|n| recorder.name(n.role)).collect();
         }
+        let name = self.stage_name(chunk);
+        let info = SpanInfo { name, activity: Activity::Compute, parent: None, tags };
         let now = self.tape.now();
         self.tape.record(now, What::Started(span, info));
         self.stage = Some(Stage { span, tags, first_node: nodes.start, last: now });
     }
 
+    /// The whole graph is called after what its rows are, other stages after their ops.
+    fn stage_name(&mut self, chunk: &Chunk) -> NameId {
+        let nodes = chunk.stage().nodes.clone();
+        if nodes.len() == self.graph.nodes().len() {
+            return self.names.phases[match chunk.phase {
+                Phase::Prefill => 0,
+                Phase::Decode => 1,
+                Phase::Mixed => 2,
+            }];
+        }
+        if nodes.len() == 1 {
+            return self.roles[nodes.start];
+        }
+        let WorkerTape { stages, tape, graph, .. } = self;
+        *stages.entry(nodes.clone()).or_insert_with(|| {
+            let role = |node: usize| graph.nodes()[node].role;
+            tape.recorder.name(&format!("{} … {}", role(nodes.start), role(nodes.end - 1)))
+        })
+    }
+
+    /// The present stage did this one after another since it began, by its device's model.
+    pub(in super::super) fn play(&mut self, segments: &[Segment]) {
+        let Some(stage) = &self.stage else { return };
+        let mut start = stage.last;
+        for Segment { did, time } in segments {
+            let end = start + *time;
+            if !time.is_zero() {
+                self.did(*did, start, end);
+            }
+            start = end;
+        }
+    }
+
+    fn did(&mut self, did: Did, start: Nanos, end: Nanos) {
+        let Some(stage) = &self.stage else { return };
+        let plain = Tags { bytes: 0, flops: 0, ..stage.tags };
+        let (name, activity, tags) = match did {
+            Did::Overhead => (self.names.overhead, Activity::Sync, plain),
+            Did::Step(Step::Prepared { rows, bytes }) => {
+                let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+                (self.names.prepare, Activity::Prepare, Tags { rows, bytes, ..plain })
+            }
+            Did::Step(Step::Converted { bytes }) => {
+                (self.names.convert, Activity::Convert, Tags { bytes, ..plain })
+            }
+            Did::Node(node) => {
+                let layer = self.graph.nodes()[node].layer;
+                let cost = self.costs.get(node - stage.first_node).copied().unwrap_or_default();
+                let tags = Tags {
+                    layer: layer.and_then(|layer| u16::try_from(layer).ok()),
+                    bytes: cost.bytes,
+                    flops: cost.flops,
+                    ..stage.tags
+                };
+                (self.roles[node], Activity::Compute, tags)
+            }
+        };
+        let info = SpanInfo { name, activity, parent: Some(stage.span), tags };
+        let span = self.tape.span();
+        self.tape.record(end, What::Ran(span, info, start));
+    }
+
     /// The device has run the stage; now its results are sent on. `computed` tells whether there
-    /// are any.
-    pub(in super::super) fn finish(&mut self, chunk: &Chunk, computed: bool) {
-        let Some(stage) = self.stage.take() else { return };
+    /// are any. Returns what a recording knows of a part's way to whoever finishes last.
+    pub(in super::super) fn finish(&mut self, delivery: &Delivery, computed: bool) -> Sent {
+        let stage = self.stage.take()?;
         let now = self.tape.now();
         self.tape.record(now, What::Finished(stage.span));
-        let (name, activity) = match (computed, chunk.is_last_stage()) {
+        let (name, activity) = match (computed, delivery.chunk().is_last_stage()) {
             (false, _) => (self.names.drop, Activity::Other),
             (true, true) => (self.names.sample, Activity::Sample),
             (true, false) => (self.names.forward, Activity::Schedule),
         };
         let tags = Tags { bytes: 0, flops: 0, ..stage.tags };
         let info = SpanInfo { name, activity, parent: None, tags };
-        self.tail = Some(Tail { span: self.tape.span(), info, start: now });
+        let span = self.tape.span();
+        self.tail = Some(Tail { span, info, start: now });
+        match delivery {
+            Delivery::Chunk(_) => None,
+            Delivery::Part(_) => Some(self.tape.post(self.names.part, Some(span))),
+        }
     }
 
-    /// A chunk leaves for the device of its next stage.
-    pub(in super::super) fn forward(&mut self, chunk: &mut Chunk) {
+    /// The parts of a stage are put together from now on.
+    pub(in super::super) fn merge_begins(&mut self, chunk: &Chunk, parts: &[PartDone]) {
+        self.end();
+        if !self.tape.wants(chunk.record.traced) {
+            return;
+        }
+        let (span, now) = (self.tape.span(), self.tape.now());
+        for (message, _) in parts.iter().filter_map(|part| part.sent) {
+            self.tape.record(now, What::Received(message, Some(span)));
+        }
+        let tags = Tags {
+            chunk: Some(chunk.id),
+            stage: u16::try_from(chunk.cursor).ok(),
+            rows: u32::try_from(chunk.batch.rows()).unwrap_or(u32::MAX),
+            ..Tags::default()
+        };
+        let (name, activity) = (self.names.merge, Activity::Copy);
+        let info = SpanInfo { name, activity, parent: None, tags };
+        self.tail = Some(Tail { span, info, start: now });
+    }
+
+    /// They are together, for which that many bytes were read and written.
+    pub(in super::super) fn merge_ends(&mut self, bytes: u64) {
+        if let Some(tail) = &mut self.tail {
+            tail.info.tags.bytes = bytes;
+        }
+    }
+
+    /// A chunk or a part leaves for the device of its next stage.
+    pub(in super::super) fn forward(&mut self, delivery: &mut Delivery) {
         let span = self.tail.as_ref().map(|tail| tail.span);
-        chunk.record.sent = span.map(|span| self.tape.post(self.names.chunk, Some(span)));
+        let name = match delivery {
+            Delivery::Chunk(_) => self.names.chunk,
+            Delivery::Part(_) => self.names.part,
+        };
+        delivery.record_mut().sent = span.map(|span| self.tape.post(name, Some(span)));
     }
 
     /// An event leaves for its caller.
@@ -234,24 +353,20 @@ impl WorkerTape {
 
 impl Observer for WorkerTape {
     fn node_done(&mut self, node: usize) {
+        self.since_last(Did::Node(node));
+    }
+
+    fn step_done(&mut self, step: Step) {
+        self.since_last(Did::Step(step));
+    }
+}
+
+impl WorkerTape {
+    /// The present stage did this since what it did before.
+    fn since_last(&mut self, did: Did) {
         let Some(stage) = &mut self.stage else { return };
-        let now = self.tape.now();
-        let at = &self.graph.nodes()[node];
-        let cost = self.costs.get(node - stage.first_node).copied().unwrap_or_default();
-        let tags = Tags {
-            layer: at.layer.and_then(|layer| u16::try_from(layer).ok()),
-            bytes: cost.bytes,
-            flops: cost.flops,
-            ..stage.tags
-        };
-        let info = SpanInfo {
-            name: self.roles[node],
-            activity: Activity::Compute,
-            parent: Some(stage.span),
-            tags,
-        };
+        let now = self.tape.recorder.clock().now();
         let start = std::mem::replace(&mut stage.last, now);
-        let span = self.tape.span();
-        self.tape.record(now, What::Ran(span, info, start));
+        self.did(did, start, now);
     }
 }

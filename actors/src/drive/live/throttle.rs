@@ -1,0 +1,55 @@
+//! Holding a live device to its modelled rate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use lapwing_traces::{Clock, Nanos};
+
+/// The last of a wait is spun, because a sleep ends late by about this much.
+const SPIN: Duration = Duration::from_micros(150);
+
+/// Keeps a device's modelled time: what it runs ends when the model says, or when it is really
+/// done, whichever is later.
+pub(super) struct Throttle {
+    clock: Arc<dyn Clock>,
+    start: Nanos,
+    /// When the latest run ended by the model.
+    free: Nanos,
+    behind: Arc<AtomicU64>,
+}
+
+impl Throttle {
+    /// A device that has run nothing. `behind` counts the nanoseconds by which real runs ended
+    /// after their modelled end.
+    pub(super) fn new(clock: Arc<dyn Clock>, behind: Arc<AtomicU64>) -> Throttle {
+        let now = clock.now();
+        Throttle { clock, start: now, free: now, behind }
+    }
+
+    /// A run begins: now, or if it was queued, when the one before it ended by the model.
+    pub(super) fn begin(&mut self, queued: bool) {
+        let now = self.clock.now();
+        self.start = if queued && self.free <= now { self.free } else { now };
+    }
+
+    /// Waits for the end of a run that takes `time`.
+    #[expect(clippy::disallowed_methods, reason = "drive waits")]
+    pub(super) fn wait(&mut self, time: Duration) {
+        let end = self.start + time;
+        let now = self.clock.now();
+        if now > end {
+            self.behind.fetch_add(now.0 - end.0, Ordering::Relaxed);
+            self.free = now;
+            return;
+        }
+        if let Some(sleep) = Duration::from_nanos(end.0 - now.0).checked_sub(SPIN) {
+            thread::sleep(sleep);
+        }
+        while self.clock.now() < end {
+            std::hint::spin_loop();
+        }
+        self.free = end;
+    }
+}

@@ -1,0 +1,80 @@
+//! What a device's preparation lane tells a recorder.
+
+use lapwing_kernels::device::{Observer, Step};
+use lapwing_traces::event::{Activity, LaneKind, NameId, SpanId, SpanInfo, Tags, What};
+use lapwing_traces::{Nanos, Recorder};
+
+use super::Tape;
+use crate::message::{Posted, Sent};
+
+/// A preparation lane's end of a recorder.
+#[derive(Debug)]
+pub(in super::super) struct PrepareTape {
+    tape: Tape,
+    graph: NameId,
+    prepared: NameId,
+    turn: Option<Turn>,
+}
+
+#[derive(Debug)]
+struct Turn {
+    span: SpanId,
+    start: Nanos,
+    /// When the latest graph was ready.
+    last: Nanos,
+    rows: u32,
+    bytes: u64,
+}
+
+impl PrepareTape {
+    pub(in super::super) fn new(recorder: &Recorder, device: &str) -> PrepareTape {
+        PrepareTape {
+            tape: Tape::new(recorder, &format!("{device} prepare"), LaneKind::Actor),
+            graph: recorder.name("prepare graph"),
+            prepared: recorder.name("prepared"),
+            turn: None,
+        }
+    }
+
+    /// A request was taken out of the mailbox.
+    pub(in super::super) fn begin(&mut self, sent: Sent) {
+        if !self.tape.wants(false) {
+            return;
+        }
+        let (span, start) = (self.tape.span(), self.tape.now());
+        if let Some((message, _)) = sent {
+            self.tape.record(start, What::Received(message, Some(span)));
+        }
+        self.turn = Some(Turn { span, start, last: start, rows: 0, bytes: 0 });
+    }
+
+    /// The answer leaves for the scheduler.
+    pub(in super::super) fn end<T>(&mut self, message: T) -> Posted<T> {
+        let Some(turn) = self.turn.take() else { return Posted::unrecorded(message) };
+        let now = self.tape.now();
+        let tags = Tags { rows: turn.rows, bytes: turn.bytes, ..Tags::default() };
+        let info = SpanInfo { name: self.graph, activity: Activity::Prepare, parent: None, tags };
+        let sent = self.tape.post(self.prepared, Some(turn.span));
+        self.tape.record(now.max(sent.1), What::Ran(turn.span, info, turn.start));
+        Posted { message, sent: Some(sent) }
+    }
+}
+
+impl Observer for PrepareTape {
+    fn node_done(&mut self, _node: usize) {}
+
+    fn step_done(&mut self, step: Step) {
+        let Step::Prepared { rows, bytes } = step else { return };
+        let Some(turn) = &mut self.turn else { return };
+        let now = self.tape.now();
+        let rows = u32::try_from(rows).unwrap_or(u32::MAX);
+        turn.rows = turn.rows.max(rows);
+        turn.bytes += bytes;
+        let tags = Tags { rows, bytes, ..Tags::default() };
+        let parent = Some(turn.span);
+        let start = std::mem::replace(&mut turn.last, now);
+        let info = SpanInfo { name: self.graph, activity: Activity::Prepare, parent, tags };
+        let span = self.tape.span();
+        self.tape.record(now, What::Ran(span, info, start));
+    }
+}
