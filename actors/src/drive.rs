@@ -6,3 +6,4 @@ pub mod mailbox;
 pub mod off_thread;
 mod record;
 pub mod simulated;
+pub mod wait;
