@@ -2,18 +2,21 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lapwing_actors::RunError;
-use lapwing_actors::drive::live::{Live, LiveParts, LiveRequest};
+use lapwing_actors::drive::live::{Live, LiveDevice, LiveParts, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
-use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
-use lapwing_actors::plan::strategy::{CpuOnly, Strategy};
+use lapwing_actors::message::{Generate, Phase, Shutdown, StreamEvent, Task};
+use lapwing_actors::plan::cost::Modelled;
+use lapwing_actors::plan::planner::{Planner, PlannerParts};
+use lapwing_actors::plan::strategy::{ChunkShape, CpuOnly};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Ticket;
-use lapwing_kernels::cpu::{Cpu, CpuDevice};
-use lapwing_kernels::device::Device;
+use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts};
+use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::weights::WeightFile;
@@ -184,37 +187,57 @@ fn start(
 ) -> Result<(Live, Placement), Error> {
     let graph = Arc::new(model.graph.clone());
     let logits = graph.output();
-    let store = KvStore::new(chosen.layout, chosen.pages)?;
+    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+    let slots = SlotPool::default();
     let cpu = Cpu::new(chosen.threads, chosen.isa);
     let threads = cpu.pool().threads();
     if threads < chosen.threads {
         let most = format!("at most {threads}, which is what the system gives");
         return Err(Error::config("threads", chosen.threads, &most));
     }
-    let device = CpuDevice::new(cpu, Arc::clone(&graph), file, store)?;
-    let devices: Vec<Box<dyn Device>> = vec![Box::new(device)];
-    let names: Vec<String> = devices.iter().map(|d| d.name().to_owned()).collect();
-    let strategy = CpuOnly;
-    let strategy_name = strategy.name().to_owned();
-    let scheduler = Scheduler::new(SchedulerParts {
+    let parts = CpuDeviceParts {
+        name: "cpu".to_owned(),
+        cpu,
+        graph: Arc::clone(&graph),
+        kv,
+        slots: slots.clone(),
+    };
+    let device = CpuDevice::new(parts, file)?;
+    let infos = vec![DeviceInfo {
+        name: device.name().to_owned(),
+        kind: DeviceKind::Cpu,
+        sizes: Vec::new(),
+    }];
+    let planner = Planner::new(PlannerParts {
+        graph: Arc::clone(&graph),
+        devices: infos.clone(),
+        cost: Arc::new(Modelled { devices: Vec::new(), sync: Duration::ZERO, copy_rate: 1e9 }),
+        strategy: Arc::new(CpuOnly),
+        chunk_rows: chosen.chunk_rows,
+    });
+    let strategy_name = planner.strategy().to_owned();
+    let mut scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {
             context: chosen.context,
-            chunk_rows: chosen.chunk_rows,
             sequences_max: chosen.sequences_max,
             permits: chosen.permits,
             vocab: graph.value(logits).width,
         },
-        graph: Arc::clone(&graph),
-        devices: names.clone(),
+        planner,
         kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
-        strategy: Box::new(strategy),
         policy: Box::new(Fcfs),
     })?;
-    let placement = Placement::new(&graph, scheduler.route(), &names, strategy_name, chosen);
+    let shape =
+        ChunkShape { phase: Phase::Prefill, rows: chosen.chunk_rows, selected: 1, context: 0 };
+    let names: Vec<String> = infos.into_iter().map(|info| info.name).collect();
+    let placement =
+        Placement::new(&graph, &*scheduler.route(shape)?, &names, strategy_name, chosen);
+    let devices = vec![LiveDevice { device: Box::new(device), time: None }];
     let live = Live::start(LiveParts {
         scheduler,
         devices,
         graph,
+        slots,
         requests_max: chosen.requests_max,
         permits: chosen.permits,
         recorder,

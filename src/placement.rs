@@ -58,7 +58,12 @@ impl Placement {
                     }
                 }
                 StagePlacement {
-                    device: devices[stage.device.0].clone(),
+                    device: stage
+                        .parts
+                        .iter()
+                        .map(|part| devices[part.device.0].as_str())
+                        .collect::<Vec<_>>()
+                        .join(" ‖ "),
                     ops: nodes.len(),
                     layers: layers.clone().min().zip(layers.max()),
                     kernels: format!(

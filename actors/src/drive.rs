@@ -3,6 +3,7 @@
 
 pub mod live;
 pub mod mailbox;
+mod modelled;
 pub mod off_thread;
 mod record;
 pub mod simulated;

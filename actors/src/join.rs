@@ -18,11 +18,8 @@ pub struct JoinPart<T, P> {
 pub fn split<T, P>(whole: T, parts: usize) -> Vec<JoinPart<T, P>> {
     let whole = Arc::new(whole);
     let finished = Arc::new(Mutex::new((0..parts).map(|_| None).collect()));
-    let hold = |index| JoinPart {
-        whole: Arc::clone(&whole),
-        finished: Arc::clone(&finished),
-        index,
-    };
+    let hold =
+        |index| JoinPart { whole: Arc::clone(&whole), finished: Arc::clone(&finished), index };
     (0..parts).map(hold).collect()
 }
 
@@ -105,7 +102,8 @@ mod loom_tests {
                     })
                 })
                 .collect();
-            let got: Vec<_> = handles.into_iter().filter_map(|h| h.join().expect("it ran")).collect();
+            let got: Vec<_> =
+                handles.into_iter().filter_map(|h| h.join().expect("it ran")).collect();
             assert_eq!(got, [(7, vec![0, 1, 2])]);
         });
     }

@@ -348,7 +348,10 @@ impl Scheduler {
                 fail(self.waiting.remove(at), &error, effects);
                 continue;
             }
-            if self.waiting[at].reserve_prompt(&self.kv, self.planner.graph().nodes().len()).is_err() {
+            if self.waiting[at]
+                .reserve_prompt(&self.kv, self.planner.graph().nodes().len())
+                .is_err()
+            {
                 return;
             }
             let mut sequence = self.waiting.remove(at);

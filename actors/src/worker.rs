@@ -8,8 +8,8 @@ use lapwing_kernels::graph::ValueId;
 
 use crate::error::RunError;
 use crate::message::{
-    Chunk, Delivery, Emission, FinishReason, Generate, PartDone, PartLost, Progress, Sent,
-    Span, SpanFinish, SpanOutcome, SpanProgress, StreamEvent,
+    Chunk, Delivery, Emission, FinishReason, Generate, PartDone, PartLost, Progress, Sent, Span,
+    SpanFinish, SpanOutcome, SpanProgress, StreamEvent,
 };
 use crate::plan::DeviceId;
 use crate::sample::logprob;
@@ -154,12 +154,7 @@ impl Worker {
     }
 
     /// The chunk's stage is computed: on to the next one, or to its end.
-    fn computed(
-        &self,
-        mut chunk: Box<Chunk>,
-        outputs: TensorSet,
-        effects: &mut Vec<WorkerEffect>,
-    ) {
+    fn computed(&self, mut chunk: Box<Chunk>, outputs: TensorSet, effects: &mut Vec<WorkerEffect>) {
         let nodes = chunk.stage().nodes.clone();
         for (span, batch) in chunk.spans.iter().zip(&chunk.batch.spans) {
             span.ledger.advance(&nodes, batch.start + batch.rows.len());

@@ -9,69 +9,23 @@ use lapwing::traces::event::{Activity, Station};
 use lapwing::traces::{Analysis, Scope, Timeline};
 use lapwing::{Engine, Shutdown};
 use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::drive::simulated::{FixedRate, SimulatedDevice, Simulation};
+use lapwing_actors::drive::simulated::Simulation;
 use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
 use lapwing_actors::plan::strategy::LayerSplit;
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::plan::time::FixedRate;
 use lapwing_actors::sample::{Sampler, SamplingParams};
-use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Door;
-use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
-use lapwing_kernels::device::{Device, DeviceError, Work};
-use lapwing_kernels::kv::{KvPool, KvStore};
-use lapwing_kernels::model::Model;
-use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Nanos;
 
-use crate::support::{SMOLLM2, builder, collect_ids, greedy, ids, model, reference};
-
-/// A device under another name.
-struct Named(&'static str, CpuDevice);
-
-impl Device for Named {
-    fn name(&self) -> &str {
-        self.0
-    }
-
-    fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
-        self.1.run(work)
-    }
-}
+use crate::simulated::Simulated;
+use crate::support::{SMOLLM2, builder, collect_ids, greedy, ids, reference};
 
 /// Two devices with half of the layers each, in virtual time, computing true values.
 fn two_devices() -> Simulation {
-    let file = WeightFile::open(&model(SMOLLM2)).expect("a weight file");
-    let model = Model::from_weights(&file).expect("a model");
-    let layout = model.config.kv_layout();
-    let graph = Arc::new(model.graph);
-    let pages = 64;
-    let device = |name| {
-        let store = KvStore::new(layout, pages).expect("memory");
-        let device = CpuDevice::new(Cpu::new(2, Isa::best()), Arc::clone(&graph), &file, store);
-        SimulatedDevice {
-            device: Box::new(Named(name, device.expect("a device"))),
-            time: Box::new(FixedRate {
-                per_stage: Duration::from_micros(300),
-                per_row: Duration::from_micros(20),
-            }),
-        }
-    };
-    let devices = vec![device("front"), device("back")];
-    let scheduler = Scheduler::new(SchedulerParts {
-        config: SchedulerConfig {
-            context: 1024,
-            chunk_rows: 32,
-            sequences_max: 4,
-            permits: 2,
-            vocab: graph.value(graph.output()).width,
-        },
-        graph: Arc::clone(&graph),
-        devices: vec!["front".to_owned(), "back".to_owned()],
-        kv: KvPages { pool: KvPool::new(pages), layout },
-        strategy: Box::new(LayerSplit),
-        policy: Box::new(Fcfs),
-    });
-    Simulation::new(scheduler.expect("a route"), devices, &graph)
+    let rate =
+        FixedRate { per_stage: Duration::from_micros(300), per_row: Duration::from_micros(20) };
+    let strategy = Arc::new(LayerSplit);
+    Simulated { devices: &["front", "back"], strategy, rate, chunk_rows: 32, pages: 64 }.start()
 }
 
 #[test]

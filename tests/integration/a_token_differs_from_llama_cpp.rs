@@ -9,10 +9,11 @@
 use std::sync::Arc;
 
 use lapwing::{Prompt, Request};
-use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
-use lapwing_kernels::device::{Batch, Device, TensorSet, Work};
+use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
+use lapwing_kernels::device::{Batch, Device, Prepare, SlotPool, TensorSet, Work};
 use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::Model;
+use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::WeightFile;
 use serde_json::Value;
 
@@ -85,9 +86,14 @@ fn first_logits(name: &str, prompts: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let model = Model::from_weights(&file).expect("a model");
     let layout = model.config.kv_layout();
     let graph = Arc::new(model.graph);
-    let store = KvStore::new(layout, 64).expect("memory");
-    let cpu = Cpu::new(2, Isa::best());
-    let mut device = CpuDevice::new(cpu, Arc::clone(&graph), &file, store).expect("a device");
+    let parts = CpuDeviceParts {
+        name: "cpu".to_owned(),
+        cpu: Cpu::new(2, Isa::best()),
+        graph: Arc::clone(&graph),
+        kv: Arc::new(KvStore::new(layout, 64).expect("memory")),
+        slots: SlotPool::default(),
+    };
+    let mut device = CpuDevice::new(parts, &file).expect("a device");
     let pool = KvPool::new(64);
     let mut all = Vec::new();
     for ids in prompts {
@@ -95,12 +101,19 @@ fn first_logits(name: &str, prompts: &[Vec<u32>]) -> Vec<Vec<f32>> {
         lease.grow(&pool, &layout, ids.len()).expect("pages");
         let mut batch = Batch::default();
         batch.push(ids, 0, lease.page_ids().to_vec(), ids.len() - 1..ids.len());
-        let mut tensors = TensorSet::default();
-        let nodes = 0..graph.nodes().len();
-        device
-            .run(Work { nodes, batch: &batch, tensors: &mut tensors, observer: &mut () })
-            .expect("a run");
-        all.push(tensors.take(graph.output()).expect("logits").data);
+        let mut outputs = TensorSet::default();
+        let work = Work {
+            nodes: 0..graph.nodes().len(),
+            part: &Part::WHOLE,
+            prepare: Prepare::Ahead,
+            batch: &batch,
+            inputs: &TensorSet::default(),
+            writes: &[graph.output()],
+            outputs: &mut outputs,
+            observer: &mut (),
+        };
+        device.run(work).expect("a run");
+        all.push(outputs.take(graph.output()).expect("logits").data.to_vec());
     }
     all
 }

@@ -5,20 +5,15 @@ use std::time::Duration;
 
 use lapwing::{Engine, Prompt, Request};
 use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::drive::simulated::{FixedRate, SimulatedDevice, Simulation};
 use lapwing_actors::message::{Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task};
 use lapwing_actors::plan::strategy::CpuOnly;
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::plan::time::FixedRate;
 use lapwing_actors::sample::{Sampler, SamplingParams};
-use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Door;
-use lapwing_kernels::cpu::{Cpu, CpuDevice, Isa};
-use lapwing_kernels::kv::{KvPool, KvStore};
-use lapwing_kernels::model::Model;
-use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Nanos;
 
-use crate::support::{SMOLLM2, builder, collect_ids, ids, model, reference};
+use crate::simulated::Simulated;
+use crate::support::{SMOLLM2, builder, collect_ids, ids, reference};
 
 const TOKENS: usize = 16;
 
@@ -82,34 +77,11 @@ async fn chunks_threads_and_neighbours_change_nothing() {
 
 /// The same state machines in virtual time, computing true values.
 fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
-    let file = WeightFile::open(&model(SMOLLM2)).expect("a weight file");
-    let model = Model::from_weights(&file).expect("a model");
-    let layout = model.config.kv_layout();
-    let graph = Arc::new(model.graph);
-    let logits = graph.output();
-    let pages = 128;
-    let cpu = Cpu::new(2, Isa::best());
-    let store = KvStore::new(layout, pages).expect("memory");
-    let device = CpuDevice::new(cpu, Arc::clone(&graph), &file, store).expect("a device");
-    let scheduler = Scheduler::new(SchedulerParts {
-        config: SchedulerConfig {
-            context: 2048,
-            chunk_rows,
-            sequences_max: 8,
-            permits: 2,
-            vocab: graph.value(logits).width,
-        },
-        graph: Arc::clone(&graph),
-        devices: vec!["cpu".to_owned()],
-        kv: KvPages { pool: KvPool::new(pages), layout },
-        strategy: Box::new(CpuOnly),
-        policy: Box::new(Fcfs),
-    })
-    .expect("a route");
-    let time =
+    let rate =
         FixedRate { per_stage: Duration::from_micros(50), per_row: Duration::from_micros(5) };
-    let device = SimulatedDevice { device: Box::new(device), time: Box::new(time) };
-    let mut simulation = Simulation::new(scheduler, vec![device], &graph);
+    let strategy = Arc::new(CpuOnly);
+    let mut simulation =
+        Simulated { devices: &["cpu"], strategy, rate, chunk_rows, pages: 128 }.start();
     let door = Door::new(prompts.len());
     let engine_stops = [2, 0];
     let receivers: Vec<_> = prompts

@@ -8,5 +8,6 @@ mod a_token_differs_from_llama_cpp;
 mod batching_changes_a_token;
 mod perplexity_differs_from_llama_cpp;
 mod sampling_is_not_repeatable;
+mod simulated;
 mod support;
 mod text_becomes_other_ids;

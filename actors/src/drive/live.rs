@@ -6,42 +6,59 @@ use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use futures_core::Stream;
-use lapwing_kernels::device::Device;
+use lapwing_kernels::device::{Device, Preparer, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::Recorder;
 
 use super::mailbox::{ChannelSink, Mailbox};
-use super::record::{CallerTape, SchedulerTape, WorkerTape};
+use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
 use crate::error::RunError;
-use crate::message::{Chunk, Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::message::{Delivery, Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::plan::time::TimeModel;
 use crate::scheduler::Scheduler;
 use crate::sequence::{Door, Ticket};
 use crate::worker::Worker;
 
 mod actors;
+mod prepare;
+mod throttle;
 
 use actors::{LiveScheduler, LiveWorker, stop};
+use prepare::{Lane, LaneMessage, Lanes};
+use throttle::Throttle;
 
 /// What a live engine is made of.
 pub struct LiveParts {
     /// The scheduler.
     pub scheduler: Scheduler,
     /// Devices, by their number.
-    pub devices: Vec<Box<dyn Device>>,
+    pub devices: Vec<LiveDevice>,
     /// The model's ops.
     pub graph: Arc<Graph>,
+    /// Where results lie.
+    pub slots: SlotPool,
     /// Most requests in the engine at once.
     pub requests_max: usize,
     /// Most chunks in flight.
     pub permits: usize,
     /// Is told what happens; its clock is the engine's.
     pub recorder: Recorder,
+}
+
+/// A device in real time. With a time model it is *throttled*: it computes true values, and what it
+/// runs ends when the model says, or when it is really done if that is later.
+pub struct LiveDevice {
+    /// Computes.
+    pub device: Box<dyn Device>,
+    /// What it is held to.
+    pub time: Option<Arc<dyn TimeModel>>,
 }
 
 /// A request, as a caller hands it in.
@@ -65,6 +82,7 @@ pub struct Live {
     ending: Arc<Ending>,
     caller: Arc<CallerTape>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    behind: Vec<Arc<AtomicU64>>,
 }
 
 /// What the callers' side and the scheduler's side both have to know about the end.
@@ -82,7 +100,7 @@ struct Ending {
 }
 
 enum WorkerMessage {
-    Chunk(Box<Chunk>),
+    Run(Delivery),
     Stop,
 }
 
@@ -92,14 +110,14 @@ impl Live {
     /// # Errors
     /// When the operating system gives no thread.
     pub fn start(parts: LiveParts) -> io::Result<Live> {
-        // A Submit per ticket, a Progress per permit, a death per device, one wake, and one
-        // shutdown of each kind.
-        let capacity = parts.requests_max + parts.permits + parts.devices.len() + 3;
+        // A Submit per ticket, a Progress per permit, prepared graphs and two deaths per device, one
+        // wake, and one shutdown of each kind.
+        let capacity = parts.requests_max + parts.permits + 3 * parts.devices.len() + 3;
         let (mailbox, inbox) = Mailbox::new("scheduler", capacity);
         let boxes: Vec<_> = parts
             .devices
             .iter()
-            .map(|d| Mailbox::<WorkerMessage>::new(d.name(), parts.permits + 1))
+            .map(|d| Mailbox::<WorkerMessage>::new(d.device.name(), parts.permits + 1))
             .collect();
         let workers: Vec<_> = boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect();
         let recorder = &parts.recorder;
@@ -112,40 +130,41 @@ impl Live {
             ending: Arc::default(),
             caller: Arc::clone(&caller),
             threads: Mutex::default(),
+            behind: parts.devices.iter().map(|_| Arc::default()).collect(),
         };
-        for (device, (_, inbox)) in parts.devices.into_iter().zip(boxes) {
-            let name = device.name().to_owned();
+        let mut lanes = Lanes::default();
+        for device in &parts.devices {
+            let lane = device.device.preparer();
+            let lane = lane.map(|preparer| live.start_lane(preparer, device, recorder));
+            lanes.0.push(lane.transpose().inspect_err(|_| stop(&workers, &lanes))?);
+        }
+        for (at, (device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
+            let name = device.device.name().to_owned();
             let actor = LiveWorker {
                 worker: Worker::new(name.clone(), logits),
                 tape: WorkerTape::new(recorder, &name, &parts.graph),
                 device,
+                throttle: live.throttle(at, recorder),
                 inbox,
                 scheduler: mailbox.clone(),
                 workers: workers.clone(),
+                graph: Arc::clone(&parts.graph),
+                slots: parts.slots.clone(),
             };
-            let scheduler = mailbox.clone();
-            let caller = Arc::clone(&caller);
-            let thread = spawn(
-                &name,
-                move || actor.run(),
-                move |end| {
-                    if let Err(error) = end {
-                        scheduler.nudge(caller.post(SchedulerMessage::ActorDied(error)));
-                    }
-                },
-            );
-            live.keep(thread.inspect_err(|_| stop(&workers))?);
+            let thread = live.start_actor(&name, move || actor.run());
+            thread.inspect_err(|_| stop(&workers, &lanes))?;
         }
         let actor = LiveScheduler {
             scheduler: parts.scheduler,
             tape: scheduler_tape,
             inbox: inbox.clone(),
             workers: workers.clone(),
+            lanes: lanes.clone(),
             recorder: parts.recorder,
             ending: Arc::clone(&live.ending),
         };
         let ending = Arc::clone(&live.ending);
-        let to_stop = workers.clone();
+        let (to_stop, lanes_to_stop) = (workers.clone(), lanes.clone());
         let thread = spawn(
             "scheduler",
             move || actor.run(),
@@ -157,11 +176,60 @@ impl Live {
                 // sender sees that the door is closed.
                 ending.closed.store(true, Ordering::SeqCst);
                 inbox.drain();
-                stop(&to_stop);
+                stop(&to_stop, &lanes_to_stop);
             },
         );
-        live.keep(thread.inspect_err(|_| stop(&workers))?);
+        live.keep(thread.inspect_err(|_| stop(&workers, &lanes))?);
         Ok(live)
+    }
+
+    /// Starts a device's preparation lane.
+    fn start_lane(
+        &self,
+        preparer: Box<dyn Preparer>,
+        device: &LiveDevice,
+        recorder: &Recorder,
+    ) -> io::Result<Mailbox<LaneMessage>> {
+        let name = format!("{} prepare", device.device.name());
+        // One request at a time, and the end.
+        let (mailbox, inbox) = Mailbox::new(&name, 2);
+        let lane = Lane {
+            preparer,
+            time: device.time.clone(),
+            throttle: Throttle::new(Arc::clone(recorder.clock()), Arc::default()),
+            tape: PrepareTape::new(recorder, device.device.name()),
+            inbox,
+            scheduler: self.mailbox.clone(),
+        };
+        self.start_actor(&name, move || lane.run())?;
+        Ok(mailbox)
+    }
+
+    /// Starts an actor whose death the scheduler must hear of.
+    fn start_actor(
+        &self,
+        name: &str,
+        run: impl FnOnce() -> Result<(), RunError> + Send + 'static,
+    ) -> io::Result<()> {
+        let (scheduler, caller) = (self.mailbox.clone(), Arc::clone(&self.caller));
+        let thread = spawn(name, run, move |end| {
+            if let Err(error) = end {
+                scheduler.nudge(caller.post(SchedulerMessage::ActorDied(error)));
+            }
+        })?;
+        self.keep(thread);
+        Ok(())
+    }
+
+    fn throttle(&self, device: usize, recorder: &Recorder) -> Throttle {
+        Throttle::new(Arc::clone(recorder.clock()), Arc::clone(&self.behind[device]))
+    }
+
+    /// For each device, by how much its real runs have ended after their modelled end, all
+    /// together: more than a little means that this machine is too slow for the model.
+    pub fn behind(&self) -> Vec<Duration> {
+        let nanos = self.behind.iter().map(|nanos| nanos.load(Ordering::Relaxed));
+        nanos.map(Duration::from_nanos).collect()
     }
 
     fn keep(&self, thread: JoinHandle<()>) {

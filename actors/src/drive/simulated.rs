@@ -3,48 +3,43 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering as Memory};
 use std::time::Duration;
 
-use lapwing_kernels::device::{Batch, Device, DeviceError, Work};
-use lapwing_kernels::graph::Graph;
+use lapwing_kernels::device::{Device, DeviceError, Preparer, SlotPool, TensorSet};
+use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
-use super::record::{CallerTape, Outgoing, SchedulerTape, WorkerTape};
-use crate::message::{Chunk, Posted, SchedulerMessage};
+use super::modelled::{self, Segment};
+use super::record::{CallerTape, Outgoing, PrepareTape, SchedulerTape, WorkerTape};
+use crate::message::{
+    Chunk, Delivery, GraphsPrepared, Posted, PrepareGraphs, SchedulerMessage, Sent,
+};
+use crate::plan::time::TimeModel;
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
-
-/// How long a simulated device takes.
-pub trait TimeModel {
-    /// Time to run `nodes` over `batch`.
-    fn run_time(&mut self, nodes: Range<usize>, batch: &Batch) -> Duration;
-}
-
-/// A fixed time per stage and per row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedRate {
-    /// Time to start a stage.
-    pub per_stage: Duration,
-    /// Time per row.
-    pub per_row: Duration,
-}
-
-impl TimeModel for FixedRate {
-    fn run_time(&mut self, _nodes: Range<usize>, batch: &Batch) -> Duration {
-        let rows = u32::try_from(batch.rows()).unwrap_or(u32::MAX);
-        self.per_stage + self.per_row * rows
-    }
-}
 
 /// A device in virtual time: true values from `device`, modelled time from `time`.
 pub struct SimulatedDevice {
     /// Computes values.
     pub device: Box<dyn Device>,
     /// Says how long it took.
-    pub time: Box<dyn TimeModel>,
+    pub time: Arc<dyn TimeModel>,
+}
+
+/// What a simulated engine is made of.
+pub struct SimulationParts {
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// Devices, by their number.
+    pub devices: Vec<SimulatedDevice>,
+    /// The model's ops.
+    pub graph: Arc<Graph>,
+    /// Where results lie.
+    pub slots: SlotPool,
+    /// Bytes per second at which parts are put together; infinite costs nothing.
+    pub copy_rate: f64,
 }
 
 /// Virtual time, for all to read.
@@ -65,6 +60,9 @@ pub struct Simulation {
     tape: SchedulerTape,
     scheduler: Scheduler,
     actors: Vec<Actor>,
+    graph: Arc<Graph>,
+    slots: SlotPool,
+    copy_rate: f64,
     events: BinaryHeap<Event>,
     next_event: u64,
     stopped: bool,
@@ -74,6 +72,8 @@ struct Actor {
     worker: Worker,
     tape: WorkerTape,
     device: SimulatedDevice,
+    /// Its preparation lane.
+    lane: Option<(Box<dyn Preparer>, PrepareTape)>,
 }
 
 struct Event {
@@ -86,30 +86,38 @@ enum What {
     /// A message from outside leaves for the scheduler.
     Outside(Box<SchedulerMessage>),
     Scheduler(Box<Posted<SchedulerMessage>>),
-    Arrived(usize, Box<Chunk>),
-    Ran(usize, Box<Chunk>, Result<(), DeviceError>),
+    Arrived(usize, Delivery),
+    Ran(usize, Box<Ran>),
+    Merged(usize, Box<Chunk>, Result<TensorSet, ValueId>),
+    Prepared(usize, Box<GraphsPrepared>),
+}
+
+struct Ran {
+    delivery: Delivery,
+    result: Result<TensorSet, DeviceError>,
+    segments: Vec<Segment>,
 }
 
 impl Simulation {
-    /// An engine at time 0. `graph` is the model's.
-    pub fn new(
-        scheduler: Scheduler,
-        devices: Vec<SimulatedDevice>,
-        graph: &Arc<Graph>,
-    ) -> Simulation {
+    /// An engine at time 0.
+    pub fn new(parts: SimulationParts) -> Simulation {
+        let SimulationParts { scheduler, devices, graph, slots, copy_rate } = parts;
         let clock = Arc::new(VirtualClock::default());
         let recorder =
             Recorder::new(Arc::clone(&clock) as Arc<dyn Clock>, RecorderConfig::default());
         recorder.set_meta("clock", "virtual");
         let (caller, tape) = (CallerTape::new(&recorder), SchedulerTape::new(&recorder));
-        let actors = devices
-            .into_iter()
-            .map(|device| Actor {
-                worker: Worker::new(device.device.name().to_owned(), graph.output()),
-                tape: WorkerTape::new(&recorder, device.device.name(), graph),
+        let actor = |device: SimulatedDevice| {
+            let name = device.device.name().to_owned();
+            let lane = device.device.preparer();
+            Actor {
+                worker: Worker::new(name.clone(), graph.output()),
+                tape: WorkerTape::new(&recorder, &name, &graph),
+                lane: lane.map(|preparer| (preparer, PrepareTape::new(&recorder, &name))),
                 device,
-            })
-            .collect();
+            }
+        };
+        let actors = devices.into_iter().map(actor).collect();
         Simulation {
             clock,
             recorder,
@@ -117,6 +125,9 @@ impl Simulation {
             tape,
             scheduler,
             actors,
+            graph,
+            slots,
+            copy_rate,
             events: BinaryHeap::new(),
             next_event: 0,
             stopped: false,
@@ -158,17 +169,32 @@ impl Simulation {
                 self.on_scheduler(posted);
             }
             What::Scheduler(message) => self.on_scheduler(*message),
-            What::Arrived(to, mut chunk) => {
+            What::Arrived(to, mut delivery) => {
                 let Actor { worker, tape, .. } = &mut self.actors[to];
-                tape.receive(&mut chunk, None);
-                let effects = worker.on_chunk(chunk);
+                tape.receive(&mut delivery, None);
+                let effects = worker.on_delivery(delivery);
                 tape.waiting(worker.waiting());
-                self.carry_out(to, effects);
+                self.carry_out(to, effects, false);
             }
-            What::Ran(by, chunk, result) => {
-                self.actors[by].tape.finish(&chunk, result.is_ok());
-                let effects = self.actors[by].worker.on_done(chunk, result);
-                self.carry_out(by, effects);
+            What::Ran(by, ran) => {
+                let Ran { delivery, result, segments } = *ran;
+                let Actor { worker, tape, .. } = &mut self.actors[by];
+                tape.play(&segments);
+                let sent = tape.finish(&delivery, result.is_ok());
+                let effects = worker.on_done(delivery, result, sent);
+                self.carry_out(by, effects, true);
+            }
+            What::Merged(by, chunk, merged) => {
+                let effects = self.actors[by].worker.on_merged(chunk, merged);
+                self.carry_out(by, effects, true);
+            }
+            What::Prepared(by, prepared) => {
+                let message = SchedulerMessage::Prepared(prepared);
+                let posted = match &mut self.actors[by].lane {
+                    Some((_, tape)) => tape.end(message),
+                    None => Posted::unrecorded(message),
+                };
+                self.on_scheduler(posted);
             }
         }
         true
@@ -192,9 +218,13 @@ impl Simulation {
         self.tape.begin(&posted, None);
         for effect in self.scheduler.on(posted.message, self.now()) {
             match effect {
-                SchedulerEffect::Send(device, mut chunk, hold) => {
-                    self.tape.send(&mut chunk, hold);
-                    self.push(self.now(), What::Arrived(device.0, chunk));
+                SchedulerEffect::Send(device, mut delivery, hold) => {
+                    self.tape.send(&mut delivery, hold);
+                    self.push(self.now(), What::Arrived(device.0, delivery));
+                }
+                SchedulerEffect::Prepare(asked) => {
+                    let sent = self.tape.prepare();
+                    self.prepare(asked, sent);
                 }
                 SchedulerEffect::Emit(emission) => {
                     let outgoing = self.tape.emit(emission);
@@ -217,23 +247,56 @@ impl Simulation {
         sink.send(event);
     }
 
-    fn carry_out(&mut self, actor: usize, effects: Vec<WorkerEffect>) {
+    /// A device's lane makes graphs ready.
+    fn prepare(&mut self, asked: PrepareGraphs, sent: Sent) {
+        let by = asked.device.0;
+        let Actor { device, lane, .. } = &mut self.actors[by];
+        let (result, time) = match lane {
+            Some((preparer, tape)) => {
+                tape.begin(sent);
+                let result = preparer.prepare(&asked.keys, &asked.keep, tape);
+                let made = result.iter().flat_map(|prepared| &prepared.made);
+                let time = made.map(|key| device.time.prepare_time(key)).sum();
+                (result, time)
+            }
+            None => {
+                let device = device.device.name().to_owned();
+                let reason = "it runs no prepared graphs, but the plan asks for some".to_owned();
+                (Err(DeviceError::Failed { device, reason }), Duration::ZERO)
+            }
+        };
+        let prepared = Box::new(GraphsPrepared { asked, result });
+        self.push(self.now() + time, What::Prepared(by, prepared));
+    }
+
+    fn carry_out(&mut self, actor: usize, effects: Vec<WorkerEffect>, queued: bool) {
         for effect in effects {
-            let Actor { worker, tape, device } = &mut self.actors[actor];
+            let Actor { worker, tape, device, .. } = &mut self.actors[actor];
             match effect {
-                WorkerEffect::Run(mut chunk) => {
+                WorkerEffect::Run(delivery) => {
                     tape.waiting(worker.waiting());
-                    tape.start(&chunk);
+                    tape.start(&delivery);
                     let SimulatedDevice { device, time } = device;
-                    let nodes = chunk.stage().nodes.clone();
-                    let span = time.run_time(nodes.clone(), &chunk.batch);
-                    let Chunk { batch, tensors, .. } = &mut *chunk;
-                    let result = device.run(Work { nodes, batch, tensors, observer: &mut () });
-                    self.push(self.now() + span, What::Ran(actor, chunk, result));
+                    let (result, segments) =
+                        modelled::run_modelled(&mut **device, &**time, &delivery, queued);
+                    let end = self.now() + modelled::total(&segments);
+                    let ran = Box::new(Ran { delivery, result, segments });
+                    self.push(end, What::Ran(actor, ran));
                 }
-                WorkerEffect::Forward(to, mut chunk) => {
-                    tape.forward(&mut chunk);
-                    self.push(self.now(), What::Arrived(to.0, chunk));
+                WorkerEffect::Merge(chunk, parts) => {
+                    tape.merge_begins(&chunk, &parts);
+                    let merged = modelled::merge_parts(&chunk, parts, &self.graph, &self.slots);
+                    let bytes = merged.as_ref().map_or(0, |(_, bytes)| *bytes);
+                    tape.merge_ends(bytes);
+                    let time = Duration::from_secs_f64(bytes as f64 / self.copy_rate.max(1.0));
+                    let tensors = merged.map(|(tensors, _)| tensors);
+                    self.push(self.now() + time, What::Merged(actor, chunk, tensors));
+                    // Its span ends when the parts are together.
+                    return;
+                }
+                WorkerEffect::Send(to, mut delivery) => {
+                    tape.forward(&mut delivery);
+                    self.push(self.now(), What::Arrived(to.0, delivery));
                 }
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = tape.report(progress);
@@ -245,7 +308,6 @@ impl Simulation {
                     let outgoing = tape.emit(emission);
                     self.deliver(outgoing);
                 }
-                WorkerEffect::Recycle(tensor) => device.device.recycle(tensor),
             }
         }
         self.actors[actor].tape.end();

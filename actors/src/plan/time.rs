@@ -60,13 +60,17 @@ pub struct FixedRate {
 }
 
 impl TimeModel for FixedRate {
-    fn overhead(&self, job: &Job<'_>) -> Duration {
-        let rows = job.part.row_count(job.batch);
-        self.per_stage + self.per_row * u32::try_from(rows).unwrap_or(u32::MAX)
+    fn overhead(&self, _job: &Job<'_>) -> Duration {
+        Duration::ZERO
     }
 
-    fn node_time(&self, _job: &Job<'_>, _node: usize) -> Duration {
-        Duration::ZERO
+    /// All of it is the first node's.
+    fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
+        if node != job.first {
+            return Duration::ZERO;
+        }
+        let rows = job.part.row_count(job.batch);
+        self.per_stage + self.per_row * u32::try_from(rows).unwrap_or(u32::MAX)
     }
 }
 

@@ -37,9 +37,8 @@ pub(super) fn stages(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError
 
 /// The parts tile rows × features, and the nodes can be divided so.
 fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
-    let fail = |problem| {
-        Err(PlanError::Parts { nodes: stage.nodes.clone(), rows: of.rows, problem })
-    };
+    let fail =
+        |problem| Err(PlanError::Parts { nodes: stage.nodes.clone(), rows: of.rows, problem });
     let Some(first) = stage.parts.first() else { return fail("there is no part") };
     let units = first.part.features.of;
     let mut rectangles: Vec<(Range<usize>, Range<usize>)> = Vec::new();
@@ -62,7 +61,9 @@ fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
         if rectangles.iter().any(|(r, f)| overlap(r, &rows) && overlap(f, &features)) {
             return fail("parts overlap");
         }
-        if part.rows.is_some() && rows != (0..of.rows) && !of.graph.can_cut_rows(stage.nodes.clone())
+        if part.rows.is_some()
+            && rows != (0..of.rows)
+            && !of.graph.can_cut_rows(stage.nodes.clone())
         {
             return fail("the tokens of these nodes cannot be divided");
         }

@@ -12,7 +12,8 @@ use crate::plan::{DeviceId, Route};
 #[derive(Debug, Default)]
 pub(super) struct Graphs {
     ready: HashSet<(DeviceId, GraphKey)>,
-    refused: HashMap<(DeviceId, GraphKey), DeviceError>,
+    /// Sets of graphs that a device could not have together.
+    refused: Vec<(DeviceId, Vec<GraphKey>, DeviceError)>,
     /// Devices whose lane is preparing. One request at a time for each: what to keep is then
     /// known.
     preparing: HashSet<DeviceId>,
@@ -33,27 +34,30 @@ pub(super) enum Readiness {
 impl Graphs {
     /// Looks whether a route's graphs are there, and asks for those that are not.
     pub(super) fn readiness(&mut self, route: &Route) -> Readiness {
-        let missing: Vec<_> = route.graphs.iter().filter(|g| !self.ready.contains(*g)).collect();
-        if missing.is_empty() {
-            return Readiness::Ready;
-        }
-        if let Some((graph, error)) =
-            missing.iter().find_map(|g| self.refused.get(*g).map(|error| (*g, error)))
-        {
-            return Readiness::Refused(graph.0, error.clone());
+        let mut missing: Vec<DeviceId> = Vec::new();
+        for (device, key) in &route.graphs {
+            if !missing.contains(device) && !self.ready.contains(&(*device, key.clone())) {
+                missing.push(*device);
+            }
         }
         let mut requests = Vec::new();
-        for (device, _) in &missing {
-            if !self.preparing.insert(*device) {
-                continue;
+        for device in missing {
+            let keys = graphs_of(route, device);
+            if let Some(refused) = self.refused.iter().find(|(d, k, _)| (*d, k) == (device, &keys))
+            {
+                return Readiness::Refused(device, refused.2.clone());
             }
-            let of = |graphs: &[(DeviceId, GraphKey)]| -> Vec<GraphKey> {
-                graphs.iter().filter(|(d, _)| d == device).map(|(_, key)| key.clone()).collect()
-            };
-            let keep = self.in_flight.values().flat_map(|route| of(&route.graphs)).collect();
-            requests.push(PrepareGraphs { device: *device, keys: of(&route.graphs), keep });
+            requests.push((device, keys));
         }
-        Readiness::Missing(requests)
+        if requests.is_empty() {
+            return Readiness::Ready;
+        }
+        requests.retain(|(device, _)| self.preparing.insert(*device));
+        let requests = requests.into_iter().map(|(device, keys)| {
+            let keep = self.in_flight.values().flat_map(|route| graphs_of(route, device));
+            PrepareGraphs { device, keys, keep: keep.collect() }
+        });
+        Readiness::Missing(requests.collect())
     }
 
     /// A chunk takes that route.
@@ -70,7 +74,7 @@ impl Graphs {
 
     /// A lane has answered.
     pub(super) fn on_prepared(&mut self, prepared: GraphsPrepared) {
-        let GraphsPrepared { asked: PrepareGraphs { device, keys, .. }, result } = prepared;
+        let GraphsPrepared { asked: PrepareGraphs { device, keys, keep }, result } = prepared;
         self.preparing.remove(&device);
         match result {
             Ok(prepared) => {
@@ -80,10 +84,16 @@ impl Graphs {
                 self.ready.extend(keys.into_iter().map(|key| (device, key)));
             }
             Err(error) => {
-                let missing = keys.into_iter().map(|key| (device, key));
-                let missing = missing.filter(|graph| !self.ready.contains(graph));
-                self.refused.extend(missing.map(|graph| (graph, error.clone())));
+                // Others may have been evicted before it failed.
+                self.ready.retain(|(d, key)| *d != device || keep.contains(key));
+                self.refused.push((device, keys, error));
             }
         }
     }
+}
+
+/// A device's graphs of a route.
+fn graphs_of(route: &Route, device: DeviceId) -> Vec<GraphKey> {
+    let of_device = route.graphs.iter().filter(|(d, _)| *d == device);
+    of_device.map(|(_, key)| key.clone()).collect()
 }

@@ -3,12 +3,12 @@
 use lapwing_actors::message::SchedulerMessage;
 use lapwing_traces::Nanos;
 
-use crate::support::{Setup, World, chunked, foretell, generate, prompt};
+use crate::support::{Setup, World, foretell, generate, prompt};
 
 #[test]
 fn a_dropped_stream_frees_everything_within_one_step() {
     for steps in [1, 2, 3, 5, 9, 20, 33] {
-        let mut world = World::new(&Setup { config: chunked(4), ..Setup::default() });
+        let mut world = World::new(&Setup { chunk_rows: 4, ..Setup::default() });
         let p = prompt(3, 30);
         let mut stream = world.submit(Nanos(0), &p, generate(&p, 60));
         for _ in 0..steps {

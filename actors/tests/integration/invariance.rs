@@ -3,7 +3,7 @@
 use lapwing_actors::message::{FinishReason, Shutdown, StreamEvent};
 use lapwing_traces::Nanos;
 
-use crate::support::{Setup, World, chunked, foretell, generate, live, prompt, recorder, request};
+use crate::support::{Setup, World, foretell, generate, live, prompt, recorder, request};
 
 const LENGTHS: [usize; 8] = [1, 3, 7, 16, 17, 31, 64, 100];
 
@@ -11,7 +11,7 @@ const LENGTHS: [usize; 8] = [1, 3, 7, 16, 17, 31, 64, 100];
 fn chunk_sizes_and_routes_give_the_same_tokens_alone_and_among_eight() {
     for devices in [1, 2, 3] {
         for chunk_rows in [1, 7, 32, 64, 512] {
-            let setup = Setup { config: chunked(chunk_rows), devices, ..Setup::default() };
+            let setup = Setup { chunk_rows, devices, ..Setup::default() };
             let mut world = World::new(&setup);
             let prompts: Vec<_> =
                 LENGTHS.iter().enumerate().map(|(i, len)| prompt(i as u32, *len)).collect();
@@ -84,7 +84,7 @@ fn virtual_time_is_the_same_from_run_to_run() {
 
 #[test]
 fn makespan_of_one_sequence_is_the_sum_of_its_stages() {
-    let mut world = World::new(&Setup { config: chunked(16), ..Setup::default() });
+    let mut world = World::new(&Setup { chunk_rows: 16, ..Setup::default() });
     let p = prompt(1, 40);
     let mut stream = world.submit(Nanos(0), &p, generate(&p, 5));
     let end = world.sim.run();

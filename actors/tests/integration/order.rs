@@ -1,15 +1,16 @@
 //! A chunk that arrives before its turn waits; every stage runs chunks in order, and once.
 
 use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::message::{Chunk, SchedulerMessage, Submit};
+use lapwing_actors::message::{Delivery, SchedulerMessage, Submit};
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
 use lapwing_actors::sequence::Door;
 use lapwing_actors::worker::{Worker, WorkerEffect};
+use lapwing_kernels::device::TensorSet;
 use lapwing_traces::Nanos;
 
-use crate::support::{Parts, Setup, chunked, generate, prompt};
+use crate::support::{Parts, Setup, generate, prompt};
 
-fn chunks(scheduler: &mut Scheduler, prompt: &[u32], door: &Door) -> Vec<Chunk> {
+fn chunks(scheduler: &mut Scheduler, prompt: &[u32], door: &Door) -> Vec<Delivery> {
     // The reading end is leaked, so that the request does not count as cancelled.
     let (sink, receiver) = ChannelSink::new(100);
     std::mem::forget(receiver);
@@ -25,17 +26,17 @@ fn chunks(scheduler: &mut Scheduler, prompt: &[u32], door: &Door) -> Vec<Chunk> 
     effects
         .into_iter()
         .filter_map(|effect| match effect {
-            SchedulerEffect::Send(_, chunk, _) => Some(*chunk),
+            SchedulerEffect::Send(_, delivery, _) => Some(delivery),
             _ => None,
         })
         .collect()
 }
 
-fn runs(effects: Vec<WorkerEffect>) -> Vec<Chunk> {
+fn runs(effects: Vec<WorkerEffect>) -> Vec<Delivery> {
     effects
         .into_iter()
         .filter_map(|effect| match effect {
-            WorkerEffect::Run(chunk) => Some(*chunk),
+            WorkerEffect::Run(delivery) => Some(delivery),
             _ => None,
         })
         .collect()
@@ -45,7 +46,7 @@ fn runs(effects: Vec<WorkerEffect>) -> Vec<Chunk> {
 fn chunks_run_in_order_whatever_the_order_of_arrival() {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
     for order in orders {
-        let mut setup = Setup { config: chunked(4), devices: 2, ..Setup::default() };
+        let mut setup = Setup { chunk_rows: 4, devices: 2, ..Setup::default() };
         setup.config.permits = 3;
         let Parts { mut scheduler, graph, .. } = setup.parts();
         let door = Door::new(1);
@@ -55,12 +56,12 @@ fn chunks_run_in_order_whatever_the_order_of_arrival() {
         let mut worker = Worker::new("first stage".to_owned(), graph.output());
         let mut ready = Vec::new();
         for at in order {
-            ready.extend(runs(worker.on_chunk(Box::new(waiting[at].take().expect("sent once")))));
+            ready.extend(runs(worker.on_delivery(waiting[at].take().expect("sent once"))));
         }
         let mut started = Vec::new();
-        while let Some(chunk) = ready.pop() {
-            started.push(chunk.batch.spans[0].start);
-            ready.extend(runs(worker.on_done(Box::new(chunk), Ok(()))));
+        while let Some(delivery) = ready.pop() {
+            started.push(delivery.chunk().batch.spans[0].start);
+            ready.extend(runs(worker.on_done(delivery, Ok(TensorSet::default()), None)));
             assert!(ready.len() <= 1, "one stage at a time");
         }
         assert_eq!(started, [0, 4, 8], "arrival {order:?}");

@@ -29,7 +29,7 @@ struct Request {
 
 fn setup(dice: &mut Dice) -> Setup {
     let mut setup = Setup { devices: 1 + dice.below(3) as usize, ..Setup::default() };
-    setup.config.chunk_rows = 1 + dice.below(40) as usize;
+    setup.chunk_rows = 1 + dice.below(40) as usize;
     setup.config.sequences_max = 1 + dice.below(8) as usize;
     setup.config.permits = 1 + dice.below(4) as usize;
     // From plenty to hardly enough for the longest sequence (60 + 30 rows in pages of 4).

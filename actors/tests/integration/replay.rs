@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lapwing_actors::drive::simulated::FixedRate;
+use lapwing_actors::plan::time::FixedRate;
 use lapwing_traces::analysis::Replay;
 use lapwing_traces::{Nanos, Scope, Timeline};
 
-use crate::support::{Setup, World, chunked, generate, prompt};
+use crate::support::{Setup, World, generate, prompt};
 
 /// A prompt of 96 tokens in chunks of 16 over devices of these rates (ns per stage and per row).
 fn run(rates: &[(u64, u64)], tokens: usize) -> Timeline {
@@ -15,7 +15,7 @@ fn run(rates: &[(u64, u64)], tokens: usize) -> Timeline {
         per_row: Duration::from_nanos(*per_row),
     };
     let setup = Setup {
-        config: chunked(16),
+        chunk_rows: 16,
         devices: rates.len(),
         rates: rates.iter().map(rate).collect(),
         ..Setup::default()

@@ -3,7 +3,7 @@
 use lapwing_actors::message::{FinishReason, Task};
 use lapwing_traces::Nanos;
 
-use crate::support::{Setup, VOCAB, World, chunked, generate, next_token, prompt};
+use crate::support::{Setup, VOCAB, World, generate, next_token, prompt};
 
 /// What the oracle gives: one logit of 10, all others 0.
 fn expected(ids: &[u32], from: usize) -> Vec<f32> {
@@ -21,7 +21,7 @@ fn scores_do_not_depend_on_chunks_start_or_neighbours() {
             for _ in 0..10 {
                 ids.push(next_token(&ids));
             }
-            let mut world = World::new(&Setup { config: chunked(chunk_rows), ..Setup::default() });
+            let mut world = World::new(&Setup { chunk_rows, ..Setup::default() });
             let other = prompt(6, 25);
             let _other = world.submit(Nanos(0), &other, generate(&other, 12));
             let mut stream = world.submit(Nanos(0), &ids, Task::Score { from });

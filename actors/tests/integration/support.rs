@@ -6,19 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use lapwing_actors::drive::live::{Live, LiveParts, LiveRequest};
+use lapwing_actors::RunError;
+use lapwing_actors::drive::live::{Live, LiveDevice, LiveParts, LiveRequest};
 use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::drive::simulated::{FixedRate, SimulatedDevice, Simulation};
+use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{
     FinishReason, Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task,
 };
+use lapwing_actors::plan::cost::Modelled;
+use lapwing_actors::plan::planner::{Planner, PlannerParts};
 use lapwing_actors::plan::strategy::{CpuOnly, LayerSplit, Strategy};
+use lapwing_actors::plan::time::{FixedRate, TimeModel};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Door;
-use lapwing_actors::{RunError, scheduler};
-use lapwing_kernels::device::{Device, DeviceError, Tensor, Work};
+use lapwing_kernels::device::{
+    Device, DeviceError, DeviceInfo, DeviceKind, SlotPool, Tensor, Work,
+};
 use lapwing_kernels::graph::{Graph, NewNode, ValueId, WeightSpec};
 use lapwing_kernels::kv::{KvLayout, KvPool, PageId};
 use lapwing_kernels::op::Op;
@@ -112,11 +117,11 @@ impl Device for Oracle {
         if let Some(error) = (self.fault)(stage) {
             return Err(error);
         }
-        let Work { nodes, batch, tensors, observer } = work;
+        let Work { nodes, batch, inputs, outputs, observer, .. } = work;
         nodes.clone().for_each(|node| observer.node_done(node));
         self.rows_run.fetch_add(batch.rows(), Ordering::Relaxed);
         for value in self.graph.live_in(nodes.clone()) {
-            let tensor = tensors.take(value).expect("a value from the stage before");
+            let tensor = inputs.get(value).expect("a value from the stage before");
             assert_eq!(tensor.rows(), batch.rows(), "a value has a row per token");
         }
         for span in &batch.spans {
@@ -127,8 +132,8 @@ impl Device for Oracle {
             }
         }
         if nodes.end < self.graph.nodes().len() {
-            for value in self.graph.live_out(nodes) {
-                tensors.put(value, Tensor { width: 1, data: vec![0.0; batch.rows()] });
+            for value in self.graph.writes(nodes) {
+                outputs.put(value, Tensor::new(1, vec![0.0; batch.rows()]));
             }
             return Ok(());
         }
@@ -145,7 +150,7 @@ impl Device for Oracle {
                 .collect();
             logits[next_token(&ids) as usize] = 10.0;
         }
-        tensors.put(self.graph.output(), Tensor { width: VOCAB, data });
+        outputs.put(self.graph.output(), Tensor::new(VOCAB, data));
         Ok(())
     }
 }
@@ -154,6 +159,7 @@ impl Device for Oracle {
 #[derive(Clone)]
 pub struct Setup {
     pub config: SchedulerConfig,
+    pub chunk_rows: usize,
     pub devices: usize,
     pub pages: u32,
     pub fault: Fault,
@@ -164,13 +170,8 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Setup {
         Setup {
-            config: SchedulerConfig {
-                context: 256,
-                chunk_rows: 16,
-                sequences_max: 8,
-                permits: 2,
-                vocab: VOCAB,
-            },
+            config: SchedulerConfig { context: 256, sequences_max: 8, permits: 2, vocab: VOCAB },
+            chunk_rows: 16,
             devices: 1,
             pages: 512,
             fault: Arc::new(|_| None),
@@ -193,15 +194,31 @@ impl Setup {
     pub fn parts(&self) -> Parts {
         let graph = Arc::new(graph(4));
         let names: Vec<String> = (0..self.devices).map(|d| format!("oracle-{d}")).collect();
-        let strategy: Box<dyn Strategy> =
-            if self.devices == 1 { Box::new(CpuOnly) } else { Box::new(LayerSplit) };
+        let strategy: Arc<dyn Strategy> =
+            if self.devices == 1 { Arc::new(CpuOnly) } else { Arc::new(LayerSplit) };
+        let info = |name: &String| DeviceInfo {
+            name: name.clone(),
+            kind: DeviceKind::Cpu,
+            sizes: Vec::new(),
+        };
+        let devices = self.rates.iter().cycle().take(self.devices);
+        let cost = Modelled {
+            devices: devices.map(|rate| Arc::new(*rate) as Arc<dyn TimeModel>).collect(),
+            sync: Duration::ZERO,
+            copy_rate: f64::INFINITY,
+        };
+        let planner = Planner::new(PlannerParts {
+            graph: Arc::clone(&graph),
+            devices: names.iter().map(info).collect(),
+            cost: Arc::new(cost),
+            strategy,
+            chunk_rows: self.chunk_rows,
+        });
         let pool = KvPool::new(self.pages);
         let scheduler = Scheduler::new(SchedulerParts {
             config: self.config,
-            graph: Arc::clone(&graph),
-            devices: names.clone(),
+            planner,
             kv: KvPages { pool: pool.clone(), layout: layout() },
-            strategy,
             policy: Box::new(Fcfs),
         })
         .expect("a route");
@@ -237,11 +254,17 @@ impl World {
             .zip(setup.rates.iter().cycle())
             .map(|(device, rate)| SimulatedDevice {
                 device: Box::new(device),
-                time: Box::new(*rate),
+                time: Arc::new(*rate),
             })
             .collect();
         World {
-            sim: Simulation::new(scheduler, devices, &graph),
+            sim: Simulation::new(SimulationParts {
+                scheduler,
+                devices,
+                graph,
+                slots: SlotPool::default(),
+                copy_rate: f64::INFINITY,
+            }),
             pool,
             door: Door::new(64),
             rows_run,
@@ -312,8 +335,12 @@ pub fn live(setup: &Setup, requests_max: usize, recorder: &Recorder) -> (Live, K
     let Parts { scheduler, devices, graph, pool } = setup.parts();
     let live = Live::start(LiveParts {
         scheduler,
-        devices: devices.into_iter().map(|d| Box::new(d) as Box<dyn Device>).collect(),
+        devices: devices
+            .into_iter()
+            .map(|device| LiveDevice { device: Box::new(device), time: None })
+            .collect(),
         graph,
+        slots: SlotPool::default(),
         requests_max,
         permits: setup.config.permits,
         recorder: recorder.clone(),
@@ -329,9 +356,4 @@ pub fn recorder() -> Recorder {
 /// A prompt of `len` tokens that differs with `seed`.
 pub fn prompt(seed: u32, len: usize) -> Vec<u32> {
     (0..len as u32).map(|i| (seed.wrapping_mul(31) + i * 7 + i * i) % (VOCAB as u32 - 1)).collect()
-}
-
-/// The default chunk and batch limits with another chunk size.
-pub fn chunked(chunk_rows: usize) -> scheduler::SchedulerConfig {
-    SchedulerConfig { chunk_rows, ..Setup::default().config }
 }

@@ -90,8 +90,9 @@ fn receive<T>(
     Ok((inbox.recv()?, since))
 }
 
-/// Tells every worker to end.
-pub(super) fn stop(workers: &[Mailbox<WorkerMessage>]) {
+/// Tells every worker and preparation lane to end.
+pub(super) fn stop(workers: &[Mailbox<WorkerMessage>], lanes: &Lanes) {
+    lanes.stop();
     for worker in workers {
         worker.nudge(WorkerMessage::Stop);
     }

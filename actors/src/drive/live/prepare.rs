@@ -4,8 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{Observer, Preparer, Step};
-use lapwing_traces::Clock;
+use lapwing_kernels::device::Preparer;
 
 use super::Mailbox;
 use super::throttle::Throttle;
@@ -16,11 +15,10 @@ use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 
 /// Mailboxes of the preparation lanes, by device.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Lanes(pub(super) Vec<Option<Mailbox<LaneMessage>>>);
 
 /// What arrives at a lane.
-#[derive(Debug)]
 pub(super) enum LaneMessage {
     Prepare(Posted<PrepareGraphs>),
     Stop,
@@ -28,7 +26,11 @@ pub(super) enum LaneMessage {
 
 impl Lanes {
     /// Hands a request to a device's lane.
-    pub(super) fn send(&self, device: DeviceId, posted: Posted<PrepareGraphs>) -> Result<(), RunError> {
+    pub(super) fn send(
+        &self,
+        device: DeviceId,
+        posted: Posted<PrepareGraphs>,
+    ) -> Result<(), RunError> {
         match self.0.get(device.0).and_then(Option::as_ref) {
             Some(mailbox) => mailbox.send(LaneMessage::Prepare(posted)),
             None => Err(RunError::Device {
@@ -52,7 +54,6 @@ pub(super) struct Lane {
     pub(super) tape: PrepareTape,
     pub(super) inbox: flume::Receiver<LaneMessage>,
     pub(super) scheduler: Mailbox<Posted<SchedulerMessage>>,
-    pub(super) clock: Arc<dyn Clock>,
 }
 
 impl Lane {
@@ -62,7 +63,8 @@ impl Lane {
             self.throttle.begin(false);
             let result = self.preparer.prepare(&asked.keys, &asked.keep, &mut self.tape);
             if let (Some(time), Ok(prepared)) = (&self.time, &result) {
-                let modelled: Duration = prepared.made.iter().map(|key| time.prepare_time(key)).sum();
+                let modelled: Duration =
+                    prepared.made.iter().map(|key| time.prepare_time(key)).sum();
                 self.throttle.wait(modelled);
             }
             let done = SchedulerMessage::Prepared(Box::new(GraphsPrepared { asked, result }));
