@@ -31,8 +31,7 @@ use thread_time::{finest_timers, stay_on_core, thread_cpu_ns};
 const MODES: [WaitMode; 4] =
     [WaitMode::Blocking, WaitMode::Callback, WaitMode::Spin, WaitMode::SleepThenSpin];
 /// Length of the signals in ns, and waits per block of a mode.
-const SIGNALS: [(u64, usize); 4] =
-    [(100_000, 30), (300_000, 30), (1_000_000, 30), (5_000_000, 12)];
+const SIGNALS: [(u64, usize); 4] = [(100_000, 30), (300_000, 30), (1_000_000, 30), (5_000_000, 12)];
 /// Modes take turns this often, so that a slow minute hits all of them.
 const BLOCKS: usize = 10;
 /// A thread that is off the cores comes back this early, in ns.
@@ -153,7 +152,9 @@ impl Rig {
 
 /// Waits of every mode, in turn; true if predicted waiting keeps its promise.
 fn modes_in_turn(clock: &Arc<dyn Clock>, busy: bool) -> Result<bool, Box<dyn Error>> {
-    println!("\n signal  mode               wake p50   wake p90  CPU/wait  of spin  |error| p50  parked");
+    println!(
+        "\n signal  mode               wake p50   wake p90  CPU/wait  of spin  |error| p50  parked"
+    );
     let mut kept = true;
     for (ns, waits) in SIGNALS {
         let mut rig = Rig::start(Arc::clone(clock), busy);
@@ -268,7 +269,9 @@ fn all_cores_busy(clock: &Arc<dyn Clock>) -> Result<bool, Box<dyn Error>> {
         }
     }
     println!("\nA thread computes on each of {} cores; signals after 1 ms:", machine.total());
-    println!("receiver                           load runs at  wake p50   wake p90  CPU/wait  parked");
+    println!(
+        "receiver                           load runs at  wake p50   wake p90  CPU/wait  parked"
+    );
     let alone = samples[0].1;
     let mut kept = true;
     for (way, (sample, rate)) in ways.iter().zip(&samples) {
@@ -287,7 +290,10 @@ fn all_cores_busy(clock: &Arc<dyn Clock>) -> Result<bool, Box<dyn Error>> {
     Ok(kept)
 }
 
-fn attempt(name: &str, run: impl Fn() -> Result<bool, Box<dyn Error>>) -> Result<bool, Box<dyn Error>> {
+fn attempt(
+    name: &str,
+    run: impl Fn() -> Result<bool, Box<dyn Error>>,
+) -> Result<bool, Box<dyn Error>> {
     for attempt in 1..=ATTEMPTS {
         if run()? {
             println!("{name}: kept in attempt {attempt} of {ATTEMPTS}");

@@ -68,8 +68,7 @@ impl Waits {
     /// waits for the scheduler, once per step, and the scheduler for callers: to poll there would
     /// only burn a core.
     pub fn for_devices(devices: usize) -> Waits {
-        let device_links =
-            if devices > 1 { WaitMode::SleepThenSpin } else { WaitMode::Callback };
+        let device_links = if devices > 1 { WaitMode::SleepThenSpin } else { WaitMode::Callback };
         Waits { device_links, scheduler_link: WaitMode::Callback }
     }
 }

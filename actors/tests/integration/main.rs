@@ -12,3 +12,4 @@ mod recording;
 mod replay;
 mod score;
 mod support;
+mod waits;

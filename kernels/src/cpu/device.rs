@@ -130,6 +130,10 @@ impl Device for CpuDevice {
         &self.name
     }
 
+    fn threads(&self) -> usize {
+        self.cpu.pool().threads()
+    }
+
     fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
         let Work { nodes, part, batch, inputs, writes, outputs, observer, .. } = work;
         let positions = match &part.rows {

@@ -42,7 +42,8 @@ impl Predictor {
         let waits = &mut waits[..latest.seen.min(KEPT)];
         waits.sort_unstable();
         let median = waits[waits.len() / 2];
-        let near = |wait: &&u64| **wait >= median / 2 && **wait <= median.saturating_add(median / 2);
+        let near =
+            |wait: &&u64| **wait >= median / 2 && **wait <= median.saturating_add(median / 2);
         let shortest = waits.iter().find(near).map_or(median, |wait| *wait);
         let longest = waits.iter().rev().find(near).map_or(median, |wait| *wait);
         Some(Predicted { median, earlier: median - shortest, later: longest - median })
