@@ -6,6 +6,7 @@ mod cancel;
 mod failure;
 mod invariance;
 mod limits;
+mod oracle;
 mod order;
 mod random_schedules;
 mod recording;

@@ -1,9 +1,7 @@
-//! A device that computes a hash of the whole sequence as it stands in its KV pages: any row
-//! that is missing, stale, doubled or out of order changes every token after it.
+//! Engines of oracles, live and in virtual time.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use lapwing_actors::RunError;
@@ -22,139 +20,14 @@ use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Door;
-use lapwing_kernels::device::{
-    Device, DeviceError, DeviceInfo, DeviceKind, SlotPool, Tensor, Work,
-};
-use lapwing_kernels::graph::{Graph, NewNode, ValueId, WeightSpec};
-use lapwing_kernels::kv::{KvLayout, KvPool, PageId};
-use lapwing_kernels::op::Op;
-use lapwing_kernels::quant::DType;
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::KvPool;
 use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig};
 
-pub const VOCAB: usize = 97;
-pub const PAGE_ROWS: usize = 4;
-/// Token that ends a text.
-pub const STOP: u32 = 96;
-
-/// A graph of `layers` layers; only its shape matters to the oracle.
-pub fn graph(layers: usize) -> Graph {
-    let mut graph = Graph::default();
-    let table = graph.add_weight(WeightSpec {
-        name: "table".to_owned(),
-        rows: VOCAB,
-        cols: 1,
-        dtype: DType::F32,
-    });
-    let mut x = graph.push(node(Op::Embed { table, scale: 1.0 }, &[], None));
-    for layer in 0..layers {
-        x = graph.push(node(Op::SoftCap { cap: 1.0 }, &[x], Some(layer)));
-    }
-    graph.push(NewNode { width: VOCAB, ..node(Op::SelectRows, &[x], None) });
-    graph
-}
-
-fn node(op: Op, inputs: &[ValueId], layer: Option<usize>) -> NewNode<'_> {
-    NewNode { op, inputs, width: 1, layer, role: "oracle" }
-}
-
-pub fn layout() -> KvLayout {
-    KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: PAGE_ROWS }
-}
-
-fn mix(hash: u64, id: u32) -> u64 {
-    (hash ^ u64::from(id)).wrapping_mul(0x0100_0000_01b3).rotate_left(17)
-}
-
-/// The token that follows `ids`.
-pub fn next_token(ids: &[u32]) -> u32 {
-    (ids.iter().fold(0xcbf2_9ce4_8422_2325, |h, id| mix(h, *id)) % VOCAB as u64) as u32
-}
-
-/// The tokens that follow a prompt, and why they end.
-pub fn foretell(prompt: &[u32], tokens_max: usize) -> (Vec<u32>, FinishReason) {
-    let mut ids = prompt.to_vec();
-    for _ in 0..tokens_max {
-        let next = next_token(&ids);
-        ids.push(next);
-        if next == STOP {
-            return (ids.split_off(prompt.len()), FinishReason::Stop);
-        }
-    }
-    (ids.split_off(prompt.len()), FinishReason::Length)
-}
-
-/// What a device does on its n-th stage.
-pub type Fault = Arc<dyn Fn(usize) -> Option<DeviceError> + Send + Sync>;
-
-pub struct Oracle {
-    name: String,
-    graph: Arc<Graph>,
-    rows: HashMap<(PageId, usize), u32>,
-    pub rows_run: Arc<AtomicUsize>,
-    pub stages_run: Arc<AtomicUsize>,
-    fault: Fault,
-}
-
-impl Oracle {
-    pub fn new(name: &str, graph: &Arc<Graph>, fault: Fault) -> Oracle {
-        Oracle {
-            name: name.to_owned(),
-            graph: Arc::clone(graph),
-            rows: HashMap::new(),
-            rows_run: Arc::new(AtomicUsize::new(0)),
-            stages_run: Arc::new(AtomicUsize::new(0)),
-            fault,
-        }
-    }
-}
-
-impl Device for Oracle {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
-        let stage = self.stages_run.fetch_add(1, Ordering::Relaxed) + 1;
-        if let Some(error) = (self.fault)(stage) {
-            return Err(error);
-        }
-        let Work { nodes, batch, inputs, outputs, observer, .. } = work;
-        nodes.clone().for_each(|node| observer.node_done(node));
-        self.rows_run.fetch_add(batch.rows(), Ordering::Relaxed);
-        for value in self.graph.live_in(nodes.clone()) {
-            let tensor = inputs.get(value).expect("a value from the stage before");
-            assert_eq!(tensor.rows(), batch.rows(), "a value has a row per token");
-        }
-        for span in &batch.spans {
-            for row in span.rows.clone() {
-                let at = batch.positions[row] as usize;
-                let slot = (span.pages[at / PAGE_ROWS], at % PAGE_ROWS);
-                self.rows.insert(slot, batch.ids[row]);
-            }
-        }
-        if nodes.end < self.graph.nodes().len() {
-            for value in self.graph.writes(nodes) {
-                outputs.put(value, Tensor::new(1, vec![0.0; batch.rows()]));
-            }
-            return Ok(());
-        }
-        let mut data = vec![0.0; batch.selected.len() * VOCAB];
-        for (logits, row) in data.chunks_exact_mut(VOCAB).zip(&batch.selected) {
-            let span = batch.spans.iter().find(|s| s.rows.contains(row)).expect("an owner");
-            let ids: Vec<u32> = (0..=batch.positions[*row] as usize)
-                .map(|at| {
-                    let slot = (span.pages[at / PAGE_ROWS], at % PAGE_ROWS);
-                    // A lost sequence may run over rows that never came; any other would
-                    // get wrong tokens from this.
-                    self.rows.get(&slot).copied().unwrap_or(0)
-                })
-                .collect();
-            logits[next_token(&ids) as usize] = 10.0;
-        }
-        outputs.put(self.graph.output(), Tensor::new(VOCAB, data));
-        Ok(())
-    }
-}
+pub use crate::oracle::{
+    Fault, Memory, Oracle, PAGE_ROWS, SIZES, STOP, VOCAB, foretell, graph, layout, next_token,
+};
 
 /// How an engine of oracles is built.
 #[derive(Clone)]
@@ -162,10 +35,18 @@ pub struct Setup {
     pub config: SchedulerConfig,
     pub chunk_rows: usize,
     pub devices: usize,
+    /// Kind of each device; all are CPUs unless it is said.
+    pub kinds: Vec<DeviceKind>,
+    /// Graphs that an NPU keeps, and which of those that it makes fail.
+    pub graphs: (usize, Option<usize>),
+    pub strategy: Option<Arc<dyn Strategy>>,
+    pub layers: usize,
     pub pages: u32,
     pub fault: Fault,
     /// Of all devices, or of each.
     pub rates: Vec<FixedRate>,
+    /// Of all devices, in place of the rates.
+    pub time: Option<Arc<dyn TimeModel>>,
 }
 
 impl Default for Setup {
@@ -174,12 +55,17 @@ impl Default for Setup {
             config: SchedulerConfig { context: 256, sequences_max: 8, permits: 2, vocab: VOCAB },
             chunk_rows: 16,
             devices: 1,
+            kinds: Vec::new(),
+            graphs: (64, None),
+            strategy: None,
+            layers: 4,
             pages: 512,
             fault: Arc::new(|_| None),
             rates: vec![FixedRate {
                 per_stage: Duration::from_micros(100),
                 per_row: Duration::from_micros(10),
             }],
+            time: None,
         }
     }
 }
@@ -193,24 +79,24 @@ pub struct Parts {
 
 impl Setup {
     pub fn parts(&self) -> Parts {
-        let graph = Arc::new(graph(4));
-        let names: Vec<String> = (0..self.devices).map(|d| format!("oracle-{d}")).collect();
-        let strategy: Arc<dyn Strategy> =
-            if self.devices == 1 { Arc::new(CpuOnly) } else { Arc::new(LayerSplit) };
-        let info = |name: &String| DeviceInfo {
-            name: name.clone(),
-            kind: DeviceKind::Cpu,
-            sizes: Vec::new(),
+        let graph = Arc::new(graph(self.layers));
+        let infos: Vec<DeviceInfo> = (0..self.devices)
+            .map(|d| {
+                let kind = self.kinds.get(d).copied().unwrap_or(DeviceKind::Cpu);
+                let sizes = if kind == DeviceKind::Npu { SIZES.to_vec() } else { Vec::new() };
+                DeviceInfo { name: format!("oracle-{d}"), kind, sizes }
+            })
+            .collect();
+        let strategy: Arc<dyn Strategy> = match &self.strategy {
+            Some(strategy) => Arc::clone(strategy),
+            None if self.devices == 1 => Arc::new(CpuOnly),
+            None => Arc::new(LayerSplit),
         };
-        let devices = self.rates.iter().cycle().take(self.devices);
-        let cost = Modelled {
-            devices: devices.map(|rate| Arc::new(*rate) as Arc<dyn TimeModel>).collect(),
-            sync: Duration::ZERO,
-            copy_rate: f64::INFINITY,
-        };
+        let cost =
+            Modelled { devices: self.times(), sync: Duration::ZERO, copy_rate: f64::INFINITY };
         let planner = Planner::new(PlannerParts {
             graph: Arc::clone(&graph),
-            devices: names.iter().map(info).collect(),
+            devices: infos.clone(),
             cost: Arc::new(cost),
             strategy,
             chunk_rows: self.chunk_rows,
@@ -223,9 +109,21 @@ impl Setup {
             policy: Box::new(Fcfs),
         })
         .expect("a route");
-        let fault = &self.fault;
-        let devices = names.iter().map(|n| Oracle::new(n, &graph, Arc::clone(fault))).collect();
+        let memory = Memory::default();
+        let oracle = |info| {
+            let (budget, failing) = self.graphs;
+            Oracle::new(info, &graph, &memory, Arc::clone(&self.fault)).with_graphs(budget, failing)
+        };
+        let devices = infos.into_iter().map(oracle).collect();
         Parts { scheduler, devices, graph, pool }
+    }
+
+    /// Time model of each device.
+    fn times(&self) -> Vec<Arc<dyn TimeModel>> {
+        let rates = self.rates.iter().cycle().take(self.devices);
+        rates
+            .map(|rate| self.time.clone().unwrap_or_else(|| Arc::new(*rate) as Arc<dyn TimeModel>))
+            .collect()
     }
 }
 
@@ -252,11 +150,8 @@ impl World {
         let stages_run = devices.iter().map(|d| Arc::clone(&d.stages_run)).collect();
         let devices = devices
             .into_iter()
-            .zip(setup.rates.iter().cycle())
-            .map(|(device, rate)| SimulatedDevice {
-                device: Box::new(device),
-                time: Arc::new(*rate),
-            })
+            .zip(setup.times())
+            .map(|(device, time)| SimulatedDevice { device: Box::new(device), time })
             .collect();
         World {
             sim: Simulation::new(SimulationParts {

@@ -1,0 +1,310 @@
+//! Devices that know what every value must be, and computes a hash of the whole sequence as it
+//! stands in its KV pages: any row that is missing, stale, doubled, out of order or put in the
+//! wrong place is either caught where it is read, or changes every token after it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use lapwing_actors::message::FinishReason;
+use lapwing_kernels::device::{
+    Batch, Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared,
+    Preparer, Step, Tensor, Work,
+};
+use lapwing_kernels::graph::{Graph, NewNode, RowSet, ValueId, WeightSpec};
+use lapwing_kernels::kv::{KvLayout, PageId};
+use lapwing_kernels::op::{AttentionOp, Op};
+use lapwing_kernels::part::Share;
+use lapwing_kernels::quant::DType;
+
+pub const VOCAB: usize = 97;
+pub const PAGE_ROWS: usize = 4;
+/// Token that ends a text.
+pub const STOP: u32 = 96;
+/// Features of every value but the logits: two shares of [`Share::ALIGN`].
+pub const WIDTH: usize = 2 * Share::ALIGN;
+/// Row counts for which an NPU oracle has graphs.
+pub const SIZES: [usize; 4] = [4, 8, 16, 32];
+
+/// A graph of `layers` layers with every kind of block; only its shape matters to the oracle.
+pub fn graph(layers: usize) -> Graph {
+    let mut graph = Graph::default();
+    let mut weight = |name: &str, rows, cols| {
+        graph.add_weight(WeightSpec { name: name.to_owned(), rows, cols, dtype: DType::F32 })
+    };
+    let table = weight("table", VOCAB, WIDTH);
+    let gain = weight("gain", 1, WIDTH);
+    let matrix = weight("matrix", WIDTH, WIDTH);
+    let head = weight("head", VOCAB, WIDTH);
+    let mut push = |op, inputs: &[ValueId], width, layer| {
+        graph.push(NewNode { op, inputs, width, layer, role: "oracle" })
+    };
+    let mut x = push(Op::Embed { table, scale: 1.0 }, &[], WIDTH, None);
+    for layer in 0..layers {
+        let mut push = |op, inputs: &[ValueId]| push(op, inputs, WIDTH, Some(layer));
+        let matmul = || Op::MatMul { weight: matrix, bias: None };
+        let normed = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x]);
+        let (q, k) = (push(matmul(), &[normed]), push(matmul(), &[normed]));
+        let op = AttentionOp { layer, scale: 1.0, window: None, soft_cap: None };
+        let mixed = push(Op::Attention(op), &[q, k, k]);
+        let out = push(matmul(), &[mixed]);
+        x = push(Op::Add, &[out, x]);
+    }
+    let selected = push(Op::SelectRows, &[x], WIDTH, None);
+    push(Op::MatMul { weight: head, bias: None }, &[selected], VOCAB, None);
+    graph
+}
+
+pub fn layout() -> KvLayout {
+    KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: PAGE_ROWS }
+}
+
+fn mix(hash: u64, id: u32) -> u64 {
+    (hash ^ u64::from(id)).wrapping_mul(0x0100_0000_01b3).rotate_left(17)
+}
+
+/// The token that follows `ids`.
+pub fn next_token(ids: &[u32]) -> u32 {
+    (ids.iter().fold(0xcbf2_9ce4_8422_2325, |h, id| mix(h, *id)) % VOCAB as u64) as u32
+}
+
+/// The tokens that follow a prompt, and why they end.
+pub fn foretell(prompt: &[u32], tokens_max: usize) -> (Vec<u32>, FinishReason) {
+    let mut ids = prompt.to_vec();
+    for _ in 0..tokens_max {
+        let next = next_token(&ids);
+        ids.push(next);
+        if next == STOP {
+            return (ids.split_off(prompt.len()), FinishReason::Stop);
+        }
+    }
+    (ids.split_off(prompt.len()), FinishReason::Length)
+}
+
+/// What a value's first feature must be; each further feature is one more.
+fn expected(value: ValueId, id: u32, position: u32) -> f32 {
+    (mix(mix(mix(7, id), position), value.0 as u32) % 65_536) as f32
+}
+
+/// What a device does on its n-th stage.
+pub type Fault = Arc<dyn Fn(usize) -> Option<DeviceError> + Send + Sync>;
+
+/// The keys and values of all oracles of an engine: which token lies in which slot of a page.
+pub type Memory = Arc<Mutex<HashMap<(PageId, usize), u32>>>;
+
+pub struct Oracle {
+    info: DeviceInfo,
+    graph: Arc<Graph>,
+    memory: Memory,
+    graphs: Arc<Mutex<Graphs>>,
+    pub rows_run: Arc<AtomicUsize>,
+    pub stages_run: Arc<AtomicUsize>,
+    fault: Fault,
+}
+
+impl Oracle {
+    pub fn new(info: DeviceInfo, graph: &Arc<Graph>, memory: &Memory, fault: Fault) -> Oracle {
+        Oracle {
+            info,
+            graph: Arc::clone(graph),
+            memory: Arc::clone(memory),
+            graphs: Arc::default(),
+            rows_run: Arc::new(AtomicUsize::new(0)),
+            stages_run: Arc::new(AtomicUsize::new(0)),
+            fault,
+        }
+    }
+
+    /// Keeps at most `budget` graphs, and fails to make every `failing`-th.
+    pub fn with_graphs(self, budget: usize, failing: Option<usize>) -> Oracle {
+        *self.graphs.lock().expect("no panic") = Graphs { budget, failing, ..Graphs::default() };
+        self
+    }
+
+    /// Whatever is read must be what was written, at its place.
+    fn check(&self, work: &Work<'_>) {
+        let read = |node: usize| self.graph.nodes()[node].inputs.iter();
+        let outside = work.nodes.clone().flat_map(read).filter(|v| v.0 < work.nodes.start);
+        let outside: HashSet<ValueId> = outside.copied().collect();
+        for value in outside {
+            let tensor = work.inputs.get(value).expect("a value from the stage before");
+            let spec = self.graph.value(value);
+            assert_eq!(tensor.width, spec.width, "{value:?}");
+            for (at, row) in tensor.data.chunks_exact(spec.width).enumerate() {
+                let row_of = |at| row_of(work.batch, spec.rows, at);
+                let (id, position) = row_of(at);
+                let first = expected(value, id, position);
+                for (feature, found) in row.iter().enumerate() {
+                    assert_eq!(*found, first + feature as f32, "{value:?} row {at}");
+                }
+            }
+            assert_eq!(tensor.rows(), rows(work.batch, spec.rows), "{value:?}");
+        }
+    }
+
+    /// Writes the part of a value that is asked for.
+    fn value(&self, work: &Work<'_>, value: ValueId) -> Tensor {
+        let spec = self.graph.value(value);
+        let features = work.part.features.of_width(spec.width);
+        let mut data = Vec::new();
+        for at in work.part.rows_of(spec, work.batch) {
+            if value == self.graph.output() {
+                let next = self.next(work.batch, work.batch.selected[at]) as usize;
+                data.extend(features.clone().map(|f| if f == next { 10.0 } else { 0.0 }));
+            } else {
+                let (id, position) = row_of(work.batch, spec.rows, at);
+                let first = expected(value, id, position);
+                data.extend(features.clone().map(|feature| first + feature as f32));
+            }
+        }
+        Tensor::new(features.len(), data)
+    }
+
+    /// The token that follows a row, by what stands in the KV pages.
+    fn next(&self, batch: &Batch, row: usize) -> u32 {
+        let span = batch.spans.iter().find(|s| s.rows.contains(&row)).expect("an owner");
+        let memory = self.memory.lock().expect("no panic");
+        let ids: Vec<u32> = (0..=batch.positions[row] as usize)
+            .map(|at| {
+                let slot = (span.pages[at / PAGE_ROWS], at % PAGE_ROWS);
+                // A lost sequence may run over rows that never came; any other would get wrong
+                // tokens from this.
+                memory.get(&slot).copied().unwrap_or(0)
+            })
+            .collect();
+        next_token(&ids)
+    }
+
+    /// An NPU runs what is prepared, and nothing else.
+    fn check_graphs(&self, work: &mut Work<'_>) -> Result<(), DeviceError> {
+        if self.info.kind != DeviceKind::Npu {
+            assert!(work.part.graphs.is_empty(), "graphs for {}", self.info.name);
+            return Ok(());
+        }
+        let mut graphs = self.graphs.lock().expect("no panic");
+        for size in &work.part.graphs {
+            let key = GraphKey {
+                nodes: work.nodes.clone(),
+                features: work.part.features,
+                rows: *size,
+                order: work.part.order,
+            };
+            if work.prepare == Prepare::OnTheSpot {
+                work.observer.step_done(Step::Prepared { rows: *size, bytes: 1 });
+            } else if !graphs.ready.contains(&key) {
+                let (nodes, rows) = (key.nodes, key.rows);
+                return Err(DeviceError::NotPrepared {
+                    device: self.info.name.clone(),
+                    nodes,
+                    rows,
+                });
+            }
+        }
+        graphs.runs += 1;
+        Ok(())
+    }
+}
+
+/// A row's token and position.
+fn row_of(batch: &Batch, set: RowSet, at: usize) -> (u32, u32) {
+    let row = match set {
+        RowSet::All => at,
+        RowSet::Selected => batch.selected[at],
+    };
+    (batch.ids[row], batch.positions[row])
+}
+
+fn rows(batch: &Batch, set: RowSet) -> usize {
+    match set {
+        RowSet::All => batch.rows(),
+        RowSet::Selected => batch.selected.len(),
+    }
+}
+
+impl Device for Oracle {
+    fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    fn run(&mut self, mut work: Work<'_>) -> Result<(), DeviceError> {
+        let stage = self.stages_run.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(error) = (self.fault)(stage) {
+            return Err(error);
+        }
+        self.check_graphs(&mut work)?;
+        self.check(&work);
+        work.nodes.clone().for_each(|node| work.observer.node_done(node));
+        self.rows_run.fetch_add(work.part.row_count(work.batch), Ordering::Relaxed);
+        let is_attention = |node: usize| matches!(&self.graph.nodes()[node].op, Op::Attention(op) if op.layer == 0);
+        if work.nodes.clone().any(is_attention) {
+            let mut memory = self.memory.lock().expect("no panic");
+            for span in &work.batch.spans {
+                for row in span.rows.clone() {
+                    let at = work.batch.positions[row] as usize;
+                    let slot = (span.pages[at / PAGE_ROWS], at % PAGE_ROWS);
+                    memory.insert(slot, work.batch.ids[row]);
+                }
+            }
+        }
+        for &value in work.writes {
+            let tensor = self.value(&work, value);
+            work.outputs.put(value, tensor);
+        }
+        Ok(())
+    }
+
+    fn preparer(&self) -> Option<Box<dyn Preparer>> {
+        let lane =
+            OraclePreparer { name: self.info.name.clone(), graphs: Arc::clone(&self.graphs) };
+        (self.info.kind == DeviceKind::Npu).then(|| Box::new(lane) as Box<dyn Preparer>)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Graphs {
+    ready: Vec<GraphKey>,
+    budget: usize,
+    failing: Option<usize>,
+    made: usize,
+    runs: usize,
+}
+
+struct OraclePreparer {
+    name: String,
+    graphs: Arc<Mutex<Graphs>>,
+}
+
+impl Preparer for OraclePreparer {
+    fn prepare(
+        &mut self,
+        keys: &[GraphKey],
+        keep: &[GraphKey],
+        observer: &mut dyn Observer,
+    ) -> Result<Prepared, DeviceError> {
+        let mut graphs = self.graphs.lock().expect("no panic");
+        let mut prepared = Prepared::default();
+        for key in keys {
+            if let Some(at) = graphs.ready.iter().position(|ready| ready == key) {
+                // The latest used is the last.
+                let key = graphs.ready.remove(at);
+                graphs.ready.push(key);
+                continue;
+            }
+            graphs.made += 1;
+            if graphs.failing.is_some_and(|n| graphs.made.is_multiple_of(n)) {
+                let reason = "planted: no such graph".to_owned();
+                return Err(DeviceError::Failed { device: self.name.clone(), reason });
+            }
+            observer.step_done(Step::Prepared { rows: key.rows, bytes: 1 });
+            graphs.ready.push(key.clone());
+            prepared.made.push(key.clone());
+        }
+        while graphs.ready.len() > graphs.budget {
+            let stays = |key: &GraphKey| keys.contains(key) || keep.contains(key);
+            let Some(at) = graphs.ready.iter().position(|key| !stays(key)) else { break };
+            prepared.evicted.push(graphs.ready.remove(at));
+        }
+        prepared.bytes = graphs.ready.len() as u64;
+        Ok(prepared)
+    }
+}
