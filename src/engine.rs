@@ -7,6 +7,7 @@ use std::time::Duration;
 use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Live, LiveDevice, LiveParts, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
+use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{Generate, Phase, Shutdown, StreamEvent, Task};
 use lapwing_actors::plan::cost::Modelled;
 use lapwing_actors::plan::planner::{Planner, PlannerParts};
@@ -233,6 +234,7 @@ fn start(
     let placement =
         Placement::new(&graph, &*scheduler.route(shape)?, &names, strategy_name, chosen);
     let devices = vec![LiveDevice { device: Box::new(device), time: None }];
+    let waits = Waits::for_devices(devices.len());
     let live = Live::start(LiveParts {
         scheduler,
         devices,
@@ -240,6 +242,7 @@ fn start(
         slots,
         requests_max: chosen.requests_max,
         permits: chosen.permits,
+        waits,
         recorder,
     })
     .map_err(Error::thread)?;

@@ -170,6 +170,11 @@ pub trait Device: Send {
     /// Name, such as `cpu`.
     fn name(&self) -> &str;
 
+    /// Threads that compute while a stage runs, the caller's included.
+    fn threads(&self) -> usize {
+        1
+    }
+
     /// Runs a stage, or a part of it, to its end.
     ///
     /// # Errors

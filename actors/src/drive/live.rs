@@ -17,8 +17,9 @@ use lapwing_kernels::device::{Device, Preparer, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::Recorder;
 
-use super::mailbox::{ChannelSink, Mailbox};
+use super::mailbox::{ChannelSink, Inbox, Mailbox};
 use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
+use super::wait::{Cores, WaitKey, Waits};
 use crate::error::RunError;
 use crate::message::{Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
 use crate::plan::DeviceId;
@@ -32,7 +33,7 @@ mod prepare;
 mod throttle;
 mod workers;
 
-use actors::{LiveScheduler, LiveWorker};
+use actors::{Link, LiveScheduler, LiveWorker};
 use prepare::{Lane, LaneMessage, Lanes};
 use throttle::Throttle;
 use workers::Workers;
@@ -51,6 +52,8 @@ pub struct LiveParts {
     pub requests_max: usize,
     /// Most chunks in flight.
     pub permits: usize,
+    /// How actors wait for messages.
+    pub waits: Waits,
     /// Is told what happens; its clock is the engine's.
     pub recorder: Recorder,
 }
@@ -130,10 +133,12 @@ impl Live {
             threads: Mutex::default(),
             behind: parts.devices.iter().map(|_| Arc::default()).collect(),
         };
+        let cores = Cores::of_machine();
+        let link = |mode| Link { mode, clock: Arc::clone(recorder.clock()), cores: cores.clone() };
         let mut lanes = Lanes::default();
         for device in &parts.devices {
             let lane = device.device.preparer();
-            let lane = lane.map(|preparer| live.start_lane(preparer, device, recorder));
+            let lane = lane.map(|preparer| live.start_lane(preparer, device, (recorder, &cores)));
             lanes.0.push(lane.transpose().inspect_err(|_| stop(&workers, &lanes))?);
         }
         for (at, (device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
@@ -145,6 +150,8 @@ impl Live {
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,
+                link: link(parts.waits.device_links),
+                wait: WaitKey::default(),
                 scheduler: mailbox.clone(),
                 workers: workers.clone(),
                 graph: Arc::clone(&parts.graph),
@@ -153,10 +160,12 @@ impl Live {
             let thread = live.start_actor(&name, move || actor.run());
             thread.inspect_err(|_| stop(&workers, &lanes))?;
         }
+        let rest = inbox.rest();
         let actor = LiveScheduler {
             scheduler: parts.scheduler,
             tape: scheduler_tape,
-            inbox: inbox.clone(),
+            inbox,
+            link: link(parts.waits.scheduler_link),
             workers: workers.clone(),
             lanes: lanes.clone(),
             recorder: parts.recorder,
@@ -174,7 +183,7 @@ impl Live {
                 // In this order: a request is either taken out here, which ends its stream, or its
                 // sender sees that the door is closed.
                 ending.closed.store(true, Ordering::SeqCst);
-                inbox.drain();
+                rest.clear();
                 stop(&to_stop, &lanes_to_stop);
             },
         );
@@ -187,7 +196,7 @@ impl Live {
         &self,
         preparer: Box<dyn Preparer>,
         device: &LiveDevice,
-        recorder: &Recorder,
+        (recorder, cores): (&Recorder, &Cores),
     ) -> io::Result<Mailbox<LaneMessage>> {
         let name = format!("{} prepare", device.device.name());
         // One request at a time, and the end.
@@ -198,6 +207,7 @@ impl Live {
             throttle: Throttle::new(Arc::clone(recorder.clock()), Arc::default()),
             tape: PrepareTape::new(recorder, device.device.name()),
             inbox,
+            cores: cores.clone(),
             scheduler: self.mailbox.clone(),
         };
         self.start_actor(&name, move || lane.run())?;

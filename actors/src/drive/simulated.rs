@@ -260,7 +260,7 @@ impl Simulation {
         let Actor { device, lane, .. } = &mut self.actors[by];
         let (result, time) = match lane {
             Some((preparer, tape)) => {
-                tape.begin(sent);
+                tape.begin(sent, None);
                 let result = preparer.prepare(&asked.keys, &asked.keep, tape);
                 let made = result.iter().flat_map(|prepared| &prepared.made);
                 let time = made.map(|key| device.time.prepare_time(key)).sum();

@@ -1,19 +1,22 @@
 //! The loops of a live engine's threads.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::{Nanos, Recorder};
+use lapwing_traces::event::WaitMode;
+use lapwing_traces::{Clock, Recorder};
 
 use super::prepare::Lanes;
 use super::throttle::Throttle;
 use super::workers::{WorkerMessage, Workers};
-use super::{Ending, LiveDevice, Mailbox};
+use super::{Ending, Inbox, LiveDevice, Mailbox};
 use crate::drive::modelled::{self, merge_parts};
 use crate::drive::record::{Outgoing, SchedulerTape, WorkerTape};
+use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, Posted, SchedulerMessage, Shutdown};
 use crate::plan::DeviceId;
@@ -24,7 +27,8 @@ use crate::worker::{Worker, WorkerEffect};
 pub(super) struct LiveScheduler {
     pub(super) scheduler: Scheduler,
     pub(super) tape: SchedulerTape,
-    pub(super) inbox: flume::Receiver<Posted<SchedulerMessage>>,
+    pub(super) inbox: Inbox<Posted<SchedulerMessage>>,
+    pub(super) link: Link,
     pub(super) workers: Workers,
     pub(super) lanes: Lanes,
     pub(super) recorder: Recorder,
@@ -33,8 +37,12 @@ pub(super) struct LiveScheduler {
 
 impl LiveScheduler {
     pub(super) fn run(mut self) -> Result<(), RunError> {
-        while let Ok((posted, slept)) = receive(&self.inbox, || self.tape.sleeps()) {
-            self.tape.begin(&posted, slept);
+        let mut waiter = self.link.waiter();
+        loop {
+            let recorded = self.tape.is_on();
+            let received = self.inbox.recv(&mut waiter, WaitKey::default());
+            let Ok((posted, waited)) = received else { return Ok(()) };
+            self.tape.begin(&posted, waited.filter(|_| recorded));
             match &posted.message {
                 // Before the scheduler looks: a stream dropped from here on wakes it again.
                 SchedulerMessage::Wake => self.ending.waking.store(false, Ordering::Release),
@@ -76,21 +84,31 @@ impl LiveScheduler {
             }
             self.tape.end(&self.scheduler);
         }
-        Ok(())
     }
 }
 
-/// The next message of a mailbox. `sleeps` tells the time before a sleep for it; that is returned
-/// with the message.
-fn receive<T>(
-    inbox: &flume::Receiver<T>,
-    sleeps: impl FnOnce() -> Option<Nanos>,
-) -> Result<(T, Option<Nanos>), flume::RecvError> {
-    if let Ok(message) = inbox.try_recv() {
-        return Ok((message, None));
+/// How an actor waits on its mailbox.
+pub(super) struct Link {
+    pub(super) mode: WaitMode,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) cores: Cores,
+}
+
+impl Link {
+    /// To be made on the actor's thread.
+    fn waiter(&self) -> Waiter {
+        Waiter::new(self.mode, Arc::clone(&self.clock), self.cores.clone())
     }
-    let since = sleeps();
-    Ok((inbox.recv()?, since))
+}
+
+/// Kind of the waits after a stage: its ops, whatever their layer, and rows.
+fn wait_after(delivery: &Delivery, graph: &Graph, device: usize) -> WaitKey {
+    let (chunk, part) = (delivery.chunk(), &delivery.part().part);
+    let nodes = chunk.stage().nodes.clone();
+    let role = |node: usize| graph.nodes()[node].role;
+    let mut op = DefaultHasher::new();
+    (role(nodes.start), role(nodes.end - 1), nodes.len()).hash(&mut op);
+    WaitKey::new(op.finish() as u32, part.row_count(&chunk.batch), device)
 }
 
 /// The worker of a device on its thread.
@@ -100,7 +118,10 @@ pub(super) struct LiveWorker {
     pub(super) tape: WorkerTape,
     pub(super) device: LiveDevice,
     pub(super) throttle: Throttle,
-    pub(super) inbox: flume::Receiver<WorkerMessage>,
+    pub(super) inbox: Inbox<WorkerMessage>,
+    pub(super) link: Link,
+    /// Kind of the next wait.
+    pub(super) wait: WaitKey,
     pub(super) scheduler: Mailbox<Posted<SchedulerMessage>>,
     pub(super) workers: Workers,
     pub(super) graph: Arc<Graph>,
@@ -109,11 +130,12 @@ pub(super) struct LiveWorker {
 
 impl LiveWorker {
     pub(super) fn run(mut self) -> Result<(), RunError> {
+        let mut waiter = self.link.waiter();
         loop {
-            let queued = !self.inbox.is_empty();
-            let effects = match receive(&self.inbox, || self.tape.sleeps()) {
-                Ok((WorkerMessage::Run(mut delivery), slept)) => {
-                    self.tape.receive(&mut delivery, slept);
+            let (recorded, queued) = (self.tape.is_on(), !self.inbox.is_empty());
+            let effects = match self.inbox.recv(&mut waiter, self.wait) {
+                Ok((WorkerMessage::Run(mut delivery), waited)) => {
+                    self.tape.receive(&mut delivery, waited.filter(|_| recorded));
                     self.worker.on_delivery(delivery)
                 }
                 Ok((WorkerMessage::Nudge, _)) => {
@@ -163,17 +185,22 @@ impl LiveWorker {
 
     fn run_stage(&mut self, delivery: Delivery, queued: bool) -> Vec<WorkerEffect> {
         self.tape.waiting(self.inbox.len() + self.worker.waiting());
+        self.wait = wait_after(&delivery, &self.graph, self.id.0);
         let LiveDevice { device, time } = &mut self.device;
+        let busy = self.link.cores.busy(device.threads());
         let result = match time {
             None => {
                 self.tape.start(&delivery);
-                modelled::run(&mut **device, &delivery, &mut self.tape)
+                let result = modelled::run(&mut **device, &delivery, &mut self.tape);
+                drop(busy);
+                result
             }
             Some(time) => {
                 self.throttle.begin(queued);
                 self.tape.start(&delivery);
                 let (result, segments) =
                     modelled::run_modelled(&mut **device, &**time, &delivery, queued);
+                drop(busy);
                 self.throttle.wait(modelled::total(&segments));
                 self.tape.play(&segments);
                 result
