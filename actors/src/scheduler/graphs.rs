@@ -17,6 +17,8 @@ pub(super) struct Graphs {
     /// What each device's lane is making, one request at a time. It may evict any graph that the
     /// request does not tell it to keep.
     preparing: HashMap<DeviceId, PrepareGraphs>,
+    /// Devices whose graphs in use leave no room; asked again when a chunk is through.
+    full: HashSet<DeviceId>,
     /// Routes of the chunks in flight that use graphs.
     in_flight: HashMap<u64, Arc<Route>>,
 }
@@ -52,7 +54,7 @@ impl Graphs {
             if let Some(refused) = self.refused.iter().find(|(d, k, _)| (d, k) == (device, &keys)) {
                 return Readiness::Refused(*device, refused.2.clone());
             }
-            if !self.preparing.contains_key(device) {
+            if !self.preparing.contains_key(device) && !self.full.contains(device) {
                 let keep = self.in_flight.values().flat_map(|route| graphs_of(route, *device));
                 let asked = PrepareGraphs { device: *device, keys, keep: keep.collect() };
                 self.preparing.insert(*device, asked.clone());
@@ -74,7 +76,9 @@ impl Graphs {
 
     /// A chunk is through, or lost.
     pub(super) fn on_progress(&mut self, chunk: u64) {
-        self.in_flight.remove(&chunk);
+        if self.in_flight.remove(&chunk).is_some() {
+            self.full.clear();
+        }
     }
 
     /// A lane has answered.
@@ -91,7 +95,14 @@ impl Graphs {
             Err(error) => {
                 // Others may have been evicted before it failed.
                 self.ready.retain(|(d, key)| *d != device || keep.contains(key));
-                self.refused.push((device, keys, error));
+                match error {
+                    // Unless what it had to keep is out of use by now.
+                    DeviceError::NoRoom { .. } if !self.in_flight.is_empty() => {
+                        self.full.insert(device);
+                    }
+                    DeviceError::NoRoom { .. } => {}
+                    error => self.refused.push((device, keys, error)),
+                }
             }
         }
     }

@@ -311,6 +311,18 @@ impl Preparer for OraclePreparer {
             let Some(at) = graphs.ready.iter().position(|key| !stays(key)) else { break };
             prepared.evicted.push(graphs.ready.remove(at));
         }
+        if graphs.ready.len() > graphs.budget && keep.iter().any(|key| !keys.contains(key)) {
+            // What was evicted for it is gone all the same.
+            graphs.ready.retain(|key| !prepared.made.contains(key));
+            return Err(DeviceError::NoRoom {
+                device: self.name.clone(),
+                nodes: 0..1,
+                rows: 1,
+                bytes: 1,
+                kept: keep.len() as u64,
+                budget: graphs.budget as u64,
+            });
+        }
         prepared.bytes = graphs.ready.len() as u64;
         Ok(prepared)
     }

@@ -96,7 +96,11 @@ impl Strategy for RandomPlans {
             let parts = parts.into_iter().map(|(device, part_rows, features)| {
                 let count = part_rows.as_ref().map_or(rows, ExactSizeIterator::len);
                 let npu = input.devices[device].kind == DeviceKind::Npu;
-                let graphs = if npu { graphs(count, &mut dice) } else { Vec::new() };
+                let graphs = match (npu, prepare) {
+                    (false, _) => Vec::new(),
+                    (true, Prepare::OnTheSpot) => vec![count.max(1).next_multiple_of(32)],
+                    (true, Prepare::Ahead) => graphs(count, &mut dice),
+                };
                 let order = OperandOrder::Straight;
                 let part = Part { rows: part_rows, features, graphs, order };
                 StagePart { device: DeviceId(device), part }
