@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use lapwing_kernels::sync::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::plan::DeviceId;
+
 /// Number of a request, ascending in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SequenceId(pub u64);
@@ -109,6 +111,8 @@ impl Drop for Ticket {
 pub struct Ledger {
     rows: Vec<AtomicUsize>,
     lost: AtomicBool,
+    /// Devices, by bit, where a chunk waits for rows that another device computes.
+    waiting: AtomicUsize,
 }
 
 impl Ledger {
@@ -117,6 +121,7 @@ impl Ledger {
         Ledger {
             rows: (0..nodes).map(|_| AtomicUsize::new(0)).collect(),
             lost: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
         }
     }
 
@@ -130,6 +135,19 @@ impl Ledger {
     pub fn advance(&self, nodes: &Range<usize>, end: usize) {
         // A reader that sees the last node's rows sees what was written before them.
         self.rows[nodes.clone()].iter().for_each(|rows| rows.store(end, Ordering::Release));
+    }
+
+    /// Records that a chunk waits at a device for rows before it. Whoever changes the ledger after
+    /// that wakes the device; a change that came before is seen by a look at the rows after this.
+    pub fn wait(&self, device: DeviceId) {
+        debug_assert!(device.0 < usize::BITS as usize, "more devices than bits");
+        self.waiting.fetch_or(1 << (device.0 % usize::BITS as usize), Ordering::AcqRel);
+    }
+
+    /// Devices to wake after a change.
+    pub fn take_waiting(&self) -> impl Iterator<Item = DeviceId> + use<> {
+        let waiting = self.waiting.swap(0, Ordering::AcqRel);
+        (0..usize::BITS as usize).filter(move |bit| waiting >> bit & 1 == 1).map(DeviceId)
     }
 
     /// Marks the sequence as lost: its rows need not be computed any more.

@@ -2,6 +2,7 @@
 //! of the route turns logits into tokens. A pure state machine: it never computes or waits.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use lapwing_kernels::device::{DeviceError, Tensor, TensorSet};
 use lapwing_kernels::graph::ValueId;
@@ -23,6 +24,9 @@ pub enum WorkerEffect {
     Merge(Box<Chunk>, Vec<PartDone>),
     /// Send it to that device.
     Send(DeviceId, Delivery),
+    /// Have that device's worker look again, with [`Worker::on_wake`]: a chunk waits there for
+    /// rows that this one has computed.
+    Wake(DeviceId),
     /// Report to the scheduler.
     Report(Progress),
     /// Hand an event to a caller.
@@ -63,6 +67,13 @@ impl Worker {
         effects
     }
 
+    /// Another device has computed rows that something here waits for.
+    pub fn on_wake(&mut self) -> Vec<WorkerEffect> {
+        let mut effects = Vec::new();
+        self.start_next(&mut effects);
+        effects
+    }
+
     /// The device has run it, or failed. `sent` is what a recording knows of a part's way to
     /// whoever finishes last.
     pub fn on_done(
@@ -76,7 +87,7 @@ impl Worker {
         match (delivery, result) {
             (Delivery::Chunk(chunk), Ok(outputs)) => self.computed(chunk, outputs, &mut effects),
             (Delivery::Chunk(chunk), Err(error)) => {
-                effects.push(lose(chunk, &self.device, &error));
+                lose(chunk, &self.device, &error, &mut effects);
             }
             (Delivery::Part(part), result) => {
                 let device = self.device.clone();
@@ -102,7 +113,7 @@ impl Worker {
             Err(value) => {
                 let reason = format!("the parts of value {} do not fit together", value.0);
                 let error = DeviceError::Failed { device: self.device.clone(), reason };
-                effects.push(lose(chunk, &self.device, &error));
+                lose(chunk, &self.device, &error, &mut effects);
             }
         }
         self.start_next(&mut effects);
@@ -112,7 +123,7 @@ impl Worker {
     /// Starts what is due first; drops what nobody waits for.
     fn start_next(&mut self, effects: &mut Vec<WorkerEffect>) {
         while !self.busy {
-            let Some(at) = self.inbox.iter().position(|d| is_due(d.chunk())) else { return };
+            let Some(at) = self.next_due() else { return };
             let Some(delivery) = self.inbox.remove(at) else { return };
             if !delivery.chunk().is_abandoned() {
                 self.busy = true;
@@ -120,7 +131,7 @@ impl Worker {
                 return;
             }
             match delivery {
-                Delivery::Chunk(chunk) => effects.push(abandon(chunk)),
+                Delivery::Chunk(chunk) => abandon(chunk, effects),
                 Delivery::Part(part) => {
                     let sent = None;
                     let done = PartDone { outcome: Err(PartLost::Abandoned), sent };
@@ -129,6 +140,19 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// Place of the first that is due. Where none is, whoever computes the rows before them wakes
+    /// this worker: chunks of one sequence may take different routes.
+    fn next_due(&self) -> Option<usize> {
+        let due = || self.inbox.iter().position(|delivery| is_due(delivery.chunk()));
+        due().or_else(|| {
+            for delivery in &self.inbox {
+                let device = delivery.device();
+                delivery.chunk().spans.iter().for_each(|span| span.ledger.wait(device));
+            }
+            due()
+        })
     }
 
     /// Every part of a stage is through, if this was the last.
@@ -144,9 +168,9 @@ impl Worker {
             PartLost::Abandoned => None,
         });
         if let Some((device, error)) = failed {
-            effects.push(lose(chunk, &device, &error));
+            lose(chunk, &device, &error, effects);
         } else if lost().next().is_some() {
-            effects.push(abandon(chunk));
+            abandon(chunk, effects);
         } else {
             self.busy = true;
             effects.push(WorkerEffect::Merge(chunk, parts));
@@ -158,6 +182,7 @@ impl Worker {
         let nodes = chunk.stage().nodes.clone();
         for (span, batch) in chunk.spans.iter().zip(&chunk.batch.spans) {
             span.ledger.advance(&nodes, batch.start + batch.rows.len());
+            effects.extend(span.ledger.take_waiting().map(WorkerEffect::Wake));
         }
         let Chunk { route, cursor, tensors, .. } = &mut *chunk;
         tensors.keep(&route.flows[*cursor].live_out);
@@ -175,7 +200,7 @@ impl Worker {
         let Some(logits) = chunk.tensors.take(self.logits) else {
             let reason = "the last stage left no logits".to_owned();
             let error = DeviceError::Failed { device: self.device.clone(), reason };
-            effects.push(lose(chunk, &self.device, &error));
+            lose(chunk, &self.device, &error, effects);
             return;
         };
         let Chunk { id, batch, spans, permit, trace, record, .. } = *chunk;
@@ -242,13 +267,29 @@ impl Worker {
     }
 }
 
-fn lose(chunk: Box<Chunk>, device: &str, error: &DeviceError) -> WorkerEffect {
+fn lose(
+    chunk: Box<Chunk>,
+    device: &str,
+    error: &DeviceError,
+    effects: &mut Vec<WorkerEffect>,
+) {
     let error = RunError::Device { device: device.to_owned(), reason: error.to_string() };
-    WorkerEffect::Report(end_without_results(*chunk, || SpanOutcome::Lost(error.clone())))
+    end_early(chunk, || SpanOutcome::Lost(error.clone()), effects);
 }
 
-fn abandon(chunk: Box<Chunk>) -> WorkerEffect {
-    WorkerEffect::Report(end_without_results(*chunk, || SpanOutcome::Abandoned))
+fn abandon(chunk: Box<Chunk>, effects: &mut Vec<WorkerEffect>) {
+    end_early(chunk, || SpanOutcome::Abandoned, effects);
+}
+
+/// Ends a chunk without results, and has those look again that wait for its rows.
+fn end_early(
+    chunk: Box<Chunk>,
+    outcome: impl Fn() -> SpanOutcome,
+    effects: &mut Vec<WorkerEffect>,
+) {
+    let ledgers: Vec<_> = chunk.spans.iter().map(|span| Arc::clone(&span.ledger)).collect();
+    effects.push(WorkerEffect::Report(end_without_results(*chunk, outcome)));
+    effects.extend(ledgers.iter().flat_map(|l| l.take_waiting()).map(WorkerEffect::Wake));
 }
 
 /// Whether every span's earlier rows have been computed by the stage's nodes (S0-30, S0-31).

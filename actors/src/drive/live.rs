@@ -101,6 +101,8 @@ struct Ending {
 
 enum WorkerMessage {
     Run(Delivery),
+    /// Look again: rows that something waits for have been computed.
+    Wake,
     Stop,
 }
 
@@ -117,7 +119,8 @@ impl Live {
         let boxes: Vec<_> = parts
             .devices
             .iter()
-            .map(|d| Mailbox::<WorkerMessage>::new(d.device.name(), parts.permits + 1))
+            // A part and a wake per permit, and one end.
+            .map(|d| Mailbox::<WorkerMessage>::new(d.device.name(), 2 * parts.permits + 1))
             .collect();
         let workers: Vec<_> = boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect();
         let recorder = &parts.recorder;

@@ -87,6 +87,8 @@ enum What {
     Outside(Box<SchedulerMessage>),
     Scheduler(Box<Posted<SchedulerMessage>>),
     Arrived(usize, Delivery),
+    /// Rows that something waits for have been computed.
+    Woken(usize),
     Ran(usize, Box<Ran>),
     Merged(usize, Box<Chunk>, Result<TensorSet, ValueId>),
     Prepared(usize, Box<GraphsPrepared>),
@@ -175,6 +177,10 @@ impl Simulation {
                 let effects = worker.on_delivery(delivery);
                 tape.waiting(worker.waiting());
                 self.carry_out(to, effects, false);
+            }
+            What::Woken(actor) => {
+                let effects = self.actors[actor].worker.on_wake();
+                self.carry_out(actor, effects, false);
             }
             What::Ran(by, ran) => {
                 let Ran { delivery, result, segments } = *ran;
@@ -298,6 +304,7 @@ impl Simulation {
                     tape.forward(&mut delivery);
                     self.push(self.now(), What::Arrived(to.0, delivery));
                 }
+                WorkerEffect::Wake(to) => self.push(self.now(), What::Woken(to.0)),
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = tape.report(progress);
                     let message = SchedulerMessage::Progress(message);

@@ -10,6 +10,7 @@ mod limits;
 mod oracle;
 mod order;
 mod placing;
+mod prediction;
 mod plan_support;
 mod random_schedules;
 mod recording;

@@ -116,9 +116,14 @@ impl LiveWorker {
         loop {
             let queued = !self.inbox.is_empty();
             let received = receive(&self.inbox, || self.tape.sleeps());
-            let Ok((WorkerMessage::Run(mut delivery), slept)) = received else { return Ok(()) };
-            self.tape.receive(&mut delivery, slept);
-            let effects = self.worker.on_delivery(delivery);
+            let effects = match received {
+                Ok((WorkerMessage::Run(mut delivery), slept)) => {
+                    self.tape.receive(&mut delivery, slept);
+                    self.worker.on_delivery(delivery)
+                }
+                Ok((WorkerMessage::Wake, _)) => self.worker.on_wake(),
+                Ok((WorkerMessage::Stop, _)) | Err(_) => return Ok(()),
+            };
             self.carry_out(effects.into(), queued)?;
             self.tape.end();
         }
@@ -142,6 +147,7 @@ impl LiveWorker {
                     self.tape.forward(&mut delivery);
                     self.workers[device.0].send(WorkerMessage::Run(delivery))?;
                 }
+                WorkerEffect::Wake(device) => self.workers[device.0].nudge(WorkerMessage::Wake),
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = self.tape.report(progress);
                     let message = SchedulerMessage::Progress(message);
