@@ -267,12 +267,7 @@ impl Worker {
     }
 }
 
-fn lose(
-    chunk: Box<Chunk>,
-    device: &str,
-    error: &DeviceError,
-    effects: &mut Vec<WorkerEffect>,
-) {
+fn lose(chunk: Box<Chunk>, device: &str, error: &DeviceError, effects: &mut Vec<WorkerEffect>) {
     let error = RunError::Device { device: device.to_owned(), reason: error.to_string() };
     end_early(chunk, || SpanOutcome::Lost(error.clone()), effects);
 }

@@ -108,7 +108,11 @@ impl Engine {
     fn new(names: &str) -> Engine {
         let (graph, infos) = (graph("llama"), devices(names));
         let devices = models(&infos, &graph);
-        Engine { graph, infos, cost: Modelled { devices, sync: Duration::ZERO, copy_rate: COPY_RATE } }
+        Engine {
+            graph,
+            infos,
+            cost: Modelled { devices, sync: Duration::ZERO, copy_rate: COPY_RATE },
+        }
     }
 
     fn input(&self) -> PlanInput<'_> {
@@ -127,8 +131,7 @@ impl Engine {
             chunk_rows: CHUNK_ROWS,
         });
         let vocab = graph.value(graph.output()).width;
-        let config =
-            SchedulerConfig { context: 1024, sequences_max: 1, permits: IN_FLIGHT, vocab };
+        let config = SchedulerConfig { context: 1024, sequences_max: 1, permits: IN_FLIGHT, vocab };
         let kv = KvPages { pool: KvPool::new(1024), layout: layout() };
         let parts = SchedulerParts { config, planner, kv, policy: Box::new(Fcfs) };
         let scheduler = Scheduler::new(parts).expect("a route");
@@ -156,7 +159,12 @@ impl Engine {
         let submit = Submit { ids, task, sink, ticket, traced: false, trace };
         sim.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
         let end = sim.run();
-        assert_eq!(sim.scheduler().sequences(), 0, "{} chunks in flight at {end:?}", sim.scheduler().chunks_in_flight());
+        assert_eq!(
+            sim.scheduler().sequences(),
+            0,
+            "{} chunks in flight at {end:?}",
+            sim.scheduler().chunks_in_flight()
+        );
         let last = events.try_iter().last().expect("an event").message;
         assert!(matches!(last, StreamEvent::Finished(_)), "{last:?}");
         Duration::from_nanos(end.0)
@@ -183,9 +191,9 @@ fn every_strategy_takes_the_predicted_time() {
                 continue;
             }
             for rows in [1, 31, 64, 135, 300] {
-                eprintln!("{} {names} {rows}", known.name);
-                let simulated = engine.simulated(strategy(), rows);
-                let predicted = engine.predicted(&*strategy(), rows);
+                let strategy = strategy();
+                let simulated = engine.simulated(Arc::clone(&strategy), rows);
+                let predicted = engine.predicted(&*strategy, rows);
                 let error = predicted.as_secs_f64() / simulated.as_secs_f64() - 1.0;
                 assert!(
                     error.abs() < 0.02,
