@@ -12,6 +12,7 @@ mod oracle;
 mod order;
 mod placing;
 mod plan_support;
+mod prediction;
 mod random_plans;
 mod random_schedules;
 mod recording;
