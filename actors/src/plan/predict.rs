@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{Batch, GraphKey, Prepare};
+use lapwing_kernels::op::Op;
 
 use super::solve::merge_bytes;
 use super::strategy::{ChunkShape, PlanInput, Strategy};
 use super::time::{Crossing, Job};
-use super::{DeviceId, PlanError, Route, Stage};
+use super::{DeviceId, PlanError, Route, Stage, StagePart};
 use crate::message::Phase;
 
 /// What is to be predicted.
@@ -108,6 +109,7 @@ pub fn predict(input: &PlanInput<'_>, chunks: &[PlannedChunk], in_flight: usize)
         devices: (0..input.devices.len()).map(|_| Lane::default()).collect(),
         open: vec![0; chunks.len()],
         prepared: HashSet::new(),
+        times: HashMap::new(),
         copy: Duration::ZERO,
         end: Duration::ZERO,
     };
@@ -160,6 +162,8 @@ struct Run<'a> {
     /// Parts of each chunk's stage that are not done.
     open: Vec<usize>,
     prepared: HashSet<(DeviceId, GraphKey)>,
+    /// Time of a stage's part, by route, stage, part, context and whether it was queued.
+    times: HashMap<(usize, usize, usize, usize, bool), Duration>,
     copy: Duration,
     end: Duration,
 }
@@ -262,30 +266,44 @@ impl Run<'_> {
     }
 
     fn piece_time(&mut self, piece: Piece, queued: bool) -> Duration {
+        let PlannedChunk { route, shape } = &self.chunks[piece.chunk];
+        let stage = &route.stages[piece.stage];
+        // What does not attend takes the same time in every chunk of the route.
+        let nodes = &self.input.graph.nodes()[stage.nodes.clone()];
+        let attends = nodes.iter().any(|node| matches!(node.op, Op::Attention(_)));
+        let context = if attends { shape.context } else { 0 };
+        let key = (Arc::as_ptr(route) as usize, piece.stage, piece.part, context, queued);
+        let known = self.times.get(&key).copied();
+        let time = known.unwrap_or_else(|| self.job_time(piece, queued));
+        self.times.insert(key, time);
+        time + self.prepare_time(piece)
+    }
+
+    fn job_time(&self, piece: Piece, queued: bool) -> Duration {
         let route = &self.chunks[piece.chunk].route;
         let stage = &route.stages[piece.stage];
         let device = self.device(piece);
-        let part = &stage.parts[piece.part].part;
         let before = piece.stage.checked_sub(1).map(|at| &route.stages[at]);
         let job = Job {
             first: stage.nodes.start,
             end: stage.nodes.end,
-            part,
+            part: &stage.parts[piece.part].part,
             batch: &self.batches[piece.chunk],
             crossed: before.is_some_and(|before| before.only_device() != Some(device)),
             queued,
         };
-        let cost = self.input.cost;
-        let mut time = cost.job_time(device, &job);
-        if stage.prepare == Prepare::OnTheSpot {
-            for key in stage.graphs(part) {
-                if !self.prepared.contains(&(device, key.clone())) {
-                    time += cost.prepare_time(device, &key);
-                    self.prepared.insert((device, key));
-                }
-            }
+        self.input.cost.job_time(device, &job)
+    }
+
+    /// Time of graphs that are made on the spot, each the first time that it is needed.
+    fn prepare_time(&mut self, piece: Piece) -> Duration {
+        let stage = &self.chunks[piece.chunk].route.stages[piece.stage];
+        if stage.prepare != Prepare::OnTheSpot {
+            return Duration::ZERO;
         }
-        time
+        let StagePart { device, part } = &stage.parts[piece.part];
+        let missing = stage.graphs(part).filter(|key| self.prepared.insert((*device, key.clone())));
+        missing.map(|key| self.input.cost.prepare_time(*device, &key)).sum()
     }
 }
 

@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{ChunkShape, PlanInput, Strategy};
 use crate::message::Phase;
-use crate::plan::predict::{PlannedChunk, Prediction, Workload, alone, plan, predict};
+use crate::plan::predict::{Prediction, Workload, alone, plan, predict};
 use crate::plan::{PlanError, Route};
 
 /// The decider (S2-39): predicts the time of every candidate strategy, by laying its chunks out
 /// over the devices, and takes the one that ends first: for each prompt length one, and for
 /// generated tokens another. Where two are predicted to take the same, the earlier candidate wins.
 ///
-/// Two prompts may have a chunk of the same shape in common; then the first decides for both.
+/// A strategy is asked for chunks and routes apart. A prompt that has begun goes on as it began;
+/// a route is that of the strategy which last cut a chunk of so many rows.
 pub struct Auto {
     candidates: Vec<Arc<dyn Strategy>>,
     in_flight: usize,
@@ -24,14 +26,18 @@ pub struct Auto {
 /// What was decided, by the index of the winner.
 #[derive(Default)]
 struct Decided {
-    /// For prompts of which so many rows are left.
-    due: HashMap<usize, usize>,
-    /// For chunks of that shape.
+    /// Of prompts of so many rows.
+    prompts: HashMap<usize, usize>,
+    /// Of prompts that have begun, by the rows that are left; taken out when they go on.
+    begun: HashMap<usize, usize>,
+    /// Of chunks of so many rows, the last of a prompt or not.
+    chunks: HashMap<(usize, bool), usize>,
+    /// Of other chunks.
     shapes: HashMap<ChunkShape, usize>,
 }
 
-/// Most shapes and lengths that are remembered.
-const DECIDED_MAX: usize = 16_384;
+/// Most decisions of a kind that are remembered.
+const DECIDED_MAX: usize = 4096;
 
 /// What was predicted for a candidate.
 #[derive(Clone, Debug)]
@@ -108,7 +114,7 @@ impl Auto {
         prompt: usize,
         context: usize,
     ) -> Result<Explanation, PlanError> {
-        self.rate_prompt(input, prompt, context).map(|(explanation, _)| explanation)
+        self.rate_prompt(input, prompt, context)
     }
 
     /// Predicts one chunk alone with every candidate, such as a step of generation.
@@ -136,43 +142,35 @@ impl Auto {
         input: &PlanInput<'_>,
         prompt: usize,
         context: usize,
-    ) -> Result<(Explanation, Vec<PlannedChunk>), PlanError> {
+    ) -> Result<Explanation, PlanError> {
         let work = Workload { prompt, context, in_flight: self.in_flight };
-        let mut plans = Vec::new();
-        let mut rated = Vec::new();
-        for strategy in &self.candidates {
-            let planned = plan(&**strategy, input, work);
-            let outcome = planned.map(|chunks| {
-                let prediction = predict(input, &chunks, self.in_flight);
-                let route = Arc::clone(&chunks[0].route);
-                plans.push((rated.len(), chunks));
-                (prediction, route)
-            });
-            rated.push(Rated { strategy: strategy.name().to_owned(), outcome });
-        }
-        let explanation = explanation(rated)?;
-        let winner = explanation.winner;
-        let chunks = plans.into_iter().find(|(at, _)| *at == winner).map(|(_, chunks)| chunks);
-        Ok((explanation, chunks.unwrap_or_default()))
+        let rate = |strategy: &Arc<dyn Strategy>| {
+            let chunks = plan(&**strategy, input, work)?;
+            let prediction = predict(input, &chunks, self.in_flight);
+            let first = chunks.into_iter().next().map(|chunk| chunk.route);
+            let route = first.ok_or(PlanError::Coverage { found: 0..0, expected: 0 })?;
+            Ok((prediction, route))
+        };
+        let rated = self.candidates.iter().map(|strategy| Rated {
+            strategy: strategy.name().to_owned(),
+            outcome: rate(strategy),
+        });
+        explanation(rated.collect())
     }
 
-    /// The candidate for a prompt of which `due` rows are left. What its chunks will be is decided
-    /// with it, so that a prompt that has begun goes on as it began.
+    /// The candidate for a prompt of which `due` rows are left.
     fn decide_prompt(&self, input: &PlanInput<'_>, due: usize) -> Option<usize> {
-        if let Some(known) = self.decided().due.get(&due) {
-            return Some(*known);
+        {
+            let mut decided = self.decided();
+            if let Some(begun) = decided.begun.remove(&due) {
+                return Some(begun);
+            }
+            if let Some(known) = decided.prompts.get(&due) {
+                return Some(*known);
+            }
         }
-        let (Explanation { winner, .. }, chunks) = self.rate_prompt(input, due, 0).ok()?;
-        let mut decided = self.decided();
-        if decided.due.len() + decided.shapes.len() > DECIDED_MAX {
-            *decided = Decided::default();
-        }
-        let mut left = due;
-        for chunk in chunks {
-            decided.due.entry(left).or_insert(winner);
-            decided.shapes.entry(chunk.asked()).or_insert(winner);
-            left -= chunk.shape.rows;
-        }
+        let winner = self.rate_prompt(input, due, 0).ok()?.winner;
+        keep(&mut self.decided().prompts, due, winner);
         Some(winner)
     }
 
@@ -198,23 +196,29 @@ impl Strategy for Auto {
     }
 
     fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
-        match self.decide_prompt(input, due) {
-            Some(winner) => self.candidates[winner].chunk_rows(input, due),
-            None => due.min(input.chunk_rows),
+        let Some(winner) = self.decide_prompt(input, due) else { return due.min(input.chunk_rows) };
+        let most = due.min(input.chunk_rows);
+        let rows = self.candidates[winner].chunk_rows(input, due).clamp(most.min(1), most);
+        let mut decided = self.decided();
+        keep(&mut decided.chunks, (rows, rows == due), winner);
+        if rows < due {
+            keep(&mut decided.begun, due - rows, winner);
         }
+        rows
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        if shape.phase == Phase::Prefill && shape.context == 0 {
-            // Decides for the shape, too, unless a longer prompt has.
-            self.decide_prompt(input, shape.rows);
-        }
-        let known = self.decided().shapes.get(shape).copied();
+        let known = {
+            let decided = self.decided();
+            let of_prompt = decided.chunks.get(&(shape.rows, shape.selected > 0));
+            let of_prompt = of_prompt.filter(|_| shape.phase == Phase::Prefill);
+            of_prompt.or_else(|| decided.shapes.get(shape)).copied()
+        };
         let (winner, why) = match known {
             Some(winner) => (winner, "predicted fastest for the prompt".to_owned()),
             None => {
                 let explanation = self.explain_chunk(input, shape)?;
-                self.decided().shapes.insert(*shape, explanation.winner);
+                keep(&mut self.decided().shapes, *shape, explanation.winner);
                 (explanation.winner, explanation.to_string())
             }
         };
@@ -224,6 +228,14 @@ impl Strategy for Auto {
         let reason = format!("{} ({why}): {}", strategy.name(), route.reason);
         Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
     }
+}
+
+/// Remembers a decision; where there are too many, those before it are forgotten.
+fn keep<K: Eq + Hash>(decisions: &mut HashMap<K, usize>, key: K, winner: usize) {
+    if decisions.len() >= DECIDED_MAX {
+        decisions.clear();
+    }
+    decisions.insert(key, winner);
 }
 
 #[cfg(test)]
