@@ -151,15 +151,18 @@ impl Rig {
 }
 
 /// Waits of every mode, in turn; true if predicted waiting keeps its promise.
-fn modes_in_turn(clock: &Arc<dyn Clock>, busy: bool) -> Result<bool, Box<dyn Error>> {
+fn modes_in_turn(
+    clock: &Arc<dyn Clock>,
+    machine: &Cores,
+    busy: bool,
+) -> Result<bool, Box<dyn Error>> {
     println!(
         "\n signal  mode               wake p50   wake p90  CPU/wait  of spin  |error| p50  parked"
     );
     let mut kept = true;
     for (ns, waits) in SIGNALS {
         let mut rig = Rig::start(Arc::clone(clock), busy);
-        let mut waiters =
-            MODES.map(|mode| Waiter::new(mode, Arc::clone(clock), Cores::of_machine()));
+        let mut waiters = MODES.map(|mode| Waiter::new(mode, Arc::clone(clock), machine.clone()));
         let mut samples = MODES.map(|_| Sample::default());
         for block in 0..=BLOCKS {
             for (waiter, sample) in waiters.iter_mut().zip(&mut samples) {
@@ -206,9 +209,10 @@ impl Load {
     #[expect(clippy::disallowed_methods, reason = "a bench of threads makes threads")]
     fn start(threads: usize) -> Load {
         let load = Load { stop: Arc::default(), done: Arc::default() };
-        for _ in 0..threads {
+        for core in 0..threads {
             let (stop, done) = (Arc::clone(&load.stop), Arc::clone(&load.done));
             thread::spawn(move || {
+                stay_on_core(core);
                 while !stop.load(Ordering::Relaxed) {
                     (0..2_000_u64).fold(1, |x, i| std::hint::black_box(x * 31 + i));
                     done.fetch_add(1, Ordering::Relaxed);
@@ -234,9 +238,8 @@ struct Beside {
 }
 
 /// What becomes of busy threads, one per core, beside a receiver; true if none starves.
-fn all_cores_busy(clock: &Arc<dyn Clock>) -> Result<bool, Box<dyn Error>> {
+fn all_cores_busy(clock: &Arc<dyn Clock>, machine: &Cores) -> Result<bool, Box<dyn Error>> {
     const NS: u64 = 1_000_000;
-    let machine = Cores::of_machine();
     let beside = |name, mode, counted| Beside { name, mode, counted };
     let ways = [
         beside("park (callback)", Some(WaitMode::Callback), true),
@@ -245,7 +248,7 @@ fn all_cores_busy(clock: &Arc<dyn Clock>) -> Result<bool, Box<dyn Error>> {
         beside("sleep-then-spin", Some(WaitMode::SleepThenSpin), true),
         beside("sleep-then-spin, load uncounted", Some(WaitMode::SleepThenSpin), false),
     ];
-    let _load = Load::start(machine.total());
+    let load = Load::start(machine.total());
     let mut rig = Rig::start(Arc::clone(clock), false);
     let mut samples = ways.each_ref().map(|_| (Sample::default(), 0.0_f64));
     let mut waiters = ways.each_ref().map(|way| {
@@ -257,14 +260,14 @@ fn all_cores_busy(clock: &Arc<dyn Clock>) -> Result<bool, Box<dyn Error>> {
         for ((way, waiter), (sample, rate)) in ways.iter().zip(&mut waiters).zip(&mut samples) {
             let cores = waiter.as_ref().map(|waiter| waiter.cores().clone());
             let _busy = cores.as_ref().filter(|_| way.counted).map(|c| c.busy(c.total()));
-            let (since, done) = (clock.now(), _load.done.load(Ordering::Relaxed));
+            let (since, done) = (clock.now(), load.done.load(Ordering::Relaxed));
             for _ in 0..100 {
                 sample.add(match waiter {
                     Some(waiter) => rig.wait(waiter, NS)?,
                     None => rig.wait_naively(NS)?,
                 });
             }
-            let done = _load.done.load(Ordering::Relaxed) - done;
+            let done = load.done.load(Ordering::Relaxed) - done;
             *rate += done as f64 / (clock.now() - since).as_secs_f64() / f64::from(rounds);
         }
     }
@@ -307,6 +310,7 @@ fn attempt(
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let busy = std::env::args().any(|argument| argument == "--busy");
     let clock: Arc<dyn Clock> = Arc::new(OsClock::start());
+    let machine = Cores::of_machine();
     stay_on_core(0);
     let overshoot = lapwing_actors::drive::wait::Overshoot::measure(&*clock);
     println!(
@@ -315,8 +319,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         overshoot.p90() as f64 / 1e3
     );
     let woken = "sleep-then-spin wakes within 3 µs at the median, for a third of spinning's CPU time at 1 ms";
-    let kept = attempt(woken, || modes_in_turn(&clock, busy))?;
+    let kept = attempt(woken, || modes_in_turn(&clock, &machine, busy))?;
     let shared = "with all cores busy the load keeps 85 % of its speed beside every mode";
-    let kept = attempt(shared, || all_cores_busy(&clock))? && kept;
+    let kept = attempt(shared, || all_cores_busy(&clock, &machine))? && kept;
     Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
