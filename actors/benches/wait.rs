@@ -36,7 +36,11 @@ const SIGNALS: [(u64, usize); 4] = [(100_000, 30), (300_000, 30), (1_000_000, 30
 const BLOCKS: usize = 10;
 /// A thread that is off the cores comes back this early, in ns.
 const EARLY: u64 = 200_000;
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 4;
+/// Promised for predicted waiting: this late at the median, in µs, and a third of spinning's CPU
+/// time for signals of this length.
+const LATE_US: f64 = 3.0;
+const JUDGED_NS: u64 = 1_000_000;
 
 /// Waits of one mode and length.
 #[derive(Default)]
@@ -150,49 +154,43 @@ impl Rig {
     }
 }
 
-/// Waits of every mode, in turn; true if predicted waiting keeps its promise.
+/// Waits of every mode for one length, in turn; true if predicted waiting keeps its promise.
 fn modes_in_turn(
     clock: &Arc<dyn Clock>,
-    machine: &Cores,
+    (ns, waits): (u64, usize),
     busy: bool,
 ) -> Result<bool, Box<dyn Error>> {
-    println!(
-        "\n signal  mode               wake p50   wake p90  CPU/wait  of spin  |error| p50  parked"
-    );
-    let mut kept = true;
-    for (ns, waits) in SIGNALS {
-        let mut rig = Rig::start(Arc::clone(clock), busy);
-        let mut waiters = MODES.map(|mode| Waiter::new(mode, Arc::clone(clock), machine.clone()));
-        let mut samples = MODES.map(|_| Sample::default());
-        for block in 0..=BLOCKS {
-            for (waiter, sample) in waiters.iter_mut().zip(&mut samples) {
-                for _ in 0..waits {
-                    let outcome = rig.wait(waiter, ns)?;
-                    // The first block is for learning.
-                    if block > 0 {
-                        sample.add(outcome);
-                    }
+    let mut rig = Rig::start(Arc::clone(clock), busy);
+    // Each with cores of its own: one that is preempted must not make the others park.
+    let mut waiters = MODES.map(|mode| Waiter::new(mode, Arc::clone(clock), Cores::new(2)));
+    let mut samples = MODES.map(|_| Sample::default());
+    for block in 0..=BLOCKS {
+        for (waiter, sample) in waiters.iter_mut().zip(&mut samples) {
+            for _ in 0..waits {
+                let outcome = rig.wait(waiter, ns)?;
+                // The first block is for learning.
+                if block > 0 {
+                    sample.add(outcome);
                 }
             }
         }
-        let spin = samples[2].cpu();
-        for (mode, sample) in MODES.iter().zip(&samples) {
-            println!(
-                "{:>4} µs  {:<16} {:>8.2} µs {:>7.2} µs {:>6.0} µs {:>7.0} % {:>9.1} µs {:>6.0} %",
-                ns / 1000,
-                mode_name(*mode),
-                sample.late(5),
-                sample.late(9),
-                sample.cpu(),
-                100.0 * sample.cpu() / spin,
-                quantile(&sample.errors, 5),
-                100.0 * sample.parked as f64 / sample.late.len() as f64,
-            );
-        }
-        kept &= samples[3].late(5) <= 3.0;
-        kept &= ns != 1_000_000 || samples[3].cpu() <= spin / 3.0;
     }
-    Ok(kept)
+    let [_, _, spin, predicted] = &samples;
+    let share = |sample: &Sample| sample.cpu() / spin.cpu();
+    for (mode, sample) in MODES.iter().zip(&samples) {
+        println!(
+            "{:>4} µs  {:<16} {:>8.2} µs {:>7.2} µs {:>6.0} µs {:>7.0} % {:>9.1} µs {:>6.0} %",
+            ns / 1000,
+            mode_name(*mode),
+            sample.late(5),
+            sample.late(9),
+            sample.cpu(),
+            100.0 * share(sample),
+            quantile(&sample.errors, 5),
+            100.0 * sample.parked as f64 / sample.late.len() as f64,
+        );
+    }
+    Ok(predicted.late(5) <= LATE_US && (ns != JUDGED_NS || share(predicted) <= 1.0 / 3.0))
 }
 
 fn mode_name(mode: WaitMode) -> &'static str {
@@ -318,9 +316,14 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         overshoot.p50() as f64 / 1e3,
         overshoot.p90() as f64 / 1e3
     );
-    let woken = "sleep-then-spin wakes within 3 µs at the median, for a third of spinning's CPU time at 1 ms";
-    let kept = attempt(woken, || modes_in_turn(&clock, &machine, busy))?;
+    println!(
+        "\n signal  mode              wake p50   wake p90  CPU/wait  of spin |error| p50  parked"
+    );
+    let mut kept = true;
+    for signal in SIGNALS {
+        kept &= attempt("sleep-then-spin's promise", || modes_in_turn(&clock, signal, busy))?;
+    }
     let shared = "with all cores busy the load keeps 85 % of its speed beside every mode";
-    let kept = attempt(shared, || all_cores_busy(&clock, &machine))? && kept;
+    kept &= attempt(shared, || all_cores_busy(&clock, &machine))?;
     Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
