@@ -1,13 +1,17 @@
 //! Settings of an engine, and what they become on this machine.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use lapwing_actors::plan::strategy::Strategy;
 use lapwing_kernels::cpu::{Isa, THREADS_MAX};
 use lapwing_kernels::kv::KvLayout;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_traces::Recorder;
 
+use crate::devices::DeviceSpec;
 use crate::error::Error;
 
 /// Largest context that is set without being asked for: beyond it the KV cache of a large
@@ -26,12 +30,39 @@ pub(crate) struct Settings {
     pub(crate) sequences_max: Option<usize>,
     pub(crate) requests_max: Option<usize>,
     pub(crate) recorder: Option<Recorder>,
+    pub(crate) devices: Vec<DeviceSpec>,
+    pub(crate) strategy: StrategyChoice,
+    pub(crate) places: Vec<String>,
+    pub(crate) permits: Option<usize>,
+}
+
+/// Which strategy.
+#[derive(Clone, Default)]
+pub(crate) enum StrategyChoice {
+    /// What suits the devices.
+    #[default]
+    Suitable,
+    /// One that comes with Lapwing.
+    Named(String),
+    /// One of the caller's.
+    Own(Arc<dyn Strategy>),
+}
+
+impl fmt::Debug for StrategyChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StrategyChoice::Suitable => f.write_str("Suitable"),
+            StrategyChoice::Named(name) => f.debug_tuple("Named").field(name).finish(),
+            StrategyChoice::Own(own) => f.debug_tuple("Own").field(&own.name()).finish(),
+        }
+    }
 }
 
 /// Settings as the engine uses them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Chosen {
-    pub(crate) threads: usize,
+    /// The devices, and the threads of each.
+    pub(crate) devices: Vec<(DeviceSpec, usize)>,
     pub(crate) isa: Isa,
     pub(crate) context: usize,
     pub(crate) pages: u32,
@@ -74,8 +105,11 @@ impl Settings {
         }
         let sequences_max = within("sequences_max", self.sequences_max.unwrap_or(16), 1..=4096)?;
         let requests_max = within("requests_max", self.requests_max.unwrap_or(1024), 1..=1 << 20)?;
+        let devices = self.choose_devices()?;
+        // One chunk computes on each device while the next one waits beside it.
+        let permits_default = if devices.len() > 1 { 4 } else { 2 };
         Ok(Chosen {
-            threads: within("threads", self.threads.unwrap_or_else(cores), 1..=THREADS_MAX)?,
+            devices,
             isa: choose_isa(self.isa.as_deref())?,
             context,
             pages: layout.pages_for(cache_tokens) as u32,
@@ -83,9 +117,31 @@ impl Settings {
             chunk_rows: within("chunk_rows", self.chunk_rows.unwrap_or(512), 1..=1 << 20)?,
             sequences_max,
             requests_max,
-            // One chunk computes while the next one waits beside the worker.
-            permits: 2,
+            permits: within("permits", self.permits.unwrap_or(permits_default), 1..=256)?,
         })
+    }
+
+    /// The devices with their threads: one for each, and for the CPU those asked for, or all that
+    /// the others leave.
+    fn choose_devices(&self) -> Result<Vec<(DeviceSpec, usize)>, Error> {
+        let specs = match &self.devices[..] {
+            [] => vec![DeviceSpec::cpu()],
+            specs => specs.to_vec(),
+        };
+        DeviceSpec::check_names(&specs)?;
+        let real = |spec: &DeviceSpec| !spec.is_throttled();
+        let fixed: usize =
+            specs.iter().filter(|spec| !real(spec)).map(|spec| spec.threads.unwrap_or(1)).sum();
+        let cpus = specs.iter().filter(|spec| real(spec)).count().max(1);
+        let left = (cores().saturating_sub(fixed) / cpus).max(1);
+        let of_real = within("threads", self.threads.unwrap_or(left), 1..=THREADS_MAX)?;
+        let threads =
+            |spec: &DeviceSpec| spec.threads.unwrap_or(if real(spec) { of_real } else { 1 });
+        Ok(specs
+            .into_iter()
+            .map(|spec| (threads(&spec), spec))
+            .map(|(n, spec)| (spec, n))
+            .collect())
     }
 }
 

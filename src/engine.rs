@@ -1,36 +1,34 @@
 //! The engine: a model, its actors, and the door to them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lapwing_actors::RunError;
-use lapwing_actors::drive::live::{Live, LiveDevice, LiveParts, LiveRequest};
+use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
-use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{Generate, Phase, Shutdown, StreamEvent, Task};
-use lapwing_actors::plan::cost::Modelled;
-use lapwing_actors::plan::planner::{Planner, PlannerParts};
-use lapwing_actors::plan::strategy::{ChunkShape, CpuOnly};
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::plan::planner::Planner;
+use lapwing_actors::plan::strategy::ChunkShape;
 use lapwing_actors::sample::Sampler;
-use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Ticket;
-use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts};
-use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
-use lapwing_kernels::kv::{KvPool, KvStore};
-use lapwing_kernels::model::{Model, ModelConfig};
-use lapwing_kernels::weights::WeightFile;
-use lapwing_traces::{OsClock, Recorder, RecorderConfig};
+use lapwing_kernels::device::{SlotPool, SlotStats};
+use lapwing_kernels::model::ModelConfig;
+use lapwing_traces::Recorder;
 
 use crate::chat::ChatTemplate;
-use crate::config::{Chosen, Settings};
+use crate::devices::DeviceSpec;
 use crate::error::Error;
-use crate::placement::Placement;
+use crate::placement::{Explainer, Placement};
 use crate::request::{Prompt, Request};
 use crate::sampling::random_seed;
 use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::{Special, Tokenizer};
+
+mod builder;
+mod start;
+
+pub use builder::EngineBuilder;
 
 /// A running engine. Cheap to clone; the actors end when the last clone is dropped.
 ///
@@ -46,207 +44,13 @@ struct Inner {
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
     placement: Placement,
+    planner: Mutex<Planner>,
+    explainer: Explainer,
+    slots: SlotPool,
     context: usize,
     chunk_rows: usize,
     recorder: Recorder,
     live: Live,
-}
-
-/// Settings of an [`Engine`]. Only the model is needed.
-#[derive(Clone, Debug, Default)]
-#[must_use]
-pub struct EngineBuilder {
-    settings: Settings,
-}
-
-impl EngineBuilder {
-    /// A GGUF file; of a split file any part.
-    pub fn model(mut self, path: impl Into<PathBuf>) -> EngineBuilder {
-        self.settings.model = path.into();
-        self
-    }
-
-    /// Threads of the CPU pool; by default all that the machine can run at once.
-    pub fn threads(mut self, threads: usize) -> EngineBuilder {
-        self.settings.threads = Some(threads);
-        self
-    }
-
-    /// Instruction set by its name (`lapwing devices` lists them); by default the best one.
-    pub fn isa(mut self, name: impl Into<String>) -> EngineBuilder {
-        self.settings.isa = Some(name.into());
-        self
-    }
-
-    /// Most tokens of a sequence, prompt included; by default what the model was trained for,
-    /// up to 8192.
-    pub fn context(mut self, tokens: usize) -> EngineBuilder {
-        self.settings.context = Some(tokens);
-        self
-    }
-
-    /// Tokens that the KV cache holds for all sequences together; by default twice the
-    /// context. Memory is taken only where tokens are.
-    pub fn cache_tokens(mut self, tokens: usize) -> EngineBuilder {
-        self.settings.cache_tokens = Some(tokens);
-        self
-    }
-
-    /// Most prompt tokens in a chunk; by default 512. Smaller chunks let other requests get
-    /// their turn sooner.
-    pub fn chunk_rows(mut self, rows: usize) -> EngineBuilder {
-        self.settings.chunk_rows = Some(rows);
-        self
-    }
-
-    /// Most sequences computed at the same time; by default 16. More wait in a queue.
-    pub fn sequences_max(mut self, sequences: usize) -> EngineBuilder {
-        self.settings.sequences_max = Some(sequences);
-        self
-    }
-
-    /// Most requests that wait or run; by default 1024. More are refused.
-    pub fn requests_max(mut self, requests: usize) -> EngineBuilder {
-        self.settings.requests_max = Some(requests);
-        self
-    }
-
-    /// Records into `recorder`, whose clock becomes the engine's; by default the engine has one
-    /// of its own. Nothing is recorded before [`Recorder::set_scope`] says what. Engines that
-    /// share a recorder share its lanes, and number their requests and chunks alike: to tell
-    /// their requests apart, give each its own.
-    pub fn recorder(mut self, recorder: Recorder) -> EngineBuilder {
-        self.settings.recorder = Some(recorder);
-        self
-    }
-
-    /// Opens the model and starts the actors. The work is done beside the caller's runtime.
-    ///
-    /// # Errors
-    /// When the file is missing, broken or not supported, or a setting makes no sense.
-    pub async fn build(self) -> Result<Engine, Error> {
-        off_thread("load", move || self.build_blocking()).await.map_err(Error::thread)?
-    }
-
-    /// As [`build`](EngineBuilder::build), on the calling thread.
-    ///
-    /// # Errors
-    /// As [`build`](EngineBuilder::build).
-    pub fn build_blocking(self) -> Result<Engine, Error> {
-        let path = self.settings.model.clone();
-        let file = WeightFile::open(&path)?;
-        let model = Model::from_weights(&file)?;
-        let chosen = self.settings.choose(&model.config)?;
-        let tokenizer = Tokenizer::from_metadata(file.metadata())?;
-        let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
-        let recorder = self.settings.recorder.unwrap_or_else(|| {
-            Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default())
-        });
-        let (live, placement) = start(&model, &file, &chosen, recorder.clone())?;
-        set_facts(&recorder, &path, &model.config, (&chosen, &placement));
-        Ok(Engine {
-            inner: Arc::new(Inner {
-                path,
-                config: model.config,
-                tokenizer,
-                template,
-                placement,
-                context: chosen.context,
-                chunk_rows: chosen.chunk_rows,
-                recorder,
-                live,
-            }),
-        })
-    }
-}
-
-/// Tells the recorder what it records.
-fn set_facts(
-    recorder: &Recorder,
-    path: &Path,
-    config: &ModelConfig,
-    (chosen, placement): (&Chosen, &Placement),
-) {
-    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    recorder.set_meta("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")));
-    recorder.set_meta("clock", "monotonic");
-    recorder.set_meta("model", &name);
-    recorder.set_meta("model path", &path.to_string_lossy());
-    recorder.set_meta("architecture", config.arch.name);
-    recorder.set_meta("strategy", &placement.strategy);
-    recorder.set_meta("isa", chosen.isa.name());
-    recorder.set_meta("threads", &chosen.threads.to_string());
-    recorder.set_meta("context", &chosen.context.to_string());
-    recorder.set_meta("chunk rows", &chosen.chunk_rows.to_string());
-}
-
-fn start(
-    model: &Model,
-    file: &WeightFile,
-    chosen: &Chosen,
-    recorder: Recorder,
-) -> Result<(Live, Placement), Error> {
-    let graph = Arc::new(model.graph.clone());
-    let logits = graph.output();
-    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let slots = SlotPool::default();
-    let cpu = Cpu::new(chosen.threads, chosen.isa);
-    let threads = cpu.pool().threads();
-    if threads < chosen.threads {
-        let most = format!("at most {threads}, which is what the system gives");
-        return Err(Error::config("threads", chosen.threads, &most));
-    }
-    let parts = CpuDeviceParts {
-        name: "cpu".to_owned(),
-        cpu,
-        graph: Arc::clone(&graph),
-        kv,
-        slots: slots.clone(),
-    };
-    let device = CpuDevice::new(parts, file)?;
-    let infos = vec![DeviceInfo {
-        name: device.name().to_owned(),
-        kind: DeviceKind::Cpu,
-        sizes: Vec::new(),
-    }];
-    let planner = Planner::new(PlannerParts {
-        graph: Arc::clone(&graph),
-        devices: infos.clone(),
-        cost: Arc::new(Modelled { devices: Vec::new(), sync: Duration::ZERO, copy_rate: 1e9 }),
-        strategy: Arc::new(CpuOnly),
-        chunk_rows: chosen.chunk_rows,
-    });
-    let strategy_name = planner.strategy().to_owned();
-    let mut scheduler = Scheduler::new(SchedulerParts {
-        config: SchedulerConfig {
-            context: chosen.context,
-            sequences_max: chosen.sequences_max,
-            permits: chosen.permits,
-            vocab: graph.value(logits).width,
-        },
-        planner,
-        kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
-        policy: Box::new(Fcfs),
-    })?;
-    let shape =
-        ChunkShape { phase: Phase::Prefill, rows: chosen.chunk_rows, selected: 1, context: 0 };
-    let names: Vec<String> = infos.into_iter().map(|info| info.name).collect();
-    let placement =
-        Placement::new(&graph, &*scheduler.route(shape)?, &names, strategy_name, chosen);
-    let devices = vec![LiveDevice { device: Box::new(device), time: None }];
-    let waits = Waits::for_devices(devices.len());
-    let live = Live::start(LiveParts {
-        scheduler,
-        devices,
-        graph,
-        slots,
-        requests_max: chosen.requests_max,
-        permits: chosen.permits,
-        waits,
-        recorder,
-    })
-    .map_err(Error::thread)?;
-    Ok((live, placement))
 }
 
 impl Engine {
@@ -381,9 +185,66 @@ impl Engine {
         self.inner.context
     }
 
-    /// Which device and kernels run what, and why.
+    /// Which device and kernels run what of a whole chunk of a prompt, and why.
     pub fn placement(&self) -> &Placement {
         &self.inner.placement
+    }
+
+    /// How a prompt of `length` tokens would be cut into chunks, and who would run what of each.
+    ///
+    /// # Errors
+    /// When the length is 0 or does not fit the context, or the strategy finds no route for it.
+    pub fn plan(&self, length: usize) -> Result<Vec<Placement>, Error> {
+        let most = self.inner.context;
+        if !(1..=most).contains(&length) {
+            return Err(Error::config("length", length, &format!("between 1 and {most}")));
+        }
+        let mut planner = self.inner.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut placements = Vec::new();
+        let mut context = 0;
+        while context < length {
+            let rows = planner.chunk_rows(length - context).max(1);
+            let selected = usize::from(context + rows == length);
+            let shape = ChunkShape { phase: Phase::Prefill, rows, selected, context };
+            let route = planner.route(shape)?;
+            placements.push(self.inner.explainer.placement(&route, shape));
+            context += rows;
+        }
+        Ok(placements)
+    }
+
+    /// Who would run what of a decode step of `sequences` sequences, of which the longest has
+    /// `context` tokens.
+    ///
+    /// # Errors
+    /// When the strategy finds no route for it.
+    pub fn plan_decode(&self, sequences: usize, context: usize) -> Result<Placement, Error> {
+        let (rows, selected) = (sequences, sequences);
+        let shape = ChunkShape { phase: Phase::Decode, rows, selected, context };
+        let mut planner = self.inner.planner.lock().unwrap_or_else(PoisonError::into_inner);
+        let route = planner.route(shape)?;
+        Ok(self.inner.explainer.placement(&route, shape))
+    }
+
+    /// The engine's devices.
+    pub fn devices(&self) -> &[DeviceSpec] {
+        &self.inner.explainer.specs
+    }
+
+    /// By how much each device has ended work after the time of its model, all together: more
+    /// than a little means that this machine is too slow for the device's rates.
+    pub fn late(&self) -> Vec<Duration> {
+        self.inner.live.behind()
+    }
+
+    /// How the pool of buffers that all devices share has been used.
+    pub fn slots(&self) -> SlotStats {
+        self.inner.slots.stats()
+    }
+
+    /// Where predicted times come from, with their error if it is known.
+    pub fn cost_source(&self) -> String {
+        self.inner.explainer.cost.source()
     }
 
     /// What the engine records into. Choose with [`Recorder::set_scope`] what is recorded, at

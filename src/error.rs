@@ -11,6 +11,7 @@ use lapwing_kernels::model::ModelError;
 use lapwing_kernels::weights::WeightError;
 
 use crate::chat::ChatError;
+use crate::devices::DeviceSpecError;
 use crate::tokenizer::TokenizerError;
 
 /// Why an engine cannot be built, or a request cannot be served. Its text says what to do.
@@ -54,6 +55,8 @@ enum Cause {
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error(transparent)]
+    Device(#[from] DeviceSpecError),
+    #[error(transparent)]
     Sampling(#[from] SamplingError),
     #[error(transparent)]
     Run(#[from] RunError),
@@ -75,6 +78,14 @@ impl Error {
     pub fn run_error(&self) -> Option<&RunError> {
         match &self.source {
             Cause::Run(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Why the strategy finds no route on the engine's devices, if that is why.
+    pub fn plan_error(&self) -> Option<&PlanError> {
+        match &self.source {
+            Cause::Plan(error) => Some(error),
             _ => None,
         }
     }
@@ -116,6 +127,7 @@ error_from! {
     TokenizerError => Model,
     ChatError => Request,
     PlanError => Config,
+    DeviceSpecError => Config,
     KvTooLarge => Config,
     SamplingError => Request,
 }

@@ -2,11 +2,13 @@
 
 pub mod chat;
 mod config;
+pub mod devices;
 mod engine;
 mod error;
 #[cfg(feature = "fetch")]
 pub mod models;
 mod placement;
+pub mod plan;
 mod request;
 mod sampling;
 mod stop;
@@ -21,7 +23,7 @@ pub use lapwing_actors::message::Shutdown;
 /// What a run is recorded with, and what can be said of a recording.
 pub use lapwing_traces as traces;
 pub use lapwing_traces::Stations;
-pub use placement::{Placement, StagePlacement};
+pub use placement::{PartPlacement, Placement, StageKind, StagePlacement};
 pub use request::{Prompt, Request};
 pub use sampling::SamplingParams;
 pub use stream::{EndReason, Summary, Token, TokenStream};

@@ -1,20 +1,36 @@
-//! The placement report: what runs where, with which kernels, and why.
+//! The placement report: what runs where, with which kernels, for how long, and why.
 
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
 
-use lapwing_actors::plan::Route;
-use lapwing_kernels::graph::Graph;
+use lapwing_actors::message::Phase;
+use lapwing_actors::plan::cost::CostModel;
+use lapwing_actors::plan::strategy::ChunkShape;
+use lapwing_actors::plan::time::Job;
+use lapwing_actors::plan::{Route, Stage, StagePart};
+use lapwing_kernels::graph::{Graph, Node};
 use lapwing_kernels::op::Op;
+use lapwing_kernels::part::OperandOrder;
 
-use crate::config::Chosen;
+use crate::devices::DeviceSpec;
 
-/// What runs where, and why.
+/// What of a chunk runs where, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Name of the strategy that made the route.
     pub strategy: String,
     /// Why it made this route.
     pub reason: String,
+    /// What the chunk's rows are.
+    pub phase: Phase,
+    /// Rows of the chunk.
+    pub rows: usize,
+    /// Rows before it in the cache.
+    pub context: usize,
+    /// Predicted time of the chunk alone, if the strategy predicts it.
+    pub predicted: Option<Duration>,
     /// Stages, in order.
     pub stages: Vec<StagePlacement>,
 }
@@ -22,76 +38,215 @@ pub struct Placement {
 /// One stage of the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagePlacement {
-    /// Device that runs it.
+    /// Device that runs it; of a stage that is divided, all of them with ` + ` between.
     pub device: String,
     /// Number of ops.
     pub ops: usize,
     /// First and last layer, if it has any.
     pub layers: Option<(usize, usize)>,
-    /// Kernels that the device uses, and why.
+    /// Kernels that the device uses, and why; of a divided stage, those of its first part.
     pub kernels: String,
     /// Weight formats that it multiplies with, with the number of matrices of each.
     pub formats: Vec<(String, usize)>,
+    /// Who computes what of it.
+    pub parts: Vec<PartPlacement>,
+}
+
+/// A device's part of a stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartPlacement {
+    /// Device that runs it.
+    pub device: String,
+    /// Rows of the chunk, if not all.
+    pub rows: Option<Range<usize>>,
+    /// Which of the features, as fractions of their number: from, to and of how many units; if not
+    /// all.
+    pub features: Option<(usize, usize, usize)>,
+    /// Rows of the prepared graphs that it runs, if it needs any.
+    pub graphs: Vec<usize>,
+    /// Whether operands are swapped (S2-24).
+    pub swapped: bool,
+    /// Predicted time by the device's model, if it has one.
+    pub predicted: Option<Duration>,
+    /// Kernels that the device uses, and what it is held to.
+    pub kernels: String,
+}
+
+/// What an engine knows of its devices, to explain routes.
+pub(crate) struct Explainer {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) strategy: String,
+    pub(crate) specs: Vec<DeviceSpec>,
+    /// By device.
+    pub(crate) kernels: Vec<String>,
+    pub(crate) cost: Arc<dyn CostModel>,
+}
+
+impl Explainer {
+    /// What a route means for chunks of that shape.
+    pub(crate) fn placement(&self, route: &Route, shape: ChunkShape) -> Placement {
+        let stages = route.stages.iter().enumerate();
+        let stages = stages.map(|(at, stage)| {
+            let before = at.checked_sub(1).map(|before| &route.stages[before]);
+            self.stage(stage, before, shape)
+        });
+        Placement {
+            strategy: self.strategy.clone(),
+            reason: route.reason.clone(),
+            phase: shape.phase,
+            rows: shape.rows,
+            context: shape.context,
+            predicted: route.predicted,
+            stages: stages.collect(),
+        }
+    }
+
+    fn stage(&self, stage: &Stage, before: Option<&Stage>, shape: ChunkShape) -> StagePlacement {
+        let nodes = &self.graph.nodes()[stage.nodes.clone()];
+        let layers = nodes.iter().filter_map(|n| n.layer);
+        let parts = stage.parts.iter().map(|part| self.part(stage, part, (before, shape)));
+        let parts: Vec<PartPlacement> = parts.collect();
+        let devices: Vec<&str> = parts.iter().map(|part| part.device.as_str()).collect();
+        StagePlacement {
+            device: devices.join(" + "),
+            ops: nodes.len(),
+            layers: layers.clone().min().zip(layers.max()),
+            kernels: parts.first().map_or_else(String::new, |part| part.kernels.clone()),
+            formats: self.formats(nodes),
+            parts,
+        }
+    }
+
+    fn part(
+        &self,
+        stage: &Stage,
+        StagePart { device, part }: &StagePart,
+        (before, shape): (Option<&Stage>, ChunkShape),
+    ) -> PartPlacement {
+        let spec = &self.specs[device.0];
+        let crossed = before.is_some_and(|stage| stage.only_device() != Some(*device));
+        let batch = shape.batch();
+        let job = Job {
+            first: stage.nodes.start,
+            end: stage.nodes.end,
+            part,
+            batch: &batch,
+            crossed,
+            queued: false,
+        };
+        let share = part.features;
+        PartPlacement {
+            device: spec.name.clone(),
+            rows: part.rows.clone(),
+            features: (!share.is_whole()).then_some((share.from, share.to, share.of)),
+            graphs: part.graphs.clone(),
+            swapped: part.order == OperandOrder::Swapped,
+            predicted: spec.is_throttled().then(|| self.cost.job_time(*device, &job)),
+            kernels: self.kernels[device.0].clone(),
+        }
+    }
+
+    fn formats(&self, nodes: &[Node]) -> Vec<(String, usize)> {
+        let mut formats: Vec<(String, usize)> = Vec::new();
+        for node in nodes {
+            let Op::MatMul { weight, .. } = node.op else { continue };
+            let name = self.graph.weights()[weight.0].dtype.to_string();
+            match formats.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, count)) => *count += 1,
+                None => formats.push((name, 1)),
+            }
+        }
+        formats
+    }
 }
 
 impl Placement {
-    pub(crate) fn new(
-        graph: &Graph,
-        route: &Route,
-        devices: &[String],
-        strategy: String,
-        chosen: &Chosen,
-    ) -> Placement {
-        let stages = route
-            .stages
-            .iter()
-            .map(|stage| {
-                let nodes = &graph.nodes()[stage.nodes.clone()];
-                let layers = nodes.iter().filter_map(|n| n.layer);
-                let mut formats: Vec<(String, usize)> = Vec::new();
-                for node in nodes {
-                    let Op::MatMul { weight, .. } = node.op else { continue };
-                    let name = graph.weights()[weight.0].dtype.to_string();
-                    match formats.iter_mut().find(|(known, _)| *known == name) {
-                        Some((_, count)) => *count += 1,
-                        None => formats.push((name, 1)),
-                    }
+    /// The stages in runs of the same kind: the first of each, how many there are, and the layers
+    /// that they reach over. Models repeat their layers, and plans do so too.
+    pub fn kinds(&self) -> Vec<StageKind<'_>> {
+        let mut kinds: Vec<StageKind<'_>> = Vec::new();
+        for stage in &self.stages {
+            let alike = kinds.iter_mut().find(|kind| kind.first.is_like(stage));
+            match alike {
+                None => kinds.push(StageKind { first: stage, count: 1, layers: stage.layers }),
+                Some(kind) => {
+                    kind.count += 1;
+                    let both = kind.layers.zip(stage.layers);
+                    kind.layers = both.map(|(a, b)| (a.0.min(b.0), a.1.max(b.1)));
                 }
-                StagePlacement {
-                    device: stage
-                        .parts
-                        .iter()
-                        .map(|part| devices[part.device.0].as_str())
-                        .collect::<Vec<_>>()
-                        .join(" ‖ "),
-                    ops: nodes.len(),
-                    layers: layers.clone().min().zip(layers.max()),
-                    kernels: format!(
-                        "{} on {} threads ({})",
-                        chosen.isa.name(),
-                        chosen.threads,
-                        chosen.isa.why()
-                    ),
-                    formats,
-                }
-            })
-            .collect();
-        Placement { strategy, reason: route.reason.clone(), stages }
+            }
+        }
+        kinds
+    }
+}
+
+/// Stages of a placement that differ in nothing but their layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageKind<'a> {
+    /// The first of them.
+    pub first: &'a StagePlacement,
+    /// How many there are.
+    pub count: usize,
+    /// First and last layer of all.
+    pub layers: Option<(usize, usize)>,
+}
+
+impl StagePlacement {
+    fn is_like(&self, other: &StagePlacement) -> bool {
+        let layers = |stage: &StagePlacement| stage.layers.map(|(first, last)| last - first);
+        let key = |stage: &StagePlacement| (stage.ops, layers(stage));
+        key(self) == key(other) && self.formats == other.formats && self.parts == other.parts
+    }
+}
+
+impl fmt::Display for PartPlacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.device)?;
+        if let Some(rows) = &self.rows {
+            write!(f, ", rows {} to {}", rows.start, rows.end.saturating_sub(1))?;
+        }
+        if let Some((from, to, of)) = self.features {
+            write!(f, ", features {from}/{of} to {to}/{of}")?;
+        }
+        if !self.graphs.is_empty() {
+            let sizes: Vec<String> = self.graphs.iter().map(usize::to_string).collect();
+            write!(f, ", graphs of {} rows", sizes.join(" + "))?;
+        }
+        if self.swapped {
+            write!(f, ", operands swapped")?;
+        }
+        match self.predicted {
+            Some(time) => write!(f, ", predicted {time:.2?}"),
+            None => Ok(()),
+        }
     }
 }
 
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "strategy {}: {}", self.strategy, self.reason)?;
-        for (i, stage) in self.stages.iter().enumerate() {
-            write!(f, "  stage {i}: {} ops on {}", stage.ops, stage.device)?;
-            if let Some((first, last)) = stage.layers {
+        let Placement { rows, context, .. } = self;
+        write!(f, "  {} of {rows} rows after {context}", self.phase.name())?;
+        match self.predicted {
+            Some(time) => writeln!(f, ", predicted {time:.2?}")?,
+            None => writeln!(f)?,
+        }
+        for kind in self.kinds() {
+            let StageKind { first: stage, count, layers } = kind;
+            let times = if count > 1 { format!("{count} × ") } else { String::new() };
+            write!(f, "  {times}stage of {} ops", stage.ops)?;
+            if let Some((first, last)) = layers {
                 write!(f, ", layers {first} to {last}")?;
             }
-            writeln!(f, "\n    kernels: {}", stage.kernels)?;
+            writeln!(f)?;
+            for part in &stage.parts {
+                writeln!(f, "    on {part}\n      kernels: {}", part.kernels)?;
+            }
             let formats: Vec<_> =
                 stage.formats.iter().map(|(name, count)| format!("{count} × {name}")).collect();
-            writeln!(f, "    matrices: {}", formats.join(", "))?;
+            if !formats.is_empty() {
+                writeln!(f, "    matrices: {}", formats.join(", "))?;
+            }
         }
         Ok(())
     }

@@ -8,12 +8,21 @@ use lapwing_kernels::device::{DeviceInfo, DeviceKind, GraphKey, Prepare};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::part::Part;
 
+pub mod attention_flops;
 pub mod blocks;
 pub mod cost;
 mod error;
+pub mod fit;
+pub mod place;
 pub mod planner;
+pub mod predict;
+pub mod profile;
+pub mod rate;
+pub mod shape;
+pub mod solve;
 pub mod strategy;
 pub mod time;
+pub mod tree;
 mod validate;
 
 pub use error::PlanError;

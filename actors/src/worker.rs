@@ -8,8 +8,8 @@ use lapwing_kernels::graph::ValueId;
 
 use crate::error::RunError;
 use crate::message::{
-    Chunk, Delivery, Emission, FinishReason, Generate, PartDone, PartLost, Progress, Sent, Span,
-    SpanFinish, SpanOutcome, SpanProgress, StreamEvent,
+    Chunk, Delivery, Emission, FinishReason, Generate, Part, PartDone, PartLost, Progress, Sent,
+    Span, SpanFinish, SpanOutcome, SpanProgress, StreamEvent,
 };
 use crate::plan::DeviceId;
 use crate::sample::logprob;
@@ -23,6 +23,8 @@ pub enum WorkerEffect {
     Merge(Box<Chunk>, Vec<PartDone>),
     /// Send it to that device.
     Send(DeviceId, Delivery),
+    /// Let that worker look again at what waits there ([`Worker::on_nudge`]).
+    Nudge(DeviceId),
     /// Report to the scheduler.
     Report(Progress),
     /// Hand an event to a caller.
@@ -32,6 +34,7 @@ pub enum WorkerEffect {
 /// State of a worker.
 #[derive(Debug)]
 pub struct Worker {
+    id: DeviceId,
     device: String,
     logits: ValueId,
     /// What arrived, in order of arrival. A chunk whose rows are not due yet is skipped.
@@ -40,9 +43,9 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker for the device of that name, in a model whose logits are `logits`.
-    pub fn new(device: String, logits: ValueId) -> Worker {
-        Worker { device, logits, inbox: VecDeque::new(), busy: false }
+    /// A worker for the device of that number and name, in a model whose logits are `logits`.
+    pub fn new(id: DeviceId, device: String, logits: ValueId) -> Worker {
+        Worker { id, device, logits, inbox: VecDeque::new(), busy: false }
     }
 
     /// Name of the device.
@@ -63,6 +66,13 @@ impl Worker {
         effects
     }
 
+    /// What waits here may be due now.
+    pub fn on_nudge(&mut self) -> Vec<WorkerEffect> {
+        let mut effects = Vec::new();
+        self.start_next(&mut effects);
+        effects
+    }
+
     /// The device has run it, or failed. `sent` is what a recording knows of a part's way to
     /// whoever finishes last.
     pub fn on_done(
@@ -76,13 +86,12 @@ impl Worker {
         match (delivery, result) {
             (Delivery::Chunk(chunk), Ok(outputs)) => self.computed(chunk, outputs, &mut effects),
             (Delivery::Chunk(chunk), Err(error)) => {
-                effects.push(lose(chunk, &self.device, &error));
+                self.lose(chunk, &self.device, &error, &mut effects);
             }
             (Delivery::Part(part), result) => {
                 let device = self.device.clone();
                 let outcome = result.map_err(|error| PartLost::Failed { device, error });
-                let joined = part.hold.finish(PartDone { outcome, sent });
-                self.joined(joined, &mut effects);
+                self.part_done(*part, PartDone { outcome, sent }, &mut effects);
             }
         }
         self.start_next(&mut effects);
@@ -102,7 +111,7 @@ impl Worker {
             Err(value) => {
                 let reason = format!("the parts of value {} do not fit together", value.0);
                 let error = DeviceError::Failed { device: self.device.clone(), reason };
-                effects.push(lose(chunk, &self.device, &error));
+                self.lose(chunk, &self.device, &error, &mut effects);
             }
         }
         self.start_next(&mut effects);
@@ -112,7 +121,7 @@ impl Worker {
     /// Starts what is due first; drops what nobody waits for.
     fn start_next(&mut self, effects: &mut Vec<WorkerEffect>) {
         while !self.busy {
-            let Some(at) = self.inbox.iter().position(|d| is_due(d.chunk())) else { return };
+            let Some(at) = self.inbox.iter().position(|d| self.is_due(d.chunk())) else { return };
             let Some(delivery) = self.inbox.remove(at) else { return };
             if !delivery.chunk().is_abandoned() {
                 self.busy = true;
@@ -120,33 +129,30 @@ impl Worker {
                 return;
             }
             match delivery {
-                Delivery::Chunk(chunk) => effects.push(abandon(chunk)),
+                Delivery::Chunk(chunk) => self.abandon(chunk, effects),
                 Delivery::Part(part) => {
-                    let sent = None;
-                    let done = PartDone { outcome: Err(PartLost::Abandoned), sent };
-                    let joined = part.hold.finish(done);
-                    self.joined(joined, effects);
+                    let outcome = Err(PartLost::Abandoned);
+                    self.part_done(*part, PartDone { outcome, sent: None }, effects);
                 }
             }
         }
     }
 
-    /// Every part of a stage is through, if this was the last.
-    fn joined(
-        &mut self,
-        joined: Option<(Box<Chunk>, Vec<PartDone>)>,
-        effects: &mut Vec<WorkerEffect>,
-    ) {
-        let Some((chunk, parts)) = joined else { return };
+    /// A part is through; if it was the stage's last, so is the stage.
+    fn part_done(&mut self, part: Part, done: PartDone, effects: &mut Vec<WorkerEffect>) {
+        let Part { hold, record } = part;
+        let Some((mut chunk, parts)) = hold.finish(done) else { return };
+        // From here on the chunk's way is that of its last part.
+        chunk.record = record;
         let lost = || parts.iter().filter_map(|part| part.outcome.as_ref().err());
         let failed = lost().find_map(|lost| match lost {
             PartLost::Failed { device, error } => Some((device.clone(), error.clone())),
             PartLost::Abandoned => None,
         });
         if let Some((device, error)) = failed {
-            effects.push(lose(chunk, &device, &error));
+            self.lose(chunk, &device, &error, effects);
         } else if lost().next().is_some() {
-            effects.push(abandon(chunk));
+            self.abandon(chunk, effects);
         } else {
             self.busy = true;
             effects.push(WorkerEffect::Merge(chunk, parts));
@@ -157,7 +163,8 @@ impl Worker {
     fn computed(&self, mut chunk: Box<Chunk>, outputs: TensorSet, effects: &mut Vec<WorkerEffect>) {
         let nodes = chunk.stage().nodes.clone();
         for (span, batch) in chunk.spans.iter().zip(&chunk.batch.spans) {
-            span.ledger.advance(&nodes, batch.start + batch.rows.len());
+            let early = span.ledger.advance(&nodes, batch.start + batch.rows.len());
+            self.nudge(early, effects);
         }
         let Chunk { route, cursor, tensors, .. } = &mut *chunk;
         tensors.keep(&route.flows[*cursor].live_out);
@@ -175,7 +182,7 @@ impl Worker {
         let Some(logits) = chunk.tensors.take(self.logits) else {
             let reason = "the last stage left no logits".to_owned();
             let error = DeviceError::Failed { device: self.device.clone(), reason };
-            effects.push(lose(chunk, &self.device, &error));
+            self.lose(chunk, &self.device, &error, effects);
             return;
         };
         let Chunk { id, batch, spans, permit, trace, record, .. } = *chunk;
@@ -205,7 +212,7 @@ impl Worker {
         effects: &mut Vec<WorkerEffect>,
     ) -> SpanOutcome {
         if span.sink.is_closed() || span.ledger.is_lost() {
-            span.ledger.lose();
+            self.nudge(span.ledger.lose(), effects);
             return SpanOutcome::Abandoned;
         }
         let Span { sequence, sink, ledger, finish, traced, .. } = span;
@@ -228,7 +235,7 @@ impl Worker {
             SpanFinish::Sample(mut generate) => {
                 let Some(mut sampled) = generate.sampler.sample(wanted.logits.row(wanted.first))
                 else {
-                    ledger.lose();
+                    self.nudge(ledger.lose(), effects);
                     return SpanOutcome::Lost(RunError::Device {
                         device: self.device.clone(),
                         reason: "no logit is a number, or every token is forbidden".to_owned(),
@@ -240,34 +247,54 @@ impl Worker {
             }
         }
     }
-}
 
-fn lose(chunk: Box<Chunk>, device: &str, error: &DeviceError) -> WorkerEffect {
-    let error = RunError::Device { device: device.to_owned(), reason: error.to_string() };
-    WorkerEffect::Report(end_without_results(*chunk, || SpanOutcome::Lost(error.clone())))
-}
+    /// Ends a chunk that could not be computed.
+    fn lose(
+        &self,
+        chunk: Box<Chunk>,
+        device: &str,
+        error: &DeviceError,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let error = RunError::Device { device: device.to_owned(), reason: error.to_string() };
+        self.end_without_results(*chunk, || SpanOutcome::Lost(error.clone()), effects);
+    }
 
-fn abandon(chunk: Box<Chunk>) -> WorkerEffect {
-    WorkerEffect::Report(end_without_results(*chunk, || SpanOutcome::Abandoned))
-}
+    /// Ends a chunk that nobody waits for.
+    fn abandon(&self, chunk: Box<Chunk>, effects: &mut Vec<WorkerEffect>) {
+        self.end_without_results(*chunk, || SpanOutcome::Abandoned, effects);
+    }
 
-/// Whether every span's earlier rows have been computed by the stage's nodes (S0-30, S0-31).
-fn is_due(chunk: &Chunk) -> bool {
-    let nodes = &chunk.stage().nodes;
-    let mut spans = chunk.spans.iter().zip(&chunk.batch.spans);
-    spans.all(|(span, batch)| span.ledger.is_lost() || span.ledger.rows(nodes) == batch.start)
-}
+    /// Ends a chunk without results; its leases and its permit are free afterwards.
+    fn end_without_results(
+        &self,
+        chunk: Chunk,
+        outcome: impl Fn() -> SpanOutcome,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let mut spans = Vec::with_capacity(chunk.spans.len());
+        for (span, batch) in chunk.spans.iter().zip(&chunk.batch.spans) {
+            self.nudge(span.ledger.lose(), effects);
+            let (sequence, rows) = (span.sequence, batch.rows.len());
+            spans.push(SpanProgress { sequence, rows, outcome: outcome() });
+        }
+        let progress = Progress { chunk: chunk.id, spans, record: chunk.record };
+        drop(chunk);
+        effects.push(WorkerEffect::Report(progress));
+    }
 
-/// Ends a chunk without results; its leases and its permit are free afterwards.
-fn end_without_results(chunk: Chunk, outcome: impl Fn() -> SpanOutcome) -> Progress {
-    let spans = chunk.spans.iter().zip(&chunk.batch.spans);
-    let spans = spans
-        .map(|(span, batch)| {
-            span.ledger.lose();
-            SpanProgress { sequence: span.sequence, rows: batch.rows.len(), outcome: outcome() }
-        })
-        .collect();
-    Progress { chunk: chunk.id, spans, record: chunk.record }
+    /// Workers that came too early may be due now; this one looks anyway.
+    fn nudge(&self, early: Vec<DeviceId>, effects: &mut Vec<WorkerEffect>) {
+        let others = early.into_iter().filter(|worker| *worker != self.id);
+        effects.extend(others.map(WorkerEffect::Nudge));
+    }
+
+    /// Whether every span's earlier rows have been computed by the stage's nodes (S0-30, S0-31).
+    fn is_due(&self, chunk: &Chunk) -> bool {
+        let nodes = &chunk.stage().nodes;
+        let mut spans = chunk.spans.iter().zip(&chunk.batch.spans);
+        spans.all(|(span, batch)| span.ledger.is_due(nodes, batch.start, self.id))
+    }
 }
 
 /// The rows of the logits that belong to one span.

@@ -210,6 +210,12 @@ impl KvStore {
         Ok(KvStore { layout, pages, layers })
     }
 
+    /// No layer and no page: for a device that never attends.
+    pub fn none() -> KvStore {
+        let layout = KvLayout { layers: 0, kv_heads: 0, head_dim: 0, page_rows: 1 };
+        KvStore { layout, pages: 0, layers: Vec::new() }
+    }
+
     /// Shape.
     pub fn layout(&self) -> &KvLayout {
         &self.layout

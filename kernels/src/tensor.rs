@@ -164,6 +164,11 @@ impl TensorSet {
         self.tensors.iter().find(|(other, _)| *other == id).map(|(_, t)| t)
     }
 
+    /// A value, to be changed.
+    pub fn get_mut(&mut self, id: ValueId) -> Option<&mut Tensor> {
+        self.tensors.iter_mut().find(|(other, _)| *other == id).map(|(_, t)| t)
+    }
+
     /// Takes a value out.
     pub fn take(&mut self, id: ValueId) -> Option<Tensor> {
         let at = self.tensors.iter().position(|(other, _)| *other == id)?;

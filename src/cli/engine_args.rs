@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lapwing::devices::{DeviceSpec, DeviceSpecError};
+use lapwing::plan::strategies;
 use lapwing::{Engine, EngineBuilder};
 use lapwing_kernels::cpu::Isa;
 
@@ -33,12 +35,82 @@ pub(crate) struct EngineArgs {
     /// Instruction set; `lapwing devices` lists them [default: the best one]
     #[arg(long, value_name = "NAME")]
     pub(crate) isa: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) devices: DeviceArgs,
+}
+
+/// Which devices compute, and who runs what.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Devices")]
+pub(crate) struct DeviceArgs {
+    /// A device; give it once for each, or several with + between. cpu, gpu and npu are presets,
+    /// phone is all three in a phone's proportions; others are written as
+    /// gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80,sizes=32-1024
+    /// (`lapwing devices` explains the keys) [default: cpu]
+    #[arg(long = "device", value_name = "DEVICE")]
+    pub(crate) device: Vec<String>,
+
+    /// Who runs what; `lapwing devices` lists the strategies [default: cpu-only, with several
+    /// devices what is predicted to be fastest]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) strategy: Option<String>,
+
+    /// Place ops on a device, whatever the strategy says, as in 'layers.*.ffn=npu'; may be
+    /// repeated, the last match counts
+    #[arg(long, value_name = "OPS=DEVICE")]
+    pub(crate) place: Vec<String>,
+
+    /// Most chunks of prompts in flight [default: 2, with several devices 4]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) permits: Option<usize>,
+}
+
+impl DeviceArgs {
+    /// The devices.
+    pub(crate) fn specs(&self) -> Result<Vec<DeviceSpec>, Failure> {
+        let wrong = |error: DeviceSpecError| Failure::usage(format!("--device: {error}"));
+        match self.device.is_empty() {
+            true => Ok(Vec::new()),
+            false => DeviceSpec::list(&self.device.join("+")).map_err(wrong),
+        }
+    }
+
+    /// Whether there is such a strategy.
+    pub(crate) fn check_strategy(name: &str) -> Result<(), Failure> {
+        let names: Vec<&str> = strategies().iter().map(|known| known.name).collect();
+        match names.contains(&name) {
+            true => Ok(()),
+            false => Err(Failure::usage(format!(
+                "--strategy is '{name}', but must be one of {}",
+                names.join(", ")
+            ))),
+        }
+    }
 }
 
 impl EngineArgs {
-    /// The builder with these settings.
-    pub(crate) fn builder(&self, model: PathBuf) -> EngineBuilder {
+    /// The builder with these settings, those of `--strategy` too.
+    pub(crate) fn builder(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
+        let builder = self.without_strategy(model)?;
+        Ok(match &self.devices.strategy {
+            Some(name) => builder.strategy(name),
+            None => builder,
+        })
+    }
+
+    /// The builder with all settings but the strategy.
+    pub(crate) fn without_strategy(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
         let mut builder = Engine::builder().model(model);
+        for device in self.devices.specs()? {
+            builder = builder.device(device);
+        }
+        for place in &self.devices.place {
+            builder = builder.place(place);
+        }
+        if let Some(permits) = self.devices.permits {
+            builder = builder.permits(permits);
+        }
         if let Some(threads) = self.threads {
             builder = builder.threads(threads);
         }
@@ -48,11 +120,20 @@ impl EngineArgs {
         if let Some(isa) = &self.isa {
             builder = builder.isa(isa);
         }
-        builder
+        Ok(builder)
     }
 
     /// Checks what can be checked without a model, so that nothing is fetched in vain.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        if let Some(name) = &self.devices.strategy {
+            DeviceArgs::check_strategy(name)?;
+        }
+        self.check_but_strategy()
+    }
+
+    /// As [`check`](EngineArgs::check), whatever the strategy is.
+    pub(crate) fn check_but_strategy(&self) -> Result<(), Failure> {
+        self.devices.specs()?;
         let known: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
         match &self.isa {
             Some(isa) if !known.contains(&isa.as_str()) => Err(Failure::usage(format!(

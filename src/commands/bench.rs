@@ -98,7 +98,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     };
     let path = model_file(&args.model.model, session).await?;
     let model_bytes = std::fs::metadata(&path).map_or(0, |data| data.len());
-    let mut builder = args.engine.builder(path).context(longest);
+    let mut builder = args.engine.builder(path)?.context(longest);
     if args.trace.trace.is_some() {
         builder = builder.recorder(trace::recorder());
     }

@@ -79,7 +79,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     args.sampling.check()?;
     args.engine.check()?;
     let path = model_file(&args.model.model, session).await?;
-    let mut builder = args.engine.builder(path);
+    let mut builder = args.engine.builder(path)?;
     if let Some(context) = args.sampling.ctx {
         builder = builder.context(context);
     }

@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
 async fn report(path: &Path, args: &Args) -> Result<Report, Failure> {
     let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
     let mut report = Report::of_file(&file, args.full);
-    match open(args.engine.builder(path.to_owned())).await {
+    match open(args.engine.builder(path.to_owned())?).await {
         Ok(engine) => report.add_engine(&engine),
         Err(Failure::Failed { message, .. }) => report.cannot_run = Some(message),
         Err(other) => return Err(other),

@@ -72,7 +72,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
     let text = Source::file(args.text).read().await?;
     let path = model_file(&args.model.model, session).await?;
-    let builder = args.engine.builder(path).context(args.ctx);
+    let builder = args.engine.builder(path)?.context(args.ctx);
     let cache_tokens = args.ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);
     let engine = open(builder.cache_tokens(cache_tokens)).await?;
     let ids = engine.tokenizer().encode(&text, Special::Plain, true);

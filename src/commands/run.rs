@@ -96,7 +96,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     }
     let text = prompt_text(args.prompt.clone(), args.file.clone()).await?;
     let path = model_file(&args.model.model, session).await?;
-    let mut builder = args.engine.builder(path);
+    let mut builder = args.engine.builder(path)?;
     if let Some(context) = args.sampling.ctx {
         builder = builder.context(context);
     }

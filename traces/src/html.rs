@@ -1,4 +1,5 @@
-//! A timeline, or two next to each other, as one HTML page: no network, no other file.
+//! A timeline, two next to each other, or an overview of many as one HTML page: no network, no
+//! other file.
 //!
 //! The report's tables and a picture of the lanes are plain markup, readable without scripts. The
 //! runs themselves lie in the page as compressed columns, which its script draws.
@@ -13,6 +14,7 @@ use crate::timeline::Timeline;
 mod charts;
 mod columns;
 mod compare;
+mod overview;
 mod pack;
 mod picture;
 mod sections;
@@ -20,6 +22,8 @@ mod summary;
 mod table;
 mod text;
 
+pub use overview::{Entry, Figure, Group, Overview, overview};
+use picture::{Frame, picture};
 use text::Escaped;
 
 /// A run on the page.
@@ -39,8 +43,8 @@ pub struct Side<'a> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HtmlError {
-    /// One run or two fit on a page.
-    #[error("a page shows one or two runs, not {0}: give it as many")]
+    /// One run or two fit on a page, and at least one on an overview.
+    #[error("a page shows one or two runs and an overview at least one, not {0}: give it as many")]
     Runs(usize),
     /// An analysis names spans or lanes that its timeline does not have.
     #[error("the analysis of `{title}` is not one of its timeline: analyse the timeline again")]
@@ -71,6 +75,7 @@ const STYLE: &[&str] = &[
 /// The page's script: its files in the order in which they need each other.
 const SCRIPT: &[&str] = &[
     include_str!("html/page/format.js"),
+    include_str!("html/page/elements.js"),
     include_str!("html/page/decode.js"),
     include_str!("html/page/track.js"),
     include_str!("html/page/run.js"),
@@ -100,33 +105,41 @@ pub fn page(sides: &[Side<'_>]) -> Result<String, HtmlError> {
     if !(1..=2).contains(&sides.len()) {
         return Err(HtmlError::Runs(sides.len()));
     }
+    let mut parts = parts(sides)?;
+    parts.push(("style", STYLE.concat()));
+    parts.push(("script", SCRIPT.concat()));
+    Ok(fill(TEMPLATE, &parts))
+}
+
+/// What stands in the template, but for style and script.
+fn parts(sides: &[Side<'_>]) -> Result<Vec<(&'static str, String)>, HtmlError> {
     let mut data = String::new();
     let mut pictures = String::new();
     for (at, side) in sides.iter().enumerate() {
         if !fits(side) {
             return Err(HtmlError::Foreign { title: side.title.to_owned() });
         }
-        let packed = BASE64_STANDARD.encode(pack::pack(side)?);
-        data += "<script type=\"application/octet-stream\" class=\"run\">";
-        data += &packed;
-        data += "</script>\n";
+        data += &packed("run", &pack::pack(side)?);
         if sides.len() > 1 {
             pictures += &format!("<h2>{} {}</h2>\n", letter(at), Escaped(side.title));
         }
-        pictures += &picture::picture(side.timeline);
+        pictures += &picture(side.timeline, Frame::default());
     }
     let titles: Vec<&str> = sides.iter().map(|side| side.title).collect();
-    let title = Escaped(&titles.join(" · ")).to_string();
-    Ok(fill(&[
-        ("title", &title),
-        ("style", &STYLE.concat()),
-        ("warnings", &sections::warnings(sides)),
-        ("pictures", &pictures),
-        ("compare", &compare::compare(sides)),
-        ("sections", &sections::sections(sides)),
-        ("data", &data),
-        ("script", &SCRIPT.concat()),
-    ]))
+    Ok(vec![
+        ("title", Escaped(&titles.join(" · ")).to_string()),
+        ("warnings", sections::warnings(sides)),
+        ("pictures", pictures),
+        ("compare", compare::compare(sides)),
+        ("sections", sections::sections(sides)),
+        ("data", data),
+    ])
+}
+
+/// Deflated bytes as an element of the page.
+fn packed(class: &str, deflated: &[u8]) -> String {
+    let text = BASE64_STANDARD.encode(deflated);
+    format!("<script type=\"application/octet-stream\" class=\"{class}\">{text}</script>\n")
 }
 
 /// Name of a run among two.
@@ -134,9 +147,9 @@ fn letter(side: usize) -> char {
     if side == 0 { 'A' } else { 'B' }
 }
 
-/// Puts the parts into the template. What is put in is not looked through for marks again.
-fn fill(parts: &[(&str, &str)]) -> String {
-    let mut pieces = TEMPLATE.split("{{");
+/// Puts the parts into a template. What is put in is not looked through for marks again.
+fn fill(template: &str, parts: &[(&str, String)]) -> String {
+    let mut pieces = template.split("{{");
     let mut page = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
         let (mark, rest) = piece.split_once("}}").unwrap_or(("", piece));

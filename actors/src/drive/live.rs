@@ -17,11 +17,12 @@ use lapwing_kernels::device::{Device, Preparer, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::Recorder;
 
-use super::mailbox::{ChannelSink, Inbox, Mailbox};
+use super::mailbox::{ChannelSink, Inbox, Mailbox, Rest};
 use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
 use super::wait::{Cores, WaitKey, Waits};
 use crate::error::RunError;
-use crate::message::{Delivery, Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::message::{Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 use crate::scheduler::Scheduler;
 use crate::sequence::{Door, Ticket};
@@ -30,10 +31,12 @@ use crate::worker::Worker;
 mod actors;
 mod prepare;
 mod throttle;
+mod workers;
 
-use actors::{Link, LiveScheduler, LiveWorker, stop};
+use actors::{Link, LiveScheduler, LiveWorker};
 use prepare::{Lane, LaneMessage, Lanes};
 use throttle::Throttle;
+use workers::Workers;
 
 /// What a live engine is made of.
 pub struct LiveParts {
@@ -102,11 +105,6 @@ struct Ending {
     stopping: AtomicBool,
 }
 
-enum WorkerMessage {
-    Run(Delivery),
-    Stop,
-}
-
 impl Live {
     /// Starts the actors.
     ///
@@ -120,9 +118,9 @@ impl Live {
         let boxes: Vec<_> = parts
             .devices
             .iter()
-            .map(|d| Mailbox::<WorkerMessage>::new(d.device.name(), parts.permits + 1))
+            .map(|d| Mailbox::new(d.device.name(), workers::capacity(parts.permits)))
             .collect();
-        let workers: Vec<_> = boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect();
+        let workers = Workers::new(boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect());
         let recorder = &parts.recorder;
         let logits = parts.graph.output();
         let caller = Arc::new(CallerTape::new(recorder));
@@ -146,13 +144,13 @@ impl Live {
         for (at, (device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
             let name = device.device.name().to_owned();
             let actor = LiveWorker {
-                worker: Worker::new(name.clone(), logits),
+                id: DeviceId(at),
+                worker: Worker::new(DeviceId(at), name.clone(), logits),
                 tape: WorkerTape::new(recorder, &name, &parts.graph),
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,
                 link: link(parts.waits.device_links),
-                number: at,
                 wait: WaitKey::default(),
                 scheduler: mailbox.clone(),
                 workers: workers.clone(),
@@ -173,8 +171,18 @@ impl Live {
             recorder: parts.recorder,
             ending: Arc::clone(&live.ending),
         };
-        let ending = Arc::clone(&live.ending);
-        let (to_stop, lanes_to_stop) = (workers.clone(), lanes.clone());
+        live.start_scheduler(actor, rest).inspect_err(|_| stop(&workers, &lanes))?;
+        Ok(live)
+    }
+
+    /// Starts the scheduler. When it ends, whoever still waits in its mailbox is told.
+    fn start_scheduler(
+        &self,
+        actor: LiveScheduler,
+        rest: Rest<Posted<SchedulerMessage>>,
+    ) -> io::Result<()> {
+        let ending = Arc::clone(&self.ending);
+        let (workers, lanes) = (actor.workers.clone(), actor.lanes.clone());
         let thread = spawn(
             "scheduler",
             move || actor.run(),
@@ -186,11 +194,11 @@ impl Live {
                 // sender sees that the door is closed.
                 ending.closed.store(true, Ordering::SeqCst);
                 rest.clear();
-                stop(&to_stop, &lanes_to_stop);
+                stop(&workers, &lanes);
             },
         );
-        live.keep(thread.inspect_err(|_| stop(&workers, &lanes))?);
-        Ok(live)
+        self.keep(thread?);
+        Ok(())
     }
 
     /// Starts a device's preparation lane.
@@ -386,6 +394,12 @@ impl Drop for Events {
             self.mailbox.nudge(self.caller.post(SchedulerMessage::Wake));
         }
     }
+}
+
+/// Tells every worker and preparation lane to end.
+fn stop(workers: &Workers, lanes: &Lanes) {
+    lanes.stop();
+    workers.stop();
 }
 
 /// Starts an actor's thread; `on_end` hears how it ended, a panic included.

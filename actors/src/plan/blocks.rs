@@ -18,6 +18,19 @@ pub enum BlockKind {
     Dynamic,
 }
 
+impl BlockKind {
+    /// Kind of the block that an op begins.
+    pub fn of(op: &Op) -> BlockKind {
+        match op {
+            Op::MatMul { .. } => BlockKind::Product,
+            Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
+                BlockKind::Dynamic
+            }
+            Op::RmsNorm { .. } | Op::Gated(_) | Op::Add | Op::SoftCap { .. } => BlockKind::Rowwise,
+        }
+    }
+}
+
 /// A run of nodes of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
@@ -31,13 +44,7 @@ pub struct Block {
 pub fn blocks(graph: &Graph) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for (at, node) in graph.nodes().iter().enumerate() {
-        let kind = match node.op {
-            Op::MatMul { .. } => BlockKind::Product,
-            Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
-                BlockKind::Dynamic
-            }
-            Op::RmsNorm { .. } | Op::Gated(_) | Op::Add | Op::SoftCap { .. } => BlockKind::Rowwise,
-        };
+        let kind = BlockKind::of(&node.op);
         match blocks.last_mut() {
             Some(last) if joins(graph, last, at, kind) => last.nodes.end = at + 1,
             _ => blocks.push(Block { nodes: at..at + 1, kind }),

@@ -60,6 +60,14 @@ pub enum PlanError {
         /// Devices that there are.
         found: String,
     },
+    /// A manual placement that cannot be read.
+    #[error("placement '{text}' must read PATTERN=DEVICE, such as 'layers.*.ffn=npu': {problem}")]
+    Placement {
+        /// What was given.
+        text: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
     /// A pattern of a manual placement matches no op.
     #[error("placement '{pattern}' matches no op of the model; paths look like {example}")]
     NoMatch {

@@ -72,8 +72,7 @@ impl Planner {
     /// # Errors
     /// [`PlanError`] when the strategy finds no route.
     pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let context = if shape.context == 0 { 0 } else { shape.context.next_power_of_two() };
-        let shape = ChunkShape { context, ..shape };
+        let shape = shape.asked();
         if let Some(route) = self.routes.get(&shape) {
             return Ok(Arc::clone(route));
         }

@@ -9,11 +9,49 @@ use super::cost::CostModel;
 use super::{PlanError, Route, RouteFor};
 use crate::message::Phase;
 
+mod auto;
+mod barrier_per_op;
+mod chunk_graph;
+mod chunked;
 mod cpu_only;
+mod cut;
+mod gpu_only;
+mod hybrid_cut;
+mod layer_level;
 mod layer_split;
+mod multi_sequence_cut;
+mod npu_padding;
+mod online_prepare;
+mod options;
+pub(crate) mod order;
+mod pipe;
+mod registry;
+pub(crate) mod roles;
+mod row_cut;
+mod sequence_cut;
+pub mod sizes;
+pub(crate) mod stages;
+mod static_npu;
+mod tensor_level;
 
+pub use auto::{Auto, Explanation, Rated};
+pub use barrier_per_op::BarrierPerOp;
+pub use chunk_graph::ChunkGraph;
+pub use chunked::Chunked;
 pub use cpu_only::CpuOnly;
+pub use gpu_only::GpuOnly;
+pub use hybrid_cut::HybridCut;
+pub use layer_level::LayerLevel;
 pub use layer_split::LayerSplit;
+pub use multi_sequence_cut::MultiSequenceCut;
+pub use npu_padding::NpuPadding;
+pub use online_prepare::OnlinePrepare;
+pub use options::{OrderSwap, Ratio, RatioError, StrategyOptions};
+pub use pipe::Pipe;
+pub use registry::{Known, all, by_name, known};
+pub use row_cut::RowCut;
+pub use sequence_cut::SequenceCut;
+pub use tensor_level::TensorLevel;
 
 /// What a strategy may look at.
 #[derive(Clone, Copy)]
@@ -50,6 +88,13 @@ impl PlanInput<'_> {
 }
 
 impl ChunkShape {
+    /// The shape that a route is asked for: contexts count in powers of two, since a route is as
+    /// good a little further on.
+    pub fn asked(&self) -> ChunkShape {
+        let context = if self.context == 0 { 0 } else { self.context.next_power_of_two() };
+        ChunkShape { context, ..*self }
+    }
+
     /// A batch of that shape, to ask a cost model about: one sequence, its last rows selected.
     pub fn batch(&self) -> Batch {
         let mut batch = Batch::default();

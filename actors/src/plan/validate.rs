@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, Prepare};
 use lapwing_kernels::graph::RowSet;
+use lapwing_kernels::part::Share;
 
 use super::{DeviceId, PlanError, RouteFor, Stage, StagePart};
 
@@ -106,8 +107,16 @@ fn device(stage: &Stage, part: &StagePart, of: RouteFor<'_>) -> Result<(), PlanE
     if prepared < rows {
         return fail(format!("its graphs hold {prepared} rows, but there are {rows}"));
     }
-    if let Some(size) = part.graphs.iter().find(|size| !info.sizes.contains(size)) {
-        return fail(format!("{size} rows is none of its sizes {:?}", info.sizes));
+    let fits = |size: usize| match stage.prepare {
+        Prepare::Ahead => info.sizes.contains(&size),
+        // Graphs of any length can be prepared for a chunk, as long as the array takes them.
+        Prepare::OnTheSpot => size > 0 && size.is_multiple_of(Share::ALIGN),
+    };
+    if let Some(size) = part.graphs.iter().find(|size| !fits(**size)) {
+        return fail(match stage.prepare {
+            Prepare::Ahead => format!("{size} rows is none of its sizes {:?}", info.sizes),
+            Prepare::OnTheSpot => format!("{size} rows is no multiple of {}", Share::ALIGN),
+        });
     }
     Ok(())
 }

@@ -2,15 +2,23 @@
 
 #![expect(unreachable_pub, reason = "a test binary has no outside")]
 
+mod attention_flops;
 mod cancel;
 mod failure;
+mod failure_in_plans;
 mod invariance;
 mod limits;
 mod oracle;
 mod order;
+mod placing;
+mod plan_support;
+mod prediction;
+mod random_plans;
 mod random_schedules;
 mod recording;
 mod replay;
 mod score;
+mod strategies;
+mod strategy_values;
 mod support;
 mod waits;

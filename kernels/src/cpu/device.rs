@@ -135,6 +135,17 @@ impl Device for CpuDevice {
     }
 
     fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
+        self.run_shared(work)
+    }
+}
+
+impl CpuDevice {
+    /// As [`Device::run`], also for several threads at once: while one of them has the pool's
+    /// threads, the others compute alone.
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub fn run_shared(&self, work: Work<'_>) -> Result<(), DeviceError> {
         let Work { nodes, part, batch, inputs, writes, outputs, observer, .. } = work;
         let positions = match &part.rows {
             Some(rows) => &batch.positions[rows.clone()],

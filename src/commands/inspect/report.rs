@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lapwing::Engine;
+use lapwing::{Engine, PartPlacement};
 use lapwing_kernels::kv::KvLayout;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::weights::{TensorInfo, Value, WeightFile};
@@ -27,6 +27,9 @@ pub(super) struct Report {
     pub(super) hyper_parameters: Option<HyperParameters>,
     pub(super) kv_bytes_per_token: Option<usize>,
     pub(super) placement: Option<PlacementReport>,
+    /// The same for people.
+    #[serde(skip)]
+    pub(super) placement_text: Option<String>,
     pub(super) cannot_run: Option<String>,
 }
 
@@ -97,6 +100,36 @@ pub(super) struct Stage {
     pub(super) kernels: String,
     /// Matrices by format.
     pub(super) matrices: BTreeMap<String, usize>,
+    pub(super) parts: Vec<Part>,
+}
+
+/// A device's part of a stage.
+#[derive(Debug, Serialize)]
+pub(super) struct Part {
+    pub(super) device: String,
+    /// First row and the one after the last, if not all.
+    pub(super) rows: Option<(usize, usize)>,
+    /// From, to and of how many units, if not all.
+    pub(super) features: Option<(usize, usize, usize)>,
+    /// Rows of its prepared graphs.
+    pub(super) graphs: Vec<usize>,
+    pub(super) swapped: bool,
+    pub(super) predicted_ms: Option<f64>,
+    pub(super) kernels: String,
+}
+
+impl Part {
+    fn of(part: &PartPlacement) -> Part {
+        Part {
+            device: part.device.clone(),
+            rows: part.rows.as_ref().map(|rows| (rows.start, rows.end)),
+            features: part.features,
+            graphs: part.graphs.clone(),
+            swapped: part.swapped,
+            predicted_ms: part.predicted.map(|time| time.as_secs_f64() * 1e3),
+            kernels: part.kernels.clone(),
+        }
+    }
 }
 
 impl Report {
@@ -122,6 +155,7 @@ impl Report {
             hyper_parameters: None,
             kv_bytes_per_token: None,
             placement: None,
+            placement_text: None,
             cannot_run: None,
         }
     }
@@ -145,7 +179,9 @@ impl Report {
             last_layer: stage.layers.map(|(_, last)| last),
             kernels: stage.kernels.clone(),
             matrices: stage.formats.iter().cloned().collect(),
+            parts: stage.parts.iter().map(Part::of).collect(),
         });
+        self.placement_text = Some(placement.to_string());
         self.placement = Some(PlacementReport {
             strategy: placement.strategy.clone(),
             reason: placement.reason.clone(),

@@ -2,7 +2,7 @@
 
 use indicatif::{HumanBytes, HumanCount};
 
-use super::report::{Entry, HyperParameters, PlacementReport, Report};
+use super::report::{Entry, HyperParameters, Report};
 use crate::commands::output::{one_line, visible};
 use crate::commands::table::{Align, table};
 
@@ -37,9 +37,7 @@ pub(super) fn of(report: &Report) -> String {
     if let Some(reason) = &report.cannot_run {
         text.push_str(&format!("nothing: {}\n", visible(reason)));
     }
-    if let Some(report) = &report.placement {
-        text.push_str(&placement(report));
-    }
+    text.push_str(report.placement_text.as_deref().unwrap_or_default());
     text
 }
 
@@ -119,23 +117,5 @@ fn hyper_parameters(p: &HyperParameters) -> String {
     }
     let template = if p.chat_template { "has one" } else { "none, it continues text" };
     text.push_str(&format!("chat template: {template}\n"));
-    text
-}
-
-fn placement(report: &PlacementReport) -> String {
-    let mut text = format!("strategy {}: {}\n", report.strategy, report.reason);
-    for (i, stage) in report.stages.iter().enumerate() {
-        text.push_str(&format!("stage {i}: {} ops on {}", stage.ops, stage.device));
-        if let (Some(first), Some(last)) = (stage.first_layer, stage.last_layer) {
-            text.push_str(&format!(", layers {first} to {last}"));
-        }
-        let matrices: Vec<String> =
-            stage.matrices.iter().map(|(format, count)| format!("{count} × {format}")).collect();
-        text.push_str(&format!(
-            "\n  kernels: {}\n  matrices: {}\n",
-            stage.kernels,
-            matrices.join(", ")
-        ));
-    }
     text
 }

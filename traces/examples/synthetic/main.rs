@@ -1,11 +1,12 @@
-//! Writes the timeline page of a made-up run: `synthetic EVENTS OUT.html [--two] [--hostile]`.
+//! Writes the timeline page of a made-up run: `synthetic EVENTS OUT.html [--two] [--hostile]`, or
+//! the overview of many: `synthetic EVENTS OUT.html --many [--hostile]`.
 //! Prints facts about the run as JSON, counted here, that the tests of the page compare with.
 
 mod run;
 
 use std::error::Error;
 
-use lapwing_traces::html::{Side, page};
+use lapwing_traces::html::{Entry, Figure, Group, Overview, Side, overview, page};
 use lapwing_traces::{Analysis, Recording, Report, Timeline};
 
 /// A run with everything that the page needs of it.
@@ -90,19 +91,64 @@ fn facts(made: &Made, events: usize) -> serde_json::Value {
     })
 }
 
+/// An overview of runs of several lengths.
+fn many(events: usize, hostile: bool) -> Result<String, Box<dyn Error>> {
+    const NAMES: [&str; 5] = ["cpu-only", "row-cut", "sequence-cut", "chunk-graph", "auto"];
+    let title = if hostile { "</script><img src=x onerror=pwned=1>{{script}}" } else { "Lengths" };
+    let made: Vec<Vec<Made>> = (1..=3)
+        .map(|length: usize| {
+            let runs = 0..NAMES.len();
+            runs.map(|run| {
+                // Runs of a group differ in length.
+                let events = events * length / (run + 1);
+                let mut recording = run::recording(events, run as u64 + 1);
+                if hostile {
+                    spoil(&mut recording);
+                }
+                Made::new(&recording)
+            })
+            .collect()
+        })
+        .collect();
+    let groups = made.iter().enumerate().map(|(at, runs)| {
+        let least = runs.iter().map(|made| made.timeline.makespan()).min();
+        let entries = runs.iter().zip(NAMES).map(|(made, name)| {
+            let makespan = made.timeline.makespan();
+            let marks = if Some(makespan) == least { vec!["fastest"] } else { Vec::new() };
+            let value = makespan as f64 / 1e6;
+            let figures = vec![
+                Figure { text: format!("{value:.1} ms"), value: Some(value) },
+                Figure { text: title.to_owned(), value: None },
+            ];
+            let note = format!("a made-up run called {name}, {title}");
+            Entry { side: made.side(name), marks, note, figures }
+        });
+        let absent = vec![("npu-only".to_owned(), format!("there is no NPU here: {title}"))];
+        Group { title: format!("{} tokens", 100 * (at + 1)), entries: entries.collect(), absent }
+    });
+    let facts = vec![("Model".to_owned(), format!("none, {title}"))];
+    let columns = vec!["#Makespan", "Remark"];
+    Ok(overview(&Overview { title, facts, columns, groups: groups.collect() })?)
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [events, out, options @ ..] = &arguments[..] else {
-        return Err("usage: synthetic EVENTS OUT.html [--two] [--hostile]".into());
+        return Err("usage: synthetic EVENTS OUT.html [--two] [--many] [--hostile]".into());
     };
+    let has = |name: &str| options.iter().any(|option| option == name);
+    if has("--many") {
+        std::fs::write(out, many(events.parse()?, has("--hostile"))?)?;
+        return Ok(());
+    }
     let mut recording = run::recording(events.parse()?, 1);
-    if options.iter().any(|option| option == "--hostile") {
+    if has("--hostile") {
         spoil(&mut recording);
     }
     let made = Made::new(&recording);
     let mut sides = vec![made.side("pipe </script>")];
     let other;
-    if options.iter().any(|option| option == "--two") {
+    if has("--two") {
         other = Made::new(&run::recording(events.parse()?, 2));
         sides.push(other.side("pipe, other seed"));
     }

@@ -62,12 +62,17 @@ impl Columns {
     /// Length of `header` (4 bytes, little-endian), the header and the columns, deflated.
     pub(super) fn deflate(&self, header: &[u8]) -> std::io::Result<Vec<u8>> {
         let length = u32::try_from(header.len()).map_err(std::io::Error::other)?;
-        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(9));
-        deflate.write_all(&length.to_le_bytes())?;
-        deflate.write_all(header)?;
-        deflate.write_all(&self.bytes)?;
-        deflate.finish()
+        deflated(&[&length.to_le_bytes(), header, &self.bytes])
     }
+}
+
+/// Pieces of bytes after each other, deflated.
+pub(super) fn deflated(pieces: &[&[u8]]) -> std::io::Result<Vec<u8>> {
+    let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(9));
+    for piece in pieces {
+        deflate.write_all(piece)?;
+    }
+    deflate.finish()
 }
 
 /// Small numbers of either sign as small numbers.

@@ -319,6 +319,7 @@ mod tests {
         let report = Report::new(&empty, &Analysis::new(&empty));
         let side = Side { title: "t", timeline: &timeline, analysis: &analysis, report: &report };
         assert!(!pack(&side).unwrap().is_empty());
-        assert!(super::super::picture::picture(&timeline).contains("cpu"));
+        let frame = super::super::picture::Frame::default();
+        assert!(super::super::picture::picture(&timeline, frame).contains("cpu"));
     }
 }

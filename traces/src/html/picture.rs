@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::text::{self, Escaped};
-use crate::event::Activity;
+use crate::event::{Activity, LaneKind};
 use crate::timeline::Timeline;
 
 const BINS: usize = 240;
@@ -18,20 +18,33 @@ const LANES_MAX: usize = 20;
 /// Letters of a lane's name that are shown.
 const NAME_MAX: usize = 18;
 
+/// What a picture shows of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Frame {
+    /// Nanoseconds that its width stands for; by default the run's own makespan. With it, pictures
+    /// of several runs have the same scale.
+    pub(super) span: Option<u64>,
+    /// A time, from the run's start, that is marked by a line.
+    pub(super) mark: Option<u64>,
+    /// Only lanes that compute or prepare graphs, and of those only the ones that did anything.
+    pub(super) busy_only: bool,
+}
+
 /// The picture of one run.
-pub(super) fn picture(timeline: &Timeline) -> String {
-    let lanes = timeline.lanes.len().min(LANES_MAX);
+pub(super) fn picture(timeline: &Timeline, frame: Frame) -> String {
+    let all = shown(timeline, frame.busy_only);
+    let lanes = &all[..all.len().min(LANES_MAX)];
     let width = LABEL_WIDTH + BINS * BIN_WIDTH;
-    let height = lanes * ROW + ROW;
+    let height = lanes.len() * ROW + ROW;
     let mut svg = format!(
         "<svg class=\"picture\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
          aria-label=\"Busy time of each lane\">\n"
     );
-    let (start, end) = timeline.extent();
-    let bins = fill(timeline, start.0, end.0, lanes);
-    for (lane, bins) in bins.iter().enumerate() {
-        let y = lane * ROW;
-        let name: String = timeline.lanes[lane].name.chars().take(NAME_MAX).collect();
+    let span = frame.span.unwrap_or(timeline.makespan());
+    let bins = fill(timeline, span, lanes);
+    for (at, (lane, bins)) in lanes.iter().zip(&bins).enumerate() {
+        let y = at * ROW;
+        let name: String = timeline.lanes[*lane].name.chars().take(NAME_MAX).collect();
         let _ = writeln!(svg, "<text x=\"0\" y=\"{}\">{}</text>", y + 15, Escaped(&name));
         let _ =
             writeln!(svg, "<path class=\"axis\" d=\"M{LABEL_WIDTH} {}H{width}\"/>", y + 4 + BAR);
@@ -39,28 +52,47 @@ pub(super) fn picture(timeline: &Timeline) -> String {
             let _ = writeln!(svg, "<path class=\"{class}\" d=\"{path}\"/>");
         }
     }
-    let y = lanes * ROW + 14;
-    let span = text::nanos((end.0 - start.0) as f64);
+    let y = lanes.len() * ROW;
+    if let Some(mark) = frame.mark.filter(|mark| *mark <= span && span > 0) {
+        let x = LABEL_WIDTH as f64 + mark as f64 / span as f64 * (BINS * BIN_WIDTH) as f64;
+        let _ = writeln!(svg, "<path class=\"mark\" d=\"M{x:.1} 0V{y}\"/>");
+    }
+    let y = y + 14;
+    let span = text::nanos(span as f64);
     let _ = writeln!(svg, "<text x=\"{LABEL_WIDTH}\" y=\"{y}\">0</text>");
     let _ = writeln!(svg, "<text x=\"{width}\" y=\"{y}\" text-anchor=\"end\">{span}</text>");
     svg.push_str("</svg>\n");
-    let more = timeline.lanes.len() - lanes;
+    let more = all.len() - lanes.len();
     if more > 0 {
         let _ = writeln!(svg, "<p class=\"none\">and {more} more lanes</p>");
     }
     svg
 }
 
+/// Indices of the lanes that are drawn.
+pub(super) fn shown(timeline: &Timeline, busy_only: bool) -> Vec<usize> {
+    let mut wanted: Vec<bool> = vec![!busy_only; timeline.lanes.len()];
+    for span in timeline.spans.iter().filter(|_| busy_only) {
+        let computes = timeline.lanes[span.lane].kind == LaneKind::Device;
+        wanted[span.lane] |= computes || span.activity == Activity::Prepare;
+    }
+    (0..wanted.len()).filter(|lane| wanted[*lane]).collect()
+}
+
 /// Busy nanoseconds by activity of each bin of each lane.
-fn fill(timeline: &Timeline, start: u64, end: u64, lanes: usize) -> Vec<Vec<[u64; 8]>> {
-    let mut bins = vec![vec![[0_u64; Activity::ALL.len()]; BINS]; lanes];
-    let bin = ((end - start) / BINS as u64 + 1).max(1);
-    for span in timeline.spans.iter().filter(|span| span.parent.is_none() && span.lane < lanes) {
+fn fill(timeline: &Timeline, length: u64, lanes: &[usize]) -> Vec<Vec<[u64; 8]>> {
+    let start = timeline.extent().0.0;
+    let mut rows: Vec<Option<usize>> = vec![None; timeline.lanes.len()];
+    lanes.iter().enumerate().for_each(|(row, lane)| rows[*lane] = Some(row));
+    let mut bins = vec![vec![[0_u64; Activity::ALL.len()]; BINS]; lanes.len()];
+    let bin = (length / BINS as u64 + 1).max(1);
+    for span in timeline.spans.iter().filter(|span| span.parent.is_none()) {
+        let Some(row) = rows[span.lane] else { continue };
         let (from, to) = (span.start.0 - start, span.end.0 - start);
         // A long span touches each of its bins; there are at most BINS.
-        for at in from / bin..=to / bin {
+        for at in from / bin..=(to / bin).min(BINS as u64 - 1) {
             let busy = to.min((at + 1).saturating_mul(bin)).saturating_sub(from.max(at * bin));
-            if let Some(sums) = bins[span.lane].get_mut(at as usize) {
+            if let Some(sums) = bins[row].get_mut(at as usize) {
                 let sum = &mut sums[span.activity.code() as usize];
                 *sum = sum.saturating_add(busy);
             }
@@ -146,8 +178,11 @@ mod tests {
         }
         let timeline =
             Timeline { lanes: (0..lanes).map(lane).collect(), spans, ..Timeline::default() };
-        let svg = picture(&timeline);
+        let svg = picture(&timeline, Frame::default());
         assert!(svg.len() > 60_000 && svg.len() <= 100_000, "{} bytes", svg.len());
         assert!(svg.contains("and 20 more lanes"));
+        let frame = Frame { busy_only: true, span: Some(1), mark: Some(2) };
+        let svg = picture(&timeline, frame);
+        assert!(svg.contains("and 20 more lanes") && !svg.contains("mark"), "beyond its end");
     }
 }

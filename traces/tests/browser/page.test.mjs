@@ -38,8 +38,8 @@ const options = {
 /** @param {string} name */
 const address = (name) => `file://${join(folder, name)}`;
 
-/** @param {string} name @param {object} [settings] */
-async function open(name, settings = {}) {
+/** Opens a page, whatever is on it. @param {string} name @param {object} [settings] */
+async function bare(name, settings = {}) {
   await page?.close();
   page = await browser.newPage();
   await page.setViewportSize({ width: 1440, height: 900 });
@@ -50,6 +50,11 @@ async function open(name, settings = {}) {
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("request", (request) => requests.push(request.url()));
   await page.goto(address(name));
+}
+
+/** Opens a timeline. @param {string} name @param {object} [settings] */
+async function open(name, settings = {}) {
+  await bare(name, settings);
   await page.waitForFunction(() => performance.getEntriesByName("drawn").length > 0);
   await settled();
 }
@@ -669,10 +674,70 @@ test("names from a recording run as code, or dropped events go unseen", async ()
   await page.screenshot({ path: join(folder, "hostile.png") });
 });
 
+test("many runs are not shown side by side, or cannot be opened", async () => {
+  await bare("many.html");
+  const shown = () => page.locator(".entry:visible").count();
+  assert.equal(await page.locator(".entry").count(), 15);
+  assert.equal(await shown(), 5, "one length at a time");
+  const scale = await page.locator(".group:visible .picture text:last-of-type").allInnerTexts();
+  assert.equal(new Set(scale).size, 1, `pictures of a length have one scale: ${scale}`);
+  await page.screenshot({ path: join(folder, "many.png"), fullPage: true });
+  await page.click("#choice button:nth-child(2)");
+  assert.equal(await shown(), 5);
+  assert.match(await text(".group:not([hidden])"), /200 tokens|cpu-only/);
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.getAttribute("#choice button:nth-child(3)", "aria-checked"), "true");
+  const times = async () =>
+    (await page.locator(".group:visible tbody td:nth-child(2)").allInnerTexts()).map(parseFloat);
+  await page.click(".group:not([hidden]) th:nth-child(2) button");
+  const sorted = await times();
+  assert.deepEqual(
+    sorted,
+    [...sorted].sort((a, b) => b - a),
+  );
+  assert.ok((await text(".group:not([hidden]) tbody tr:last-child")).includes("fastest"));
+  await page.click(".group:not([hidden]) tbody tr:last-child button");
+  const inner = page.frameLocator("#frame");
+  await inner.locator(".lane").first().waitFor();
+  assert.equal(await inner.locator(".lane").count(), 5);
+  assert.equal(await text("#opened"), "auto · 300 tokens");
+  assert.ok(await page.isDisabled("#after"), "it is the last of its group");
+  await page.screenshot({ path: join(folder, "many-open.png") });
+  await page.click("#before");
+  await page.waitForFunction(() =>
+    document.getElementById("opened")?.textContent?.includes("graph"),
+  );
+  await inner.locator("h1", { hasText: "chunk-graph · 300 tokens" }).waitFor();
+  await page.click("#back");
+  assert.equal(await shown(), 5);
+  await page.evaluate(() => history.back());
+  await page.locator("#viewer").waitFor();
+  assert.equal(await text("#opened"), "chunk-graph · 300 tokens");
+  await page.goto(address("many.html"));
+  await page.emulateMedia({ colorScheme: "dark" });
+  const { contrast, what } = await leastContrast();
+  assert.ok(contrast >= 4.5, `${contrast}: ${what}`);
+  await page.setViewportSize({ width: 640, height: 800 });
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(over <= 0, `${over} pixels too wide`);
+});
+
+test("names on an overview run as code", async () => {
+  await bare("many-hostile.html");
+  await page.locator(".entry h3 button").first().click();
+  const inner = page.frameLocator("#frame");
+  await inner.locator(".lane").first().waitFor();
+  assert.equal(await inner.locator("img").count(), 0);
+  assert.equal(await page.locator("img").count(), 0);
+  assert.equal(await page.evaluate(() => window.pwned), undefined);
+  assert.equal(await inner.locator("body").evaluate(() => window.pwned), undefined);
+  assert.match(await inner.locator("#warnings").innerText(), /events were dropped/);
+});
+
 test("without scripts there is no summary", async () => {
   await page.close();
-  const bare = await chromium.launch(options);
-  page = await bare.newPage({ javaScriptEnabled: false });
+  const plain = await chromium.launch(options);
+  page = await plain.newPage({ javaScriptEnabled: false });
   await page.goto(address("page.html"));
   const body = await text("body");
   for (const word of ["Overlap achieved", "Idle time of the lanes", "qkv matmul", "TTFT"]) {
@@ -681,7 +746,10 @@ test("without scripts there is no summary", async () => {
   assert.ok((await page.locator("svg.picture path").count()) > 4);
   assert.equal(await page.locator(".script-only:visible").count(), 0);
   await page.screenshot({ path: join(folder, "no-scripts.png") });
-  await bare.close();
+  await page.goto(address("many.html"));
+  assert.equal(await page.locator(".entry:visible svg").count(), 15);
+  assert.ok((await text("body")).includes("300 tokens"));
+  await plain.close();
 });
 
 test("a page asked the network for something, or complained", () => {
@@ -690,5 +758,6 @@ test("a page asked the network for something, or complained", () => {
     requests.filter((url) => !url.startsWith("file://") && !url.startsWith("data:")),
     [],
   );
-  assert.equal(new Set(requests.filter((url) => url.startsWith("file://"))).size, 4);
+  const files = requests.filter((url) => url.startsWith("file://"));
+  assert.equal(new Set(files.map((url) => url.replace(/#.*/, ""))).size, 6);
 });

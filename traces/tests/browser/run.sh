@@ -25,7 +25,7 @@ page=traces/src/html
 "$bin/prettier" --config "$here/.prettierrc.json" --check \
     "$page"/page/*.js "$page"/page/*.css "$here"/*.mjs "$here"/*.json
 "$bin/prettier" --config "$here/.prettierrc.json" --embedded-language-formatting=off --check \
-    "$page/page.html"
+    "$page/page.html" "$page/overview.html"
 "$bin/tsc" -p "$here"
 
 make() {
@@ -35,4 +35,6 @@ make 100000 "$out/page.html" >"$out/facts.json"
 make 5000 "$out/two.html" --two >"$out/two.json"
 make 0 "$out/empty.html" >"$out/empty.json"
 make 2000 "$out/hostile.html" --hostile >"$out/hostile.json"
+make 4000 "$out/many.html" --many
+make 400 "$out/many-hostile.html" --many --hostile
 PAGES=$out node --test --test-reporter=spec "$here/page.test.mjs"

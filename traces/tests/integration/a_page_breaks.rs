@@ -1,7 +1,7 @@
 //! The timeline page of a hostile, extreme or empty recording is still one page.
 
 use lapwing_traces::analysis::Analysis;
-use lapwing_traces::html::{HtmlError, Side, page};
+use lapwing_traces::html::{Entry, Figure, Group, HtmlError, Overview, Side, overview, page};
 use lapwing_traces::recording::Recording;
 use lapwing_traces::{Report, Timeline};
 use proptest::prelude::*;
@@ -60,6 +60,57 @@ proptest! {
             prop_assert!(!page.contains('\0'));
         }
     }
+}
+
+/// An overview in which every text is the same.
+fn of_many<'a>(side: Side<'a>, text: &'a str, runs: usize) -> Overview<'a> {
+    let entry = || Entry {
+        side,
+        marks: vec!["fastest"],
+        note: text.to_owned(),
+        figures: vec![
+            Figure { text: text.to_owned(), value: Some(1.0) },
+            Figure { text: text.to_owned(), value: None },
+        ],
+    };
+    let group = || Group {
+        title: text.to_owned(),
+        entries: (0..runs).map(|_| entry()).collect(),
+        absent: vec![(text.to_owned(), text.to_owned())],
+    };
+    let facts = vec![(text.to_owned(), text.to_owned())];
+    Overview { title: text, facts, columns: vec!["#A", "B"], groups: vec![group(), group()] }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn any_recording_breaks_the_overview(mut recording in recording(), title in ".{0,20}") {
+        for lane in &mut recording.lanes {
+            lane.name.push_str(EVIL);
+        }
+        let run = Run::new(&recording);
+        let title = format!("{title}{EVIL}");
+        let page = overview(&of_many(run.side(&title), &title, 2)).expect("a page");
+        // Two of the template, what opens a run in full, and the runs of both groups.
+        prop_assert_eq!(count(&page, "<script"), 2 + 1 + 4);
+        prop_assert_eq!(count(&page, "</script"), 2 + 1 + 4);
+        prop_assert_eq!(count(&page, "<img"), 0);
+        prop_assert_eq!(count(&page, "<!--"), 0);
+        prop_assert_eq!(count(&page, "<article"), 4);
+        prop_assert!(page.ends_with("</html>\n"));
+        prop_assert!(!page.contains('\0'));
+    }
+}
+
+#[test]
+fn an_overview_of_nothing_is_made() {
+    let run = Run::new(&Recording::default());
+    let none = overview(&of_many(run.side("a"), "a", 0));
+    assert!(matches!(none, Err(HtmlError::Runs(0))));
+    let one = overview(&of_many(run.side("a"), "a", 1)).expect("an empty run is one, too");
+    assert!(one.contains("0\u{a0}ns"));
 }
 
 #[test]

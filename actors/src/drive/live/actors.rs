@@ -12,12 +12,14 @@ use lapwing_traces::{Clock, Recorder};
 
 use super::prepare::Lanes;
 use super::throttle::Throttle;
-use super::{Ending, Inbox, LiveDevice, Mailbox, WorkerMessage};
+use super::workers::{WorkerMessage, Workers};
+use super::{Ending, Inbox, LiveDevice, Mailbox};
 use crate::drive::modelled::{self, merge_parts};
 use crate::drive::record::{Outgoing, SchedulerTape, WorkerTape};
 use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, Posted, SchedulerMessage, Shutdown};
+use crate::plan::DeviceId;
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
 
@@ -27,7 +29,7 @@ pub(super) struct LiveScheduler {
     pub(super) tape: SchedulerTape,
     pub(super) inbox: Inbox<Posted<SchedulerMessage>>,
     pub(super) link: Link,
-    pub(super) workers: Vec<Mailbox<WorkerMessage>>,
+    pub(super) workers: Workers,
     pub(super) lanes: Lanes,
     pub(super) recorder: Recorder,
     pub(super) ending: Arc<Ending>,
@@ -57,8 +59,9 @@ impl LiveScheduler {
                 match effect {
                     SchedulerEffect::Send(device, mut delivery, hold) => {
                         self.tape.send(&mut delivery, hold);
-                        self.workers[device.0].send(WorkerMessage::Run(delivery))?;
+                        self.workers.send(device, delivery)?;
                     }
+                    SchedulerEffect::Nudge(device) => self.workers.nudge(device),
                     SchedulerEffect::Prepare(message) => {
                         let sent = self.tape.prepare();
                         let device = message.device;
@@ -108,28 +111,19 @@ fn wait_after(delivery: &Delivery, graph: &Graph, device: usize) -> WaitKey {
     WaitKey::new(op.finish() as u32, part.row_count(&chunk.batch), device)
 }
 
-/// Tells every worker and preparation lane to end.
-pub(super) fn stop(workers: &[Mailbox<WorkerMessage>], lanes: &Lanes) {
-    lanes.stop();
-    for worker in workers {
-        worker.nudge(WorkerMessage::Stop);
-    }
-}
-
 /// The worker of a device on its thread.
 pub(super) struct LiveWorker {
+    pub(super) id: DeviceId,
     pub(super) worker: Worker,
     pub(super) tape: WorkerTape,
     pub(super) device: LiveDevice,
     pub(super) throttle: Throttle,
     pub(super) inbox: Inbox<WorkerMessage>,
     pub(super) link: Link,
-    /// Number of the device.
-    pub(super) number: usize,
     /// Kind of the next wait.
     pub(super) wait: WaitKey,
     pub(super) scheduler: Mailbox<Posted<SchedulerMessage>>,
-    pub(super) workers: Vec<Mailbox<WorkerMessage>>,
+    pub(super) workers: Workers,
     pub(super) graph: Arc<Graph>,
     pub(super) slots: SlotPool,
 }
@@ -142,10 +136,18 @@ impl LiveWorker {
         }
         loop {
             let (recorded, queued) = (self.tape.is_on(), !self.inbox.is_empty());
-            let received = self.inbox.recv(&mut waiter, self.wait);
-            let Ok((WorkerMessage::Run(mut delivery), waited)) = received else { return Ok(()) };
-            self.tape.receive(&mut delivery, waited.filter(|_| recorded));
-            let effects = self.worker.on_delivery(delivery);
+            let effects = match self.inbox.recv(&mut waiter, self.wait) {
+                Ok((WorkerMessage::Run(mut delivery), waited)) => {
+                    self.tape.receive(&mut delivery, waited.filter(|_| recorded));
+                    self.worker.on_delivery(delivery)
+                }
+                Ok((WorkerMessage::Nudge, _)) => {
+                    // Before the worker looks: what changes from here on nudges it again.
+                    self.workers.nudged(self.id);
+                    self.worker.on_nudge()
+                }
+                Ok((WorkerMessage::Stop, _)) | Err(_) => return Ok(()),
+            };
             self.carry_out(effects.into(), queued, &mut waiter)?;
             self.tape.end();
         }
@@ -168,8 +170,9 @@ impl LiveWorker {
                 WorkerEffect::Merge(chunk, parts) => effects.extend(self.merge(chunk, parts)),
                 WorkerEffect::Send(device, mut delivery) => {
                     self.tape.forward(&mut delivery);
-                    self.workers[device.0].send(WorkerMessage::Run(delivery))?;
+                    self.workers.send(device, delivery)?;
                 }
+                WorkerEffect::Nudge(device) => self.workers.nudge(device),
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = self.tape.report(progress);
                     let message = SchedulerMessage::Progress(message);
@@ -191,7 +194,7 @@ impl LiveWorker {
         waiter: &mut Waiter,
     ) -> Vec<WorkerEffect> {
         self.tape.waiting(self.inbox.len() + self.worker.waiting());
-        self.wait = wait_after(&delivery, &self.graph, self.number);
+        self.wait = wait_after(&delivery, &self.graph, self.id.0);
         let LiveDevice { device, time } = &mut self.device;
         let busy = self.link.cores.busy(device.threads());
         let result = match time {

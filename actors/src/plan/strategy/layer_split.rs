@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use lapwing_kernels::device::DeviceKind;
+
+use super::roles::Needs;
 use super::{ChunkShape, PlanInput, Strategy};
 use crate::plan::{DeviceId, PlanError, Route, Stage};
 
@@ -23,6 +26,10 @@ impl Strategy for LayerSplit {
             .filter(|d| nodes.iter().all(|node| input.devices[*d].runs(&node.op)))
             .map(DeviceId)
             .collect();
+        if devices.is_empty() {
+            let needs = Needs { strategy: self.name(), devices: input.devices };
+            return Err(needs.missing(DeviceKind::Cpu));
+        }
         let mut stages = Vec::new();
         let mut start = 0;
         for (at, device) in devices.iter().enumerate() {

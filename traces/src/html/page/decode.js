@@ -30,9 +30,7 @@ const WIDE =
  * @returns {Promise<{ head: Head, columns: Record<string, Float64Array | Int32Array> }>}
  */
 async function decode(text) {
-  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const bytes = await inflate(text);
   const length = new DataView(bytes.buffer).getUint32(0, true);
   /** @type {Head} */
   const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));

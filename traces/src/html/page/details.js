@@ -4,19 +4,6 @@
 
 const card = /** @type {HTMLElement} */ (document.getElementById("card"));
 
-/**
- * An element with text or children.
- * @param {string} tag
- * @param {string} className
- * @param {(Node | string)[]} children
- */
-function element(tag, className, ...children) {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  made.append(...children);
-  return made;
-}
-
 /** @param {Facts} facts */
 function factList(facts) {
   const list = element("dl", "facts");

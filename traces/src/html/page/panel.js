@@ -45,15 +45,7 @@ function showTab(id) {
 /** Makes every table sort by the column whose head is clicked, and its rows find their spans. */
 function enhanceTables() {
   for (const table of document.querySelectorAll("#panel > section table")) {
-    const wrap = element("div", "scrolled");
-    table.replaceWith(wrap);
-    wrap.append(table);
-    table.querySelectorAll("thead th").forEach((head, column) => {
-      const button = element("button", "");
-      button.append(...head.childNodes);
-      head.replaceChildren(button);
-      button.addEventListener("click", () => sortTable(table, head, column));
-    });
+    makeSortable(table);
     const jump = /** @type {HTMLElement} */ (table).dataset.jump ?? "";
     if (!jump.startsWith("op:")) continue;
     for (const row of table.querySelectorAll("tbody tr")) {
@@ -66,30 +58,6 @@ function enhanceTables() {
       cell.append(find);
     }
   }
-}
-
-/**
- * @param {Element} table
- * @param {Element} head
- * @param {number} column
- */
-function sortTable(table, head, column) {
-  const body = table.querySelector("tbody");
-  if (!body) return;
-  const numeric = head.classList.contains("n");
-  const before = head.getAttribute("aria-sort");
-  const falling = before ? before === "ascending" : numeric;
-  for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
-  head.setAttribute("aria-sort", falling ? "descending" : "ascending");
-  /** @param {Element} row */
-  const key = (row) => {
-    const cell = /** @type {HTMLElement} */ (row.children[column]);
-    if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
-    return numeric ? -Infinity : (cell.textContent ?? "");
-  };
-  const rows = [...body.children].map((row) => ({ row, key: key(row) }));
-  rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0) * (falling ? -1 : 1));
-  body.append(...rows.map(({ row }) => row));
 }
 
 /** @param {boolean} [open] */

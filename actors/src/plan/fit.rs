@@ -1,0 +1,222 @@
+//! A cost model from a profile: measured points as they are, everything else predicted, always
+//! with its cross-validated error.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::device::{Batch, GraphKey};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::op::Op;
+use lapwing_kernels::part::{OperandOrder, Part};
+
+use super::DeviceId;
+use super::cost::CostModel;
+use super::profile::{DeviceProfile, Profile, ProfileError, Sample};
+use super::shape::{OpShape, rows_of, seen};
+use super::time::{Crossing, Job};
+
+mod curve;
+mod errors;
+mod group;
+
+pub use curve::{Curve, Point};
+pub use errors::Errors;
+use group::{Group, Query};
+
+/// What is known of one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceFit {
+    /// Its name.
+    pub name: String,
+    /// What predicts it best: `fit` (linear, knee or between points, per op shape) or `tree`
+    /// (decision-tree regression, S2-37).
+    pub model: &'static str,
+    /// Its cross-validated error.
+    pub errors: Errors,
+    /// The error of what predicts it worse.
+    pub other: Errors,
+}
+
+/// Predictions from a profile.
+pub struct Fitted {
+    graph: Arc<Graph>,
+    devices: Vec<Device>,
+    fits: Vec<DeviceFit>,
+    errors: Errors,
+    sync: Duration,
+    copy_rate: f64,
+    source: String,
+}
+
+/// A device's groups of shapes, and the group of every node, by the order of operands.
+struct Device {
+    groups: Vec<Group>,
+    of_node: Vec<[Option<usize>; 2]>,
+    profile: Fixed,
+}
+
+/// Times that do not depend on the op.
+struct Fixed {
+    submit_idle: Duration,
+    submit_queued: Duration,
+    crossing: Duration,
+    prepare_ns_per_byte: f64,
+}
+
+impl Fitted {
+    /// Fits every device of a profile, for the ops of a model.
+    ///
+    /// # Errors
+    /// [`ProfileError`] when a value of the profile makes no sense.
+    pub fn new(profile: &Profile, graph: Arc<Graph>) -> Result<Fitted, ProfileError> {
+        profile.check()?;
+        let mut fits = Vec::new();
+        let mut devices = Vec::new();
+        let mut all = Vec::new();
+        for measured in &profile.devices {
+            let (device, fit, errors) = fit_device(measured, &graph);
+            devices.push(device);
+            fits.push(fit);
+            all.extend(errors);
+        }
+        let errors = Errors::of(all);
+        let machine = &profile.machine;
+        let source = format!(
+            "measured on {} ({} threads, {}, {}); cross-validated error {errors}",
+            machine.cpu, machine.cores, machine.isa, machine.os
+        );
+        let (sync, copy_rate) = (profile.sync.median(), profile.copy_bytes_per_second);
+        Ok(Fitted { graph, devices, fits, errors, sync, copy_rate, source })
+    }
+
+    /// What predicts each device, with its error.
+    pub fn devices(&self) -> &[DeviceFit] {
+        &self.fits
+    }
+
+    /// Cross-validated error over all devices.
+    pub fn errors(&self) -> Errors {
+        self.errors
+    }
+
+    fn node_time(&self, device: &Device, job: &Job<'_>, node: usize) -> f64 {
+        let swapped = usize::from(job.part.order == OperandOrder::Swapped);
+        let value = self.graph.value(self.graph.nodes()[node].output);
+        let n = job.part.features.of_width(value.width).len();
+        let rows = rows_of(&self.graph, node, job.part, job.batch);
+        if rows == 0 || n == 0 {
+            return 0.0;
+        }
+        let Some(group) = device.of_node[node][swapped].map(|g| &device.groups[g]) else {
+            return device.unmeasured(&self.graph, node, (n, rows));
+        };
+        match &job.part.graphs[..] {
+            [] => {
+                let query = match &self.graph.nodes()[node].op {
+                    Op::Attention(op) => attention_query(n, op.window, job.batch),
+                    _ => Query { n, m: rows, context: None, seen: 0.0 },
+                };
+                group.time(query)
+            }
+            sizes => {
+                sizes.iter().map(|m| group.time(Query { n, m: *m, context: None, seen: 0.0 })).sum()
+            }
+        }
+    }
+}
+
+/// Several sequences see as much as the sum of what each sees.
+fn attention_query(n: usize, window: Option<usize>, batch: &Batch) -> Query {
+    let spans = &batch.spans;
+    let seen = spans.iter().map(|s| seen(s.rows.len(), s.start, window)).sum();
+    let context = match &spans[..] {
+        [one] => Some(one.start),
+        _ => None,
+    };
+    Query { n, m: batch.rows(), context, seen }
+}
+
+impl CostModel for Fitted {
+    fn source(&self) -> String {
+        self.source.clone()
+    }
+
+    fn job_time(&self, device: DeviceId, job: &Job<'_>) -> Duration {
+        let Some(device) = self.devices.get(device.0) else { return Duration::MAX };
+        let Fixed { submit_idle, submit_queued, crossing, .. } = device.profile;
+        let submit = if job.queued { submit_queued } else { submit_idle };
+        let crossing = if job.crossed { crossing } else { Duration::ZERO };
+        let nodes: f64 = (job.first..job.end).map(|node| self.node_time(device, job, node)).sum();
+        submit + crossing + Duration::from_nanos(nodes.round() as u64)
+    }
+
+    fn sync_time(&self, crossing: Crossing) -> Duration {
+        if crossing.from == crossing.to { Duration::ZERO } else { self.sync }
+    }
+
+    fn copy_time(&self, bytes: u64) -> Duration {
+        Duration::from_secs_f64(bytes as f64 / self.copy_rate)
+    }
+
+    fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
+        let Some(device) = self.devices.get(device.0) else { return Duration::MAX };
+        let part = Part { rows: Some(0..key.rows), features: key.features, ..Part::WHOLE };
+        let batch = Batch { selected: (0..key.rows).collect(), ..Batch::default() };
+        let bytes: u64 =
+            key.nodes.clone().map(|node| self.graph.part_cost(node, &part, &batch).bytes).sum();
+        Duration::from_nanos((bytes as f64 * device.profile.prepare_ns_per_byte) as u64)
+    }
+}
+
+impl Device {
+    /// An op that nobody measured: the median time per unit of work of its kind, else of all.
+    fn unmeasured(&self, graph: &Graph, node: usize, (n, m): (usize, usize)) -> f64 {
+        let shape = OpShape { n, ..OpShape::of(graph, node, &Part::WHOLE) };
+        let kind = self.groups.iter().filter(|g| g.shape.op == shape.op);
+        let mut rates: Vec<f64> = kind.flat_map(Group::rates).collect();
+        if rates.is_empty() {
+            rates = self.groups.iter().flat_map(Group::rates).collect();
+        }
+        rates.sort_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied().unwrap_or(0.0) * shape.work(m)
+    }
+}
+
+/// Fits a device both ways and keeps what predicts unseen points better.
+fn fit_device(measured: &DeviceProfile, graph: &Graph) -> (Device, DeviceFit, Vec<f64>) {
+    // A group's shapes differ in their output features only.
+    let mut index: HashMap<OpShape, usize> = HashMap::new();
+    let mut samples: Vec<(OpShape, Vec<&Sample>)> = Vec::new();
+    for sample in &measured.samples {
+        let key = OpShape { n: 0, ..sample.shape.clone() };
+        let at = *index.entry(key.clone()).or_insert_with(|| {
+            samples.push((key, Vec::new()));
+            samples.len() - 1
+        });
+        samples[at].1.push(sample);
+    }
+    let (curves, curve_errors) = group::with_curves(&samples);
+    let (trees, tree_errors) = group::with_trees(&samples);
+    let (by_curve, by_tree) = (Errors::of(curve_errors.clone()), Errors::of(tree_errors.clone()));
+    let tree_is_better = by_tree.median < by_curve.median;
+    let (groups, model, errors, kept, other) = match tree_is_better {
+        true => (trees, "tree", tree_errors, by_tree, by_curve),
+        false => (curves, "fit", curve_errors, by_curve, by_tree),
+    };
+    let of_node = (0..graph.nodes().len()).map(|node| {
+        [OperandOrder::Straight, OperandOrder::Swapped].map(|order| {
+            let part = Part { order, ..Part::WHOLE };
+            index.get(&OpShape { n: 0, ..OpShape::of(graph, node, &part) }).copied()
+        })
+    });
+    let profile = Fixed {
+        submit_idle: Duration::from_nanos(measured.submit_idle_ns),
+        submit_queued: Duration::from_nanos(measured.submit_queued_ns),
+        crossing: Duration::from_nanos(measured.crossing_ns),
+        prepare_ns_per_byte: measured.prepare_ns_per_byte,
+    };
+    let device = Device { groups, of_node: of_node.collect(), profile };
+    let name = measured.name.clone();
+    (device, DeviceFit { name, model, errors: kept, other }, errors)
+}

@@ -1,0 +1,181 @@
+//! Ops that differ in output features and rows only.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::super::profile::Sample;
+use super::super::shape::{OpShape, seen};
+use super::super::tree::{Tree, cross_validated};
+use super::{Curve, Point};
+
+/// What is asked of a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Query {
+    /// Output features.
+    pub(super) n: usize,
+    /// Rows.
+    pub(super) m: usize,
+    /// Rows before them in the cache, if they are of one sequence.
+    pub(super) context: Option<usize>,
+    /// Positions that they see.
+    pub(super) seen: f64,
+}
+
+/// Shapes of one op that differ in their output features.
+pub(super) struct Group {
+    /// The op; its `n` is 0.
+    pub(super) shape: OpShape,
+    /// By output features, ascending.
+    series: Vec<Series>,
+    /// Predicts what was not measured, if the series' curves do not.
+    tree: Option<Arc<Tree>>,
+}
+
+/// Times of one shape.
+struct Series {
+    n: usize,
+    measured: BTreeMap<(usize, usize), f64>,
+    curve: Option<Curve>,
+}
+
+impl Group {
+    /// Nanoseconds. A measured point is exact.
+    pub(super) fn time(&self, query: Query) -> f64 {
+        let Query { n, m, context, seen } = query;
+        let at = self.series.partition_point(|s| s.n < n);
+        if let Some(series) = self.series.get(at).filter(|s| s.n == n) {
+            let context = if self.shape.has_context() { context } else { Some(0) };
+            let exact = context.and_then(|c| series.measured.get(&(m, c)));
+            return exact.copied().unwrap_or_else(|| self.curve_time(series, m, seen));
+        }
+        if let Some(tree) = &self.tree {
+            return tree_time(tree, &OpShape { n, ..self.shape.clone() }, m);
+        }
+        // Between two widths the time is linear in the width, beyond them proportional to it.
+        let time = |series: &Series| self.time(Query { n: series.n, ..query });
+        match (at.checked_sub(1).map(|b| &self.series[b]), self.series.get(at)) {
+            (Some(below), Some(above)) => {
+                let share = (n - below.n) as f64 / (above.n - below.n) as f64;
+                let (t0, t1) = (time(below), time(above));
+                t0 + (t1 - t0) * share
+            }
+            (Some(one), None) | (None, Some(one)) => time(one) * n as f64 / one.n as f64,
+            (None, None) => 0.0,
+        }
+    }
+
+    fn curve_time(&self, series: &Series, m: usize, seen: f64) -> f64 {
+        match (&series.curve, &self.tree) {
+            (Some(curve), _) => curve.at(m, seen),
+            (None, Some(tree)) => {
+                tree_time(tree, &OpShape { n: series.n, ..self.shape.clone() }, m)
+            }
+            (None, None) => 0.0,
+        }
+    }
+
+    /// Nanoseconds per unit of work of every measured point.
+    pub(super) fn rates(&self) -> impl Iterator<Item = f64> + '_ {
+        self.series.iter().flat_map(|series| {
+            let shape = OpShape { n: series.n, ..self.shape.clone() };
+            series.measured.iter().map(move |((m, _), time)| time / shape.work(*m))
+        })
+    }
+}
+
+/// Groups whose shapes have a curve each, and the errors of left-out points.
+pub(super) fn with_curves(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, Vec<f64>) {
+    let mut errors = Vec::new();
+    let groups = samples.iter().map(|(shape, samples)| {
+        let mut series = series(samples);
+        for one in &mut series {
+            let points: Vec<Point> = one
+                .measured
+                .iter()
+                .map(|((m, context), time)| {
+                    let attends = shape.has_context();
+                    let seen = if attends { seen(*m, *context, shape.window) } else { 0.0 };
+                    Point { m: *m, seen, time: *time }
+                })
+                .collect();
+            if let Some((curve, left_out)) = Curve::best(&points) {
+                one.curve = Some(curve);
+                errors.extend(left_out);
+            }
+        }
+        Group { shape: shape.clone(), series, tree: None }
+    });
+    (groups.collect(), errors)
+}
+
+/// Groups that share a tree for each op and weight format; attention keeps its curves, since what
+/// it takes grows with the context and not in steps.
+pub(super) fn with_trees(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, Vec<f64>) {
+    type Rows = Vec<([f64; 4], f64)>;
+    let mut tables: HashMap<(&str, Option<&str>), Rows> = HashMap::new();
+    for sample in samples.iter().flat_map(|(_, s)| s).filter(|s| !s.shape.has_context()) {
+        let rows = tables.entry((&sample.shape.op, sample.shape.dtype.as_deref())).or_default();
+        let time = sample.time.median_ns.max(1) as f64;
+        let target = (time / padded_work(&sample.shape, sample.m)).ln();
+        rows.push((features(&sample.shape, sample.m), target));
+    }
+    let mut errors = Vec::new();
+    let mut trees = HashMap::new();
+    let mut tables: Vec<_> = tables.into_iter().collect();
+    tables.sort_by(|a, b| a.0.cmp(&b.0));
+    for (key, rows) in tables {
+        let (tree, left_out) = cross_validated(&rows);
+        // Differences of logarithms: e^difference is predicted / measured.
+        errors.extend(left_out.into_iter().map(|difference| (difference.exp() - 1.0).abs()));
+        trees.insert(key, Arc::new(tree));
+    }
+    let (attention, attention_errors): (Vec<_>, Vec<_>) = {
+        let only: Vec<_> = samples.iter().filter(|(s, _)| s.has_context()).cloned().collect();
+        with_curves(&only)
+    };
+    errors.extend(attention_errors);
+    let mut attention = attention.into_iter();
+    let groups = samples.iter().filter_map(|(shape, samples)| {
+        if shape.has_context() {
+            return attention.next();
+        }
+        let tree = trees.get(&(shape.op.as_str(), shape.dtype.as_deref())).cloned();
+        Some(Group { shape: shape.clone(), series: series(samples), tree })
+    });
+    (groups.collect(), errors)
+}
+
+fn series(samples: &[&Sample]) -> Vec<Series> {
+    let mut series: Vec<Series> = Vec::new();
+    for sample in samples {
+        let Sample { shape, m, context, time } = sample;
+        let at = series.iter().position(|s| s.n == shape.n).unwrap_or_else(|| {
+            series.push(Series { n: shape.n, measured: BTreeMap::new(), curve: None });
+            series.len() - 1
+        });
+        series[at].measured.insert((*m, *context), time.median_ns as f64);
+    }
+    series.sort_by_key(|s| s.n);
+    series
+}
+
+/// Dimensions are padded as the array pads them, so that no border of the tree lies inside a
+/// step (S2-15); the last one is the ratio of rows to columns of the streamed operand (S2-17).
+fn features(shape: &OpShape, m: usize) -> [f64; 4] {
+    let [m, n, k] = [m, shape.n, shape.k].map(padded);
+    let streamed = if shape.swapped { n } else { m };
+    [m, n, k, streamed / k.max(1.0)]
+}
+
+fn padded(len: usize) -> f64 {
+    len.next_multiple_of(lapwing_kernels::part::Share::ALIGN) as f64
+}
+
+fn padded_work(shape: &OpShape, m: usize) -> f64 {
+    let inner = if shape.op == "matmul" { padded(shape.k).max(1.0) } else { 1.0 };
+    padded(m) * padded(shape.n) * inner
+}
+
+fn tree_time(tree: &Tree, shape: &OpShape, m: usize) -> f64 {
+    tree.at(&features(shape, m)).exp() * padded_work(shape, m)
+}

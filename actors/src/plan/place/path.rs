@@ -1,0 +1,72 @@
+//! Paths of ops, and patterns of paths.
+
+use lapwing_kernels::graph::Node;
+
+/// Path of an op: see the table in [`place`](super). An op whose role is not in the table is
+/// `layers.L.ROLE`, or `ROLE` outside the layers.
+pub fn path(node: &Node) -> String {
+    let name = match node.role {
+        "attn_norm" => "attn.norm",
+        "attn_q" => "attn.q",
+        "attn_k" => "attn.k",
+        "attn_v" => "attn.v",
+        "attn_q_norm" => "attn.q_norm",
+        "attn_k_norm" => "attn.k_norm",
+        "rope_q" => "attn.rope_q",
+        "rope_k" => "attn.rope_k",
+        "attention" => "attn.attend",
+        "attn_output" => "attn.output",
+        "post_attention_norm" => "attn.post_norm",
+        "select_attention" => "attn.select",
+        "select_residual" => "attn.select_residual",
+        "attention_residual" => "attn.residual",
+        "ffn_norm" => "ffn.norm",
+        "ffn_gate" => "ffn.gate",
+        "ffn_up" => "ffn.up",
+        "ffn_gated" => "ffn.gated",
+        "ffn_down" => "ffn.down",
+        "post_ffw_norm" => "ffn.post_norm",
+        "ffn_residual" => "ffn.residual",
+        "logit_cap" => "output.cap",
+        role => role,
+    };
+    match node.layer {
+        Some(layer) => format!("layers.{layer}.{name}"),
+        None => name.to_owned(),
+    }
+}
+
+/// Whether a pattern matches the path, or the beginning of it up to a dot.
+pub(super) fn matches(pattern: &str, path: &str) -> bool {
+    let mut segments = path.split('.');
+    pattern.split('.').all(|want| segments.next().is_some_and(|has| want == "*" || want == has))
+}
+
+/// A path that shows how they look: one within a layer, if there is one.
+pub(super) fn example(paths: &[String]) -> String {
+    let inner = paths.iter().find(|path| path.ends_with("ffn.gate"));
+    inner.or(paths.first()).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_segments_only() {
+        for (pattern, path, want) in [
+            ("layers.*.ffn", "layers.3.ffn.gate", true),
+            ("layers.3", "layers.3.ffn.gate", true),
+            ("layers.3", "layers.30.ffn.gate", false),
+            ("layers.*.attn.q", "layers.3.attn.q", true),
+            ("layers.*.attn.q", "layers.3.attn.q_norm", false),
+            ("*", "embed", true),
+            ("*.*.*.norm", "layers.0.attn.norm", true),
+            ("output", "output_norm", false),
+            ("output", "output.cap", true),
+            ("layers.0.ffn.gate.x", "layers.0.ffn.gate", false),
+        ] {
+            assert_eq!(matches(pattern, path), want, "{pattern} {path}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Time models of devices that are held to stated rates, and of a modelled NPU.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::cost::Cost;
+use lapwing_kernels::device::{Batch, GraphKey};
+use lapwing_kernels::graph::{Graph, Node, RowSet};
+use lapwing_kernels::npu::array::{Array, GraphFacts, Preparation};
+use lapwing_kernels::op::Op;
+use lapwing_kernels::part::Part;
+
+use super::shape::rows_of;
+use super::time::{Job, TimeModel};
+
+/// Rates and fixed times of a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// 10⁹ floating-point operations per second, which is operations per nanosecond.
+    pub gflops: f64,
+    /// 10⁹ bytes per second, which is bytes per nanosecond.
+    pub gbps: f64,
+    /// Submission behind work that is running: 10–20 µs on the processors of S2-13.
+    pub submit_queued: Duration,
+    /// Submission to a device that has nothing to do: 50–100 µs more (S2-13).
+    pub submit_idle: Duration,
+    /// Synchronisation when inputs come from another device: about 400 µs with a full stop of
+    /// the queue (S2-12), 14.5 µs with fast synchronisation.
+    pub sync: Duration,
+}
+
+impl Rate {
+    fn check(&self) -> Result<(), RateError> {
+        for (name, value) in [("gflops", self.gflops), ("gbps", self.gbps)] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(RateError { name, value });
+            }
+        }
+        Ok(())
+    }
+
+    fn overhead(&self, job: &Job<'_>) -> Duration {
+        let submit = if job.queued { self.submit_queued } else { self.submit_idle };
+        if job.crossed { submit + self.sync } else { submit }
+    }
+
+    /// Nanoseconds of a cost.
+    fn time(&self, cost: Cost) -> f64 {
+        (cost.flops as f64 / self.gflops).max(cost.bytes as f64 / self.gbps)
+    }
+}
+
+/// Roofline: a node takes max(operations / rate, bytes / bandwidth), so that small ones are bound
+/// by memory and the rate is flat once they are large (S2-11). A job takes, beside its nodes, one
+/// submission, and one synchronisation if its inputs come from another device.
+#[derive(Clone, Debug)]
+pub struct RateModel {
+    graph: Arc<Graph>,
+    rate: Rate,
+}
+
+impl RateModel {
+    /// The model of a device of these rates.
+    ///
+    /// # Errors
+    /// [`RateError`] unless both rates are positive and finite.
+    pub fn new(graph: Arc<Graph>, rate: Rate) -> Result<RateModel, RateError> {
+        rate.check()?;
+        Ok(RateModel { graph, rate })
+    }
+
+    /// Its rates.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+}
+
+/// A rate that no device has.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{name} is {value}; a device's rate must be a positive number")]
+pub struct RateError {
+    /// Name of the rate.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+}
+
+impl TimeModel for RateModel {
+    fn overhead(&self, job: &Job<'_>) -> Duration {
+        self.rate.overhead(job)
+    }
+
+    fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
+        let nanos = each_graph(&self.graph, job, node, |cost, _| self.rate.time(cost));
+        Duration::from_nanos(nanos.ceil() as u64)
+    }
+}
+
+/// What a modelled NPU is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ArrayRate {
+    /// Multiplies matrices.
+    pub array: Array,
+    /// Everything that is no matrix product, and the memory that products read from.
+    pub rate: Rate,
+    /// Makes its graphs.
+    pub preparation: Preparation,
+}
+
+/// A modelled NPU: matrix products take the array's time (S2-14 to S2-17) or that of their bytes,
+/// whichever is longer, other ops that of a [`RateModel`]; the graphs of a part run one after
+/// another, and padding rows cost what other rows do.
+#[derive(Clone, Debug)]
+pub struct ArrayModel {
+    graph: Arc<Graph>,
+    rates: ArrayRate,
+}
+
+impl ArrayModel {
+    /// The model of an NPU.
+    ///
+    /// # Errors
+    /// [`RateError`] unless all rates are positive and finite.
+    pub fn new(graph: Arc<Graph>, rates: ArrayRate) -> Result<ArrayModel, RateError> {
+        rates.rate.check()?;
+        let flops = rates.array.flops;
+        match flops.is_finite() && flops > 0.0 {
+            true => Ok(ArrayModel { graph, rates }),
+            false => Err(RateError { name: "the array's flops", value: flops }),
+        }
+    }
+
+    /// Its rates.
+    pub fn rates(&self) -> ArrayRate {
+        self.rates
+    }
+}
+
+impl TimeModel for ArrayModel {
+    fn overhead(&self, job: &Job<'_>) -> Duration {
+        self.rates.rate.overhead(job)
+    }
+
+    fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
+        let ArrayRate { array, rate, .. } = &self.rates;
+        let Node { op, output, .. } = &self.graph.nodes()[node];
+        let nanos = each_graph(&self.graph, job, node, |cost, rows| match op {
+            Op::MatMul { weight, .. } => {
+                let n = job.part.features.of_width(self.graph.value(*output).width).len();
+                let shape = [rows, self.graph.weights()[weight.0].cols, n];
+                let product = array.matmul_time(shape, job.part.order).as_secs_f64() * 1e9;
+                product.max(cost.bytes as f64 / rate.gbps)
+            }
+            _ => rate.time(cost),
+        });
+        Duration::from_nanos(nanos.ceil() as u64)
+    }
+
+    fn prepare_time(&self, key: &GraphKey) -> Duration {
+        self.rates.preparation.time(GraphFacts::of(&self.graph, key))
+    }
+}
+
+/// Nanoseconds of a node: of all rows at once, or of every graph in turn.
+fn each_graph(graph: &Graph, job: &Job<'_>, node: usize, time: impl Fn(Cost, usize) -> f64) -> f64 {
+    match &job.part.graphs[..] {
+        [] => {
+            let rows = rows_of(graph, node, job.part, job.batch);
+            time(graph.part_cost(node, job.part, job.batch), rows)
+        }
+        sizes => sizes.iter().map(|rows| time(graph_cost(graph, job, node, *rows), *rows)).sum(),
+    }
+}
+
+/// Cost of a node in a static graph of so many rows: padding costs what other rows do.
+fn graph_cost(graph: &Graph, job: &Job<'_>, node: usize, rows: usize) -> Cost {
+    let part = Part { rows: Some(0..rows), graphs: Vec::new(), ..job.part.clone() };
+    match graph.value(graph.nodes()[node].output).rows {
+        RowSet::All => graph.part_cost(node, &part, job.batch),
+        RowSet::Selected => {
+            let batch = Batch { selected: (0..rows).collect(), ..Batch::default() };
+            graph.part_cost(node, &part, &batch)
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The decider: predicts every strategy for a prompt and takes the fastest.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::{ChunkShape, PlanInput, Strategy};
+use crate::message::Phase;
+use crate::plan::predict::{Prediction, Workload, alone, plan, predict};
+use crate::plan::{PlanError, Route};
+
+/// The decider (S2-39): predicts the time of every candidate strategy, by laying its chunks out
+/// over the devices, and takes the one that ends first: for each prompt length one, and for
+/// generated tokens another. Where two are predicted to take the same, the earlier candidate wins.
+///
+/// A strategy is asked for chunks and routes apart. A prompt that has begun goes on as it began;
+/// a route is that of the strategy which last cut a chunk of so many rows.
+pub struct Auto {
+    candidates: Vec<Arc<dyn Strategy>>,
+    in_flight: usize,
+    decided: Mutex<Decided>,
+}
+
+/// What was decided, by the index of the winner.
+#[derive(Default)]
+struct Decided {
+    /// Of prompts of so many rows.
+    prompts: HashMap<usize, usize>,
+    /// Of prompts that have begun, by the rows that are left; taken out when they go on.
+    begun: HashMap<usize, usize>,
+    /// Of chunks of so many rows, the last of a prompt or not.
+    chunks: HashMap<(usize, bool), usize>,
+    /// Of other chunks.
+    shapes: HashMap<ChunkShape, usize>,
+}
+
+/// Most decisions of a kind that are remembered.
+const DECIDED_MAX: usize = 4096;
+
+/// What was predicted for a candidate.
+#[derive(Clone, Debug)]
+pub struct Rated {
+    /// Name of the strategy.
+    pub strategy: String,
+    /// Its time and its first route, or why it has none.
+    pub outcome: Result<(Prediction, Arc<Route>), PlanError>,
+}
+
+impl Rated {
+    /// Predicted time; none without a route.
+    pub fn makespan(&self) -> Option<Duration> {
+        self.outcome.as_ref().ok().map(|(prediction, _)| prediction.makespan)
+    }
+}
+
+/// Why a strategy was chosen.
+#[derive(Clone, Debug)]
+pub struct Explanation {
+    /// Every candidate, in the order in which they were given.
+    pub rated: Vec<Rated>,
+    /// Index of the winner.
+    pub winner: usize,
+}
+
+impl Explanation {
+    /// The winner.
+    pub fn winner(&self) -> &Rated {
+        &self.rated[self.winner]
+    }
+
+    /// The fastest of the others.
+    pub fn runner_up(&self) -> Option<&Rated> {
+        let others = self.rated.iter().enumerate().filter(|(at, _)| *at != self.winner);
+        others
+            .map(|(_, rated)| rated)
+            .filter(|r| r.makespan().is_some())
+            .min_by_key(|r| r.makespan())
+    }
+}
+
+impl fmt::Display for Explanation {
+    /// Why the winner won, in one line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let winner = self.winner();
+        let Ok((prediction, _)) = &winner.outcome else { return Ok(()) };
+        write!(f, "'{}' is predicted to take {:.1?}", winner.strategy, prediction.makespan)?;
+        if let Some(other) = self.runner_up()
+            && let Some(time) = other.makespan()
+        {
+            write!(f, ", the next best, '{}', {time:.1?}", other.strategy)?;
+        }
+        let busiest = prediction.busiest().as_secs_f64();
+        let share = 100.0 * busiest / prediction.makespan.as_secs_f64().max(1e-12);
+        write!(f, "; its busiest device computes {share:.0} % of that")
+    }
+}
+
+impl Auto {
+    /// A decider between candidates, of which at least one must fit the devices. `in_flight`:
+    /// chunks that the engine lets in at once.
+    pub fn new(candidates: Vec<Arc<dyn Strategy>>, in_flight: usize) -> Auto {
+        Auto { candidates, in_flight, decided: Mutex::default() }
+    }
+
+    /// Predicts a prompt with every candidate.
+    ///
+    /// # Errors
+    /// [`PlanError`] of the first candidate when none has a route.
+    pub fn explain_prompt(
+        &self,
+        input: &PlanInput<'_>,
+        prompt: usize,
+        context: usize,
+    ) -> Result<Explanation, PlanError> {
+        self.rate_prompt(input, prompt, context)
+    }
+
+    /// Predicts one chunk alone with every candidate, such as a step of generation.
+    ///
+    /// # Errors
+    /// As [`explain_prompt`](Auto::explain_prompt).
+    pub fn explain_chunk(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Explanation, PlanError> {
+        let rate = |strategy: &Arc<dyn Strategy>| {
+            let route = strategy.route(input, shape)?;
+            Ok((alone(input, shape, &route), route))
+        };
+        let rated = self.candidates.iter().map(|strategy| Rated {
+            strategy: strategy.name().to_owned(),
+            outcome: rate(strategy),
+        });
+        explanation(rated.collect())
+    }
+
+    fn rate_prompt(
+        &self,
+        input: &PlanInput<'_>,
+        prompt: usize,
+        context: usize,
+    ) -> Result<Explanation, PlanError> {
+        let work = Workload { prompt, context, in_flight: self.in_flight };
+        let rate = |strategy: &Arc<dyn Strategy>| {
+            let chunks = plan(&**strategy, input, work)?;
+            let prediction = predict(input, &chunks, self.in_flight);
+            let first = chunks.into_iter().next().map(|chunk| chunk.route);
+            let route = first.ok_or(PlanError::Coverage { found: 0..0, expected: 0 })?;
+            Ok((prediction, route))
+        };
+        let rated = self.candidates.iter().map(|strategy| Rated {
+            strategy: strategy.name().to_owned(),
+            outcome: rate(strategy),
+        });
+        explanation(rated.collect())
+    }
+
+    /// The candidate for a prompt of which `due` rows are left.
+    fn decide_prompt(&self, input: &PlanInput<'_>, due: usize) -> Option<usize> {
+        {
+            let mut decided = self.decided();
+            if let Some(begun) = decided.begun.remove(&due) {
+                return Some(begun);
+            }
+            if let Some(known) = decided.prompts.get(&due) {
+                return Some(*known);
+            }
+        }
+        let winner = self.rate_prompt(input, due, 0).ok()?.winner;
+        keep(&mut self.decided().prompts, due, winner);
+        Some(winner)
+    }
+
+    fn decided(&self) -> MutexGuard<'_, Decided> {
+        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn explanation(rated: Vec<Rated>) -> Result<Explanation, PlanError> {
+    let times = rated.iter().enumerate().filter_map(|(at, r)| Some((r.makespan()?, at)));
+    match times.min() {
+        Some((_, winner)) => Ok(Explanation { rated, winner }),
+        None => Err(rated
+            .into_iter()
+            .find_map(|r| r.outcome.err())
+            .unwrap_or(PlanError::Coverage { found: 0..0, expected: 0 })),
+    }
+}
+
+impl Strategy for Auto {
+    fn name(&self) -> &str {
+        "auto"
+    }
+
+    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
+        let Some(winner) = self.decide_prompt(input, due) else { return due.min(input.chunk_rows) };
+        let most = due.min(input.chunk_rows);
+        let rows = self.candidates[winner].chunk_rows(input, due).clamp(most.min(1), most);
+        let mut decided = self.decided();
+        keep(&mut decided.chunks, (rows, rows == due), winner);
+        if rows < due {
+            keep(&mut decided.begun, due - rows, winner);
+        }
+        rows
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let known = {
+            let decided = self.decided();
+            let of_prompt = decided.chunks.get(&(shape.rows, shape.selected > 0));
+            let of_prompt = of_prompt.filter(|_| shape.phase == Phase::Prefill);
+            of_prompt.or_else(|| decided.shapes.get(shape)).copied()
+        };
+        let (winner, why) = match known {
+            Some(winner) => (winner, "predicted fastest for the prompt".to_owned()),
+            None => {
+                let explanation = self.explain_chunk(input, shape)?;
+                keep(&mut self.decided().shapes, *shape, explanation.winner);
+                (explanation.winner, explanation.to_string())
+            }
+        };
+        let strategy = &self.candidates[winner];
+        let route = strategy.route(input, shape)?;
+        let predicted = alone(input, shape, &route).makespan;
+        let reason = format!("{} ({why}): {}", strategy.name(), route.reason);
+        Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
+    }
+}
+
+/// Remembers a decision; where there are too many, those before it are forgotten.
+fn keep<K: Eq + Hash>(decisions: &mut HashMap<K, usize>, key: K, winner: usize) {
+    if decisions.len() >= DECIDED_MAX {
+        decisions.clear();
+    }
+    decisions.insert(key, winner);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::cost::Modelled;
+    use crate::plan::rate::{Rate, RateModel};
+    use crate::plan::strategy::{CpuOnly, LayerSplit};
+    use crate::plan::time::TimeModel;
+    use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+    use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
+    use lapwing_kernels::op::Op;
+    use lapwing_kernels::quant::DType;
+
+    fn graph() -> Arc<Graph> {
+        let mut graph = Graph::default();
+        let spec = WeightSpec { name: "w".into(), rows: 4, cols: 4, dtype: DType::F32 };
+        let table = graph.add_weight(spec);
+        let node = |op, layer| NewNode { op, inputs: &[], width: 4, layer, role: "test" };
+        let mut x = graph.push(node(Op::Embed { table, scale: 1.0 }, None));
+        for layer in 0..4 {
+            let op = node(Op::SoftCap { cap: 1.0 }, Some(layer));
+            x = graph.push(NewNode { inputs: &[x], ..op });
+        }
+        let op = node(Op::SelectRows, None);
+        graph.push(NewNode { inputs: &[x], ..op });
+        Arc::new(graph)
+    }
+
+    /// Two devices of a million operations per second.
+    fn cost(graph: &Arc<Graph>) -> Modelled {
+        let submit = Duration::from_micros(10);
+        let rate = Rate {
+            gflops: 1e-3,
+            gbps: 1.0,
+            submit_queued: submit,
+            submit_idle: submit,
+            sync: Duration::ZERO,
+        };
+        let model = RateModel::new(Arc::clone(graph), rate).expect("a rate");
+        let device: Arc<dyn TimeModel> = Arc::new(model);
+        let devices = vec![Arc::clone(&device), device];
+        Modelled { devices, sync: Duration::from_micros(1), copy_rate: 1e9 }
+    }
+
+    fn device(name: &str) -> DeviceInfo {
+        DeviceInfo { name: name.to_owned(), kind: DeviceKind::Cpu, sizes: Vec::new() }
+    }
+
+    fn auto() -> Auto {
+        Auto::new(vec![Arc::new(CpuOnly), Arc::new(LayerSplit)], 2)
+    }
+
+    #[test]
+    fn a_pipeline_wins_where_chunks_overlap_and_loses_where_there_is_one() {
+        let graph = graph();
+        let (cost, auto) = (cost(&graph), auto());
+        let devices = [device("a"), device("b")];
+        let input = PlanInput { graph: &graph, devices: &devices, cost: &cost, chunk_rows: 16 };
+        let winner = |rows| {
+            let explanation = auto.explain_prompt(&input, rows, 0).expect("routes");
+            explanation.winner().strategy.clone()
+        };
+        assert_eq!(winner(160), "layer-split");
+        assert_eq!(winner(16), "cpu-only");
+    }
+
+    #[test]
+    fn every_chunk_of_a_prompt_is_of_the_strategy_that_won_it() {
+        let graph = graph();
+        let (cost, auto) = (cost(&graph), auto());
+        let devices = [device("a"), device("b")];
+        let input = PlanInput { graph: &graph, devices: &devices, cost: &cost, chunk_rows: 16 };
+        let work = Workload { prompt: 70, context: 0, in_flight: 2 };
+        let chunks = plan(&auto, &input, work).expect("routes");
+        let winner = auto.explain_prompt(&input, 70, 0).expect("routes");
+        let name = &winner.winner().strategy;
+        assert_eq!(chunks.iter().map(|c| c.shape.rows).sum::<usize>(), 70);
+        assert!(chunks.iter().all(|c| c.route.reason.starts_with(name)), "{chunks:?}");
+    }
+
+    #[test]
+    fn no_candidate_that_fits_is_an_error_and_no_panic() {
+        let graph = graph();
+        let cost = cost(&graph);
+        let input =
+            PlanInput { graph: &graph, devices: &[device("a")], cost: &cost, chunk_rows: 16 };
+        let shape = ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: 3 };
+        assert!(Auto::new(Vec::new(), 2).route(&input, &shape).is_err());
+        assert!(Auto::new(Vec::new(), 2).chunk_rows(&input, 99) == 16);
+    }
+}

@@ -1,0 +1,107 @@
+//! Rows in standard sizes: which prepared graphs a number of rows takes.
+//!
+//! `sizes` are the row counts of a device's graphs, ascending and not empty.
+
+/// ONE graph of the next standard size: 300 → 512 (S2-28). Rows beyond the largest size take as
+/// many of that as are full, and one for the rest.
+pub fn padded(rows: usize, sizes: &[usize]) -> Vec<usize> {
+    let Some(&largest) = sizes.last() else { return Vec::new() };
+    let mut graphs = vec![largest; rows / largest];
+    let rest = rows % largest;
+    if rest > 0 {
+        graphs.extend(sizes.iter().find(|size| **size >= rest));
+    }
+    graphs
+}
+
+/// Several graphs, the largest first, with less than the smallest size of padding:
+/// 600 → 512 + 64 + 32 (S2-47).
+pub fn multi(rows: usize, sizes: &[usize]) -> Vec<usize> {
+    let Some(&smallest) = sizes.first() else { return Vec::new() };
+    let mut rest = rows.next_multiple_of(smallest);
+    let mut graphs = Vec::new();
+    while rest > 0 {
+        let size = largest_within(rest, sizes).unwrap_or(smallest);
+        graphs.push(size);
+        rest = rest.saturating_sub(size);
+    }
+    graphs
+}
+
+/// The largest standard size within the rows: 300 → 256, and 44 rows are left (S2-29).
+pub fn largest_within(rows: usize, sizes: &[usize]) -> Option<usize> {
+    sizes.iter().rev().find(|size| **size <= rows).copied()
+}
+
+/// Standard sizes without padding, so that at most `edge_rows` rows are left: the largest that
+/// fits, again and again, at last the smallest that leaves few enough:
+/// 600 → 512 + 32, and 56 rows are left (S2-30). Fewer rows than the smallest size are all left.
+pub fn multi_within(rows: usize, sizes: &[usize], edge_rows: usize) -> Vec<usize> {
+    let mut graphs = Vec::new();
+    let mut rest = rows;
+    while graphs.is_empty() || rest > edge_rows {
+        let Some(largest) = largest_within(rest, sizes) else { break };
+        let enough = |size: &&usize| **size <= rest && rest - **size <= edge_rows;
+        let size = match sizes.iter().find(enough) {
+            Some(size) if !graphs.is_empty() => *size,
+            _ => largest,
+        };
+        graphs.push(size);
+        rest -= size;
+    }
+    graphs
+}
+
+/// Graph sizes as text: `512 + 32`.
+pub fn sum(graphs: &[usize]) -> String {
+    let sizes: Vec<String> = graphs.iter().map(usize::to_string).collect();
+    sizes.join(" + ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const STANDARD: [usize; 6] = [32, 64, 128, 256, 512, 1024];
+
+    #[test]
+    fn the_published_cuts_are_found() {
+        assert_eq!(padded(300, &STANDARD), [512]);
+        assert_eq!(padded(525, &STANDARD), [1024]);
+        assert_eq!(padded(1, &STANDARD), [32]);
+        assert_eq!(multi(600, &STANDARD), [512, 64, 32]);
+        assert_eq!(multi(525, &STANDARD), [512, 32]);
+        assert_eq!(multi(300, &STANDARD), [256, 64]);
+        assert_eq!(largest_within(300, &STANDARD), Some(256));
+        assert_eq!(largest_within(525, &STANDARD), Some(512));
+        assert_eq!(largest_within(31, &STANDARD), None);
+        assert_eq!(multi_within(600, &STANDARD, 64), [512, 32]);
+        assert_eq!(multi_within(300, &STANDARD, 64), [256]);
+        assert_eq!(multi_within(525, &STANDARD, 64), [512]);
+        assert_eq!(multi_within(1000, &STANDARD, 64), [512, 256, 128, 64]);
+        assert_eq!(multi_within(31, &STANDARD, 64), [0; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn graphs_hold_every_row_with_the_padding_that_is_stated(
+            rows in 0..5000usize,
+            odd in proptest::bool::ANY,
+            edge in 0..200usize,
+        ) {
+            let sizes: &[usize] = if odd { &[48, 100, 700] } else { &STANDARD };
+            let total = |graphs: &[usize]| graphs.iter().sum::<usize>();
+            let one = padded(rows, sizes);
+            prop_assert!(total(&one) >= rows);
+            prop_assert!(one.iter().all(|size| sizes.contains(size)));
+            prop_assert!(rows > sizes[sizes.len() - 1] || one.len() <= 1);
+            let several = multi(rows, sizes);
+            prop_assert!(total(&several) >= rows && total(&several) < rows + 2 * sizes[0]);
+            prop_assert!(several.iter().all(|size| sizes.contains(size)));
+            let cut = multi_within(rows, sizes, edge);
+            prop_assert!(total(&cut) <= rows);
+            prop_assert!(rows - total(&cut) <= edge.max(sizes[0] - 1));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Ops placed where they cannot run, elsewhere than was said, or where they take longer.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_actors::plan::blocks::blocks;
+use lapwing_actors::plan::cost::{CostModel, Modelled};
+use lapwing_actors::plan::place::{AutoPlace, Placed, Places, path};
+use lapwing_actors::plan::strategy::{OrderSwap, Strategy, StrategyOptions, all, by_name};
+use lapwing_actors::plan::time::{Crossing, Job, TimeModel};
+use lapwing_actors::plan::{DeviceId, PlanError, Route, Stage, StagePart};
+use lapwing_kernels::part::Part;
+use proptest::prelude::*;
+
+use crate::plan_support::{Rate, Setup, decode, devices, prefill};
+
+fn placed(strategy: &str, places: &[&str]) -> Placed {
+    Placed {
+        inner: by_name(strategy, &StrategyOptions::default()).expect("is known"),
+        places: Places::parse(places).expect("placements"),
+        order_swap: OrderSwap::On,
+    }
+}
+
+/// Device of each op, by its path; `a|b` where several divide it.
+fn devices_by_path(setup: &Setup, route: &Route) -> Vec<(String, String)> {
+    let nodes = route.stages.iter().flat_map(|stage| stage.nodes.clone().map(move |n| (n, stage)));
+    nodes.map(|(n, stage)| (path(&setup.graph.nodes()[n]), setup.names(stage))).collect()
+}
+
+#[test]
+fn every_op_has_a_path_of_its_own() {
+    for model in ["llama", "gemma2", "gemma3", "qwen2", "qwen3", "internlm2"] {
+        let setup = Setup::new(model, "cpu");
+        let mut paths: Vec<String> = setup.graph.nodes().iter().map(path).collect();
+        for path in &paths {
+            let known = ["embed", "output", "output_norm", "output.cap"].contains(&path.as_str());
+            let layer = path.starts_with("layers.") && path.split('.').count() == 4;
+            assert!(known || layer, "{path}");
+        }
+        let count = paths.len();
+        paths.sort();
+        paths.dedup();
+        assert_eq!(paths.len(), count, "{model}");
+    }
+}
+
+#[test]
+fn placed_ops_run_where_the_user_said_under_every_strategy() {
+    let setup = Setup::new("gemma3", "cpu gpu npu");
+    let texts = ["layers.*.ffn=npu", "layers.0.ffn.down=cpu", "layers.*.attn.attend=cpu"];
+    for strategy in all(&StrategyOptions::default()) {
+        for shape in [prefill(300), decode(3)] {
+            let alone = setup.route(&*strategy, shape).expect("a route");
+            let strategy = placed(strategy.name(), &texts);
+            let route = setup.route(&strategy, shape).expect("a route");
+            let before = devices_by_path(&setup, &alone);
+            for ((path, found), (_, was)) in devices_by_path(&setup, &route).iter().zip(&before) {
+                let want = match path.as_str() {
+                    "layers.0.ffn.down" => "cpu",
+                    path if path.ends_with("attn.attend") => "cpu",
+                    path if path.contains(".ffn.") => "npu",
+                    _ => was,
+                };
+                assert_eq!(found, want, "{} {path}", strategy.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_placement_where_the_op_is_already_changes_no_stage() {
+    let setup = Setup::new("llama", "cpu gpu npu");
+    for (name, text) in [("cpu-only", "layers.0=cpu"), ("npu-padding", "layers.*.ffn.up=npu")] {
+        let strategy = by_name(name, &StrategyOptions::default()).expect("is known");
+        let plain = setup.route(&*strategy, prefill(300)).expect("a route");
+        let placed = placed(name, &[text]);
+        let route = setup.route(&placed, prefill(300)).expect("a route");
+        if name == "cpu-only" {
+            assert_eq!(route.stages, plain.stages);
+        } else {
+            // Only the last layer's, whose rows are selected and which was beside the NPU.
+            assert_eq!(route.stages.len(), plain.stages.len() + 2);
+        }
+    }
+}
+
+#[test]
+fn stages_that_a_strategy_keeps_apart_stay_apart() {
+    let setup = Setup::new("llama", "cpu");
+    let route = setup.route(&placed("barrier-per-op", &["*=cpu"]), prefill(8)).expect("a route");
+    assert_eq!(route.stages.len(), setup.graph.nodes().len());
+}
+
+#[test]
+fn selected_rows_get_graphs_of_their_own_number() {
+    let setup = Setup::new("llama", "cpu npu");
+    let route = setup.route(&placed("cpu-only", &["output=npu"]), prefill(300)).expect("a route");
+    let last = route.stages.last().expect("stages");
+    assert_eq!((setup.names(last).as_str(), &last.parts[0].part.graphs[..]), ("npu", &[32][..]));
+}
+
+#[test]
+fn a_placement_that_cannot_be_kept_says_why() {
+    let setup = Setup::new("llama", "cpu npu");
+    let fail = |text: &str| setup.route(&placed("cpu-only", &[text]), prefill(8)).expect_err(text);
+    let error = fail("layers.*.fnn=npu");
+    assert!(matches!(&error, PlanError::NoMatch { pattern, .. } if pattern == "layers.*.fnn"));
+    assert!(error.to_string().contains("layers.0.ffn.gate"), "{error}");
+    let error = fail("layers.*.ffn=tpu");
+    assert!(matches!(&error, PlanError::UnknownDevice { device, .. } if device == "tpu"));
+    assert!(error.to_string().contains("cpu, npu"), "{error}");
+    let error = fail("layers.0.attn=npu").to_string();
+    for op in ["layers.0.attn.rope_q", "layers.0.attn.rope_k", "layers.0.attn.attend"] {
+        assert!(error.contains(op), "{error}");
+    }
+    assert!(!error.contains("layers.0.attn.q,"), "{error}");
+    for text in ["layers", "=npu", "layers..ffn=npu", "layers="] {
+        let error = Places::parse([text]).expect_err(text);
+        assert!(matches!(&error, PlanError::Placement { text: t, .. } if t == text));
+    }
+}
+
+/// Predicted time of a route whose stages run one after another.
+fn chain_time(cost: &Modelled, stages: &[Stage], rows: usize) -> Duration {
+    let batch = prefill(rows).batch();
+    let mut total = Duration::ZERO;
+    let mut before: Option<DeviceId> = None;
+    for stage in stages {
+        let [StagePart { device, part }] = &stage.parts[..] else { panic!("a divided stage") };
+        if let Some(from) = before {
+            total += cost.sync_time(Crossing { from, to: *device });
+        }
+        before = Some(*device);
+        let (first, end) = (stage.nodes.start, stage.nodes.end);
+        let job = Job { first, end, part, batch: &batch, crossed: false, queued: false };
+        total += cost.job_time(*device, &job);
+    }
+    total
+}
+
+/// Times drawn at random for each device and node.
+struct Drawn {
+    per_stage: Duration,
+    nodes: Vec<Duration>,
+}
+
+impl TimeModel for Drawn {
+    fn overhead(&self, _job: &Job<'_>) -> Duration {
+        self.per_stage
+    }
+
+    fn node_time(&self, _job: &Job<'_>, node: usize) -> Duration {
+        self.nodes[node]
+    }
+}
+
+/// Least time over every assignment of blocks to two devices that run everything.
+fn least(cost: &Modelled, blocks: &[Range<usize>]) -> Duration {
+    let assignments = 0..1usize << blocks.len();
+    let time = |bits: usize| {
+        let mut stages: Vec<Stage> = Vec::new();
+        for (at, nodes) in blocks.iter().enumerate() {
+            let device = DeviceId(bits >> at & 1);
+            match stages.last_mut() {
+                Some(last) if last.parts[0].device == device => last.nodes.end = nodes.end,
+                _ => stages.push(Stage::one(device, nodes.clone(), Part::WHOLE)),
+            }
+        }
+        chain_time(cost, &stages, 8)
+    };
+    assignments.map(time).min().expect("an assignment")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn no_assignment_of_the_chain_takes_less_time_than_the_one_found(
+        times in proptest::collection::vec((0..100u64, 0..100u64), 64),
+        (a, b, sync) in (0..50u64, 0..50u64, 0..120u64),
+    ) {
+        let mut setup = Setup::new("llama", "cpu gpu");
+        let all = blocks(&setup.graph);
+        // The first blocks may go anywhere; the others are the CPU's.
+        let free = all.len().min(11);
+        let border = all[free - 1].nodes.end;
+        let count = setup.graph.nodes().len();
+        let time = |of: &dyn Fn(usize) -> u64| (0..count).map(|n| Duration::from_micros(of(n))).collect();
+        let micros = Duration::from_micros;
+        let far = 1_000_000;
+        let models: Vec<Arc<dyn TimeModel>> = vec![
+            Arc::new(Drawn { per_stage: micros(a), nodes: time(&|n| times[n % 64].0) }),
+            Arc::new(Drawn {
+                per_stage: micros(b),
+                nodes: time(&|n| if n < border { times[n % 64].1 } else { far }),
+            }),
+        ];
+        setup.cost = Modelled { devices: models, sync: micros(sync), copy_rate: 1e9 };
+        let route = setup.route(&AutoPlace::default(), prefill(8)).expect("a route");
+        let found = route.predicted.expect("a predicted time");
+        prop_assert_eq!(found, chain_time(&setup.cost, &route.stages, 8));
+        let mut free: Vec<_> = all[..free].iter().map(|b| b.nodes.clone()).collect();
+        free.push(border..count);
+        prop_assert_eq!(found, least(&setup.cost, &free));
+    }
+}
+
+#[test]
+fn ops_go_to_the_npu_where_it_is_worth_the_crossing_and_not_otherwise() {
+    let setup = Setup::new("llama", "cpu gpu npu");
+    let long = setup.route(&AutoPlace::default(), prefill(1000)).expect("a route");
+    assert!(long.stages.iter().any(|stage| setup.names(stage) == "npu"));
+    assert_eq!(long.predicted, Some(chain_time(&setup.cost, &long.stages, 1000)),);
+    // With a crossing that costs more than everything else, the fastest device that can has all.
+    let mut dear = setup;
+    dear.cost.sync = Duration::from_secs(100);
+    let route = dear.route(&AutoPlace::default(), prefill(1000)).expect("a route");
+    assert_eq!(route.stages.len(), 1);
+    assert_eq!(dear.names(&route.stages[0]), "gpu");
+}
+
+#[test]
+fn a_chain_is_never_slower_than_one_device() {
+    for names in ["cpu npu", "cpu gpu npu", "gpu npu"] {
+        for rows in [1, 33, 300] {
+            let mut setup = Setup::new("qwen3", names);
+            let graph = Arc::clone(&setup.graph);
+            let slow = Rate { graph, per_stage: Duration::from_micros(300), flops_per_us: 50 };
+            setup.cost.devices[devices(names).len() - 1] = Arc::new(slow);
+            let auto = setup.route(&AutoPlace::default(), prefill(rows)).expect("a route");
+            let whole = vec![Stage::whole(DeviceId(0), 0..setup.graph.nodes().len())];
+            let alone = chain_time(&setup.cost, &whole, rows);
+            assert!(auto.predicted.expect("a time") <= alone, "{names} {rows}");
+        }
+    }
+}

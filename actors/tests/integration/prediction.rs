@@ -1,0 +1,228 @@
+//! Predicted makespans against those of the runtime itself, in virtual time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_actors::drive::mailbox::ChannelSink;
+use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
+use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
+use lapwing_actors::plan::cost::Modelled;
+use lapwing_actors::plan::planner::{Planner, PlannerParts};
+use lapwing_actors::plan::predict::{Workload, plan, predict};
+use lapwing_actors::plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
+use lapwing_actors::plan::strategy::{PlanInput, Strategy, StrategyOptions, by_name, known};
+use lapwing_actors::plan::time::TimeModel;
+use lapwing_actors::policy::Fcfs;
+use lapwing_actors::sample::{Sampler, SamplingParams};
+use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use lapwing_actors::sequence::Door;
+use lapwing_kernels::device::{
+    Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepared, Preparer, SlotPool,
+    Tensor, Work,
+};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::KvPool;
+use lapwing_kernels::npu::array::{Array, Preparation};
+use lapwing_traces::Nanos;
+
+use crate::plan_support::{devices, graph};
+use crate::support::layout;
+
+const CHUNK_ROWS: usize = 64;
+const IN_FLIGHT: usize = 2;
+const COPY_RATE: f64 = 2e9;
+
+/// Writes zeros of the right shape: only time matters here.
+struct Blank {
+    name: String,
+    graph: Arc<Graph>,
+}
+
+impl Device for Blank {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
+        for id in work.writes {
+            let value = self.graph.value(*id);
+            let width = work.part.features.of_width(value.width).len();
+            let rows = work.part.rows_of(value, work.batch).len();
+            work.outputs.put(*id, Tensor::new(width, vec![0.0; rows * width]));
+        }
+        Ok(())
+    }
+
+    fn preparer(&self) -> Option<Box<dyn Preparer>> {
+        (self.name == "npu").then(|| Box::new(Ready) as Box<dyn Preparer>)
+    }
+}
+
+/// Every graph is ready.
+struct Ready;
+
+impl Preparer for Ready {
+    fn prepare(
+        &mut self,
+        _keys: &[GraphKey],
+        _keep: &[GraphKey],
+        _observer: &mut dyn Observer,
+    ) -> Result<Prepared, DeviceError> {
+        Ok(Prepared::default())
+    }
+}
+
+fn models(infos: &[DeviceInfo], graph: &Arc<Graph>) -> Vec<Arc<dyn TimeModel>> {
+    let rate = |gflops: f64, submit_us: u64, sync_us: u64| Rate {
+        gflops,
+        gbps: gflops / 2.0,
+        submit_queued: Duration::from_micros(submit_us / 4),
+        submit_idle: Duration::from_micros(submit_us),
+        sync: Duration::from_micros(sync_us),
+    };
+    let model = |info: &DeviceInfo| -> Arc<dyn TimeModel> {
+        let graph = Arc::clone(graph);
+        match info.kind {
+            DeviceKind::Cpu => Arc::new(RateModel::new(graph, rate(0.5, 0, 0)).expect("a rate")),
+            DeviceKind::Gpu => Arc::new(RateModel::new(graph, rate(1.0, 40, 15)).expect("a rate")),
+            DeviceKind::Npu => {
+                let rates = ArrayRate {
+                    array: Array { flops: 8e9, ..Array::default() },
+                    rate: rate(4.0, 20, 15),
+                    preparation: Preparation::FREE,
+                };
+                Arc::new(ArrayModel::new(graph, rates).expect("a rate"))
+            }
+        }
+    };
+    infos.iter().map(model).collect()
+}
+
+struct Engine {
+    graph: Arc<Graph>,
+    infos: Vec<DeviceInfo>,
+    cost: Modelled,
+}
+
+impl Engine {
+    fn new(names: &str) -> Engine {
+        let (graph, infos) = (graph("llama"), devices(names));
+        let devices = models(&infos, &graph);
+        Engine {
+            graph,
+            infos,
+            cost: Modelled { devices, sync: Duration::ZERO, copy_rate: COPY_RATE },
+        }
+    }
+
+    fn input(&self) -> PlanInput<'_> {
+        let Engine { graph, infos, cost } = self;
+        PlanInput { graph, devices: infos, cost, chunk_rows: CHUNK_ROWS }
+    }
+
+    /// Time from the admission of a prompt to its first token.
+    fn simulated(&self, strategy: Arc<dyn Strategy>, rows: usize) -> Duration {
+        let Engine { graph, infos, cost } = self;
+        let planner = Planner::new(PlannerParts {
+            graph: Arc::clone(graph),
+            devices: infos.clone(),
+            cost: Arc::new(cost.clone()),
+            strategy,
+            chunk_rows: CHUNK_ROWS,
+        });
+        let vocab = graph.value(graph.output()).width;
+        let config = SchedulerConfig { context: 1024, sequences_max: 1, permits: IN_FLIGHT, vocab };
+        let kv = KvPages { pool: KvPool::new(1024), layout: layout() };
+        let parts = SchedulerParts { config, planner, kv, policy: Box::new(Fcfs) };
+        let scheduler = Scheduler::new(parts).expect("a route");
+        let device = |(info, time): (&DeviceInfo, &Arc<dyn TimeModel>)| SimulatedDevice {
+            device: Box::new(Blank { name: info.name.clone(), graph: Arc::clone(graph) }),
+            time: Arc::clone(time),
+        };
+        let mut sim = Simulation::new(SimulationParts {
+            scheduler,
+            devices: infos.iter().zip(&cost.devices).map(device).collect(),
+            graph: Arc::clone(graph),
+            slots: SlotPool::default(),
+            copy_rate: COPY_RATE,
+        });
+        let ids = vec![1; rows];
+        let generate = Generate {
+            sampler: Sampler::new(SamplingParams::greedy(), &ids),
+            stop_ids: [].into(),
+            tokens_max: 1,
+        };
+        let (sink, events) = ChannelSink::new(8);
+        let ticket = Door::new(1).try_take().expect("a ticket");
+        let task = Task::Generate(Box::new(generate));
+        let trace = tracing::Span::none();
+        let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+        sim.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
+        let end = sim.run();
+        assert_eq!(
+            sim.scheduler().sequences(),
+            0,
+            "{} chunks in flight at {end:?}",
+            sim.scheduler().chunks_in_flight()
+        );
+        let last = events.try_iter().last().expect("an event").message;
+        assert!(matches!(last, StreamEvent::Finished(_)), "{last:?}");
+        Duration::from_nanos(end.0)
+    }
+
+    fn predicted(&self, strategy: &dyn Strategy, rows: usize) -> Duration {
+        let input = self.input();
+        let work = Workload { prompt: rows, context: 0, in_flight: IN_FLIGHT };
+        let chunks = plan(strategy, &input, work).expect("routes");
+        predict(&input, &chunks, IN_FLIGHT).makespan
+    }
+}
+
+#[test]
+fn every_strategy_takes_the_predicted_time() {
+    let options = StrategyOptions::default();
+    for names in ["cpu", "cpu npu", "cpu gpu npu", "gpu cpu"] {
+        let engine = Engine::new(names);
+        let mut compared = 0;
+        for known in known() {
+            let strategy = || by_name(known.name, &options).expect("is known");
+            let shape = crate::plan_support::prefill(32);
+            if strategy().route(&engine.input(), &shape).is_err() {
+                continue;
+            }
+            for rows in [1, 31, 64, 135, 300] {
+                let strategy = strategy();
+                let simulated = engine.simulated(Arc::clone(&strategy), rows);
+                let predicted = engine.predicted(&*strategy, rows);
+                let error = predicted.as_secs_f64() / simulated.as_secs_f64() - 1.0;
+                assert!(
+                    error.abs() < 0.02,
+                    "{} on {names}, {rows} rows: predicted {predicted:?}, took {simulated:?}",
+                    known.name
+                );
+                compared += 1;
+            }
+        }
+        assert!(compared >= 10, "{names}");
+    }
+}
+
+#[test]
+fn the_decider_is_as_fast_as_the_fastest_strategy() {
+    let options = StrategyOptions::default();
+    let engine = Engine::new("cpu gpu npu");
+    for rows in [1, 31, 64, 135, 300] {
+        let time = |name: &str| engine.simulated(by_name(name, &options).expect("is known"), rows);
+        let shape = crate::plan_support::prefill(rows.min(CHUNK_ROWS));
+        let others = known().iter().filter(|k| k.name != "auto").filter(|k| {
+            let strategy = (k.make)(&options);
+            strategy.route(&engine.input(), &shape).is_ok()
+        });
+        let (best, name) = others.map(|k| (time(k.name), k.name)).min().expect("a strategy");
+        let auto = time("auto");
+        assert!(
+            auto.as_secs_f64() <= best.as_secs_f64() * 1.05,
+            "{rows} rows: auto {auto:?}, {name} {best:?}"
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! Every graph is compared with the naive reference before it serves: a back end may compute
+//! something else for some shapes and say nothing.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::device::{DeviceError, GraphKey};
+use crate::graph::{Graph, Node, ValueId, WeightId};
+use crate::op::{Activation, Op};
+use crate::reference;
+use crate::weights::{WeightFile, WeightTensor};
+
+use super::backend::{Activations, PreparedGraph};
+use super::spec::{GraphSpec, Port};
+
+/// Largest relative error of a graph whose products see floats: room for binary16. A wrong feature
+/// is off by 0.3 and more.
+pub const TOLERANCE_FLOAT: f32 = 0.05;
+
+/// Largest relative error of a graph whose products see activations rounded to 8 bits, as the
+/// reference then does too. Now and then a value lies so close between two steps that they round
+/// it to different ones, and the norms after it magnify that: up to 0.03 in the blocks of a
+/// Gemma 3 model of 270 M weights.
+pub const TOLERANCE_ROUNDED: f32 = 0.1;
+
+/// Different rows that a check uses. The rows of a graph repeat them, so that every row can be
+/// compared although the reference computes these only.
+const SAMPLES: usize = 3;
+
+/// Weight rows that are dequantised at a time.
+const WEIGHT_ROWS: usize = 64;
+
+/// Compares graphs with the reference. What that gives is kept, for it is the same for every
+/// number of rows and every share of the features.
+#[derive(Debug)]
+pub(super) struct Checker {
+    device: String,
+    activations: Activations,
+    graph: Arc<Graph>,
+    file: WeightFile,
+    samples: HashMap<Range<usize>, Arc<Samples>>,
+}
+
+/// Rows that are handed in, and what the reference makes of them. Each value is
+/// `[SAMPLES, width]`.
+#[derive(Debug)]
+struct Samples {
+    values: HashMap<ValueId, Vec<f32>>,
+    tolerance: f32,
+}
+
+impl Samples {
+    fn row(&self, value: ValueId, sample: usize) -> &[f32] {
+        let rows = self.values.get(&value).map_or(&[][..], Vec::as_slice);
+        let width = rows.len() / SAMPLES;
+        &rows[sample * width..(sample + 1) * width]
+    }
+}
+
+impl Checker {
+    pub(super) fn new(
+        device: &str,
+        activations: Activations,
+        graph: &Arc<Graph>,
+        file: &WeightFile,
+    ) -> Checker {
+        let (device, graph, file) = (device.to_owned(), Arc::clone(graph), file.clone());
+        Checker { device, activations, graph, file, samples: HashMap::new() }
+    }
+
+    /// Runs a graph once on known rows, and compares all rows and features of its outputs. The
+    /// error of a value is |got − want| / (|want| + root mean square of the row).
+    ///
+    /// # Errors
+    /// [`DeviceError::WrongResult`], or what the run says.
+    pub(super) fn check(
+        &mut self,
+        spec: &GraphSpec,
+        graph: &mut dyn PreparedGraph,
+    ) -> Result<(), DeviceError> {
+        let samples = self.samples(&spec.key.nodes)?;
+        let rows = spec.key.rows;
+        for (at, port) in spec.inputs.iter().enumerate() {
+            let buffer = graph.input(at);
+            self.has_size(buffer, port, rows)?;
+            for (row, to) in buffer.chunks_exact_mut(port.width.max(1)).enumerate() {
+                to.copy_from_slice(samples.row(port.value, sample_of(row)));
+            }
+        }
+        graph.run(&mut ())?;
+        let mut worst = 0.0f32;
+        for (at, port) in spec.outputs.iter().enumerate() {
+            let got = graph.output(at);
+            self.has_size(got, port, rows)?;
+            let columns = spec.key.features.of_width(self.graph.value(port.value).width);
+            for (row, got) in got.chunks_exact(port.width.max(1)).enumerate() {
+                let want = samples.row(port.value, sample_of(row));
+                worst = worst.max(error(got, &want[columns.clone()], root_mean_square(want)));
+            }
+        }
+        if worst <= samples.tolerance {
+            return Ok(());
+        }
+        let GraphKey { nodes, rows, .. } = spec.key.clone();
+        let (device, tolerance) = (self.device.clone(), samples.tolerance);
+        Err(DeviceError::WrongResult { device, nodes, rows, error: worst, tolerance })
+    }
+
+    fn has_size(&self, buffer: &[f32], port: &Port, rows: usize) -> Result<(), DeviceError> {
+        if buffer.len() == rows * port.width {
+            return Ok(());
+        }
+        let (name, len, width) = (&port.name, buffer.len(), port.width);
+        Err(self.failed(format!(
+            "its buffer for '{name}' has {len} values instead of {rows} rows of {width}"
+        )))
+    }
+
+    fn failed(&self, reason: String) -> DeviceError {
+        DeviceError::Failed { device: self.device.clone(), reason }
+    }
+
+    fn samples(&mut self, nodes: &Range<usize>) -> Result<Arc<Samples>, DeviceError> {
+        if let Some(samples) = self.samples.get(nodes) {
+            return Ok(Arc::clone(samples));
+        }
+        let mut values: HashMap<ValueId, Vec<f32>> = HashMap::new();
+        for value in self.graph.live_in(nodes.clone()) {
+            values.insert(value, noise(value, SAMPLES * self.graph.value(value).width));
+        }
+        let mut tolerance = TOLERANCE_FLOAT;
+        for node in &self.graph.nodes()[nodes.clone()] {
+            let output = self.compute(node, &values)?;
+            values.insert(node.output, output.into_iter().map(|v| v as f32).collect());
+            if let Op::MatMul { weight, .. } = node.op
+                && self.rounds(weight)
+            {
+                tolerance = TOLERANCE_ROUNDED;
+            }
+        }
+        let (reads, writes) = (self.graph.live_in(nodes.clone()), self.graph.writes(nodes.clone()));
+        values.retain(|value, _| reads.contains(value) || writes.contains(value));
+        let samples = Arc::new(Samples { values, tolerance });
+        self.samples.insert(nodes.clone(), Arc::clone(&samples));
+        Ok(samples)
+    }
+
+    /// What a node writes, with all features.
+    fn compute(
+        &self,
+        node: &Node,
+        values: &HashMap<ValueId, Vec<f32>>,
+    ) -> Result<Vec<f64>, DeviceError> {
+        let input = |at: usize| {
+            let id = node.inputs[at];
+            let missing = DeviceError::MissingValue { value: id.0, role: node.role };
+            values.get(&id).ok_or(missing)
+        };
+        let wide = |v: &f32| f64::from(*v);
+        Ok(match &node.op {
+            Op::MatMul { weight, bias } => {
+                let mut out = self.matmul(*weight, input(0)?)?;
+                if let Some(bias) = bias {
+                    let bias = self.vector(*bias)?;
+                    let bias = bias.iter().map(wide).cycle();
+                    out.iter_mut().zip(bias).for_each(|(out, bias)| *out += bias);
+                }
+                out
+            }
+            Op::RmsNorm { weight, eps } => {
+                reference::rms_norm(input(0)?, &self.vector(*weight)?, *eps)
+            }
+            Op::Gated(activation) => {
+                let gate = |x: f64| match activation {
+                    Activation::Silu => reference::silu(x),
+                    Activation::GeluTanh => reference::gelu_tanh(x),
+                };
+                let pairs = input(0)?.iter().zip(input(1)?);
+                pairs.map(|(a, b)| gate(wide(a)) * wide(b)).collect()
+            }
+            Op::Add => input(0)?.iter().zip(input(1)?).map(|(a, b)| wide(a) + wide(b)).collect(),
+            Op::SoftCap { cap } => {
+                let cap = f64::from(*cap);
+                input(0)?.iter().map(|x| reference::soft_cap(wide(x), cap)).collect()
+            }
+            Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
+                return Err(self.failed(format!("no reference for {}", node.op.name())));
+            }
+        })
+    }
+
+    fn rounds(&self, weight: WeightId) -> bool {
+        let is_quantized = self.graph.weights()[weight.0].dtype.block_len() > 1;
+        self.activations == Activations::Rounded && is_quantized
+    }
+
+    /// `[SAMPLES, n]`. The weight is dequantised once, some rows at a time.
+    fn matmul(&self, weight: WeightId, x: &[f32]) -> Result<Vec<f64>, DeviceError> {
+        let spec = &self.graph.weights()[weight.0];
+        let (n, k) = (spec.rows, spec.cols);
+        let tensor = self.tensor(weight)?;
+        let row_bytes = spec.dtype.row_bytes(k).unwrap_or(0).max(1);
+        let mut out = vec![0.0; SAMPLES * n];
+        let blocks = tensor.bytes().chunks(WEIGHT_ROWS * row_bytes);
+        for (at, bytes) in blocks.enumerate() {
+            let products = match self.rounds(weight) {
+                true => reference::matmul(spec.dtype, bytes, k, x),
+                false => reference::matmul_exact(&reference::dequantize(spec.dtype, bytes), k, x),
+            };
+            let width = (bytes.len() / row_bytes).max(1);
+            for (sample, products) in products.chunks_exact(width).enumerate() {
+                out[sample * n + at * WEIGHT_ROWS..][..width].copy_from_slice(products);
+            }
+        }
+        Ok(out)
+    }
+
+    fn vector(&self, weight: WeightId) -> Result<Vec<f32>, DeviceError> {
+        let dtype = self.graph.weights()[weight.0].dtype;
+        Ok(reference::dequantize(dtype, self.tensor(weight)?.bytes()))
+    }
+
+    fn tensor(&self, weight: WeightId) -> Result<WeightTensor, DeviceError> {
+        let name = &self.graph.weights()[weight.0].name;
+        self.file.tensor(name).ok_or_else(|| self.failed(format!("no weight '{name}'")))
+    }
+}
+
+/// Which sample a row of a graph holds: neighbours in no regular order, so that rows that are
+/// exchanged or computed twice are seen.
+fn sample_of(row: usize) -> usize {
+    let mixed = (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    mixed as usize % SAMPLES
+}
+
+/// Largest error of a row; infinite where a value is no number.
+fn error(got: &[f32], want: &[f32], size: f32) -> f32 {
+    let of = |(got, want): (&f32, &f32)| {
+        let error = (got - want).abs() / (want.abs() + size).max(f32::MIN_POSITIVE);
+        if error.is_nan() { f32::INFINITY } else { error }
+    };
+    got.iter().zip(want).map(of).fold(0.0, f32::max)
+}
+
+fn root_mean_square(row: &[f32]) -> f32 {
+    let squares: f64 = row.iter().map(|x| f64::from(*x).powi(2)).sum();
+    (squares / row.len().max(1) as f64).sqrt() as f32
+}
+
+/// Values in (−1, 1), the same for a value whenever it is asked for.
+fn noise(value: ValueId, len: usize) -> Vec<f32> {
+    let mut state = (value.0 as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    };
+    (0..len).map(|_| next()).collect()
+}

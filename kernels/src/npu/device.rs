@@ -1,0 +1,246 @@
+//! An NPU as a [`Device`]: rows go through prepared graphs, one after another.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::cpu::{BindError, Cpu};
+use crate::device::{
+    Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Prepare, Preparer, SlotPool, Step,
+    Tensor, TensorSet, Work,
+};
+use crate::graph::{Graph, Node};
+use crate::part::Part;
+use crate::sync::lock;
+use crate::weights::WeightFile;
+
+use super::array::Array;
+use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
+use super::cache::{GraphCache, Served};
+use super::check::Checker;
+use super::maker::{Graphs, Maker};
+use super::spec::GraphSpec;
+use super::systolic::Systolic;
+
+/// A device that runs prepared graphs only.
+pub struct NpuDevice {
+    info: DeviceInfo,
+    backend: BackendInfo,
+    graph: Arc<Graph>,
+    slots: SlotPool,
+    graphs: Graphs,
+}
+
+/// What an [`NpuDevice`] is made of.
+#[derive(Clone, Debug)]
+pub struct NpuDeviceParts {
+    /// Its name in the engine.
+    pub name: String,
+    /// The model's ops.
+    pub graph: Arc<Graph>,
+    /// Where its results lie, shared with the other devices of this address space.
+    pub slots: SlotPool,
+    /// Bytes that its graphs may keep.
+    pub budget: u64,
+}
+
+impl fmt::Debug for NpuDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("NpuDevice");
+        debug.field("info", &self.info).field("cache", &self.graphs.cache).finish_non_exhaustive()
+    }
+}
+
+/// Rows of a value that one graph computes.
+struct Piece {
+    graph: Arc<Served>,
+    rows: Range<usize>,
+}
+
+impl NpuDevice {
+    /// A device over a back end. `file` is the model's, for the check of every graph.
+    pub fn new(
+        parts: NpuDeviceParts,
+        backend: Box<dyn NpuBackend>,
+        file: &WeightFile,
+    ) -> NpuDevice {
+        let NpuDeviceParts { name, graph, slots, budget } = parts;
+        let about = backend.info().clone();
+        let maker = Maker {
+            graph: Arc::clone(&graph),
+            checker: Checker::new(&name, about.activations, &graph, file),
+            refused: HashMap::new(),
+            backend,
+        };
+        let info = DeviceInfo { name, kind: DeviceKind::Npu, sizes: about.sizes.clone() };
+        let cache = GraphCache::new(&info.name, budget);
+        let graphs = Graphs::new(&info.name, cache, maker);
+        NpuDevice { info, backend: about, graph, slots, graphs }
+    }
+
+    /// A device in software ([`Systolic`]). `cpu` computes, one thread is enough.
+    ///
+    /// # Errors
+    /// [`BindError`] when `file` is not the one that the graph was built from.
+    pub fn systolic(
+        parts: NpuDeviceParts,
+        (cpu, array): (Cpu, Array),
+        file: &WeightFile,
+    ) -> Result<NpuDevice, BindError> {
+        let backend = Systolic::new(&parts.name, (cpu, array), &parts.graph, file)?;
+        Ok(NpuDevice::new(parts, Box::new(backend), file))
+    }
+
+    /// What a planner has to know of it.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// What computes its graphs.
+    pub fn backend(&self) -> &BackendInfo {
+        &self.backend
+    }
+
+    /// Its graphs, also to be looked at once the device runs elsewhere.
+    pub fn cache(&self) -> GraphCache {
+        self.graphs.cache.clone()
+    }
+
+    /// The graphs that a part needs for `rows`, each ready, and which rows each of them computes.
+    fn pieces(&self, work: &mut Work<'_>, rows: Range<usize>) -> Result<Vec<Piece>, DeviceError> {
+        let Part { features, order, graphs, .. } = work.part;
+        let mut pieces = Vec::new();
+        let mut next = rows.start;
+        for &size in graphs {
+            if next == rows.end {
+                break;
+            }
+            let end = rows.end.min(next + size);
+            let (nodes, features, order) = (work.nodes.clone(), *features, *order);
+            pieces.push((GraphKey { nodes, features, rows: size, order }, next..end));
+            next = end;
+        }
+        if next < rows.end {
+            let what = format!("{} rows with graphs of {graphs:?}", rows.len());
+            return Err(self.unsupported(what));
+        }
+        let (keys, rows): (Vec<GraphKey>, Vec<_>) = pieces.into_iter().unzip();
+        let graphs = match work.prepare {
+            Prepare::OnTheSpot => self.graphs.ensure(&keys, &[], work.observer)?.1,
+            Prepare::Ahead => keys.iter().map(|key| self.ready(key)).collect::<Result<_, _>>()?,
+        };
+        Ok(graphs.into_iter().zip(rows).map(|(graph, rows)| Piece { graph, rows }).collect())
+    }
+
+    fn ready(&self, key: &GraphKey) -> Result<Arc<Served>, DeviceError> {
+        self.graphs.cache.get(key).ok_or_else(|| DeviceError::NotPrepared {
+            device: self.info.name.clone(),
+            nodes: key.nodes.clone(),
+            rows: key.rows,
+        })
+    }
+
+    /// The rows of the stage's values. All of them have the same.
+    fn rows(&self, work: &Work<'_>) -> Result<Range<usize>, DeviceError> {
+        let Work { nodes, part, batch, .. } = work;
+        let first = self.graph.nodes().get(nodes.start).filter(|_| !nodes.is_empty());
+        let Some(first) = first.filter(|_| nodes.end <= self.graph.nodes().len()) else {
+            return Err(self.unsupported(format!("nodes {nodes:?}")));
+        };
+        let rows = part.rows_of(self.graph.value(first.output), batch);
+        if rows.start > rows.end || rows.end > batch.rows().max(batch.selected.len()) {
+            return Err(self.unsupported(format!("rows {rows:?} of {}", batch.rows())));
+        }
+        Ok(rows)
+    }
+
+    /// Copies rows into a graph's buffers, and zeros below them. Returns the bytes read and
+    /// written.
+    fn load(
+        &self,
+        inputs: &TensorSet,
+        (spec, graph): (&GraphSpec, &mut dyn PreparedGraph),
+        rows: &Range<usize>,
+    ) -> Result<u64, DeviceError> {
+        let mut bytes = 0;
+        for (at, port) in spec.inputs.iter().enumerate() {
+            let from = inputs.get(port.value);
+            let from = from.filter(|from| from.width == port.width && from.rows() >= rows.end);
+            let Some(from) = from else {
+                let of = |node: &&Node| node.inputs.contains(&port.value);
+                let role = self.graph.nodes()[spec.key.nodes.clone()].iter().find(of);
+                let role = role.map_or("", |node| node.role);
+                return Err(DeviceError::MissingValue { value: port.value.0, role });
+            };
+            let values = &from.data[rows.start * port.width..rows.end * port.width];
+            let buffer = graph.input(at);
+            let (real, padding) = buffer.split_at_mut(values.len());
+            real.copy_from_slice(values);
+            padding.fill(0.0);
+            bytes += size_of_val(values) + size_of_val(buffer);
+        }
+        Ok(bytes as u64)
+    }
+
+    fn unsupported(&self, what: String) -> DeviceError {
+        DeviceError::Unsupported { device: self.info.name.clone(), what }
+    }
+}
+
+impl Device for NpuDevice {
+    fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// Runs the part's graphs one after another. The nodes are reported once, while the last graph
+    /// runs; what the graphs before it take is part of the first step reported after them.
+    fn run(&mut self, mut work: Work<'_>) -> Result<(), DeviceError> {
+        let rows = self.rows(&work)?;
+        let pieces = self.pieces(&mut work, rows.clone())?;
+        let Work { nodes, part, inputs, writes, outputs, observer, .. } = work;
+        let mut results: Vec<Tensor> = Vec::with_capacity(writes.len());
+        for &id in writes {
+            let width = part.features.of_width(self.graph.value(id).width).len();
+            results.push(Tensor { width, data: self.slots.take(rows.len() * width) });
+        }
+        let mut converted = 0;
+        for (at, piece) in pieces.iter().enumerate() {
+            let is_last = at + 1 == pieces.len();
+            let spec = &piece.graph.spec;
+            let mut graph = lock(&piece.graph.graph);
+            converted += self.load(inputs, (spec, graph.as_mut()), &piece.rows)?;
+            if at == 0 {
+                observer.step_done(Step::Converted { bytes: converted });
+                converted = 0;
+            }
+            match is_last {
+                true => graph.run(observer)?,
+                false => graph.run(&mut ())?,
+            }
+            self.graphs.cache.count_run();
+            for (result, id) in results.iter_mut().zip(writes) {
+                let Some(port) = spec.outputs.iter().position(|port| port.value == *id) else {
+                    return Err(self.unsupported(format!("value {} of nodes {nodes:?}", id.0)));
+                };
+                let from = piece.rows.start - rows.start;
+                let to = &mut result.data[from * result.width..][..piece.rows.len() * result.width];
+                to.copy_from_slice(&graph.output(port)[..to.len()]);
+                converted += 2 * size_of_val(to) as u64;
+            }
+        }
+        match pieces.is_empty() {
+            // Nothing to compute, which is soon done.
+            true => nodes.for_each(|node| observer.node_done(node)),
+            false => observer.step_done(Step::Converted { bytes: converted }),
+        }
+        for (result, id) in results.into_iter().zip(writes) {
+            outputs.put(*id, result);
+        }
+        Ok(())
+    }
+
+    fn preparer(&self) -> Option<Box<dyn Preparer>> {
+        Some(Box::new(self.graphs.clone()))
+    }
+}

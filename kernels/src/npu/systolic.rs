@@ -1,0 +1,169 @@
+//! A systolic array in software: the values of the CPU's kernels, bit for bit.
+
+use std::sync::Arc;
+
+use crate::cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts};
+use crate::device::{
+    Batch, Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, SlotPool,
+    Tensor, TensorSet, Work,
+};
+use crate::graph::{Graph, ValueId};
+use crate::kv::KvStore;
+use crate::part::Part;
+use crate::weights::WeightFile;
+
+use super::BUCKETS;
+use super::array::Array;
+use super::backend::{Activations, BackendInfo, NpuBackend, PreparedGraph};
+use super::spec::{GraphSpec, SpecNode};
+
+/// A back end whose graphs compute with the CPU's kernels on all their rows, padding included.
+/// Each graph has buffers for what it reads and writes; weights and what lies between two nodes
+/// are shared. How long an [`Array`] would take for it is for whoever models time.
+#[derive(Debug)]
+pub struct Systolic {
+    info: BackendInfo,
+    array: Array,
+    engine: Arc<CpuDevice>,
+    /// Where the engine's values lie.
+    scratch: SlotPool,
+}
+
+impl Systolic {
+    /// A back end for a model. `name` is the device's, for its errors; `cpu` computes, one thread
+    /// is enough.
+    ///
+    /// # Errors
+    /// [`BindError`] when `file` is not the one that the graph was built from.
+    pub fn new(
+        name: &str,
+        (cpu, array): (Cpu, Array),
+        graph: &Arc<Graph>,
+        file: &WeightFile,
+    ) -> Result<Systolic, BindError> {
+        let scratch = SlotPool::default();
+        let parts = CpuDeviceParts {
+            name: name.to_owned(),
+            cpu,
+            graph: Arc::clone(graph),
+            kv: Arc::new(KvStore::none()),
+            slots: scratch.clone(),
+        };
+        let row_multiple = array.size.max(1);
+        let info = BackendInfo {
+            name: "systolic".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            emulated: true,
+            row_multiple,
+            sizes: BUCKETS.into_iter().filter(|rows| rows.is_multiple_of(row_multiple)).collect(),
+            checks_sizes: true,
+            own_threads: parts.cpu.pool().threads() - 1,
+            activations: Activations::Rounded,
+        };
+        let engine = Arc::new(CpuDevice::new(parts, file)?);
+        Ok(Systolic { info, array, engine, scratch })
+    }
+
+    /// The array that it stands for.
+    pub fn array(&self) -> Array {
+        self.array
+    }
+}
+
+impl NpuBackend for Systolic {
+    fn info(&self) -> &BackendInfo {
+        &self.info
+    }
+
+    fn supports(&self, node: &SpecNode) -> Result<(), String> {
+        // Every weight format of a model file has a kernel.
+        let npu = DeviceInfo { name: String::new(), kind: DeviceKind::Npu, sizes: Vec::new() };
+        match npu.runs(&node.op) {
+            true => Ok(()),
+            false => Err(format!("{} depends on positions or on other rows", node.op.name())),
+        }
+    }
+
+    fn shared_bytes(&self) -> u64 {
+        self.scratch.stats().bytes as u64
+    }
+
+    fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
+        let GraphKey { features, rows, order, .. } = spec.key;
+        if !rows.is_multiple_of(self.info.row_multiple) {
+            let what = format!("{rows} rows, no multiple of {}", self.info.row_multiple);
+            return Err(DeviceError::Unsupported { device: self.engine.name().to_owned(), what });
+        }
+        let mut inputs = TensorSet::default();
+        for port in &spec.inputs {
+            inputs.put(port.value, Tensor::new(port.width, vec![0.0; rows * port.width]));
+        }
+        let outputs = spec.outputs.iter().map(|port| vec![0.0; rows * port.width]);
+        Ok(Box::new(SystolicGraph {
+            engine: Arc::clone(&self.engine),
+            part: Part { rows: None, features, graphs: Vec::new(), order },
+            batch: Batch {
+                ids: vec![0; rows],
+                positions: vec![0; rows],
+                spans: Vec::new(),
+                selected: (0..rows).collect(),
+            },
+            reads: spec.inputs.iter().map(|port| port.value).collect(),
+            writes: spec.outputs.iter().map(|port| port.value).collect(),
+            inputs,
+            outputs: outputs.collect(),
+            bytes: spec.buffer_bytes(),
+            key: spec.key.clone(),
+        }))
+    }
+}
+
+/// A prepared graph: its shapes and its buffers.
+#[derive(Debug)]
+struct SystolicGraph {
+    engine: Arc<CpuDevice>,
+    key: GraphKey,
+    part: Part,
+    /// So many rows, in whichever row set the values are.
+    batch: Batch,
+    reads: Vec<ValueId>,
+    writes: Vec<ValueId>,
+    inputs: TensorSet,
+    outputs: Vec<Vec<f32>>,
+    bytes: u64,
+}
+
+impl PreparedGraph for SystolicGraph {
+    fn input(&mut self, port: usize) -> &mut [f32] {
+        let tensor = self.inputs.get_mut(self.reads[port]);
+        &mut tensor.expect("a buffer for every input").data
+    }
+
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<(), DeviceError> {
+        let mut written = TensorSet::default();
+        self.engine.run_shared(Work {
+            nodes: self.key.nodes.clone(),
+            part: &self.part,
+            prepare: Prepare::Ahead,
+            batch: &self.batch,
+            inputs: &self.inputs,
+            writes: &self.writes,
+            outputs: &mut written,
+            observer,
+        })?;
+        for (buffer, id) in self.outputs.iter_mut().zip(&self.writes) {
+            if let Some(tensor) = written.get(*id) {
+                buffer.copy_from_slice(&tensor.data);
+            }
+        }
+        Ok(())
+    }
+
+    fn output(&self, port: usize) -> &[f32] {
+        &self.outputs[port]
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

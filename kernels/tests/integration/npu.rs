@@ -1,0 +1,200 @@
+//! A tiny model, a stage of it, and the devices to run it on.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
+use lapwing_kernels::device::{
+    Batch, Device, DeviceError, GraphKey, Observer, Prepare, SlotPool, Step, Tensor, TensorSet,
+    Work,
+};
+use lapwing_kernels::graph::{Graph, RowSet};
+use lapwing_kernels::kv::KvStore;
+use lapwing_kernels::model::Model;
+use lapwing_kernels::npu::array::Array;
+use lapwing_kernels::npu::{NpuBackend, NpuDevice, NpuDeviceParts, Systolic};
+use lapwing_kernels::op::Op;
+use lapwing_kernels::part::{OperandOrder, Part, Share};
+use lapwing_kernels::weights::WeightFile;
+
+use crate::support::noise;
+
+/// A tiny model.
+pub(crate) struct Tiny {
+    pub(crate) file: WeightFile,
+    pub(crate) graph: Arc<Graph>,
+}
+
+/// What a device has reported.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Report {
+    pub(crate) nodes: Vec<usize>,
+    pub(crate) prepared: Vec<usize>,
+    pub(crate) converted: u64,
+}
+
+impl Observer for Report {
+    fn node_done(&mut self, node: usize) {
+        self.nodes.push(node);
+    }
+
+    fn step_done(&mut self, step: Step) {
+        match step {
+            Step::Prepared { rows, .. } => self.prepared.push(rows),
+            Step::Converted { bytes } => self.converted += bytes,
+        }
+    }
+}
+
+/// A part of a stage to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub(crate) nodes: Range<usize>,
+    pub(crate) part: Part,
+    pub(crate) prepare: Prepare,
+    pub(crate) rows: usize,
+    pub(crate) selected: Range<usize>,
+}
+
+impl Task {
+    /// All of a stage, prepared ahead, with all rows selected.
+    pub(crate) fn new(nodes: Range<usize>, rows: usize, graphs: &[usize]) -> Task {
+        let part = Part { graphs: graphs.to_vec(), ..Part::WHOLE };
+        Task { nodes, part, prepare: Prepare::Ahead, rows, selected: 0..rows }
+    }
+
+    /// The graphs that it needs.
+    pub(crate) fn keys(&self) -> Vec<GraphKey> {
+        let key = |rows: &usize| GraphKey {
+            nodes: self.nodes.clone(),
+            features: self.part.features,
+            rows: *rows,
+            order: self.part.order,
+        };
+        self.part.graphs.iter().map(key).collect()
+    }
+}
+
+impl Tiny {
+    pub(crate) fn open(name: &str) -> Tiny {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
+        let file = WeightFile::open(&folder.join(name).with_extension("gguf")).expect("a file");
+        let graph = Arc::new(Model::from_weights(&file).expect("a model").graph);
+        Tiny { file, graph }
+    }
+
+    pub(crate) fn cpu(&self) -> CpuDevice {
+        let parts = CpuDeviceParts {
+            name: "cpu".to_owned(),
+            cpu: Cpu::new(1, Isa::best()),
+            graph: Arc::clone(&self.graph),
+            kv: Arc::new(KvStore::none()),
+            slots: SlotPool::default(),
+        };
+        CpuDevice::new(parts, &self.file).expect("bound weights")
+    }
+
+    pub(crate) fn systolic(&self) -> Systolic {
+        let how = (Cpu::new(1, Isa::best()), Array::default());
+        Systolic::new("npu", how, &self.graph, &self.file).expect("bound weights")
+    }
+
+    pub(crate) fn npu(&self, budget: u64) -> NpuDevice {
+        self.npu_over(Box::new(self.systolic()), budget)
+    }
+
+    pub(crate) fn npu_over(&self, backend: Box<dyn NpuBackend>, budget: u64) -> NpuDevice {
+        let parts = NpuDeviceParts {
+            name: "npu".to_owned(),
+            graph: Arc::clone(&self.graph),
+            slots: SlotPool::default(),
+            budget,
+        };
+        NpuDevice::new(parts, backend, &self.file)
+    }
+
+    /// Every run of nodes that a static graph can hold, as long as possible.
+    pub(crate) fn runs(&self, npu: &NpuDevice) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for (at, node) in self.graph.nodes().iter().enumerate() {
+            match runs.last_mut().filter(|run| run.end == at) {
+                _ if !npu.info().runs(&node.op) => {}
+                Some(run) => run.end += 1,
+                None => runs.push(at..at + 1),
+            }
+        }
+        runs
+    }
+
+    /// The nodes of a feed-forward block's gate, up and activation, which can be cut by features.
+    pub(crate) fn gated(&self) -> Range<usize> {
+        let is_gated = |op: &Op| matches!(op, Op::Gated(_));
+        let at = self.graph.nodes().iter().position(|node| is_gated(&node.op)).expect("one");
+        let nodes = at - 2..at + 1;
+        assert!(self.graph.can_cut_features(nodes.clone()));
+        nodes
+    }
+
+    /// The values that a stage reads, all different.
+    pub(crate) fn inputs(&self, task: &Task) -> TensorSet {
+        let mut inputs = TensorSet::default();
+        for id in self.graph.live_in(task.nodes.clone()) {
+            let spec = self.graph.value(id);
+            let rows = match spec.rows {
+                RowSet::All => task.rows,
+                RowSet::Selected => task.selected.len(),
+            };
+            inputs.put(id, Tensor::new(spec.width, noise(id.0 as u64 + 1, rows * spec.width)));
+        }
+        inputs
+    }
+
+    pub(crate) fn run(
+        &self,
+        device: &mut dyn Device,
+        task: &Task,
+        observer: &mut dyn Observer,
+    ) -> Result<TensorSet, DeviceError> {
+        let mut batch = Batch::default();
+        batch.push(&vec![0; task.rows], 0, Vec::new(), task.selected.clone());
+        let mut outputs = TensorSet::default();
+        device.run(Work {
+            nodes: task.nodes.clone(),
+            part: &task.part,
+            prepare: task.prepare,
+            batch: &batch,
+            inputs: &self.inputs(task),
+            writes: &self.graph.writes(task.nodes.clone()),
+            outputs: &mut outputs,
+            observer,
+        })?;
+        Ok(outputs)
+    }
+
+    /// Fails unless both have written the same bits.
+    #[track_caller]
+    pub(crate) fn assert_same(&self, task: &Task, npu: &TensorSet, cpu: &TensorSet, what: &str) {
+        let writes = self.graph.writes(task.nodes.clone());
+        assert_eq!((npu.len(), cpu.len()), (writes.len(), writes.len()), "{what}");
+        for id in writes {
+            let (npu, cpu) = (npu.get(id).expect("a value"), cpu.get(id).expect("a value"));
+            assert_eq!(npu.width, cpu.width, "{what}: width of {id:?}");
+            assert_eq!(npu.data.len(), cpu.data.len(), "{what}: rows of {id:?}");
+            let same =
+                npu.data.iter().zip(cpu.data.iter()).all(|(a, b)| a.to_bits() == b.to_bits());
+            assert!(same, "{what}: {id:?} differs");
+        }
+    }
+}
+
+/// Every third of the features, and both halves.
+pub(crate) const SHARES: [Share; 5] = [
+    Share { from: 0, to: 1, of: 3 },
+    Share { from: 1, to: 2, of: 3 },
+    Share { from: 2, to: 3, of: 3 },
+    Share { from: 0, to: 1, of: 2 },
+    Share { from: 1, to: 2, of: 2 },
+];
+
+pub(crate) const ORDERS: [OperandOrder; 2] = [OperandOrder::Straight, OperandOrder::Swapped];

@@ -1,0 +1,136 @@
+//! From what a device is to be to the device.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_actors::drive::live::LiveDevice;
+use lapwing_actors::plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
+use lapwing_actors::plan::time::TimeModel;
+use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
+use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::KvStore;
+use lapwing_kernels::npu::array::{Array, Preparation};
+use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
+use lapwing_kernels::weights::WeightFile;
+
+use super::{DeviceSpec, Rates, Speed};
+use crate::error::Error;
+
+/// What the devices of an engine share.
+pub(crate) struct Shared<'a> {
+    pub(crate) graph: &'a Arc<Graph>,
+    pub(crate) file: &'a WeightFile,
+    pub(crate) kv: &'a Arc<KvStore>,
+    pub(crate) slots: &'a SlotPool,
+    pub(crate) isa: Isa,
+}
+
+/// A device, and what planners and reports must know of it.
+pub(crate) struct Built {
+    pub(crate) device: LiveDevice,
+    pub(crate) info: DeviceInfo,
+    /// Predicts its time.
+    pub(crate) time: Arc<dyn TimeModel>,
+    /// Its kernels and what it is held to, in a line.
+    pub(crate) kernels: String,
+}
+
+/// Builds a device with that many threads.
+pub(crate) fn build(
+    spec: &DeviceSpec,
+    threads: usize,
+    shared: &Shared<'_>,
+) -> Result<Built, Error> {
+    let Shared { graph, file, kv, slots, isa } = shared;
+    let cpu = Cpu::new(threads, *isa);
+    let given = cpu.pool().threads();
+    if given < threads {
+        let most = format!("at most {given}, which is what the system gives");
+        return Err(Error::config("threads", threads, &most));
+    }
+    let time = time_model(spec, (graph, threads))?;
+    let name = spec.name.clone();
+    let (graph, slots) = (Arc::clone(graph), (*slots).clone());
+    let (device, sizes): (Box<dyn Device>, Vec<usize>) = if spec.kind == DeviceKind::Npu {
+        let budget = spec.graphs.budget;
+        let parts = NpuDeviceParts { name, graph, slots, budget };
+        let device = NpuDevice::systolic(parts, (cpu, array(spec)), file)?;
+        (Box::new(device), spec.graphs.sizes.clone())
+    } else {
+        let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(kv), slots };
+        (Box::new(CpuDevice::new(parts, file)?), Vec::new())
+    };
+    let info = DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes };
+    let held = spec.is_throttled().then(|| Arc::clone(&time));
+    let kernels = kernels(spec, threads, *isa);
+    Ok(Built { device: LiveDevice { device, time: held }, info, time, kernels })
+}
+
+fn array(spec: &DeviceSpec) -> Array {
+    match spec.speed {
+        Speed::Systolic(rates, settings) => {
+            Array { size: settings.array, flops: rates.gflops * 1e9, ratio_floor: settings.floor }
+        }
+        _ => Array::default(),
+    }
+}
+
+/// Rates of a CPU of which nothing is known but its kernels and threads.
+fn guessed(threads: usize) -> Rates {
+    Rates {
+        gflops: 30.0 * threads as f64,
+        gbps: 12.0,
+        submit: Duration::ZERO,
+        idle_submit: Duration::from_micros(5),
+        sync: Duration::from_micros(5),
+    }
+}
+
+fn time_model(
+    spec: &DeviceSpec,
+    (graph, threads): (&Arc<Graph>, usize),
+) -> Result<Arc<dyn TimeModel>, Error> {
+    let graph = Arc::clone(graph);
+    let wrong = |error: lapwing_actors::plan::rate::RateError| {
+        Error::config("device", &spec.name, &format!("one with possible rates: {error}"))
+    };
+    Ok(match spec.speed {
+        Speed::Real => Arc::new(RateModel::new(graph, rate(guessed(threads))).map_err(wrong)?),
+        Speed::Throttled(rates) => Arc::new(RateModel::new(graph, rate(rates)).map_err(wrong)?),
+        Speed::Systolic(rates, settings) => {
+            let preparation = Preparation {
+                fixed: settings.prepare,
+                per_row_weight: settings.prepare_gweight.as_secs_f64() * 1e-9,
+            };
+            let rates = ArrayRate { array: array(spec), rate: rate(rates), preparation };
+            Arc::new(ArrayModel::new(graph, rates).map_err(wrong)?)
+        }
+    })
+}
+
+fn rate(rates: Rates) -> Rate {
+    Rate {
+        gflops: rates.gflops,
+        gbps: rates.gbps,
+        submit_queued: rates.submit,
+        submit_idle: rates.idle_submit,
+        sync: rates.sync,
+    }
+}
+
+fn kernels(spec: &DeviceSpec, threads: usize, isa: Isa) -> String {
+    let plural = if threads == 1 { "" } else { "s" };
+    let own = format!("{} on {threads} thread{plural} ({})", isa.name(), isa.why());
+    match spec.speed {
+        Speed::Real => own,
+        Speed::Throttled(rates) => {
+            format!("{own}, held to {} GFLOP/s and {} GB/s", rates.gflops, rates.gbps)
+        }
+        Speed::Systolic(rates, settings) => format!(
+            "systolic array of {0} × {0} in software, held to {1} GFLOP/s and {2} GB/s; computed by \
+             {own}",
+            settings.array, rates.gflops, rates.gbps
+        ),
+    }
+}

@@ -1,0 +1,86 @@
+//! Values of a device's keys as text: numbers, times, sizes.
+
+use std::time::Duration;
+
+use super::powers_of_two;
+
+/// What a time must be.
+pub(super) const TIME: &str = "a time of at most a minute such as 0, 15us, 1.5ms or 2s";
+/// What a rate must be.
+pub(super) const RATE: &str = "a positive number such as 40 or 2.5";
+/// What a number of bytes must be.
+pub(super) const BYTES: &str = "a number of bytes such as 64MiB or 1GiB";
+/// What graph sizes must be.
+pub(super) const SIZES: &str =
+    "rows from 1 to 65536: powers of two in a range such as 32-1024, or a list such as 32/64/256";
+
+/// A positive number.
+pub(super) fn rate(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0)
+}
+
+/// A time with its unit.
+pub(super) fn time(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    let (number, scale) = ["ns", "us", "ms", "s"]
+        .iter()
+        .zip([1e-9, 1e-6, 1e-3, 1.0])
+        .find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)))?;
+    let seconds = number.parse::<f64>().ok()? * scale;
+    (0.0..=60.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// A time as text that is read as the same.
+pub(super) fn write_time(time: Duration) -> String {
+    let nanos = time.as_nanos();
+    match nanos {
+        0 => "0".to_owned(),
+        _ if nanos.is_multiple_of(1_000_000) => format!("{}ms", nanos / 1_000_000),
+        _ if nanos.is_multiple_of(1000) => format!("{}us", nanos / 1000),
+        _ => format!("{nanos}ns"),
+    }
+}
+
+/// A number of bytes, with a unit or without.
+pub(super) fn bytes(text: &str) -> Option<u64> {
+    let (number, unit) = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("B", 0)]
+        .iter()
+        .find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, 1_u64 << bits)))
+        .unwrap_or((text, 1));
+    number.parse::<u64>().ok()?.checked_mul(unit).filter(|bytes| *bytes > 0)
+}
+
+/// Bytes as text that is read as the same.
+pub(super) fn write_bytes(bytes: u64) -> String {
+    for (unit, bits) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
+        if bytes.is_multiple_of(1 << bits) {
+            return format!("{}{unit}", bytes >> bits);
+        }
+    }
+    bytes.to_string()
+}
+
+/// Graph sizes: `32-1024` or `32/64/256`, ascending.
+pub(super) fn sizes(text: &str) -> Option<Vec<usize>> {
+    let size = |text: &str| text.parse::<usize>().ok().filter(|size| (1..=1 << 16).contains(size));
+    let mut sizes = match text.split_once('-') {
+        Some((from, to)) => powers_of_two(size(from)?, size(to)?),
+        None => text.split('/').map(size).collect::<Option<Vec<usize>>>()?,
+    };
+    sizes.sort_unstable();
+    sizes.dedup();
+    (!sizes.is_empty()).then_some(sizes)
+}
+
+/// Sizes as text that is read as the same.
+pub(super) fn write_sizes(sizes: &[usize]) -> String {
+    if let [first, .., last] = sizes
+        && powers_of_two(*first, *last) == sizes
+    {
+        return format!("{first}-{last}");
+    }
+    let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+    sizes.join("/")
+}

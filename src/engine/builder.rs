@@ -1,0 +1,149 @@
+//! Settings of an engine, one method each.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lapwing_actors::drive::off_thread::off_thread;
+use lapwing_actors::plan::strategy::Strategy;
+use lapwing_kernels::weights::WeightFile;
+use lapwing_traces::Recorder;
+
+use super::{Engine, start};
+use crate::config::{Settings, StrategyChoice};
+use crate::devices::DeviceSpec;
+use crate::error::Error;
+
+/// Settings of an [`Engine`]. Only the model is needed.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct EngineBuilder {
+    settings: Settings,
+}
+
+impl EngineBuilder {
+    /// A GGUF file; of a split file any part.
+    pub fn model(mut self, path: impl Into<PathBuf>) -> EngineBuilder {
+        self.settings.model = path.into();
+        self
+    }
+
+    /// Threads of the CPU pool; by default all that the machine can run at once.
+    pub fn threads(mut self, threads: usize) -> EngineBuilder {
+        self.settings.threads = Some(threads);
+        self
+    }
+
+    /// Instruction set by its name (`lapwing devices` lists them); by default the best one.
+    pub fn isa(mut self, name: impl Into<String>) -> EngineBuilder {
+        self.settings.isa = Some(name.into());
+        self
+    }
+
+    /// Most tokens of a sequence, prompt included; by default what the model was trained for,
+    /// up to 8192.
+    pub fn context(mut self, tokens: usize) -> EngineBuilder {
+        self.settings.context = Some(tokens);
+        self
+    }
+
+    /// Tokens that the KV cache holds for all sequences together; by default twice the
+    /// context. Memory is taken only where tokens are.
+    pub fn cache_tokens(mut self, tokens: usize) -> EngineBuilder {
+        self.settings.cache_tokens = Some(tokens);
+        self
+    }
+
+    /// Most prompt tokens in a chunk; by default 512. Smaller chunks let other requests get
+    /// their turn sooner.
+    pub fn chunk_rows(mut self, rows: usize) -> EngineBuilder {
+        self.settings.chunk_rows = Some(rows);
+        self
+    }
+
+    /// Most sequences computed at the same time; by default 16. More wait in a queue.
+    pub fn sequences_max(mut self, sequences: usize) -> EngineBuilder {
+        self.settings.sequences_max = Some(sequences);
+        self
+    }
+
+    /// Most requests that wait or run; by default 1024. More are refused.
+    pub fn requests_max(mut self, requests: usize) -> EngineBuilder {
+        self.settings.requests_max = Some(requests);
+        self
+    }
+
+    /// Records into `recorder`, whose clock becomes the engine's; by default the engine has one
+    /// of its own. Nothing is recorded before [`Recorder::set_scope`] says what. Engines that
+    /// share a recorder share its lanes, and number their requests and chunks alike: to tell
+    /// their requests apart, give each its own.
+    pub fn recorder(mut self, recorder: Recorder) -> EngineBuilder {
+        self.settings.recorder = Some(recorder);
+        self
+    }
+
+    /// Adds a device; by default an engine has the CPU alone. The first device also chooses the
+    /// tokens. All of them share one KV cache and one pool of buffers.
+    ///
+    /// ```no_run
+    /// # use lapwing::Engine;
+    /// # use lapwing::devices::DeviceSpec;
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::builder()
+    ///     .model("model.gguf")
+    ///     .device(DeviceSpec::cpu())
+    ///     .device("npu=systolic:gflops=40".parse()?)
+    ///     .strategy("chunk-graph")
+    ///     .build_blocking()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn device(mut self, device: DeviceSpec) -> EngineBuilder {
+        self.settings.devices.push(device);
+        self
+    }
+
+    /// Chooses by name who places ops on devices and cuts prompts ([`strategies`] lists the
+    /// names); by default `auto` where there are several devices.
+    ///
+    /// [`strategies`]: crate::plan::strategies
+    pub fn strategy(mut self, name: impl Into<String>) -> EngineBuilder {
+        self.settings.strategy = StrategyChoice::Named(name.into());
+        self
+    }
+
+    /// As [`strategy`](EngineBuilder::strategy), with one of the caller's own.
+    pub fn own_strategy(mut self, strategy: impl Strategy + 'static) -> EngineBuilder {
+        self.settings.strategy = StrategyChoice::Own(Arc::new(strategy));
+        self
+    }
+
+    /// Places ops on a device, whatever the strategy says: `PATTERN=DEVICE`, such as
+    /// `layers.*.ffn=npu`; may be called several times, the last match counts.
+    pub fn place(mut self, place: impl Into<String>) -> EngineBuilder {
+        self.settings.places.push(place.into());
+        self
+    }
+
+    /// Most chunks in flight; by default 2 for one device and 4 for several.
+    pub fn permits(mut self, permits: usize) -> EngineBuilder {
+        self.settings.permits = Some(permits);
+        self
+    }
+
+    /// Opens the model and starts the actors. The work is done beside the caller's runtime.
+    ///
+    /// # Errors
+    /// When the file is missing, broken or not supported, or a setting makes no sense.
+    pub async fn build(self) -> Result<Engine, Error> {
+        off_thread("load", move || self.build_blocking()).await.map_err(Error::thread)?
+    }
+
+    /// As [`build`](EngineBuilder::build), on the calling thread.
+    ///
+    /// # Errors
+    /// As [`build`](EngineBuilder::build).
+    pub fn build_blocking(self) -> Result<Engine, Error> {
+        let file = WeightFile::open(&self.settings.model)?;
+        start::start(self.settings, &file)
+    }
+}

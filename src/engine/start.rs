@@ -1,0 +1,175 @@
+//! From settings to running actors.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lapwing_actors::drive::live::{Live, LiveParts};
+use lapwing_actors::message::Phase;
+use lapwing_actors::plan::cost::{CostModel, Modelled};
+use lapwing_actors::plan::place::{Placed, Places};
+use lapwing_actors::plan::planner::{Planner, PlannerParts};
+use lapwing_actors::plan::strategy::{
+    ChunkShape, CpuOnly, OrderSwap, Strategy, StrategyOptions, by_name, known,
+};
+use lapwing_actors::policy::Fcfs;
+use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
+use lapwing_kernels::device::SlotPool;
+use lapwing_kernels::graph::{Graph, RowSet, ValueId};
+use lapwing_kernels::kv::{KvPool, KvStore};
+use lapwing_kernels::model::{Model, ModelConfig};
+use lapwing_kernels::weights::WeightFile;
+use lapwing_traces::{OsClock, Recorder, RecorderConfig};
+
+use super::{Engine, Inner};
+use crate::chat::ChatTemplate;
+use crate::config::{Chosen, Settings, StrategyChoice};
+use crate::devices::build::{Built, Shared, build};
+use crate::error::Error;
+use crate::placement::{Explainer, Placement};
+use crate::tokenizer::Tokenizer;
+
+/// Strategy of an engine with several devices.
+const SEVERAL: &str = "auto-place";
+
+/// From the end of work on one device until another begins with its result.
+const HAND_OVER: Duration = Duration::from_micros(20);
+
+/// Bytes per second of a copy within memory.
+const COPY_RATE: f64 = 5e9;
+
+/// An engine with these settings on an open file.
+pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Error> {
+    let model = Model::from_weights(file)?;
+    let chosen = settings.choose(&model.config)?;
+    let tokenizer = Tokenizer::from_metadata(file.metadata())?;
+    let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
+    let recorder = settings
+        .recorder
+        .clone()
+        .unwrap_or_else(|| Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default()));
+    let graph = Arc::new(model.graph);
+    let slots = slot_pool(&graph, &chosen);
+    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+    let shared = Shared { graph: &graph, file, kv: &kv, slots: &slots, isa: chosen.isa };
+    let devices = chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared));
+    let devices = devices.collect::<Result<Vec<Built>, Error>>()?;
+    let cost: Arc<dyn CostModel> = Arc::new(Modelled {
+        devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
+        sync: HAND_OVER,
+        copy_rate: COPY_RATE,
+    });
+    let strategy = strategy(&settings, devices.len())?;
+    let planner = PlannerParts {
+        graph: Arc::clone(&graph),
+        devices: devices.iter().map(|built| built.info.clone()).collect(),
+        cost: Arc::clone(&cost),
+        strategy: Arc::clone(&strategy),
+        chunk_rows: chosen.chunk_rows,
+    };
+    let explainer = Explainer {
+        graph: Arc::clone(&graph),
+        strategy: strategy.name().to_owned(),
+        specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
+        kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
+        cost,
+    };
+    let mut own = Planner::new(planner.clone());
+    let rows = own.chunk_rows(chosen.context);
+    let shape = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 };
+    let placement = explainer.placement(&*own.route(shape)?, shape);
+    let scheduler = Scheduler::new(SchedulerParts {
+        config: SchedulerConfig {
+            context: chosen.context,
+            sequences_max: chosen.sequences_max,
+            permits: chosen.permits,
+            vocab: graph.value(graph.output()).width,
+        },
+        planner: Planner::new(planner),
+        kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
+        policy: Box::new(Fcfs),
+    })?;
+    let live = Live::start(LiveParts {
+        scheduler,
+        devices: devices.into_iter().map(|built| built.device).collect(),
+        graph,
+        slots: slots.clone(),
+        requests_max: chosen.requests_max,
+        permits: chosen.permits,
+        recorder: recorder.clone(),
+    })
+    .map_err(Error::thread)?;
+    set_facts(&recorder, &settings.model, &model.config, (&chosen, &placement));
+    let inner = Inner {
+        path: settings.model,
+        config: model.config,
+        tokenizer,
+        template,
+        placement,
+        planner: Mutex::new(own),
+        explainer,
+        slots,
+        context: chosen.context,
+        chunk_rows: chosen.chunk_rows,
+        recorder,
+        live,
+    };
+    Ok(Engine { inner: Arc::new(inner) })
+}
+
+/// The strategy, with what the caller has placed by hand.
+fn strategy(settings: &Settings, devices: usize) -> Result<Arc<dyn Strategy>, Error> {
+    let named = |name: &str| {
+        by_name(name, &StrategyOptions::default()).ok_or_else(|| {
+            let names: Vec<&str> = known().iter().map(|known| known.name).collect();
+            Error::config("strategy", format!("'{name}'"), &format!("one of {}", names.join(", ")))
+        })
+    };
+    let inner = match &settings.strategy {
+        StrategyChoice::Suitable if devices == 1 => Arc::new(CpuOnly),
+        StrategyChoice::Suitable => named(SEVERAL)?,
+        StrategyChoice::Named(name) => named(name)?,
+        StrategyChoice::Own(own) => Arc::clone(own),
+    };
+    let places = Places::parse(&settings.places)?;
+    if places.is_empty() {
+        return Ok(inner);
+    }
+    Ok(Arc::new(Placed { inner, places, order_swap: OrderSwap::default() }))
+}
+
+/// One pool for all devices, large enough for the chunks in flight (S2-34): a slot for each value
+/// that is alive at a time, and one for what is computed from it.
+fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
+    let nodes = graph.nodes().len();
+    let alive = (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1);
+    let values = (0..graph.value_count()).map(|id| graph.value(ValueId(id)));
+    let most = values.map(|value| match value.rows {
+        RowSet::All => value.width * chosen.chunk_rows,
+        RowSet::Selected => value.width * chosen.sequences_max,
+    });
+    SlotPool::new(chosen.permits * (alive + chosen.devices.len() + 1), most.max().unwrap_or(0))
+}
+
+/// Tells the recorder what it records.
+fn set_facts(
+    recorder: &Recorder,
+    path: &Path,
+    config: &ModelConfig,
+    (chosen, placement): (&Chosen, &Placement),
+) {
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
+    let threads: usize = chosen.devices.iter().map(|(_, threads)| threads).sum();
+    let devices: Vec<String> = chosen.devices.iter().map(|(spec, _)| spec.to_string()).collect();
+    recorder.set_meta("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")));
+    recorder.set_meta("clock", "monotonic");
+    recorder.set_meta("model", &name);
+    recorder.set_meta("model path", &path.to_string_lossy());
+    recorder.set_meta("architecture", config.arch.name);
+    recorder.set_meta("strategy", &placement.strategy);
+    recorder.set_meta("devices", &devices.join(" + "));
+    recorder.set_meta("isa", chosen.isa.name());
+    recorder.set_meta("threads", &threads.to_string());
+    recorder.set_meta("context", &chosen.context.to_string());
+    recorder.set_meta("chunk rows", &chosen.chunk_rows.to_string());
+}

@@ -1,0 +1,24 @@
+//! Plans: strategies, and what they are made of. With these a program brings its own
+//! ([`EngineBuilder::own_strategy`]); `examples/custom_strategy.rs` shows how.
+//!
+//! [`EngineBuilder::own_strategy`]: crate::EngineBuilder::own_strategy
+
+pub use lapwing_actors::message::Phase;
+pub use lapwing_actors::plan::blocks::{Block, BlockKind, blocks};
+pub use lapwing_actors::plan::cost::CostModel;
+pub use lapwing_actors::plan::strategy::{
+    ChunkShape, Known, OrderSwap, PlanInput, Strategy, StrategyOptions,
+};
+pub use lapwing_actors::plan::time::{Crossing, Job, TimeModel};
+pub use lapwing_actors::plan::{
+    DeviceId, Flow, PlanError, Route, RouteFor, Stage, StagePart, device_of, strategy,
+};
+pub use lapwing_kernels::device::{Batch, DeviceInfo, DeviceKind, GraphKey, Prepare};
+pub use lapwing_kernels::graph::{Graph, Node, ValueId};
+pub use lapwing_kernels::op::Op;
+pub use lapwing_kernels::part::{OperandOrder, Part, Share};
+
+/// The strategies that come with Lapwing, the simplest first.
+pub fn strategies() -> &'static [Known] {
+    strategy::known()
+}

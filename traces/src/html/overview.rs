@@ -1,0 +1,200 @@
+//! Many runs on one page: a table and a picture of each at one scale; each can be opened in full.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::columns::deflated;
+use super::picture::{Frame, picture, shown};
+use super::table::{Cell, Table};
+use super::text::{self, Escaped};
+use super::{HtmlError, SCRIPT, STYLE, Side, TEMPLATE, fill, packed, parts};
+use crate::event::Activity;
+
+/// Runs of the same work in different ways, in groups such as prompt lengths.
+#[derive(Clone, Debug, Default)]
+pub struct Overview<'a> {
+    /// What is compared.
+    pub title: &'a str,
+    /// What all runs have in common: names and values.
+    pub facts: Vec<(String, String)>,
+    /// Heads of the tables' columns after the run's name; one that begins with `#` is of numbers.
+    pub columns: Vec<&'a str>,
+    /// Groups of runs; the pictures of a group have the same scale.
+    pub groups: Vec<Group<'a>>,
+}
+
+/// Runs that are compared with each other.
+#[derive(Clone, Debug, Default)]
+pub struct Group<'a> {
+    /// What they have in common, such as `135 tokens`.
+    pub title: String,
+    /// The runs, in the order in which they are shown.
+    pub entries: Vec<Entry<'a>>,
+    /// What is not there: names and reasons.
+    pub absent: Vec<(String, String)>,
+}
+
+/// A run of a group.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    /// The run; its title is its name.
+    pub side: Side<'a>,
+    /// Words of praise or blame, such as `fastest`.
+    pub marks: Vec<&'static str>,
+    /// A sentence about it.
+    pub note: String,
+    /// Its row of the table: one for each column.
+    pub figures: Vec<Figure>,
+}
+
+/// A cell of a table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// What is shown.
+    pub text: String,
+    /// The number to sort by, if it is one.
+    pub value: Option<f64>,
+}
+
+const OVERVIEW: &str = include_str!("overview.html");
+
+/// The page's style: what a later file says holds.
+const OVERVIEW_STYLE: &[&str] = &[
+    include_str!("page/base.css"),
+    include_str!("page/panel.css"),
+    include_str!("page/charts.css"),
+    include_str!("page/overview.css"),
+];
+
+const OVERVIEW_SCRIPT: &[&str] =
+    &[include_str!("page/elements.js"), include_str!("page/overview.js")];
+
+/// The page of many runs.
+///
+/// # Errors
+/// No run at all; an analysis of another timeline.
+pub fn overview(of: &Overview<'_>) -> Result<String, HtmlError> {
+    if of.groups.iter().all(|group| group.entries.is_empty()) {
+        return Err(HtmlError::Runs(0));
+    }
+    // What a run opened in full is shown with stands on the page once.
+    let frame = BTreeMap::from([
+        ("template", TEMPLATE.to_owned()),
+        ("style", STYLE.concat()),
+        ("script", SCRIPT.concat()),
+    ]);
+    let mut data = pack("frame", &frame)?;
+    let mut groups = String::new();
+    for (at, group) in of.groups.iter().enumerate() {
+        groups += &section(at, group, &of.columns);
+        for entry in &group.entries {
+            let mut side = entry.side;
+            let title = format!("{} · {}", side.title, group.title);
+            side.title = &title;
+            data += &pack("run", &parts(&[side])?.into_iter().collect())?;
+        }
+    }
+    let mut facts = String::new();
+    for (name, value) in &of.facts {
+        let _ = writeln!(
+            facts,
+            "<dt><bdi>{}</bdi></dt><dd><bdi>{}</bdi></dd>",
+            Escaped(name),
+            Escaped(value)
+        );
+    }
+    Ok(fill(
+        OVERVIEW,
+        &[
+            ("title", Escaped(of.title).to_string()),
+            ("style", OVERVIEW_STYLE.concat()),
+            ("facts", facts),
+            ("legend", legend(of)),
+            ("groups", groups),
+            ("data", data),
+            ("script", OVERVIEW_SCRIPT.concat()),
+        ],
+    ))
+}
+
+fn pack(class: &str, parts: &BTreeMap<&'static str, String>) -> Result<String, HtmlError> {
+    let json = serde_json::to_vec(parts).map_err(HtmlError::Header)?;
+    Ok(packed(class, &deflated(&[&json]).map_err(HtmlError::Compress)?))
+}
+
+fn section(at: usize, group: &Group<'_>, columns: &[&str]) -> String {
+    let title = Escaped(&group.title).to_string();
+    let mut html = format!(
+        "<section class=\"group\" id=\"group-{at}\" aria-labelledby=\"group-{at}-title\">\n\
+         <h2 id=\"group-{at}-title\"><bdi>{title}</bdi></h2>\n"
+    );
+    let heads: Vec<&str> = std::iter::once("Run").chain(columns.iter().copied()).collect();
+    let mut table = Table::new("", "", &heads);
+    for entry in &group.entries {
+        let name = [&[entry.side.title], &entry.marks[..]].concat().join(" · ");
+        let cells = entry.figures.iter().map(|figure| match figure.value {
+            Some(value) => Cell::Number(Escaped(&figure.text).to_string(), value),
+            None if figure.text.is_empty() => Cell::None,
+            None => Cell::Text(&figure.text),
+        });
+        let row: Vec<Cell<'_>> = std::iter::once(Cell::Text(&name)).chain(cells).collect();
+        table.row(&row);
+    }
+    html += &table.end("No run.");
+    for (name, reason) in &group.absent {
+        let _ = writeln!(
+            html,
+            "<p class=\"none\">Without <b><bdi>{}</bdi></b>: {}</p>",
+            Escaped(name),
+            Escaped(reason)
+        );
+    }
+    let makespans = || group.entries.iter().map(|entry| entry.side.timeline.makespan());
+    let frame = Frame { span: makespans().max(), mark: makespans().min(), busy_only: true };
+    html += "<div class=\"entries\">\n";
+    for entry in &group.entries {
+        html += &article(entry, frame);
+    }
+    html + "</div>\n</section>\n"
+}
+
+fn article(entry: &Entry<'_>, frame: Frame) -> String {
+    let mut marks = String::new();
+    for mark in &entry.marks {
+        let _ = write!(marks, " <span class=\"badge\">{}</span>", Escaped(mark));
+    }
+    let report = entry.side.report;
+    let overlap = report
+        .overlap
+        .map_or_else(String::new, |share| format!(" · overlap {}", text::percent(share)));
+    format!(
+        "<article class=\"entry\"><div class=\"about\"><h3><bdi>{}</bdi>{marks}</h3>\n\
+         <p class=\"figure\"><b>{}</b>{overlap}</p><p class=\"note\">{}</p></div>\n{}</article>\n",
+        Escaped(entry.side.title),
+        text::nanos(report.makespan_ns as f64),
+        Escaped(&entry.note),
+        picture(entry.side.timeline, frame)
+    )
+}
+
+/// The kinds of work that any picture shows.
+fn legend(of: &Overview<'_>) -> String {
+    let mut seen = [false; Activity::ALL.len()];
+    for entry in of.groups.iter().flat_map(|group| &group.entries) {
+        let lanes = shown(entry.side.timeline, true);
+        let spans = entry.side.timeline.spans.iter().filter(|span| span.parent.is_none());
+        spans
+            .filter(|span| lanes.contains(&span.lane))
+            .for_each(|span| seen[span.activity.code() as usize] = true);
+    }
+    let mut html = String::new();
+    for activity in Activity::ALL.iter().filter(|activity| seen[activity.code() as usize]) {
+        let name = activity.name();
+        let _ = writeln!(
+            html,
+            "<span class=\"entry-key\"><svg class=\"picture\" viewBox=\"0 0 22 12\">\
+             <path class=\"{name}\" d=\"M0 0h22v12H0z\"/></svg>{name}</span>"
+        );
+    }
+    html
+}

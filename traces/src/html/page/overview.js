@@ -1,0 +1,146 @@
+/** The page of many runs: which group is shown, and which run is open in full. */
+
+/** @param {string} id */
+const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
+const groups = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".group")]);
+const entries = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".entry")]);
+const packedRuns = [...document.querySelectorAll("script.run")].map((s) => s.textContent ?? "");
+const packedFrame = document.querySelector("script.frame")?.textContent ?? "";
+for (const script of document.querySelectorAll("script.run, script.frame")) script.remove();
+
+/** @param {Element} entry */
+const groupOf = (entry) => groups.findIndex((group) => group.contains(entry));
+/** @param {number} run */
+const nameOf = (run) => entries[run].querySelector("h3 bdi")?.textContent ?? "";
+/** @param {number} group */
+const titleOf = (group) => groups[group].querySelector("h2")?.textContent ?? "";
+
+/** @param {number} chosen */
+function showGroup(chosen) {
+  groups.forEach((group, at) => (group.hidden = at !== chosen));
+  [...part("choice").children].forEach((button, at) => {
+    button.setAttribute("aria-checked", String(at === chosen));
+    /** @type {HTMLElement} */ (button).tabIndex = at === chosen ? 0 : -1;
+  });
+}
+
+function makeChoice() {
+  const choice = part("choice");
+  groups.forEach((_, at) => {
+    const button = element("button", "", titleOf(at));
+    button.setAttribute("role", "radio");
+    button.addEventListener("click", () => showGroup(at));
+    choice.append(button);
+  });
+  choice.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+    if (!step) return;
+    const at = groups.findIndex((group) => !group.hidden);
+    const next = (at + step + groups.length) % groups.length;
+    showGroup(next);
+    /** @type {HTMLElement} */ (choice.children[next]).focus();
+    event.preventDefault();
+  });
+}
+
+/** Names in pictures and tables open their runs. */
+function makeOpeners() {
+  entries.forEach((entry, run) => {
+    const name = /** @type {Element} */ (entry.querySelector("h3 bdi"));
+    const button = element("button", "jump open");
+    name.replaceWith(button);
+    button.append(name);
+    entry.addEventListener("click", () => (location.hash = `run-${run}`));
+    entry.title = `Open ${name.textContent} in full`;
+  });
+  for (const group of groups) {
+    const own = entries.flatMap((entry, run) => (group.contains(entry) ? [run] : []));
+    group.querySelectorAll("tbody tr").forEach((row, at) => {
+      const cell = row.children[0];
+      const button = element("button", "jump");
+      button.append(...cell.childNodes);
+      button.addEventListener("click", () => (location.hash = `run-${own[at]}`));
+      cell.append(button);
+    });
+    const table = group.querySelector("table");
+    if (table) makeSortable(table);
+  }
+}
+
+/** @param {string} packed @returns {Promise<Record<string, string>>} */
+async function unpack(packed) {
+  return JSON.parse(new TextDecoder().decode(await inflate(packed)));
+}
+
+/**
+ * Puts parts into a template; what is put in is not looked through for marks again.
+ * @param {string} template
+ * @param {Record<string, string>} parts
+ */
+function fillTemplate(template, parts) {
+  const [start, ...pieces] = template.split("{{");
+  const filled = pieces.map((piece) => {
+    const end = piece.indexOf("}}");
+    return (parts[piece.slice(0, end)] ?? "") + piece.slice(end + 2);
+  });
+  return start + filled.join("");
+}
+
+/** @param {number} run */
+async function openRun(run) {
+  const [frame, parts] = await Promise.all([packedFrame, packedRuns[run]].map(unpack));
+  let page = fillTemplate(frame.template, { ...frame, ...parts });
+  const theme = document.documentElement.dataset.theme;
+  if (theme) page = page.replace("<html ", `<html data-theme="${theme}" `);
+  const viewer = /** @type {HTMLIFrameElement} */ (part("frame"));
+  viewer.srcdoc = page;
+  const group = groupOf(entries[run]);
+  part("opened").textContent = `${nameOf(run)} · ${titleOf(group)}`;
+  for (const [id, other] of /** @type {[string, number][]} */ ([
+    ["before", run - 1],
+    ["after", run + 1],
+  ])) {
+    const button = /** @type {HTMLButtonElement} */ (part(id));
+    button.disabled = !entries[other] || groupOf(entries[other]) !== group;
+    button.onclick = () => location.replace(`#run-${other}`);
+  }
+  showGroup(group);
+  part("all").hidden = true;
+  part("viewer").hidden = false;
+}
+
+let scrolled = 0;
+
+/** The address says what is shown, so that the browser's buttons go back and forth. */
+function follow() {
+  const run = Number(/^#run-(\d+)$/.exec(location.hash)?.[1] ?? NaN);
+  if (packedRuns[run] !== undefined) {
+    if (!part("all").hidden) scrolled = scrollY;
+    return openRun(run);
+  }
+  part("viewer").hidden = true;
+  part("all").hidden = false;
+  part("frame").removeAttribute("srcdoc");
+  scrollTo(0, scrolled);
+  return Promise.resolve();
+}
+
+function complain(/** @type {unknown} */ error) {
+  part("broken").hidden = false;
+  part("broken").textContent = `The run cannot be opened: ${error}. The tables are complete.`;
+  throw error;
+}
+
+makeChoice();
+makeOpeners();
+showGroup(0);
+part("back").addEventListener("click", () => (location.hash = ""));
+part("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const now = root.dataset.theme;
+  const dark = now ? now === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+});
+addEventListener("hashchange", () => follow().catch(complain));
+follow().catch(complain);
