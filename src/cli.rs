@@ -3,16 +3,19 @@
 mod engine_args;
 mod parse;
 mod sampling_args;
+mod scenario_args;
 
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, chat, completions, devices, inspect, models, perplexity, pull, run, timeline, tokenize,
+    bench, chat, completions, devices, fit, inspect, models, perplexity, pull, reproduce, run,
+    sensitivity, simulate, sweep, timeline, tokenize, what_if,
 };
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
 pub(crate) use parse::{TokenLimit, at_least_one, wait};
 pub(crate) use sampling_args::SamplingArgs;
+pub(crate) use scenario_args::{ScenarioArgs, soc};
 
 /// What a bare `lapwing` and `lapwing --help` end with.
 const EXAMPLES: &str = "\
@@ -23,6 +26,7 @@ Examples:
   lapwing bench -m FILE.gguf -t 4              measure tokens per second
   lapwing timeline run.lwt                     where the time of a recorded run went
   lapwing devices                              what this machine has
+  lapwing reproduce                            published results beside simulated ones
 
 Models:
   MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision].
@@ -71,6 +75,18 @@ pub(crate) enum Command {
     Bench(bench::Args),
     /// Show where the time of a recorded run went
     Timeline(timeline::Args),
+    /// Simulate a run on a phone's processors, without weights
+    Simulate(simulate::Args),
+    /// Put published results beside simulated ones
+    Reproduce(reproduce::Args),
+    /// Simulate a run for each of several values
+    Sweep(sweep::Args),
+    /// Show what other processors would change, and where
+    WhatIf(what_if::Args),
+    /// Show how much each number of the processors matters
+    Sensitivity(sensitivity::Args),
+    /// Fit the processors' numbers to published ones
+    Fit(fit::Args),
     /// Print a script that completes commands and options in a shell
     Completions(completions::Args),
 }

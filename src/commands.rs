@@ -5,14 +5,20 @@ pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod devices;
 pub(crate) mod failure;
+pub(crate) mod fit;
 pub(crate) mod inspect;
 pub(crate) mod models;
 pub(crate) mod perplexity;
 pub(crate) mod pull;
+pub(crate) mod reproduce;
 pub(crate) mod run;
+pub(crate) mod sensitivity;
 pub(crate) mod session;
+pub(crate) mod simulate;
+pub(crate) mod sweep;
 pub(crate) mod timeline;
 pub(crate) mod tokenize;
+pub(crate) mod what_if;
 
 mod answer;
 mod compare;
@@ -42,6 +48,12 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Perplexity(args) => perplexity::run(args, session).await,
         Command::Bench(args) => bench::run(args, session).await,
         Command::Timeline(args) => timeline::run(&args, session),
+        Command::Simulate(args) => simulate::run(&args, session),
+        Command::Reproduce(args) => reproduce::run(&args, session),
+        Command::Sweep(args) => sweep::run(&args, session),
+        Command::WhatIf(args) => what_if::run(&args, session),
+        Command::Sensitivity(args) => sensitivity::run(&args, session),
+        Command::Fit(args) => fit::run(&args, session),
         Command::Completions(args) => completions::run(&args, session),
     }
 }

@@ -12,6 +12,7 @@ mod placement;
 pub mod plan;
 mod request;
 mod sampling;
+pub mod simulate;
 mod stop;
 mod stream;
 pub mod tokenizer;

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anstyle::{AnsiColor, Style};
 use lapwing::RunError;
 use lapwing::models::FetchError;
+use lapwing::simulate::SimulateError;
 
 use super::output::visible;
 
@@ -92,6 +93,19 @@ impl From<lapwing::Error> for Failure {
             Some(RunError::PromptTooLong { .. }) => failure
                 .hint("-c TOKENS (--ctx) sets the context, up to what the model was trained for"),
             _ => failure,
+        }
+    }
+}
+
+impl From<SimulateError> for Failure {
+    fn from(error: SimulateError) -> Failure {
+        match error {
+            SimulateError::UnknownKey { .. }
+            | SimulateError::BadValue { .. }
+            | SimulateError::NoChange { .. }
+            | SimulateError::UnknownGroup { .. }
+            | SimulateError::UnknownPreset { .. } => Failure::usage(error.to_string()),
+            _ => Failure::failed(error.to_string()),
         }
     }
 }

@@ -1,0 +1,292 @@
+//! What was published of HeteroLLM beside what Lapwing simulates, on one page with plots.
+//!
+//! ```text
+//! cargo run --release -p lapwing-examples --example reproduce_heterollm [PAGE.html]
+//! ```
+
+use lapwing::simulate::plot::{BarGroup, Bars, Cell, Lines, Page, Section, Series, Tone};
+use lapwing::simulate::published::{Published, Role};
+use lapwing::simulate::{Reproduced, Reproduction, Runs, Scenario, SimulateError, Simulated, Wanted};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Strategies of the paper, by their names there.
+const NPU_ONLY: [(&str, &str); 3] =
+    [("Padding", "npu-padding"), ("Online-prepare", "online-prepare"), ("Pipe", "pipe")];
+const HETERO: [(&str, &str); 3] = [
+    ("Hetero-tensor", "tensor-level"),
+    ("Hetero-layer", "layer-level"),
+    ("GPU only", "gpu-only"),
+];
+const MODELS: [(&str, &str); 3] = [
+    ("Llama-3-8B", "llama-3-8b"),
+    ("Llama-3.2-3B", "llama-3.2-3b"),
+    ("InternLM2-1.8B", "internlm2-1.8b"),
+];
+
+fn main() -> Result<()> {
+    let path = std::env::args().nth(1).unwrap_or_else(|| "reproduce_heterollm.html".to_owned());
+    let base = Scenario::new("sd8gen3")?;
+    let found = Reproduction::new(&base, &Published::built_in()?, Wanted::default())?;
+    let mut runs = Runs::default();
+    let page = Page {
+        title: "HeteroLLM, reproduced in virtual time".to_owned(),
+        lead: lead(&found),
+        sections: vec![
+            lengths(&base, &mut runs)?,
+            aligned(&base, &mut runs, &found)?,
+            fast_sync(&base, &mut runs)?,
+            decode(&base, &mut runs, &found)?,
+            checks(&found),
+            decisions(&found),
+        ],
+        footer: format!(
+            "Lapwing {}, preset {}. Rings and black marks are published numbers (HeteroLLM, arXiv \
+             2501.14794, and its later version); everything else is simulated. {} more published \
+             numbers are held back from this program and are not on this page.",
+            env!("CARGO_PKG_VERSION"),
+            found.soc,
+            found.held_back.len()
+        ),
+    };
+    std::fs::write(&path, page.html())?;
+    println!("{} runs; wrote {path}", runs.count());
+    if found.ok { Ok(()) } else { Err("a check was missed, or an order does not hold".into()) }
+}
+
+fn lead(found: &Reproduction) -> String {
+    let checks = || found.rows.iter().filter(|row| row.role == Role::Check);
+    let worst = checks().map(|row| row.error.abs()).fold(0.0, f64::max) * 100.0;
+    format!(
+        "A phone's GPU and NPU, modelled; the scheduler, strategies and solver of the live runtime, \
+         unchanged. Of {} published numbers that nothing was fitted to, the worst is {worst:.1} % \
+         off.",
+        checks().count()
+    )
+}
+
+fn at(base: &Scenario, runs: &mut Runs, changes: &[(&str, &str)]) -> std::result::Result<Simulated, SimulateError> {
+    let mut scenario = base.clone();
+    for (key, value) in changes {
+        scenario.set(key, value)?;
+    }
+    runs.run(&scenario)
+}
+
+/// Time over the length, where lengths do not fit the NPU's graphs.
+fn lengths(base: &Scenario, runs: &mut Runs) -> Result<Section> {
+    let mut series = Vec::new();
+    for (title, strategy) in [HETERO[0]].into_iter().chain(NPU_ONLY.into_iter().rev()) {
+        let mut points = Vec::new();
+        // Closer where a standard size ends.
+        for length in (32..=1056).filter(|length| length % 16 == 0 || length % 32 == 1) {
+            let changes =
+                [("prompt", &*length.to_string()), ("decode", "0"), ("strategy", strategy)];
+            points.push((length as f64, at(base, runs, &changes)?.prefill_ms / 1e3));
+        }
+        series.push(Series::new(title, points));
+    }
+    Ok(Section {
+        title: "Lengths that do not fit".to_owned(),
+        text: "An NPU runs only graphs of sizes that were prepared. Padding computes the next \
+               standard size and pays for it in steps; Online-prepare builds graphs of the exact \
+               length while the user waits; Pipe takes several smaller graphs in turn. \
+               Hetero-tensor gives the GPU what does not fit, and its line has no steps.\n\n\
+               Point at a line to read its values."
+            .to_owned(),
+        plots: vec![
+            Lines {
+                title: "Time to the first token, Llama-3-8B".to_owned(),
+                x: "tokens of the prompt".to_owned(),
+                y: "seconds to the first token".to_owned(),
+                series,
+            }
+            .svg(),
+        ],
+        ..Section::default()
+    })
+}
+
+/// A published number of a row with that id.
+fn paper(found: &Reproduction, id: &str) -> Option<f64> {
+    found.rows.iter().find(|row| row.id == id).map(|row| row.paper)
+}
+
+/// Speed over the length, where lengths fit.
+fn aligned(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Section> {
+    let mut series = Vec::new();
+    for (title, strategy) in HETERO {
+        let mut line = Series::new(title, Vec::new());
+        let short = strategy.split('-').next().unwrap_or(strategy);
+        for length in [32, 64, 128, 256, 512, 1024] {
+            let changes =
+                [("prompt", &*length.to_string()), ("decode", "0"), ("strategy", strategy)];
+            let x = f64::from(length);
+            line.points.push((x, at(base, runs, &changes)?.prefill_tokens_per_second));
+            line.published.extend(paper(found, &format!("prefill-{short}-{length}")).map(|y| (x, y)));
+        }
+        series.push(line);
+    }
+    Ok(Section {
+        title: "Speed at standard sizes".to_owned(),
+        text: "Hetero-layer gives every matrix product to the NPU; Hetero-tensor divides those that \
+               the NPU is bad at between both. Rings are published values; none of them was fitted \
+               to."
+            .to_owned(),
+        plots: vec![
+            Lines {
+                title: "Prefill, Llama-3-8B".to_owned(),
+                x: "tokens of the prompt".to_owned(),
+                y: "tokens per second".to_owned(),
+                series,
+            }
+            .svg(),
+        ],
+        ..Section::default()
+    })
+}
+
+/// How much fast synchronisation gains.
+fn fast_sync(base: &Scenario, runs: &mut Runs) -> Result<Section> {
+    let settings = [
+        ("prefill of 64", "64", "0"),
+        ("prefill of 256", "256", "0"),
+        ("prefill of 1024", "1024", "0"),
+        ("decode", "256", "8"),
+    ];
+    let mut groups = Vec::new();
+    for (name, prompt, decode) in settings {
+        let mut values = Vec::new();
+        for (_, model) in MODELS {
+            let speed = |runs: &mut Runs, sync: &str| {
+                let changes = [
+                    ("model", model),
+                    ("prompt", prompt),
+                    ("decode", decode),
+                    ("strategy", "tensor-level"),
+                    ("fast-sync", sync),
+                ];
+                let run = at(base, runs, &changes)?;
+                let decodes = run.decode_tokens_per_second;
+                Ok::<f64, SimulateError>(decodes.unwrap_or(run.prefill_tokens_per_second))
+            };
+            values.push(Some(speed(runs, "on")? / speed(runs, "off")?));
+        }
+        let published = if name == "decode" { vec![Some(4.01)] } else { Vec::new() };
+        groups.push(BarGroup { name: name.to_owned(), values, published });
+    }
+    Ok(Section {
+        title: "Fast synchronisation".to_owned(),
+        text: "Both processors compute parts of one product, so that one must learn when the other \
+               is done: by emptying the GPU's queue, for 480 µs, or by polling a flag, for 14.5 µs. \
+               The longer the products, the less it matters; a generated token is over so soon that \
+               it is nearly all that matters."
+            .to_owned(),
+        plots: vec![
+            Bars {
+                title: "Hetero-tensor, fast by slow synchronisation".to_owned(),
+                x: String::new(),
+                y: "times as fast".to_owned(),
+                names: MODELS.map(|(title, _)| title.to_owned()).to_vec(),
+                groups,
+            }
+            .svg(),
+        ],
+        ..Section::default()
+    })
+}
+
+/// Speed of generation.
+fn decode(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Section> {
+    let mut groups = Vec::new();
+    for (title, model) in MODELS {
+        let mut values = Vec::new();
+        for (_, strategy) in HETERO {
+            let changes =
+                [("model", model), ("prompt", "256"), ("decode", "8"), ("strategy", strategy)];
+            values.push(at(base, runs, &changes)?.decode_tokens_per_second);
+        }
+        let published = match model {
+            "llama-3-8b" => vec![paper(found, "decode-tensor"), None, paper(found, "decode-gpu")],
+            _ => Vec::new(),
+        };
+        groups.push(BarGroup { name: title.to_owned(), values, published });
+    }
+    Ok(Section {
+        title: "Generation".to_owned(),
+        text: "A generated token reads every weight once: memory is what counts. Neither the GPU \
+               nor the NPU can use all of it alone; together they come nearer. The two marks are \
+               pins: the preset was fitted to them, and the other models follow."
+            .to_owned(),
+        plots: vec![
+            Bars {
+                title: "Generation after 256 tokens".to_owned(),
+                x: String::new(),
+                y: "tokens per second".to_owned(),
+                names: HETERO.map(|(title, _)| title.to_owned()).to_vec(),
+                groups,
+            }
+            .svg(),
+        ],
+        ..Section::default()
+    })
+}
+
+fn cells(row: &Reproduced) -> Vec<Cell> {
+    let tone = match row.role {
+        Role::Check if row.is_missed() => Tone::Bad,
+        Role::Check => Tone::Good,
+        _ => Tone::Plain,
+    };
+    vec![
+        row.what.clone().into(),
+        format!("{:.2} {}", row.paper, row.unit).into(),
+        format!("{:.2} {}", row.model, row.unit).into(),
+        Cell { text: format!("{:+.1} %", row.error * 100.0), tone },
+        row.role.to_string().into(),
+    ]
+}
+
+fn checks(found: &Reproduction) -> Section {
+    let mut rows: Vec<&Reproduced> = found.rows.iter().collect();
+    rows.sort_by_key(|row| match row.role {
+        Role::Check => 0,
+        Role::Pin => 1,
+        _ => 2,
+    });
+    Section {
+        title: "Every number".to_owned(),
+        text: "A check was never fitted to, and must be met within 10 %. A pin was fitted to, and \
+               says nothing. A stated number is published loosely or contradicts others."
+            .to_owned(),
+        heads: ["What", "#Published", "#Simulated", "#Error", "Role"].map(str::to_owned).to_vec(),
+        rows: rows.into_iter().map(cells).collect(),
+        ..Section::default()
+    }
+}
+
+fn decisions(found: &Reproduction) -> Section {
+    let rows = found.decisions.iter().map(|decision| {
+        let tone = if decision.same { Tone::Good } else { Tone::Bad };
+        let (text, why) = match decision.same {
+            true => ("same", String::new()),
+            false => ("differs", decision.reason.clone()),
+        };
+        vec![
+            decision.product.clone().into(),
+            decision.tokens.clone().into(),
+            decision.paper.clone().into(),
+            decision.model.clone().into(),
+            Cell { text: text.to_owned(), tone },
+            why.into(),
+        ]
+    });
+    Section {
+        title: "What the solver decides".to_owned(),
+        text: "Nine decisions of the published solver, and those of Lapwing's on the same times."
+            .to_owned(),
+        heads: ["Product", "#Tokens", "Published", "Lapwing", "", "Why"].map(str::to_owned).to_vec(),
+        rows: rows.collect(),
+        ..Section::default()
+    }
+}

@@ -1,0 +1,109 @@
+//! Options that say what is simulated.
+
+use std::path::Path;
+
+use clap::Args;
+use lapwing::simulate::{Change, Scenario, Soc};
+
+use super::{DeviceArgs, at_least_one};
+use crate::commands::failure::Failure;
+
+/// What is simulated.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Scenario")]
+pub(crate) struct ScenarioArgs {
+    /// Processors: sd8gen3, ideal, fast-gpu, or a .toml file such as `lapwing calibrate` writes
+    #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
+    soc: String,
+
+    /// Model by its shape: llama-3-8b, llama-2-7b, llama-3.2-3b, internlm2-1.8b, qwen1.5-1.8b,
+    /// qwen2-1.5b, or a .gguf file, of which only the header is read
+    #[arg(short, long, value_name = "MODEL", default_value = "llama-3-8b")]
+    model: String,
+
+    /// Tokens of the prompt
+    #[arg(long, value_name = "N", default_value = "256", value_parser = at_least_one)]
+    prompt: usize,
+
+    /// Steps of generation after the first token
+    #[arg(long, value_name = "N", default_value = "32")]
+    decode: usize,
+
+    /// Who runs what; the strategies of the live runtime
+    #[arg(long, value_name = "NAME", default_value = "tensor-level")]
+    strategy: String,
+
+    /// Fast synchronisation between processors
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off)]
+    fast_sync: bool,
+
+    /// Operands of products on the NPU may be swapped
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off)]
+    order_swap: bool,
+
+    /// Rows of a chunk, for the strategies that cut prompts themselves
+    #[arg(long, value_name = "ROWS", value_parser = at_least_one)]
+    chunk: Option<usize>,
+
+    /// What uses the GPU beside the model: none, or game (60 frames per second)
+    #[arg(long, value_name = "WHAT", default_value = "none")]
+    interference: String,
+
+    /// Tokens computed in each step of generation, as when a draft is verified
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
+    verify: usize,
+
+    /// Seed of the noise, which noise.spread sets
+    #[arg(long, value_name = "N", default_value = "0")]
+    seed: u64,
+
+    /// Another value for numbers of the SoC, as in sync.slow=2x,gpu.bandwidth=50; may be repeated
+    #[arg(long, value_name = "NUMBER=VALUE,…")]
+    set: Vec<String>,
+}
+
+fn on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("it must be on or off".to_owned()),
+    }
+}
+
+impl ScenarioArgs {
+    /// The scenario.
+    pub(crate) fn scenario(&self) -> Result<Scenario, Failure> {
+        DeviceArgs::check_strategy(&self.strategy)?;
+        let mut scenario = soc(&self.soc)?;
+        scenario.model.clone_from(&self.model);
+        scenario.set("prompt", &self.prompt.to_string())?;
+        scenario.set("decode", &self.decode.to_string())?;
+        scenario.set("strategy", &self.strategy)?;
+        scenario.fast_sync = self.fast_sync;
+        scenario.order_swap = self.order_swap;
+        scenario.chunk = self.chunk;
+        scenario.set("interference", &self.interference)?;
+        scenario.verify = self.verify;
+        scenario.seed = self.seed;
+        for text in &self.set {
+            for change in Change::list(text)? {
+                scenario.set(&change.key, &change.value)?;
+            }
+        }
+        scenario.check_model()?;
+        Ok(scenario)
+    }
+}
+
+/// A scenario on a preset or on a file's processors.
+pub(crate) fn soc(name: &str) -> Result<Scenario, Failure> {
+    let path = Path::new(name);
+    if !name.ends_with(".toml") {
+        return Ok(Scenario::new(name)?);
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::file("read the SoC", path, &error))?;
+    let soc = Soc::from_toml(&text)
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    Ok(Scenario::on(soc))
+}

@@ -1,0 +1,106 @@
+//! `lapwing fit`: a preset's pinned numbers, fitted to what was published.
+
+use std::path::{Path, PathBuf};
+
+use lapwing::simulate::Fit;
+use lapwing::simulate::published::Published;
+
+use super::failure::Failure;
+use super::output::{print, print_json};
+use super::session::Session;
+use super::table::{Align, table};
+use crate::cli::soc;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing fit                     fit the numbers of sd8gen3 that are pinned to the published pins
+  lapwing fit --pins mine.toml    to other pins
+
+A pins file has the form of src/simulate/published.toml: [[row]] with id, group, what, run (prompt,
+decode, strategy, …) or product, quantity, published, role and source; rows with role = \"pin\" are
+fitted to, those with role = \"check\" are compared afterwards.
+
+The fit minimises the squares of ln(model / published). 'left out' is the error of a pin when the fit
+is made without it; where a number of the SoC hangs on one pin alone, it says so instead.
+
+With --json:
+  {\"parameters\":[{\"key\":\"…\",\"unit\":\"…\",\"before\":F,\"after\":F}],
+   \"pins\":[{\"id\":\"…\",\"published\":F,\"model\":F,\"error\":F,\"error_left_out\":F|null,
+     \"alone_determines\":[\"…\"]}],
+   \"checks\":[{\"id\":\"…\",\"published\":F,\"model\":F,\"error\":F}],\"steps\":N,\"error\":F}";
+
+/// Options of `fit`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Numbers to fit to [default: the published ones]
+    #[arg(long, value_name = "FILE.toml")]
+    pins: Option<PathBuf>,
+
+    /// Processors whose pinned numbers are fitted: a preset, or a .toml file
+    #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
+    soc: String,
+}
+
+/// Fits and prints.
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let base = soc(&args.soc)?;
+    let published = match &args.pins {
+        None => Published::built_in()?,
+        Some(path) => read(path)?,
+    };
+    let fit = Fit::new(&base, &published)?;
+    if session.json { print_json(&fit) } else { print(&text(&fit)) }
+}
+
+fn read(path: &Path) -> Result<Published, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::file("read the pins", path, &error))?;
+    Published::parse(&text)
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
+
+fn text(fit: &Fit) -> String {
+    let percent = |error: f64| format!("{:+.1} %", error * 100.0);
+    let header =
+        [("number", Align::Left), ("before", Align::Right), ("after", Align::Right), ("", Align::Left)];
+    let parameters = fit.parameters.iter().map(|p| {
+        [p.key.clone(), format!("{:.4}", p.before), format!("{:.4}", p.after), p.unit.clone()]
+    });
+    let mut text = table(header, parameters.collect());
+    let header = [
+        ("pin", Align::Left),
+        ("published", Align::Right),
+        ("model", Align::Right),
+        ("error", Align::Right),
+        ("left out", Align::Left),
+    ];
+    let pins = fit.pins.iter().map(|pin| {
+        let left_out = match pin.error_left_out {
+            Some(error) => percent(error),
+            None => format!("alone determines {}", pin.alone_determines.join(", ")),
+        };
+        let (published, model) = (format!("{:.2}", pin.published), format!("{:.2}", pin.model));
+        [pin.id.clone(), published, model, percent(pin.error), left_out]
+    });
+    text.push('\n');
+    text.push_str(&table(header, pins.collect()));
+    let header = [
+        ("check, not fitted to", Align::Left),
+        ("published", Align::Right),
+        ("model", Align::Right),
+        ("error", Align::Right),
+    ];
+    let checks = fit.checks.iter().map(|check| {
+        let (published, model) = (format!("{:.2}", check.published), format!("{:.2}", check.model));
+        [check.id.clone(), published, model, percent(check.error)]
+    });
+    text.push('\n');
+    text.push_str(&table(header, checks.collect()));
+    text.push_str(&format!(
+        "\n{} steps; the pins are met within {:.2} % on average\n",
+        fit.steps,
+        fit.error * 100.0
+    ));
+    text
+}

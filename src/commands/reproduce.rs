@@ -1,0 +1,208 @@
+//! `lapwing reproduce`: published numbers beside simulated ones.
+
+use lapwing::simulate::published::{Published, Role};
+use lapwing::simulate::{CHECK_ERROR_MAX, HeldBack, Reproduced, Reproduction, Wanted};
+
+use super::failure::Failure;
+use super::output::{print, print_json};
+use super::session::Session;
+use super::table::{Align, table};
+use crate::cli::soc;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing reproduce                       every published number that is not held back
+  lapwing reproduce table3                one table or figure
+  lapwing reproduce --predict-held-back   predictions of the numbers that are held back, too
+
+Tables and figures, by subject: prefill, lengths, preparation, decode, fast-sync, power, interference,
+ablation, tasks, table3.
+
+Roles: a pin is a number that parameters were fitted to; a check was never fitted to, and must be met
+within 10 %; stated numbers are published loosely or contradict others, and are not judged; those held
+back are published, but not in this program, so that predictions can be compared blind.
+
+Exit code 1 if a check is missed or an order does not hold.
+
+With --json:
+  {\"soc\":\"…\",\"rows\":[{\"id\":\"…\",\"group\":\"…\",\"what\":\"…\",\"of\":\"…\",\"paper\":F,\"model\":F,
+    \"unit\":\"…\",\"error\":F,\"role\":\"pin|check|stated\",\"source\":\"…\"}],
+   \"held_back\":[{\"id\":\"…\",\"group\":\"…\",\"what\":\"…\",\"of\":\"…\",\"model\":F|null,\"unit\":\"…\",
+    \"source\":\"…\"}],
+   \"orders\":[{\"what\":\"…\",\"less\":F,\"more\":F,\"ok\":true|false}],
+   \"decisions\":[{\"product\":\"…\",\"tokens\":\"…\",\"paper\":\"…\",\"model\":\"…\",\"same\":true|false,
+    \"reason\":\"…\"}],\"ok\":true|false}";
+
+/// Options of `reproduce`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// One table or figure; all without it
+    #[arg(value_name = "TABLE|FIGURE")]
+    group: Option<String>,
+
+    /// Processors: a preset, or a .toml file
+    #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
+    soc: String,
+
+    /// Predict the numbers that are held back, too
+    #[arg(long)]
+    predict_held_back: bool,
+}
+
+/// Simulates and prints.
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let base = soc(&args.soc)?;
+    let published = Published::built_in()?;
+    let wanted =
+        Wanted { group: args.group.as_deref(), predictions: args.predict_held_back };
+    let found = Reproduction::new(&base, &published, wanted)?;
+    if session.json { print_json(&found)? } else { print(&text(&found, args))? }
+    if found.ok {
+        return Ok(());
+    }
+    let missed = found.rows.iter().filter(|row| row.is_missed()).map(|row| row.id.clone());
+    let orders = found.orders.iter().filter(|order| !order.ok).map(|order| order.what.clone());
+    let all: Vec<String> = missed.chain(orders).collect();
+    Err(Failure::failed(format!("not reproduced: {}", all.join("; "))))
+}
+
+fn text(found: &Reproduction, args: &Args) -> String {
+    let mut text = String::new();
+    if !found.rows.is_empty() {
+        text.push_str(&rows(&found.rows));
+        text.push_str(&summary(&found.rows));
+    }
+    if !found.orders.is_empty() {
+        text.push_str("\nOrders\n");
+        for order in &found.orders {
+            let mark = if order.ok { "holds:   " } else { "violated:" };
+            text.push_str(&format!(
+                "  {mark} {} ({:.2} < {:.2})\n",
+                order.what, order.less, order.more
+            ));
+        }
+    }
+    if !found.decisions.is_empty() {
+        text.push_str("\nDecisions of the solver, Table 3\n");
+        text.push_str(&decisions(found));
+    }
+    if !found.held_back.is_empty() {
+        text.push_str(&held_back(&found.held_back, args.predict_held_back));
+    }
+    text
+}
+
+fn rows(rows: &[Reproduced]) -> String {
+    let header = [
+        ("", Align::Left),
+        ("what", Align::Left),
+        ("paper", Align::Right),
+        ("model", Align::Right),
+        ("", Align::Left),
+        ("error", Align::Right),
+        ("role", Align::Left),
+    ];
+    let row = |row: &Reproduced| {
+        let role = if row.is_missed() { "check, MISSED".to_owned() } else { row.role.to_string() };
+        [
+            row.group.clone(),
+            row.what.clone(),
+            number(row.paper),
+            number(row.model),
+            row.unit.to_owned(),
+            format!("{:+.1} %", row.error * 100.0),
+            role,
+        ]
+    };
+    table(header, rows.iter().map(row).collect())
+}
+
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 100.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn summary(rows: &[Reproduced]) -> String {
+    let of = |role: Role| rows.iter().filter(move |row| row.role == role);
+    let worst = |role: Role| of(role).map(|row| row.error.abs()).fold(0.0, f64::max) * 100.0;
+    let checks = of(Role::Check).count();
+    let within = of(Role::Check).filter(|row| !row.is_missed()).count();
+    let mut text = String::new();
+    if checks > 0 {
+        text.push_str(&format!(
+            "{within} of {checks} checks within {:.0} %, the worst {:.1} %\n",
+            CHECK_ERROR_MAX * 100.0,
+            worst(Role::Check)
+        ));
+    }
+    if of(Role::Pin).count() > 0 {
+        let count = of(Role::Pin).count();
+        text.push_str(&format!("{count} pins, the worst off by {:.1} %\n", worst(Role::Pin)));
+    }
+    text
+}
+
+fn decisions(found: &Reproduction) -> String {
+    let header = [
+        ("product", Align::Left),
+        ("tokens", Align::Right),
+        ("paper", Align::Left),
+        ("model", Align::Left),
+        ("", Align::Left),
+    ];
+    let decisions = &found.decisions;
+    let row = |decision: &lapwing::simulate::Decision| {
+        let same = if decision.same { "same" } else { "DIFFERS" };
+        [
+            decision.product.clone(),
+            decision.tokens.clone(),
+            decision.paper.clone(),
+            decision.model.clone(),
+            same.to_owned(),
+        ]
+    };
+    let mut text = table(header, decisions.iter().map(row).collect());
+    for decision in decisions {
+        text.push_str(&format!(
+            "  {} × {}: {}\n",
+            decision.product, decision.tokens, decision.reason
+        ));
+    }
+    let same = decisions.iter().filter(|decision| decision.same).count();
+    text.push_str(&format!("{same} of {} decisions are the published ones\n", decisions.len()));
+    text
+}
+
+fn held_back(rows: &[HeldBack], predicted: bool) -> String {
+    let count = rows.len();
+    if !predicted {
+        return format!(
+            "\n{count} published numbers are held back and not compared; --predict-held-back prints \
+             the predictions\n"
+        );
+    }
+    let header = [
+        ("", Align::Left),
+        ("what", Align::Left),
+        ("paper", Align::Left),
+        ("model", Align::Right),
+        ("", Align::Left),
+    ];
+    let row = |row: &HeldBack| {
+        [
+            row.group.clone(),
+            row.what.clone(),
+            format!("held back ({})", row.source.split(';').next().unwrap_or_default()),
+            row.model.map_or("–".to_owned(), number),
+            row.unit.to_owned(),
+        ]
+    };
+    format!(
+        "\n{count} published numbers are held back; predictions of them, to be compared blind\n{}",
+        table(header, rows.iter().map(row).collect())
+    )
+}

@@ -1,0 +1,88 @@
+//! `lapwing sensitivity`: how much each number of the processors matters.
+
+use lapwing::simulate::{Sensitivity, Slope};
+
+use super::failure::Failure;
+use super::output::{print, print_json};
+use super::session::Session;
+use super::table::{Align, table};
+use crate::cli::ScenarioArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing sensitivity --strategy tensor-level --prompt 256
+  lapwing sensitivity --strategy gpu-only --step 0.05
+
+With --json:
+  {\"prefill_tokens_per_second\":F,\"decode_tokens_per_second\":F|null,\"step\":F,
+   \"parameters\":[{\"key\":\"…\",\"value\":F,\"unit\":\"…\",\"status\":\"pinned|derived|assumed\",
+    \"prefill_slope\":F,\"prefill_elasticity\":F,\"decode_slope\":F|null,\"decode_elasticity\":F|null}]}
+  slope: tokens per second by the number's unit; elasticity: relative change of the speed by that of
+  the number.";
+
+/// Options of `sensitivity`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+
+    /// Relative change by which slopes are measured, both ways
+    #[arg(long, value_name = "SHARE", default_value = "0.01", value_parser = step)]
+    step: f64,
+
+    /// Print the numbers that change nothing, too
+    #[arg(long)]
+    all: bool,
+}
+
+fn step(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(step) if step > 0.0 && step <= 0.5 => Ok(step),
+        _ => Err("it must be a number above 0 and at most 0.5".to_owned()),
+    }
+}
+
+/// Simulates and prints.
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let scenario = args.scenario.scenario()?;
+    let found = Sensitivity::new(&scenario, args.step)?;
+    if session.json {
+        return print_json(&found);
+    }
+    let matters = |slope: &&Slope| {
+        args.all || slope.prefill_slope != 0.0 || slope.decode_slope.is_some_and(|s| s != 0.0)
+    };
+    let shown = found.parameters.iter().filter(matters);
+    let rows: Vec<_> = shown.map(row).collect();
+    let without = found.parameters.len() - rows.len();
+    let header = [
+        ("number", Align::Left),
+        ("value", Align::Right),
+        ("", Align::Left),
+        ("prefill, by 1 %", Align::Right),
+        ("by one unit", Align::Right),
+        ("decode, by 1 %", Align::Right),
+        ("by one unit", Align::Right),
+        ("", Align::Left),
+    ];
+    let mut text = format!("{scenario}\n{}", table(header, rows));
+    if without > 0 {
+        text.push_str(&format!("{without} more numbers change nothing; --all prints them\n"));
+    }
+    print(&text)
+}
+
+fn row(slope: &Slope) -> [String; 8] {
+    let dash = || "–".to_owned();
+    [
+        slope.key.clone(),
+        format!("{:.4}", slope.value),
+        slope.unit.clone(),
+        format!("{:+.3} %", slope.prefill_elasticity),
+        format!("{:+.4} tok/s", slope.prefill_slope),
+        slope.decode_elasticity.map_or_else(dash, |e| format!("{e:+.3} %")),
+        slope.decode_slope.map_or_else(dash, |s| format!("{s:+.4} tok/s")),
+        slope.status.clone(),
+    ]
+}

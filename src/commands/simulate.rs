@@ -1,0 +1,138 @@
+//! `lapwing simulate`: one run in virtual time.
+
+use std::path::PathBuf;
+
+use lapwing::simulate::Simulated;
+use lapwing_traces::whole_file;
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::output::{print, print_json, visible};
+use super::session::Session;
+use super::table::{Align, table};
+use crate::cli::ScenarioArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing simulate --prompt 525 --decode 32 --strategy pipe
+  lapwing simulate --model llama-3.2-3b --strategy tensor-level --fast-sync off
+  lapwing simulate --soc fast-gpu --set sync.fast=2x --interference game
+  lapwing simulate --strategy tensor-level --trace sim.lwt && lapwing timeline sim.lwt
+
+With --json:
+  {\"soc\":\"…\",\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,\"fast_sync\":true|false,
+   \"order_swap\":true|false,\"chunk\":N|null,\"interference\":\"none|game\",\"verify\":N,\"seed\":N,
+   \"prefill_ms\":F,\"prefill_tokens_per_second\":F,\"decode_ms\":F|null,
+   \"decode_tokens_per_second\":F|null,\"makespan_ms\":F,\"lower_bound_ms\":F,\"preparation_ms\":F,\"energy_j\":F,
+   \"power_w\":F,\"prefill_j\":F,\"prefill_w\":F,\"decode_j\":F|null,\"decode_w\":F|null,
+   \"overlap\":F,\"syncs\":N,\"frames_per_second\":F|null}";
+
+/// Options of `simulate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+
+    /// Write the run's timeline into FILE; `lapwing timeline FILE` shows it, or compares it with
+    /// another, simulated or real
+    #[arg(long, value_name = "FILE.lwt")]
+    trace: Option<PathBuf>,
+
+    /// Print the processors' numbers as TOML, with their sources, and simulate nothing
+    #[arg(long, conflicts_with = "trace")]
+    show_soc: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    soc: String,
+    model: String,
+    strategy: String,
+    prompt: usize,
+    decode: usize,
+    fast_sync: bool,
+    order_swap: bool,
+    chunk: Option<usize>,
+    interference: String,
+    verify: usize,
+    seed: u64,
+    #[serde(flatten)]
+    run: Simulated,
+}
+
+/// Simulates and prints.
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let scenario = args.scenario.scenario()?;
+    if args.show_soc {
+        let toml = scenario.soc().to_toml();
+        return match session.json {
+            true => print_json(&serde_json::json!({"soc": scenario.soc_name(), "toml": toml})),
+            false => print(&visible(&toml)),
+        };
+    }
+    let run = match &args.trace {
+        None => scenario.run()?,
+        Some(path) => {
+            whole_file::check(path)
+                .map_err(|error| Failure::file("write the recording to", path, &error))?;
+            let (run, recording) = scenario.record()?;
+            recording.save(path).map_err(|error| Failure::failed(error.to_string()))?;
+            let (events, path) = (recording.events.len(), path.display());
+            session.note(&format!(
+                "recorded {events} events; see them with: lapwing timeline {path}"
+            ));
+            run
+        }
+    };
+    if !session.json {
+        return print(&text(&scenario.to_string(), &run));
+    }
+    print_json(&Report {
+        soc: scenario.soc_name(),
+        model: scenario.model.clone(),
+        strategy: scenario.strategy_name().to_owned(),
+        prompt: scenario.prompt,
+        decode: scenario.decode,
+        fast_sync: scenario.fast_sync,
+        order_swap: scenario.order_swap,
+        chunk: scenario.chunk,
+        interference: scenario.interference.to_string(),
+        verify: scenario.verify,
+        seed: scenario.seed,
+        run,
+    })
+}
+
+/// A run as a table.
+pub(super) fn text(title: &str, run: &Simulated) -> String {
+    let dash = || "–".to_owned();
+    let number = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.2}"));
+    let speed = run.prefill_tokens_per_second;
+    let whole = [run.makespan_ms, run.power_w, run.energy_j];
+    let rows = vec![
+        ("prefill", Some(run.prefill_ms), Some(speed), Some(run.prefill_w), Some(run.prefill_j)),
+        ("decode", run.decode_ms, run.decode_tokens_per_second, run.decode_w, run.decode_j),
+        ("all", Some(whole[0]), None, Some(whole[1]), Some(whole[2])),
+    ];
+    let rows = rows.into_iter().map(|(name, ms, speed, watts, joules)| {
+        [name.to_owned(), number(ms), number(speed), number(watts), number(joules)]
+    });
+    let header = [
+        ("", Align::Left),
+        ("ms", Align::Right),
+        ("tok/s", Align::Right),
+        ("W", Align::Right),
+        ("J", Align::Right),
+    ];
+    let mut text = format!("{}\n{}", visible(title), table(header, rows.collect()));
+    let (overlap, syncs) = (run.overlap * 100.0, run.syncs);
+    text.push_str(&format!("overlap {overlap:.0} %, {syncs} synchronisations"));
+    if run.preparation_ms > 0.0 {
+        text.push_str(&format!(", {:.1} ms of graph preparation", run.preparation_ms));
+    }
+    if let Some(frames) = run.frames_per_second {
+        text.push_str(&format!(", the game at {frames:.0} frames per second"));
+    }
+    text + "\n"
+}

@@ -1,0 +1,117 @@
+//! `lapwing sweep`: a simulated run for each of several values.
+
+use std::path::PathBuf;
+
+use lapwing::simulate::{Axis, FIGURES, Figure, Runs, Simulated, Sweep};
+use lapwing_traces::whole_file;
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::output::{print, print_json};
+use super::session::Session;
+use super::timeline::files;
+use crate::cli::ScenarioArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing sweep --over prompt=32:1024:32 --over strategy=npu-padding,pipe,tensor-level \\
+      --plot lengths.svg --csv lengths.csv
+  lapwing sweep --over gpu.bandwidth=20:80 --figure decode_tokens_per_second --plot bandwidth.svg
+  lapwing sweep --over chunk=64,128,256 --strategy chunked --prompt 1024
+
+--over: a setting (model, prompt, decode, strategy, fast-sync, order-swap, chunk, interference,
+verify, seed) or a number of the SoC, with its values: KEY=A,B,C or KEY=FROM:TO[:STEP]. Several make
+every combination.
+
+With --json:
+  {\"axes\":[{\"key\":\"…\",\"values\":[\"…\"]}],
+   \"points\":[{\"values\":[\"…\"],\"run\":{as of simulate}|null,\"error\":\"…\"|null}]}";
+
+/// Options of `sweep`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+
+    /// What is varied, and its values; may be repeated
+    #[arg(long, value_name = "KEY=VALUES", required = true)]
+    over: Vec<String>,
+
+    /// Write the table into FILE, not to stdout
+    #[arg(long, value_name = "FILE.csv")]
+    csv: Option<PathBuf>,
+
+    /// Draw a number over the first axis of numbers, a line for each combination of the others
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+
+    /// The number that is drawn
+    #[arg(long, value_name = "NUMBER", default_value = "prefill_tokens_per_second")]
+    figure: String,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    axes: Vec<AxisReport<'a>>,
+    points: Vec<PointReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct AxisReport<'a> {
+    key: &'a str,
+    values: &'a [String],
+}
+
+#[derive(Serialize)]
+struct PointReport<'a> {
+    values: &'a [String],
+    run: Option<&'a Simulated>,
+    error: Option<&'a str>,
+}
+
+/// Simulates, writes and prints.
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let figure = figure(&args.figure)?;
+    let axes: Vec<Axis> = args.over.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
+    for path in args.csv.iter().chain(&args.plot) {
+        whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
+    }
+    let sweep = Sweep::run(&args.scenario.scenario()?, axes, &mut Runs::default())?;
+    if let Some(path) = &args.plot {
+        let Some(lines) = sweep.plot(figure) else {
+            return Err(Failure::usage("--plot needs an axis whose values are numbers"));
+        };
+        files::write(path, lines.svg_file().as_bytes(), session)?;
+    }
+    if let Some(path) = &args.csv {
+        files::write(path, sweep.csv().as_bytes(), session)?;
+    }
+    match (session.json, &args.csv) {
+        (true, _) => print_json(&report(&sweep)),
+        (false, None) => print(&sweep.csv()),
+        (false, Some(_)) => Ok(()),
+    }
+}
+
+fn figure(name: &str) -> Result<Figure, Failure> {
+    FIGURES.iter().find(|figure| figure.0 == name).copied().ok_or_else(|| {
+        let names: Vec<&str> = FIGURES.iter().map(|figure| figure.0).collect();
+        Failure::usage(format!("--figure is '{name}', but must be one of {}", names.join(", ")))
+    })
+}
+
+fn report(sweep: &Sweep) -> Report<'_> {
+    Report {
+        axes: sweep.axes.iter().map(|a| AxisReport { key: &a.key, values: &a.values }).collect(),
+        points: sweep
+            .points
+            .iter()
+            .map(|point| PointReport {
+                values: &point.values,
+                run: point.outcome.as_ref().ok(),
+                error: point.outcome.as_ref().err().map(String::as_str),
+            })
+            .collect(),
+    }
+}

@@ -1,0 +1,92 @@
+//! `lapwing what-if`: what other processors would change, and where.
+
+use lapwing::simulate::{Change, WhatIf};
+
+use super::failure::Failure;
+use super::output::{one_line, print, print_json};
+use super::session::Session;
+use super::simulate;
+use super::table::{Align, table};
+use crate::cli::ScenarioArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing what-if --strategy tensor-level npu.rate=2x
+  lapwing what-if --prompt 64 sync.fast=0,memory.copy=2x
+  lapwing what-if --prompt 525 --strategy npu-padding strategy=tensor-level
+
+CHANGES: settings (see `lapwing sweep --help`) or numbers of the SoC, with commas between them; of a
+number also a multiple (2x) or a change in percent (+10%).
+
+With --json:
+  {\"before\":{as of simulate},\"after\":{…},\"change\":F,
+   \"moved\":[{\"lane\":\"…\",\"cause\":\"…\",\"op\":\"…\",\"a_ns\":N,\"b_ns\":N,\"delta_ns\":N}]}
+  moved: stretches of the critical path, the largest difference first; they add up to that of the
+  makespans.";
+
+/// Options of `what-if`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+
+    /// What is changed
+    #[arg(value_name = "CHANGES", required = true)]
+    changes: Vec<String>,
+
+    /// Most stretches of the critical path that are printed
+    #[arg(long, value_name = "N", default_value = "12")]
+    top: usize,
+}
+
+/// Simulates both and prints.
+pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let base = args.scenario.scenario()?;
+    let mut changes = Vec::new();
+    for text in &args.changes {
+        changes.extend(Change::list(text)?);
+    }
+    let what_if = WhatIf::new(&base, &changes)?;
+    if session.json {
+        return print_json(&what_if);
+    }
+    let mut text = simulate::text(&base.to_string(), &what_if.before);
+    let list: Vec<String> = changes.iter().map(|c| format!("{}={}", c.key, c.value)).collect();
+    text.push_str(&simulate::text(&format!("\nwith {}", list.join(", ")), &what_if.after));
+    text.push_str(&format!(
+        "\nmakespan {:+.1} %; the critical path changed by\n",
+        what_if.change * 100.0
+    ));
+    text.push_str(&moved(&what_if, args.top));
+    print(&text)
+}
+
+fn moved(what_if: &WhatIf, top: usize) -> String {
+    let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
+    let row = |step: &lapwing_traces::analysis::diff::Step| {
+        [
+            format!("{:+.3}", step.delta_ns as f64 / 1e6),
+            ms(step.a_ns),
+            ms(step.b_ns),
+            step.lane.clone(),
+            step.cause.clone(),
+            one_line(&step.op),
+        ]
+    };
+    let header = [
+        ("ms", Align::Right),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("lane", Align::Left),
+        ("", Align::Left),
+        ("op", Align::Left),
+    ];
+    let mut text = table(header, what_if.moved.iter().take(top).map(row).collect());
+    if what_if.moved.len() > top {
+        let rest: i64 = what_if.moved[top..].iter().map(|step| step.delta_ns).sum();
+        let (rest, count) = (rest as f64 / 1e6, what_if.moved.len() - top);
+        text.push_str(&format!("and {rest:+.3} ms in {count} more\n"));
+    }
+    text
+}

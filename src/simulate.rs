@@ -1,0 +1,46 @@
+//! Runs in virtual time: the engine's scheduler, workers and strategies on the modelled processors of
+//! a phone, without weights, in milliseconds; and what was published of such runs.
+//!
+//! ```
+//! use lapwing::simulate::Scenario;
+//!
+//! let mut scenario = Scenario::new("sd8gen3")?;
+//! scenario.set("prompt", "525")?;
+//! scenario.set("strategy", "pipe")?;
+//! let pipe = scenario.run()?;
+//! scenario.set("strategy", "tensor-level")?;
+//! assert!(scenario.run()?.prefill_ms < pipe.prefill_ms);
+//! # Ok::<(), lapwing::simulate::SimulateError>(())
+//! ```
+//!
+//! `docs/simulation.md` says what is modelled, and how well it meets what was published.
+
+mod change;
+mod decisions;
+mod error;
+mod fit;
+pub mod plot;
+pub mod published;
+mod reproduce;
+mod runs;
+mod scenario;
+mod sensitivity;
+mod simulated;
+mod sweep;
+mod what_if;
+mod world;
+
+pub use change::Change;
+pub use decisions::Decision;
+pub use error::SimulateError;
+pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
+pub use lapwing_actors::plan::soc::{Number, NumberKind, PRESETS, Soc, SocError};
+pub use reproduce::{
+    CHECK_ERROR_MAX, HeldBack, Reproduced, ReproducedOrder, Reproduction, Wanted,
+};
+pub use runs::Runs;
+pub use scenario::{Interference, ParameterValue, SETTINGS, Scenario};
+pub use sensitivity::{Sensitivity, Slope};
+pub use simulated::Simulated;
+pub use sweep::{Axis, FIGURES, Figure, Point, Sweep};
+pub use what_if::WhatIf;

@@ -1,0 +1,198 @@
+//! Single products: how long they take alone, and how the solver divides them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_actors::message::Phase;
+use lapwing_actors::plan::solve::{Candidate, Cut, Question, Solution, Solver};
+use lapwing_actors::plan::soc::{Soc, SyncMode, WeightBits, Workload};
+use lapwing_actors::plan::strategy::{ChunkShape, PlanInput};
+use lapwing_actors::plan::time::Job;
+use lapwing_actors::plan::{DeviceId, device_of};
+use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
+use lapwing_kernels::op::Op;
+use lapwing_kernels::part::{OperandOrder, Part};
+use lapwing_kernels::quant::DType;
+use serde::Serialize;
+
+use super::published::{CutKind, Product, PublishedDecision};
+use super::{Scenario, SimulateError};
+
+/// A published decision and the solver's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// The product, as `[outputs,inputs]`.
+    pub product: String,
+    /// Tokens: a number or a range.
+    pub tokens: String,
+    /// What was published.
+    pub paper: String,
+    /// What the solver decides; of a range, for its ends and a length between.
+    pub model: String,
+    /// Whether it is the same: the same kind of cut, and shares within a seventh.
+    pub same: bool,
+    /// The terms of what it decided, beside those of what was published where they differ.
+    pub reason: String,
+}
+
+/// The product's node; the one before makes its input.
+const PRODUCT: usize = 1;
+/// The processors, the one that holds the values first.
+const KINDS: [DeviceKind; 2] = [DeviceKind::Gpu, DeviceKind::Npu];
+/// Largest difference of two shares that count as the same: the solver divides on a grid of 256
+/// outputs, the published ratios are of small numbers.
+const SHARE_TOLERANCE: f64 = 1.0 / 7.0;
+
+/// A graph of one product.
+fn graph(n: usize, k: usize) -> Arc<Graph> {
+    let mut graph = Graph::default();
+    let mut weight = |name: &str, rows, cols| {
+        graph.add_weight(WeightSpec { name: name.to_owned(), rows, cols, dtype: DType::Q4_0 })
+    };
+    let (table, weight) = (weight("input", 1, k), weight("product", n, k));
+    let mut push = |op, inputs: &[_], width| {
+        graph.push(NewNode { op, inputs, width, layer: None, role: "product" })
+    };
+    let x = push(Op::Embed { table, scale: 1.0 }, &[], k);
+    push(Op::MatMul { weight, bias: None }, &[x], n);
+    graph
+        .into()
+}
+
+fn shape(m: usize) -> ChunkShape {
+    let phase = if m == 1 { Phase::Decode } else { Phase::Prefill };
+    ChunkShape { phase, rows: m, selected: 1, context: 0 }
+}
+
+/// Time of a product as Table 3 measures it, in µs.
+pub(super) fn alone_us(soc: &Soc, product: &Product) -> Result<f64, SimulateError> {
+    let Product { device, n, k, m, constant_us } = product;
+    let kind = KINDS.into_iter().find(|kind| kind.name() == device);
+    let kind = kind.ok_or_else(|| SimulateError::Published {
+        reason: format!("'{device}' measures no product; it must be gpu or npu"),
+    })?;
+    let workload = Workload { graph: graph(*n, *k), bits: WeightBits::default() };
+    let times = soc.times(&[kind], &workload, SyncMode::Slow);
+    let mut part = Part::WHOLE;
+    if kind == DeviceKind::Npu {
+        part = Part { graphs: vec![*m], order: OperandOrder::Swapped, ..Part::WHOLE };
+    }
+    let batch = shape(*m).batch();
+    let (first, end) = (PRODUCT, PRODUCT + 1);
+    let job = Job { first, end, part: &part, batch: &batch, crossed: false, queued: true };
+    let sync = match kind {
+        DeviceKind::Gpu => soc.value("sync.slow").unwrap_or_default(),
+        _ => 0.0,
+    };
+    Ok(times[0].node_time(&job, PRODUCT).as_secs_f64() * 1e6 + sync + constant_us)
+}
+
+/// What the solver decides where a decision was published.
+pub(super) fn decide(
+    base: &Scenario,
+    published: &[PublishedDecision],
+) -> Result<Vec<Decision>, SimulateError> {
+    Ok(published.iter().map(|decision| one(base.soc(), decision)).collect())
+}
+
+fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
+    let PublishedDecision { n, k, m, .. } = published;
+    let tokens = match &m[..] {
+        [one] => one.to_string(),
+        [first, .., last] => format!("{first}–{last}"),
+        [] => String::new(),
+    };
+    let mut said: Vec<String> = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
+    let mut same = true;
+    for rows in m {
+        let solution = solve(soc, (*n, *k), *rows);
+        let Some(best) = solution.best() else { continue };
+        let ours = describe(best, *n);
+        if !said.contains(&ours) {
+            said.push(ours);
+        }
+        let matches = is_same(best, published);
+        let at = if m.len() > 1 { format!("at {rows}, ") } else { String::new() };
+        if !matches {
+            reasons.push(format!("{at}{}", why(&solution, best, published)));
+        } else if reasons.is_empty() && *rows == m[0] {
+            reasons.push(best.to_string());
+        }
+        same &= matches;
+    }
+    Decision {
+        product: format!("[{n},{k}]"),
+        tokens,
+        paper: published.published.clone(),
+        model: said.join(" / "),
+        same,
+        reason: reasons.join("; "),
+    }
+}
+
+fn solve(soc: &Soc, (n, k): (usize, usize), m: usize) -> Arc<Solution> {
+    let graph = graph(n, k);
+    let workload = Workload { graph: Arc::clone(&graph), bits: WeightBits::default() };
+    let cost = soc.cost(&KINDS, &workload, SyncMode::Fast);
+    let devices = Soc::devices(&KINDS);
+    let input = PlanInput { graph: &graph, devices: &devices, cost: &cost, chunk_rows: m };
+    let home = device_of(&devices, DeviceKind::Gpu).unwrap_or(DeviceId(0));
+    let shape = shape(m);
+    Solver::new().solve(&input, Question { first: PRODUCT, end: PRODUCT + 1, shape: &shape, home })
+}
+
+/// Outputs that the GPU computes, as a share.
+fn gpu_share(candidate: &Candidate, n: usize) -> f64 {
+    let parts = candidate.parts.iter().filter(|part| KINDS[part.device.0] == DeviceKind::Gpu);
+    parts.map(|part| part.part.features.of_width(n).len() as f64 / n as f64).sum()
+}
+
+fn kind(candidate: &Candidate) -> CutKind {
+    match candidate.cut {
+        Cut::Whole => CutKind::Whole,
+        Cut::Row => CutKind::Row,
+        Cut::Hybrid => CutKind::Hybrid,
+        Cut::Sequence | Cut::MultiSequence => CutKind::Sequence,
+    }
+}
+
+fn is_same(candidate: &Candidate, published: &PublishedDecision) -> bool {
+    let near = |share: f64| (gpu_share(candidate, published.n) - share).abs() <= SHARE_TOLERANCE;
+    kind(candidate) == published.cut && published.gpu_share.is_none_or(near)
+}
+
+fn describe(candidate: &Candidate, n: usize) -> String {
+    let npu = candidate.parts.iter().find(|part| KINDS[part.device.0] == DeviceKind::Npu);
+    let graphs = npu.map_or(String::new(), |npu| {
+        let graphs: Vec<String> = npu.part.graphs.iter().map(usize::to_string).collect();
+        graphs.join(" + ")
+    });
+    let share = gpu_share(candidate, n) * 100.0;
+    match (kind(candidate), npu) {
+        (CutKind::Whole, None) => "GPU only".to_owned(),
+        (CutKind::Whole, Some(_)) => format!("NPU only, {graphs}"),
+        (CutKind::Sequence, _) => format!("{}, NPU {graphs}", candidate.cut.name()),
+        _ => format!("{}, GPU {share:.0} %, NPU {graphs}", candidate.cut.name()),
+    }
+}
+
+/// The published way by our terms, beside ours.
+fn why(solution: &Solution, best: &Candidate, published: &PublishedDecision) -> String {
+    let ms = |time: Duration| format!("{:.3} ms", time.as_secs_f64() * 1e3);
+    let theirs = solution.candidates.iter().find(|candidate| is_same(candidate, published));
+    let alike = solution.candidates.iter().find(|candidate| kind(candidate) == published.cut);
+    match (theirs, alike) {
+        (Some(theirs), _) => {
+            let more = theirs.total().as_secs_f64() / best.total().as_secs_f64() - 1.0;
+            format!("ours is {best}; theirs, {theirs}, takes {:.1} % longer", more * 100.0)
+        }
+        (None, Some(alike)) => format!(
+            "ours is {best}; the best {} is {alike}, with {:.0} % on the GPU",
+            alike.cut.name(),
+            gpu_share(alike, published.n) * 100.0
+        ),
+        (None, None) => format!("ours takes {}; no such cut fits the graphs", ms(best.total())),
+    }
+}

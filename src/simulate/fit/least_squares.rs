@@ -1,0 +1,52 @@
+//! Linear least squares of a few unknowns.
+
+/// x that minimises |A·x − b|² + damping·|x|², by Gaussian elimination of the normal equations.
+pub(super) fn solve(a: &[Vec<f64>], b: &[f64], damping: f64) -> Vec<f64> {
+    let n = a.first().map_or(0, Vec::len);
+    let mut rows: Vec<Vec<f64>> = (0..n)
+        .map(|i| {
+            let mut row: Vec<f64> =
+                (0..n).map(|j| a.iter().map(|equation| equation[i] * equation[j]).sum()).collect();
+            row[i] += damping;
+            row.push(a.iter().zip(b).map(|(equation, value)| equation[i] * value).sum());
+            row
+        })
+        .collect();
+    for column in 0..n {
+        let largest = (column..n).max_by(|p, q| {
+            rows[*p][column].abs().total_cmp(&rows[*q][column].abs())
+        });
+        rows.swap(column, largest.unwrap_or(column));
+        let pivot = rows[column].clone();
+        for (at, row) in rows.iter_mut().enumerate() {
+            if at != column && pivot[column] != 0.0 {
+                let factor = row[column] / pivot[column];
+                row.iter_mut().zip(&pivot).for_each(|(value, of)| *value -= factor * of);
+            }
+        }
+    }
+    let unknown = |i: usize| if rows[i][i] == 0.0 { 0.0 } else { rows[i][n] / rows[i][i] };
+    (0..n).map(unknown).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_line_through_points_is_found() {
+        let a: Vec<Vec<f64>> = [0.0, 1.0, 2.0, 3.0].iter().map(|x| vec![1.0, *x]).collect();
+        let x = solve(&a, &[1.0, 3.0, 5.0, 7.0], 0.0);
+        assert!((x[0] - 1.0).abs() < 1e-9 && (x[1] - 2.0).abs() < 1e-9, "{x:?}");
+        let noisy = solve(&a, &[1.0, 3.2, 4.8, 7.0], 0.0);
+        assert!((noisy[1] - 1.96).abs() < 1e-9, "{noisy:?}");
+    }
+
+    #[test]
+    fn an_unknown_that_nothing_depends_on_stays() {
+        let a = vec![vec![2.0, 0.0], vec![1.0, 0.0]];
+        let x = solve(&a, &[4.0, 2.0], 1e-9);
+        assert!((x[0] - 2.0).abs() < 1e-6 && x[1] == 0.0, "{x:?}");
+        assert_eq!(solve(&a, &[4.0, 2.0], 0.0)[1], 0.0, "no division by zero");
+    }
+}

@@ -1,0 +1,130 @@
+//! Lines over a number: one for each strategy, for example.
+
+use std::fmt::Write;
+
+use super::axis::{Axis, horizontal, vertical};
+use super::{COLOURS, HEIGHT, BOTTOM, RIGHT, TOP, WIDTH, alone, escaped, open, short, spread, text};
+
+/// A plot of lines.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lines {
+    /// What it shows.
+    pub title: String,
+    /// Name of the horizontal axis, with its unit.
+    pub x: String,
+    /// Name of the vertical axis, with its unit.
+    pub y: String,
+    /// The lines, by what is most important first; colours repeat after eight.
+    pub series: Vec<Series>,
+}
+
+/// A line, and measured values beside it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Its name.
+    pub name: String,
+    /// Points in the order in which the line passes them. What is no number interrupts it.
+    pub points: Vec<(f64, f64)>,
+    /// Values that others published, shown as rings.
+    pub published: Vec<(f64, f64)>,
+}
+
+impl Series {
+    /// A line without published values.
+    pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Series {
+        Series { name: name.into(), points, published: Vec::new() }
+    }
+}
+
+/// More points than this are drawn without dots.
+const DOTS_MAX: usize = 24;
+
+impl Lines {
+    /// The drawing, to be put on a [`Page`](super::Page).
+    pub fn svg(&self) -> String {
+        let all = || self.series.iter().flat_map(|s| s.points.iter().chain(&s.published));
+        let x = Axis::of(all().map(|p| p.0), false);
+        let y = Axis::of(all().map(|p| p.1), true);
+        let mut svg = open(&self.title);
+        vertical(&mut svg, &y, &self.y);
+        horizontal(&mut svg, &x, &self.x);
+        // The first lines are drawn last, so that nothing covers them.
+        for (at, series) in self.series.iter().enumerate().rev() {
+            line(&mut svg, series, at % COLOURS, (&x, &y));
+        }
+        self.names(&mut svg, &y);
+        svg.push_str("</svg>\n");
+        svg
+    }
+
+    /// The drawing as a file of its own.
+    pub fn svg_file(&self) -> String {
+        alone(&self.svg())
+    }
+
+    /// Each line's name at its end.
+    fn names(&self, svg: &mut String, y: &Axis) {
+        let last = |series: &Series| {
+            let points = series.points.iter().chain(&series.published);
+            let finite = points.filter(|point| point.1.is_finite());
+            finite.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(HEIGHT / 2.0, |point| y.y(point.1))
+        };
+        let wanted: Vec<f64> = self.series.iter().map(|series| last(series) + 4.0).collect();
+        let placed = spread(&wanted, 16.0, (TOP + 6.0, HEIGHT - BOTTOM));
+        for ((at, series), y) in self.series.iter().enumerate().zip(placed) {
+            let class = format!("label ink{}", at % COLOURS);
+            text(svg, (WIDTH - RIGHT + 10.0, y), &class, &series.name);
+        }
+    }
+}
+
+fn line(svg: &mut String, series: &Series, colour: usize, (x, y): (&Axis, &Axis)) {
+    let mut path = String::new();
+    let mut pen_down = false;
+    for point in &series.points {
+        if !(point.0.is_finite() && point.1.is_finite()) {
+            pen_down = false;
+            continue;
+        }
+        let command = if pen_down { 'L' } else { 'M' };
+        let _ = write!(path, "{command}{:.1} {:.1}", x.x(point.0), y.y(point.1));
+        pen_down = true;
+    }
+    let _ = writeln!(svg, "<path class=\"line hue{colour}\" d=\"{path}\"/>");
+    let dot = if series.points.len() > DOTS_MAX { "quiet" } else { "dot" };
+    let name = escaped(&series.name);
+    for (px, py) in series.points.iter().filter(|p| p.0.is_finite() && p.1.is_finite()) {
+        let _ = writeln!(
+            svg,
+            "<circle class=\"{dot} ink{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{name}, {}: {}</title></circle>",
+            x.x(*px), y.y(*py), short(*px), short(*py)
+        );
+    }
+    for (px, py) in &series.published {
+        let _ = writeln!(
+            svg,
+            "<circle class=\"ring hue{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6.5\"><title>{name}, {}: published {}</title></circle>",
+            x.x(*px), y.y(*py), short(*px), short(*py)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_in_the_values_is_a_gap_in_the_line() {
+        let points = vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0), (3.0, 4.0)];
+        let lines = Lines {
+            series: vec![Series { published: vec![(2.0, 3.1)], ..Series::new("a<b", points) }],
+            ..Lines::default()
+        };
+        let svg = lines.svg();
+        let path = svg.lines().find(|l| l.contains("class=\"line")).expect("a line");
+        assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1), "{path}");
+        assert_eq!(svg.matches("class=\"ring").count(), 1);
+        assert!(svg.contains("a&lt;b") && !svg.contains("NaN"), "{svg}");
+        assert!(lines.svg_file().contains("<style>"));
+    }
+}

@@ -1,0 +1,213 @@
+//! Sweeps: a run for each of several values.
+
+use std::fmt::Write;
+
+use super::plot::{Lines, Series};
+use super::{Runs, Scenario, SimulateError, Simulated};
+
+/// A setting or parameter, and its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Setting or parameter.
+    pub key: String,
+    /// Values, as text.
+    pub values: Vec<String>,
+}
+
+/// Most values of an axis.
+const VALUES_MAX: usize = 10_000;
+/// Most runs of a sweep.
+const RUNS_MAX: usize = 100_000;
+
+impl Axis {
+    /// Reads `KEY=A,B,C` or `KEY=FROM:TO[:STEP]`; without a step there are about 16 values.
+    ///
+    /// # Errors
+    /// [`SimulateError::NoChange`] and [`SimulateError::BadValue`].
+    pub fn parse(text: &str) -> Result<Axis, SimulateError> {
+        let fail = || SimulateError::NoChange { text: text.to_owned() };
+        let (key, values) = text.split_once('=').ok_or_else(fail)?;
+        let (key, values) = (key.trim(), values.trim());
+        if key.is_empty() || values.is_empty() {
+            return Err(fail());
+        }
+        let values = match values.contains(':') {
+            true => range(key, values)?,
+            false => values.split(',').map(|value| value.trim().to_owned()).collect(),
+        };
+        Ok(Axis { key: key.to_owned(), values })
+    }
+}
+
+fn range(key: &str, text: &str) -> Result<Vec<String>, SimulateError> {
+    let bad = |expected: &str| SimulateError::BadValue {
+        key: key.to_owned(),
+        value: text.to_owned(),
+        expected: expected.to_owned(),
+    };
+    let numbers: Result<Vec<f64>, _> = text.split(':').map(|n| n.trim().parse()).collect();
+    let numbers = numbers.map_err(|_| bad("a range is written FROM:TO or FROM:TO:STEP"))?;
+    let (from, to, step) = match numbers[..] {
+        [from, to] => (from, to, default_step(from, to)),
+        [from, to, step] => (from, to, step),
+        _ => return Err(bad("a range is written FROM:TO or FROM:TO:STEP")),
+    };
+    if !(from.is_finite() && to.is_finite() && from <= to && step > 0.0) {
+        return Err(bad("a range goes upwards, in steps above 0"));
+    }
+    let count = ((to - from) / step + 1e-9).floor();
+    if count >= VALUES_MAX as f64 {
+        return Err(bad(&format!("a range has at most {VALUES_MAX} values")));
+    }
+    let digits = 12;
+    let value = |at: usize| {
+        let text = format!("{:.digits$}", from + at as f64 * step);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    Ok((0..=count as usize).map(value).collect())
+}
+
+/// A fifteenth of the way; a whole number where both ends are.
+fn default_step(from: f64, to: f64) -> f64 {
+    let step = (to - from) / 15.0;
+    let whole = from.fract() == 0.0 && to.fract() == 0.0 && to - from >= 15.0;
+    if whole { step.round().max(1.0) } else if step > 0.0 { step } else { 1.0 }
+}
+
+/// A number of a run that a sweep shows.
+pub type Figure = (&'static str, fn(&Simulated) -> Option<f64>);
+
+/// Numbers of a run, by the name that they have in JSON and CSV.
+pub const FIGURES: &[Figure] = &[
+    ("prefill_ms", |run| Some(run.prefill_ms)),
+    ("prefill_tokens_per_second", |run| Some(run.prefill_tokens_per_second)),
+    ("decode_ms", |run| run.decode_ms),
+    ("decode_tokens_per_second", |run| run.decode_tokens_per_second),
+    ("makespan_ms", |run| Some(run.makespan_ms)),
+    ("preparation_ms", |run| Some(run.preparation_ms)),
+    ("energy_j", |run| Some(run.energy_j)),
+    ("power_w", |run| Some(run.power_w)),
+    ("overlap", |run| Some(run.overlap)),
+];
+
+/// A sweep that was made.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// What was varied; the first most slowly.
+    pub axes: Vec<Axis>,
+    /// Every run: the values, and what came of it or why it could not be made.
+    pub points: Vec<Point>,
+}
+
+/// A run of a sweep.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// A value of each axis.
+    pub values: Vec<String>,
+    /// Numbers of the run, or why there are none.
+    pub outcome: Result<Simulated, String>,
+}
+
+impl Sweep {
+    /// Runs every combination.
+    ///
+    /// # Errors
+    /// When an axis names nothing that can be set, or a value of it is impossible. Where a run
+    /// fails (a strategy that does not fit the devices), the point says so.
+    pub fn run(base: &Scenario, axes: Vec<Axis>, runs: &mut Runs) -> Result<Sweep, SimulateError> {
+        let count: usize = axes.iter().map(|axis| axis.values.len()).product();
+        if count > RUNS_MAX {
+            return Err(SimulateError::BadValue {
+                key: "sweep".to_owned(),
+                value: format!("{count} runs"),
+                expected: format!("at most {RUNS_MAX}"),
+            });
+        }
+        let mut points = Vec::with_capacity(count);
+        for at in 0..count {
+            let mut rest = at;
+            let mut values: Vec<String> = Vec::new();
+            for axis in axes.iter().rev() {
+                values.push(axis.values[rest % axis.values.len()].clone());
+                rest /= axis.values.len();
+            }
+            values.reverse();
+            let mut scenario = base.clone();
+            for (axis, value) in axes.iter().zip(&values) {
+                scenario.set(&axis.key, value)?;
+            }
+            let outcome = runs.run(&scenario).map_err(|error| error.to_string());
+            points.push(Point { values, outcome });
+        }
+        Ok(Sweep { axes, points })
+    }
+
+    /// A table: a row for each run, separated by commas.
+    pub fn csv(&self) -> String {
+        let keys = self.axes.iter().map(|axis| axis.key.as_str());
+        let heads: Vec<&str> = keys.chain(FIGURES.iter().map(|f| f.0)).chain(["error"]).collect();
+        let mut csv = heads.join(",") + "\n";
+        for point in &self.points {
+            let mut cells: Vec<String> = point.values.iter().map(|v| quoted(v)).collect();
+            for (_, of) in FIGURES {
+                let value = point.outcome.as_ref().ok().and_then(of);
+                cells.push(value.map_or(String::new(), |value| value.to_string()));
+            }
+            cells.push(point.outcome.as_ref().err().map_or(String::new(), |error| quoted(error)));
+            let _ = writeln!(csv, "{}", cells.join(","));
+        }
+        csv
+    }
+
+    /// A number over the first axis that has numbers; a line for each combination of the others.
+    /// None if no axis has numbers.
+    pub fn plot(&self, figure: Figure) -> Option<Lines> {
+        let is_number = |axis: &Axis| axis.values.iter().all(|v| v.parse::<f64>().is_ok());
+        let across = self.axes.iter().position(is_number)?;
+        let mut series: Vec<Series> = Vec::new();
+        for point in &self.points {
+            let others = point.values.iter().enumerate().filter(|(at, _)| *at != across);
+            let names: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
+            let name = if names.is_empty() { figure.0.to_owned() } else { names.join(", ") };
+            let x = point.values[across].parse().unwrap_or(f64::NAN);
+            let y = point.outcome.as_ref().ok().and_then(figure.1).unwrap_or(f64::NAN);
+            match series.iter_mut().find(|series| series.name == name) {
+                Some(known) => known.points.push((x, y)),
+                None => series.push(Series::new(name, vec![(x, y)])),
+            }
+        }
+        let (x, y) = (self.axes[across].key.clone(), figure.0.to_owned());
+        Some(Lines { title: format!("{y} over {x}"), x, y, series })
+    }
+}
+
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_has_the_values_that_are_written() {
+        let values = |text: &str| Axis::parse(text).expect(text).values;
+        assert_eq!(values("strategy=pipe, auto"), ["pipe", "auto"]);
+        assert_eq!(values("prompt=32:128:32"), ["32", "64", "96", "128"]);
+        assert_eq!(values("gpu.rate=0.1:0.3:0.1"), ["0.1", "0.2", "0.3"]);
+        assert_eq!(values("prompt=32:1024").len(), 16);
+        assert_eq!(values("prompt=5:5"), ["5"]);
+        for wrong in ["prompt", "=3", "prompt=", "prompt=9:3", "prompt=1:9:0", "prompt=1:2:3:4"] {
+            assert!(Axis::parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(Axis::parse("prompt=0:1e9:1").expect_err("many").to_string().contains("at most"));
+    }
+
+    #[test]
+    fn a_comma_in_a_message_is_no_new_column() {
+        assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
+    }
+}
