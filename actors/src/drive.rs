@@ -7,4 +7,5 @@ mod modelled;
 pub mod off_thread;
 mod record;
 pub mod simulated;
+pub mod soc;
 pub mod wait;

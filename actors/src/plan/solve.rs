@@ -377,7 +377,7 @@ impl Space<'_> {
 }
 
 /// Bytes that are read and written to put the parts of a cut together.
-pub(super) fn merge_bytes(graph: &Graph, nodes: Range<usize>, batch: &Batch) -> u64 {
+pub(crate) fn merge_bytes(graph: &Graph, nodes: Range<usize>, batch: &Batch) -> u64 {
     let written = graph.writes(nodes).into_iter().map(|value| {
         let value = graph.value(value);
         Part::WHOLE.rows_of(value, batch).len() * value.width * size_of::<f32>()
