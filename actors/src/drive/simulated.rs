@@ -424,9 +424,9 @@ impl Simulation {
 }
 
 impl What {
-    /// Whether something of the engine is on its way, and not only frames of a renderer.
+    /// Whether something is on its way that comes to an end, unlike a renderer's clock.
     fn is_work(&self) -> bool {
-        !matches!(self, What::Due(Due::Frame | Due::Drawn))
+        !matches!(self, What::Due(Due::Frame))
     }
 }
 

@@ -58,7 +58,7 @@ pub struct Usage {
     pub several: Nanos,
     /// Bytes moved.
     pub bytes: f64,
-    /// Runs that waited for another device, each a synchronisation.
+    /// Stages whose inputs came from another device, or from several.
     pub hand_overs: usize,
     /// Stages whose parts were put together.
     pub merges: usize,
@@ -175,9 +175,7 @@ impl Sharing {
     /// A device starts a run.
     pub(super) fn start(&mut self, now: Nanos, lane: usize, mut ran: Ran) {
         self.settle(now);
-        if ran.delivery.crossed() {
-            self.usage.hand_overs += 1;
-        }
+        self.usage.hand_overs += usize::from(ran.delivery.is_hand_over());
         if let Some(noise) = self.around.noise {
             let factor = (1.0 + noise.spread * normal(&mut self.rngs[lane])).max(0.1);
             for segment in ran.segments.iter_mut().filter(|s| s.did != Did::Overhead) {

@@ -28,8 +28,6 @@ pub struct SocOutcome {
     pub power_w: f64,
     /// (Σ busy − busy of any) / Σ busy, over the processors: 0 without overlap.
     pub overlap: f64,
-    /// Frames per second until the last token, if there was a renderer.
-    pub frames_per_second: Option<f64>,
     /// No order of the same work ends earlier, in ms: the busiest processor's work.
     pub lower_bound_ms: f64,
     /// From the request to its last token, in ms.
@@ -62,6 +60,8 @@ pub struct SocPhase {
     pub copy_ms: f64,
     /// Bytes moved, in GB.
     pub gigabytes: f64,
+    /// Frames per second; 0 without a renderer.
+    pub frames_per_second: f64,
     /// By processor.
     pub units: Vec<SocUnit>,
 }
@@ -113,10 +113,6 @@ pub(super) fn outcome(
         energy_j: whole.energy_j,
         power_w: whole.power_w,
         overlap: whole.overlap,
-        frames_per_second: run
-            .options
-            .renderer
-            .then(|| per_second(last.1.frames as f64, ms(since_start(last.0)))),
         lower_bound_ms: alone.map_or(0.0, |alone| ms(since_start(alone))),
         makespan_ms: ms(since_start(last.0)),
         prefill: phase(soc, kinds, &nothing, first),
@@ -166,6 +162,7 @@ fn phase(
         merges: after.merges - before.merges,
         copy_ms: ms(after.copying.since(before.copying)),
         gigabytes,
+        frames_per_second: per_second((after.frames - before.frames) as f64, length),
         units,
     }
 }

@@ -41,7 +41,7 @@ impl Shared {
             groups: Groups::new(&graph),
             bits: bits.collect(),
             sync,
-            slow: soc.micros("sync.slow"),
+            slow: micros(soc.at("sync.slow") * soc.at("sync.queues")),
             fast: soc.micros("sync.fast"),
             element_bytes: soc.at("memory.element_bytes"),
             graph,
