@@ -44,9 +44,11 @@ for example in hello_prompt timeline trace_any_tokio_app; do
     cargo run --release --quiet -p lapwing-examples --example "$example"
 done
 
-step "every interleaving of the thread pool and of the recorder's ring"
+step "every interleaving of the thread pool, of the completion flag and of the recorder's ring"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
     cargo test --release --quiet -p lapwing-kernels --lib pool
+RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+    cargo test --release --quiet -p lapwing-kernels --lib completion
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
     cargo test --release --quiet -p lapwing-traces --lib ring
 

@@ -7,3 +7,4 @@ mod modelled;
 pub mod off_thread;
 mod record;
 pub mod simulated;
+pub mod wait;

@@ -10,9 +10,12 @@ use lapwing_kernels::sync::{Arc, Mutex, lock};
 #[derive(Debug)]
 pub struct JoinPart<T, P> {
     whole: Arc<T>,
-    finished: Arc<Mutex<Vec<Option<(Arc<T>, P)>>>>,
+    finished: Arc<Mutex<Finished<T, P>>>,
     index: usize,
 }
+
+/// Of each part that is through: its hold and its result.
+type Finished<T, P> = Vec<Option<(Arc<T>, P)>>;
 
 /// Shares `whole` between `parts` parts.
 pub fn split<T, P>(whole: T, parts: usize) -> Vec<JoinPart<T, P>> {

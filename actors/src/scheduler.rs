@@ -27,6 +27,7 @@ mod graphs;
 mod hold;
 mod running;
 
+use chunks::NextChunk;
 use graphs::Graphs;
 use running::Sequence;
 
@@ -49,6 +50,8 @@ pub enum SchedulerEffect {
     /// Send a chunk's first stage, or a part of it, to its device; rows of it may have been held
     /// back.
     Send(DeviceId, Delivery, Option<Hold>),
+    /// Let that worker look again at what waits there.
+    Nudge(DeviceId),
     /// Make static graphs ready, then send [`SchedulerMessage::Prepared`].
     Prepare(PrepareGraphs),
     /// Hand an event to a caller.
@@ -310,7 +313,7 @@ impl Scheduler {
             list.retain(|sequence| {
                 let cancelled = sequence.sink.is_closed();
                 if cancelled {
-                    sequence.ledger.lose();
+                    sequence.lose(effects);
                     sequence.note_end(Station::Cancelled, effects);
                     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, "cancelled");
                 }
@@ -331,9 +334,14 @@ impl Scheduler {
             self.admit(now, effects);
             self.reserve_decode_rows(effects);
             let Some(permit) = self.permits.try_take() else { break };
-            let Some((chunk, hold)) = self.next_chunk(permit, effects) else { break };
-            for delivery in Box::new(chunk).deliver() {
-                effects.push(SchedulerEffect::Send(delivery.device(), delivery, hold));
+            match self.next_chunk(permit, effects) {
+                NextChunk::Chunk(chunk, hold) => {
+                    for delivery in chunk.deliver() {
+                        effects.push(SchedulerEffect::Send(delivery.device(), delivery, hold));
+                    }
+                }
+                NextChunk::Failed => {}
+                NextChunk::Nothing => break,
             }
         }
         self.hold_the_rest(now);
@@ -378,7 +386,7 @@ fn finish(
 }
 
 fn fail(sequence: Sequence, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
-    sequence.ledger.lose();
+    sequence.lose(effects);
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
     sequence.note_end(Station::Failed, effects);
     let event = StreamEvent::Failed(error.clone());

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use lapwing_kernels::sync::{AtomicBool, AtomicUsize, Ordering};
+use lapwing_kernels::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, lock};
 
 use crate::plan::DeviceId;
 
@@ -106,13 +106,13 @@ impl Drop for Ticket {
 
 /// How many rows of a sequence each node of the graph has computed. It travels with the sequence's
 /// chunks, so that a worker can see whether the rows before a chunk are in the cache yet, whatever
-/// routes the chunks take.
+/// routes the chunks take. A worker that finds a chunk too early is entered here; whoever makes the
+/// chunk due nudges it.
 #[derive(Debug)]
 pub struct Ledger {
     rows: Vec<AtomicUsize>,
     lost: AtomicBool,
-    /// Devices, by bit, where a chunk waits for rows that another device computes.
-    waiting: AtomicUsize,
+    early: Mutex<Vec<DeviceId>>,
 }
 
 impl Ledger {
@@ -121,38 +121,42 @@ impl Ledger {
         Ledger {
             rows: (0..nodes).map(|_| AtomicUsize::new(0)).collect(),
             lost: AtomicBool::new(false),
-            waiting: AtomicUsize::new(0),
+            early: Mutex::new(Vec::new()),
         }
     }
 
-    /// Rows that all of the nodes have computed. Rows pass the nodes in order, so that the last
-    /// node has the fewest.
-    pub fn rows(&self, nodes: &Range<usize>) -> usize {
-        self.rows[nodes.end - 1].load(Ordering::Acquire)
+    /// Whether the nodes may compute the rows from `start` on: all before them are computed, or
+    /// none is needed any more. If not, `worker` will be nudged when that may have changed.
+    pub fn is_due(&self, nodes: &Range<usize>, start: usize, worker: DeviceId) -> bool {
+        // Rows pass the nodes in order, so that the last node has the fewest.
+        let due = || self.is_lost() || self.rows[nodes.end - 1].load(Ordering::Acquire) == start;
+        if due() {
+            return true;
+        }
+        let mut early = lock(&self.early);
+        // Whoever has changed it since then has looked at the list before this lock or will after.
+        if due() {
+            return true;
+        }
+        if !early.contains(&worker) {
+            early.push(worker);
+        }
+        false
     }
 
-    /// Records that the nodes have computed the rows up to `end`.
-    pub fn advance(&self, nodes: &Range<usize>, end: usize) {
-        // A reader that sees the last node's rows sees what was written before them.
+    /// Records that the nodes have computed the rows up to `end`. Returns the workers to nudge.
+    #[must_use]
+    pub fn advance(&self, nodes: &Range<usize>, end: usize) -> Vec<DeviceId> {
         self.rows[nodes.clone()].iter().for_each(|rows| rows.store(end, Ordering::Release));
+        std::mem::take(&mut *lock(&self.early))
     }
 
-    /// Records that a chunk waits at a device for rows before it. Whoever changes the ledger after
-    /// that wakes the device; a change that came before is seen by a look at the rows after this.
-    pub fn wait(&self, device: DeviceId) {
-        debug_assert!(device.0 < usize::BITS as usize, "more devices than bits");
-        self.waiting.fetch_or(1 << (device.0 % usize::BITS as usize), Ordering::AcqRel);
-    }
-
-    /// Devices to wake after a change.
-    pub fn take_waiting(&self) -> impl Iterator<Item = DeviceId> + use<> {
-        let waiting = self.waiting.swap(0, Ordering::AcqRel);
-        (0..usize::BITS as usize).filter(move |bit| waiting >> bit & 1 == 1).map(DeviceId)
-    }
-
-    /// Marks the sequence as lost: its rows need not be computed any more.
-    pub fn lose(&self) {
+    /// Marks the sequence as lost: its rows need not be computed any more. Returns the workers to
+    /// nudge.
+    #[must_use]
+    pub fn lose(&self) -> Vec<DeviceId> {
         self.lost.store(true, Ordering::Release);
+        std::mem::take(&mut *lock(&self.early))
     }
 
     /// Whether the sequence is lost.
@@ -176,12 +180,13 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_has_computed_what_its_last_node_has() {
-        let ledger = Ledger::new(3);
-        ledger.advance(&(0..2), 7);
-        assert_eq!((ledger.rows(&(0..1)), ledger.rows(&(0..2)), ledger.rows(&(0..3))), (7, 7, 0));
-        assert!(!ledger.is_lost());
-        ledger.lose();
-        assert!(ledger.is_lost());
+    fn a_worker_that_came_too_early_is_nudged_once_by_whoever_may_have_changed_that() {
+        let (ledger, worker) = (Ledger::new(3), DeviceId(1));
+        assert!(ledger.is_due(&(0..2), 0, worker));
+        assert!(!ledger.is_due(&(0..2), 7, worker) && !ledger.is_due(&(0..3), 7, worker));
+        assert_eq!(ledger.advance(&(0..2), 7), [worker]);
+        assert!(ledger.is_due(&(0..2), 7, worker) && !ledger.is_due(&(0..3), 7, worker));
+        assert_eq!(ledger.lose(), [worker]);
+        assert!(ledger.is_due(&(0..3), 7, worker) && ledger.lose().is_empty());
     }
 }

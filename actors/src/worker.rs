@@ -2,15 +2,14 @@
 //! of the route turns logits into tokens. A pure state machine: it never computes or waits.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use lapwing_kernels::device::{DeviceError, Tensor, TensorSet};
 use lapwing_kernels::graph::ValueId;
 
 use crate::error::RunError;
 use crate::message::{
-    Chunk, Delivery, Emission, FinishReason, Generate, PartDone, PartLost, Progress, Sent, Span,
-    SpanFinish, SpanOutcome, SpanProgress, StreamEvent,
+    Chunk, Delivery, Emission, FinishReason, Generate, Part, PartDone, PartLost, Progress, Sent,
+    Span, SpanFinish, SpanOutcome, SpanProgress, StreamEvent,
 };
 use crate::plan::DeviceId;
 use crate::sample::logprob;
@@ -24,9 +23,8 @@ pub enum WorkerEffect {
     Merge(Box<Chunk>, Vec<PartDone>),
     /// Send it to that device.
     Send(DeviceId, Delivery),
-    /// Have that device's worker look again, with [`Worker::on_wake`]: a chunk waits there for
-    /// rows that this one has computed.
-    Wake(DeviceId),
+    /// Let that worker look again at what waits there ([`Worker::on_nudge`]).
+    Nudge(DeviceId),
     /// Report to the scheduler.
     Report(Progress),
     /// Hand an event to a caller.
@@ -36,6 +34,7 @@ pub enum WorkerEffect {
 /// State of a worker.
 #[derive(Debug)]
 pub struct Worker {
+    id: DeviceId,
     device: String,
     logits: ValueId,
     /// What arrived, in order of arrival. A chunk whose rows are not due yet is skipped.
@@ -44,9 +43,9 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker for the device of that name, in a model whose logits are `logits`.
-    pub fn new(device: String, logits: ValueId) -> Worker {
-        Worker { device, logits, inbox: VecDeque::new(), busy: false }
+    /// A worker for the device of that number and name, in a model whose logits are `logits`.
+    pub fn new(id: DeviceId, device: String, logits: ValueId) -> Worker {
+        Worker { id, device, logits, inbox: VecDeque::new(), busy: false }
     }
 
     /// Name of the device.
@@ -67,8 +66,8 @@ impl Worker {
         effects
     }
 
-    /// Another device has computed rows that something here waits for.
-    pub fn on_wake(&mut self) -> Vec<WorkerEffect> {
+    /// What waits here may be due now.
+    pub fn on_nudge(&mut self) -> Vec<WorkerEffect> {
         let mut effects = Vec::new();
         self.start_next(&mut effects);
         effects
@@ -87,13 +86,12 @@ impl Worker {
         match (delivery, result) {
             (Delivery::Chunk(chunk), Ok(outputs)) => self.computed(chunk, outputs, &mut effects),
             (Delivery::Chunk(chunk), Err(error)) => {
-                lose(chunk, &self.device, &error, &mut effects);
+                self.lose(chunk, &self.device, &error, &mut effects);
             }
             (Delivery::Part(part), result) => {
                 let device = self.device.clone();
                 let outcome = result.map_err(|error| PartLost::Failed { device, error });
-                let joined = part.hold.finish(PartDone { outcome, sent });
-                self.joined(joined, &mut effects);
+                self.part_done(*part, PartDone { outcome, sent }, &mut effects);
             }
         }
         self.start_next(&mut effects);
@@ -113,7 +111,7 @@ impl Worker {
             Err(value) => {
                 let reason = format!("the parts of value {} do not fit together", value.0);
                 let error = DeviceError::Failed { device: self.device.clone(), reason };
-                lose(chunk, &self.device, &error, &mut effects);
+                self.lose(chunk, &self.device, &error, &mut effects);
             }
         }
         self.start_next(&mut effects);
@@ -123,7 +121,7 @@ impl Worker {
     /// Starts what is due first; drops what nobody waits for.
     fn start_next(&mut self, effects: &mut Vec<WorkerEffect>) {
         while !self.busy {
-            let Some(at) = self.next_due() else { return };
+            let Some(at) = self.inbox.iter().position(|d| self.is_due(d.chunk())) else { return };
             let Some(delivery) = self.inbox.remove(at) else { return };
             if !delivery.chunk().is_abandoned() {
                 self.busy = true;
@@ -131,46 +129,30 @@ impl Worker {
                 return;
             }
             match delivery {
-                Delivery::Chunk(chunk) => abandon(chunk, effects),
+                Delivery::Chunk(chunk) => self.abandon(chunk, effects),
                 Delivery::Part(part) => {
-                    let sent = None;
-                    let done = PartDone { outcome: Err(PartLost::Abandoned), sent };
-                    let joined = part.hold.finish(done);
-                    self.joined(joined, effects);
+                    let outcome = Err(PartLost::Abandoned);
+                    self.part_done(*part, PartDone { outcome, sent: None }, effects);
                 }
             }
         }
     }
 
-    /// Place of the first that is due. Where none is, whoever computes the rows before them wakes
-    /// this worker: chunks of one sequence may take different routes.
-    fn next_due(&self) -> Option<usize> {
-        let due = || self.inbox.iter().position(|delivery| is_due(delivery.chunk()));
-        due().or_else(|| {
-            for delivery in &self.inbox {
-                let device = delivery.device();
-                delivery.chunk().spans.iter().for_each(|span| span.ledger.wait(device));
-            }
-            due()
-        })
-    }
-
-    /// Every part of a stage is through, if this was the last.
-    fn joined(
-        &mut self,
-        joined: Option<(Box<Chunk>, Vec<PartDone>)>,
-        effects: &mut Vec<WorkerEffect>,
-    ) {
-        let Some((chunk, parts)) = joined else { return };
+    /// A part is through; if it was the stage's last, so is the stage.
+    fn part_done(&mut self, part: Part, done: PartDone, effects: &mut Vec<WorkerEffect>) {
+        let Part { hold, record } = part;
+        let Some((mut chunk, parts)) = hold.finish(done) else { return };
+        // From here on the chunk's way is that of its last part.
+        chunk.record = record;
         let lost = || parts.iter().filter_map(|part| part.outcome.as_ref().err());
         let failed = lost().find_map(|lost| match lost {
             PartLost::Failed { device, error } => Some((device.clone(), error.clone())),
             PartLost::Abandoned => None,
         });
         if let Some((device, error)) = failed {
-            lose(chunk, &device, &error, effects);
+            self.lose(chunk, &device, &error, effects);
         } else if lost().next().is_some() {
-            abandon(chunk, effects);
+            self.abandon(chunk, effects);
         } else {
             self.busy = true;
             effects.push(WorkerEffect::Merge(chunk, parts));
@@ -181,8 +163,8 @@ impl Worker {
     fn computed(&self, mut chunk: Box<Chunk>, outputs: TensorSet, effects: &mut Vec<WorkerEffect>) {
         let nodes = chunk.stage().nodes.clone();
         for (span, batch) in chunk.spans.iter().zip(&chunk.batch.spans) {
-            span.ledger.advance(&nodes, batch.start + batch.rows.len());
-            effects.extend(span.ledger.take_waiting().map(WorkerEffect::Wake));
+            let early = span.ledger.advance(&nodes, batch.start + batch.rows.len());
+            self.nudge(early, effects);
         }
         let Chunk { route, cursor, tensors, .. } = &mut *chunk;
         tensors.keep(&route.flows[*cursor].live_out);
@@ -200,7 +182,7 @@ impl Worker {
         let Some(logits) = chunk.tensors.take(self.logits) else {
             let reason = "the last stage left no logits".to_owned();
             let error = DeviceError::Failed { device: self.device.clone(), reason };
-            lose(chunk, &self.device, &error, effects);
+            self.lose(chunk, &self.device, &error, effects);
             return;
         };
         let Chunk { id, batch, spans, permit, trace, record, .. } = *chunk;
@@ -230,7 +212,7 @@ impl Worker {
         effects: &mut Vec<WorkerEffect>,
     ) -> SpanOutcome {
         if span.sink.is_closed() || span.ledger.is_lost() {
-            span.ledger.lose();
+            self.nudge(span.ledger.lose(), effects);
             return SpanOutcome::Abandoned;
         }
         let Span { sequence, sink, ledger, finish, traced, .. } = span;
@@ -253,7 +235,7 @@ impl Worker {
             SpanFinish::Sample(mut generate) => {
                 let Some(mut sampled) = generate.sampler.sample(wanted.logits.row(wanted.first))
                 else {
-                    ledger.lose();
+                    self.nudge(ledger.lose(), effects);
                     return SpanOutcome::Lost(RunError::Device {
                         device: self.device.clone(),
                         reason: "no logit is a number, or every token is forbidden".to_owned(),
@@ -265,45 +247,54 @@ impl Worker {
             }
         }
     }
-}
 
-fn lose(chunk: Box<Chunk>, device: &str, error: &DeviceError, effects: &mut Vec<WorkerEffect>) {
-    let error = RunError::Device { device: device.to_owned(), reason: error.to_string() };
-    end_early(chunk, || SpanOutcome::Lost(error.clone()), effects);
-}
+    /// Ends a chunk that could not be computed.
+    fn lose(
+        &self,
+        chunk: Box<Chunk>,
+        device: &str,
+        error: &DeviceError,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let error = RunError::Device { device: device.to_owned(), reason: error.to_string() };
+        self.end_without_results(*chunk, || SpanOutcome::Lost(error.clone()), effects);
+    }
 
-fn abandon(chunk: Box<Chunk>, effects: &mut Vec<WorkerEffect>) {
-    end_early(chunk, || SpanOutcome::Abandoned, effects);
-}
+    /// Ends a chunk that nobody waits for.
+    fn abandon(&self, chunk: Box<Chunk>, effects: &mut Vec<WorkerEffect>) {
+        self.end_without_results(*chunk, || SpanOutcome::Abandoned, effects);
+    }
 
-/// Ends a chunk without results, and has those look again that wait for its rows.
-fn end_early(
-    chunk: Box<Chunk>,
-    outcome: impl Fn() -> SpanOutcome,
-    effects: &mut Vec<WorkerEffect>,
-) {
-    let ledgers: Vec<_> = chunk.spans.iter().map(|span| Arc::clone(&span.ledger)).collect();
-    effects.push(WorkerEffect::Report(end_without_results(*chunk, outcome)));
-    effects.extend(ledgers.iter().flat_map(|l| l.take_waiting()).map(WorkerEffect::Wake));
-}
+    /// Ends a chunk without results; its leases and its permit are free afterwards.
+    fn end_without_results(
+        &self,
+        chunk: Chunk,
+        outcome: impl Fn() -> SpanOutcome,
+        effects: &mut Vec<WorkerEffect>,
+    ) {
+        let mut spans = Vec::with_capacity(chunk.spans.len());
+        for (span, batch) in chunk.spans.iter().zip(&chunk.batch.spans) {
+            self.nudge(span.ledger.lose(), effects);
+            let (sequence, rows) = (span.sequence, batch.rows.len());
+            spans.push(SpanProgress { sequence, rows, outcome: outcome() });
+        }
+        let progress = Progress { chunk: chunk.id, spans, record: chunk.record };
+        drop(chunk);
+        effects.push(WorkerEffect::Report(progress));
+    }
 
-/// Whether every span's earlier rows have been computed by the stage's nodes (S0-30, S0-31).
-fn is_due(chunk: &Chunk) -> bool {
-    let nodes = &chunk.stage().nodes;
-    let mut spans = chunk.spans.iter().zip(&chunk.batch.spans);
-    spans.all(|(span, batch)| span.ledger.is_lost() || span.ledger.rows(nodes) == batch.start)
-}
+    /// Workers that came too early may be due now; this one looks anyway.
+    fn nudge(&self, early: Vec<DeviceId>, effects: &mut Vec<WorkerEffect>) {
+        let others = early.into_iter().filter(|worker| *worker != self.id);
+        effects.extend(others.map(WorkerEffect::Nudge));
+    }
 
-/// Ends a chunk without results; its leases and its permit are free afterwards.
-fn end_without_results(chunk: Chunk, outcome: impl Fn() -> SpanOutcome) -> Progress {
-    let spans = chunk.spans.iter().zip(&chunk.batch.spans);
-    let spans = spans
-        .map(|(span, batch)| {
-            span.ledger.lose();
-            SpanProgress { sequence: span.sequence, rows: batch.rows.len(), outcome: outcome() }
-        })
-        .collect();
-    Progress { chunk: chunk.id, spans, record: chunk.record }
+    /// Whether every span's earlier rows have been computed by the stage's nodes (S0-30, S0-31).
+    fn is_due(&self, chunk: &Chunk) -> bool {
+        let nodes = &chunk.stage().nodes;
+        let mut spans = chunk.spans.iter().zip(&chunk.batch.spans);
+        spans.all(|(span, batch)| span.ledger.is_due(nodes, batch.start, self.id))
+    }
 }
 
 /// The rows of the logits that belong to one span.

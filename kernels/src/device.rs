@@ -9,6 +9,10 @@ use crate::op::Op;
 use crate::part::{OperandOrder, Part, Share};
 pub use crate::tensor::{Slot, SlotPool, SlotStats, Tensor, TensorSet};
 
+mod error;
+
+pub use error::DeviceError;
+
 /// Rows to compute, as a device sees them: no request, no text, no channel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -170,6 +174,11 @@ pub trait Device: Send {
     /// Name, such as `cpu`.
     fn name(&self) -> &str;
 
+    /// Threads that compute while a stage runs, the caller's included.
+    fn threads(&self) -> usize {
+        1
+    }
+
     /// Runs a stage, or a part of it, to its end.
     ///
     /// # Errors
@@ -202,8 +211,9 @@ pub trait Preparer: Send {
     /// it. Reports a [`Step::Prepared`] for each graph that it makes.
     ///
     /// # Errors
-    /// [`DeviceError`] for the first graph that the device cannot have. The device can be used
-    /// without it, but what was ready before may have been evicted: ask again for what is needed.
+    /// [`DeviceError`] for the first graph that the device cannot have, at all or
+    /// ([`DeviceError::NoRoom`]) beside those of `keep`. The device can be used without it, but
+    /// what was ready before may have been evicted: ask again for what is needed.
     fn prepare(
         &mut self,
         keys: &[GraphKey],
@@ -221,90 +231,4 @@ pub struct Prepared {
     pub evicted: Vec<GraphKey>,
     /// Bytes that all graphs keep now.
     pub bytes: u64,
-}
-
-/// Why a stage could not be run.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DeviceError {
-    /// A token id is outside the vocabulary.
-    #[error(
-        "token id {id} is outside the model's vocabulary of {vocab}; use ids of this model's own tokenizer"
-    )]
-    TokenId {
-        /// The id.
-        id: u32,
-        /// Vocabulary size.
-        vocab: usize,
-    },
-    /// A value that an earlier stage should have handed on is not there.
-    #[error(
-        "stage needs value {value} of node '{role}', which no earlier stage handed on; the plan is wrong"
-    )]
-    MissingValue {
-        /// Value's index.
-        value: usize,
-        /// Role of the node that reads it.
-        role: &'static str,
-    },
-    /// The device has no kernel for this.
-    #[error("device '{device}' cannot run {what}; place it on another device")]
-    Unsupported {
-        /// Device name.
-        device: String,
-        /// What it was asked for.
-        what: String,
-    },
-    /// Only prepared graphs can be run.
-    #[error(
-        "device '{device}' has no prepared graph of {rows} rows for nodes {nodes:?}; prepare it first, or let the strategy prepare on the spot"
-    )]
-    NotPrepared {
-        /// Device name.
-        device: String,
-        /// Nodes asked for.
-        nodes: Range<usize>,
-        /// Rows asked for.
-        rows: usize,
-    },
-    /// The graph is larger than all that may be kept.
-    #[error(
-        "a graph of {rows} rows for nodes {nodes:?} takes {bytes} bytes on device '{device}', whose graphs may take {budget}; raise the budget or use smaller graphs"
-    )]
-    GraphTooLarge {
-        /// Device name.
-        device: String,
-        /// Nodes.
-        nodes: Range<usize>,
-        /// Rows.
-        rows: usize,
-        /// Bytes that it takes.
-        bytes: u64,
-        /// Bytes that all graphs may take.
-        budget: u64,
-    },
-    /// A graph computes something else than the reference.
-    #[error(
-        "a graph of {rows} rows for nodes {nodes:?} on device '{device}' differs from the reference by {error:.3e}, where {tolerance:.1e} is allowed; it is not used"
-    )]
-    WrongResult {
-        /// Device name.
-        device: String,
-        /// Nodes.
-        nodes: Range<usize>,
-        /// Rows.
-        rows: usize,
-        /// Largest relative error found.
-        error: f32,
-        /// Largest relative error allowed.
-        tolerance: f32,
-    },
-    /// The device itself failed.
-    #[error("device '{device}' failed: {reason}")]
-    Failed {
-        /// Device name.
-        device: String,
-        /// What it said.
-        reason: String,
-    },
 }

@@ -2,6 +2,7 @@
 //! CPU back end, KV pages, and a naive reference as oracle. No clock, no channel, no logging.
 
 mod binary16;
+pub mod completion;
 pub mod cost;
 pub mod cpu;
 pub mod device;

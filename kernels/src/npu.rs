@@ -14,9 +14,9 @@ mod maker;
 mod spec;
 mod systolic;
 
-pub use backend::{BackendInfo, NpuBackend, PreparedGraph};
+pub use backend::{Activations, BackendInfo, NpuBackend, PreparedGraph};
 pub use cache::{CacheStats, GraphCache};
-pub use check::{TOLERANCE_FLOAT, TOLERANCE_QUANTIZED};
+pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};
 pub use spec::{GraphSpec, Operand, Port, Source, SpecNode};
 pub use systolic::Systolic;

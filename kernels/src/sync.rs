@@ -18,6 +18,20 @@ pub use std::{
     },
 };
 
+/// Threads that sleep and wake each other.
+pub mod thread {
+    #[cfg(loom)]
+    pub use loom::thread::{Thread, current, park};
+    #[cfg(not(loom))]
+    pub use std::thread::{Thread, current, park, park_timeout};
+
+    /// Under loom no time passes: the sleep is over at once, or after others have run.
+    #[cfg(loom)]
+    pub fn park_timeout(_timeout: std::time::Duration) {
+        loom::thread::yield_now();
+    }
+}
+
 /// Locks `mutex`; a panic of another holder does not make the data unusable, because no
 /// holder in this crate leaves it half changed.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lapwing_actors::drive::live::{Live, LiveParts};
+use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::Phase;
 use lapwing_actors::plan::cost::{CostModel, Modelled};
 use lapwing_actors::plan::place::{Placed, Places};
@@ -90,6 +91,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     })?;
     let live = Live::start(LiveParts {
         scheduler,
+        waits: Waits::for_devices(devices.len()),
         devices: devices.into_iter().map(|built| built.device).collect(),
         graph,
         slots: slots.clone(),

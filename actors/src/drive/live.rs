@@ -17,10 +17,12 @@ use lapwing_kernels::device::{Device, Preparer, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::Recorder;
 
-use super::mailbox::{ChannelSink, Mailbox};
+use super::mailbox::{ChannelSink, Inbox, Mailbox};
 use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
+use super::wait::{Cores, WaitKey, Waits};
 use crate::error::RunError;
-use crate::message::{Delivery, Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::message::{Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 use crate::scheduler::Scheduler;
 use crate::sequence::{Door, Ticket};
@@ -29,10 +31,12 @@ use crate::worker::Worker;
 mod actors;
 mod prepare;
 mod throttle;
+mod workers;
 
-use actors::{LiveScheduler, LiveWorker, stop};
+use actors::{Link, LiveScheduler, LiveWorker};
 use prepare::{Lane, LaneMessage, Lanes};
 use throttle::Throttle;
+use workers::Workers;
 
 /// What a live engine is made of.
 pub struct LiveParts {
@@ -48,6 +52,8 @@ pub struct LiveParts {
     pub requests_max: usize,
     /// Most chunks in flight.
     pub permits: usize,
+    /// How actors wait for messages.
+    pub waits: Waits,
     /// Is told what happens; its clock is the engine's.
     pub recorder: Recorder,
 }
@@ -99,13 +105,6 @@ struct Ending {
     stopping: AtomicBool,
 }
 
-enum WorkerMessage {
-    Run(Delivery),
-    /// Look again: rows that something waits for have been computed.
-    Wake,
-    Stop,
-}
-
 impl Live {
     /// Starts the actors.
     ///
@@ -119,10 +118,9 @@ impl Live {
         let boxes: Vec<_> = parts
             .devices
             .iter()
-            // A part and a wake per permit, and one end.
-            .map(|d| Mailbox::<WorkerMessage>::new(d.device.name(), 2 * parts.permits + 1))
+            .map(|d| Mailbox::new(d.device.name(), workers::capacity(parts.permits)))
             .collect();
-        let workers: Vec<_> = boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect();
+        let workers = Workers::new(boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect());
         let recorder = &parts.recorder;
         let logits = parts.graph.output();
         let caller = Arc::new(CallerTape::new(recorder));
@@ -135,20 +133,25 @@ impl Live {
             threads: Mutex::default(),
             behind: parts.devices.iter().map(|_| Arc::default()).collect(),
         };
+        let cores = Cores::of_machine();
+        let link = |mode| Link { mode, clock: Arc::clone(recorder.clock()), cores: cores.clone() };
         let mut lanes = Lanes::default();
         for device in &parts.devices {
             let lane = device.device.preparer();
-            let lane = lane.map(|preparer| live.start_lane(preparer, device, recorder));
+            let lane = lane.map(|preparer| live.start_lane(preparer, device, (recorder, &cores)));
             lanes.0.push(lane.transpose().inspect_err(|_| stop(&workers, &lanes))?);
         }
         for (at, (device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
             let name = device.device.name().to_owned();
             let actor = LiveWorker {
-                worker: Worker::new(name.clone(), logits),
+                id: DeviceId(at),
+                worker: Worker::new(DeviceId(at), name.clone(), logits),
                 tape: WorkerTape::new(recorder, &name, &parts.graph),
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,
+                link: link(parts.waits.device_links),
+                wait: WaitKey::default(),
                 scheduler: mailbox.clone(),
                 workers: workers.clone(),
                 graph: Arc::clone(&parts.graph),
@@ -157,10 +160,12 @@ impl Live {
             let thread = live.start_actor(&name, move || actor.run());
             thread.inspect_err(|_| stop(&workers, &lanes))?;
         }
+        let rest = inbox.rest();
         let actor = LiveScheduler {
             scheduler: parts.scheduler,
             tape: scheduler_tape,
-            inbox: inbox.clone(),
+            inbox,
+            link: link(parts.waits.scheduler_link),
             workers: workers.clone(),
             lanes: lanes.clone(),
             recorder: parts.recorder,
@@ -178,7 +183,7 @@ impl Live {
                 // In this order: a request is either taken out here, which ends its stream, or its
                 // sender sees that the door is closed.
                 ending.closed.store(true, Ordering::SeqCst);
-                inbox.drain();
+                rest.clear();
                 stop(&to_stop, &lanes_to_stop);
             },
         );
@@ -191,7 +196,7 @@ impl Live {
         &self,
         preparer: Box<dyn Preparer>,
         device: &LiveDevice,
-        recorder: &Recorder,
+        (recorder, cores): (&Recorder, &Cores),
     ) -> io::Result<Mailbox<LaneMessage>> {
         let name = format!("{} prepare", device.device.name());
         // One request at a time, and the end.
@@ -202,6 +207,7 @@ impl Live {
             throttle: Throttle::new(Arc::clone(recorder.clock()), Arc::default()),
             tape: PrepareTape::new(recorder, device.device.name()),
             inbox,
+            cores: cores.clone(),
             scheduler: self.mailbox.clone(),
         };
         self.start_actor(&name, move || lane.run())?;
@@ -378,6 +384,12 @@ impl Drop for Events {
             self.mailbox.nudge(self.caller.post(SchedulerMessage::Wake));
         }
     }
+}
+
+/// Tells every worker and preparation lane to end.
+fn stop(workers: &Workers, lanes: &Lanes) {
+    lanes.stop();
+    workers.stop();
 }
 
 /// Starts an actor's thread; `on_end` hears how it ended, a panic included.

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lapwing_kernels::completion::Flag;
+use lapwing_traces::event::WaitMode;
+
+use super::wait::{WaitFor, WaitKey, WaitRecord, Waiter};
 use crate::error::RunError;
 use crate::message::{Posted, Sink, StreamEvent};
 
@@ -11,19 +15,34 @@ use crate::message::{Posted, Sink, StreamEvent};
 pub struct Mailbox<T> {
     actor: Arc<str>,
     sender: flume::Sender<T>,
+    bell: Bell,
+}
+
+/// The flag beside a mailbox. Dropped after the sending end, it lets the receiver see that this
+/// end is gone.
+#[derive(Clone, Debug)]
+struct Bell(Arc<Flag>);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        self.0.set();
+    }
 }
 
 impl<T> Clone for Mailbox<T> {
     fn clone(&self) -> Mailbox<T> {
-        Mailbox { actor: Arc::clone(&self.actor), sender: self.sender.clone() }
+        let Mailbox { actor, sender, bell } = self;
+        Mailbox { actor: Arc::clone(actor), sender: sender.clone(), bell: bell.clone() }
     }
 }
 
 impl<T> Mailbox<T> {
     /// A mailbox for `capacity` messages, and the end that the actor reads.
-    pub fn new(actor: &str, capacity: usize) -> (Mailbox<T>, flume::Receiver<T>) {
+    pub fn new(actor: &str, capacity: usize) -> (Mailbox<T>, Inbox<T>) {
         let (sender, receiver) = flume::bounded(capacity);
-        (Mailbox { actor: actor.into(), sender }, receiver)
+        let flag = Arc::new(Flag::new());
+        let bell = Bell(Arc::clone(&flag));
+        (Mailbox { actor: actor.into(), sender, bell }, Inbox { receiver, flag })
     }
 
     /// Hands a message over.
@@ -37,13 +56,93 @@ impl<T> Mailbox<T> {
                 actor: self.actor.to_string(),
                 reason: "it has ended".to_owned(),
             },
-        })
+        })?;
+        self.bell.0.set();
+        Ok(())
     }
 
     /// Hands a message over unless the mailbox is full, when something else is about to wake
     /// the actor anyway.
     pub fn nudge(&self, message: T) {
         let _ = self.sender.try_send(message);
+        self.bell.0.set();
+    }
+}
+
+/// Receiving end of an actor's mailbox: the link on which the actor waits.
+#[derive(Debug)]
+pub struct Inbox<T> {
+    receiver: flume::Receiver<T>,
+    flag: Arc<Flag>,
+}
+
+/// Every sender of a mailbox is gone, and it is empty.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("every sender of this mailbox is gone")]
+pub struct Closed;
+
+impl<T> Inbox<T> {
+    /// A message that is there already.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn try_recv(&self) -> Result<Option<T>, Closed> {
+        match self.receiver.try_recv() {
+            Ok(message) => Ok(Some(message)),
+            Err(flume::TryRecvError::Empty) => Ok(None),
+            Err(flume::TryRecvError::Disconnected) => Err(Closed),
+        }
+    }
+
+    /// The next message, and the wait for it unless it was there already. The calling thread is
+    /// the only one that waits on this mailbox.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn recv(
+        &self,
+        waiter: &mut Waiter,
+        key: WaitKey,
+    ) -> Result<(T, Option<WaitRecord>), Closed> {
+        if waiter.mode() != WaitMode::Blocking {
+            let what = WaitFor { flag: &self.flag, key };
+            let (message, record) = waiter.wait(what, || self.try_recv().transpose());
+            return Ok((message?, record));
+        }
+        if let Some(message) = self.try_recv()? {
+            return Ok((message, None));
+        }
+        let since = waiter.now();
+        let message = self.receiver.recv().map_err(|_| Closed)?;
+        Ok((message, Some(waiter.waited(key, since))))
+    }
+
+    /// Messages in it.
+    pub fn len(&self) -> usize {
+        self.receiver.len()
+    }
+
+    /// Whether there is no message in it.
+    pub fn is_empty(&self) -> bool {
+        self.receiver.is_empty()
+    }
+
+    /// Another hand on the messages, which can throw them away when the actor is gone.
+    pub fn rest(&self) -> Rest<T> {
+        Rest { receiver: self.receiver.clone() }
+    }
+}
+
+/// What an actor has left in its mailbox.
+#[derive(Debug)]
+pub struct Rest<T> {
+    receiver: flume::Receiver<T>,
+}
+
+impl<T> Rest<T> {
+    /// Drops all messages.
+    pub fn clear(&self) {
+        self.receiver.drain();
     }
 }
 

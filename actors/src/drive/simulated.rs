@@ -16,6 +16,7 @@ use super::record::{CallerTape, Outgoing, PrepareTape, SchedulerTape, WorkerTape
 use crate::message::{
     Chunk, Delivery, GraphsPrepared, Posted, PrepareGraphs, SchedulerMessage, Sent,
 };
+use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
@@ -87,8 +88,7 @@ enum What {
     Outside(Box<SchedulerMessage>),
     Scheduler(Box<Posted<SchedulerMessage>>),
     Arrived(usize, Delivery),
-    /// Rows that something waits for have been computed.
-    Woken(usize),
+    Nudged(usize),
     Ran(usize, Box<Ran>),
     Merged(usize, Box<Chunk>, Result<TensorSet, ValueId>),
     Prepared(usize, Box<GraphsPrepared>),
@@ -109,17 +109,17 @@ impl Simulation {
             Recorder::new(Arc::clone(&clock) as Arc<dyn Clock>, RecorderConfig::default());
         recorder.set_meta("clock", "virtual");
         let (caller, tape) = (CallerTape::new(&recorder), SchedulerTape::new(&recorder));
-        let actor = |device: SimulatedDevice| {
+        let actor = |(number, device): (usize, SimulatedDevice)| {
             let name = device.device.name().to_owned();
             let lane = device.device.preparer();
             Actor {
-                worker: Worker::new(name.clone(), graph.output()),
+                worker: Worker::new(DeviceId(number), name.clone(), graph.output()),
                 tape: WorkerTape::new(&recorder, &name, &graph),
                 lane: lane.map(|preparer| (preparer, PrepareTape::new(&recorder, &name))),
                 device,
             }
         };
-        let actors = devices.into_iter().map(actor).collect();
+        let actors = devices.into_iter().enumerate().map(actor).collect();
         Simulation {
             clock,
             recorder,
@@ -178,9 +178,9 @@ impl Simulation {
                 tape.waiting(worker.waiting());
                 self.carry_out(to, effects, false);
             }
-            What::Woken(actor) => {
-                let effects = self.actors[actor].worker.on_wake();
-                self.carry_out(actor, effects, false);
+            What::Nudged(to) => {
+                let effects = self.actors[to].worker.on_nudge();
+                self.carry_out(to, effects, false);
             }
             What::Ran(by, ran) => {
                 let Ran { delivery, result, segments } = *ran;
@@ -228,6 +228,7 @@ impl Simulation {
                     self.tape.send(&mut delivery, hold);
                     self.push(self.now(), What::Arrived(device.0, delivery));
                 }
+                SchedulerEffect::Nudge(device) => self.push(self.now(), What::Nudged(device.0)),
                 SchedulerEffect::Prepare(asked) => {
                     let sent = self.tape.prepare();
                     self.prepare(asked, sent);
@@ -259,7 +260,7 @@ impl Simulation {
         let Actor { device, lane, .. } = &mut self.actors[by];
         let (result, time) = match lane {
             Some((preparer, tape)) => {
-                tape.begin(sent);
+                tape.begin(sent, None);
                 let result = preparer.prepare(&asked.keys, &asked.keep, tape);
                 let made = result.iter().flat_map(|prepared| &prepared.made);
                 let time = made.map(|key| device.time.prepare_time(key)).sum();
@@ -304,7 +305,7 @@ impl Simulation {
                     tape.forward(&mut delivery);
                     self.push(self.now(), What::Arrived(to.0, delivery));
                 }
-                WorkerEffect::Wake(to) => self.push(self.now(), What::Woken(to.0)),
+                WorkerEffect::Nudge(device) => self.push(self.now(), What::Nudged(device.0)),
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = tape.report(progress);
                     let message = SchedulerMessage::Progress(message);

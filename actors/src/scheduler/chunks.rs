@@ -18,6 +18,16 @@ struct Selection {
     shape: ChunkShape,
 }
 
+/// What came of looking for a chunk to send.
+pub(super) enum NextChunk {
+    /// This one; with it, what has held its rows back the longest.
+    Chunk(Box<Chunk>, Option<Hold>),
+    /// Sequences without a route have ended, which may let others in.
+    Failed,
+    /// Nothing can be sent.
+    Nothing,
+}
+
 impl Scheduler {
     /// Leases a page for every decode row that needs a new one. When there is none, younger
     /// sequences give theirs back and start again later; the oldest always gets on.
@@ -52,28 +62,30 @@ impl Scheduler {
 
     /// The next chunk: a decode row of every sequence that has one, and prompt rows up to the
     /// strategy's chunk size; or one of both, while graphs for the other are being prepared.
-    /// `None` when nothing can be sent. With it, what has held its rows back the longest.
     pub(super) fn next_chunk(
         &mut self,
         permit: Permit,
         effects: &mut Vec<SchedulerEffect>,
-    ) -> Option<(Chunk, Option<Hold>)> {
-        loop {
-            let mut refused = None;
-            let mut waits = false;
-            for wanted in [(true, true), (true, false), (false, true)] {
-                let Some(selection) = self.select(wanted) else { continue };
-                match self.route_for(&selection.shape, effects) {
-                    Ok(Some(route)) => return Some(self.cut(permit, &selection, route)),
-                    Ok(None) => waits = true,
-                    Err(error) => refused = Some((selection, error)),
-                }
+    ) -> NextChunk {
+        let mut refused = None;
+        let mut waits = false;
+        for wanted in [(true, true), (true, false), (false, true)] {
+            let Some(selection) = self.select(wanted) else { continue };
+            match self.route_for(&selection.shape, effects) {
+                Ok(Some(route)) => return self.cut(permit, &selection, route),
+                Ok(None) => waits = true,
+                Err(error) => refused = Some((selection, error)),
             }
-            let (selection, error) = refused.filter(|_| !waits)?;
+        }
+        match refused {
             // No chunk can be made of them: whoever asked hears why.
-            for (at, _) in selection.rows.into_iter().rev() {
-                fail(self.running.remove(at), &error, effects);
+            Some((selection, error)) if !waits => {
+                for (at, _) in selection.rows.into_iter().rev() {
+                    fail(self.running.remove(at), &error, effects);
+                }
+                NextChunk::Failed
             }
+            _ => NextChunk::Nothing,
         }
     }
 
@@ -145,12 +157,7 @@ impl Scheduler {
     }
 
     /// Hands the rows out.
-    fn cut(
-        &mut self,
-        permit: Permit,
-        selection: &Selection,
-        route: Arc<Route>,
-    ) -> (Chunk, Option<Hold>) {
+    fn cut(&mut self, permit: Permit, selection: &Selection, route: Arc<Route>) -> NextChunk {
         let mut batch = Batch::default();
         let mut spans = Vec::new();
         let mut hold: Option<Hold> = None;
@@ -193,6 +200,6 @@ impl Scheduler {
             trace,
             record,
         };
-        (chunk, hold)
+        NextChunk::Chunk(Box::new(chunk), hold)
     }
 }

@@ -14,9 +14,11 @@ pub(super) struct Graphs {
     ready: HashSet<(DeviceId, GraphKey)>,
     /// Sets of graphs that a device could not have together.
     refused: Vec<(DeviceId, Vec<GraphKey>, DeviceError)>,
-    /// Devices whose lane is preparing. One request at a time for each: what to keep is then
-    /// known.
-    preparing: HashSet<DeviceId>,
+    /// What each device's lane is making, one request at a time. It may evict any graph that the
+    /// request does not tell it to keep.
+    preparing: HashMap<DeviceId, PrepareGraphs>,
+    /// Devices whose graphs in use leave no room; asked again when a chunk is through.
+    full: HashSet<DeviceId>,
     /// Routes of the chunks in flight that use graphs.
     in_flight: HashMap<u64, Arc<Route>>,
 }
@@ -35,29 +37,34 @@ impl Graphs {
     /// Looks whether a route's graphs are there, and asks for those that are not.
     pub(super) fn readiness(&mut self, route: &Route) -> Readiness {
         let mut missing: Vec<DeviceId> = Vec::new();
-        for (device, key) in &route.graphs {
-            if !missing.contains(device) && !self.ready.contains(&(*device, key.clone())) {
-                missing.push(*device);
+        let mut at_risk = false;
+        for graph in &route.graphs {
+            let (device, key) = graph;
+            if !self.ready.contains(graph) {
+                if !missing.contains(device) {
+                    missing.push(*device);
+                }
+            } else if let Some(asked) = self.preparing.get(device) {
+                at_risk |= !asked.keep.contains(key) && !asked.keys.contains(key);
             }
         }
         let mut requests = Vec::new();
-        for device in missing {
-            let keys = graphs_of(route, device);
-            if let Some(refused) = self.refused.iter().find(|(d, k, _)| (*d, k) == (device, &keys))
-            {
-                return Readiness::Refused(device, refused.2.clone());
+        for device in &missing {
+            let keys = graphs_of(route, *device);
+            if let Some(refused) = self.refused.iter().find(|(d, k, _)| (d, k) == (device, &keys)) {
+                return Readiness::Refused(*device, refused.2.clone());
             }
-            requests.push((device, keys));
+            if !self.preparing.contains_key(device) && !self.full.contains(device) {
+                let keep = self.in_flight.values().flat_map(|route| graphs_of(route, *device));
+                let asked = PrepareGraphs { device: *device, keys, keep: keep.collect() };
+                self.preparing.insert(*device, asked.clone());
+                requests.push(asked);
+            }
         }
-        if requests.is_empty() {
+        if missing.is_empty() && !at_risk {
             return Readiness::Ready;
         }
-        requests.retain(|(device, _)| self.preparing.insert(*device));
-        let requests = requests.into_iter().map(|(device, keys)| {
-            let keep = self.in_flight.values().flat_map(|route| graphs_of(route, device));
-            PrepareGraphs { device, keys, keep: keep.collect() }
-        });
-        Readiness::Missing(requests.collect())
+        Readiness::Missing(requests)
     }
 
     /// A chunk takes that route.
@@ -69,7 +76,9 @@ impl Graphs {
 
     /// A chunk is through, or lost.
     pub(super) fn on_progress(&mut self, chunk: u64) {
-        self.in_flight.remove(&chunk);
+        if self.in_flight.remove(&chunk).is_some() {
+            self.full.clear();
+        }
     }
 
     /// A lane has answered.
@@ -86,7 +95,14 @@ impl Graphs {
             Err(error) => {
                 // Others may have been evicted before it failed.
                 self.ready.retain(|(d, key)| *d != device || keep.contains(key));
-                self.refused.push((device, keys, error));
+                match error {
+                    // Unless what it had to keep is out of use by now.
+                    DeviceError::NoRoom { .. } if !self.in_flight.is_empty() => {
+                        self.full.insert(device);
+                    }
+                    DeviceError::NoRoom { .. } => {}
+                    error => self.refused.push((device, keys, error)),
+                }
             }
         }
     }

@@ -134,6 +134,11 @@ impl Sequence {
         effects.push(SchedulerEffect::Note(note));
     }
 
+    /// Its rows need not be computed any more.
+    pub(super) fn lose(&self, effects: &mut Vec<SchedulerEffect>) {
+        effects.extend(self.ledger.lose().into_iter().map(SchedulerEffect::Nudge));
+    }
+
     /// Notes that it leaves the engine at that station.
     pub(super) fn note_end(&self, station: Station, effects: &mut Vec<SchedulerEffect>) {
         let tokens = self.stations.generated_tokens as u64;

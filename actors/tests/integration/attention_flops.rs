@@ -49,16 +49,21 @@ proptest! {
         for strategy in all(&options) {
             let size = strategy.chunk_rows(&setup.input(), rows);
             let (mut start, mut rectangles, mut causal, mut counted) = (0, 0, 0, 0);
+            let mut same = true;
             while start < rows {
                 let taken = strategy.chunk_rows(&setup.input(), rows - start);
-                prop_assert!(taken == size || taken == rows - start);
+                same &= taken == size || taken == rows - start;
                 let span = (start as u64, taken as u64);
                 rectangles += work.chunk(span.0, span.1);
                 causal += work.causal(span.0, span.1);
                 counted += graph_flops(&graph, batch, span);
                 start += taken;
             }
-            prop_assert_eq!(rectangles, work.chunked(rows as u64, size as u64));
+            // What is left of a prompt may be decided anew; the others cut it evenly.
+            prop_assert!(same || strategy.name() == "auto");
+            if same {
+                prop_assert_eq!(rectangles, work.chunked(rows as u64, size as u64));
+            }
             prop_assert_eq!(causal, work.causal(0, rows as u64));
             prop_assert_eq!(counted, causal);
             prop_assert!(causal <= rectangles && rectangles <= work.unchunked(rows as u64));

@@ -65,7 +65,7 @@ fn mix(hash: u64, id: u32) -> u64 {
 
 /// The token that follows `ids`.
 pub fn next_token(ids: &[u32]) -> u32 {
-    (ids.iter().fold(0xcbf2_9ce4_8422_2325, |h, id| mix(h, *id)) % VOCAB as u64) as u32
+    (ids.iter().fold(START, |h, id| mix(h, *id)) % VOCAB as u64) as u32
 }
 
 /// The tokens that follow a prompt, and why they end.
@@ -89,8 +89,13 @@ fn expected(value: ValueId, id: u32, position: u32) -> f32 {
 /// What a device does on its n-th stage.
 pub type Fault = Arc<dyn Fn(usize) -> Option<DeviceError> + Send + Sync>;
 
-/// The keys and values of all oracles of an engine: which token lies in which slot of a page.
-pub type Memory = Arc<Mutex<HashMap<(PageId, usize), u32>>>;
+/// The keys and values of all oracles of an engine: for each slot of a page the hash of the tokens
+/// up to the one that lies there. It continues the hash of the slot before it, so that rows that
+/// are computed out of order are wrong for good.
+pub type Memory = Arc<Mutex<HashMap<(PageId, usize), u64>>>;
+
+/// Hash of no tokens.
+const START: u64 = 0xcbf2_9ce4_8422_2325;
 
 pub struct Oracle {
     info: DeviceInfo,
@@ -164,15 +169,7 @@ impl Oracle {
     fn next(&self, batch: &Batch, row: usize) -> u32 {
         let span = batch.spans.iter().find(|s| s.rows.contains(&row)).expect("an owner");
         let memory = self.memory.lock().expect("no panic");
-        let ids: Vec<u32> = (0..=batch.positions[row] as usize)
-            .map(|at| {
-                let slot = (span.pages[at / PAGE_ROWS], at % PAGE_ROWS);
-                // A lost sequence may run over rows that never came; any other would get wrong
-                // tokens from this.
-                memory.get(&slot).copied().unwrap_or(0)
-            })
-            .collect();
-        next_token(&ids)
+        (hash_at(&memory, &span.pages, batch.positions[row] as usize) % VOCAB as u64) as u32
     }
 
     /// An NPU runs what is prepared, and nothing else.
@@ -203,6 +200,12 @@ impl Oracle {
         graphs.runs += 1;
         Ok(())
     }
+}
+
+/// Hash of a sequence up to a position. A lost sequence may run over rows that never came; any other
+/// would get wrong tokens from that.
+fn hash_at(memory: &HashMap<(PageId, usize), u64>, pages: &[PageId], at: usize) -> u64 {
+    memory.get(&(pages[at / PAGE_ROWS], at % PAGE_ROWS)).copied().unwrap_or(0)
 }
 
 /// A row's token and position.
@@ -241,8 +244,12 @@ impl Device for Oracle {
             for span in &work.batch.spans {
                 for row in span.rows.clone() {
                     let at = work.batch.positions[row] as usize;
+                    let before = match at {
+                        0 => START,
+                        _ => hash_at(&memory, &span.pages, at - 1),
+                    };
                     let slot = (span.pages[at / PAGE_ROWS], at % PAGE_ROWS);
-                    memory.insert(slot, work.batch.ids[row]);
+                    memory.insert(slot, mix(before, work.batch.ids[row]));
                 }
             }
         }
@@ -303,6 +310,18 @@ impl Preparer for OraclePreparer {
             let stays = |key: &GraphKey| keys.contains(key) || keep.contains(key);
             let Some(at) = graphs.ready.iter().position(|key| !stays(key)) else { break };
             prepared.evicted.push(graphs.ready.remove(at));
+        }
+        if graphs.ready.len() > graphs.budget && keep.iter().any(|key| !keys.contains(key)) {
+            // What was evicted for it is gone all the same.
+            graphs.ready.retain(|key| !prepared.made.contains(key));
+            return Err(DeviceError::NoRoom {
+                device: self.name.clone(),
+                nodes: 0..1,
+                rows: 1,
+                bytes: 1,
+                kept: keep.len() as u64,
+                budget: graphs.budget as u64,
+            });
         }
         prepared.bytes = graphs.ready.len() as u64;
         Ok(prepared)

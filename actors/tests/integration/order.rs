@@ -2,6 +2,7 @@
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, SchedulerMessage, Submit};
+use lapwing_actors::plan::DeviceId;
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
 use lapwing_actors::sequence::Door;
 use lapwing_actors::worker::{Worker, WorkerEffect};
@@ -53,7 +54,7 @@ fn chunks_run_in_order_whatever_the_order_of_arrival() {
         let mut waiting: Vec<_> =
             chunks(&mut scheduler, &prompt(1, 12), &door).into_iter().map(Some).collect();
         assert_eq!(waiting.len(), 3);
-        let mut worker = Worker::new("first stage".to_owned(), graph.output());
+        let mut worker = Worker::new(DeviceId(0), "first stage".to_owned(), graph.output());
         let mut ready = Vec::new();
         for at in order {
             ready.extend(runs(worker.on_delivery(waiting[at].take().expect("sent once"))));

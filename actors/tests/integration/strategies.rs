@@ -25,8 +25,8 @@ fn missing(strategy: &str, devices: &str) -> Option<DeviceKind> {
     let has = |name| devices.split(' ').any(|device| device == name);
     match strategy {
         "gpu-only" => (!has("gpu")).then_some(DeviceKind::Gpu),
-        "cpu-only" | "barrier-per-op" | "layer-split" | "auto-place" | "tensor-level"
-        | "auto" => None,
+        "cpu-only" | "barrier-per-op" | "layer-split" => None,
+        "auto-place" | "tensor-level" | "auto" => None,
         "row-cut" | "sequence-cut" | "multi-sequence-cut" => {
             (!devices.contains(' ')).then_some(DeviceKind::Npu)
         }
@@ -359,7 +359,7 @@ proptest! {
     }
 
     #[test]
-    fn graphs_hold_the_rows_of_their_part(rows in 1..1300usize, which in 0..15usize) {
+    fn graphs_hold_the_rows_of_their_part(rows in 1..1300usize, which in 0..1000usize) {
         let setup = Setup::new("llama", "cpu gpu npu");
         let options = StrategyOptions::default();
         let strategies = all(&options);

@@ -8,6 +8,7 @@ use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Live, LiveDevice, LiveParts, LiveRequest};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
+use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{
     FinishReason, Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task,
 };
@@ -227,17 +228,32 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
 
 /// A live engine of oracles that tells `recorder`.
 pub fn live(setup: &Setup, requests_max: usize, recorder: &Recorder) -> (Live, KvPool) {
+    start(setup, requests_max, recorder, |_| None, Waits::for_devices(setup.devices))
+}
+
+/// A live engine of oracles that are held to the setup's rates, and wait like that.
+pub fn throttled(setup: &Setup, recorder: &Recorder, waits: Waits) -> (Live, KvPool) {
+    let rate = |device: usize| setup.rates[device % setup.rates.len()];
+    start(setup, 4, recorder, |device| Some(Arc::new(rate(device))), waits)
+}
+
+fn start(
+    setup: &Setup,
+    requests_max: usize,
+    recorder: &Recorder,
+    time: impl Fn(usize) -> Option<Arc<dyn TimeModel>>,
+    waits: Waits,
+) -> (Live, KvPool) {
     let Parts { scheduler, devices, graph, pool } = setup.parts();
+    let device = |(at, device)| LiveDevice { device: Box::new(device), time: time(at) };
     let live = Live::start(LiveParts {
         scheduler,
-        devices: devices
-            .into_iter()
-            .map(|device| LiveDevice { device: Box::new(device), time: None })
-            .collect(),
+        devices: devices.into_iter().enumerate().map(device).collect(),
         graph,
         slots: SlotPool::default(),
         requests_max,
         permits: setup.config.permits,
+        waits,
         recorder: recorder.clone(),
     });
     (live.expect("threads"), pool)

@@ -130,6 +130,10 @@ impl Device for CpuDevice {
         &self.name
     }
 
+    fn threads(&self) -> usize {
+        self.cpu.pool().threads()
+    }
+
     fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
         self.run_shared(work)
     }

@@ -22,6 +22,17 @@ pub struct BackendInfo {
     pub checks_sizes: bool,
     /// Threads that it starts by itself.
     pub own_threads: usize,
+    /// How products see their activations: what its values are compared with.
+    pub activations: Activations,
+}
+
+/// How products with quantised weights see their activations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activations {
+    /// As floats, of binary16 at least.
+    Float,
+    /// Rounded to 8 bits in blocks, as [`crate::cpu::matmul`] does.
+    Rounded,
 }
 
 /// Prepares static graphs. It lives on whichever thread prepares, one at a time.
@@ -39,6 +50,9 @@ pub trait NpuBackend: Send {
     fn estimate_bytes(&self, spec: &GraphSpec) -> u64 {
         spec.buffer_bytes()
     }
+
+    /// Bytes that its graphs share, beside the model file's: copies of weights, scratch.
+    fn shared_bytes(&self) -> u64;
 
     /// Makes a graph ready to run. Blocks, and may take seconds.
     ///

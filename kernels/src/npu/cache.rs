@@ -26,6 +26,7 @@ struct Ready {
     graphs: HashMap<GraphKey, Entry>,
     /// Bytes of `graphs`.
     bytes: u64,
+    shared_bytes: u64,
     /// Counts uses, to tell what was used least recently.
     uses: u64,
     counts: Counts,
@@ -61,6 +62,8 @@ pub struct CacheStats {
     pub peak_bytes: u64,
     /// Bytes that they may keep.
     pub budget: u64,
+    /// Bytes that they share, which the budget does not count: copies of weights, scratch.
+    pub shared_bytes: u64,
     /// Graphs made.
     pub prepared: u64,
     /// Graphs evicted.
@@ -104,6 +107,7 @@ impl GraphCache {
             bytes: ready.bytes,
             peak_bytes: lock(&self.kept).peak,
             budget: self.budget,
+            shared_bytes: ready.shared_bytes,
             prepared: ready.counts.prepared,
             evicted: ready.counts.evicted,
             runs: ready.counts.runs,
@@ -125,24 +129,34 @@ impl GraphCache {
         Some(Arc::clone(&entry.graph))
     }
 
+    pub(super) fn set_shared_bytes(&self, bytes: u64) {
+        lock(&self.ready).shared_bytes = bytes;
+    }
+
     pub(super) fn count_run(&self) {
         lock(&self.ready).counts.runs += 1;
     }
 
-    /// Evicts until `bytes` for the graph `key` fit beside the others, and says what went. What
-    /// `keep` says stays.
+    /// Evicts until `bytes` for the graph `key` fit beside the others, and says what went. Those
+    /// of `with`, which are asked for together, and of `keep` stay.
     ///
     /// # Errors
-    /// [`DeviceError::GraphTooLarge`] when they cannot fit; nothing is then evicted.
+    /// [`DeviceError::GraphTooLarge`] when they cannot fit, [`DeviceError::NoRoom`] when they
+    /// could without `keep`; nothing is then evicted.
     pub(super) fn make_room(
         &self,
         (key, bytes): (&GraphKey, u64),
-        keep: &dyn Fn(&GraphKey) -> bool,
+        with: &[GraphKey],
+        keep: &[GraphKey],
     ) -> Result<Vec<GraphKey>, DeviceError> {
         let mut ready = lock(&self.ready);
         let mut free = self.budget.saturating_sub(ready.bytes);
+        if free >= bytes {
+            return Ok(Vec::new());
+        }
+        let stays = |key: &GraphKey| with.contains(key) || keep.contains(key);
         let mut victims: Vec<(u64, GraphKey, u64)> = Vec::new();
-        for (key, entry) in ready.graphs.iter().filter(|(key, _)| !keep(key)) {
+        for (key, entry) in ready.graphs.iter().filter(|(key, _)| !stays(key)) {
             victims.push((entry.used, key.clone(), entry.graph.bytes));
         }
         victims.sort_unstable_by_key(|(used, ..)| *used);
@@ -155,7 +169,17 @@ impl GraphCache {
         if free < bytes {
             let GraphKey { nodes, rows, .. } = key.clone();
             let (device, budget) = (self.device.to_string(), self.budget);
-            return Err(DeviceError::GraphTooLarge { device, nodes, rows, bytes, budget });
+            let of = |stays: &dyn Fn(&GraphKey) -> bool| {
+                let graphs = ready.graphs.iter().filter(|(key, _)| stays(key));
+                graphs.map(|(_, entry)| entry.graph.bytes).sum::<u64>()
+            };
+            return Err(match of(&|key| with.contains(key)).saturating_add(bytes) > budget {
+                true => DeviceError::GraphTooLarge { device, nodes, rows, bytes, budget },
+                false => {
+                    let kept = of(&stays);
+                    DeviceError::NoRoom { device, nodes, rows, bytes, kept, budget }
+                }
+            });
         }
         victims.truncate(needed);
         let mut gone = Vec::with_capacity(needed);

@@ -11,15 +11,18 @@ use crate::op::{Activation, Op};
 use crate::reference;
 use crate::weights::{WeightFile, WeightTensor};
 
-use super::backend::PreparedGraph;
+use super::backend::{Activations, PreparedGraph};
 use super::spec::{GraphSpec, Port};
 
-/// Largest relative error of a graph whose matrices are quantised: kernels round activations to 8
-/// bits, which is 0.5 % of a value's size per product at the root mean square.
-pub const TOLERANCE_QUANTIZED: f32 = 0.15;
+/// Largest relative error of a graph whose products see floats: room for binary16. A wrong feature
+/// is off by 0.3 and more.
+pub const TOLERANCE_FLOAT: f32 = 0.05;
 
-/// Largest relative error of a graph whose matrices are floats: room for activations in binary16.
-pub const TOLERANCE_FLOAT: f32 = 0.01;
+/// Largest relative error of a graph whose products see activations rounded to 8 bits, as the
+/// reference then does too. Now and then a value lies so close between two steps that they round
+/// it to different ones, and the norms after it magnify that: up to 0.03 in the blocks of a
+/// Gemma 3 model of 270 M weights.
+pub const TOLERANCE_ROUNDED: f32 = 0.1;
 
 /// Different rows that a check uses. The rows of a graph repeat them, so that every row can be
 /// compared although the reference computes these only.
@@ -33,6 +36,7 @@ const WEIGHT_ROWS: usize = 64;
 #[derive(Debug)]
 pub(super) struct Checker {
     device: String,
+    activations: Activations,
     graph: Arc<Graph>,
     file: WeightFile,
     samples: HashMap<Range<usize>, Arc<Samples>>,
@@ -55,9 +59,14 @@ impl Samples {
 }
 
 impl Checker {
-    pub(super) fn new(device: &str, graph: &Arc<Graph>, file: &WeightFile) -> Checker {
-        let (device, graph) = (device.to_owned(), Arc::clone(graph));
-        Checker { device, graph, file: file.clone(), samples: HashMap::new() }
+    pub(super) fn new(
+        device: &str,
+        activations: Activations,
+        graph: &Arc<Graph>,
+        file: &WeightFile,
+    ) -> Checker {
+        let (device, graph, file) = (device.to_owned(), Arc::clone(graph), file.clone());
+        Checker { device, activations, graph, file, samples: HashMap::new() }
     }
 
     /// Runs a graph once on known rows, and compares all rows and features of its outputs. The
@@ -125,9 +134,9 @@ impl Checker {
             let output = self.compute(node, &values)?;
             values.insert(node.output, output.into_iter().map(|v| v as f32).collect());
             if let Op::MatMul { weight, .. } = node.op
-                && self.graph.weights()[weight.0].dtype.block_len() > 1
+                && self.rounds(weight)
             {
-                tolerance = TOLERANCE_QUANTIZED;
+                tolerance = TOLERANCE_ROUNDED;
             }
         }
         let (reads, writes) = (self.graph.live_in(nodes.clone()), self.graph.writes(nodes.clone()));
@@ -181,6 +190,11 @@ impl Checker {
         })
     }
 
+    fn rounds(&self, weight: WeightId) -> bool {
+        let is_quantized = self.graph.weights()[weight.0].dtype.block_len() > 1;
+        self.activations == Activations::Rounded && is_quantized
+    }
+
     /// `[SAMPLES, n]`. The weight is dequantised once, some rows at a time.
     fn matmul(&self, weight: WeightId, x: &[f32]) -> Result<Vec<f64>, DeviceError> {
         let spec = &self.graph.weights()[weight.0];
@@ -190,9 +204,11 @@ impl Checker {
         let mut out = vec![0.0; SAMPLES * n];
         let blocks = tensor.bytes().chunks(WEIGHT_ROWS * row_bytes);
         for (at, bytes) in blocks.enumerate() {
-            let weights = reference::dequantize(spec.dtype, bytes);
-            let products = reference::matmul_exact(&weights, k, x);
-            let width = (weights.len() / k.max(1)).max(1);
+            let products = match self.rounds(weight) {
+                true => reference::matmul(spec.dtype, bytes, k, x),
+                false => reference::matmul_exact(&reference::dequantize(spec.dtype, bytes), k, x),
+            };
+            let width = (bytes.len() / row_bytes).max(1);
             for (sample, products) in products.chunks_exact(width).enumerate() {
                 out[sample * n + at * WEIGHT_ROWS..][..width].copy_from_slice(products);
             }

@@ -16,7 +16,7 @@ use crate::sync::lock;
 use crate::weights::WeightFile;
 
 use super::array::Array;
-use super::backend::{NpuBackend, PreparedGraph};
+use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use super::cache::{GraphCache, Served};
 use super::check::Checker;
 use super::maker::{Graphs, Maker};
@@ -26,6 +26,7 @@ use super::systolic::Systolic;
 /// A device that runs prepared graphs only.
 pub struct NpuDevice {
     info: DeviceInfo,
+    backend: BackendInfo,
     graph: Arc<Graph>,
     slots: SlotPool,
     graphs: Graphs,
@@ -65,17 +66,17 @@ impl NpuDevice {
         file: &WeightFile,
     ) -> NpuDevice {
         let NpuDeviceParts { name, graph, slots, budget } = parts;
+        let about = backend.info().clone();
         let maker = Maker {
             graph: Arc::clone(&graph),
-            checker: Checker::new(&name, &graph, file),
+            checker: Checker::new(&name, about.activations, &graph, file),
             refused: HashMap::new(),
             backend,
         };
-        let info =
-            DeviceInfo { name, kind: DeviceKind::Npu, sizes: maker.backend.info().sizes.clone() };
+        let info = DeviceInfo { name, kind: DeviceKind::Npu, sizes: about.sizes.clone() };
         let cache = GraphCache::new(&info.name, budget);
         let graphs = Graphs::new(&info.name, cache, maker);
-        NpuDevice { info, graph, slots, graphs }
+        NpuDevice { info, backend: about, graph, slots, graphs }
     }
 
     /// A device in software ([`Systolic`]). `cpu` computes, one thread is enough.
@@ -94,6 +95,11 @@ impl NpuDevice {
     /// What a planner has to know of it.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
+    }
+
+    /// What computes its graphs.
+    pub fn backend(&self) -> &BackendInfo {
+        &self.backend
     }
 
     /// Its graphs, also to be looked at once the device runs elsewhere.

@@ -44,14 +44,13 @@ impl Graphs {
         let mut prepared = Prepared::default();
         let mut graphs = Vec::with_capacity(keys.len());
         for key in keys {
-            let stays = |other: &GraphKey| keys.contains(other) || keep.contains(other);
             // Whoever else prepares may be at this very graph.
             let mut maker = lock(&self.maker);
             if let Some(graph) = self.cache.get(key) {
                 graphs.push(graph);
                 continue;
             }
-            let (graph, evicted) = self.make(&mut maker, key, &stays)?;
+            let (graph, evicted) = self.make(&mut maker, key, (keys, keep))?;
             drop(maker);
             observer.step_done(Step::Prepared { rows: key.rows, bytes: graph.bytes() });
             prepared.made.push(key.clone());
@@ -66,12 +65,12 @@ impl Graphs {
         &self,
         maker: &mut Maker,
         key: &GraphKey,
-        keep: &dyn Fn(&GraphKey) -> bool,
+        (with, keep): (&[GraphKey], &[GraphKey]),
     ) -> Result<(Arc<Served>, Vec<GraphKey>), DeviceError> {
         if let Some(error) = maker.refused.get(key) {
             return Err(error.clone());
         }
-        let result = self.try_make(maker, key, keep);
+        let result = self.try_make(maker, key, (with, keep));
         if let Err(error @ (DeviceError::Unsupported { .. } | DeviceError::WrongResult { .. })) =
             &result
         {
@@ -84,7 +83,7 @@ impl Graphs {
         &self,
         maker: &mut Maker,
         key: &GraphKey,
-        keep: &dyn Fn(&GraphKey) -> bool,
+        (with, keep): (&[GraphKey], &[GraphKey]),
     ) -> Result<(Arc<Served>, Vec<GraphKey>), DeviceError> {
         let spec = GraphSpec::new(&maker.graph, key, &self.device)?;
         for node in &spec.nodes {
@@ -95,13 +94,14 @@ impl Graphs {
         }
         // Room first, so that the old graphs and the new one never lie beside each other.
         let estimate = maker.backend.estimate_bytes(&spec);
-        let mut evicted = self.cache.make_room((key, estimate), keep)?;
+        let mut evicted = self.cache.make_room((key, estimate), with, keep)?;
         let mut graph = maker.backend.prepare(&spec)?;
         let checked = maker.checker.check(&spec, graph.as_mut());
         let served = self.cache.serve(spec, graph);
+        self.cache.set_shared_bytes(maker.backend.shared_bytes());
         checked?;
         let bytes = served.bytes();
-        evicted.extend(self.cache.make_room((key, bytes), keep)?);
+        evicted.extend(self.cache.make_room((key, bytes), with, keep)?);
         Ok((self.cache.insert(served), evicted))
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts};
 use crate::device::{
-    Batch, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, SlotPool, Tensor,
-    TensorSet, Work,
+    Batch, Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, SlotPool,
+    Tensor, TensorSet, Work,
 };
 use crate::graph::{Graph, ValueId};
 use crate::kv::KvStore;
@@ -14,7 +14,7 @@ use crate::weights::WeightFile;
 
 use super::BUCKETS;
 use super::array::Array;
-use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
+use super::backend::{Activations, BackendInfo, NpuBackend, PreparedGraph};
 use super::spec::{GraphSpec, SpecNode};
 
 /// A back end whose graphs compute with the CPU's kernels on all their rows, padding included.
@@ -25,6 +25,8 @@ pub struct Systolic {
     info: BackendInfo,
     array: Array,
     engine: Arc<CpuDevice>,
+    /// Where the engine's values lie.
+    scratch: SlotPool,
 }
 
 impl Systolic {
@@ -39,12 +41,13 @@ impl Systolic {
         graph: &Arc<Graph>,
         file: &WeightFile,
     ) -> Result<Systolic, BindError> {
+        let scratch = SlotPool::default();
         let parts = CpuDeviceParts {
             name: name.to_owned(),
             cpu,
             graph: Arc::clone(graph),
             kv: Arc::new(KvStore::none()),
-            slots: SlotPool::default(),
+            slots: scratch.clone(),
         };
         let row_multiple = array.size.max(1);
         let info = BackendInfo {
@@ -55,8 +58,10 @@ impl Systolic {
             sizes: BUCKETS.into_iter().filter(|rows| rows.is_multiple_of(row_multiple)).collect(),
             checks_sizes: true,
             own_threads: parts.cpu.pool().threads() - 1,
+            activations: Activations::Rounded,
         };
-        Ok(Systolic { info, array, engine: Arc::new(CpuDevice::new(parts, file)?) })
+        let engine = Arc::new(CpuDevice::new(parts, file)?);
+        Ok(Systolic { info, array, engine, scratch })
     }
 
     /// The array that it stands for.
@@ -79,11 +84,15 @@ impl NpuBackend for Systolic {
         }
     }
 
+    fn shared_bytes(&self) -> u64 {
+        self.scratch.stats().bytes as u64
+    }
+
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         let GraphKey { features, rows, order, .. } = spec.key;
         if !rows.is_multiple_of(self.info.row_multiple) {
             let what = format!("{rows} rows, no multiple of {}", self.info.row_multiple);
-            return Err(DeviceError::Unsupported { device: self.info.name.clone(), what });
+            return Err(DeviceError::Unsupported { device: self.engine.name().to_owned(), what });
         }
         let mut inputs = TensorSet::default();
         for port in &spec.inputs {

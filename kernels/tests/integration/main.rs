@@ -1,6 +1,8 @@
 //! Kernels against the naive reference, and what can go wrong around them.
 #![cfg(not(loom))]
 
+mod a_graph_is_evicted_too_early;
+mod a_graph_runs_twice;
 mod a_kernel_differs_from_the_reference;
 mod a_page_leaks;
 mod a_result_depends_on_its_batch;
@@ -8,6 +10,8 @@ mod a_split_model_is_incomplete;
 mod a_task_panics;
 mod a_weight_file_is_hostile;
 mod a_weight_file_loses_values;
+mod a_wrong_graph_serves;
+mod an_array_has_no_steps;
 mod an_npu_computes_something_else;
 mod attention_sees_a_wrong_key;
 mod gguf_bytes;

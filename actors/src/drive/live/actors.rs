@@ -1,20 +1,25 @@
 //! The loops of a live engine's threads.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::{Nanos, Recorder};
+use lapwing_traces::event::WaitMode;
+use lapwing_traces::{Clock, Recorder};
 
 use super::prepare::Lanes;
 use super::throttle::Throttle;
-use super::{Ending, LiveDevice, Mailbox, WorkerMessage};
+use super::workers::{WorkerMessage, Workers};
+use super::{Ending, Inbox, LiveDevice, Mailbox};
 use crate::drive::modelled::{self, merge_parts};
 use crate::drive::record::{Outgoing, SchedulerTape, WorkerTape};
+use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, Posted, SchedulerMessage, Shutdown};
+use crate::plan::DeviceId;
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
 
@@ -22,8 +27,9 @@ use crate::worker::{Worker, WorkerEffect};
 pub(super) struct LiveScheduler {
     pub(super) scheduler: Scheduler,
     pub(super) tape: SchedulerTape,
-    pub(super) inbox: flume::Receiver<Posted<SchedulerMessage>>,
-    pub(super) workers: Vec<Mailbox<WorkerMessage>>,
+    pub(super) inbox: Inbox<Posted<SchedulerMessage>>,
+    pub(super) link: Link,
+    pub(super) workers: Workers,
     pub(super) lanes: Lanes,
     pub(super) recorder: Recorder,
     pub(super) ending: Arc<Ending>,
@@ -31,8 +37,12 @@ pub(super) struct LiveScheduler {
 
 impl LiveScheduler {
     pub(super) fn run(mut self) -> Result<(), RunError> {
-        while let Ok((posted, slept)) = receive(&self.inbox, || self.tape.sleeps()) {
-            self.tape.begin(&posted, slept);
+        let mut waiter = self.link.waiter();
+        loop {
+            let recorded = self.tape.is_on();
+            let received = self.inbox.recv(&mut waiter, WaitKey::default());
+            let Ok((posted, waited)) = received else { return Ok(()) };
+            self.tape.begin(&posted, waited.filter(|_| recorded));
             match &posted.message {
                 // Before the scheduler looks: a stream dropped from here on wakes it again.
                 SchedulerMessage::Wake => self.ending.waking.store(false, Ordering::Release),
@@ -49,8 +59,9 @@ impl LiveScheduler {
                 match effect {
                     SchedulerEffect::Send(device, mut delivery, hold) => {
                         self.tape.send(&mut delivery, hold);
-                        self.workers[device.0].send(WorkerMessage::Run(delivery))?;
+                        self.workers.send(device, delivery)?;
                     }
+                    SchedulerEffect::Nudge(device) => self.workers.nudge(device),
                     SchedulerEffect::Prepare(message) => {
                         let sent = self.tape.prepare();
                         let device = message.device;
@@ -73,55 +84,65 @@ impl LiveScheduler {
             }
             self.tape.end(&self.scheduler);
         }
-        Ok(())
     }
 }
 
-/// The next message of a mailbox. `sleeps` tells the time before a sleep for it; that is returned
-/// with the message.
-fn receive<T>(
-    inbox: &flume::Receiver<T>,
-    sleeps: impl FnOnce() -> Option<Nanos>,
-) -> Result<(T, Option<Nanos>), flume::RecvError> {
-    if let Ok(message) = inbox.try_recv() {
-        return Ok((message, None));
-    }
-    let since = sleeps();
-    Ok((inbox.recv()?, since))
+/// How an actor waits on its mailbox.
+pub(super) struct Link {
+    pub(super) mode: WaitMode,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) cores: Cores,
 }
 
-/// Tells every worker and preparation lane to end.
-pub(super) fn stop(workers: &[Mailbox<WorkerMessage>], lanes: &Lanes) {
-    lanes.stop();
-    for worker in workers {
-        worker.nudge(WorkerMessage::Stop);
+impl Link {
+    /// To be made on the actor's thread.
+    fn waiter(&self) -> Waiter {
+        Waiter::new(self.mode, Arc::clone(&self.clock), self.cores.clone())
     }
+}
+
+/// Kind of the waits after a stage: its ops, whatever their layer, and rows.
+fn wait_after(delivery: &Delivery, graph: &Graph, device: usize) -> WaitKey {
+    let (chunk, part) = (delivery.chunk(), &delivery.part().part);
+    let nodes = chunk.stage().nodes.clone();
+    let role = |node: usize| graph.nodes()[node].role;
+    let mut op = DefaultHasher::new();
+    (role(nodes.start), role(nodes.end - 1), nodes.len()).hash(&mut op);
+    WaitKey::new(op.finish() as u32, part.row_count(&chunk.batch), device)
 }
 
 /// The worker of a device on its thread.
 pub(super) struct LiveWorker {
+    pub(super) id: DeviceId,
     pub(super) worker: Worker,
     pub(super) tape: WorkerTape,
     pub(super) device: LiveDevice,
     pub(super) throttle: Throttle,
-    pub(super) inbox: flume::Receiver<WorkerMessage>,
+    pub(super) inbox: Inbox<WorkerMessage>,
+    pub(super) link: Link,
+    /// Kind of the next wait.
+    pub(super) wait: WaitKey,
     pub(super) scheduler: Mailbox<Posted<SchedulerMessage>>,
-    pub(super) workers: Vec<Mailbox<WorkerMessage>>,
+    pub(super) workers: Workers,
     pub(super) graph: Arc<Graph>,
     pub(super) slots: SlotPool,
 }
 
 impl LiveWorker {
     pub(super) fn run(mut self) -> Result<(), RunError> {
+        let mut waiter = self.link.waiter();
         loop {
-            let queued = !self.inbox.is_empty();
-            let received = receive(&self.inbox, || self.tape.sleeps());
-            let effects = match received {
-                Ok((WorkerMessage::Run(mut delivery), slept)) => {
-                    self.tape.receive(&mut delivery, slept);
+            let (recorded, queued) = (self.tape.is_on(), !self.inbox.is_empty());
+            let effects = match self.inbox.recv(&mut waiter, self.wait) {
+                Ok((WorkerMessage::Run(mut delivery), waited)) => {
+                    self.tape.receive(&mut delivery, waited.filter(|_| recorded));
                     self.worker.on_delivery(delivery)
                 }
-                Ok((WorkerMessage::Wake, _)) => self.worker.on_wake(),
+                Ok((WorkerMessage::Nudge, _)) => {
+                    // Before the worker looks: what changes from here on nudges it again.
+                    self.workers.nudged(self.id);
+                    self.worker.on_nudge()
+                }
                 Ok((WorkerMessage::Stop, _)) | Err(_) => return Ok(()),
             };
             self.carry_out(effects.into(), queued)?;
@@ -145,9 +166,9 @@ impl LiveWorker {
                 WorkerEffect::Merge(chunk, parts) => effects.extend(self.merge(chunk, parts)),
                 WorkerEffect::Send(device, mut delivery) => {
                     self.tape.forward(&mut delivery);
-                    self.workers[device.0].send(WorkerMessage::Run(delivery))?;
+                    self.workers.send(device, delivery)?;
                 }
-                WorkerEffect::Wake(device) => self.workers[device.0].nudge(WorkerMessage::Wake),
+                WorkerEffect::Nudge(device) => self.workers.nudge(device),
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = self.tape.report(progress);
                     let message = SchedulerMessage::Progress(message);
@@ -164,17 +185,22 @@ impl LiveWorker {
 
     fn run_stage(&mut self, delivery: Delivery, queued: bool) -> Vec<WorkerEffect> {
         self.tape.waiting(self.inbox.len() + self.worker.waiting());
+        self.wait = wait_after(&delivery, &self.graph, self.id.0);
         let LiveDevice { device, time } = &mut self.device;
+        let busy = self.link.cores.busy(device.threads());
         let result = match time {
             None => {
                 self.tape.start(&delivery);
-                modelled::run(&mut **device, &delivery, &mut self.tape)
+                let result = modelled::run(&mut **device, &delivery, &mut self.tape);
+                drop(busy);
+                result
             }
             Some(time) => {
                 self.throttle.begin(queued);
                 self.tape.start(&delivery);
                 let (result, segments) =
                     modelled::run_modelled(&mut **device, &**time, &delivery, queued);
+                drop(busy);
                 self.throttle.wait(modelled::total(&segments));
                 self.tape.play(&segments);
                 result

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use lapwing_kernels::device::Preparer;
 
-use super::Mailbox;
+use lapwing_traces::event::WaitMode;
+
 use super::throttle::Throttle;
+use super::{Inbox, Mailbox};
 use crate::drive::record::PrepareTape;
+use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
 use crate::message::{GraphsPrepared, Posted, PrepareGraphs, SchedulerMessage};
 use crate::plan::DeviceId;
@@ -52,16 +55,22 @@ pub(super) struct Lane {
     pub(super) time: Option<Arc<dyn TimeModel>>,
     pub(super) throttle: Throttle,
     pub(super) tape: PrepareTape,
-    pub(super) inbox: flume::Receiver<LaneMessage>,
+    pub(super) inbox: Inbox<LaneMessage>,
+    pub(super) cores: Cores,
     pub(super) scheduler: Mailbox<Posted<SchedulerMessage>>,
 }
 
 impl Lane {
     pub(super) fn run(mut self) -> Result<(), RunError> {
-        while let Ok(LaneMessage::Prepare(Posted { message: asked, sent })) = self.inbox.recv() {
-            self.tape.begin(sent);
+        let clock = Arc::clone(self.throttle.clock());
+        let mut waiter = Waiter::new(WaitMode::Callback, clock, self.cores.clone());
+        while let Ok((message, waited)) = self.inbox.recv(&mut waiter, WaitKey::default()) {
+            let LaneMessage::Prepare(Posted { message: asked, sent }) = message else { break };
+            self.tape.begin(sent, waited);
             self.throttle.begin(false);
+            let busy = self.cores.busy(1);
             let result = self.preparer.prepare(&asked.keys, &asked.keep, &mut self.tape);
+            drop(busy);
             if let (Some(time), Ok(prepared)) = (&self.time, &result) {
                 let modelled: Duration =
                     prepared.made.iter().map(|key| time.prepare_time(key)).sum();

@@ -28,6 +28,11 @@ impl Throttle {
         Throttle { clock, start: now, free: now, behind }
     }
 
+    /// The clock that it goes by.
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
     /// A run begins: now, or if it was queued, when the one before it ended by the model.
     pub(super) fn begin(&mut self, queued: bool) {
         let now = self.clock.now();

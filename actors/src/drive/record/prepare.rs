@@ -5,6 +5,7 @@ use lapwing_traces::event::{Activity, LaneKind, NameId, SpanId, SpanInfo, Tags, 
 use lapwing_traces::{Nanos, Recorder};
 
 use super::Tape;
+use crate::drive::wait::WaitRecord;
 use crate::message::{Posted, Sent};
 
 /// A preparation lane's end of a recorder.
@@ -13,6 +14,7 @@ pub(in super::super) struct PrepareTape {
     tape: Tape,
     graph: NameId,
     prepared: NameId,
+    wait: NameId,
     turn: Option<Turn>,
 }
 
@@ -32,14 +34,18 @@ impl PrepareTape {
             tape: Tape::new(recorder, &format!("{device} prepare"), LaneKind::Actor),
             graph: recorder.name("prepare graph"),
             prepared: recorder.name("prepared"),
+            wait: recorder.name("next message"),
             turn: None,
         }
     }
 
-    /// A request was taken out of the mailbox.
-    pub(in super::super) fn begin(&mut self, sent: Sent) {
+    /// A request was taken out of the mailbox, for which the thread has waited like that.
+    pub(in super::super) fn begin(&mut self, sent: Sent, waited: Option<WaitRecord>) {
         if !self.tape.wants(false) {
             return;
+        }
+        if let Some(wait) = waited {
+            self.tape.record(wait.end, What::Waited(wait.info(self.wait, None)));
         }
         let (span, start) = (self.tape.span(), self.tape.now());
         if let Some((message, _)) = sent {

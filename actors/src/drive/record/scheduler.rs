@@ -6,6 +6,7 @@ use lapwing_traces::event::{
 use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, Tape};
+use crate::drive::wait::WaitRecord;
 use crate::message::{Delivery, Emission, Hold, Posted, SchedulerMessage, Sent};
 use crate::scheduler::{Note, Noted, Scheduler};
 
@@ -30,6 +31,7 @@ struct Names {
     shutdown: NameId,
     chunk: NameId,
     kv: NameId,
+    wait: NameId,
 }
 
 /// The handling of one message.
@@ -38,7 +40,7 @@ struct Turn {
     span: SpanId,
     name: NameId,
     received: Option<(MessageId, Nanos)>,
-    slept: Option<Nanos>,
+    waited: Option<WaitRecord>,
     start: Nanos,
     /// Something that it did is recorded, and hence it is.
     wanted: bool,
@@ -59,6 +61,7 @@ impl SchedulerTape {
                 shutdown: name("shutdown"),
                 chunk: name("chunk"),
                 kv: name("KV pages"),
+                wait: name("next message"),
             },
             events: EventNames::new(recorder),
             counters: [
@@ -72,17 +75,16 @@ impl SchedulerTape {
         }
     }
 
-    /// Since when the scheduler's thread sleeps, if it does so from now on; none while nothing
-    /// is recorded.
-    pub(in super::super) fn sleeps(&self) -> Option<Nanos> {
-        self.tape.is_on().then(|| self.tape.now())
+    /// Whether anything is recorded.
+    pub(in super::super) fn is_on(&self) -> bool {
+        self.tape.is_on()
     }
 
-    /// A message was taken out of the mailbox, for which the thread has slept since `slept`.
+    /// A message was taken out of the mailbox, for which the thread has waited like that.
     pub(in super::super) fn begin(
         &mut self,
         posted: &Posted<SchedulerMessage>,
-        slept: Option<Nanos>,
+        waited: Option<WaitRecord>,
     ) {
         if !self.tape.is_on() {
             return;
@@ -99,7 +101,7 @@ impl SchedulerTape {
             span: self.tape.span(),
             name,
             received: posted.sent,
-            slept,
+            waited,
             start: self.tape.now(),
             wanted: self.tape.wants(traced),
         });
@@ -176,8 +178,10 @@ impl SchedulerTape {
             scheduler.kv_pages_in_use(),
         ];
         let end = self.tape.now();
-        if let Some(since) = turn.slept {
-            self.tape.record(turn.start, What::Woke(since));
+        if let Some(wait) = turn.waited {
+            let info = wait.info(self.names.wait, None);
+            self.tape.record(wait.end, What::Waited(info));
+            self.tape.record(turn.start, What::Woke(wait.since));
         }
         if let Some((message, _)) = turn.received {
             self.tape.record(turn.start, What::Received(message, Some(turn.span)));

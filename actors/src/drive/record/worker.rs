@@ -12,6 +12,7 @@ use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, Tape};
 use crate::drive::modelled::{Did, Segment};
+use crate::drive::wait::WaitRecord;
 use crate::message::{
     Chunk, Delivery, Emission, PartDone, Phase, Posted, Progress, Sent, StreamEvent,
 };
@@ -33,6 +34,8 @@ pub(in super::super) struct WorkerTape {
     /// What comes after a stage: its results are sent on.
     tail: Option<Tail>,
     depth: Option<i64>,
+    /// Names the waits after the latest stage.
+    latest: NameId,
 }
 
 #[derive(Debug)]
@@ -99,27 +102,33 @@ impl WorkerTape {
             stage: None,
             tail: None,
             depth: None,
+            latest: name("start"),
         }
     }
 
-    /// Since when the worker's thread sleeps, if it does so from now on; none while nothing is
-    /// recorded.
-    pub(in super::super) fn sleeps(&self) -> Option<Nanos> {
-        self.tape.is_on().then(|| self.tape.now())
+    /// Whether anything is recorded.
+    pub(in super::super) fn is_on(&self) -> bool {
+        self.tape.is_on()
     }
 
-    /// A chunk or a part was taken out of the mailbox, for which the thread has slept since
-    /// `slept`.
-    pub(in super::super) fn receive(&mut self, delivery: &mut Delivery, slept: Option<Nanos>) {
+    /// A chunk or a part was taken out of the mailbox, for which the thread has waited like that.
+    pub(in super::super) fn receive(
+        &mut self,
+        delivery: &mut Delivery,
+        waited: Option<WaitRecord>,
+    ) {
         let record = delivery.record_mut();
-        record.span = None;
+        // Until now, that of the stage which brought it here.
+        let target = record.span.take();
         if !self.tape.wants(record.traced) {
             return;
         }
         let (span, now) = (self.tape.span(), self.tape.now());
         record.span = Some(span);
-        if let Some(since) = slept {
-            self.tape.record(now, What::Woke(since));
+        if let Some(wait) = waited {
+            let info = wait.info(self.latest, target);
+            self.tape.record(wait.end, What::Waited(info));
+            self.tape.record(now, What::Woke(wait.since));
         }
         if let Some((message, _)) = record.sent {
             self.tape.record(now, What::Received(message, Some(span)));
@@ -176,6 +185,7 @@ impl WorkerTape {
             self.roles = self.graph.nodes().iter().map(|n| recorder.name(n.role)).collect();
         }
         let name = self.stage_name(chunk);
+        self.latest = name;
         let info = SpanInfo { name, activity: Activity::Compute, parent: None, tags };
         let now = self.tape.now();
         self.tape.record(now, What::Started(span, info));

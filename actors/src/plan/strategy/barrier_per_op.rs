@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::device::{Batch, DeviceKind};
 
 use super::options::OrderSwap;
 use super::roles::Needs;
@@ -29,8 +29,9 @@ impl Strategy for BarrierPerOp {
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
         let mut stages = Stages::new(input, shape, self.order_swap);
+        let batch = shape.batch();
         for node in stages.nodes() {
-            stages.push_apart(self.best(input, shape, node..node + 1)?);
+            stages.push_apart(self.best(input, (shape, &batch), node..node + 1)?);
         }
         let reason = "every op alone, on the device that is fastest at it".to_owned();
         stages.finish(reason)
@@ -42,11 +43,10 @@ impl BarrierPerOp {
     fn best(
         &self,
         input: &PlanInput<'_>,
-        shape: &ChunkShape,
+        (shape, batch): (&ChunkShape, &Batch),
         nodes: Range<usize>,
     ) -> Result<Stage, PlanError> {
         let op = &input.graph.nodes()[nodes.start].op;
-        let batch = shape.batch();
         let mut best: Option<(Duration, Stage)> = None;
         for (at, info) in input.devices.iter().enumerate() {
             let mut stages = Stages::new(input, shape, self.order_swap);
@@ -58,7 +58,7 @@ impl BarrierPerOp {
             for stage in stages.into_list() {
                 let part = &stage.parts[0].part;
                 let (first, end) = (nodes.start, nodes.end);
-                let job = Job { first, end, part, batch: &batch, crossed: false, queued: false };
+                let job = Job { first, end, part, batch, crossed: false, queued: false };
                 let time = input.cost.job_time(DeviceId(at), &job);
                 if best.as_ref().is_none_or(|(least, _)| time < *least) {
                     best = Some((time, stage));

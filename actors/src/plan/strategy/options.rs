@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Whether a strategy may swap a product's operands on the NPU (S2-24).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderSwap {
-    /// Each product in the order whose array shape is better: [M,N]·[N,K] or ([K,N]·[N,M])ᵀ.
+    /// Each product in the order whose array shape is better: `[M,N]·[N,K]` or `([K,N]·[N,M])ᵀ`.
     #[default]
     On,
     /// Always x·Wᵀ, to show what swapping brings.

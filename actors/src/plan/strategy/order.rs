@@ -2,11 +2,13 @@
 //!
 //! A weight-stationary array is at its best when the streamed operand has at least as many rows
 //! as columns; below that its rate falls with rows / columns, to a sixth at worst (S2-16, S2-17).
-//! For [M, K]·[K, N] the ratio is M/K as it stands and N/K when swapped (S2-24).
+//! For `[M, K]·[K, N]` the ratio is M/K as it stands and N/K when swapped (S2-24). Only the shapes
+//! matter for which order is better, not how fast an array is: one serves for all.
 
 use std::ops::Range;
 
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Share};
 
@@ -28,9 +30,6 @@ pub(crate) struct Products<'a> {
 /// A product is worth a border of its own if the other order takes at least this many times as
 /// long.
 const STRONG: f64 = 1.5;
-
-/// Slowest rate of an array, as a share of its best.
-const RATE_MIN: f64 = 1.0 / 6.0;
 
 impl Products<'_> {
     /// The order in which the products of these nodes take less time together; straight if it is
@@ -82,21 +81,18 @@ impl Products<'_> {
         }
     }
 
-    /// Relative time of a node in both orders: N·K·M / rate; nothing if it is no product.
+    /// Relative time of a node in both orders; nothing if it is no product.
     fn times(&self, node: usize) -> (f64, f64) {
         let node = &self.graph.nodes()[node];
         let Op::MatMul { weight, .. } = node.op else { return (0.0, 0.0) };
-        let inner = self.graph.weights()[weight.0].cols.max(1) as f64;
-        let width = self.graph.value(node.output).width;
-        let out = self.features.of_width(width).len() as f64;
-        let rate = |streamed: f64| (streamed / inner).clamp(RATE_MIN, 1.0);
-        let mut times = (0.0, 0.0);
-        for rows in self.rows.iter().map(|rows| *rows as f64) {
-            let work = rows * inner * out;
-            times.0 += work / rate(rows);
-            times.1 += work / rate(out);
-        }
-        times
+        let inner = self.graph.weights()[weight.0].cols;
+        let out = self.features.of_width(self.graph.value(node.output).width).len();
+        let array = Array::default();
+        let cycles = |order| {
+            let of = |rows: &usize| array.streaming([*rows, inner, out], order).cycles as f64;
+            self.rows.iter().map(of).sum()
+        };
+        (cycles(OperandOrder::Straight), cycles(OperandOrder::Swapped))
     }
 }
 

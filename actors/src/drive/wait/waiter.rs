@@ -1,0 +1,252 @@
+//! A thread that waits.
+
+use std::hint::spin_loop;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::completion::Flag;
+use lapwing_traces::event::WaitMode;
+use lapwing_traces::{Clock, Nanos};
+
+use super::{Cores, Overshoot, Plan, Predicted, Predictor, WaitKey, WaitRecord};
+
+/// Looks at the flag between two looks at the clock.
+const LOOKS: usize = 16;
+/// A poller that sees this much time go by between two looks was preempted, in ns.
+const PREEMPTED_NS: u64 = 300_000;
+/// Looks at a clock that stands still before a poll ends.
+const STILL_MAX: u32 = 10_000;
+
+/// What is needed to wait for a flag, and to say afterwards how it went. Belongs to one thread.
+pub struct Waiter {
+    mode: WaitMode,
+    clock: Arc<dyn Clock>,
+    cores: Cores,
+    predictor: Predictor,
+    overshoot: Option<Overshoot>,
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("Waiter");
+        debug.field("mode", &self.mode).field("cores", &self.cores);
+        debug.field("overshoot", &self.overshoot).finish_non_exhaustive()
+    }
+}
+
+/// What a wait is for.
+#[derive(Debug)]
+pub struct WaitFor<'a> {
+    /// Is set when there may be something.
+    pub flag: &'a Flag,
+    /// Kind of wait.
+    pub key: WaitKey,
+}
+
+/// Why polling ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Polled {
+    Set,
+    TooLong,
+    NoCore,
+}
+
+impl Waiter {
+    /// A waiter for the calling thread. In mode `SleepThenSpin` this measures how the thread
+    /// sleeps, which takes some milliseconds.
+    pub fn new(mode: WaitMode, clock: Arc<dyn Clock>, cores: Cores) -> Waiter {
+        let sleeps = mode == WaitMode::SleepThenSpin;
+        let overshoot = sleeps.then(|| Overshoot::measure(&*clock));
+        Waiter { mode, clock, cores, predictor: Predictor::default(), overshoot }
+    }
+
+    /// How this thread waits.
+    pub fn mode(&self) -> WaitMode {
+        self.mode
+    }
+
+    /// The cores that all waiters share.
+    pub fn cores(&self) -> &Cores {
+        &self.cores
+    }
+
+    /// By how much this thread's sleeps are too long; only in mode `SleepThenSpin`.
+    pub fn overshoot(&self) -> Option<&Overshoot> {
+        self.overshoot.as_ref()
+    }
+
+    /// Waits until `ready` gives something, which is asked for after every set flag, and first of
+    /// all. The record is none if there was something at once.
+    ///
+    /// Mode `Blocking` is the channel's own, and parks here.
+    pub fn wait<T>(
+        &mut self,
+        what: WaitFor<'_>,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> (T, Option<WaitRecord>) {
+        let WaitFor { flag, key } = what;
+        // Cleared before looking: what comes after the look sets it again.
+        flag.take();
+        if let Some(found) = ready() {
+            return (found, None);
+        }
+        let since = self.clock.now();
+        let predicted = self.predictor.predict(key);
+        let mut record = WaitRecord {
+            mode: self.mode,
+            since,
+            end: since,
+            predicted: predicted.map(|p| p.median),
+            margin: 0,
+            slept: 0,
+            spun: 0,
+            parked: 0,
+        };
+        let found = loop {
+            self.until_set(flag, predicted, &mut record);
+            flag.take();
+            if let Some(found) = ready() {
+                break found;
+            }
+        };
+        record.end = self.clock.now();
+        if matches!(record.mode, WaitMode::Callback | WaitMode::Blocking) {
+            record.slept += std::mem::take(&mut record.parked);
+        }
+        self.predictor.learn(key, record.actual());
+        (found, Some(record))
+    }
+
+    /// A wait in another way than [`Waiter::wait`], from `since` to now: predicted and learnt from
+    /// like any other.
+    pub fn waited(&mut self, key: WaitKey, since: Nanos) -> WaitRecord {
+        let end = self.clock.now();
+        let record = WaitRecord {
+            mode: self.mode,
+            since,
+            end,
+            predicted: self.predictor.predict(key).map(|p| p.median),
+            margin: 0,
+            slept: end.0.saturating_sub(since.0),
+            spun: 0,
+            parked: 0,
+        };
+        self.predictor.learn(key, record.actual());
+        record
+    }
+
+    /// The time of this waiter's clock.
+    pub fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    /// Waits until that time: sleeps, and polls the clock for the rest if a core is free for it.
+    pub fn until(&mut self, at: Nanos) {
+        let never = Flag::new();
+        let margin = self.overshoot.as_ref().map_or(0, Overshoot::p90);
+        let early = Nanos(at.0.saturating_sub(margin));
+        if early > self.clock.now() {
+            self.sleep(&never, early);
+        }
+        if self.poll(&never, at.0) == Polled::NoCore {
+            while self.clock.now() < at {
+                let left = at - self.clock.now();
+                never.park_timeout(left);
+            }
+        }
+    }
+
+    /// Returns when the flag is set.
+    fn until_set(&mut self, flag: &Flag, predicted: Option<Predicted>, record: &mut WaitRecord) {
+        let plan = match self.mode {
+            WaitMode::Spin => Some(Plan { margin: 0, sleep_until: 0, poll_until: u64::MAX }),
+            WaitMode::SleepThenSpin => self.plan(predicted),
+            WaitMode::Blocking | WaitMode::Callback => None,
+        };
+        let mut now = self.clock.now();
+        if let Some(plan) = plan {
+            record.margin = plan.margin;
+            let until = Nanos(record.since.0.saturating_add(plan.sleep_until));
+            if now < until {
+                let set = self.sleep(flag, until);
+                let since = std::mem::replace(&mut now, self.clock.now());
+                record.slept += now.0.saturating_sub(since.0);
+                if set {
+                    return;
+                }
+            }
+            let polled = self.poll(flag, record.since.0.saturating_add(plan.poll_until));
+            let since = std::mem::replace(&mut now, self.clock.now());
+            record.spun += now.0.saturating_sub(since.0);
+            match polled {
+                Polled::Set => return,
+                Polled::TooLong => {}
+                Polled::NoCore => record.mode = WaitMode::Callback,
+            }
+        } else if self.mode == WaitMode::SleepThenSpin {
+            record.mode = WaitMode::Callback;
+        }
+        flag.park();
+        record.parked += self.clock.now().0.saturating_sub(now.0);
+    }
+
+    fn plan(&self, predicted: Option<Predicted>) -> Option<Plan> {
+        Plan::new(predicted?, self.overshoot.as_ref()?)
+    }
+
+    /// Sleeps until the flag is set or that time has come; tells whether it is set.
+    fn sleep(&mut self, flag: &Flag, until: Nanos) -> bool {
+        let mut now = self.clock.now();
+        while now < until {
+            let asked = until - now;
+            if flag.park_timeout(asked) {
+                return true;
+            }
+            let woken = self.clock.now();
+            let slept = woken - std::mem::replace(&mut now, woken);
+            if let (Some(overshoot), Some(over)) = (&mut self.overshoot, slept.checked_sub(asked)) {
+                overshoot.learn(u64::try_from(over.as_nanos()).unwrap_or(u64::MAX));
+            }
+            if slept == Duration::ZERO {
+                // The clock stands still: no sleep would ever be long enough.
+                break;
+            }
+        }
+        flag.is_set()
+    }
+
+    /// Looks at the flag until it is set, that time has come, or the core is needed.
+    fn poll(&self, flag: &Flag, until: u64) -> Polled {
+        let Some(_busy) = self.cores.try_poll() else {
+            return if flag.is_set() { Polled::Set } else { Polled::NoCore };
+        };
+        let mut last = self.clock.now().0;
+        let mut still = 0;
+        while still < STILL_MAX {
+            for _ in 0..LOOKS {
+                if flag.is_set() {
+                    self.cores.undisturbed();
+                    return Polled::Set;
+                }
+                spin_loop();
+            }
+            let now = self.clock.now().0;
+            if now.saturating_sub(last) > PREEMPTED_NS {
+                self.cores.preempted();
+                return if flag.is_set() { Polled::Set } else { Polled::NoCore };
+            }
+            if !self.cores.may_go_on() {
+                return Polled::NoCore;
+            }
+            if now >= until {
+                return Polled::TooLong;
+            }
+            still = if now == last { still + 1 } else { 0 };
+            last = now;
+        }
+        Polled::TooLong
+    }
+}
+
+#[cfg(test)]
+mod tests;

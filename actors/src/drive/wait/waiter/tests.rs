@@ -1,0 +1,197 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use lapwing_traces::OsClock;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+use super::*;
+use crate::drive::mailbox::{Closed, Mailbox};
+
+const MODES: [WaitMode; 4] =
+    [WaitMode::Callback, WaitMode::Blocking, WaitMode::Spin, WaitMode::SleepThenSpin];
+
+fn waiter(mode: WaitMode) -> Waiter {
+    Waiter::new(mode, Arc::new(OsClock::start()), Cores::new(64))
+}
+
+/// Lets that waiter believe that its waits last `ns`.
+fn taught(mode: WaitMode, ns: u64) -> Waiter {
+    let mut waiter = waiter(mode);
+    (0..8).for_each(|_| waiter.predictor.learn(WaitKey::default(), ns));
+    waiter
+}
+
+fn pause(us: u64) {
+    thread::park_timeout(Duration::from_micros(us));
+}
+
+/// Waits once for a message that is sent after `us`.
+fn wait_once(waiter: &mut Waiter, us: u64) -> WaitRecord {
+    let (mailbox, inbox) = Mailbox::new("test", 1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            pause(us);
+            mailbox.send(7).unwrap();
+        });
+        let (message, record) = inbox.recv(waiter, WaitKey::default()).unwrap();
+        assert_eq!(message, 7);
+        record.unwrap()
+    })
+}
+
+#[test]
+fn ten_thousand_random_arrivals_lose_nothing_in_any_mode() {
+    for mode in MODES {
+        let (mailbox, inbox) = Mailbox::new("test", 64);
+        let (back, room) = Mailbox::new("room", 64);
+        (0..64).for_each(|_| back.send(()).unwrap());
+        let sender = thread::spawn(move || {
+            let mut random = ChaCha8Rng::seed_from_u64(mode as u64);
+            let mut waiter = waiter(WaitMode::Callback);
+            for number in 0..10_000_u32 {
+                room.recv(&mut waiter, WaitKey::default()).unwrap();
+                match random.next_u32() % 64 {
+                    0..8 => (0..random.next_u32() % 4000).for_each(|_| spin_loop()),
+                    8 => pause(u64::from(random.next_u32() % 200)),
+                    _ => {}
+                }
+                mailbox.send(number).unwrap();
+            }
+        });
+        let mut waiter = waiter(mode);
+        for number in 0..10_000 {
+            let (message, record) = inbox.recv(&mut waiter, WaitKey::default()).unwrap();
+            assert_eq!(message, number, "{mode:?}");
+            if let Some(record) = record {
+                let known = record.slept + record.spun + record.parked;
+                assert!(known <= record.actual(), "{record:?}");
+            }
+            let _ = back.send(());
+        }
+        sender.join().unwrap();
+        let end = inbox.recv(&mut waiter, WaitKey::default());
+        assert_eq!(end, Err(Closed), "{mode:?}: the sender is gone");
+    }
+}
+
+#[test]
+fn an_early_message_ends_the_sleep() {
+    let mut waiter = taught(WaitMode::SleepThenSpin, 60_000_000_000);
+    let record = wait_once(&mut waiter, 500);
+    assert_eq!(record.predicted, Some(60_000_000_000));
+    assert!(record.actual() < 10_000_000_000, "slept on for the predicted minute");
+    assert!(record.slept > 0 && record.spun == 0);
+    assert!(record.error().unwrap() < -50_000_000_000);
+}
+
+#[test]
+fn a_prediction_far_too_short_ends_in_a_park_and_not_in_an_endless_poll() {
+    let mut waiter = taught(WaitMode::SleepThenSpin, 50_000);
+    let record = wait_once(&mut waiter, 100_000);
+    assert!(record.actual() >= 90_000_000);
+    assert!(record.spun < record.actual() / 4, "{record:?}");
+    assert!(record.parked + record.slept > record.actual() / 2, "{record:?}");
+}
+
+#[test]
+fn the_first_waits_of_a_kind_park_and_predict_nothing() {
+    let mut waiter = waiter(WaitMode::SleepThenSpin);
+    let record = wait_once(&mut waiter, 200);
+    assert_eq!((record.predicted, record.mode, record.spun), (None, WaitMode::Callback, 0));
+    assert!(record.slept > 0);
+}
+
+#[test]
+fn with_all_cores_busy_every_mode_parks() {
+    for mode in [WaitMode::Spin, WaitMode::SleepThenSpin] {
+        let mut waiter = taught(mode, 100_000);
+        let cores = Cores::new(2);
+        waiter.cores = cores.clone();
+        let pool = cores.busy(2);
+        let record = wait_once(&mut waiter, 300);
+        assert_eq!(record.mode, WaitMode::Callback);
+        assert!(record.spun < record.actual() / 4, "{record:?}");
+        drop(pool);
+    }
+}
+
+#[test]
+fn a_poller_gives_way_when_the_last_core_is_wanted() {
+    let mut waiter = waiter(WaitMode::Spin);
+    let cores = Cores::new(2);
+    waiter.cores = cores.clone();
+    let (mailbox, inbox) = Mailbox::new("test", 1);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while cores.runnable() == 0 {
+                pause(50);
+            }
+            let pool = cores.busy(2);
+            while cores.runnable() > 2 {
+                pause(50);
+            }
+            mailbox.send(()).unwrap();
+            drop(pool);
+        });
+        let ((), record) = inbox.recv(&mut waiter, WaitKey::default()).unwrap();
+        assert_eq!(record.unwrap().mode, WaitMode::Callback);
+    });
+}
+
+/// Each look is that many ns after the one before, and one of them `step` more.
+struct Steps {
+    looks: AtomicU64,
+    each: u64,
+    step: u64,
+}
+
+impl Clock for Steps {
+    fn now(&self) -> Nanos {
+        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
+        Nanos(looks * self.each + if looks > 40 { self.step } else { 0 })
+    }
+}
+
+#[test]
+fn a_clock_that_steps_or_stands_still_delays_no_message() {
+    for (each, step) in [(0, 0), (1, 0), (1000, 0), (1000, 3_600_000_000_000), (0, 1_000_000)] {
+        for mode in MODES {
+            let clock = Arc::new(Steps { looks: AtomicU64::new(0), each, step });
+            let mut waiter = Waiter::new(mode, clock, Cores::new(64));
+            for _ in 0..5 {
+                wait_once(&mut waiter, 100);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_dead_sender_ends_the_wait() {
+    for mode in MODES {
+        let (mailbox, inbox) = Mailbox::<()>::new("test", 1);
+        let other = mailbox.clone();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                drop(other);
+                pause(300);
+                drop(mailbox);
+            });
+            let end = inbox.recv(&mut taught(mode, 1_000_000), WaitKey::default());
+            assert_eq!(end, Err(Closed), "{mode:?}");
+        });
+    }
+}
+
+#[test]
+fn a_pause_until_a_time_never_ends_before_it() {
+    for mode in MODES {
+        let mut waiter = waiter(mode);
+        for us in [0, 1, 50, 200, 2000] {
+            let at = waiter.now() + Duration::from_micros(us);
+            waiter.until(at);
+            assert!(waiter.now() >= at);
+        }
+    }
+}

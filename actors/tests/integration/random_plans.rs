@@ -1,0 +1,277 @@
+//! Random plans: every block on a random device, or divided at random between several, with
+//! random durations, cancellations, device errors, evicted and refused graphs. Whatever happens,
+//! nothing hangs, is lost, leaks, or is computed twice or out of order, and every stream that ends
+//! well has exactly its tokens.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_actors::RunError;
+use lapwing_actors::message::SchedulerMessage;
+use lapwing_actors::plan::blocks::{BlockKind, blocks};
+use lapwing_actors::plan::strategy::{ChunkShape, PlanInput, Strategy};
+use lapwing_actors::plan::time::{Job, TimeModel};
+use lapwing_actors::plan::{DeviceId, PlanError, Route, Stage, StagePart};
+use lapwing_kernels::device::{DeviceError, DeviceKind, GraphKey, Prepare};
+use lapwing_kernels::graph::RowSet;
+use lapwing_kernels::part::{OperandOrder, Part, Share};
+use lapwing_traces::event::Activity;
+use lapwing_traces::{Nanos, Recording, Scope, Timeline};
+
+use crate::support::{Fault, SIZES, Setup, Stream, World, foretell, generate, prompt};
+
+/// Numbers that depend on a seed and on nothing else.
+struct Dice(u64);
+
+impl Dice {
+    fn of(seed: impl Hash) -> Dice {
+        let mut hasher = DefaultHasher::new();
+        seed.hash(&mut hasher);
+        Dice(hasher.finish() | 1)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+        ((self.0 >> 33) % limit as u64) as usize
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// A strategy without sense.
+struct RandomPlans(u64);
+
+impl Strategy for RandomPlans {
+    fn name(&self) -> &str {
+        "random"
+    }
+
+    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
+        1 + Dice::of((self.0, due)).below(due.min(input.chunk_rows))
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let mut dice = Dice::of((self.0, shape));
+        let mut stages: Vec<Stage> = Vec::new();
+        for block in blocks(input.graph) {
+            let nodes = &input.graph.nodes()[block.nodes.clone()];
+            let mut able: Vec<usize> = (0..input.devices.len())
+                .filter(|d| nodes.iter().all(|node| input.devices[*d].runs(&node.op)))
+                .collect();
+            let selected =
+                nodes.iter().all(|n| input.graph.value(n.output).rows == RowSet::Selected);
+            let rows = if selected { shape.selected } else { shape.rows };
+            let first = able.remove(dice.below(able.len()));
+            let cut_rows = block.kind != BlockKind::Dynamic
+                && input.graph.can_cut_rows(block.nodes.clone())
+                && rows > 1;
+            let cut_features = block.kind == BlockKind::Product;
+            let parts = if able.is_empty() || dice.one_in(2) {
+                vec![(first, None, Share::WHOLE)]
+            } else {
+                let second = able.remove(dice.below(able.len()));
+                if cut_features && (!cut_rows || dice.one_in(2)) {
+                    let share = |from, to| Share { from, to, of: 2 };
+                    vec![(first, None, share(0, 1)), (second, None, share(1, 2))]
+                } else if cut_rows {
+                    let border = 1 + dice.below(rows - 1);
+                    let mut parts = vec![
+                        (first, Some(0..border), Share::WHOLE),
+                        (second, Some(border..rows), Share::WHOLE),
+                    ];
+                    if let (Some(third), true) = (able.first(), rows - border > 1) {
+                        parts[1].1 = Some(border..border + 1);
+                        parts.push((*third, Some(border + 1..rows), Share::WHOLE));
+                    }
+                    parts
+                } else {
+                    vec![(first, None, Share::WHOLE)]
+                }
+            };
+            let prepare = if dice.one_in(8) { Prepare::OnTheSpot } else { Prepare::Ahead };
+            let parts = parts.into_iter().map(|(device, part_rows, features)| {
+                let count = part_rows.as_ref().map_or(rows, ExactSizeIterator::len);
+                let npu = input.devices[device].kind == DeviceKind::Npu;
+                let graphs = match (npu, prepare) {
+                    (false, _) => Vec::new(),
+                    (true, Prepare::OnTheSpot) => vec![count.max(1).next_multiple_of(32)],
+                    (true, Prepare::Ahead) => graphs(count, &mut dice),
+                };
+                let order = OperandOrder::Straight;
+                let part = Part { rows: part_rows, features, graphs, order };
+                StagePart { device: DeviceId(device), part }
+            });
+            let stage = Stage { nodes: block.nodes, parts: parts.collect(), prepare };
+            match stages.last_mut() {
+                Some(last) if joins(last, &stage) && dice.one_in(2) => {
+                    last.nodes.end = stage.nodes.end;
+                }
+                _ => stages.push(stage),
+            }
+        }
+        Route::new(stages, "by dice".to_owned(), None, input.route_for(shape))
+    }
+}
+
+/// Whole stages of one device that takes any number of rows can be one.
+fn joins(last: &Stage, next: &Stage) -> bool {
+    let whole = |stage: &Stage| stage.parts.len() == 1 && stage.parts[0].part == Part::WHOLE;
+    whole(last) && whole(next) && last.only_device() == next.only_device()
+}
+
+fn graphs(rows: usize, dice: &mut Dice) -> Vec<usize> {
+    let mut graphs = Vec::new();
+    while graphs.iter().sum::<usize>() < rows {
+        graphs.push(SIZES[dice.below(SIZES.len())]);
+    }
+    graphs
+}
+
+/// Any duration, the same for the same job.
+struct RandomTimes(u64);
+
+impl TimeModel for RandomTimes {
+    fn overhead(&self, job: &Job<'_>) -> Duration {
+        let mut dice = Dice::of((self.0, job.first, job.part, job.crossed, job.queued));
+        Duration::from_nanos(dice.below(50_000) as u64)
+    }
+
+    fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
+        let mut dice = Dice::of((self.0, node, job.part, &job.batch.positions));
+        let worst = if dice.one_in(10) { 2_000_000 } else { 20_000 };
+        Duration::from_nanos(dice.below(worst) as u64)
+    }
+
+    fn prepare_time(&self, key: &GraphKey) -> Duration {
+        Duration::from_nanos(Dice::of((self.0, key)).below(3_000_000) as u64)
+    }
+}
+
+fn setup(seed: u64, dice: &mut Dice) -> Setup {
+    let kinds = [DeviceKind::Cpu, DeviceKind::Npu, DeviceKind::Gpu];
+    let devices = 1 + dice.below(3);
+    let mut setup = Setup {
+        devices,
+        kinds: kinds[..devices].to_vec(),
+        graphs: (1 + dice.below(40), dice.one_in(6).then(|| 1 + dice.below(30))),
+        strategy: Some(Arc::new(RandomPlans(seed))),
+        layers: 1 + dice.below(2),
+        chunk_rows: 1 + dice.below(20),
+        time: Some(Arc::new(RandomTimes(seed))),
+        // From plenty to hardly enough for the longest sequence (24 + 12 rows in pages of 4).
+        pages: 10 + dice.below(40) as u32,
+        ..Setup::default()
+    };
+    setup.config.sequences_max = 1 + dice.below(6);
+    setup.config.permits = 1 + dice.below(5);
+    if dice.one_in(4) {
+        let period = 2 + dice.below(40);
+        let fault: Fault = Arc::new(move |n| {
+            n.is_multiple_of(period).then(|| DeviceError::Failed {
+                device: "oracle".to_owned(),
+                reason: "planted".to_owned(),
+            })
+        });
+        setup.fault = fault;
+    }
+    setup
+}
+
+struct Request {
+    prompt: Vec<u32>,
+    tokens_max: usize,
+    cancel_at: Option<Nanos>,
+    stream: Stream,
+}
+
+/// Plays one schedule out and checks it.
+fn run(seed: u64) -> Recording {
+    let mut dice = Dice::of(seed);
+    let setup = setup(seed, &mut dice);
+    let mut world = World::new(&setup);
+    world.sim.recorder().set_scope(Scope::All);
+    let mut requests: Vec<Request> = (0..1 + dice.below(6))
+        .map(|i| {
+            let prompt = prompt(seed as u32 + i as u32, 1 + dice.below(24));
+            let tokens_max = dice.below(12);
+            let at = Nanos(dice.below(4_000_000) as u64);
+            let cancel_at = dice.one_in(4).then(|| Nanos(at.0 + dice.below(9_000_000) as u64));
+            let stream = world.submit(at, &prompt, generate(&prompt, tokens_max));
+            if let Some(at) = cancel_at {
+                world.sim.send_at(at, SchedulerMessage::Wake);
+            }
+            Request { prompt, tokens_max, cancel_at, stream }
+        })
+        .collect();
+    loop {
+        let now = world.sim.now();
+        for request in &mut requests {
+            request.stream.drain();
+            if request.cancel_at.is_some_and(|at| at <= now) {
+                request.stream.receiver = None;
+            }
+        }
+        if !world.sim.step() {
+            break;
+        }
+    }
+    // Whoever had to be woken has been; only a stream that was dropped between the last two events
+    // is seen no sooner than at the next message.
+    let stuck = requests.iter().find(|r| r.stream.receiver.is_some() && r.stream.end.is_none());
+    assert!(stuck.is_none(), "seed {seed}: a stream never ended");
+    world.sim.send_at(world.sim.now(), SchedulerMessage::Wake);
+    world.sim.run();
+    world.assert_empty();
+    for request in &requests {
+        check(seed, request);
+    }
+    world.sim.recorder().recording()
+}
+
+fn check(seed: u64, request: &Request) {
+    let (tokens, reason) = foretell(&request.prompt, request.tokens_max);
+    let stream = &request.stream;
+    assert!(tokens.starts_with(&stream.tokens), "seed {seed}: wrong tokens");
+    match &stream.end {
+        Some(Ok(found)) => assert_eq!((&stream.tokens, *found), (&tokens, reason), "seed {seed}"),
+        Some(Err(RunError::Device { reason, .. })) => {
+            assert!(reason.contains("planted"), "seed {seed}: {reason}");
+        }
+        Some(Err(error)) => panic!("seed {seed}: {error}"),
+        None => assert!(request.cancel_at.is_some(), "seed {seed}: a stream never ended"),
+    }
+}
+
+/// No device runs a stage of a chunk twice (S0-30). That each node takes the chunks of a sequence
+/// in order (S0-31), the oracle's memory shows: what it writes for a row continues what it wrote
+/// for the row before.
+fn check_once(seed: u64, timeline: &Timeline) {
+    let mut runs: HashMap<(u64, u16, usize), usize> = HashMap::new();
+    let stages = timeline.spans.iter().filter(|s| {
+        s.parent.is_none() && s.activity == Activity::Compute && s.tags.stage.is_some()
+    });
+    for span in stages {
+        let (Some(chunk), Some(stage)) = (span.tags.chunk, span.tags.stage) else { continue };
+        *runs.entry((chunk, stage, span.lane)).or_default() += 1;
+    }
+    assert!(runs.values().all(|count| *count == 1), "seed {seed}: a stage ran twice");
+}
+
+#[test]
+fn ten_thousand_random_plans_lose_leak_and_repeat_nothing() {
+    let mut spans = 0;
+    for seed in 0..10_000 {
+        let recording = run(seed);
+        if seed % 10 == 0 {
+            let timeline = Timeline::new(&recording);
+            assert_eq!(timeline.orphans, 0, "seed {seed}");
+            check_once(seed, &timeline);
+            spans += timeline.spans.len();
+        }
+    }
+    assert!(spans > 100_000, "{spans} spans are too few to have shown anything");
+}

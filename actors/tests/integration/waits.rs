@@ -1,0 +1,93 @@
+//! Waits of a live engine: no mode changes a result, and each wait is on the timeline.
+
+use std::time::Duration;
+
+use lapwing_actors::drive::wait::Waits;
+use lapwing_actors::message::{Shutdown, StreamEvent};
+use lapwing_actors::plan::time::FixedRate;
+use lapwing_traces::event::WaitMode;
+use lapwing_traces::html::{self, Side};
+use lapwing_traces::timeline::Wait;
+use lapwing_traces::{Analysis, Report, Scope, Timeline};
+
+use crate::support::{Setup, foretell, prompt, recorder, request, throttled};
+
+const STAGE: Duration = Duration::from_micros(500);
+
+/// Two devices that take turns, each for half a millisecond.
+fn setup() -> Setup {
+    let rate = FixedRate { per_stage: STAGE, per_row: Duration::ZERO };
+    Setup { devices: 2, rates: vec![rate], ..Setup::default() }
+}
+
+/// The timeline of a run of so many tokens that waits in that mode.
+fn run(mode: WaitMode, tokens: usize) -> Timeline {
+    let recorder = recorder();
+    recorder.set_scope(Scope::All);
+    let waits = Waits { device_links: mode, ..Waits::for_devices(2) };
+    let (live, _) = throttled(&setup(), &recorder, waits);
+    let ids = (0..).map(|seed| prompt(seed, 20)).find(|p| foretell(p, tokens).0.len() == tokens);
+    let ids = ids.expect("a prompt whose answer is that long");
+    let mut events = live.submit(live.ticket().unwrap(), request(&ids, tokens)).unwrap();
+    let mut ids_out = Vec::new();
+    loop {
+        match events.next_blocking() {
+            StreamEvent::Token(token) => ids_out.push(token.id),
+            StreamEvent::Finished(_) => break,
+            other => panic!("{mode:?}: {other:?}"),
+        }
+    }
+    assert_eq!(ids_out, foretell(&ids, tokens).0, "{mode:?}");
+    live.shutdown(Shutdown::Now);
+    Timeline::new(&recorder.recording())
+}
+
+fn of_devices(timeline: &Timeline) -> Vec<&Wait> {
+    let of_device = |w: &&Wait| timeline.lanes[w.lane].name.starts_with("oracle");
+    timeline.waits.iter().filter(of_device).collect()
+}
+
+#[test]
+fn no_mode_changes_a_token_or_hides_a_wait() {
+    for mode in WaitMode::ALL {
+        let timeline = run(*mode, 12);
+        let waits = of_devices(&timeline);
+        assert!(
+            waits.len() >= 20,
+            "{mode:?}: {} waits of two devices that take turns",
+            waits.len()
+        );
+        let expected = |wait: &&Wait| [*mode, WaitMode::Callback].contains(&wait.mode);
+        assert!(waits.iter().all(expected), "{mode:?}: {waits:?}");
+        let scheduler = timeline.waits.len() - waits.len();
+        assert!(scheduler > 0, "{mode:?}: the scheduler never waits");
+    }
+}
+
+#[test]
+fn a_wait_is_on_the_timeline_with_its_prediction_and_what_it_was_for() {
+    let timeline = run(WaitMode::SleepThenSpin, 60);
+    let waits = of_devices(&timeline);
+    let predicted: Vec<_> = waits.iter().filter(|wait| wait.predicted > 0).collect();
+    assert!(predicted.len() > 40, "{} of {} waits predicted", predicted.len(), waits.len());
+    let aimed = waits.iter().filter(|wait| wait.target.is_some()).count();
+    assert!(aimed > 40, "{aimed} of {} waits know what they were for", waits.len());
+    let mut foretold: Vec<u64> = predicted.iter().map(|wait| wait.predicted).collect();
+    foretold.sort_unstable();
+    let median = Duration::from_nanos(foretold[foretold.len() / 2]);
+    // Each waits while the other runs. A busy machine only makes it longer.
+    assert!(median > STAGE.mul_f64(0.9) && median < STAGE * 20, "{median:?}");
+}
+
+#[test]
+fn the_report_and_the_page_show_how_good_the_predictions_were() {
+    let timeline = run(WaitMode::SleepThenSpin, 60);
+    let analysis = Analysis::new(&timeline);
+    let report = Report::new(&timeline, &analysis);
+    let known: Vec<_> = report.waits.iter().filter(|wait| wait.error_ns.is_some()).collect();
+    assert!(!known.is_empty(), "{:?}", report.waits);
+    assert!(known.iter().any(|wait| wait.late_ns.p50.is_some() && wait.calibration.len() > 1));
+    let side = Side { title: "waits", timeline: &timeline, analysis: &analysis, report: &report };
+    let page = html::page(&[side]).unwrap();
+    assert!(page.contains("Actual minus predicted"), "the page does not draw the errors");
+}

@@ -1,0 +1,223 @@
+//! Prepared graphs within a byte budget: who stays, who goes, and what is counted.
+
+use std::slice::from_ref;
+
+use lapwing_kernels::device::{Device, DeviceError, GraphKey, Prepare};
+use lapwing_kernels::npu::array::GraphFacts;
+use proptest::prelude::*;
+
+use crate::npu::{Report, Task, Tiny};
+
+/// Bytes that the gated block's graph of so many rows keeps.
+fn bytes(tiny: &Tiny, rows: usize) -> u64 {
+    let inputs: usize = tiny.graph.live_in(tiny.gated()).iter().map(|v| width(tiny, *v)).sum();
+    let outputs: usize = tiny.graph.writes(tiny.gated()).iter().map(|v| width(tiny, *v)).sum();
+    (4 * rows * (inputs + outputs)) as u64
+}
+
+fn width(tiny: &Tiny, value: lapwing_kernels::graph::ValueId) -> usize {
+    tiny.graph.value(value).width
+}
+
+fn key(tiny: &Tiny, rows: usize) -> GraphKey {
+    Task::new(tiny.gated(), rows, &[rows]).keys().remove(0)
+}
+
+#[test]
+fn the_graph_used_longest_ago_goes_first() {
+    let tiny = Tiny::open("llama");
+    let keys: Vec<GraphKey> = [32, 64, 96, 128].map(|rows| key(&tiny, rows)).to_vec();
+    // Room for 192 rows: all of 32, 64 and 96, but not 128 beside them.
+    let mut npu = tiny.npu(bytes(&tiny, 192));
+    let cache = npu.cache();
+    let mut preparer = npu.preparer().expect("a preparer");
+    let prepared = preparer.prepare(&keys[..3], &[], &mut ()).expect("graphs");
+    assert_eq!((&prepared.made[..], &prepared.evicted[..]), (&keys[..3], &[][..]));
+    assert_eq!(prepared.bytes, bytes(&tiny, 192));
+    // A run is a use.
+    let task = Task::new(tiny.gated(), 20, &[32]);
+    tiny.run(&mut npu, &task, &mut ()).expect("a run");
+    let prepared = preparer.prepare(&keys[3..], &[], &mut ()).expect("a graph");
+    assert_eq!(prepared.evicted, [keys[1].clone(), keys[2].clone()]);
+    assert!(cache.contains(&keys[0]) && cache.contains(&keys[3]));
+    let stats = cache.stats();
+    assert_eq!((stats.graphs, stats.bytes), (2, bytes(&tiny, 160)));
+    assert_eq!((stats.prepared, stats.evicted, stats.runs), (4, 2, 1));
+    assert_eq!(stats.peak_bytes, bytes(&tiny, 192), "old and new never lay beside each other");
+    // What is there already costs nothing and evicts nothing.
+    let mut report = Report::default();
+    let again = preparer.prepare(&keys[3..], &[], &mut report).expect("a graph");
+    assert!(again.made.is_empty() && again.evicted.is_empty() && report.prepared.is_empty());
+    assert_eq!(again.bytes, stats.bytes);
+}
+
+#[test]
+fn what_is_to_be_kept_stays_though_it_is_old() {
+    let tiny = Tiny::open("llama");
+    let [old, new, third] = [32, 64, 96].map(|rows| key(&tiny, rows));
+    let npu = tiny.npu(bytes(&tiny, 128));
+    let mut preparer = npu.preparer().expect("a preparer");
+    preparer.prepare(&[old.clone(), new.clone()], &[], &mut ()).expect("graphs");
+    let prepared = preparer.prepare(from_ref(&third), from_ref(&old), &mut ()).expect("a graph");
+    assert_eq!(prepared.evicted, from_ref(&new));
+    // Nothing else may go: the graph cannot be had, and nothing is lost by asking.
+    let keep = [old.clone(), third.clone()];
+    let error = preparer.prepare(from_ref(&new), &keep, &mut ()).expect_err("no room");
+    let DeviceError::NoRoom { rows: 64, bytes: needed, kept, budget, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!((needed, kept), (bytes(&tiny, 64), bytes(&tiny, 128)));
+    assert_eq!(budget, bytes(&tiny, 128));
+    assert!(npu.cache().contains(&old) && npu.cache().contains(&third));
+}
+
+#[test]
+fn graphs_asked_for_together_do_not_evict_each_other() {
+    let tiny = Tiny::open("llama");
+    let npu = tiny.npu(bytes(&tiny, 100));
+    let mut preparer = npu.preparer().expect("a preparer");
+    let keys = [key(&tiny, 32), key(&tiny, 64)];
+    preparer.prepare(&keys, &[], &mut ()).expect("graphs");
+    let more = [key(&tiny, 64), key(&tiny, 32), key(&tiny, 96)];
+    let error = preparer.prepare(&more, &[], &mut ()).expect_err("no room");
+    assert!(matches!(error, DeviceError::GraphTooLarge { rows: 96, .. }), "{error}");
+    assert!(keys.iter().all(|key| npu.cache().contains(key)));
+}
+
+#[test]
+fn a_part_of_several_graphs_made_on_the_spot_has_them_all() {
+    let tiny = Tiny::open("llama");
+    // 64 and 32 fit together, but not beside the 128 that is there.
+    let mut npu = tiny.npu(bytes(&tiny, 128));
+    let mut preparer = npu.preparer().expect("a preparer");
+    preparer.prepare(&[key(&tiny, 128)], &[], &mut ()).expect("a graph");
+    let mut task = Task::new(tiny.gated(), 90, &[64, 32]);
+    task.prepare = Prepare::OnTheSpot;
+    let mut report = Report::default();
+    let got = tiny.run(&mut npu, &task, &mut report).expect("a run");
+    let want = tiny.run(&mut tiny.cpu(), &task, &mut ()).expect("a run");
+    tiny.assert_same(&task, &got, &want, "on the spot");
+    assert_eq!(report.prepared, [64, 32]);
+    assert_eq!(npu.cache().stats().evicted, 1);
+}
+
+#[test]
+fn the_cost_of_a_graph_is_not_what_it_keeps() {
+    for name in ["llama", "qwen2", "gemma2"] {
+        let tiny = Tiny::open(name);
+        let npu = tiny.npu(1 << 30);
+        let mut preparer = npu.preparer().expect("a preparer");
+        let before = npu.cache().stats().bytes;
+        let prepared = preparer.prepare(&[key(&tiny, 96)], &[], &mut ()).expect("a graph");
+        let facts = GraphFacts::of(&tiny.graph, &key(&tiny, 96));
+        assert_eq!(prepared.bytes - before, facts.buffer_bytes(), "{name}");
+        // What lies between the nodes, at least gate and up, is not the graph's own.
+        let gate = width(&tiny, tiny.graph.nodes()[tiny.gated().start].output);
+        assert!(npu.cache().stats().shared_bytes >= 2 * 4 * 96 * gate as u64, "{name}");
+        let products = &tiny.graph.nodes()[tiny.gated()][..2];
+        let weights = products.iter().map(|node| {
+            tiny.graph.value(node.inputs[0]).width * tiny.graph.value(node.output).width
+        });
+        assert_eq!(facts.weights, weights.sum::<usize>() as u64, "{name}");
+    }
+}
+
+/// A device runs while graphs come and go on another thread, in a cache too small for all.
+#[test]
+fn preparing_beside_a_run_disturbs_it() {
+    let tiny = Tiny::open("format-q4_0");
+    let mut npu = tiny.npu(bytes(&tiny, 160));
+    let serving = Task::new(tiny.gated(), 40, &[64]);
+    let mut preparer = npu.preparer().expect("a preparer");
+    preparer.prepare(&serving.keys(), &[], &mut ()).expect("a graph");
+    let want = tiny.run(&mut tiny.cpu(), &serving, &mut ()).expect("a run");
+    // They take turns, for beside the one that serves there is room for one of them only.
+    let others = [32, 96].map(|rows| key(&tiny, rows));
+    let cache = npu.cache();
+    let runs = std::thread::scope(|scope| {
+        let keep = serving.keys();
+        let lane = scope.spawn(move || {
+            let mut made = 0;
+            for turn in 0..60 {
+                let keys = &others[turn % 2..=turn % 2];
+                let prepared = preparer.prepare(keys, &keep, &mut ()).expect("a graph");
+                assert!(prepared.evicted.iter().all(|key| !keep.contains(key)));
+                made += prepared.made.len();
+            }
+            made
+        });
+        let mut runs = 0;
+        while !lane.is_finished() || runs < 20 {
+            let got = tiny.run(&mut npu, &serving, &mut ()).expect("a run");
+            tiny.assert_same(&serving, &got, &want, "beside a preparer");
+            runs += 1;
+        }
+        assert_eq!(lane.join().expect("the lane"), 60);
+        runs
+    });
+    let stats = cache.stats();
+    assert_eq!(stats.runs, runs, "each run runs its graph once");
+    assert!(stats.peak_bytes <= stats.budget, "{stats:?}");
+}
+
+#[test]
+fn two_who_prepare_at_once_make_a_graph_twice() {
+    let tiny = Tiny::open("llama");
+    let mut npu = tiny.npu(1 << 30);
+    let mut task = Task::new(tiny.gated(), 500, &[256, 256]);
+    task.prepare = Prepare::OnTheSpot;
+    let mut preparers = [npu.preparer().expect("one"), npu.preparer().expect("another")];
+    std::thread::scope(|scope| {
+        for preparer in &mut preparers {
+            let keys = task.keys();
+            scope.spawn(move || preparer.prepare(&keys, &[], &mut ()).expect("a graph"));
+        }
+        tiny.run(&mut npu, &task, &mut ()).expect("a run");
+    });
+    let stats = npu.cache().stats();
+    assert_eq!((stats.prepared, stats.graphs, stats.runs), (1, 1, 2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn the_budget_holds_whatever_is_asked(
+        asked in prop::collection::vec((1usize..8, prop::collection::vec(1usize..8, 0..3)), 1..12),
+        budget in 32usize..400,
+    ) {
+        let tiny = Tiny::open("llama");
+        let npu = tiny.npu(bytes(&tiny, budget));
+        let cache = npu.cache();
+        let mut preparer = npu.preparer().expect("a preparer");
+        let (mut ready, mut prepared) = (Vec::<GraphKey>::new(), 0);
+        for (rows, keep) in asked {
+            let asked = key(&tiny, 32 * rows);
+            let keep: Vec<GraphKey> = keep.iter().map(|rows| key(&tiny, 32 * rows)).collect();
+            match preparer.prepare(from_ref(&asked), &keep, &mut ()) {
+                Ok(done) => {
+                    prop_assert!(done.evicted.iter().all(|key| !keep.contains(key)));
+                    prop_assert_eq!(done.made.contains(&asked), !ready.contains(&asked));
+                    ready.retain(|key| !done.evicted.contains(key));
+                    prepared += done.made.len() as u64;
+                    ready.extend(done.made);
+                    prop_assert_eq!(done.bytes, cache.stats().bytes);
+                }
+                Err(DeviceError::GraphTooLarge { .. }) => prop_assert!(32 * rows > budget),
+                Err(DeviceError::NoRoom { .. }) => {
+                    prop_assert!(32 * rows <= budget);
+                    let stays: usize =
+                        ready.iter().filter(|key| keep.contains(key)).map(|key| key.rows).sum();
+                    prop_assert!(stays + 32 * rows > budget);
+                }
+                Err(error) => return Err(TestCaseError::fail(error.to_string())),
+            }
+            prop_assert!(ready.iter().all(|key| cache.contains(key)));
+            let stats = cache.stats();
+            let rows: usize = ready.iter().map(|key| key.rows).sum();
+            prop_assert_eq!((stats.graphs, stats.bytes), (ready.len(), bytes(&tiny, rows)));
+            prop_assert_eq!(stats.prepared, prepared);
+            prop_assert!(stats.peak_bytes <= stats.budget);
+        }
+    }
+}
