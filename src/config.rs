@@ -135,10 +135,13 @@ impl Settings {
         let cpus = specs.iter().filter(|spec| real(spec)).count().max(1);
         let left = (cores().saturating_sub(fixed) / cpus).max(1);
         let of_real = within("threads", self.threads.unwrap_or(left), 1..=THREADS_MAX)?;
-        let threads = |spec: &DeviceSpec| {
-            spec.threads.unwrap_or(if real(spec) { of_real } else { 1 })
-        };
-        Ok(specs.into_iter().map(|spec| (threads(&spec), spec)).map(|(n, spec)| (spec, n)).collect())
+        let threads =
+            |spec: &DeviceSpec| spec.threads.unwrap_or(if real(spec) { of_real } else { 1 });
+        Ok(specs
+            .into_iter()
+            .map(|spec| (threads(&spec), spec))
+            .map(|(n, spec)| (spec, n))
+            .collect())
     }
 }
 

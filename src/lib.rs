@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod chat;
+pub mod compare;
 mod config;
 pub mod devices;
 mod engine;

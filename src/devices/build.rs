@@ -69,11 +69,9 @@ pub(crate) fn build(
 
 fn array(spec: &DeviceSpec) -> Array {
     match spec.speed {
-        Speed::Systolic(rates, settings) => Array {
-            size: settings.array,
-            flops: rates.gflops * 1e9,
-            ratio_floor: settings.floor,
-        },
+        Speed::Systolic(rates, settings) => {
+            Array { size: settings.array, flops: rates.gflops * 1e9, ratio_floor: settings.floor }
+        }
         _ => Array::default(),
     }
 }

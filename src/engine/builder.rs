@@ -112,8 +112,13 @@ impl EngineBuilder {
     }
 
     /// As [`strategy`](EngineBuilder::strategy), with one of the caller's own.
-    pub fn own_strategy(mut self, strategy: impl Strategy + 'static) -> EngineBuilder {
-        self.settings.strategy = StrategyChoice::Own(Arc::new(strategy));
+    pub fn own_strategy(self, strategy: impl Strategy + 'static) -> EngineBuilder {
+        self.shared_strategy(Arc::new(strategy))
+    }
+
+    /// As [`own_strategy`](EngineBuilder::own_strategy), with one that others have, too.
+    pub fn shared_strategy(mut self, strategy: Arc<dyn Strategy>) -> EngineBuilder {
+        self.settings.strategy = StrategyChoice::Own(strategy);
         self
     }
 

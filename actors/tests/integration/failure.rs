@@ -10,11 +10,11 @@ use lapwing_traces::Nanos;
 
 use crate::support::{Fault, Setup, World, foretell, generate, live, prompt, recorder, request};
 
-fn submit(engine: &Live, ids: &[u32], tokens: usize) -> Result<Events, RunError> {
+pub fn submit(engine: &Live, ids: &[u32], tokens: usize) -> Result<Events, RunError> {
     engine.submit(engine.ticket()?, request(ids, tokens))
 }
 
-fn last(events: &mut Events) -> StreamEvent {
+pub fn last(events: &mut Events) -> StreamEvent {
     loop {
         match events.next_blocking() {
             StreamEvent::Token(_) | StreamEvent::Scores(_) => {}

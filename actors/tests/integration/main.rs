@@ -5,6 +5,7 @@
 mod attention_flops;
 mod cancel;
 mod failure;
+mod failure_in_plans;
 mod invariance;
 mod limits;
 mod oracle;

@@ -43,7 +43,7 @@ impl Dice {
 }
 
 /// A strategy without sense.
-struct RandomPlans(u64);
+pub struct RandomPlans(pub u64);
 
 impl Strategy for RandomPlans {
     fn name(&self) -> &str {

@@ -35,9 +35,13 @@ impl Workers {
         Workers { mailboxes, nudged }
     }
 
-    /// Hands over a chunk, or a part of one.
+    /// Hands over a chunk, or a part of one. For a worker that has died it is dropped: its own
+    /// thread says why, which ends the engine.
     pub(super) fn send(&self, device: DeviceId, delivery: Delivery) -> Result<(), RunError> {
-        self.mailboxes[device.0].send(WorkerMessage::Run(delivery))
+        match self.mailboxes[device.0].send(WorkerMessage::Run(delivery)) {
+            Err(RunError::ActorDied { .. }) => Ok(()),
+            other => other,
+        }
     }
 
     /// Lets a worker look again at what waits there.
