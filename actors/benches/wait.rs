@@ -36,7 +36,11 @@ const SIGNALS: [(u64, usize); 4] = [(100_000, 30), (300_000, 30), (1_000_000, 30
 const BLOCKS: usize = 10;
 /// A thread that is off the cores comes back this early, in ns.
 const EARLY: u64 = 200_000;
-const ATTEMPTS: usize = 3;
+const ATTEMPTS: usize = 4;
+/// Promised for predicted waiting: this late at the median, in µs, and a third of spinning's CPU
+/// time for signals of this length.
+const LATE_US: f64 = 3.0;
+const JUDGED_NS: u64 = 1_000_000;
 
 /// Waits of one mode and length.
 #[derive(Default)]
@@ -150,46 +154,43 @@ impl Rig {
     }
 }
 
-/// Waits of every mode, in turn; true if predicted waiting keeps its promise.
-fn modes_in_turn(clock: &Arc<dyn Clock>, busy: bool) -> Result<bool, Box<dyn Error>> {
-    println!(
-        "\n signal  mode               wake p50   wake p90  CPU/wait  of spin  |error| p50  parked"
-    );
-    let mut kept = true;
-    for (ns, waits) in SIGNALS {
-        let mut rig = Rig::start(Arc::clone(clock), busy);
-        let mut waiters =
-            MODES.map(|mode| Waiter::new(mode, Arc::clone(clock), Cores::of_machine()));
-        let mut samples = MODES.map(|_| Sample::default());
-        for block in 0..=BLOCKS {
-            for (waiter, sample) in waiters.iter_mut().zip(&mut samples) {
-                for _ in 0..waits {
-                    let outcome = rig.wait(waiter, ns)?;
-                    // The first block is for learning.
-                    if block > 0 {
-                        sample.add(outcome);
-                    }
+/// Waits of every mode for one length, in turn; true if predicted waiting keeps its promise.
+fn modes_in_turn(
+    clock: &Arc<dyn Clock>,
+    (ns, waits): (u64, usize),
+    busy: bool,
+) -> Result<bool, Box<dyn Error>> {
+    let mut rig = Rig::start(Arc::clone(clock), busy);
+    // Each with cores of its own: one that is preempted must not make the others park.
+    let mut waiters = MODES.map(|mode| Waiter::new(mode, Arc::clone(clock), Cores::new(2)));
+    let mut samples = MODES.map(|_| Sample::default());
+    for block in 0..=BLOCKS {
+        for (waiter, sample) in waiters.iter_mut().zip(&mut samples) {
+            for _ in 0..waits {
+                let outcome = rig.wait(waiter, ns)?;
+                // The first block is for learning.
+                if block > 0 {
+                    sample.add(outcome);
                 }
             }
         }
-        let spin = samples[2].cpu();
-        for (mode, sample) in MODES.iter().zip(&samples) {
-            println!(
-                "{:>4} µs  {:<16} {:>8.2} µs {:>7.2} µs {:>6.0} µs {:>7.0} % {:>9.1} µs {:>6.0} %",
-                ns / 1000,
-                mode_name(*mode),
-                sample.late(5),
-                sample.late(9),
-                sample.cpu(),
-                100.0 * sample.cpu() / spin,
-                quantile(&sample.errors, 5),
-                100.0 * sample.parked as f64 / sample.late.len() as f64,
-            );
-        }
-        kept &= samples[3].late(5) <= 3.0;
-        kept &= ns != 1_000_000 || samples[3].cpu() <= spin / 3.0;
     }
-    Ok(kept)
+    let [_, _, spin, predicted] = &samples;
+    let share = |sample: &Sample| sample.cpu() / spin.cpu();
+    for (mode, sample) in MODES.iter().zip(&samples) {
+        println!(
+            "{:>4} µs  {:<16} {:>8.2} µs {:>7.2} µs {:>6.0} µs {:>7.0} % {:>9.1} µs {:>6.0} %",
+            ns / 1000,
+            mode_name(*mode),
+            sample.late(5),
+            sample.late(9),
+            sample.cpu(),
+            100.0 * share(sample),
+            quantile(&sample.errors, 5),
+            100.0 * sample.parked as f64 / sample.late.len() as f64,
+        );
+    }
+    Ok(predicted.late(5) <= LATE_US && (ns != JUDGED_NS || share(predicted) <= 1.0 / 3.0))
 }
 
 fn mode_name(mode: WaitMode) -> &'static str {
@@ -206,9 +207,10 @@ impl Load {
     #[expect(clippy::disallowed_methods, reason = "a bench of threads makes threads")]
     fn start(threads: usize) -> Load {
         let load = Load { stop: Arc::default(), done: Arc::default() };
-        for _ in 0..threads {
+        for core in 0..threads {
             let (stop, done) = (Arc::clone(&load.stop), Arc::clone(&load.done));
             thread::spawn(move || {
+                stay_on_core(core);
                 while !stop.load(Ordering::Relaxed) {
                     (0..2_000_u64).fold(1, |x, i| std::hint::black_box(x * 31 + i));
                     done.fetch_add(1, Ordering::Relaxed);
@@ -234,9 +236,8 @@ struct Beside {
 }
 
 /// What becomes of busy threads, one per core, beside a receiver; true if none starves.
-fn all_cores_busy(clock: &Arc<dyn Clock>) -> Result<bool, Box<dyn Error>> {
+fn all_cores_busy(clock: &Arc<dyn Clock>, machine: &Cores) -> Result<bool, Box<dyn Error>> {
     const NS: u64 = 1_000_000;
-    let machine = Cores::of_machine();
     let beside = |name, mode, counted| Beside { name, mode, counted };
     let ways = [
         beside("park (callback)", Some(WaitMode::Callback), true),
@@ -245,7 +246,7 @@ fn all_cores_busy(clock: &Arc<dyn Clock>) -> Result<bool, Box<dyn Error>> {
         beside("sleep-then-spin", Some(WaitMode::SleepThenSpin), true),
         beside("sleep-then-spin, load uncounted", Some(WaitMode::SleepThenSpin), false),
     ];
-    let _load = Load::start(machine.total());
+    let load = Load::start(machine.total());
     let mut rig = Rig::start(Arc::clone(clock), false);
     let mut samples = ways.each_ref().map(|_| (Sample::default(), 0.0_f64));
     let mut waiters = ways.each_ref().map(|way| {
@@ -257,14 +258,14 @@ fn all_cores_busy(clock: &Arc<dyn Clock>) -> Result<bool, Box<dyn Error>> {
         for ((way, waiter), (sample, rate)) in ways.iter().zip(&mut waiters).zip(&mut samples) {
             let cores = waiter.as_ref().map(|waiter| waiter.cores().clone());
             let _busy = cores.as_ref().filter(|_| way.counted).map(|c| c.busy(c.total()));
-            let (since, done) = (clock.now(), _load.done.load(Ordering::Relaxed));
+            let (since, done) = (clock.now(), load.done.load(Ordering::Relaxed));
             for _ in 0..100 {
                 sample.add(match waiter {
                     Some(waiter) => rig.wait(waiter, NS)?,
                     None => rig.wait_naively(NS)?,
                 });
             }
-            let done = _load.done.load(Ordering::Relaxed) - done;
+            let done = load.done.load(Ordering::Relaxed) - done;
             *rate += done as f64 / (clock.now() - since).as_secs_f64() / f64::from(rounds);
         }
     }
@@ -307,6 +308,7 @@ fn attempt(
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let busy = std::env::args().any(|argument| argument == "--busy");
     let clock: Arc<dyn Clock> = Arc::new(OsClock::start());
+    let machine = Cores::of_machine();
     stay_on_core(0);
     let overshoot = lapwing_actors::drive::wait::Overshoot::measure(&*clock);
     println!(
@@ -314,9 +316,14 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         overshoot.p50() as f64 / 1e3,
         overshoot.p90() as f64 / 1e3
     );
-    let woken = "sleep-then-spin wakes within 3 µs at the median, for a third of spinning's CPU time at 1 ms";
-    let kept = attempt(woken, || modes_in_turn(&clock, busy))?;
+    println!(
+        "\n signal  mode              wake p50   wake p90  CPU/wait  of spin |error| p50  parked"
+    );
+    let mut kept = true;
+    for signal in SIGNALS {
+        kept &= attempt("sleep-then-spin's promise", || modes_in_turn(&clock, signal, busy))?;
+    }
     let shared = "with all cores busy the load keeps 85 % of its speed beside every mode";
-    let kept = attempt(shared, || all_cores_busy(&clock))? && kept;
+    kept &= attempt(shared, || all_cores_busy(&clock, &machine))?;
     Ok(if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

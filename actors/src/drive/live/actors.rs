@@ -131,6 +131,9 @@ pub(super) struct LiveWorker {
 impl LiveWorker {
     pub(super) fn run(mut self) -> Result<(), RunError> {
         let mut waiter = self.link.waiter();
+        if self.device.time.is_some() {
+            waiter.measure();
+        }
         loop {
             let (recorded, queued) = (self.tape.is_on(), !self.inbox.is_empty());
             let effects = match self.inbox.recv(&mut waiter, self.wait) {
@@ -145,7 +148,7 @@ impl LiveWorker {
                 }
                 Ok((WorkerMessage::Stop, _)) | Err(_) => return Ok(()),
             };
-            self.carry_out(effects.into(), queued)?;
+            self.carry_out(effects.into(), queued, &mut waiter)?;
             self.tape.end();
         }
     }
@@ -156,11 +159,12 @@ impl LiveWorker {
         &mut self,
         mut effects: VecDeque<WorkerEffect>,
         mut queued: bool,
+        waiter: &mut Waiter,
     ) -> Result<(), RunError> {
         while let Some(effect) = effects.pop_front() {
             match effect {
                 WorkerEffect::Run(delivery) => {
-                    effects.extend(self.run_stage(delivery, queued));
+                    effects.extend(self.run_stage(delivery, queued, waiter));
                     queued = true;
                 }
                 WorkerEffect::Merge(chunk, parts) => effects.extend(self.merge(chunk, parts)),
@@ -183,7 +187,12 @@ impl LiveWorker {
         Ok(())
     }
 
-    fn run_stage(&mut self, delivery: Delivery, queued: bool) -> Vec<WorkerEffect> {
+    fn run_stage(
+        &mut self,
+        delivery: Delivery,
+        queued: bool,
+        waiter: &mut Waiter,
+    ) -> Vec<WorkerEffect> {
         self.tape.waiting(self.inbox.len() + self.worker.waiting());
         self.wait = wait_after(&delivery, &self.graph, self.id.0);
         let LiveDevice { device, time } = &mut self.device;
@@ -201,7 +210,7 @@ impl LiveWorker {
                 let (result, segments) =
                     modelled::run_modelled(&mut **device, &**time, &delivery, queued);
                 drop(busy);
-                self.throttle.wait(modelled::total(&segments));
+                self.throttle.wait(modelled::total(&segments), waiter);
                 self.tape.play(&segments);
                 result
             }

@@ -74,7 +74,7 @@ impl Lane {
             if let (Some(time), Ok(prepared)) = (&self.time, &result) {
                 let modelled: Duration =
                     prepared.made.iter().map(|key| time.prepare_time(key)).sum();
-                self.throttle.wait(modelled);
+                self.throttle.wait(modelled, &mut waiter);
             }
             let done = SchedulerMessage::Prepared(Box::new(GraphsPrepared { asked, result }));
             self.scheduler.send(self.tape.end(done))?;

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use lapwing_traces::{Clock, Nanos};
 
-/// The last of a wait is spun, because a sleep ends late by about this much.
-const SPIN: Duration = Duration::from_micros(150);
+use crate::drive::wait::Waiter;
 
 /// Keeps a device's modelled time: what it runs ends when the model says, or when it is really
 /// done, whichever is later.
@@ -40,8 +38,7 @@ impl Throttle {
     }
 
     /// Waits for the end of a run that takes `time`.
-    #[expect(clippy::disallowed_methods, reason = "drive waits")]
-    pub(in crate::drive) fn wait(&mut self, time: Duration) {
+    pub(in crate::drive) fn wait(&mut self, time: Duration, waiter: &mut Waiter) {
         let end = self.start + time;
         let now = self.clock.now();
         if now > end {
@@ -49,12 +46,7 @@ impl Throttle {
             self.free = now;
             return;
         }
-        if let Some(sleep) = Duration::from_nanos(end.0 - now.0).checked_sub(SPIN) {
-            thread::sleep(sleep);
-        }
-        while self.clock.now() < end {
-            std::hint::spin_loop();
-        }
+        waiter.until(end);
         self.free = end;
     }
 }

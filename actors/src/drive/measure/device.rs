@@ -12,12 +12,14 @@ use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 use lapwing_traces::Clock;
+use lapwing_traces::event::WaitMode;
 
 use super::grid::Ask;
 use super::{Limits, MeasureError};
 use crate::drive::live::LiveDevice;
 use crate::drive::live::throttle::Throttle;
 use crate::drive::modelled::{self, StepLog};
+use crate::drive::wait::{Cores, Waiter};
 use crate::plan::profile::{Sample, Spread};
 use crate::plan::time::Job;
 
@@ -26,6 +28,7 @@ pub(super) struct Bench<'a> {
     device: LiveDevice,
     preparer: Option<Box<dyn Preparer>>,
     throttle: Throttle,
+    waiter: Waiter,
     graph: &'a Arc<Graph>,
     page_rows: usize,
     clock: Arc<dyn Clock>,
@@ -60,8 +63,10 @@ impl<'a> Bench<'a> {
     ) -> Bench<'a> {
         let preparer = device.device.preparer();
         let throttle = Throttle::new(Arc::clone(&clock), Arc::new(AtomicU64::new(0)));
+        let cores = Cores::of_machine();
+        let waiter = Waiter::new(WaitMode::SleepThenSpin, Arc::clone(&clock), cores);
         let prepared = (Duration::ZERO, 0);
-        Bench { device, preparer, throttle, graph, page_rows, clock, limits, prepared }
+        Bench { device, preparer, throttle, waiter, graph, page_rows, clock, limits, prepared }
     }
 
     /// Median and spread of an op, without submission.
@@ -210,7 +215,7 @@ impl<'a> Bench<'a> {
                 queued: job.queued,
             };
             let segments = modelled::segments(&**time, &modelled, log.0);
-            self.throttle.wait(modelled::total(&segments));
+            self.throttle.wait(modelled::total(&segments), &mut self.waiter);
         }
         Ok(Duration::from_nanos(self.clock.now().0 - begin.0))
     }

@@ -70,7 +70,7 @@ impl Waiter {
         &self.cores
     }
 
-    /// By how much this thread's sleeps are too long; only in mode `SleepThenSpin`.
+    /// By how much this thread's sleeps are too long, if that was measured.
     pub fn overshoot(&self) -> Option<&Overshoot> {
         self.overshoot.as_ref()
     }
@@ -138,6 +138,12 @@ impl Waiter {
     /// The time of this waiter's clock.
     pub fn now(&self) -> Nanos {
         self.clock.now()
+    }
+
+    /// Prepares for [`Waiter::until`]: measures how this thread sleeps, unless it is known.
+    pub fn measure(&mut self) {
+        let clock = &*self.clock;
+        self.overshoot.get_or_insert_with(|| Overshoot::measure(clock));
     }
 
     /// Waits until that time: sleeps, and polls the clock for the rest if a core is free for it.
