@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use lapwing_actors::plan::profile::Profile;
 use lapwing_actors::plan::strategy::Strategy;
 use lapwing_kernels::cpu::{Isa, THREADS_MAX};
 use lapwing_kernels::kv::KvLayout;
@@ -34,6 +35,7 @@ pub(crate) struct Settings {
     pub(crate) strategy: StrategyChoice,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
+    pub(crate) profile: Option<Arc<Profile>>,
 }
 
 /// Which strategy.
