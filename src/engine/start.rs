@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::live::{Live, LiveParts};
-use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::Phase;
 use lapwing_actors::plan::cost::{CostModel, Modelled};
 use lapwing_actors::plan::fit::Fitted;
@@ -99,12 +98,12 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     })?;
     let live = Live::start(LiveParts {
         scheduler,
-        waits: Waits::for_devices(devices.len()),
         devices: devices.into_iter().map(|built| built.device).collect(),
         graph,
         slots: slots.clone(),
         requests_max: chosen.requests_max,
         permits: chosen.permits,
+        waits: chosen.waits,
         recorder: recorder.clone(),
     })
     .map_err(Error::thread)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, Generate, SchedulerMessage, Submit, Task};
+use lapwing_actors::plan::DeviceId;
 use lapwing_actors::plan::cost::Modelled;
 use lapwing_actors::plan::planner::{Planner, PlannerParts};
 use lapwing_actors::plan::strategy::{CpuOnly, LayerSplit, Strategy};
@@ -75,7 +76,8 @@ impl Engine {
             kv: KvPages { pool: KvPool::new(8 * context as u32 / 16 + 64), layout },
             policy: Box::new(Fcfs),
         })?;
-        let workers = names.into_iter().map(|name| Worker::new(name, graph.output())).collect();
+        let worker = |(at, name)| Worker::new(DeviceId(at), name, graph.output());
+        let workers = names.into_iter().enumerate().map(worker).collect();
         let (messages, chunks, door) = (VecDeque::new(), 0, Door::new(8));
         Ok(Engine { scheduler, workers, graph, door, messages, chunks })
     }
@@ -142,6 +144,12 @@ impl Engine {
                     self.messages.push_back(SchedulerMessage::Progress(progress));
                     continue;
                 }
+                WorkerEffect::Nudge(to) => {
+                    let further = self.workers[to.0].on_nudge();
+                    effects.extend(further.into_iter().map(|effect| (to.0, effect)));
+                    continue;
+                }
+                // These plans cut nothing.
                 WorkerEffect::Merge(..) => continue,
             };
             effects.extend(further.into_iter().map(|effect| (device, effect)));

@@ -17,7 +17,7 @@ use lapwing_kernels::device::{Device, Preparer, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::Recorder;
 
-use super::mailbox::{ChannelSink, Inbox, Mailbox};
+use super::mailbox::{ChannelSink, Inbox, Mailbox, Rest};
 use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
 use super::wait::{Cores, WaitKey, Waits};
 use crate::error::RunError;
@@ -171,8 +171,18 @@ impl Live {
             recorder: parts.recorder,
             ending: Arc::clone(&live.ending),
         };
-        let ending = Arc::clone(&live.ending);
-        let (to_stop, lanes_to_stop) = (workers.clone(), lanes.clone());
+        live.start_scheduler(actor, rest).inspect_err(|_| stop(&workers, &lanes))?;
+        Ok(live)
+    }
+
+    /// Starts the scheduler. When it ends, whoever still waits in its mailbox is told.
+    fn start_scheduler(
+        &self,
+        actor: LiveScheduler,
+        rest: Rest<Posted<SchedulerMessage>>,
+    ) -> io::Result<()> {
+        let ending = Arc::clone(&self.ending);
+        let (workers, lanes) = (actor.workers.clone(), actor.lanes.clone());
         let thread = spawn(
             "scheduler",
             move || actor.run(),
@@ -184,11 +194,11 @@ impl Live {
                 // sender sees that the door is closed.
                 ending.closed.store(true, Ordering::SeqCst);
                 rest.clear();
-                stop(&to_stop, &lanes_to_stop);
+                stop(&workers, &lanes);
             },
         );
-        live.keep(thread.inspect_err(|_| stop(&workers, &lanes))?);
-        Ok(live)
+        self.keep(thread?);
+        Ok(())
     }
 
     /// Starts a device's preparation lane.

@@ -158,11 +158,13 @@ fn times_beside_the_op_are_those_of_the_profile() {
     let fitted = fitted.expect("a fit");
     let batch = Batch::default();
     let submit = |crossed, queued| {
-        let job =
-            Job { first: 0, end: 0, part: &Part::WHOLE, batch: &batch, crossed, queued };
+        let job = Job { first: 0, end: 0, part: &Part::WHOLE, batch: &batch, crossed, queued };
         fitted.job_time(DeviceId(0), &job).as_nanos()
     };
-    assert_eq!([submit(false, false), submit(false, true), submit(true, false)], [5000, 1000, 5300]);
+    assert_eq!(
+        [submit(false, false), submit(false, true), submit(true, false)],
+        [5000, 1000, 5300]
+    );
     let way = |from, to| fitted.sync_time(Crossing { from: DeviceId(from), to: DeviceId(to) });
     assert_eq!((way(0, 0).as_nanos(), way(0, 1).as_nanos()), (0, 700));
     assert_eq!(fitted.copy_time(1000).as_nanos(), 1000);

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use super::*;
-use crate::drive::mailbox::{Closed, Mailbox};
+use crate::drive::mailbox::{Closed, Inbox, Mailbox};
 
 const MODES: [WaitMode; 4] =
     [WaitMode::Callback, WaitMode::Blocking, WaitMode::Spin, WaitMode::SleepThenSpin];
@@ -41,38 +41,42 @@ fn wait_once(waiter: &mut Waiter, us: u64) -> WaitRecord {
     })
 }
 
+/// Sends the numbers up to ten thousand after random pauses, with at most 64 on their way.
+fn send_at_random(mailbox: &Mailbox<u32>, room: &Inbox<()>, seed: u64) {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let mut waiter = waiter(WaitMode::Callback);
+    for number in 0..10_000 {
+        room.recv(&mut waiter, WaitKey::default()).unwrap();
+        match random.next_u32() % 64 {
+            0..8 => (0..random.next_u32() % 4000).for_each(|_| spin_loop()),
+            8 => pause(u64::from(random.next_u32() % 200)),
+            _ => {}
+        }
+        mailbox.send(number).unwrap();
+    }
+}
+
 #[test]
 fn ten_thousand_random_arrivals_lose_nothing_in_any_mode() {
     for mode in MODES {
         let (mailbox, inbox) = Mailbox::new("test", 64);
         let (back, room) = Mailbox::new("room", 64);
         (0..64).for_each(|_| back.send(()).unwrap());
-        let sender = thread::spawn(move || {
-            let mut random = ChaCha8Rng::seed_from_u64(mode as u64);
-            let mut waiter = waiter(WaitMode::Callback);
-            for number in 0..10_000_u32 {
-                room.recv(&mut waiter, WaitKey::default()).unwrap();
-                match random.next_u32() % 64 {
-                    0..8 => (0..random.next_u32() % 4000).for_each(|_| spin_loop()),
-                    8 => pause(u64::from(random.next_u32() % 200)),
-                    _ => {}
+        thread::scope(|scope| {
+            scope.spawn(move || send_at_random(&mailbox, &room, mode as u64));
+            let mut waiter = waiter(mode);
+            for number in 0..10_000 {
+                let (message, record) = inbox.recv(&mut waiter, WaitKey::default()).unwrap();
+                assert_eq!(message, number, "{mode:?}");
+                if let Some(record) = record {
+                    let known = record.slept + record.spun + record.parked;
+                    assert!(known <= record.actual(), "{record:?}");
                 }
-                mailbox.send(number).unwrap();
+                let _ = back.send(());
             }
+            let end = inbox.recv(&mut waiter, WaitKey::default());
+            assert_eq!(end, Err(Closed), "{mode:?}: the sender is gone");
         });
-        let mut waiter = waiter(mode);
-        for number in 0..10_000 {
-            let (message, record) = inbox.recv(&mut waiter, WaitKey::default()).unwrap();
-            assert_eq!(message, number, "{mode:?}");
-            if let Some(record) = record {
-                let known = record.slept + record.spun + record.parked;
-                assert!(known <= record.actual(), "{record:?}");
-            }
-            let _ = back.send(());
-        }
-        sender.join().unwrap();
-        let end = inbox.recv(&mut waiter, WaitKey::default());
-        assert_eq!(end, Err(Closed), "{mode:?}: the sender is gone");
     }
 }
 
