@@ -47,9 +47,8 @@ fn a_strategy_or_length_is_missing() {
             assert!(number("makespan_ms") > 0.0, "{strategy}");
             assert!(strategy["energy_j"].is_null(), "nothing measures energy: {strategy}");
         }
-        let of = |name: &str| {
-            strategies.iter().find(|s| s["strategy"] == name).expect("it took part")
-        };
+        let of =
+            |name: &str| strategies.iter().find(|s| s["strategy"] == name).expect("it took part");
         assert_eq!(of("cpu-only")["copied_bytes"], 0, "one device copies nothing");
         assert!(of("row-cut")["copied_bytes"].as_u64() > Some(0), "parts are put together");
         assert_eq!(of("cpu-only")["predicted_ms"], Value::Null, "its speed is not stated");
