@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::output::{print, print_json, visible};
-use super::profile::with_stored;
 use super::resolve::{model_file, open};
 use super::session::Session;
 use super::table::{Align, table};
@@ -92,7 +91,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
     let path = model_file(&args.model.model, session).await?;
     let context = args.length.saturating_add(1);
-    let builder = with_stored(args.engine.builder(path)?, session).context(context);
+    let builder = args.engine.builder(path)?.context(context);
     let engine = open(builder).await?;
     let report = report(&engine, &args);
     engine.shutdown(Shutdown::Now).await?;

@@ -158,21 +158,18 @@ fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> {
     Ok(cache.dir().join("profiles").join(builder.identity()?.file_name()))
 }
 
-/// The builder with the stored profile of its devices and model, if there is one. One that cannot
-/// be used is told and left aside.
-pub(crate) fn with_stored(builder: EngineBuilder, session: &Session) -> EngineBuilder {
+/// The builder with the stored profile of its devices and model, if there is one.
+///
+/// # Errors
+/// When there is one that cannot be used.
+pub(crate) fn with_stored(builder: EngineBuilder) -> Result<EngineBuilder, Failure> {
     // Whatever is wrong with the model or the settings is told when the engine is built.
-    let Ok(file) = profile_file(&builder) else { return builder };
+    let Ok(file) = profile_file(&builder) else { return Ok(builder) };
     if !file.exists() {
-        return builder;
+        return Ok(builder);
     }
-    match Profile::load(&file) {
-        Ok(profile) => builder.profile(profile),
-        Err(error) => {
-            session.note(&format!("note: {error}"));
-            builder
-        }
-    }
+    let profile = Profile::load(&file).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(builder.profile(profile))
 }
 
 fn report(profile: &Profile, fitted: &Fitted, file: String) -> Report {

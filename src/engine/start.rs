@@ -53,22 +53,14 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let graph = Arc::new(model.graph);
     let slots = slot_pool(&graph, &chosen);
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let clock = (chosen.devices.len() > 1).then(|| &**recorder.clock());
+    // A profile tells more than a short timing.
+    let timed = chosen.devices.len() > 1 && settings.profile.is_none();
+    let clock = timed.then(|| &**recorder.clock());
     let isa = chosen.isa;
     let shared = Shared { graph: &graph, file, kv: &kv, slots: &slots, isa, clock };
     let devices = chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared));
     let devices = devices.collect::<Result<Vec<Built>, Error>>()?;
-    let cost: Arc<dyn CostModel> = match &settings.profile {
-        Some(profile) => {
-            profile.check_identity(&identity(&settings, &chosen))?;
-            Arc::new(Fitted::new(profile, Arc::clone(&graph))?)
-        }
-        None => Arc::new(Modelled {
-            devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
-            sync: HAND_OVER,
-            copy_rate: COPY_RATE,
-        }),
-    };
+    let cost = cost_model(&settings, &chosen, (&devices, &graph))?;
     let strategy = strategy(&settings, &chosen)?;
     let planner = PlannerParts {
         graph: Arc::clone(&graph),
@@ -87,17 +79,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let rows = strategy.chunk_rows(&input, chosen.context).clamp(1, chosen.chunk_rows);
     let shape = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 };
     let placement = explainer.placement(&*strategy.route(&input, &shape)?, shape);
-    let scheduler = Scheduler::new(SchedulerParts {
-        config: SchedulerConfig {
-            context: chosen.context,
-            sequences_max: chosen.sequences_max,
-            permits: chosen.permits,
-            vocab: graph.value(graph.output()).width,
-        },
-        planner: Planner::new(planner),
-        kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
-        policy: Box::new(Fcfs),
-    })?;
+    let scheduler = scheduler(&chosen, planner)?;
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().map(|built| built.device).collect(),
@@ -126,6 +108,38 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
+}
+
+fn scheduler(chosen: &Chosen, planner: PlannerParts) -> Result<Scheduler, Error> {
+    let vocab = planner.graph.value(planner.graph.output()).width;
+    Ok(Scheduler::new(SchedulerParts {
+        config: SchedulerConfig {
+            context: chosen.context,
+            sequences_max: chosen.sequences_max,
+            permits: chosen.permits,
+            vocab,
+        },
+        planner: Planner::new(planner),
+        kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
+        policy: Box::new(Fcfs),
+    })?)
+}
+
+/// Predicted times: from the profile, else from the devices' models.
+fn cost_model(
+    settings: &Settings,
+    chosen: &Chosen,
+    (devices, graph): (&[Built], &Arc<Graph>),
+) -> Result<Arc<dyn CostModel>, Error> {
+    if let Some(profile) = &settings.profile {
+        profile.check_identity(&identity(settings, chosen))?;
+        return Ok(Arc::new(Fitted::new(profile, Arc::clone(graph))?));
+    }
+    Ok(Arc::new(Modelled {
+        devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
+        sync: HAND_OVER,
+        copy_rate: COPY_RATE,
+    }))
 }
 
 /// The strategy, with what the caller has placed by hand.
