@@ -28,7 +28,8 @@ fn run(mode: WaitMode, tokens: usize) -> Timeline {
     let (live, _) = throttled(&setup(), &recorder, waits);
     let ids = (0..).map(|seed| prompt(seed, 20)).find(|p| foretell(p, tokens).0.len() == tokens);
     let ids = ids.expect("a prompt whose answer is that long");
-    let mut events = live.submit(live.ticket().unwrap(), request(&ids, tokens)).unwrap();
+    let mut events =
+        live.submit(live.ticket().expect("room"), request(&ids, tokens)).expect("a running engine");
     let mut ids_out = Vec::new();
     loop {
         match events.next_blocking() {
@@ -88,6 +89,6 @@ fn the_report_and_the_page_show_how_good_the_predictions_were() {
     assert!(!known.is_empty(), "{:?}", report.waits);
     assert!(known.iter().any(|wait| wait.late_ns.p50.is_some() && wait.calibration.len() > 1));
     let side = Side { title: "waits", timeline: &timeline, analysis: &analysis, report: &report };
-    let page = html::page(&[side]).unwrap();
+    let page = html::page(&[side]).expect("a page");
     assert!(page.contains("Actual minus predicted"), "the page does not draw the errors");
 }
