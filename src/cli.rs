@@ -10,8 +10,8 @@ use crate::commands::{
     bench, chat, completions, devices, inspect, models, perplexity, pull, run, timeline, tokenize,
 };
 
-pub(crate) use engine_args::{EngineArgs, ModelArg};
-pub(crate) use parse::{TokenLimit, at_least_one};
+pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
+pub(crate) use parse::{TokenLimit, at_least_one, wait};
 pub(crate) use sampling_args::SamplingArgs;
 
 /// What a bare `lapwing` and `lapwing --help` end with.

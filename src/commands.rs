@@ -15,6 +15,7 @@ pub(crate) mod timeline;
 pub(crate) mod tokenize;
 
 mod answer;
+mod compare;
 mod fetch_progress;
 mod input;
 mod interrupts;

@@ -92,9 +92,9 @@ pub struct GraphSettings {
 }
 
 impl Default for GraphSettings {
-    /// Powers of two from 32 to 1024 (S2-47), and 256 MiB.
+    /// Powers of two from 32 to 1024 (S2-47), and 1 GiB.
     fn default() -> GraphSettings {
-        GraphSettings { sizes: powers_of_two(32, 1024), budget: 256 << 20 }
+        GraphSettings { sizes: powers_of_two(32, 1024), budget: 1 << 30 }
     }
 }
 

@@ -1,15 +1,15 @@
 //! The engine: a model, its actors, and the door to them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::message::{Generate, Phase, Shutdown, StreamEvent, Task};
-use lapwing_actors::plan::planner::Planner;
-use lapwing_actors::plan::strategy::ChunkShape;
+use lapwing_actors::plan::predict::{PlannedChunk, Workload, plan, predict};
+use lapwing_actors::plan::strategy::{Auto, ChunkShape, Explanation, StrategyOptions, known};
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::Ticket;
 use lapwing_kernels::device::{SlotPool, SlotStats};
@@ -44,11 +44,12 @@ struct Inner {
     tokenizer: Tokenizer,
     template: Option<ChatTemplate>,
     placement: Placement,
-    planner: Mutex<Planner>,
     explainer: Explainer,
     slots: SlotPool,
     context: usize,
     chunk_rows: usize,
+    permits: usize,
+    isa: &'static str,
     recorder: Recorder,
     live: Live,
 }
@@ -195,22 +196,52 @@ impl Engine {
     /// # Errors
     /// When the length is 0 or does not fit the context, or the strategy finds no route for it.
     pub fn plan(&self, length: usize) -> Result<Vec<Placement>, Error> {
+        let chunks = self.chunks(length)?;
+        let explainer = &self.inner.explainer;
+        Ok(chunks.iter().map(|chunk| explainer.placement(&chunk.route, chunk.shape)).collect())
+    }
+
+    /// Predicted time of a prompt of `length` tokens alone in the engine, from its first op to its
+    /// last; none where a device takes part of which no times are known.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn predict(&self, length: usize) -> Result<Option<Duration>, Error> {
+        let chunks = self.chunks(length)?;
+        let explainer = &self.inner.explainer;
+        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
+        let makespan = || predict(&explainer.parts.input(), &chunks, self.inner.permits).makespan;
+        Ok(known.then(makespan))
+    }
+
+    /// What every strategy that comes with Lapwing is predicted to take for a prompt of `length`
+    /// tokens, and which of them `auto` takes.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn explain(&self, length: usize) -> Result<Explanation, Error> {
+        self.check_length(length)?;
+        let parts = &self.inner.explainer.parts;
+        let in_flight = self.inner.permits;
+        let options = StrategyOptions { in_flight, ..StrategyOptions::default() };
+        let others = known().iter().filter(|known| known.name != "auto");
+        let candidates = others.map(|known| (known.make)(&options)).collect();
+        Ok(Auto::new(candidates, in_flight).explain_prompt(&parts.input(), length, 0)?)
+    }
+
+    fn check_length(&self, length: usize) -> Result<(), Error> {
         let most = self.inner.context;
-        if !(1..=most).contains(&length) {
-            return Err(Error::config("length", length, &format!("between 1 and {most}")));
+        match (1..=most).contains(&length) {
+            true => Ok(()),
+            false => Err(Error::config("length", length, &format!("between 1 and {most}"))),
         }
-        let mut planner = self.inner.planner.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut placements = Vec::new();
-        let mut context = 0;
-        while context < length {
-            let rows = planner.chunk_rows(length - context).max(1);
-            let selected = usize::from(context + rows == length);
-            let shape = ChunkShape { phase: Phase::Prefill, rows, selected, context };
-            let route = planner.route(shape)?;
-            placements.push(self.inner.explainer.placement(&route, shape));
-            context += rows;
-        }
-        Ok(placements)
+    }
+
+    fn chunks(&self, prompt: usize) -> Result<Vec<PlannedChunk>, Error> {
+        self.check_length(prompt)?;
+        let parts = &self.inner.explainer.parts;
+        let work = Workload { prompt, context: 0, in_flight: self.inner.permits };
+        Ok(plan(&*parts.strategy, &parts.input(), work)?)
     }
 
     /// Who would run what of a decode step of `sequences` sequences, of which the longest has
@@ -221,14 +252,19 @@ impl Engine {
     pub fn plan_decode(&self, sequences: usize, context: usize) -> Result<Placement, Error> {
         let (rows, selected) = (sequences, sequences);
         let shape = ChunkShape { phase: Phase::Decode, rows, selected, context };
-        let mut planner = self.inner.planner.lock().unwrap_or_else(PoisonError::into_inner);
-        let route = planner.route(shape)?;
-        Ok(self.inner.explainer.placement(&route, shape))
+        let explainer = &self.inner.explainer;
+        let route = explainer.parts.strategy.route(&explainer.parts.input(), &shape)?;
+        Ok(explainer.placement(&route, shape))
     }
 
     /// The engine's devices.
     pub fn devices(&self) -> &[DeviceSpec] {
         &self.inner.explainer.specs
+    }
+
+    /// Name of the instruction set that computes.
+    pub fn isa(&self) -> &str {
+        self.inner.isa
     }
 
     /// By how much each device has ended work after the time of its model, all together: more
@@ -244,7 +280,7 @@ impl Engine {
 
     /// Where predicted times come from, with their error if it is known.
     pub fn cost_source(&self) -> String {
-        self.inner.explainer.cost.source()
+        self.inner.explainer.parts.cost.source()
     }
 
     /// What the engine records into. Choose with [`Recorder::set_scope`] what is recorded, at

@@ -85,7 +85,7 @@ impl Error {
     /// Why the strategy finds no route on the engine's devices, if that is why.
     pub fn plan_error(&self) -> Option<&PlanError> {
         match &self.source {
-            Cause::Plan(error) => Some(error),
+            Cause::Plan(error) | Cause::Run(RunError::Plan { source: error }) => Some(error),
             _ => None,
         }
     }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod chat;
+pub mod compare;
 mod config;
 pub mod devices;
 mod engine;
@@ -16,6 +17,7 @@ mod stream;
 pub mod tokenizer;
 
 pub use chat::Message;
+pub use config::WaitLink;
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
 pub use lapwing_actors::RunError;
@@ -23,6 +25,7 @@ pub use lapwing_actors::message::Shutdown;
 /// What a run is recorded with, and what can be said of a recording.
 pub use lapwing_traces as traces;
 pub use lapwing_traces::Stations;
+pub use lapwing_traces::event::WaitMode;
 pub use placement::{PartPlacement, Placement, StageKind, StagePlacement};
 pub use request::{Prompt, Request};
 pub use sampling::SamplingParams;

@@ -2,15 +2,14 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::message::Phase;
-use lapwing_actors::plan::cost::CostModel;
+use lapwing_actors::plan::planner::PlannerParts;
 use lapwing_actors::plan::strategy::ChunkShape;
 use lapwing_actors::plan::time::Job;
 use lapwing_actors::plan::{Route, Stage, StagePart};
-use lapwing_kernels::graph::{Graph, Node};
+use lapwing_kernels::graph::Node;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 
@@ -74,12 +73,11 @@ pub struct PartPlacement {
 
 /// What an engine knows of its devices, to explain routes.
 pub(crate) struct Explainer {
-    pub(crate) graph: Arc<Graph>,
-    pub(crate) strategy: String,
+    /// What routes are made from.
+    pub(crate) parts: PlannerParts,
     pub(crate) specs: Vec<DeviceSpec>,
     /// By device.
     pub(crate) kernels: Vec<String>,
-    pub(crate) cost: Arc<dyn CostModel>,
 }
 
 impl Explainer {
@@ -91,7 +89,7 @@ impl Explainer {
             self.stage(stage, before, shape)
         });
         Placement {
-            strategy: self.strategy.clone(),
+            strategy: self.parts.strategy.name().to_owned(),
             reason: route.reason.clone(),
             phase: shape.phase,
             rows: shape.rows,
@@ -101,8 +99,14 @@ impl Explainer {
         }
     }
 
+    /// Whether every device of the route has a stated speed.
+    pub(crate) fn knows_times(&self, route: &Route) -> bool {
+        let mut parts = route.stages.iter().flat_map(|stage| &stage.parts);
+        parts.all(|part| self.specs[part.device.0].is_throttled())
+    }
+
     fn stage(&self, stage: &Stage, before: Option<&Stage>, shape: ChunkShape) -> StagePlacement {
-        let nodes = &self.graph.nodes()[stage.nodes.clone()];
+        let nodes = &self.parts.graph.nodes()[stage.nodes.clone()];
         let layers = nodes.iter().filter_map(|n| n.layer);
         let parts = stage.parts.iter().map(|part| self.part(stage, part, (before, shape)));
         let parts: Vec<PartPlacement> = parts.collect();
@@ -141,7 +145,7 @@ impl Explainer {
             features: (!share.is_whole()).then_some((share.from, share.to, share.of)),
             graphs: part.graphs.clone(),
             swapped: part.order == OperandOrder::Swapped,
-            predicted: spec.is_throttled().then(|| self.cost.job_time(*device, &job)),
+            predicted: spec.is_throttled().then(|| self.parts.cost.job_time(*device, &job)),
             kernels: self.kernels[device.0].clone(),
         }
     }
@@ -150,7 +154,7 @@ impl Explainer {
         let mut formats: Vec<(String, usize)> = Vec::new();
         for node in nodes {
             let Op::MatMul { weight, .. } = node.op else { continue };
-            let name = self.graph.weights()[weight.0].dtype.to_string();
+            let name = self.parts.graph.weights()[weight.0].dtype.to_string();
             match formats.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, count)) => *count += 1,
                 None => formats.push((name, 1)),

@@ -1,10 +1,13 @@
-//! `lapwing bench`: tokens per second, in llama-bench's manner.
+//! `lapwing bench`: tokens per second, in llama-bench's manner; and strategies compared.
+
+use std::path::PathBuf;
 
 use lapwing::{Engine, Prompt, Request, Shutdown, Stations};
 use lapwing_traces::Spread;
 use lapwing_traces::metrics::rate;
 use serde::Serialize;
 
+use super::compare::{self, Wanted};
 use super::failure::Failure;
 use super::output::{print, print_json, visible};
 use super::resolve::{model_file, open};
@@ -17,6 +20,8 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing bench -m FILE.gguf -p 512 -n 128 -t 2 -r 5
   lapwing bench -m FILE.gguf -p 128,512,1024 -n 0
+  lapwing bench --device phone --strategy all --length 135,300,525 --html strategies.html
+  lapwing bench --device cpu+npu --strategy cpu-only,chunk-graph,row-cut --length 300
 
 ppN: N token ids, different in each run and alone in the engine, from their admission to the first
 token that follows them. tgN: generation after the begin token alone; N + 1 tokens are generated and
@@ -24,26 +29,49 @@ the N gaps between them timed; end tokens are not chosen. Every test runs once m
 unmeasured. N = 0 leaves a test out. With --trace all runs are recorded, which takes up to 1 % of
 their speed.
 
+With --length, or several names in --strategy, strategies are compared: the same prompts by each of
+them on the same devices, with -r repetitions in two rounds and -n generated tokens (4 by default).
+The table has the time to the first token, the makespan, the overlap of the devices, what they were
+most idle by, bytes copied between them, the error of predicted waits, predicted times, and how much
+this machine was later than the devices' models. --html writes all timelines onto one page.
+
 With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"tokens_per_second\":{\"median\":X,\"min\":X,\"max\":X,
    \"all\":[…]}},{\"test\":\"tg128\",…}],\"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",
-   \"threads\":N,\"isa\":\"…\",\"chunk\":N,\"repetitions\":N}";
+   \"threads\":N,\"isa\":\"…\",\"chunk\":N,\"repetitions\":N}
+  Strategies compared:
+  {\"model\":\"…\",\"devices\":[…],\"lengths\":[{\"tokens\":N,\"fastest\":\"…\",\"chosen_by_auto\":\"…\",
+   \"strategies\":[{\"strategy\":\"…\",\"ttft_ms\":X,\"makespan_ms\":X,\"overlap\":X,…}],\"absent\":[…]}],…}";
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Prompt lengths, in tokens
-    #[arg(short, long, value_name = "N,…", value_delimiter = ',', default_value = "512")]
-    prompt: Vec<usize>,
+    /// Prompt lengths, in tokens [default: 512]
+    #[arg(short, long, value_name = "N,…", value_delimiter = ',')]
+    prompt: Option<Vec<usize>>,
 
-    /// Generated lengths, in tokens
-    #[arg(short = 'n', long, value_name = "N,…", value_delimiter = ',', default_value = "128")]
-    generate: Vec<usize>,
+    /// Generated lengths, in tokens [default: 128; 4 where strategies are compared]
+    #[arg(short = 'n', long, value_name = "N,…", value_delimiter = ',')]
+    generate: Option<Vec<usize>>,
 
-    /// Measured runs of each test
-    #[arg(short, long, value_name = "R", default_value_t = 5, value_parser = at_least_one)]
-    repetitions: usize,
+    /// Measured runs of each test [default: 5; 3 where strategies are compared]
+    #[arg(short, long, value_name = "R", value_parser = at_least_one)]
+    repetitions: Option<usize>,
+
+    /// Compare strategies (those of --strategy, or all) at these prompt lengths [default: 135,300,525]
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        value_parser = at_least_one,
+        conflicts_with_all = ["prompt", "trace"]
+    )]
+    length: Option<Vec<usize>>,
+
+    /// Write the compared timelines onto one page for the browser
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
 
     #[command(flatten)]
     trace: TraceArg,
@@ -90,6 +118,10 @@ struct Speeds {
 
 /// Measures and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    if let Some(wanted) = args.comparison()? {
+        return compare::run(wanted, session).await;
+    }
+    let repetitions = args.repetitions.unwrap_or(5);
     args.engine.check()?;
     args.trace.check()?;
     let tests = tests(&args);
@@ -105,10 +137,10 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let engine = open(builder).await?;
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs");
     if let Some(bar) = &bar {
-        bar.set_length((tests.len() * (args.repetitions + 1)) as u64);
+        bar.set_length((tests.len() * (repetitions + 1)) as u64);
     }
     let results = {
-        let measuring = measure(tests, args.repetitions, &engine, bar.as_ref(), session);
+        let measuring = measure(tests, repetitions, &engine, bar.as_ref(), session);
         if args.trace.trace.is_none() {
             Some(measuring.await?)
         } else {
@@ -136,7 +168,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         threads: args.engine.thread_count(),
         isa: args.engine.isa_name(),
         chunk: args.engine.chunk.unwrap_or(512),
-        repetitions: args.repetitions,
+        repetitions,
     };
     if session.json { print_json(&report) } else { print_table(&report) }
 }
@@ -168,9 +200,52 @@ async fn measure(
 }
 
 fn tests(args: &Args) -> Vec<Test> {
-    let prompts = args.prompt.iter().filter(|n| **n > 0).map(|n| Test::Prompt(*n));
-    let generated = args.generate.iter().filter(|n| **n > 0).map(|n| Test::Generate(*n));
-    prompts.chain(generated).collect()
+    let prompts = args.prompt.as_deref().unwrap_or(&[512]).iter().filter(|n| **n > 0);
+    let generated = args.generate.as_deref().unwrap_or(&[128]).iter().filter(|n| **n > 0);
+    let generated = generated.map(|n| Test::Generate(*n));
+    prompts.map(|n| Test::Prompt(*n)).chain(generated).collect()
+}
+
+impl Args {
+    /// The comparison that is asked for, if one is.
+    fn comparison(&self) -> Result<Option<Wanted<'_>>, Failure> {
+        let strategies = self.engine.devices.strategy.as_deref();
+        let several = strategies.is_some_and(|names| names.contains(',') || names == "all");
+        if self.length.is_none() && !several {
+            return match self.html {
+                Some(_) => Err(Failure::usage(
+                    "--html shows strategies side by side: add --length N,… or --strategy all",
+                )),
+                None => Ok(None),
+            };
+        }
+        if self.prompt.is_some() || self.trace.trace.is_some() {
+            let what = if self.prompt.is_some() { "-p" } else { "--trace" };
+            let other = if self.prompt.is_some() { "--length" } else { "--html" };
+            return Err(Failure::usage(format!(
+                "{what} is not for strategies that are compared: use {other}"
+            )));
+        }
+        let tokens = match self.generate.as_deref() {
+            None => 4,
+            Some([tokens]) if *tokens > 0 => *tokens,
+            Some(_) => {
+                return Err(Failure::usage(
+                    "-n must be one number of at least 1 where strategies are compared",
+                ));
+            }
+        };
+        self.engine.check_but_strategy()?;
+        Ok(Some(Wanted {
+            model: &self.model.model,
+            engine: &self.engine,
+            strategies: strategies.unwrap_or("all"),
+            lengths: self.length.clone().unwrap_or_else(|| compare::LENGTHS.to_vec()),
+            tokens,
+            repetitions: self.repetitions.unwrap_or(3),
+            html: self.html.clone(),
+        }))
+    }
 }
 
 impl Test {

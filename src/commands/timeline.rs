@@ -1,7 +1,7 @@
 //! `lapwing timeline`: where the time of a recorded run went.
 
 mod asserts;
-mod files;
+pub(super) mod files;
 mod what_if;
 
 use std::path::{Path, PathBuf};

@@ -7,9 +7,10 @@ use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::plan::strategy::Strategy;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recorder;
+use lapwing_traces::event::WaitMode;
 
 use super::{Engine, start};
-use crate::config::{Settings, StrategyChoice};
+use crate::config::{Settings, StrategyChoice, WaitLink};
 use crate::devices::DeviceSpec;
 use crate::error::Error;
 
@@ -112,8 +113,13 @@ impl EngineBuilder {
     }
 
     /// As [`strategy`](EngineBuilder::strategy), with one of the caller's own.
-    pub fn own_strategy(mut self, strategy: impl Strategy + 'static) -> EngineBuilder {
-        self.settings.strategy = StrategyChoice::Own(Arc::new(strategy));
+    pub fn own_strategy(self, strategy: impl Strategy + 'static) -> EngineBuilder {
+        self.shared_strategy(Arc::new(strategy))
+    }
+
+    /// As [`own_strategy`](EngineBuilder::own_strategy), with one that others have, too.
+    pub fn shared_strategy(mut self, strategy: Arc<dyn Strategy>) -> EngineBuilder {
+        self.settings.strategy = StrategyChoice::Own(strategy);
         self
     }
 
@@ -127,6 +133,16 @@ impl EngineBuilder {
     /// Most chunks in flight; by default 2 for one device and 4 for several.
     pub fn permits(mut self, permits: usize) -> EngineBuilder {
         self.settings.permits = Some(permits);
+        self
+    }
+
+    /// How the actors of a link wait for messages (S2-35); by default devices that hand work to
+    /// each other sleep for the predicted time and then poll, and all others park.
+    pub fn wait(mut self, link: WaitLink, mode: WaitMode) -> EngineBuilder {
+        match link {
+            WaitLink::Devices => self.settings.device_wait = Some(mode),
+            WaitLink::Scheduler => self.settings.scheduler_wait = Some(mode),
+        }
         self
     }
 

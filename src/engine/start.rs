@@ -1,7 +1,7 @@
 //! From settings to running actors.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::live::{Live, LiveParts};
@@ -30,7 +30,7 @@ use crate::placement::{Explainer, Placement};
 use crate::tokenizer::Tokenizer;
 
 /// Strategy of an engine with several devices.
-const SEVERAL: &str = "auto-place";
+const SEVERAL: &str = "auto";
 
 /// From the end of work on one device until another begins with its result.
 const HAND_OVER: Duration = Duration::from_micros(20);
@@ -59,25 +59,23 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         sync: HAND_OVER,
         copy_rate: COPY_RATE,
     });
-    let strategy = strategy(&settings, devices.len())?;
+    let strategy = strategy(&settings, &chosen)?;
     let planner = PlannerParts {
         graph: Arc::clone(&graph),
         devices: devices.iter().map(|built| built.info.clone()).collect(),
-        cost: Arc::clone(&cost),
+        cost,
         strategy: Arc::clone(&strategy),
         chunk_rows: chosen.chunk_rows,
     };
     let explainer = Explainer {
-        graph: Arc::clone(&graph),
-        strategy: strategy.name().to_owned(),
+        parts: planner.clone(),
         specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
         kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
-        cost,
     };
-    let mut own = Planner::new(planner.clone());
-    let rows = own.chunk_rows(chosen.context);
+    let input = explainer.parts.input();
+    let rows = strategy.chunk_rows(&input, chosen.context).clamp(1, chosen.chunk_rows);
     let shape = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 };
-    let placement = explainer.placement(&*own.route(shape)?, shape);
+    let placement = explainer.placement(&*strategy.route(&input, &shape)?, shape);
     let scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {
             context: chosen.context,
@@ -96,6 +94,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         slots: slots.clone(),
         requests_max: chosen.requests_max,
         permits: chosen.permits,
+        waits: chosen.waits,
         recorder: recorder.clone(),
     })
     .map_err(Error::thread)?;
@@ -106,11 +105,12 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         tokenizer,
         template,
         placement,
-        planner: Mutex::new(own),
         explainer,
         slots,
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
+        permits: chosen.permits,
+        isa: chosen.isa.name(),
         recorder,
         live,
     };
@@ -118,15 +118,16 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
 }
 
 /// The strategy, with what the caller has placed by hand.
-fn strategy(settings: &Settings, devices: usize) -> Result<Arc<dyn Strategy>, Error> {
+fn strategy(settings: &Settings, chosen: &Chosen) -> Result<Arc<dyn Strategy>, Error> {
+    let options = StrategyOptions { in_flight: chosen.permits, ..StrategyOptions::default() };
     let named = |name: &str| {
-        by_name(name, &StrategyOptions::default()).ok_or_else(|| {
+        by_name(name, &options).ok_or_else(|| {
             let names: Vec<&str> = known().iter().map(|known| known.name).collect();
             Error::config("strategy", format!("'{name}'"), &format!("one of {}", names.join(", ")))
         })
     };
     let inner = match &settings.strategy {
-        StrategyChoice::Suitable if devices == 1 => Arc::new(CpuOnly),
+        StrategyChoice::Suitable if chosen.devices.len() == 1 => Arc::new(CpuOnly),
         StrategyChoice::Suitable => named(SEVERAL)?,
         StrategyChoice::Named(name) => named(name)?,
         StrategyChoice::Own(own) => Arc::clone(own),

@@ -25,6 +25,14 @@ pub struct PlannerParts {
     pub chunk_rows: usize,
 }
 
+impl PlannerParts {
+    /// What the strategy may look at.
+    pub fn input(&self) -> PlanInput<'_> {
+        let PlannerParts { graph, devices, cost, chunk_rows, .. } = self;
+        PlanInput { graph, devices, cost: &**cost, chunk_rows: *chunk_rows }
+    }
+}
+
 /// Makes routes, and keeps them.
 pub struct Planner {
     parts: PlannerParts,
@@ -55,15 +63,10 @@ impl Planner {
         self.parts.devices.get(id.0).map_or("", |device| &device.name)
     }
 
-    fn input(&self) -> PlanInput<'_> {
-        let PlannerParts { graph, devices, cost, chunk_rows, .. } = &self.parts;
-        PlanInput { graph, devices, cost: &**cost, chunk_rows: *chunk_rows }
-    }
-
     /// Rows of the next chunk of a prompt of which `due` rows are left.
     pub fn chunk_rows(&self, due: usize) -> usize {
         let most = due.min(self.parts.chunk_rows);
-        self.parts.strategy.chunk_rows(&self.input(), due).clamp(most.min(1), most)
+        self.parts.strategy.chunk_rows(&self.parts.input(), due).clamp(most.min(1), most)
     }
 
     /// The route of a chunk. Contexts count in powers of two: a route is as good a little further
@@ -76,7 +79,7 @@ impl Planner {
         if let Some(route) = self.routes.get(&shape) {
             return Ok(Arc::clone(route));
         }
-        let route = self.parts.strategy.route(&self.input(), &shape)?;
+        let route = self.parts.strategy.route(&self.parts.input(), &shape)?;
         if self.routes.len() == ROUTES_MAX {
             self.routes.clear();
         }

@@ -10,7 +10,7 @@ use super::super::failure::Failure;
 use super::super::session::Session;
 
 /// Writes a file. What was there before stays until the new one is whole.
-pub(super) fn write(path: &Path, bytes: &[u8], session: &Session) -> Result<(), Failure> {
+pub(in super::super) fn write(path: &Path, bytes: &[u8], session: &Session) -> Result<(), Failure> {
     parent(path)?;
     whole_file::write(path, bytes).map_err(|error| Failure::file("write", path, &error))?;
     let size = HumanBytes(bytes.len() as u64);

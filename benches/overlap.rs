@@ -1,0 +1,140 @@
+//! Strategies on throttled devices of known rates: is the solver's plan near what the devices
+//! allow, is the decider's choice the fastest, and are predicted times right?
+//!
+//! ```text
+//! cargo bench -p lapwing --bench overlap -- FILE.gguf [DEVICES] [LENGTHS]
+//! ```
+//!
+//! For each length every strategy is measured (medians). It prints, and fails where a bound is
+//! missed:
+//! - the solver's plan (`tensor-level`): makespan by the lower bound max(busiest device, work on
+//!   the critical path), at most [`BOUND_MAX`];
+//! - `auto`: time to the first token by that of the fastest strategy, at most [`AUTO_MAX`];
+//! - the cost model: |predicted − measured| / measured, at the median at most [`ERROR_MAX`].
+
+use lapwing::Engine;
+use lapwing::compare::{Compare, LengthComparison, StrategyRun};
+use lapwing::devices::DeviceSpec;
+use lapwing::traces::analysis::SegmentKind;
+use lapwing::traces::event::{Activity, LaneKind};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Longest makespan of the solver's plan, by the lower bound.
+const BOUND_MAX: f64 = 1.10;
+/// Longest time of the decider's choice, by the fastest strategy's.
+const AUTO_MAX: f64 = 1.05;
+/// Largest median error of the predictions.
+const ERROR_MAX: f64 = 0.10;
+/// Devices slow enough that two cores compute their true values in time.
+const DEVICES: &str = "cpu=throttled:gflops=8,gbps=6+gpu=throttled:gflops=24,gbps=8+\
+                       npu=systolic:gflops=72,gbps=6";
+const LENGTHS: &str = "64,135,300,525,600,1000";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    let Some(model) = args.next() else {
+        eprintln!("name a model: cargo bench -p lapwing --bench overlap -- FILE.gguf");
+        return Ok(());
+    };
+    let devices = DeviceSpec::list(&args.next().unwrap_or_else(|| DEVICES.to_owned()))?;
+    let lengths = args.next().unwrap_or_else(|| LENGTHS.to_owned());
+    let lengths = lengths.split(',').map(str::parse).collect::<std::result::Result<Vec<_>, _>>()?;
+    let mut engine = Engine::builder().model(model);
+    for device in devices {
+        engine = engine.device(device);
+    }
+    let compare = Compare::new(engine).all_strategies().lengths(lengths).repetitions(3);
+    let compared = compare.run(|_| {}).await?;
+    println!("{}; predictions from {}", compared.devices.join(" + "), compared.cost_source);
+    let mut missed = Vec::new();
+    let mut errors = Vec::new();
+    for length in &compared.lengths {
+        print_length(length);
+        errors.extend(length.runs.iter().filter_map(prediction_error));
+        let tokens = length.tokens;
+        if !length.same_tokens {
+            missed.push(format!("{tokens} tokens: strategies generated different tokens"));
+        }
+        match find(length, "tensor-level").map(bound_ratio) {
+            Some(ratio) if ratio <= BOUND_MAX => {}
+            ratio => missed.push(format!("{tokens} tokens: solver's plan by its bound: {ratio:?}")),
+        }
+        let fastest = length.runs[length.fastest].ttft_ms.median;
+        match find(length, "auto").map(|run| run.ttft_ms.median / fastest) {
+            Some(ratio) if ratio <= AUTO_MAX => {}
+            ratio => missed.push(format!("{tokens} tokens: auto by the fastest: {ratio:?}")),
+        }
+    }
+    errors.sort_by(f64::total_cmp);
+    let median = errors.get(errors.len() / 2).copied().unwrap_or(f64::INFINITY);
+    println!("prediction error over {} runs: median {:.1} %", errors.len(), median * 100.0);
+    if median > ERROR_MAX {
+        missed.push(format!("median prediction error {median:.3}"));
+    }
+    if missed.is_empty() { Ok(()) } else { Err(missed.join("\n").into()) }
+}
+
+fn find<'a>(length: &'a LengthComparison, strategy: &str) -> Option<&'a StrategyRun> {
+    length.runs.iter().find(|run| run.strategy == strategy)
+}
+
+fn print_length(length: &LengthComparison) {
+    println!("\n{} tokens", length.tokens);
+    let fastest = length.runs[length.fastest].ttft_ms.median;
+    for run in &length.runs {
+        println!(
+            "  {:20} TTFT {:8.1} ms ({:.2} of the fastest), predicted {:>8}, makespan by its bound {:.3}, late {:.1} ms",
+            run.strategy,
+            run.ttft_ms.median,
+            run.ttft_ms.median / fastest,
+            run.predicted.map_or("-".to_owned(), |p| format!("{:.1}", p.as_secs_f64() * 1e3)),
+            bound_ratio(run),
+            run.late.as_secs_f64() * 1e3,
+        );
+    }
+    for (strategy, why) in &length.absent {
+        println!("  {strategy:20} absent: {why}");
+    }
+}
+
+/// |Predicted − measured| / measured time to the first token.
+fn prediction_error(run: &StrategyRun) -> Option<f64> {
+    let predicted = run.predicted?.as_secs_f64() * 1e3;
+    Some((predicted - run.ttft_ms.median).abs() / run.ttft_ms.median)
+}
+
+/// Makespan by the lower bound: the time of the busiest device, or the work on the critical path,
+/// whichever is longer. Waiting, hand-offs and bookkeeping are in the makespan only.
+fn bound_ratio(run: &StrategyRun) -> f64 {
+    let timeline = &run.timeline;
+    let busy = |lane: usize| -> u64 {
+        let outer = timeline.spans.iter().filter(|s| s.lane == lane && s.parent.is_none());
+        outer.filter(|s| is_work(s.activity)).map(|s| s.duration()).sum()
+    };
+    let lanes = timeline.lanes.iter().enumerate();
+    let devices = lanes.filter(|(_, lane)| lane.kind == LaneKind::Device);
+    let busiest = devices.map(|(lane, _)| busy(lane)).max().unwrap_or(0);
+    let segments = run.analysis.critical_path.segments.iter();
+    let work = segments.filter_map(|segment| match segment.kind {
+        SegmentKind::Running(span) if is_work(timeline.spans[span].activity) => {
+            Some(segment.end - segment.start)
+        }
+        _ => None,
+    });
+    timeline.makespan() as f64 / busiest.max(work.sum()).max(1) as f64
+}
+
+/// What a device does for the model's sake.
+fn is_work(activity: Activity) -> bool {
+    matches!(
+        activity,
+        Activity::Compute
+            | Activity::Copy
+            | Activity::Convert
+            | Activity::Prepare
+            | Activity::Sample
+            | Activity::Sync
+    )
+}

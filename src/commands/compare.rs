@@ -1,0 +1,238 @@
+//! `lapwing bench --strategy all --length …`: strategies compared on the engine's devices.
+
+use std::path::{Path, PathBuf};
+
+use lapwing::compare::{Compare, Comparison, Figures, LengthComparison};
+use lapwing_traces::whole_file;
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::output::{print, print_json, visible};
+use super::resolve::model_file;
+use super::session::Session;
+use super::table::{Align, table};
+use super::timeline::files;
+use crate::cli::{DeviceArgs, EngineArgs};
+
+/// What is compared.
+pub(crate) struct Wanted<'a> {
+    pub(crate) model: &'a str,
+    pub(crate) engine: &'a EngineArgs,
+    /// `all`, or names; several options' names follow each other.
+    pub(crate) strategies: &'a str,
+    pub(crate) lengths: Vec<usize>,
+    pub(crate) tokens: usize,
+    pub(crate) repetitions: usize,
+    pub(crate) html: Option<PathBuf>,
+}
+
+/// Lengths where none are given.
+pub(crate) const LENGTHS: [usize; 3] = [135, 300, 525];
+
+#[derive(Serialize)]
+struct Report<'a> {
+    model: &'a str,
+    devices: &'a [String],
+    isa: &'a str,
+    generated_tokens: usize,
+    repetitions: usize,
+    cost_source: &'a str,
+    lengths: Vec<LengthReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct LengthReport<'a> {
+    tokens: usize,
+    fastest: &'a str,
+    chosen_by_auto: Option<&'a str>,
+    same_tokens: bool,
+    strategies: Vec<Figures>,
+    absent: Vec<Absent<'a>>,
+}
+
+#[derive(Serialize)]
+struct Absent<'a> {
+    strategy: &'a str,
+    reason: &'a str,
+}
+
+/// Names, of which there must be known ones only.
+pub(crate) fn names(strategies: &str) -> Result<Vec<&str>, Failure> {
+    let names: Vec<&str> =
+        strategies.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    if names.contains(&"all") {
+        return Ok(Vec::new());
+    }
+    names.iter().try_for_each(|name| DeviceArgs::check_strategy(name))?;
+    Ok(names)
+}
+
+/// Compares and prints.
+pub(crate) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Failure> {
+    let names = names(wanted.strategies)?;
+    if let Some(path) = &wanted.html {
+        whole_file::check(path)
+            .map_err(|error| Failure::file("write the page to", path, &error))?;
+    }
+    let path = model_file(wanted.model, session).await?;
+    let builder = wanted.engine.without_strategy(path)?;
+    let mut compare = Compare::new(builder)
+        .lengths(wanted.lengths.iter().copied())
+        .tokens(wanted.tokens)
+        .repetitions(wanted.repetitions);
+    compare = match names.is_empty() {
+        true => compare.all_strategies(),
+        false => names.iter().fold(compare, |compare, name| compare.strategy(*name)),
+    };
+    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs");
+    let mut told = String::new();
+    let compared = compare
+        .run(|progress| {
+            let doing = match progress.tokens {
+                0 => format!("{}: preparing", progress.strategy),
+                tokens => format!("{}, {tokens} tokens", progress.strategy),
+            };
+            match &bar {
+                Some(bar) => {
+                    bar.set_length(progress.all as u64);
+                    bar.set_position(progress.done as u64);
+                    bar.set_message(doing);
+                }
+                None if told != progress.strategy => {
+                    told.clone_from(&progress.strategy);
+                    session.note(&format!("measuring {told}"));
+                }
+                None => {}
+            }
+        })
+        .await?;
+    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
+    if let Some(path) = &wanted.html {
+        write_page(&compared, path, session)?;
+    }
+    if session.json { print_json(&report(&compared)) } else { print(&text(&compared)) }
+}
+
+fn write_page(compared: &Comparison, path: &Path, session: &Session) -> Result<(), Failure> {
+    let page = compared.page().map_err(|error| Failure::failed(error.to_string()))?;
+    files::write(path, page.as_bytes(), session)
+}
+
+fn report(compared: &Comparison) -> Report<'_> {
+    let length = |of: &'_ LengthComparison| -> (usize, Vec<Figures>) {
+        (of.tokens, of.runs.iter().map(lapwing::compare::StrategyRun::figures).collect())
+    };
+    let lengths = compared.lengths.iter().map(|of| {
+        let (tokens, strategies) = length(of);
+        LengthReport {
+            tokens,
+            fastest: &of.runs[of.fastest].strategy,
+            chosen_by_auto: of.chosen_by_auto.as_deref(),
+            same_tokens: of.same_tokens,
+            strategies,
+            absent: of
+                .absent
+                .iter()
+                .map(|(strategy, reason)| Absent { strategy, reason })
+                .collect(),
+        }
+    });
+    Report {
+        model: &compared.model,
+        devices: &compared.devices,
+        isa: &compared.isa,
+        generated_tokens: compared.tokens,
+        repetitions: compared.repetitions,
+        cost_source: &compared.cost_source,
+        lengths: lengths.collect(),
+    }
+}
+
+fn text(compared: &Comparison) -> String {
+    let mut text = format!("{}, {}\n", visible(&compared.model), compared.isa);
+    for device in &compared.devices {
+        text.push_str(&format!("  {device}\n"));
+    }
+    text.push_str(&format!(
+        "{} runs each; times are medians in ms; predicted by {}; energy: unknown\n",
+        compared.repetitions, compared.cost_source
+    ));
+    for length in &compared.lengths {
+        text.push_str(&of_length(length, compared.tokens));
+    }
+    text
+}
+
+fn of_length(length: &LengthComparison, generated: usize) -> String {
+    let bold = anstyle::Style::new().bold();
+    let mut text = format!(
+        "\n{bold}{} tokens{bold:#}, then {generated} generated; the fastest first\n",
+        length.tokens
+    );
+    let mut order: Vec<usize> = (0..length.runs.len()).collect();
+    let time = |run: usize| length.runs[run].ttft_ms.median;
+    order.sort_by(|a, b| time(*a).total_cmp(&time(*b)));
+    let rows = order.into_iter().map(|at| row(length, at)).collect();
+    let header = [
+        ("strategy", Align::Left),
+        ("TTFT", Align::Right),
+        ("TPOT", Align::Right),
+        ("makespan", Align::Right),
+        ("overlap", Align::Right),
+        ("most idle by", Align::Left),
+        ("copied", Align::Right),
+        ("waits", Align::Right),
+        ("predicted", Align::Right),
+        ("late", Align::Right),
+        ("", Align::Left),
+    ];
+    text.push_str(&table(header, rows));
+    if !length.same_tokens {
+        text.push_str("The strategies did not generate the same tokens: this is a defect.\n");
+    }
+    let late = length.runs.iter().any(|run| {
+        let share = run.late.as_secs_f64() * 1e3 / run.ttft_ms.median;
+        share > 0.05
+    });
+    if late {
+        text.push_str(
+            "late: this machine computed longer than the devices' models say, and the times are \
+             that much too long; use lower rates or let it do nothing else.\n",
+        );
+    }
+    for (strategy, reason) in &length.absent {
+        text.push_str(&format!("without {strategy}: {}\n", visible(reason)));
+    }
+    text
+}
+
+fn row(length: &LengthComparison, at: usize) -> [String; 11] {
+    let of = length.runs[at].figures();
+    let dash = || "–".to_owned();
+    let ms = |value: f64| format!("{value:.1}");
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let idle = of.idle.first().map_or_else(dash, |idle| format!("{} {:.0}", idle.cause, idle.ms));
+    let predicted = of.predicted_ms.map_or_else(dash, |predicted| {
+        format!("{predicted:.1} ({:+.0} %)", of.prediction_error.unwrap_or(f64::NAN) * 100.0)
+    });
+    let mut marks = Vec::new();
+    if at == length.fastest {
+        marks.push("fastest");
+    }
+    if length.chosen_by_auto.as_ref() == Some(&of.strategy) {
+        marks.push("auto's choice");
+    }
+    [
+        of.strategy,
+        ms(of.ttft_ms),
+        of.tpot_ms.map_or_else(dash, ms),
+        ms(of.makespan_ms),
+        of.overlap.map_or_else(dash, percent),
+        idle,
+        format!("{:.1} MiB", of.copied_bytes as f64 / 1048576.0),
+        of.wait_error.map_or_else(dash, percent),
+        predicted,
+        ms(of.late_ms),
+        marks.join(", "),
+    ]
+}

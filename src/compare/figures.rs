@@ -1,0 +1,116 @@
+//! A strategy's run in numbers.
+
+use lapwing_traces::event::Activity;
+use serde::Serialize;
+
+use super::StrategyRun;
+
+/// A strategy's runs at one length in numbers. `null` where a number does not exist.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figures {
+    /// Name of the strategy.
+    pub strategy: String,
+    /// Why it made the route of the first chunk.
+    pub reason: String,
+    /// Chunks of the prompt.
+    pub chunks: usize,
+    /// Median time from submission to the first token, in ms.
+    pub ttft_ms: f64,
+    /// Shortest.
+    pub ttft_min_ms: f64,
+    /// Longest.
+    pub ttft_max_ms: f64,
+    /// Mean time per later token in the recorded repetition, in ms.
+    pub tpot_ms: Option<f64>,
+    /// First start to last end in the recorded repetition, in ms; generated tokens included.
+    pub makespan_ms: f64,
+    /// Share of the devices' busy time that ran beside other busy time.
+    pub overlap: Option<f64>,
+    /// Idle time of the devices by cause, longest first: cause and ms.
+    pub idle: Vec<IdleFigure>,
+    /// Bytes read and written to put parts together and to convert for other devices.
+    pub copied_bytes: u64,
+    /// Payload of messages from one device to another.
+    pub handed_over_bytes: u64,
+    /// Median of |actual − predicted| / actual over all predicted waits.
+    pub wait_error: Option<f64>,
+    /// Predicted time of the prompt, in ms.
+    pub predicted_ms: Option<f64>,
+    /// (Predicted − measured) / measured time to the first token.
+    pub prediction_error: Option<f64>,
+    /// Time by which devices ended work after their model's time, in ms on average.
+    pub late_ms: f64,
+    /// Energy, in J; no machine of this version measures it.
+    pub energy_j: Option<f64>,
+}
+
+/// Idle time of one cause.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IdleFigure {
+    /// The cause.
+    pub cause: String,
+    /// All devices' time together, in ms.
+    pub ms: f64,
+}
+
+impl StrategyRun {
+    /// The run in numbers.
+    pub fn figures(&self) -> Figures {
+        let report = &self.report;
+        let predicted_ms = self.predicted.map(|time| time.as_secs_f64() * 1e3);
+        let ttft_ms = self.ttft_ms.median;
+        let idle = report
+            .idle
+            .iter()
+            .map(|idle| IdleFigure { cause: idle.cause.clone(), ms: idle.ns as f64 / 1e6 });
+        Figures {
+            strategy: self.strategy.clone(),
+            reason: self.reason.clone(),
+            chunks: self.chunks,
+            ttft_ms,
+            ttft_min_ms: self.ttft_ms.min,
+            ttft_max_ms: self.ttft_ms.max,
+            tpot_ms: report.requests.tpot_ms.p50,
+            makespan_ms: report.makespan_ns as f64 / 1e6,
+            overlap: report.overlap,
+            idle: idle.collect(),
+            copied_bytes: self.copied_bytes(),
+            handed_over_bytes: self.handed_over_bytes(),
+            wait_error: self.wait_error(),
+            predicted_ms,
+            prediction_error: predicted_ms.map(|ms| (ms - ttft_ms) / ttft_ms),
+            late_ms: self.late.as_secs_f64() * 1e3,
+            energy_j: None,
+        }
+    }
+
+    fn copied_bytes(&self) -> u64 {
+        let moves = [Activity::Copy, Activity::Convert];
+        let spans = self.timeline.spans.iter().filter(|span| moves.contains(&span.activity));
+        spans.map(|span| span.tags.bytes).sum()
+    }
+
+    fn handed_over_bytes(&self) -> u64 {
+        let is_device =
+            |lane: usize| self.timeline.lanes[lane].kind == lapwing_traces::event::LaneKind::Device;
+        let between = self.timeline.messages.iter().filter(|message| {
+            is_device(message.from_lane)
+                && message.to_lane.is_some_and(|to| to != message.from_lane && is_device(to))
+        });
+        between.map(|message| message.bytes).sum()
+    }
+
+    /// Over all kinds of waits, the median error weighted by how many there were.
+    fn wait_error(&self) -> Option<f64> {
+        let known = self.report.waits.iter();
+        let known = known.filter_map(|wait| Some((wait.error_relative_median?, wait.count)));
+        let mut errors: Vec<(f64, usize)> = known.collect();
+        errors.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let half = errors.iter().map(|(_, count)| count).sum::<usize>().div_ceil(2);
+        let mut seen = 0;
+        errors.into_iter().find_map(|(error, count)| {
+            seen += count;
+            (seen >= half).then_some(error)
+        })
+    }
+}

@@ -1,0 +1,291 @@
+//! Running what is to be compared.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_actors::RunError;
+use lapwing_actors::message::Shutdown;
+use lapwing_traces::{
+    Analysis, OsClock, Recorder, RecorderConfig, Recording, Report, Scope, Spread, Timeline,
+};
+
+use super::{Compare, Comparison, Entrant, LengthComparison, Progress, StrategyRun};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::request::{Prompt, Request};
+
+/// Runs of one strategy at one length, all repetitions.
+struct Runs {
+    reason: String,
+    chunks: usize,
+    predicted: Option<Duration>,
+    runs: Vec<Run>,
+}
+
+/// One repetition.
+struct Run {
+    ttft_ms: f64,
+    ids: Vec<u32>,
+    late: Duration,
+    recording: Recording,
+}
+
+/// What is known so far.
+struct Measuring<'a, F> {
+    compare: &'a Compare,
+    progress: F,
+    done: usize,
+    all: usize,
+    /// By entrant and length.
+    runs: HashMap<(usize, usize), Runs>,
+    /// By entrant: why it cannot take part.
+    absent: HashMap<usize, String>,
+    /// By length: what the decider would take.
+    choices: HashMap<usize, String>,
+    /// What all engines have in common.
+    facts: Option<Facts>,
+}
+
+struct Facts {
+    model: String,
+    devices: Vec<String>,
+    isa: String,
+    cost_source: String,
+}
+
+pub(super) async fn run(
+    mut compare: Compare,
+    progress: impl FnMut(&Progress) + Send,
+) -> Result<Comparison, Error> {
+    if compare.entrants.is_empty() {
+        compare = compare.all_strategies();
+    }
+    if compare.lengths.is_empty() || compare.lengths.contains(&0) {
+        return Err(Error::config("lengths", "0", "at least one, each of at least 1 token"));
+    }
+    let second = compare.repetitions / 2;
+    let rounds = [compare.repetitions - second, second];
+    let warm: usize = rounds.iter().filter(|round| **round > 0).count();
+    let each = compare.lengths.len() * (compare.repetitions + warm);
+    let mut measuring = Measuring {
+        compare: &compare,
+        progress,
+        done: 0,
+        all: compare.entrants.len() * each,
+        runs: HashMap::new(),
+        absent: HashMap::new(),
+        choices: HashMap::new(),
+        facts: None,
+    };
+    let forward: Vec<usize> = (0..compare.entrants.len()).collect();
+    let reverse: Vec<usize> = forward.iter().rev().copied().collect();
+    for (order, repetitions) in [(forward, rounds[0]), (reverse, rounds[1])] {
+        for entrant in order {
+            if repetitions > 0 && !measuring.absent.contains_key(&entrant) {
+                measuring.entrant(entrant, repetitions, each).await?;
+            }
+        }
+    }
+    measuring.comparison()
+}
+
+impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
+    fn tell(&mut self, entrant: &Entrant, tokens: usize) {
+        let (done, all, strategy) = (self.done, self.all, entrant.name().to_owned());
+        (self.progress)(&Progress { done, all, strategy, tokens });
+    }
+
+    /// One round of a strategy: an engine, and each length in it.
+    async fn entrant(&mut self, at: usize, repetitions: usize, each: usize) -> Result<(), Error> {
+        let compare = self.compare;
+        let entrant = &compare.entrants[at];
+        self.tell(entrant, 0);
+        let longest = compare.lengths.iter().max().copied().unwrap_or(1);
+        let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
+        recorder.set_scope(Scope::Marked);
+        let builder = entrant.builder(&compare.builder);
+        let builder = builder.context(longest + compare.tokens).recorder(recorder);
+        let engine = match builder.build().await {
+            Ok(engine) => engine,
+            Err(error) if error.plan_error().is_some() => {
+                self.absent.insert(at, error.to_string());
+                self.all -= each;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        self.facts.get_or_insert_with(|| Facts::of(&engine));
+        for (number, length) in compare.lengths.iter().enumerate() {
+            let measured = self.length((at, number), *length, (&engine, repetitions)).await;
+            match measured {
+                Ok(()) => {}
+                Err(error) if error.plan_error().is_some() || cannot_run(&error) => {
+                    self.absent.insert(at, error.to_string());
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        engine.shutdown(Shutdown::Drain).await
+    }
+
+    async fn length(
+        &mut self,
+        key: (usize, usize),
+        length: usize,
+        (engine, repetitions): (&Engine, usize),
+    ) -> Result<(), Error> {
+        let compare = self.compare;
+        if let Ok(explained) = engine.explain(length) {
+            self.choices.entry(key.1).or_insert_with(|| explained.winner().strategy.clone());
+        }
+        if !self.runs.contains_key(&key) {
+            let plan = engine.plan(length)?;
+            let runs = Runs {
+                reason: plan.first().map_or_else(String::new, |chunk| chunk.reason.clone()),
+                chunks: plan.len(),
+                predicted: engine.predict(length)?,
+                runs: Vec::new(),
+            };
+            self.runs.insert(key, runs);
+        }
+        for repetition in 0..=repetitions {
+            self.tell(&compare.entrants[key.0], length);
+            let before = self.runs.get(&key).map_or(0, |runs| runs.runs.len());
+            let ids = prompt_ids(engine, length, before as u64);
+            let run = one(engine, ids, (compare.tokens, repetition > 0)).await?;
+            if let (Some(run), Some(runs)) = (run, self.runs.get_mut(&key)) {
+                runs.runs.push(run);
+            }
+            self.done += 1;
+        }
+        Ok(())
+    }
+
+    fn comparison(mut self) -> Result<Comparison, Error> {
+        let compare = self.compare;
+        let mut lengths = Vec::new();
+        for (number, tokens) in compare.lengths.iter().enumerate() {
+            let mut length = LengthComparison {
+                tokens: *tokens,
+                runs: Vec::new(),
+                absent: Vec::new(),
+                fastest: 0,
+                chosen_by_auto: self.choices.get(&number).cloned(),
+                same_tokens: true,
+            };
+            for (at, entrant) in compare.entrants.iter().enumerate() {
+                let runs = self.runs.remove(&(at, number)).filter(|runs| !runs.runs.is_empty());
+                match (runs, self.absent.get(&at)) {
+                    (Some(runs), _) => length.runs.push(of(entrant, runs)),
+                    (None, Some(reason)) => {
+                        length.absent.push((entrant.name().to_owned(), reason.clone()));
+                    }
+                    (None, None) => {}
+                }
+            }
+            let times = length.runs.iter().map(|run| run.ttft_ms.median).enumerate();
+            length.fastest = times.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| at);
+            length.same_tokens = length.runs.iter().all(|run| run.ids == length.runs[0].ids);
+            lengths.push(length);
+        }
+        let facts = self.facts.take().filter(|_| lengths.iter().all(|l| !l.runs.is_empty()));
+        let Some(Facts { model, devices, isa, cost_source }) = facts else {
+            let reasons: Vec<String> = self.absent.into_values().collect();
+            let found = format!("none that these devices allow ({})", reasons.join("; "));
+            return Err(Error::config("strategies", found, "at least one that can run"));
+        };
+        let (tokens, repetitions) = (compare.tokens, compare.repetitions);
+        Ok(Comparison { model, devices, isa, tokens, repetitions, cost_source, lengths })
+    }
+}
+
+impl Facts {
+    fn of(engine: &Engine) -> Facts {
+        let name = engine.model_path().file_stem();
+        Facts {
+            model: name.map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            devices: engine.devices().iter().map(ToString::to_string).collect(),
+            isa: engine.isa().to_owned(),
+            cost_source: engine.cost_source(),
+        }
+    }
+}
+
+/// Whether the devices cannot do what the strategy wants, such as keep all its graphs.
+fn cannot_run(error: &Error) -> bool {
+    matches!(error.run_error(), Some(RunError::Device { .. }))
+}
+
+/// Ids spread over the vocabulary, after the begin token if the model wants it.
+fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
+    let tokenizer = engine.tokenizer();
+    let vocab = tokenizer.vocab_size().max(1) as u64;
+    let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
+    // A Weyl sequence, its high bits mixed down: repeatable, and different in each repetition.
+    let id = |at: u64| {
+        let x = (seed << 32 | at).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (((x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 16) % vocab) as u32
+    };
+    bos.into_iter().chain((0..count as u64).map(id)).take(count).collect()
+}
+
+/// One request, alone in the engine; recorded if it is measured.
+async fn one(
+    engine: &Engine,
+    ids: Vec<u32>,
+    (tokens, measured): (usize, bool),
+) -> Result<Option<Run>, Error> {
+    let mut request = Request::new(Prompt::Ids(ids)).greedy().ignore_eos().max_tokens(tokens);
+    if measured {
+        request = request.traced();
+    }
+    let late_before: Duration = engine.late().iter().sum();
+    let mut stream = engine.generate(request).await?;
+    let mut ids = Vec::new();
+    while let Some(token) = stream.next().await {
+        ids.push(token?.id);
+    }
+    let stations = stream.summary().map(|summary| summary.stations);
+    drop(stream);
+    if !measured {
+        return Ok(None);
+    }
+    // The actors note the end of their turns after the last token is out: when the scheduler has
+    // answered to a request for nothing, they have.
+    let nothing = Request::new(Prompt::Ids(vec![0])).greedy().max_tokens(0);
+    let mut stream = engine.generate(nothing).await?;
+    while stream.next().await.is_some() {}
+    let recording = engine.recorder().take();
+    let ttft_ms = stations.map_or(f64::NAN, |stations| stations.ttft().as_secs_f64() * 1e3);
+    let late = engine.late().iter().sum::<Duration>().saturating_sub(late_before);
+    Ok(Some(Run { ttft_ms, ids, late, recording }))
+}
+
+fn of(entrant: &Entrant, runs: Runs) -> StrategyRun {
+    let Runs { reason, chunks, predicted, runs } = runs;
+    let times: Vec<f64> = runs.iter().map(|run| run.ttft_ms).collect();
+    let late = runs.iter().map(|run| run.late).sum::<Duration>() / runs.len().max(1) as u32;
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    order.sort_by(|a, b| times[*a].total_cmp(&times[*b]));
+    let median = &runs[order[(order.len() - 1) / 2]];
+    let mut recording = median.recording.clone();
+    recording.meta.insert("strategy".to_owned(), entrant.name().to_owned());
+    let timeline = Timeline::new(&recording);
+    let analysis = Analysis::new(&timeline);
+    let report = Report::new(&timeline, &analysis);
+    let none = Spread { median: f64::NAN, min: f64::NAN, max: f64::NAN };
+    StrategyRun {
+        strategy: entrant.name().to_owned(),
+        reason,
+        chunks,
+        ttft_ms: Spread::of(&times).unwrap_or(none),
+        predicted,
+        ids: runs[0].ids.clone(),
+        late,
+        timeline,
+        analysis,
+        report,
+    }
+}
