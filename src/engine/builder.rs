@@ -82,8 +82,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Adds a device; by default an engine has the CPU alone. The first device also chooses the
-    /// tokens. All of them share one KV cache and one pool of buffers.
+    /// Adds a device; by default an engine has the CPU alone. All of them share the weights, one KV
+    /// cache and one pool of buffers.
     ///
     /// ```no_run
     /// # use lapwing::Engine;

@@ -51,7 +51,9 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let graph = Arc::new(model.graph);
     let slots = slot_pool(&graph, &chosen);
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let shared = Shared { graph: &graph, file, kv: &kv, slots: &slots, isa: chosen.isa };
+    let clock = (chosen.devices.len() > 1).then(|| &**recorder.clock());
+    let isa = chosen.isa;
+    let shared = Shared { graph: &graph, file, kv: &kv, slots: &slots, isa, clock };
     let devices = chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared));
     let devices = devices.collect::<Result<Vec<Built>, Error>>()?;
     let cost: Arc<dyn CostModel> = Arc::new(Modelled {
