@@ -7,6 +7,7 @@ use std::time::Duration;
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::message::Phase;
 use lapwing_actors::plan::cost::{CostModel, Modelled};
+use lapwing_actors::plan::fit::Fitted;
 use lapwing_actors::plan::place::{Placed, Places};
 use lapwing_actors::plan::planner::{Planner, PlannerParts};
 use lapwing_actors::plan::strategy::{
@@ -21,6 +22,7 @@ use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::{OsClock, Recorder, RecorderConfig};
 
+use super::measure::identity;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
 use crate::config::{Chosen, Settings, StrategyChoice};
@@ -56,11 +58,17 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let shared = Shared { graph: &graph, file, kv: &kv, slots: &slots, isa, clock };
     let devices = chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared));
     let devices = devices.collect::<Result<Vec<Built>, Error>>()?;
-    let cost: Arc<dyn CostModel> = Arc::new(Modelled {
-        devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
-        sync: HAND_OVER,
-        copy_rate: COPY_RATE,
-    });
+    let cost: Arc<dyn CostModel> = match &settings.profile {
+        Some(profile) => {
+            profile.check_identity(&identity(&settings, &chosen))?;
+            Arc::new(Fitted::new(profile, Arc::clone(&graph))?)
+        }
+        None => Arc::new(Modelled {
+            devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
+            sync: HAND_OVER,
+            copy_rate: COPY_RATE,
+        }),
+    };
     let strategy = strategy(&settings, &chosen)?;
     let planner = PlannerParts {
         graph: Arc::clone(&graph),
@@ -73,6 +81,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         parts: planner.clone(),
         specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
         kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
+        measured: settings.profile.is_some(),
     };
     let input = explainer.parts.input();
     let rows = strategy.chunk_rows(&input, chosen.context).clamp(1, chosen.chunk_rows);
@@ -143,7 +152,7 @@ fn strategy(settings: &Settings, chosen: &Chosen) -> Result<Arc<dyn Strategy>, E
 
 /// One pool for all devices, large enough for the chunks in flight (S2-34): a slot for each value
 /// that is alive at a time, and one for what is computed from it.
-fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
+pub(super) fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
     let nodes = graph.nodes().len();
     let alive = (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1);
     let values = (0..graph.value_count()).map(|id| graph.value(ValueId(id)));

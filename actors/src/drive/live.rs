@@ -30,7 +30,7 @@ use crate::worker::Worker;
 
 mod actors;
 mod prepare;
-mod throttle;
+pub(super) mod throttle;
 mod workers;
 
 use actors::{Link, LiveScheduler, LiveWorker};
