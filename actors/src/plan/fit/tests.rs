@@ -142,7 +142,9 @@ fn a_share_of_the_features_takes_less_and_no_op_is_free() {
 #[test]
 fn the_stated_error_is_as_large_as_the_planted_noise() {
     let graph = products(&SHAPES);
-    let noise = |n: usize, m: usize| if (n / 64 + m.ilog2() as usize) % 2 == 0 { 1.3 } else { 0.8 };
+    let noise = |n: usize, m: usize| {
+        if (n / 64 + m.ilog2() as usize).is_multiple_of(2) { 1.3 } else { 0.8 }
+    };
     let law = |n: usize, k: usize, m: usize| (n * k * m) as f64 / 30.0 * noise(n, m) + 1000.0;
     let rows = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
     let fitted = Fitted::new(&profile(&graph, &rows, law), Arc::clone(&graph)).expect("a fit");
