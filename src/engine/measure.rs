@@ -68,7 +68,9 @@ impl EngineBuilder {
         let graph = Arc::new(model.graph);
         let slots = slot_pool(&graph, &chosen);
         let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-        let shared = Shared { graph: &graph, file: &file, kv: &kv, slots: &slots, isa: chosen.isa };
+        // Nothing has to be guessed of what is about to be measured.
+        let (isa, clock) = (chosen.isa, None);
+        let shared = Shared { graph: &graph, file: &file, kv: &kv, slots: &slots, isa, clock };
         let Identity { machine, model, devices: names } = identity(&settings, &chosen);
         let built = chosen.devices.iter().zip(names).map(|((spec, threads), (_, description))| {
             let built = build(spec, *threads, &shared)?;
