@@ -87,7 +87,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         slots: slots.clone(),
         requests_max: chosen.requests_max,
         permits: chosen.permits,
-        waits: chosen.waits,
+        waits: chosen.waits.clone(),
         recorder: recorder.clone(),
     })
     .map_err(Error::thread)?;

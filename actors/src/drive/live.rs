@@ -150,7 +150,7 @@ impl Live {
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,
-                link: link(parts.waits.device_links),
+                link: link(parts.waits.of_device(at)),
                 wait: WaitKey::default(),
                 scheduler: mailbox.clone(),
                 workers: workers.clone(),
