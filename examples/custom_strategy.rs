@@ -51,7 +51,12 @@ impl Strategy for FeedForwardApart {
         let full = sizes.iter().rev().find(|size| **size < shape.rows).copied();
         let (Phase::Prefill, Some(full)) = (shape.phase, full) else {
             let stages = vec![Stage::whole(cpu, 0..nodes)];
-            return Route::new(stages, "too few rows to divide".into(), None, input.route_for(shape));
+            return Route::new(
+                stages,
+                "too few rows to divide".into(),
+                None,
+                input.route_for(shape),
+            );
         };
         let mut stages: Vec<Stage> = Vec::new();
         let mut next = 0;
@@ -80,10 +85,8 @@ fn divided(node: usize, (npu, gpu): (DeviceId, DeviceId), (full, rows): (usize, 
     let on_npu = Part { rows: Some(0..full), graphs: vec![full], ..Part::WHOLE };
     let on_gpu = Part { rows: Some(full..rows), ..Part::WHOLE };
     let mut stage = Stage::whole(npu, node..node + 1);
-    stage.parts = vec![
-        StagePart { device: npu, part: on_npu },
-        StagePart { device: gpu, part: on_gpu },
-    ];
+    stage.parts =
+        vec![StagePart { device: npu, part: on_npu }, StagePart { device: gpu, part: on_gpu }];
     stage
 }
 

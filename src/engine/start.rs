@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::live::{Live, LiveParts};
-use lapwing_actors::message::Phase;
 use lapwing_actors::plan::cost::{CostModel, Modelled};
 use lapwing_actors::plan::place::{Placed, Places};
 use lapwing_actors::plan::planner::{Planner, PlannerParts};
 use lapwing_actors::plan::strategy::{
-    ChunkShape, CpuOnly, OrderSwap, Strategy, StrategyOptions, by_name, known,
+    CpuOnly, OrderSwap, Strategy, StrategyOptions, by_name, known,
 };
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
@@ -50,34 +49,9 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         .unwrap_or_else(|| Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default()));
     let graph = Arc::new(model.graph);
     let slots = slot_pool(&graph, &chosen);
-    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let clock = (chosen.devices.len() > 1).then(|| &**recorder.clock());
-    let isa = chosen.isa;
-    let shared = Shared { graph: &graph, file, kv: &kv, slots: &slots, isa, clock };
-    let devices = chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared));
-    let devices = devices.collect::<Result<Vec<Built>, Error>>()?;
-    let cost: Arc<dyn CostModel> = Arc::new(Modelled {
-        devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
-        sync: HAND_OVER,
-        copy_rate: COPY_RATE,
-    });
-    let strategy = strategy(&settings, &chosen)?;
-    let planner = PlannerParts {
-        graph: Arc::clone(&graph),
-        devices: devices.iter().map(|built| built.info.clone()).collect(),
-        cost,
-        strategy: Arc::clone(&strategy),
-        chunk_rows: chosen.chunk_rows,
-    };
-    let explainer = Explainer {
-        parts: planner.clone(),
-        specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
-        kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
-    };
-    let input = explainer.parts.input();
-    let rows = strategy.chunk_rows(&input, chosen.context).clamp(1, chosen.chunk_rows);
-    let shape = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 };
-    let placement = explainer.placement(&*strategy.route(&input, &shape)?, shape);
+    let devices = devices(&graph, file, (&chosen, &slots, &recorder))?;
+    let explainer = explainer(&graph, (&settings, &chosen), &devices)?;
+    let placement = explainer.full_chunk(chosen.context)?;
     let scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {
             context: chosen.context,
@@ -85,7 +59,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
             permits: chosen.permits,
             vocab: graph.value(graph.output()).width,
         },
-        planner: Planner::new(planner),
+        planner: Planner::new(explainer.parts.clone()),
         kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
         policy: Box::new(Fcfs),
     })?;
@@ -117,6 +91,43 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
+}
+
+/// The devices, over one KV cache and one pool of buffers.
+fn devices(
+    graph: &Arc<Graph>,
+    file: &WeightFile,
+    (chosen, slots, recorder): (&Chosen, &SlotPool, &Recorder),
+) -> Result<Vec<Built>, Error> {
+    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+    let clock = (chosen.devices.len() > 1).then(|| &**recorder.clock());
+    let shared = Shared { graph, file, kv: &kv, slots, isa: chosen.isa, clock };
+    chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared)).collect()
+}
+
+/// What makes routes, and what explains them.
+fn explainer(
+    graph: &Arc<Graph>,
+    (settings, chosen): (&Settings, &Chosen),
+    devices: &[Built],
+) -> Result<Explainer, Error> {
+    let cost: Arc<dyn CostModel> = Arc::new(Modelled {
+        devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
+        sync: HAND_OVER,
+        copy_rate: COPY_RATE,
+    });
+    let parts = PlannerParts {
+        graph: Arc::clone(graph),
+        devices: devices.iter().map(|built| built.info.clone()).collect(),
+        cost,
+        strategy: strategy(settings, chosen)?,
+        chunk_rows: chosen.chunk_rows,
+    };
+    Ok(Explainer {
+        parts,
+        specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
+        kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
+    })
 }
 
 /// The strategy, with what the caller has placed by hand.
