@@ -78,6 +78,8 @@ pub(crate) struct Explainer {
     pub(crate) specs: Vec<DeviceSpec>,
     /// By device.
     pub(crate) kernels: Vec<String>,
+    /// Times of all devices are from a profile.
+    pub(crate) measured: bool,
 }
 
 impl Explainer {
@@ -112,7 +114,7 @@ impl Explainer {
     /// Whether every device of the route has a stated speed.
     pub(crate) fn knows_times(&self, route: &Route) -> bool {
         let mut parts = route.stages.iter().flat_map(|stage| &stage.parts);
-        parts.all(|part| self.specs[part.device.0].is_throttled())
+        parts.all(|part| self.measured || self.specs[part.device.0].is_throttled())
     }
 
     fn stage(&self, stage: &Stage, before: Option<&Stage>, shape: ChunkShape) -> StagePlacement {
@@ -155,7 +157,8 @@ impl Explainer {
             features: (!share.is_whole()).then_some((share.from, share.to, share.of)),
             graphs: part.graphs.clone(),
             swapped: part.order == OperandOrder::Swapped,
-            predicted: spec.is_throttled().then(|| self.parts.cost.job_time(*device, &job)),
+            predicted: (self.measured || spec.is_throttled())
+                .then(|| self.parts.cost.job_time(*device, &job)),
             kernels: self.kernels[device.0].clone(),
         }
     }

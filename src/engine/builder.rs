@@ -18,7 +18,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct EngineBuilder {
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 impl EngineBuilder {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::plan::cost::{CostModel, Modelled};
+use lapwing_actors::plan::fit::Fitted;
 use lapwing_actors::plan::place::{Placed, Places};
 use lapwing_actors::plan::planner::{Planner, PlannerParts};
 use lapwing_actors::plan::strategy::{
@@ -20,6 +21,7 @@ use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::{OsClock, Recorder, RecorderConfig};
 
+use super::measure::identity;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
 use crate::config::{Chosen, Settings, StrategyChoice};
@@ -70,7 +72,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         slots: slots.clone(),
         requests_max: chosen.requests_max,
         permits: chosen.permits,
-        waits: chosen.waits,
+        waits: chosen.waits.clone(),
         recorder: recorder.clone(),
     })
     .map_err(Error::thread)?;
@@ -111,11 +113,17 @@ fn explainer(
     (settings, chosen): (&Settings, &Chosen),
     devices: &[Built],
 ) -> Result<Explainer, Error> {
-    let cost: Arc<dyn CostModel> = Arc::new(Modelled {
-        devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
-        sync: HAND_OVER,
-        copy_rate: COPY_RATE,
-    });
+    let cost: Arc<dyn CostModel> = match &settings.profile {
+        Some(profile) => {
+            profile.check_identity(&identity(settings, chosen))?;
+            Arc::new(Fitted::new(profile, Arc::clone(graph))?)
+        }
+        None => Arc::new(Modelled {
+            devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
+            sync: HAND_OVER,
+            copy_rate: COPY_RATE,
+        }),
+    };
     let parts = PlannerParts {
         graph: Arc::clone(graph),
         devices: devices.iter().map(|built| built.info.clone()).collect(),
@@ -127,6 +135,7 @@ fn explainer(
         parts,
         specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
         kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
+        measured: settings.profile.is_some(),
     })
 }
 
@@ -154,7 +163,7 @@ fn strategy(settings: &Settings, chosen: &Chosen) -> Result<Arc<dyn Strategy>, E
 
 /// One pool for all devices, large enough for the chunks in flight (S2-34): a slot for each value
 /// that is alive at a time, and one for what is computed from it.
-fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
+pub(super) fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
     let nodes = graph.nodes().len();
     let alive = (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1);
     let values = (0..graph.value_count()).map(|id| graph.value(ValueId(id)));

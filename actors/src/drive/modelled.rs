@@ -75,22 +75,28 @@ pub(super) fn run_modelled(
         crossed: delivery.crossed(),
         queued,
     };
-    let mut segments = vec![Segment { did: Did::Overhead, time: time.overhead(&job) }];
-    for step in log.0 {
+    (result, segments(time, &job, log.0))
+}
+
+/// What the model says of a job in which the device also did those steps.
+pub(super) fn segments(time: &dyn TimeModel, job: &Job<'_>, steps: Vec<Step>) -> Vec<Segment> {
+    let nodes = job.first..job.end;
+    let mut segments = vec![Segment { did: Did::Overhead, time: time.overhead(job) }];
+    for step in steps {
         let time = match step {
             Step::Prepared { rows, .. } => time.prepare_time(&GraphKey {
                 nodes: nodes.clone(),
-                features: part.features,
+                features: job.part.features,
                 rows,
-                order: part.order,
+                order: job.part.order,
             }),
             Step::Converted { bytes } => time.convert_time(bytes),
         };
         segments.push(Segment { did: Did::Step(step), time });
     }
-    let nodes = nodes.map(|node| (Did::Node(node), time.node_time(&job, node)));
+    let nodes = nodes.map(|node| (Did::Node(node), time.node_time(job, node)));
     segments.extend(nodes.map(|(did, time)| Segment { did, time }));
-    (result, segments)
+    segments
 }
 
 /// Puts the parts of a chunk's stage together; with it, the bytes read and written for that.
@@ -113,8 +119,9 @@ pub(super) fn total(segments: &[Segment]) -> Duration {
     segments.iter().map(|segment| segment.time).sum()
 }
 
+/// Remembers what a device did beside computing nodes.
 #[derive(Default)]
-struct StepLog(Vec<Step>);
+pub(super) struct StepLog(pub(super) Vec<Step>);
 
 impl Observer for StepLog {
     fn node_done(&mut self, _node: usize) {}
