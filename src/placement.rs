@@ -8,7 +8,7 @@ use lapwing_actors::message::Phase;
 use lapwing_actors::plan::planner::PlannerParts;
 use lapwing_actors::plan::strategy::ChunkShape;
 use lapwing_actors::plan::time::Job;
-use lapwing_actors::plan::{Route, Stage, StagePart};
+use lapwing_actors::plan::{PlanError, Route, Stage, StagePart};
 use lapwing_kernels::graph::Node;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
@@ -99,6 +99,16 @@ impl Explainer {
             predicted: route.predicted,
             stages: stages.collect(),
         }
+    }
+
+    /// What becomes of the first whole chunk of a prompt that fills the context.
+    pub(crate) fn full_chunk(&self, context: usize) -> Result<Placement, PlanError> {
+        let PlannerParts { strategy, chunk_rows, .. } = &self.parts;
+        let input = self.parts.input();
+        let most = context.min(*chunk_rows).max(1);
+        let rows = strategy.chunk_rows(&input, context).clamp(1, most);
+        let shape = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 };
+        Ok(self.placement(&*strategy.route(&input, &shape)?, shape))
     }
 
     /// Whether every device of the route has a stated speed.
