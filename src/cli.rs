@@ -7,11 +7,12 @@ mod sampling_args;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, chat, completions, devices, inspect, models, perplexity, pull, run, timeline, tokenize,
+    bench, chat, completions, devices, inspect, models, perplexity, plan, profile, pull, run,
+    timeline, tokenize,
 };
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
-pub(crate) use parse::{TokenLimit, at_least_one};
+pub(crate) use parse::{TokenLimit, at_least_one, wait};
 pub(crate) use sampling_args::SamplingArgs;
 
 /// What a bare `lapwing` and `lapwing --help` end with.
@@ -67,6 +68,10 @@ pub(crate) enum Command {
     Devices(devices::Args),
     /// Measure how well a model predicts a text
     Perplexity(perplexity::Args),
+    /// Show who would run what of a prompt, how long that takes, and why
+    Plan(plan::Args),
+    /// Measure the devices, so that times are predicted from measurements
+    Profile(profile::Args),
     /// Measure prompt processing and generation in tokens per second
     Bench(bench::Args),
     /// Show where the time of a recorded run went

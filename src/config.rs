@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use lapwing_actors::drive::wait::Waits;
+use lapwing_actors::plan::profile::Profile;
 use lapwing_actors::plan::strategy::Strategy;
 use lapwing_kernels::cpu::{Isa, THREADS_MAX};
 use lapwing_kernels::kv::KvLayout;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_traces::Recorder;
+use lapwing_traces::event::WaitMode;
 
 use crate::devices::DeviceSpec;
 use crate::error::Error;
@@ -34,6 +37,31 @@ pub(crate) struct Settings {
     pub(crate) strategy: StrategyChoice,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
+    pub(crate) profile: Option<Arc<Profile>>,
+    pub(crate) device_wait: Option<WaitMode>,
+    pub(crate) scheduler_wait: Option<WaitMode>,
+}
+
+/// Where actors wait for messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WaitLink {
+    /// The devices' workers, for each other and for the scheduler.
+    Devices,
+    /// The scheduler, for callers and for the end of chunks.
+    Scheduler,
+}
+
+impl WaitLink {
+    /// Both.
+    pub const ALL: [WaitLink; 2] = [WaitLink::Devices, WaitLink::Scheduler];
+
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitLink::Devices => "devices",
+            WaitLink::Scheduler => "scheduler",
+        }
+    }
 }
 
 /// Which strategy.
@@ -71,6 +99,7 @@ pub(crate) struct Chosen {
     pub(crate) sequences_max: usize,
     pub(crate) requests_max: usize,
     pub(crate) permits: usize,
+    pub(crate) waits: Waits,
 }
 
 /// Threads that the machine can run at once.
@@ -107,6 +136,9 @@ impl Settings {
         let requests_max = within("requests_max", self.requests_max.unwrap_or(1024), 1..=1 << 20)?;
         let devices = self.choose_devices()?;
         // One chunk computes on each device while the next one waits beside it.
+        let mut waits = Waits::for_devices(devices.len());
+        waits.device_links = self.device_wait.unwrap_or(waits.device_links);
+        waits.scheduler_link = self.scheduler_wait.unwrap_or(waits.scheduler_link);
         let permits_default = if devices.len() > 1 { 4 } else { 2 };
         Ok(Chosen {
             devices,
@@ -118,6 +150,7 @@ impl Settings {
             sequences_max,
             requests_max,
             permits: within("permits", self.permits.unwrap_or(permits_default), 1..=256)?,
+            waits,
         })
     }
 

@@ -10,6 +10,7 @@ mod error;
 pub mod models;
 mod placement;
 pub mod plan;
+pub mod profile;
 mod request;
 mod sampling;
 mod stop;
@@ -17,6 +18,7 @@ mod stream;
 pub mod tokenizer;
 
 pub use chat::Message;
+pub use config::WaitLink;
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
 pub use lapwing_actors::RunError;
@@ -24,6 +26,7 @@ pub use lapwing_actors::message::Shutdown;
 /// What a run is recorded with, and what can be said of a recording.
 pub use lapwing_traces as traces;
 pub use lapwing_traces::Stations;
+pub use lapwing_traces::event::WaitMode;
 pub use placement::{PartPlacement, Placement, StageKind, StagePlacement};
 pub use request::{Prompt, Request};
 pub use sampling::SamplingParams;

@@ -3,6 +3,7 @@
 
 pub mod live;
 pub mod mailbox;
+pub mod measure;
 mod modelled;
 pub mod off_thread;
 mod record;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use lapwing::devices::{DeviceSpec, DeviceSpecError};
 use lapwing::plan::strategies;
-use lapwing::{Engine, EngineBuilder};
+use lapwing::{Engine, EngineBuilder, WaitLink, WaitMode};
 use lapwing_kernels::cpu::Isa;
 
-use super::at_least_one;
+use super::{at_least_one, wait};
 use crate::commands::failure::Failure;
 
 /// Which model.
@@ -61,6 +61,11 @@ pub(crate) struct DeviceArgs {
     #[arg(long, value_name = "OPS=DEVICE")]
     pub(crate) place: Vec<String>,
 
+    /// How actors wait for messages: devices= or scheduler=, then callback, blocking, spin or
+    /// sleep-then-spin [default: devices=sleep-then-spin where there are several, else callback]
+    #[arg(long, value_name = "LINK=MODE", value_parser = wait)]
+    pub(crate) wait: Vec<(WaitLink, WaitMode)>,
+
     /// Most chunks of prompts in flight [default: 2, with several devices 4]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) permits: Option<usize>,
@@ -107,6 +112,9 @@ impl EngineArgs {
         }
         for place in &self.devices.place {
             builder = builder.place(place);
+        }
+        for (link, mode) in &self.devices.wait {
+            builder = builder.wait(*link, *mode);
         }
         if let Some(permits) = self.devices.permits {
             builder = builder.permits(permits);

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use lapwing::{WaitLink, WaitMode};
+
 /// A count of at least one.
 pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
@@ -49,6 +51,21 @@ pub(crate) fn logit_bias(text: &str) -> Result<(u32, f32), String> {
     let id = id.parse().map_err(|_| format!("'{id}' is no token id"))?;
     let bias = bias.parse().map_err(|_| format!("'{bias}' is no number"))?;
     Ok((id, bias))
+}
+
+/// `LINK=MODE`.
+pub(crate) fn wait(text: &str) -> Result<(WaitLink, WaitMode), String> {
+    let names = |names: Vec<&str>| names.join(", ");
+    let links = || names(WaitLink::ALL.map(WaitLink::name).to_vec());
+    let modes = || names(WaitMode::ALL.iter().map(|mode| mode.name()).collect());
+    let (link, mode) = text
+        .split_once('=')
+        .ok_or_else(|| format!("it is written LINK=MODE; links are {}", links()))?;
+    let found = WaitLink::ALL.into_iter().find(|known| known.name() == link);
+    let link = found.ok_or_else(|| format!("'{link}' is no link; links are {}", links()))?;
+    let found = WaitMode::ALL.iter().copied().find(|known| known.name() == mode);
+    let mode = found.ok_or_else(|| format!("'{mode}' is no mode; modes are {}", modes()))?;
+    Ok((link, mode))
 }
 
 #[cfg(test)]

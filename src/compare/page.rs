@@ -5,7 +5,7 @@ use lapwing_traces::html::{Entry, Figure, Group, HtmlError, Overview, Side, over
 use super::{Comparison, Figures, LengthComparison, StrategyRun};
 
 /// Columns of the tables.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 11] = [
     "#TTFT, median",
     "#min",
     "#max",
@@ -14,7 +14,6 @@ const COLUMNS: [&str; 12] = [
     "#Overlap",
     "Most idle by",
     "#Copied",
-    "#Handed over",
     "#Wait error",
     "#Predicted TTFT",
     "#Late",
@@ -26,17 +25,23 @@ impl Comparison {
     /// # Errors
     /// When a run cannot be put on it.
     pub fn page(&self) -> Result<String, HtmlError> {
-        let facts = [
-            ("Model", self.model.clone()),
-            ("Devices", self.devices.join(" + ")),
-            ("Generated tokens", self.tokens.to_string()),
-            ("Repetitions", self.repetitions.to_string()),
-            ("Predicted by", self.cost_source.clone()),
-            ("Energy", "unknown".to_owned()),
-        ];
+        let fact = |name: &str, value: String| (name.to_owned(), value);
+        let mut facts = vec![fact("Model", format!("{}, {}", self.model, self.isa))];
+        for device in &self.devices {
+            facts.push(fact("Device", device.clone()));
+        }
+        facts.push(fact(
+            "Each run",
+            format!(
+                "the prompt and {} generated tokens; {} repetitions, of which the median is shown",
+                self.tokens, self.repetitions
+            ),
+        ));
+        facts.push(fact("Predicted by", self.cost_source.clone()));
+        facts.push(fact("Energy", "unknown: no device of this machine measures it".to_owned()));
         overview(&Overview {
             title: "Strategies compared",
-            facts: facts.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            facts,
             columns: COLUMNS.to_vec(),
             groups: self.lengths.iter().map(group).collect(),
         })
@@ -101,7 +106,6 @@ fn cells(of: &Figures) -> Vec<Figure> {
         maybe(of.overlap, percent),
         Figure { text: idle, value: None },
         mib(of.copied_bytes),
-        mib(of.handed_over_bytes),
         maybe(of.wait_error, percent),
         predicted,
         number(ms(of.late_ms), of.late_ms),

@@ -7,9 +7,10 @@ use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::plan::strategy::Strategy;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recorder;
+use lapwing_traces::event::WaitMode;
 
 use super::{Engine, start};
-use crate::config::{Settings, StrategyChoice};
+use crate::config::{Settings, StrategyChoice, WaitLink};
 use crate::devices::DeviceSpec;
 use crate::error::Error;
 
@@ -17,7 +18,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct EngineBuilder {
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 impl EngineBuilder {
@@ -81,8 +82,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Adds a device; by default an engine has the CPU alone. The first device also chooses the
-    /// tokens. All of them share one KV cache and one pool of buffers.
+    /// Adds a device; by default an engine has the CPU alone. All of them share the weights, one KV
+    /// cache and one pool of buffers.
     ///
     /// ```no_run
     /// # use lapwing::Engine;
@@ -132,6 +133,16 @@ impl EngineBuilder {
     /// Most chunks in flight; by default 2 for one device and 4 for several.
     pub fn permits(mut self, permits: usize) -> EngineBuilder {
         self.settings.permits = Some(permits);
+        self
+    }
+
+    /// How the actors of a link wait for messages (S2-35); by default devices that hand work to
+    /// each other sleep for the predicted time and then poll, and all others park.
+    pub fn wait(mut self, link: WaitLink, mode: WaitMode) -> EngineBuilder {
+        match link {
+            WaitLink::Devices => self.settings.device_wait = Some(mode),
+            WaitLink::Scheduler => self.settings.scheduler_wait = Some(mode),
+        }
         self
     }
 

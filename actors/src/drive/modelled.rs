@@ -86,25 +86,30 @@ pub(super) fn run_modelled(
         crossed: delivery.crossed(),
         queued,
     };
-    let mut segments = vec![Segment::plain(Did::Overhead, time.overhead(&job))];
-    for step in log.0 {
+    (result, segments(time, &job, log.0))
+}
+
+/// What the model says of a job in which the device also did those steps.
+pub(super) fn segments(time: &dyn TimeModel, job: &Job<'_>, steps: Vec<Step>) -> Vec<Segment> {
+    let mut segments = vec![Segment::plain(Did::Overhead, time.overhead(job))];
+    for step in steps {
         let time = match step {
             Step::Prepared { first, end, rows, .. } => time.prepare_time(&GraphKey {
                 nodes: first..end,
-                features: part.features,
+                features: job.part.features,
                 rows,
-                order: part.order,
+                order: job.part.order,
             }),
             Step::Converted { bytes } => time.convert_time(bytes),
         };
         segments.push(Segment::plain(Did::Step(step), time));
     }
-    segments.extend(nodes.map(|node| Segment {
+    segments.extend((job.first..job.end).map(|node| Segment {
         did: Did::Node(node),
-        time: time.node_time(&job, node),
-        load: time.load(&job, node),
+        time: time.node_time(job, node),
+        load: time.load(job, node),
     }));
-    (result, segments)
+    segments
 }
 
 /// Puts the parts of a chunk's stage together; with it, the bytes read and written for that.
@@ -143,8 +148,9 @@ pub(super) fn total(segments: &[Segment]) -> Duration {
     segments.iter().map(|segment| segment.time).sum()
 }
 
+/// Remembers what a device did beside computing nodes.
 #[derive(Default)]
-struct StepLog(Vec<Step>);
+pub(super) struct StepLog(pub(super) Vec<Step>);
 
 impl Observer for StepLog {
     fn node_done(&mut self, _node: usize) {}

@@ -86,6 +86,11 @@ pub struct RateError {
 }
 
 impl TimeModel for RateModel {
+    /// Bytes by the device's bandwidth.
+    fn convert_time(&self, bytes: u64) -> Duration {
+        Duration::from_nanos((bytes as f64 / self.rate.gbps).ceil() as u64)
+    }
+
     fn overhead(&self, job: &Job<'_>) -> Duration {
         self.rate.overhead(job)
     }
@@ -137,6 +142,11 @@ impl ArrayModel {
 }
 
 impl TimeModel for ArrayModel {
+    /// Bytes by the device's bandwidth.
+    fn convert_time(&self, bytes: u64) -> Duration {
+        Duration::from_nanos((bytes as f64 / self.rates.rate.gbps).ceil() as u64)
+    }
+
     fn overhead(&self, job: &Job<'_>) -> Duration {
         self.rates.rate.overhead(job)
     }

@@ -149,13 +149,24 @@ fn section(at: usize, group: &Group<'_>, columns: &[&str]) -> String {
             Escaped(reason)
         );
     }
-    let makespans = || group.entries.iter().map(|entry| entry.side.timeline.makespan());
-    let frame = Frame { span: makespans().max(), mark: makespans().min(), busy_only: true };
+    let frame = frame(group);
     html += "<div class=\"entries\">\n";
     for entry in &group.entries {
         html += &article(entry, frame);
     }
     html + "</div>\n</section>\n"
+}
+
+/// Runs that take much longer than the fastest are cut off, so that the others can be told apart.
+const LONGEST: u64 = 4;
+
+/// One scale for all pictures of a group.
+fn frame(group: &Group<'_>) -> Frame {
+    let makespans = || group.entries.iter().map(|entry| entry.side.timeline.makespan());
+    let least = makespans().min();
+    let span =
+        makespans().max().zip(least).map(|(most, least)| most.min(least.saturating_mul(LONGEST)));
+    Frame { span, mark: least, busy_only: true }
 }
 
 fn article(entry: &Entry<'_>, frame: Frame) -> String {

@@ -22,7 +22,7 @@ const NAME_MAX: usize = 18;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frame {
     /// Nanoseconds that its width stands for; by default the run's own makespan. With it, pictures
-    /// of several runs have the same scale.
+    /// of several runs have the same scale; what is longer is cut off.
     pub(super) span: Option<u64>,
     /// A time, from the run's start, that is marked by a line.
     pub(super) mark: Option<u64>,
@@ -58,7 +58,10 @@ pub(super) fn picture(timeline: &Timeline, frame: Frame) -> String {
         let _ = writeln!(svg, "<path class=\"mark\" d=\"M{x:.1} 0V{y}\"/>");
     }
     let y = y + 14;
-    let span = text::nanos(span as f64);
+    // A run that is cut off is said to go on.
+    let rest = timeline.makespan() > span;
+    let more = if rest { " \u{25b8}" } else { "" };
+    let span = text::nanos(span as f64) + more;
     let _ = writeln!(svg, "<text x=\"{LABEL_WIDTH}\" y=\"{y}\">0</text>");
     let _ = writeln!(svg, "<text x=\"{width}\" y=\"{y}\" text-anchor=\"end\">{span}</text>");
     svg.push_str("</svg>\n");

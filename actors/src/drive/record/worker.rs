@@ -137,6 +137,13 @@ impl WorkerTape {
         }
     }
 
+    /// A nudge was taken out of the mailbox, for which the thread has waited like that.
+    pub(in super::super) fn nudged(&mut self, waited: Option<WaitRecord>) {
+        if let Some(wait) = waited.filter(|_| self.tape.wants(false)) {
+            self.tape.record(wait.end, What::Waited(wait.info(self.latest, None)));
+        }
+    }
+
     /// That many chunks wait for the device.
     pub(in super::super) fn waiting(&mut self, chunks: usize) {
         let value = chunks as i64;
