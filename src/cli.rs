@@ -8,8 +8,13 @@ mod scenario_args;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
+<<<<<<< HEAD
     bench, chat, completions, devices, fit, inspect, models, perplexity, pull, reproduce, run,
     sensitivity, simulate, sweep, timeline, tokenize, what_if,
+=======
+    bench, chat, completions, devices, inspect, models, perplexity, plan, profile, pull, run,
+    timeline, tokenize,
+>>>>>>> 31b960a44c1f2e1a20587e47c7070a93ddb07702
 };
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
@@ -71,6 +76,10 @@ pub(crate) enum Command {
     Devices(devices::Args),
     /// Measure how well a model predicts a text
     Perplexity(perplexity::Args),
+    /// Show who would run what of a prompt, how long that takes, and why
+    Plan(plan::Args),
+    /// Measure the devices, so that times are predicted from measurements
+    Profile(profile::Args),
     /// Measure prompt processing and generation in tokens per second
     Bench(bench::Args),
     /// Show where the time of a recorded run went

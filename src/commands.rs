@@ -9,6 +9,8 @@ pub(crate) mod fit;
 pub(crate) mod inspect;
 pub(crate) mod models;
 pub(crate) mod perplexity;
+pub(crate) mod plan;
+pub(crate) mod profile;
 pub(crate) mod pull;
 pub(crate) mod reproduce;
 pub(crate) mod run;
@@ -46,6 +48,8 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Tokenize(args) => tokenize::run(args, session).await,
         Command::Devices(args) => devices::run(&args, session),
         Command::Perplexity(args) => perplexity::run(args, session).await,
+        Command::Plan(args) => plan::run(args, session).await,
+        Command::Profile(args) => profile::run(args, session).await,
         Command::Bench(args) => bench::run(args, session).await,
         Command::Timeline(args) => timeline::run(&args, session),
         Command::Simulate(args) => simulate::run(&args, session),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use lapwing_actors::drive::wait::Waits;
+use lapwing_actors::plan::profile::Profile;
 use lapwing_actors::plan::strategy::Strategy;
 use lapwing_kernels::cpu::{Isa, THREADS_MAX};
 use lapwing_kernels::kv::KvLayout;
@@ -36,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) strategy: StrategyChoice,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
+    pub(crate) profile: Option<Arc<Profile>>,
     pub(crate) device_wait: Option<WaitMode>,
     pub(crate) scheduler_wait: Option<WaitMode>,
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use lapwing_kernels::device::DeviceKind;
 
 pub(crate) mod build;
+mod calibrate;
 mod error;
 mod keys;
 mod text;

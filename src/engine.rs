@@ -26,6 +26,7 @@ use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::{Special, Tokenizer};
 
 mod builder;
+mod measure;
 mod start;
 
 pub use builder::EngineBuilder;

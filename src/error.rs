@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use lapwing_actors::RunError;
+use lapwing_actors::drive::measure::MeasureError;
 use lapwing_actors::plan::PlanError;
+use lapwing_actors::plan::profile::ProfileError;
 use lapwing_actors::sample::SamplingError;
 use lapwing_kernels::cpu::BindError;
 use lapwing_kernels::kv::KvTooLarge;
@@ -57,6 +59,10 @@ enum Cause {
     #[error(transparent)]
     Device(#[from] DeviceSpecError),
     #[error(transparent)]
+    Profile(#[from] ProfileError),
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    #[error(transparent)]
     Sampling(#[from] SamplingError),
     #[error(transparent)]
     Run(#[from] RunError),
@@ -88,6 +94,11 @@ impl Error {
             Cause::Plan(error) | Cause::Run(RunError::Plan { source: error }) => Some(error),
             _ => None,
         }
+    }
+
+    /// Whether measuring was broken off, if that is what this is.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.source, Cause::Measure(MeasureError::Cancelled))
     }
 
     pub(crate) fn config(what: &'static str, found: impl ToString, expected: &str) -> Error {
@@ -129,6 +140,8 @@ error_from! {
     PlanError => Config,
     DeviceSpecError => Config,
     KvTooLarge => Config,
+    ProfileError => Config,
+    MeasureError => Engine,
     SamplingError => Request,
 }
 

@@ -10,6 +10,7 @@ mod error;
 pub mod models;
 mod placement;
 pub mod plan;
+pub mod profile;
 mod request;
 mod sampling;
 pub mod simulate;

@@ -8,7 +8,7 @@ use lapwing_actors::message::Phase;
 use lapwing_actors::plan::planner::PlannerParts;
 use lapwing_actors::plan::strategy::ChunkShape;
 use lapwing_actors::plan::time::Job;
-use lapwing_actors::plan::{Route, Stage, StagePart};
+use lapwing_actors::plan::{PlanError, Route, Stage, StagePart};
 use lapwing_kernels::graph::Node;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
@@ -78,6 +78,8 @@ pub(crate) struct Explainer {
     pub(crate) specs: Vec<DeviceSpec>,
     /// By device.
     pub(crate) kernels: Vec<String>,
+    /// Times of all devices are from a profile.
+    pub(crate) measured: bool,
 }
 
 impl Explainer {
@@ -99,10 +101,20 @@ impl Explainer {
         }
     }
 
+    /// What becomes of the first whole chunk of a prompt that fills the context.
+    pub(crate) fn full_chunk(&self, context: usize) -> Result<Placement, PlanError> {
+        let PlannerParts { strategy, chunk_rows, .. } = &self.parts;
+        let input = self.parts.input();
+        let most = context.min(*chunk_rows).max(1);
+        let rows = strategy.chunk_rows(&input, context).clamp(1, most);
+        let shape = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 };
+        Ok(self.placement(&*strategy.route(&input, &shape)?, shape))
+    }
+
     /// Whether every device of the route has a stated speed.
     pub(crate) fn knows_times(&self, route: &Route) -> bool {
         let mut parts = route.stages.iter().flat_map(|stage| &stage.parts);
-        parts.all(|part| self.specs[part.device.0].is_throttled())
+        parts.all(|part| self.measured || self.specs[part.device.0].is_throttled())
     }
 
     fn stage(&self, stage: &Stage, before: Option<&Stage>, shape: ChunkShape) -> StagePlacement {
@@ -145,7 +157,8 @@ impl Explainer {
             features: (!share.is_whole()).then_some((share.from, share.to, share.of)),
             graphs: part.graphs.clone(),
             swapped: part.order == OperandOrder::Swapped,
-            predicted: spec.is_throttled().then(|| self.parts.cost.job_time(*device, &job)),
+            predicted: (self.measured || spec.is_throttled())
+                .then(|| self.parts.cost.job_time(*device, &job)),
             kernels: self.kernels[device.0].clone(),
         }
     }

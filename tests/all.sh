@@ -40,7 +40,7 @@ step "facade, command line, whole models"
 cargo test --release -p lapwing --quiet
 
 step "examples"
-for example in hello_prompt timeline trace_any_tokio_app reproduce_heterollm; do
+for example in hello_prompt timeline trace_any_tokio_app custom_strategy compare_strategies reproduce_heterollm; do
     cargo run --release --quiet -p lapwing-examples --example "$example"
 done
 

@@ -3,8 +3,10 @@
 
 pub mod live;
 pub mod mailbox;
+pub mod measure;
 mod modelled;
 pub mod off_thread;
 mod record;
 pub mod simulated;
+pub mod soc;
 pub mod wait;

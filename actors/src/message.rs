@@ -270,6 +270,16 @@ impl Delivery {
         before.is_some_and(|stage| stage.only_device() != Some(self.device()))
     }
 
+    /// Whether it is the first part of its stage whose inputs come from elsewhere, so that every
+    /// hand-over is counted once.
+    pub fn is_hand_over(&self) -> bool {
+        let chunk = self.chunk();
+        let Some(at) = chunk.cursor.checked_sub(1) else { return false };
+        let from = chunk.route.stages[at].only_device();
+        let mut parts = chunk.stage().parts.iter();
+        parts.find(|part| from != Some(part.device)).is_some_and(|p| p.device == self.device())
+    }
+
     /// What a recording knows of its way.
     pub fn record(&self) -> &ChunkRecord {
         match self {

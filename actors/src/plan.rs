@@ -19,6 +19,7 @@ pub mod predict;
 pub mod profile;
 pub mod rate;
 pub mod shape;
+pub mod soc;
 pub mod solve;
 pub mod strategy;
 pub mod time;

@@ -69,6 +69,10 @@ pub trait Observer {
 pub enum Step {
     /// Prepared a static graph of that many rows, because the plan said so.
     Prepared {
+        /// First of its nodes.
+        first: usize,
+        /// One past the last of its nodes.
+        end: usize,
         /// Rows of the graph.
         rows: usize,
         /// Bytes that it keeps.

@@ -3,13 +3,14 @@
 
 mod build;
 mod config;
+pub mod shape;
 mod spec;
 
 pub use config::{Layers, ModelConfig};
 pub use spec::{ArchSpec, supported};
 
 use crate::graph::Graph;
-use crate::weights::{MetadataError, WeightFile};
+use crate::weights::{Gguf, MetadataError, WeightFile};
 
 /// A model's hyper-parameters and its op graph.
 #[derive(Clone, Debug)]
@@ -30,6 +31,17 @@ impl Model {
     pub fn from_weights(file: &WeightFile) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(file.metadata())?;
         let graph = build::build(&config, file)?;
+        Ok(Model { config, graph })
+    }
+
+    /// As [`from_weights`](Model::from_weights), from what stands in front of a file's data: such
+    /// a model can be planned and simulated, not run.
+    ///
+    /// # Errors
+    /// As [`from_weights`](Model::from_weights).
+    pub fn from_header(gguf: &Gguf) -> Result<Model, ModelError> {
+        let config = ModelConfig::from_metadata(&gguf.metadata)?;
+        let graph = build::build(&config, &build::Header::new(gguf))?;
         Ok(Model { config, graph })
     }
 }

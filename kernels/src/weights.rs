@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use error::{Fault, SplitFault, WeightError};
-pub use gguf::{Gguf, parse};
+pub use gguf::{Gguf, parse, parse_header};
 pub use metadata::{Metadata, MetadataError};
 pub use tensor::{Shape, TensorInfo};
 pub use value::{Array, Text, Value, ValueKind};

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::output::{print, print_json, visible};
+use super::profile::with_stored;
 use super::resolve::model_file;
 use super::session::Session;
 use super::table::{Align, table};
@@ -75,7 +76,7 @@ pub(crate) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Fai
             .map_err(|error| Failure::file("write the page to", path, &error))?;
     }
     let path = model_file(wanted.model, session).await?;
-    let builder = wanted.engine.without_strategy(path)?;
+    let builder = with_stored(wanted.engine.without_strategy(path)?)?;
     let mut compare = Compare::new(builder)
         .lengths(wanted.lengths.iter().copied())
         .tokens(wanted.tokens)

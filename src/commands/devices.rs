@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use indicatif::HumanBytes;
+use lapwing::devices::DeviceSpec;
+use lapwing::plan::strategies;
 use lapwing_kernels::cpu::Isa;
 use serde::Serialize;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
@@ -21,8 +23,10 @@ With --json:
   {\"cores\":N,\"memory\":{\"total_bytes\":N,\"available_bytes\":N},
    \"isa\":{\"best\":\"…\",\"why\":\"…\",\"available\":[\"generic\",…]},
    \"devices\":[{\"kind\":\"cpu\",\"present\":true,\"why\":\"…\",\"libraries\":[]},
-              {\"kind\":\"opencl\",\"present\":false,\"why\":\"…\",\"libraries\":[\"PATH\",…]},…]}
-  libraries: drivers of that kind found on the machine, whether or not they are used.";
+              {\"kind\":\"opencl\",\"present\":false,\"why\":\"…\",\"libraries\":[\"PATH\",…]},…],
+   \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
+   \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…]}
+  presets: what --device takes by name; libraries: drivers of that kind found on the machine, whether or not they are used.";
 
 /// Options of `devices`.
 #[derive(Debug, clap::Args)]
@@ -35,7 +39,35 @@ struct Report {
     memory: Memory,
     isa: IsaReport,
     devices: Vec<Device>,
+    presets: Vec<Preset>,
+    strategies: Vec<StrategyReport>,
 }
+
+#[derive(Serialize)]
+struct Preset {
+    name: &'static str,
+    devices: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct StrategyReport {
+    name: &'static str,
+    about: &'static str,
+}
+
+/// Names that `--device` takes alone.
+const PRESETS: [&str; 4] = ["cpu", "gpu", "npu", "phone"];
+
+/// How devices are written.
+const FORMS: &str = "\
+  --device NAME=FORM:KEY=VALUE,… with these forms; every key may be left out
+    cores      the CPU as it is: threads
+    throttled  CPU threads that compute true values, held to stated rates: gflops, gbps, submit,
+               idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
+    systolic   an NPU in software: prepared graphs on a modelled array, true values: all of
+               throttled, array, floor, sizes (32-1024 or 32/96), budget (1GiB), prepare,
+               prepare-gweight
+";
 
 #[derive(Serialize)]
 struct Memory {
@@ -135,9 +167,43 @@ fn report() -> Report {
             available: Isa::available().into_iter().map(Isa::name).collect(),
         },
         devices: std::iter::once(cpu)
+            .chain(own_kinds())
             .chain(ABSENT_KINDS.iter().map(|kind| kind.look_for(&folders)))
             .collect(),
+        presets: presets(),
+        strategies: strategies()
+            .iter()
+            .map(|known| StrategyReport { name: known.name, about: known.about })
+            .collect(),
     }
+}
+
+/// What stands behind the names.
+fn presets() -> Vec<Preset> {
+    let of = |name| DeviceSpec::list(name).unwrap_or_default();
+    let text = |name| of(name).iter().map(ToString::to_string).collect();
+    PRESETS.into_iter().map(|name| Preset { name, devices: text(name) }).collect()
+}
+
+/// Kinds of device that this program brings itself.
+fn own_kinds() -> [Device; 2] {
+    let own = |kind, why: &str| Device {
+        kind,
+        present: true,
+        why: why.to_owned(),
+        libraries: Vec::new(),
+    };
+    [
+        own(
+            "throttled",
+            "a processor of stated rates, computed by threads of the CPU: --device gpu",
+        ),
+        own(
+            "software-npu",
+            "prepared graphs on a modelled systolic array, computed by a thread of the CPU: \
+             --device npu",
+        ),
+    ]
 }
 
 impl AbsentKind {
@@ -157,7 +223,7 @@ impl AbsentKind {
         Device {
             kind: self.kind,
             present: false,
-            why: format!("this version of Lapwing computes on the CPU only; {driver}"),
+            why: format!("this version of Lapwing uses no such driver; {driver}"),
             libraries,
         }
     }
@@ -188,7 +254,12 @@ fn print_report(report: &Report) -> Result<(), Failure> {
     for device in &report.devices {
         let mark = if device.present { "present" } else { "absent" };
         let title = AbsentKind::title(device.kind);
-        let title = if title == "cpu" { "CPU" } else { title };
+        let title = match title {
+            "cpu" => "CPU",
+            "throttled" => "Throttled processor",
+            "software-npu" => "Software NPU",
+            other => other,
+        };
         text.push_str(&format!("{bold}{title}{bold:#}: {mark}\n  {}\n", visible(&device.why)));
         if device.kind == "cpu" {
             text.push_str(&format!(
@@ -199,6 +270,15 @@ fn print_report(report: &Report) -> Result<(), Failure> {
                 HumanBytes(report.memory.available_bytes),
             ));
         }
+    }
+    text.push_str(&format!("\n{bold}Presets{bold:#} for --device\n"));
+    for Preset { name, devices } in &report.presets {
+        text.push_str(&format!("  {name:<6} {}\n", devices.join("\n         + ")));
+    }
+    text.push_str(FORMS);
+    text.push_str(&format!("\n{bold}Strategies{bold:#} for --strategy\n"));
+    for StrategyReport { name, about } in &report.strategies {
+        text.push_str(&format!("  {name:<19} {about}\n"));
     }
     print(&text)
 }

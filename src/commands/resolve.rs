@@ -7,6 +7,7 @@ use lapwing::{Engine, EngineBuilder};
 
 use super::failure::Failure;
 use super::fetch_progress::FetchProgress;
+use super::profile::with_stored;
 use super::session::Session;
 
 /// What a model argument means.
@@ -60,9 +61,9 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
     Ok(result?)
 }
 
-/// Opens the engine beside the runtime.
+/// Opens the engine beside the runtime, with the profile that is stored for its devices.
 pub(crate) async fn open(builder: EngineBuilder) -> Result<Engine, Failure> {
-    Ok(builder.build().await?)
+    Ok(with_stored(builder)?.build().await?)
 }
 
 fn existing(path: PathBuf) -> Result<PathBuf, Failure> {

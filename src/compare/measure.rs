@@ -1,6 +1,7 @@
 //! Running what is to be compared.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,15 +141,14 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
         if let Ok(explained) = engine.explain(length) {
             self.choices.entry(key.1).or_insert_with(|| explained.winner().strategy.clone());
         }
-        if !self.runs.contains_key(&key) {
+        if let Entry::Vacant(runs) = self.runs.entry(key) {
             let plan = engine.plan(length)?;
-            let runs = Runs {
+            runs.insert(Runs {
                 reason: plan.first().map_or_else(String::new, |chunk| chunk.reason.clone()),
                 chunks: plan.len(),
                 predicted: engine.predict(length)?,
                 runs: Vec::new(),
-            };
-            self.runs.insert(key, runs);
+            });
         }
         for repetition in 0..=repetitions {
             self.tell(&compare.entrants[key.0], length);

@@ -13,8 +13,9 @@ use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::npu::array::{Array, Preparation};
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_traces::Clock;
 
-use super::{DeviceSpec, Rates, Speed};
+use super::{DeviceSpec, Rates, Speed, calibrate};
 use crate::error::Error;
 
 /// What the devices of an engine share.
@@ -24,6 +25,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) kv: &'a Arc<KvStore>,
     pub(crate) slots: &'a SlotPool,
     pub(crate) isa: Isa,
+    /// Real devices are timed, because there are others to choose from.
+    pub(crate) clock: Option<&'a dyn Clock>,
 }
 
 /// A device, and what planners and reports must know of it.
@@ -42,17 +45,17 @@ pub(crate) fn build(
     threads: usize,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
-    let Shared { graph, file, kv, slots, isa } = shared;
+    let Shared { graph, file, kv, slots, isa, clock } = shared;
     let cpu = Cpu::new(threads, *isa);
     let given = cpu.pool().threads();
     if given < threads {
         let most = format!("at most {given}, which is what the system gives");
         return Err(Error::config("threads", threads, &most));
     }
-    let time = time_model(spec, (graph, threads))?;
     let name = spec.name.clone();
     let (graph, slots) = (Arc::clone(graph), (*slots).clone());
-    let (device, sizes): (Box<dyn Device>, Vec<usize>) = if spec.kind == DeviceKind::Npu {
+    let ops = Arc::clone(&graph);
+    let (mut device, sizes): (Box<dyn Device>, Vec<usize>) = if spec.kind == DeviceKind::Npu {
         let budget = spec.graphs.budget;
         let parts = NpuDeviceParts { name, graph, slots, budget };
         let device = NpuDevice::systolic(parts, (cpu, array(spec)), file)?;
@@ -62,6 +65,13 @@ pub(crate) fn build(
         (Box::new(CpuDevice::new(parts, file)?), Vec::new())
     };
     let info = DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes };
+    let mut real = guessed(threads);
+    if let (Speed::Real, Some(clock)) = (spec.speed, clock)
+        && let Some((gflops, gbps)) = calibrate::rates(&mut *device, &ops, *clock)
+    {
+        real = Rates { gflops, gbps, ..real };
+    }
+    let time = time_model(spec, (&ops, real))?;
     let held = spec.is_throttled().then(|| Arc::clone(&time));
     let kernels = kernels(spec, threads, *isa);
     Ok(Built { device: LiveDevice { device, time: held }, info, time, kernels })
@@ -89,14 +99,14 @@ fn guessed(threads: usize) -> Rates {
 
 fn time_model(
     spec: &DeviceSpec,
-    (graph, threads): (&Arc<Graph>, usize),
+    (graph, real): (&Arc<Graph>, Rates),
 ) -> Result<Arc<dyn TimeModel>, Error> {
     let graph = Arc::clone(graph);
     let wrong = |error: lapwing_actors::plan::rate::RateError| {
         Error::config("device", &spec.name, &format!("one with possible rates: {error}"))
     };
     Ok(match spec.speed {
-        Speed::Real => Arc::new(RateModel::new(graph, rate(guessed(threads))).map_err(wrong)?),
+        Speed::Real => Arc::new(RateModel::new(graph, rate(real)).map_err(wrong)?),
         Speed::Throttled(rates) => Arc::new(RateModel::new(graph, rate(rates)).map_err(wrong)?),
         Speed::Systolic(rates, settings) => {
             let preparation = Preparation {

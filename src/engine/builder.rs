@@ -18,7 +18,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct EngineBuilder {
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 impl EngineBuilder {
@@ -82,8 +82,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Adds a device; by default an engine has the CPU alone. The first device also chooses the
-    /// tokens. All of them share one KV cache and one pool of buffers.
+    /// Adds a device; by default an engine has the CPU alone. All of them share the weights, one KV
+    /// cache and one pool of buffers.
     ///
     /// ```no_run
     /// # use lapwing::Engine;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::live::{Live, LiveParts};
-use lapwing_actors::message::Phase;
 use lapwing_actors::plan::cost::{CostModel, Modelled};
+use lapwing_actors::plan::fit::Fitted;
 use lapwing_actors::plan::place::{Placed, Places};
 use lapwing_actors::plan::planner::{Planner, PlannerParts};
 use lapwing_actors::plan::strategy::{
-    ChunkShape, CpuOnly, OrderSwap, Strategy, StrategyOptions, by_name, known,
+    CpuOnly, OrderSwap, Strategy, StrategyOptions, by_name, known,
 };
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
@@ -19,8 +19,9 @@ use lapwing_kernels::graph::{Graph, RowSet, ValueId};
 use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::weights::WeightFile;
-use lapwing_traces::{OsClock, Recorder, RecorderConfig};
+use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
+use super::measure::identity;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
 use crate::config::{Chosen, Settings, StrategyChoice};
@@ -50,32 +51,12 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         .unwrap_or_else(|| Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default()));
     let graph = Arc::new(model.graph);
     let slots = slot_pool(&graph, &chosen);
-    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let shared = Shared { graph: &graph, file, kv: &kv, slots: &slots, isa: chosen.isa };
-    let devices = chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared));
-    let devices = devices.collect::<Result<Vec<Built>, Error>>()?;
-    let cost: Arc<dyn CostModel> = Arc::new(Modelled {
-        devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
-        sync: HAND_OVER,
-        copy_rate: COPY_RATE,
-    });
-    let strategy = strategy(&settings, &chosen)?;
-    let planner = PlannerParts {
-        graph: Arc::clone(&graph),
-        devices: devices.iter().map(|built| built.info.clone()).collect(),
-        cost,
-        strategy: Arc::clone(&strategy),
-        chunk_rows: chosen.chunk_rows,
-    };
-    let explainer = Explainer {
-        parts: planner.clone(),
-        specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
-        kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
-    };
-    let input = explainer.parts.input();
-    let rows = strategy.chunk_rows(&input, chosen.context).clamp(1, chosen.chunk_rows);
-    let shape = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 };
-    let placement = explainer.placement(&*strategy.route(&input, &shape)?, shape);
+    // A profile tells more than a short timing.
+    let timed = chosen.devices.len() > 1 && settings.profile.is_none();
+    let clock = timed.then(|| &**recorder.clock());
+    let devices = devices(&graph, file, (&chosen, &slots, clock))?;
+    let explainer = explainer(&graph, (&settings, &chosen), &devices)?;
+    let placement = explainer.full_chunk(chosen.context)?;
     let scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {
             context: chosen.context,
@@ -83,7 +64,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
             permits: chosen.permits,
             vocab: graph.value(graph.output()).width,
         },
-        planner: Planner::new(planner),
+        planner: Planner::new(explainer.parts.clone()),
         kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
         policy: Box::new(Fcfs),
     })?;
@@ -94,7 +75,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         slots: slots.clone(),
         requests_max: chosen.requests_max,
         permits: chosen.permits,
-        waits: chosen.waits,
+        waits: chosen.waits.clone(),
         recorder: recorder.clone(),
     })
     .map_err(Error::thread)?;
@@ -115,6 +96,49 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
+}
+
+/// The devices, over one KV cache and one pool of buffers.
+fn devices(
+    graph: &Arc<Graph>,
+    file: &WeightFile,
+    (chosen, slots, clock): (&Chosen, &SlotPool, Option<&dyn Clock>),
+) -> Result<Vec<Built>, Error> {
+    let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+    let shared = Shared { graph, file, kv: &kv, slots, isa: chosen.isa, clock };
+    chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared)).collect()
+}
+
+/// What makes routes, and what explains them.
+fn explainer(
+    graph: &Arc<Graph>,
+    (settings, chosen): (&Settings, &Chosen),
+    devices: &[Built],
+) -> Result<Explainer, Error> {
+    let cost: Arc<dyn CostModel> = match &settings.profile {
+        Some(profile) => {
+            profile.check_identity(&identity(settings, chosen))?;
+            Arc::new(Fitted::new(profile, Arc::clone(graph))?)
+        }
+        None => Arc::new(Modelled {
+            devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
+            sync: HAND_OVER,
+            copy_rate: COPY_RATE,
+        }),
+    };
+    let parts = PlannerParts {
+        graph: Arc::clone(graph),
+        devices: devices.iter().map(|built| built.info.clone()).collect(),
+        cost,
+        strategy: strategy(settings, chosen)?,
+        chunk_rows: chosen.chunk_rows,
+    };
+    Ok(Explainer {
+        parts,
+        specs: chosen.devices.iter().map(|(spec, _)| spec.clone()).collect(),
+        kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
+        measured: settings.profile.is_some(),
+    })
 }
 
 /// The strategy, with what the caller has placed by hand.
@@ -141,7 +165,7 @@ fn strategy(settings: &Settings, chosen: &Chosen) -> Result<Arc<dyn Strategy>, E
 
 /// One pool for all devices, large enough for the chunks in flight (S2-34): a slot for each value
 /// that is alive at a time, and one for what is computed from it.
-fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
+pub(super) fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
     let nodes = graph.nodes().len();
     let alive = (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1);
     let values = (0..graph.value_count()).map(|id| graph.value(ValueId(id)));

@@ -110,6 +110,14 @@ fn a_field_of_bench_differs_from_the_documentation() {
 }
 
 #[test]
+fn a_field_of_compared_strategies_differs_from_the_documentation() {
+    let llama = model("llama.gguf");
+    let strategies = ["--strategy", "pipe,cpu-only", "--length", "9", "-r", "1", "-n", "2"];
+    let printed = json(&[&["bench", "-m", &llama, "--json"], &strategies[..]].concat());
+    assert_documented("bench of strategies", &printed, &[]);
+}
+
+#[test]
 fn a_field_of_inspect_differs_from_the_documentation() {
     let printed = json(&["inspect", &model("llama.gguf"), "--json"]);
     assert_documented("inspect", &printed, &["metadata", "matrices"]);

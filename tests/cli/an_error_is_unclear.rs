@@ -18,7 +18,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 fn a_wrong_argument_does_not_say_what_would_be_right() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 20] = [
+    let rows: [(&[&str], i32, &[&str]); 34] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -37,6 +37,20 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
         (&["chat", "-m", m], 1, &["no chat template", "run --raw"]),
         (&["bench", "-m", m, "-p", "0", "-n", "0"], 2, &["nothing to measure"]),
         (&["perplexity", "-m", m, "-c", "2", m], 2, &["at least 4"]),
+        (&["run", "-m", m, "--device", "tpu", "x"], 2, &["tpu", "cpu, gpu, npu and phone"]),
+        (&["run", "-m", m, "--device", "gpu=warp", "x"], 2, &["warp", "throttled", "systolic"]),
+        (&["run", "-m", m, "--device", "gpu=throttled:mhz=1", "x"], 2, &["mhz", "gflops, gbps"]),
+        (&["run", "-m", m, "--device", "gpu=throttled:sync=9", "x"], 2, &["sync is '9'", "15us"]),
+        (&["run", "-m", m, "--device", "cpu+cpu", "x"], 2, &["'cpu' is there twice"]),
+        (&["run", "-m", m, "--strategy", "best", "x"], 2, &["best", "cpu-only", "row-cut", "auto"]),
+        (&["run", "-m", m, "--strategy", "pipe", "x"], 1, &["pipe", "kind npu", "--device"]),
+        (&["run", "-m", m, "--wait", "devices", "x"], 2, &["LINK=MODE", "devices, scheduler"]),
+        (&["run", "-m", m, "--wait", "devices=nap", "x"], 2, &["nap", "sleep-then-spin"]),
+        (&["run", "-m", m, "--place", "ffn", "x"], 1, &["ffn", "PATTERN=DEVICE"]),
+        (&["run", "-m", m, "--place", "ffn=npu", "x"], 1, &["ffn", "npu", "devices here: cpu"]),
+        (&["bench", "-m", m, "--length", "0"], 2, &["at least 1"]),
+        (&["bench", "-m", m, "--html", "x.html"], 2, &["--length", "--strategy all"]),
+        (&["bench", "-m", m, "--strategy", "all", "-p", "9"], 2, &["-p", "--length"]),
         (&["nonsense"], 2, &["nonsense"]),
         (&["completions", "tcsh"], 2, &["bash", "zsh"]),
     ];

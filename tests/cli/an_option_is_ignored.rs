@@ -124,3 +124,38 @@ fn statistics_reach_stdout() {
     );
     assert!(!ended.stdout.contains("tok/s"), "{ended:?}");
 }
+
+/// Placement of a prompt's chunk on those devices, as `inspect` tells it.
+fn placement(args: &[&str]) -> Value {
+    let llama = model("llama.gguf");
+    json(&[&["inspect", &llama, "--json"], args].concat())["placement"].clone()
+}
+
+#[test]
+fn devices_strategies_or_placements_change_the_text_or_nothing_at_all() {
+    let prompt = "some words that make a prompt of more than one chunk of the least size there is";
+    let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", prompt];
+    let ids = run(&greedy)["ids"].clone();
+    let devices = ["--device", "cpu", "--device", "gpu+npu"];
+    let names = |placement: &Value| -> Vec<String> {
+        let stages = placement["stages"].as_array().expect("stages").iter();
+        let parts = stages.flat_map(|s| s["parts"].as_array().expect("parts"));
+        parts.map(|p| p["device"].as_str().expect("a name").to_owned()).collect()
+    };
+    for (strategy, runs) in [("cpu-only", "cpu"), ("gpu-only", "gpu"), ("row-cut", "npu")] {
+        let chosen = [&devices[..], &["--strategy", strategy]].concat();
+        let placed = placement(&chosen);
+        assert_eq!(placed["strategy"], strategy);
+        assert!(names(&placed).iter().any(|name| name == runs), "{strategy}: {placed}");
+        assert_eq!(run(&[&chosen[..], &greedy].concat())["ids"], ids, "{strategy}");
+    }
+    let place = [&devices[..], &["--strategy", "cpu-only", "--place", "layers.*.ffn=npu"]].concat();
+    let placed = placement(&place);
+    assert!(names(&placed).iter().any(|name| name == "npu"), "{placed}");
+    assert!(names(&placed).iter().any(|name| name == "cpu"), "{placed}");
+    assert_eq!(run(&[&place[..], &greedy].concat())["ids"], ids, "placed by hand");
+    for other in [["--wait", "devices=spin"], ["--wait", "scheduler=blocking"], ["--permits", "1"]]
+    {
+        assert_eq!(run(&[&devices[..], &other, &greedy].concat())["ids"], ids, "{other:?}");
+    }
+}

@@ -3,6 +3,7 @@
 
 mod a_chat_forgets;
 mod a_colour_escapes;
+mod a_comparison_misleads;
 mod a_json_form_changes;
 mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;

@@ -4,6 +4,7 @@
 
 mod a_caller_is_blocked;
 mod a_recording_is_wrong;
+mod a_strategy_changes_a_token;
 mod a_token_differs_from_llama_cpp;
 mod batching_changes_a_token;
 mod perplexity_differs_from_llama_cpp;

@@ -108,7 +108,6 @@ fn runtime() -> Runtime {
     runtime.unwrap_or_else(|error| panic!("no runtime: {error}"))
 }
 
-#[expect(clippy::disallowed_methods, reason = "this compares with tasks")]
 pub(super) fn tokio_task(probe: &Arc<Probe>) -> Running {
     let ((sender, mut messages), probe) = (mpsc::channel(8), Arc::clone(probe));
     let runtime = runtime();

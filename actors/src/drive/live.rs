@@ -30,7 +30,7 @@ use crate::worker::Worker;
 
 mod actors;
 mod prepare;
-mod throttle;
+pub(super) mod throttle;
 mod workers;
 
 use actors::{Link, LiveScheduler, LiveWorker};
@@ -150,7 +150,7 @@ impl Live {
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,
-                link: link(parts.waits.device_links),
+                link: link(parts.waits.of_device(at)),
                 wait: WaitKey::default(),
                 scheduler: mailbox.clone(),
                 workers: workers.clone(),

@@ -10,13 +10,22 @@ use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::merge::Merge;
 
 use crate::message::{Chunk, Delivery, PartDone};
-use crate::plan::time::{Job, TimeModel};
+use crate::plan::solve::merge_bytes;
+use crate::plan::time::{Job, NodeLoad, TimeModel};
 
 /// What a device did, and how long that takes by the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Segment {
     pub(super) did: Did,
     pub(super) time: Duration,
+    pub(super) load: NodeLoad,
+}
+
+impl Segment {
+    /// Something that asks nothing of memory.
+    pub(super) fn plain(did: Did, time: Duration) -> Segment {
+        Segment { did, time, load: NodeLoad::NONE }
+    }
 }
 
 /// What a device did.
@@ -28,6 +37,8 @@ pub(super) enum Did {
     Step(Step),
     /// Computed a node.
     Node(usize),
+    /// Was held up by a frame that someone else drew.
+    Frame,
 }
 
 /// Runs what was delivered on its device; `observer` is told.
@@ -75,22 +86,30 @@ pub(super) fn run_modelled(
         crossed: delivery.crossed(),
         queued,
     };
-    let mut segments = vec![Segment { did: Did::Overhead, time: time.overhead(&job) }];
-    for step in log.0 {
+    (result, segments(time, &job, log.0))
+}
+
+/// What the model says of a job in which the device also did those steps.
+pub(super) fn segments(time: &dyn TimeModel, job: &Job<'_>, steps: Vec<Step>) -> Vec<Segment> {
+    let mut segments = vec![Segment::plain(Did::Overhead, time.overhead(job))];
+    for step in steps {
         let time = match step {
-            Step::Prepared { rows, .. } => time.prepare_time(&GraphKey {
-                nodes: nodes.clone(),
-                features: part.features,
+            Step::Prepared { first, end, rows, .. } => time.prepare_time(&GraphKey {
+                nodes: first..end,
+                features: job.part.features,
                 rows,
-                order: part.order,
+                order: job.part.order,
             }),
             Step::Converted { bytes } => time.convert_time(bytes),
         };
-        segments.push(Segment { did: Did::Step(step), time });
+        segments.push(Segment::plain(Did::Step(step), time));
     }
-    let nodes = nodes.map(|node| (Did::Node(node), time.node_time(&job, node)));
-    segments.extend(nodes.map(|(did, time)| Segment { did, time }));
-    (result, segments)
+    segments.extend((job.first..job.end).map(|node| Segment {
+        did: Did::Node(node),
+        time: time.node_time(job, node),
+        load: time.load(job, node),
+    }));
+    segments
 }
 
 /// Puts the parts of a chunk's stage together; with it, the bytes read and written for that.
@@ -108,13 +127,30 @@ pub(super) fn merge_parts(
     Merge { graph, batch: &chunk.batch, writes: &chunk.flow().writes, slots }.run(parts)
 }
 
+/// As [`merge_parts`], of parts without values: only the logits, which have none either, are there.
+pub(super) fn merge_shapes(
+    chunk: &Chunk,
+    parts: Vec<PartDone>,
+    graph: &Graph,
+) -> Result<(TensorSet, u64), ValueId> {
+    let mut whole = TensorSet::default();
+    for mut outputs in parts.into_iter().filter_map(|part| part.outcome.ok()) {
+        if let Some(logits) = outputs.take(graph.output()) {
+            whole.put(graph.output(), logits);
+        }
+    }
+    let bytes = merge_bytes(graph, chunk.stage().nodes.clone(), &chunk.batch);
+    Ok((whole, bytes))
+}
+
 /// Time of all segments.
 pub(super) fn total(segments: &[Segment]) -> Duration {
     segments.iter().map(|segment| segment.time).sum()
 }
 
+/// Remembers what a device did beside computing nodes.
 #[derive(Default)]
-struct StepLog(Vec<Step>);
+pub(super) struct StepLog(pub(super) Vec<Step>);
 
 impl Observer for StepLog {
     fn node_done(&mut self, _node: usize) {}

@@ -11,15 +11,20 @@ use lapwing_kernels::device::{Device, DeviceError, Preparer, SlotPool, TensorSet
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
-use super::modelled::{self, Segment};
+use super::modelled;
 use super::record::{CallerTape, Outgoing, PrepareTape, SchedulerTape, WorkerTape};
 use crate::message::{
-    Chunk, Delivery, GraphsPrepared, Posted, PrepareGraphs, SchedulerMessage, Sent,
+    Chunk, Delivery, GraphsPrepared, PartDone, Posted, PrepareGraphs, SchedulerMessage, Sent,
 };
 use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
+
+mod surroundings;
+
+pub use surroundings::{DeviceUsage, Noise, Renderer, Surroundings, Usage};
+use surroundings::{Due, Ran, Sharing};
 
 /// A device in virtual time: true values from `device`, modelled time from `time`.
 pub struct SimulatedDevice {
@@ -66,6 +71,9 @@ pub struct Simulation {
     copy_rate: f64,
     events: BinaryHeap<Event>,
     next_event: u64,
+    /// Events that are no frames.
+    work: usize,
+    sharing: Option<Sharing>,
     stopped: bool,
 }
 
@@ -92,12 +100,8 @@ enum What {
     Ran(usize, Box<Ran>),
     Merged(usize, Box<Chunk>, Result<TensorSet, ValueId>),
     Prepared(usize, Box<GraphsPrepared>),
-}
-
-struct Ran {
-    delivery: Delivery,
-    result: Result<TensorSet, DeviceError>,
-    segments: Vec<Segment>,
+    /// Of devices that share something.
+    Due(Due),
 }
 
 impl Simulation {
@@ -132,13 +136,38 @@ impl Simulation {
             copy_rate,
             events: BinaryHeap::new(),
             next_event: 0,
+            work: 0,
+            sharing: None,
             stopped: false,
         }
+    }
+
+    /// As [`new`](Simulation::new), with devices that share something or are disturbed.
+    pub fn with_surroundings(parts: SimulationParts, around: Surroundings) -> Simulation {
+        let mut simulation = Simulation::new(parts);
+        let names = simulation.actors.iter().map(|actor| actor.worker.device().to_owned());
+        let names: Vec<String> = names.collect();
+        let renders = around.renderer.is_some();
+        simulation.sharing = Some(Sharing::new(around, &names));
+        if renders {
+            simulation.push(Nanos(0), What::Due(Due::Frame));
+        }
+        simulation
+    }
+
+    /// What the devices did until now; `None` if they share nothing.
+    pub fn usage(&self) -> Option<&Usage> {
+        self.sharing.as_ref().map(Sharing::usage)
     }
 
     /// Virtual time.
     pub fn now(&self) -> Nanos {
         self.clock.now()
+    }
+
+    /// Time of the next event.
+    pub fn next_at(&self) -> Option<Nanos> {
+        self.events.peek().map(|event| event.at)
     }
 
     /// Is told what happens, in virtual time; off at first.
@@ -165,6 +194,7 @@ impl Simulation {
     pub fn step(&mut self) -> bool {
         let Some(event) = self.events.pop() else { return false };
         self.clock.0.store(event.at.0, Memory::Relaxed);
+        self.work -= usize::from(event.what.is_work());
         match event.what {
             What::Outside(message) => {
                 let posted = self.caller.post(*message);
@@ -182,14 +212,8 @@ impl Simulation {
                 let effects = self.actors[to].worker.on_nudge();
                 self.carry_out(to, effects, false);
             }
-            What::Ran(by, ran) => {
-                let Ran { delivery, result, segments } = *ran;
-                let Actor { worker, tape, .. } = &mut self.actors[by];
-                tape.play(&segments);
-                let sent = tape.finish(&delivery, result.is_ok());
-                let effects = worker.on_done(delivery, result, sent);
-                self.carry_out(by, effects, true);
-            }
+            What::Ran(by, ran) => self.on_ran(by, *ran),
+            What::Due(due) => self.on_due(due),
             What::Merged(by, chunk, merged) => {
                 let effects = self.actors[by].worker.on_merged(chunk, merged);
                 self.carry_out(by, effects, true);
@@ -212,7 +236,89 @@ impl Simulation {
         self.now()
     }
 
+    fn on_ran(&mut self, by: usize, ran: Ran) {
+        let Ran { delivery, result, segments } = ran;
+        let Actor { worker, tape, .. } = &mut self.actors[by];
+        tape.play(&segments);
+        let sent = tape.finish(&delivery, result.is_ok());
+        let effects = worker.on_done(delivery, result, sent);
+        self.carry_out(by, effects, true);
+    }
+
+    /// Something happens to devices that share.
+    fn on_due(&mut self, due: Due) {
+        let now = self.now();
+        let Some(sharing) = &mut self.sharing else { return };
+        let mut ran = None;
+        match due {
+            Due::Tick(by, tick) => ran = sharing.tick(now, by, tick).map(|ran| (by, ran)),
+            Due::Drawn => sharing.drawn(now),
+            // Without work the renderer would go on for ever.
+            Due::Frame if self.work == 0 => return,
+            Due::Frame => {
+                if let Some(next) = sharing.frame(now) {
+                    self.push(next, What::Due(Due::Frame));
+                }
+            }
+        }
+        self.share();
+        if let Some((by, ran)) = ran {
+            self.on_ran(by, ran);
+        }
+    }
+
+    /// Draws what is due, and shares bandwidth anew.
+    fn share(&mut self) {
+        let now = self.now();
+        let Some(sharing) = &mut self.sharing else { return };
+        let drawn = sharing.draw(now);
+        let due = sharing.share(now);
+        if let Some(at) = drawn {
+            self.push(at, What::Due(Due::Drawn));
+        }
+        for (at, due) in due {
+            self.push(at, What::Due(due));
+        }
+    }
+
+    /// A device begins a run, which takes as long as its segments do by its model, or longer where
+    /// it has to share.
+    fn begin(&mut self, by: usize, ran: Ran) {
+        let now = self.now();
+        match &mut self.sharing {
+            None => {
+                let end = now + modelled::total(&ran.segments);
+                self.push(end, What::Ran(by, Box::new(ran)));
+            }
+            Some(sharing) => {
+                sharing.start(now, by, ran);
+                sharing.hold_for_frame(by);
+                self.share();
+            }
+        }
+    }
+
+    /// Puts parts together; with the result, how long that takes.
+    fn merge(
+        &mut self,
+        chunk: &Chunk,
+        parts: Vec<PartDone>,
+    ) -> (Result<TensorSet, ValueId>, u64, Duration) {
+        let shapes_only = self.sharing.as_ref().is_some_and(|s| s.around().shapes_only);
+        let merged = match shapes_only {
+            true => modelled::merge_shapes(chunk, parts, &self.graph),
+            false => modelled::merge_parts(chunk, parts, &self.graph, &self.slots),
+        };
+        let bytes = merged.as_ref().map_or(0, |(_, bytes)| *bytes);
+        let time = Duration::from_secs_f64(bytes as f64 / self.copy_rate.max(1.0));
+        if let Some(sharing) = &mut self.sharing {
+            sharing.merged(bytes, time);
+        }
+        (merged.map(|(tensors, _)| tensors), bytes, time)
+    }
+
     fn push(&mut self, at: Nanos, what: What) {
+        self.work += usize::from(what.is_work());
         self.events.push(Event { at, number: self.next_event, what });
         self.next_event += 1;
     }
@@ -286,17 +392,12 @@ impl Simulation {
                     let SimulatedDevice { device, time } = device;
                     let (result, segments) =
                         modelled::run_modelled(&mut **device, &**time, &delivery, queued);
-                    let end = self.now() + modelled::total(&segments);
-                    let ran = Box::new(Ran { delivery, result, segments });
-                    self.push(end, What::Ran(actor, ran));
+                    self.begin(actor, Ran { delivery, result, segments });
                 }
                 WorkerEffect::Merge(chunk, parts) => {
                     tape.merge_begins(&chunk, &parts);
-                    let merged = modelled::merge_parts(&chunk, parts, &self.graph, &self.slots);
-                    let bytes = merged.as_ref().map_or(0, |(_, bytes)| *bytes);
-                    tape.merge_ends(bytes);
-                    let time = Duration::from_secs_f64(bytes as f64 / self.copy_rate.max(1.0));
-                    let tensors = merged.map(|(tensors, _)| tensors);
+                    let (tensors, bytes, time) = self.merge(&chunk, parts);
+                    self.actors[actor].tape.merge_ends(bytes);
                     self.push(self.now() + time, What::Merged(actor, chunk, tensors));
                     // Its span ends when the parts are together.
                     return;
@@ -319,6 +420,13 @@ impl Simulation {
             }
         }
         self.actors[actor].tape.end();
+    }
+}
+
+impl What {
+    /// Whether something is on its way that comes to an end, unlike a renderer's clock.
+    fn is_work(&self) -> bool {
+        !matches!(self, What::Due(Due::Frame))
     }
 }
 

@@ -28,7 +28,7 @@ mod waiter;
 
 pub use cores::{Busy, Cores};
 pub use overshoot::Overshoot;
-pub use plan::{MARGIN_MAX_NS, Plan};
+pub use plan::{MARGIN_MAX_NS, MARGIN_MIN_NS, Plan};
 pub use predictor::{Predicted, Predictor};
 pub use waiter::{WaitFor, Waiter};
 
@@ -54,10 +54,12 @@ impl WaitKey {
 }
 
 /// How the links of an engine wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waits {
     /// Mailboxes of the devices' workers.
     pub device_links: WaitMode,
+    /// Devices, by their number, whose workers wait in another mode.
+    pub exceptions: Vec<(usize, WaitMode)>,
     /// Mailbox of the scheduler.
     pub scheduler_link: WaitMode,
 }
@@ -69,7 +71,13 @@ impl Waits {
     /// only burn a core.
     pub fn for_devices(devices: usize) -> Waits {
         let device_links = if devices > 1 { WaitMode::SleepThenSpin } else { WaitMode::Callback };
-        Waits { device_links, scheduler_link: WaitMode::Callback }
+        Waits { device_links, exceptions: Vec::new(), scheduler_link: WaitMode::Callback }
+    }
+
+    /// How the worker of that device waits.
+    pub fn of_device(&self, device: usize) -> WaitMode {
+        let exception = self.exceptions.iter().rev().find(|(number, _)| *number == device);
+        exception.map_or(self.device_links, |(_, mode)| *mode)
     }
 }
 

@@ -220,3 +220,6 @@ fn fit_device(measured: &DeviceProfile, graph: &Graph) -> (Device, DeviceFit, Ve
     let name = measured.name.clone();
     (device, DeviceFit { name, model, errors: kept, other }, errors)
 }
+
+#[cfg(test)]
+mod tests;

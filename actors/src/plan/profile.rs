@@ -132,11 +132,15 @@ pub enum ProfileError {
         source: io::Error,
     },
     /// The text is no profile.
-    #[error("profile {}: {source}; measure it again with `lapwing profile`", path.display())]
+    #[error(
+        "profile {}: field '{field}': {source}; measure it again with `lapwing profile`", path.display()
+    )]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with the field and the line.
+        /// Path of the field, `.` for the whole.
+        field: String,
+        /// What is wrong.
         source: serde_json::Error,
     },
     /// The file was written by another version of this program.
@@ -181,16 +185,20 @@ impl Profile {
     pub fn load(path: &Path) -> Result<Profile, ProfileError> {
         let file = |source| ProfileError::File { path: path.to_owned(), source };
         let text = std::fs::read_to_string(path).map_err(file)?;
-        let format = |source| ProfileError::Format { path: path.to_owned(), source };
+        let format =
+            |field: String, source| ProfileError::Format { path: path.to_owned(), field, source };
         // Another version may have other fields: it is looked at before them.
-        let any: serde_json::Value = serde_json::from_str(&text).map_err(format)?;
+        let any: serde_json::Value =
+            serde_json::from_str(&text).map_err(|e| format(".".to_owned(), e))?;
         match any.get("version").and_then(serde_json::Value::as_u64) {
             Some(found) if found != u64::from(VERSION) => {
                 return Err(ProfileError::Version { path: path.to_owned(), found });
             }
             _ => {}
         }
-        let profile: Profile = serde_json::from_str(&text).map_err(format)?;
+        let mut reader = serde_json::Deserializer::from_str(&text);
+        let profile: Profile = serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| format(error.path().to_string(), error.into_inner()))?;
         profile.check()?;
         Ok(profile)
     }
@@ -204,8 +212,11 @@ impl Profile {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(file)?;
         }
-        let text = serde_json::to_string_pretty(self)
-            .map_err(|source| ProfileError::Format { path: path.to_owned(), source })?;
+        let text = serde_json::to_string_pretty(self).map_err(|source| ProfileError::Format {
+            path: path.to_owned(),
+            field: ".".to_owned(),
+            source,
+        })?;
         lapwing_traces::whole_file::write(path, text.as_bytes()).map_err(file)
     }
 
@@ -257,25 +268,137 @@ impl Profile {
     ///
     /// # Errors
     /// [`ProfileError::Other`] with the first that differs.
-    pub fn matches(&self, of: &Profile) -> Result<(), ProfileError> {
-        let devices = |p: &Profile| {
-            let each = p.devices.iter().map(|d| format!("{}: {}", d.name, d.description));
+    pub fn check_identity(&self, here: &Identity) -> Result<(), ProfileError> {
+        let devices = self.devices.iter().map(|d| (d.name.clone(), d.description.clone()));
+        let devices: Vec<(String, String)> = devices.collect();
+        let list = |devices: &[(String, String)]| {
+            let each = devices.iter().map(|(name, what)| format!("{name}: {what}"));
             each.collect::<Vec<_>>().join("; ")
         };
-        let (a, b) = (&self.machine, &of.machine);
+        let (a, b) = (&self.machine, &here.machine);
         let pairs = [
             ("machine.cpu", a.cpu.clone(), b.cpu.clone()),
             ("machine.cores", a.cores.to_string(), b.cores.to_string()),
             ("machine.isa", a.isa.clone(), b.isa.clone()),
             ("machine.os", a.os.clone(), b.os.clone()),
-            ("model", self.model.clone(), of.model.clone()),
-            ("devices", devices(self), devices(of)),
+            ("model", self.model.clone(), here.model.clone()),
+            ("devices", list(&devices), list(&here.devices)),
         ];
         match pairs.into_iter().find(|(_, found, here)| found != here) {
             None => Ok(()),
             Some((field, found, here)) => {
                 Err(ProfileError::Other { field: field.to_owned(), found, here })
             }
+        }
+    }
+}
+
+/// What a profile is of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The machine.
+    pub machine: Machine,
+    /// The model.
+    pub model: String,
+    /// Name and description of each device.
+    pub devices: Vec<(String, String)>,
+}
+
+impl Identity {
+    /// A file name for the profile, of letters, digits, `.`, `-` and `_`: the model's name, and a
+    /// number that other devices and machines are not likely to have (FNV-1a).
+    pub fn file_name(&self) -> String {
+        let text = format!("{:?}", (&self.machine, &self.model, &self.devices));
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
+        let model: String = self.model.chars().map(plain).take(80).collect();
+        format!("{model}-{hash:016x}.json")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> Profile {
+        let time = Spread { median_ns: 5, min_ns: 4, max_ns: 9, runs: 3 };
+        let shape =
+            OpShape { op: "add".into(), n: 4, k: 0, dtype: None, window: None, swapped: false };
+        let device = DeviceProfile {
+            name: "cpu".into(),
+            kind: "cpu".into(),
+            description: "2 threads".into(),
+            submit_idle_ns: 1,
+            submit_queued_ns: 1,
+            crossing_ns: 0,
+            prepare_ns_per_byte: 0.0,
+            samples: vec![Sample { shape, m: 1, context: 0, time }],
+        };
+        let machine = Machine { cpu: "a".into(), cores: 2, isa: "avx2".into(), os: "linux".into() };
+        Profile {
+            version: VERSION,
+            machine,
+            model: "m".into(),
+            devices: vec![device],
+            sync: time,
+            copy_bytes_per_second: 1e9,
+        }
+    }
+
+    fn load(text: &str) -> Result<Profile, ProfileError> {
+        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let name = format!("lapwing-profile-{}-{number}.json", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, text).expect("a file");
+        let loaded = Profile::load(&path);
+        std::fs::remove_file(&path).expect("is there");
+        loaded
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded_again() {
+        let text = serde_json::to_string(&profile()).expect("text");
+        assert_eq!(load(&text).expect("a profile"), profile());
+    }
+
+    #[test]
+    fn a_broken_file_is_refused_with_the_field_at_fault() {
+        let text = serde_json::to_string(&profile()).expect("text");
+        let cases = [
+            ("\"cores\":2", "\"cores\":\"two\"", "machine.cores"),
+            ("\"m\":1", "\"m\":-1", "devices[0].samples[0].m"),
+            ("\"m\":1", "\"m\":0", "devices[0].samples[0].m"),
+            ("\"min_ns\":4", "\"min_ns\":7", "time"),
+            ("\"kind\":\"cpu\"", "\"kind\":\"tpu\"", "devices[0].kind"),
+            ("1000000000.0", "0.0", "copy_bytes_per_second"),
+            ("\"version\":1", "\"version\":99", "version is 99"),
+            ("\"model\":\"m\",", "", "model"),
+        ];
+        for (old, new, field) in cases {
+            assert!(text.contains(old), "{old} in {text}");
+            let error = load(&text.replacen(old, new, 1)).expect_err(new).to_string();
+            assert!(error.contains(field), "{new}: {error}");
+        }
+        assert!(load("").is_err() && load("[]").is_err());
+    }
+
+    #[test]
+    fn a_profile_of_another_machine_or_device_is_told_apart() {
+        let here = |cpu: &str, what: &str| Identity {
+            machine: Machine { cpu: cpu.into(), ..profile().machine },
+            model: "m".into(),
+            devices: vec![("cpu".into(), what.into())],
+        };
+        let same = here("a", "2 threads");
+        profile().check_identity(&same).expect("is the same");
+        for (other, field) in [(here("b", "2 threads"), "cpu"), (here("a", "4 threads"), "devices")]
+        {
+            let error = profile().check_identity(&other).expect_err(field).to_string();
+            assert!(error.contains(field), "{error}");
+            assert_ne!(other.file_name(), same.file_name());
         }
     }
 }

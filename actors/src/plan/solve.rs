@@ -131,6 +131,8 @@ pub struct Question<'a> {
     pub shape: &'a ChunkShape,
     /// The device that holds the inputs and runs what follows.
     pub home: DeviceId,
+    /// Whether it may be divided; else only the fastest way on each device is looked for.
+    pub divide: bool,
 }
 
 /// Solves blocks, and remembers: equal blocks of different layers are solved once.
@@ -148,6 +150,7 @@ struct Key {
     selected: usize,
     context: usize,
     home: DeviceId,
+    divide: bool,
 }
 
 /// What a node's time depends on.
@@ -193,13 +196,13 @@ impl Solver {
 
 impl Key {
     fn of(graph: &Graph, question: &Question<'_>) -> Key {
-        let Question { first, end, shape, home } = *question;
+        let Question { first, end, shape, home, divide } = *question;
         let nodes: Vec<NodeKey> = (first..end).map(|node| NodeKey::of(graph, node)).collect();
         let attends = nodes.iter().any(|node| node.op == "attention");
         let written = graph.writes(first..end).iter().map(|v| graph.value(*v).width).sum();
         let ChunkShape { rows, selected, context, .. } = *shape;
         let context = if attends { context } else { 0 };
-        Key { nodes, written, rows, selected, context, home }
+        Key { nodes, written, rows, selected, context, home, divide }
     }
 }
 
@@ -244,7 +247,7 @@ struct Space<'a> {
 type Timed = (Part, Duration);
 
 fn solve(input: &PlanInput<'_>, question: Question<'_>) -> Solution {
-    let Question { first, end, shape, home } = question;
+    let Question { first, end, shape, home, divide } = question;
     let graph = input.graph;
     let nodes = &graph.nodes()[first..end];
     let selected = nodes.iter().all(|n| graph.value(n.output).rows == RowSet::Selected);
@@ -266,7 +269,8 @@ fn solve(input: &PlanInput<'_>, question: Question<'_>) -> Solution {
             space.offer(vec![(device, (part, time))]);
         }
     }
-    for set in space.sets() {
+    let sets = if divide { space.sets() } else { Vec::new() };
+    for set in sets {
         if graph.can_cut_features(first..end) {
             features::try_all(&mut space, &set);
         }
@@ -377,7 +381,7 @@ impl Space<'_> {
 }
 
 /// Bytes that are read and written to put the parts of a cut together.
-pub(super) fn merge_bytes(graph: &Graph, nodes: Range<usize>, batch: &Batch) -> u64 {
+pub(crate) fn merge_bytes(graph: &Graph, nodes: Range<usize>, batch: &Batch) -> u64 {
     let written = graph.writes(nodes).into_iter().map(|value| {
         let value = graph.value(value);
         Part::WHOLE.rows_of(value, batch).len() * value.width * size_of::<f32>()

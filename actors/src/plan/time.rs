@@ -43,11 +43,32 @@ pub trait TimeModel: Send + Sync {
         Duration::ZERO
     }
 
+    /// What a node asks of the memory that all devices share.
+    fn load(&self, _job: &Job<'_>, _node: usize) -> NodeLoad {
+        NodeLoad::NONE
+    }
+
     /// Time of everything.
     fn run_time(&self, job: &Job<'_>) -> Duration {
         let nodes: Duration = (job.first..job.end).map(|node| self.node_time(job, node)).sum();
         self.overhead(job) + nodes
     }
+}
+
+/// What a node asks of memory, and whether it is a kernel of its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeLoad {
+    /// Bytes read and written.
+    pub bytes: f64,
+    /// Its time is that of its bytes, so that it slows down where bandwidth is short.
+    pub memory_bound: bool,
+    /// It is part of the same kernel as the node before it.
+    pub joins: bool,
+}
+
+impl NodeLoad {
+    /// Nothing.
+    pub const NONE: NodeLoad = NodeLoad { bytes: 0.0, memory_bound: false, joins: false };
 }
 
 /// A fixed time per stage and per row.

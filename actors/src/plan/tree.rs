@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn left_out_rows_show_the_planted_noise() {
-        let noise = |i: usize| if (i * 7919 / 13) % 2 == 0 { 0.3 } else { -0.3 };
+        let noise = |i: usize| if (i * 7919 / 13).is_multiple_of(2) { 0.3 } else { -0.3 };
         let rows: Vec<TreeRow<1>> = (0..100).map(|i| ([i as f64], noise(i))).collect();
         let (_, errors) = cross_validated(&rows);
         let mean = errors.iter().map(|e| e.abs()).sum::<f64>() / errors.len() as f64;

@@ -18,6 +18,7 @@ mod random_schedules;
 mod recording;
 mod replay;
 mod score;
+mod soc;
 mod strategies;
 mod strategy_values;
 mod support;

@@ -187,7 +187,8 @@ impl Oracle {
                 order: work.part.order,
             };
             if work.prepare == Prepare::OnTheSpot {
-                work.observer.step_done(Step::Prepared { rows: *size, bytes: 1 });
+                let (first, end) = (work.nodes.start, work.nodes.end);
+                work.observer.step_done(Step::Prepared { first, end, rows: *size, bytes: 1 });
             } else if !graphs.ready.contains(&key) {
                 let (nodes, rows) = (key.nodes, key.rows);
                 return Err(DeviceError::NotPrepared {
@@ -302,7 +303,8 @@ impl Preparer for OraclePreparer {
                 let reason = "planted: no such graph".to_owned();
                 return Err(DeviceError::Failed { device: self.name.clone(), reason });
             }
-            observer.step_done(Step::Prepared { rows: key.rows, bytes: 1 });
+            let (first, end) = (key.nodes.start, key.nodes.end);
+            observer.step_done(Step::Prepared { first, end, rows: key.rows, bytes: 1 });
             graphs.ready.push(key.clone());
             prepared.made.push(key.clone());
         }

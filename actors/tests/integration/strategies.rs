@@ -79,6 +79,9 @@ fn check(setup: &Setup, strategy: &dyn Strategy, (names, shape): (&str, ChunkSha
     }
 }
 
+/// Rows and features of a part.
+type Tile = (Range<usize>, Range<usize>);
+
 /// Every value of every node is computed once, each row and each feature.
 fn covers_once(setup: &Setup, route: &Route, shape: &ChunkShape) {
     let batch = shape.batch();
@@ -89,14 +92,14 @@ fn covers_once(setup: &Setup, route: &Route, shape: &ChunkShape) {
         for node in &setup.graph.nodes()[stage.nodes.clone()] {
             let value = setup.graph.value(node.output);
             let rows = Part::WHOLE.rows_of(value, &batch).len();
-            let tiles: Vec<(Range<usize>, Range<usize>)> = stage
+            let tiles: Vec<Tile> = stage
                 .parts
                 .iter()
                 .map(|p| (p.part.rows_of(value, &batch), p.part.features.of_width(value.width)))
                 .collect();
             let mut times: HashMap<(usize, usize), usize> = HashMap::new();
             // Borders of tiles suffice: between them nothing changes.
-            let borders = |of: &dyn Fn(&(Range<usize>, Range<usize>)) -> Range<usize>, all| {
+            let borders = |of: &dyn Fn(&Tile) -> Range<usize>, all| {
                 let ends = tiles.iter().flat_map(|t| [of(t).start, of(t).end]);
                 let mut ends: Vec<usize> = ends.chain([0, all]).collect();
                 ends.sort_unstable();
@@ -108,9 +111,7 @@ fn covers_once(setup: &Setup, route: &Route, shape: &ChunkShape) {
             let points = (borders(&|t| t.0.clone(), rows), borders(&|t| t.1.clone(), value.width));
             for &row in &points.0 {
                 for &feature in &points.1 {
-                    let inside = |t: &&(Range<usize>, Range<usize>)| {
-                        t.0.contains(&row) && t.1.contains(&feature)
-                    };
+                    let inside = |t: &&Tile| t.0.contains(&row) && t.1.contains(&feature);
                     times.insert((row, feature), tiles.iter().filter(inside).count());
                 }
             }

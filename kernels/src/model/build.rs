@@ -1,17 +1,73 @@
 //! From hyper-parameters to the op graph.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{Layers, ModelConfig, ModelError};
 use crate::graph::{Graph, NewNode, ValueId, WeightId, WeightSpec};
 use crate::op::{AttentionOp, Op, RopeScaling, RopeSpec};
-use crate::weights::WeightFile;
+use crate::quant::DType;
+use crate::weights::{Gguf, WeightFile};
 
-/// Builds the graph and checks every tensor of the file against it.
-pub(super) fn build(config: &ModelConfig, file: &WeightFile) -> Result<Graph, ModelError> {
+/// Where the builder learns of tensors: a weight file, what stands in front of its data, or a
+/// shape that has no file at all.
+pub(super) trait Tensors {
+    /// A tensor, if there is one of that name.
+    fn find(&self, name: &str) -> Option<TensorSpec>;
+
+    /// Names of all tensors, in order; of a shape, which has no more than what is asked for, none.
+    fn names(&self) -> Vec<&str>;
+}
+
+/// Shape and format of a tensor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TensorSpec {
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) dtype: DType,
+}
+
+impl Tensors for WeightFile {
+    fn find(&self, name: &str) -> Option<TensorSpec> {
+        let tensor = self.tensor(name)?;
+        let shape = tensor.shape();
+        Some(TensorSpec { rows: shape.rows(), cols: shape.cols(), dtype: tensor.dtype() })
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.tensors().map(|tensor| tensor.name.as_str()).collect()
+    }
+}
+
+/// A header's tensors by name, so that none is searched for.
+pub(super) struct Header<'a> {
+    gguf: &'a Gguf,
+    by_name: HashMap<&'a str, usize>,
+}
+
+impl<'a> Header<'a> {
+    pub(super) fn new(gguf: &'a Gguf) -> Header<'a> {
+        let names = gguf.tensors.iter().map(|tensor| tensor.name.as_str());
+        Header { gguf, by_name: names.zip(0..).collect() }
+    }
+}
+
+impl Tensors for Header<'_> {
+    fn find(&self, name: &str) -> Option<TensorSpec> {
+        let tensor = &self.gguf.tensors[*self.by_name.get(name)?];
+        let shape = tensor.shape;
+        Some(TensorSpec { rows: shape.rows(), cols: shape.cols(), dtype: tensor.dtype })
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.gguf.tensors.iter().map(|tensor| tensor.name.as_str()).collect()
+    }
+}
+
+/// Builds the graph and checks every tensor against it.
+pub(super) fn build(config: &ModelConfig, tensors: &dyn Tensors) -> Result<Graph, ModelError> {
     let mut builder = Builder {
         config,
-        file,
+        tensors,
         graph: Graph::default(),
         layer: None,
         used: HashSet::new(),
@@ -31,7 +87,7 @@ struct Ropes {
 
 struct Builder<'a> {
     config: &'a ModelConfig,
-    file: &'a WeightFile,
+    tensors: &'a dyn Tensors,
     graph: Graph,
     layer: Option<usize>,
     used: HashSet<String>,
@@ -181,14 +237,14 @@ impl Builder<'_> {
 
     fn embedding(&mut self) -> Result<WeightId, ModelError> {
         let name = "token_embd.weight";
-        let info = self.file.tensor(name).ok_or_else(|| self.missing(name))?;
-        self.matrix(name, info.shape().rows(), self.config.width)
+        let table = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
+        self.matrix(name, table.rows, self.config.width)
     }
 
     fn head(&mut self, x: ValueId, table: WeightId) -> Result<(), ModelError> {
         let c = self.config;
         let vocab = self.graph.weights()[table.0].rows;
-        let weight = match self.file.tensor("output.weight") {
+        let weight = match self.tensors.find("output.weight") {
             Some(_) => self.matrix("output.weight", vocab, c.width)?,
             None => table,
         };
@@ -216,7 +272,7 @@ impl Builder<'_> {
     }
 
     fn opt_vector(&mut self, name: &str, len: usize) -> Result<Option<WeightId>, ModelError> {
-        if self.file.tensor(name).is_none() {
+        if self.tensors.find(name).is_none() {
             return Ok(None);
         }
         self.vector(name, len).map(Some)
@@ -227,26 +283,25 @@ impl Builder<'_> {
     }
 
     fn matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<WeightId, ModelError> {
-        let tensor = self.file.tensor(name).ok_or_else(|| self.missing(name))?;
-        let shape = tensor.shape();
-        if (shape.rows(), shape.cols()) != (rows, cols) {
+        let found = self.tensors.find(name).ok_or_else(|| self.missing(name))?;
+        if (found.rows, found.cols) != (rows, cols) {
             return Err(ModelError::TensorShape {
                 name: name.to_owned(),
-                found: format!("[{}, {}]", shape.rows(), shape.cols()),
+                found: format!("[{}, {}]", found.rows, found.cols),
                 expected: format!("[{rows}, {cols}]"),
             });
         }
         self.used.insert(name.to_owned());
-        let dtype = tensor.dtype();
+        let dtype = found.dtype;
         Ok(self.graph.add_weight(WeightSpec { name: name.to_owned(), rows, cols, dtype }))
     }
 
     fn check_unused(&self) -> Result<(), ModelError> {
-        let mut unused =
-            self.file.tensors().filter(|t| !self.used.contains(&t.name)).map(|t| &t.name);
+        let names = self.tensors.names();
+        let mut unused = names.into_iter().filter(|name| !self.used.contains(*name));
         let Some(first) = unused.next() else { return Ok(()) };
         Err(ModelError::UnusedTensor {
-            name: first.clone(),
+            name: first.to_owned(),
             arch: self.config.arch.name,
             count: 1 + unused.count(),
         })

@@ -52,7 +52,9 @@ impl Graphs {
             }
             let (graph, evicted) = self.make(&mut maker, key, (keys, keep))?;
             drop(maker);
-            observer.step_done(Step::Prepared { rows: key.rows, bytes: graph.bytes() });
+            let (first, end) = (key.nodes.start, key.nodes.end);
+            let (rows, bytes) = (key.rows, graph.bytes());
+            observer.step_done(Step::Prepared { first, end, rows, bytes });
             prepared.made.push(key.clone());
             prepared.evicted.extend(evicted);
             graphs.push(graph);

@@ -44,8 +44,22 @@ pub fn parse(bytes: &[u8]) -> Result<Gguf, WeightError> {
     read(&Bytes::copy(bytes))
 }
 
+/// Reads metadata and tensor table of a GGUF file of which the data may be missing: its first
+/// bytes, as far as the table reaches. Such a model can be planned and simulated, not run.
+///
+/// # Errors
+/// [`WeightError`] names the field that is wrong and its byte offset.
+pub fn parse_header(bytes: &[u8]) -> Result<Gguf, WeightError> {
+    read_within(&Bytes::copy(bytes), u64::MAX)
+}
+
 /// Reads a file; its metadata share `bytes`.
 pub(super) fn read(bytes: &Bytes) -> Result<Gguf, WeightError> {
+    read_within(bytes, bytes.len() as u64)
+}
+
+/// As [`read`], of a file with so many bytes.
+fn read_within(bytes: &Bytes, file_bytes: u64) -> Result<Gguf, WeightError> {
     let mut cursor = Cursor::new(bytes);
     let version = read_version(bytes, &mut cursor)?;
     let tensor_count = read_count(&mut cursor, "tensor count", TENSORS_MAX, 33)?;
@@ -56,7 +70,7 @@ pub(super) fn read(bytes: &Bytes) -> Result<Gguf, WeightError> {
     let start = (cursor.at() as u64)
         .checked_next_multiple_of(alignment.into())
         .ok_or_else(|| bad(format_args!("tensor data"), table_at, Fault::Overflow("its start")))?;
-    let data = DataSection { start, alignment: alignment.into(), file_bytes: bytes.len() as u64 };
+    let data = DataSection { start, alignment: alignment.into(), file_bytes };
     let tensors = tensor::place(entries, &data)?;
     Ok(Gguf { version, metadata, tensors, alignment })
 }

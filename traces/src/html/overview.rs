@@ -164,7 +164,8 @@ const LONGEST: u64 = 4;
 fn frame(group: &Group<'_>) -> Frame {
     let makespans = || group.entries.iter().map(|entry| entry.side.timeline.makespan());
     let least = makespans().min();
-    let span = makespans().max().zip(least).map(|(most, least)| most.min(least * LONGEST));
+    let span =
+        makespans().max().zip(least).map(|(most, least)| most.min(least.saturating_mul(LONGEST)));
     Frame { span, mark: least, busy_only: true }
 }
 

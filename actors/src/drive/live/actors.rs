@@ -141,7 +141,8 @@ impl LiveWorker {
                     self.tape.receive(&mut delivery, waited.filter(|_| recorded));
                     self.worker.on_delivery(delivery)
                 }
-                Ok((WorkerMessage::Nudge, _)) => {
+                Ok((WorkerMessage::Nudge, waited)) => {
+                    self.tape.nudged(waited.filter(|_| recorded));
                     // Before the worker looks: what changes from here on nudges it again.
                     self.workers.nudged(self.id);
                     self.worker.on_nudge()

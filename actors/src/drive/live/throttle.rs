@@ -10,7 +10,7 @@ use crate::drive::wait::Waiter;
 
 /// Keeps a device's modelled time: what it runs ends when the model says, or when it is really
 /// done, whichever is later.
-pub(super) struct Throttle {
+pub(in crate::drive) struct Throttle {
     clock: Arc<dyn Clock>,
     start: Nanos,
     /// When the latest run ended by the model.
@@ -21,24 +21,24 @@ pub(super) struct Throttle {
 impl Throttle {
     /// A device that has run nothing. `behind` counts the nanoseconds by which real runs ended
     /// after their modelled end.
-    pub(super) fn new(clock: Arc<dyn Clock>, behind: Arc<AtomicU64>) -> Throttle {
+    pub(in crate::drive) fn new(clock: Arc<dyn Clock>, behind: Arc<AtomicU64>) -> Throttle {
         let now = clock.now();
         Throttle { clock, start: now, free: now, behind }
     }
 
     /// The clock that it goes by.
-    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+    pub(in crate::drive) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
     /// A run begins: now, or if it was queued, when the one before it ended by the model.
-    pub(super) fn begin(&mut self, queued: bool) {
+    pub(in crate::drive) fn begin(&mut self, queued: bool) {
         let now = self.clock.now();
         self.start = if queued && self.free <= now { self.free } else { now };
     }
 
     /// Waits for the end of a run that takes `time`.
-    pub(super) fn wait(&mut self, time: Duration, waiter: &mut Waiter) {
+    pub(in crate::drive) fn wait(&mut self, time: Duration, waiter: &mut Waiter) {
         let end = self.start + time;
         let now = self.clock.now();
         if now > end {

@@ -70,7 +70,7 @@ impl Observer for PrepareTape {
     fn node_done(&mut self, _node: usize) {}
 
     fn step_done(&mut self, step: Step) {
-        let Step::Prepared { rows, bytes } = step else { return };
+        let Step::Prepared { rows, bytes, .. } = step else { return };
         let Some(turn) = &mut self.turn else { return };
         let now = self.tape.now();
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);

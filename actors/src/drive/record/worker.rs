@@ -50,6 +50,7 @@ struct Names {
     overhead: NameId,
     prepare: NameId,
     convert: NameId,
+    frame: NameId,
     progress: NameId,
     depth: NameId,
 }
@@ -92,6 +93,7 @@ impl WorkerTape {
                 overhead: name("submit"),
                 prepare: name("prepare graph"),
                 convert: name("convert"),
+                frame: name("frame"),
                 progress: name("progress"),
                 depth: name("chunks waiting"),
             },
@@ -132,6 +134,13 @@ impl WorkerTape {
         }
         if let Some((message, _)) = record.sent {
             self.tape.record(now, What::Received(message, Some(span)));
+        }
+    }
+
+    /// A nudge was taken out of the mailbox, for which the thread has waited like that.
+    pub(in super::super) fn nudged(&mut self, waited: Option<WaitRecord>) {
+        if let Some(wait) = waited.filter(|_| self.tape.wants(false)) {
+            self.tape.record(wait.end, What::Waited(wait.info(self.latest, None)));
         }
     }
 
@@ -216,7 +225,7 @@ impl WorkerTape {
     pub(in super::super) fn play(&mut self, segments: &[Segment]) {
         let Some(stage) = &self.stage else { return };
         let mut start = stage.last;
-        for Segment { did, time } in segments {
+        for Segment { did, time, .. } in segments {
             let end = start + *time;
             if !time.is_zero() {
                 self.did(*did, start, end);
@@ -230,7 +239,8 @@ impl WorkerTape {
         let plain = Tags { bytes: 0, flops: 0, ..stage.tags };
         let (name, activity, tags) = match did {
             Did::Overhead => (self.names.overhead, Activity::Sync, plain),
-            Did::Step(Step::Prepared { rows, bytes }) => {
+            Did::Frame => (self.names.frame, Activity::Other, plain),
+            Did::Step(Step::Prepared { rows, bytes, .. }) => {
                 let rows = u32::try_from(rows).unwrap_or(u32::MAX);
                 (self.names.prepare, Activity::Prepare, Tags { rows, bytes, ..plain })
             }

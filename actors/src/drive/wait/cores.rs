@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 
 /// Waits without polling after the first preempted poll; doubled by each further one.
-const PAUSE_FIRST: u32 = 4;
+const PAUSE_FIRST: u32 = 16;
 /// Most waits without polling in a row.
-const PAUSE_MAX: u32 = 256;
+const PAUSE_MAX: u32 = 1024;
 
 /// Count of this engine's threads that want to run, against the cores there are; shared by all
 /// its waiters. Threads of others are not counted, but felt: a poll that was preempted keeps

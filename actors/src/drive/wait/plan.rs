@@ -4,6 +4,8 @@ use super::{Overshoot, Predicted};
 
 /// A margin above this is not worth polling for, in ns: a park costs some ten µs.
 pub const MARGIN_MAX_NS: u64 = 500_000;
+/// A margin up to this is worth it however short the wait, in ns.
+pub const MARGIN_MIN_NS: u64 = 150_000;
 
 /// A wait in advance: sleep, poll, park. All in ns from its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,18 +22,19 @@ impl Plan {
     /// A wait that is predicted so, on a thread that oversleeps so:
     ///
     /// `margin = overshoot_p90 + earlier`, `sleep_until = median − margin`,
-    /// `poll_until = median + later + 2·overshoot_p90`
+    /// `poll_until = median + min(later + 2·overshoot_p90, limit)`, where
+    /// `limit = median/4`, at least [`MARGIN_MIN_NS`] and at most [`MARGIN_MAX_NS`]
     ///
-    /// None if the length of such waits is too uncertain: the margin would be above
-    /// [`MARGIN_MAX_NS`].
+    /// None if the length of such waits is too uncertain: the margin would be above the limit.
     pub fn new(predicted: Predicted, overshoot: &Overshoot) -> Option<Plan> {
         let Predicted { median, earlier, later } = predicted;
         let margin = overshoot.p90().saturating_add(earlier);
-        if margin > MARGIN_MAX_NS {
+        let limit = (median / 4).clamp(MARGIN_MIN_NS, MARGIN_MAX_NS);
+        if margin > limit {
             return None;
         }
         let sleep_until = median.saturating_sub(margin);
-        let after = later.saturating_add(overshoot.p90().saturating_mul(2)).min(MARGIN_MAX_NS);
+        let after = later.saturating_add(overshoot.p90().saturating_mul(2)).min(limit);
         Some(Plan {
             margin,
             // A shorter sleep would be over before the operating system has begun it.
@@ -61,12 +64,13 @@ mod tests {
     #[test]
     fn a_wait_shorter_than_a_sleep_is_only_polled() {
         let plan = plan(100_000, 5_000, 80_000).unwrap();
-        assert_eq!((plan.sleep_until, plan.poll_until), (0, 265_000));
+        assert_eq!((plan.sleep_until, plan.poll_until), (0, 250_000));
     }
 
     #[test]
     fn a_wait_of_unknown_length_is_not_polled() {
         assert_eq!(plan(5_000_000_000, 1_000_000_000, 80_000), None);
+        assert_eq!(plan(500_000, 200_000, 30_000), None);
         assert_eq!(plan(u64::MAX, u64::MAX, u64::MAX), None);
     }
 }

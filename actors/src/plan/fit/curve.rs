@@ -245,7 +245,7 @@ mod tests {
     fn the_error_of_left_out_points_is_as_large_as_the_planted_noise() {
         // ±20 % around a line: no honest error is near 0, and none is far above.
         let noisy = |m: usize| {
-            let sign = if m.ilog2() % 2 == 0 { 1.2 } else { 0.8 };
+            let sign = if m.ilog2().is_multiple_of(2) { 1.2 } else { 0.8 };
             (1000.0 * m as f64 + 50_000.0) * sign
         };
         let (_, errors) = Curve::best(&points(noisy)).expect("a curve");

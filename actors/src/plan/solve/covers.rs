@@ -3,10 +3,13 @@
 use lapwing_kernels::device::{DeviceInfo, DeviceKind};
 use lapwing_kernels::part::{OperandOrder, Part};
 
+use crate::plan::strategy::sizes::for_rows;
+
 /// Ways to fill graphs of the given sizes (ascending) with rows, from few graphs with much padding
 /// to many with little: as often as it fits, the largest size that is full, then the rest padded.
 /// Empty when there are no sizes.
 pub fn covers(rows: usize, sizes: &[usize]) -> Vec<Vec<usize>> {
+    let sizes = for_rows(rows, sizes);
     let Some(largest) = sizes.last().copied().filter(|size| *size > 0) else {
         return Vec::new();
     };

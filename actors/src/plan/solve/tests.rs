@@ -94,7 +94,8 @@ impl Case {
         let graph = &*self.laws.graph;
         let input = PlanInput { graph, devices, cost: &self.laws, chunk_rows: 1024 };
         let shape = ChunkShape { phase: Phase::Prefill, rows: self.rows, selected: 1, context: 0 };
-        let question = Question { first: 1, end: 2, shape: &shape, home: DeviceId(0) };
+        let question =
+            Question { first: 1, end: 2, shape: &shape, home: DeviceId(0), divide: true };
         Solver::new().solve(&input, question)
     }
 

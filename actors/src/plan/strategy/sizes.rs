@@ -1,10 +1,20 @@
 //! Rows in standard sizes: which prepared graphs a number of rows takes.
 //!
-//! `sizes` are the row counts of a device's graphs, ascending and not empty.
+//! `sizes` are the row counts of a device's graphs, ascending and not empty. A graph of one row is
+//! for decoding: more rows are not divided into such.
+
+/// The sizes of graphs that so many rows may use.
+pub fn for_rows(rows: usize, sizes: &[usize]) -> &[usize] {
+    match sizes {
+        [1, others @ ..] if rows > 1 && !others.is_empty() => others,
+        all => all,
+    }
+}
 
 /// ONE graph of the next standard size: 300 → 512 (S2-28). Rows beyond the largest size take as
 /// many of that as are full, and one for the rest.
 pub fn padded(rows: usize, sizes: &[usize]) -> Vec<usize> {
+    let sizes = for_rows(rows, sizes);
     let Some(&largest) = sizes.last() else { return Vec::new() };
     let mut graphs = vec![largest; rows / largest];
     let rest = rows % largest;
@@ -17,6 +27,7 @@ pub fn padded(rows: usize, sizes: &[usize]) -> Vec<usize> {
 /// Several graphs, the largest first, with less than the smallest size of padding:
 /// 600 → 512 + 64 + 32 (S2-47).
 pub fn multi(rows: usize, sizes: &[usize]) -> Vec<usize> {
+    let sizes = for_rows(rows, sizes);
     let Some(&smallest) = sizes.first() else { return Vec::new() };
     let mut rest = rows.next_multiple_of(smallest);
     let mut graphs = Vec::new();
@@ -30,13 +41,14 @@ pub fn multi(rows: usize, sizes: &[usize]) -> Vec<usize> {
 
 /// The largest standard size within the rows: 300 → 256, and 44 rows are left (S2-29).
 pub fn largest_within(rows: usize, sizes: &[usize]) -> Option<usize> {
-    sizes.iter().rev().find(|size| **size <= rows).copied()
+    for_rows(rows, sizes).iter().rev().find(|size| **size <= rows).copied()
 }
 
 /// Standard sizes without padding, so that at most `edge_rows` rows are left: the largest that
 /// fits, again and again, at last the smallest that leaves few enough:
 /// 600 → 512 + 32, and 56 rows are left (S2-30). Fewer rows than the smallest size are all left.
 pub fn multi_within(rows: usize, sizes: &[usize], edge_rows: usize) -> Vec<usize> {
+    let sizes = for_rows(rows, sizes);
     let mut graphs = Vec::new();
     let mut rest = rows;
     while graphs.is_empty() || rest > edge_rows {
@@ -81,6 +93,15 @@ mod tests {
         assert_eq!(multi_within(525, &STANDARD, 64), [512]);
         assert_eq!(multi_within(1000, &STANDARD, 64), [512, 256, 128, 64]);
         assert_eq!(multi_within(31, &STANDARD, 64), [0; 0]);
+    }
+
+    #[test]
+    fn a_graph_of_one_row_serves_a_single_row_and_no_tail() {
+        let sizes = [&[1][..], &STANDARD].concat();
+        assert_eq!((multi(1, &sizes), padded(1, &sizes)), (vec![1], vec![1]));
+        assert_eq!(multi(525, &sizes), [512, 32]);
+        assert_eq!(multi_within(5, &sizes, 0), [0; 0]);
+        assert_eq!(largest_within(31, &sizes), None);
     }
 
     proptest! {

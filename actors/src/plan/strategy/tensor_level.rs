@@ -8,13 +8,14 @@ use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 
 use super::{ChunkShape, PlanInput, Strategy};
-use crate::plan::blocks::{Block, blocks};
-use crate::plan::solve::{Candidate, Question, Solution, Solver, entry_time, submit_time};
+use crate::plan::blocks::{Block, BlockKind, blocks};
+use crate::plan::solve::{Candidate, Cut, Question, Solution, Solver, entry_time, submit_time};
 use crate::plan::time::Crossing;
 use crate::plan::{DeviceId, PlanError, Route, Stage};
 
-/// Tensor level (S2-38, S2-39): every block of matrix products is divided as the solver says, and
-/// every other block runs on the device where it is cheapest, the way there included. Over all
+/// Tensor level (S2-38, S2-39): every block of matrix products is divided as the solver says, unless
+/// that gains too little, and every other block runs on the device where it is cheapest, the way
+/// there included. Over all
 /// blocks the sum of max T_i + T_sync + T_copy is the least that there is: what a block costs
 /// depends on where the one before it ran, so the choice is the shortest path through all.
 #[derive(Debug, Default)]
@@ -46,7 +47,8 @@ impl TensorLevel {
 
     fn solution(&self, input: &PlanInput<'_>, shape: &ChunkShape, block: &Block) -> Arc<Solution> {
         let (first, end) = (block.nodes.start, block.nodes.end);
-        self.solver.solve(input, Question { first, end, shape, home: home(input) })
+        let divide = block.kind == BlockKind::Product;
+        self.solver.solve(input, Question { first, end, shape, home: home(input), divide })
     }
 }
 
@@ -66,9 +68,11 @@ impl Strategy for TensorLevel {
         let blocks = blocks(input.graph);
         let solutions: Vec<Arc<Solution>> =
             blocks.iter().map(|block| self.solution(input, shape, block)).collect();
+        let choices: Vec<Vec<&Candidate>> =
+            solutions.iter().map(|solution| worthwhile(solution)).collect();
         let batch = shape.batch();
         let ways = Ways { input, batch: &batch, home: home(input) };
-        let path = ways.shortest(&solutions);
+        let path = ways.shortest(&choices);
         let mut stages: Vec<Stage> = Vec::new();
         let (mut cut, mut total) = (0, Duration::ZERO);
         for (block, choice) in blocks.iter().zip(&path) {
@@ -86,6 +90,21 @@ impl Strategy for TensorLevel {
         );
         Route::new(stages, reason, Some(total), input.route_for(shape))
     }
+}
+
+/// A cut must be faster than the fastest whole block by this factor at least: what gains less than
+/// predictions err is left whole ("if parallel brings nothing, do not cut").
+const GAIN_MIN: f64 = 1.02;
+
+/// The candidates that a block is to be chosen from.
+fn worthwhile(solution: &Solution) -> Vec<&Candidate> {
+    let is_whole = |candidate: &&Candidate| candidate.cut == Cut::Whole;
+    let whole = solution.candidates.iter().find(is_whole).map(Candidate::total);
+    let gains = |candidate: &&Candidate| {
+        let cut = candidate.total().as_secs_f64() * GAIN_MIN;
+        whole.is_none_or(|whole| cut <= whole.as_secs_f64())
+    };
+    solution.candidates.iter().filter(|c| is_whole(c) || gains(c)).collect()
 }
 
 fn distinct(solutions: &[Arc<Solution>]) -> impl Iterator<Item = &Arc<Solution>> {
@@ -142,7 +161,7 @@ struct Ways<'a> {
 
 impl Ways<'_> {
     /// The candidate of each block on the fastest way through all.
-    fn shortest<'s>(&self, solutions: &'s [Arc<Solution>]) -> Vec<Choice<'s>> {
+    fn shortest<'s>(&self, choices: &[Vec<&'s Candidate>]) -> Vec<Choice<'s>> {
         struct Step<'s> {
             place: Place,
             reached: Duration,
@@ -150,9 +169,9 @@ impl Ways<'_> {
             before: Option<usize>,
         }
         let mut layers: Vec<Vec<Step<'s>>> = Vec::new();
-        for solution in solutions {
+        for choice in choices {
             let mut layer: Vec<Step<'s>> = Vec::new();
-            for candidate in &solution.candidates {
+            for &candidate in choice {
                 let place = match &candidate.parts[..] {
                     [one] => Some(one.device),
                     _ => None,

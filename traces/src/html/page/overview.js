@@ -87,14 +87,26 @@ function fillTemplate(template, parts) {
   return start + filled.join("");
 }
 
+/**
+ * In a new frame each time: the pages that a frame had before would be steps of the browser's way
+ * back.
+ * @param {string} page
+ */
+function showPage(page) {
+  const frame = document.createElement("iframe");
+  frame.id = "frame";
+  frame.title = "The run in full";
+  frame.srcdoc = page;
+  part("frame").replaceWith(frame);
+}
+
 /** @param {number} run */
 async function openRun(run) {
   const [frame, parts] = await Promise.all([packedFrame, packedRuns[run]].map(unpack));
   let page = fillTemplate(frame.template, { ...frame, ...parts });
   const theme = document.documentElement.dataset.theme;
   if (theme) page = page.replace("<html ", `<html data-theme="${theme}" `);
-  const viewer = /** @type {HTMLIFrameElement} */ (part("frame"));
-  viewer.srcdoc = page;
+  showPage(page);
   const group = groupOf(entries[run]);
   part("opened").textContent = `${nameOf(run)} · ${titleOf(group)}`;
   for (const [id, other] of /** @type {[string, number][]} */ ([
@@ -121,7 +133,9 @@ function follow() {
   }
   part("viewer").hidden = true;
   part("all").hidden = false;
-  part("frame").removeAttribute("srcdoc");
+  const none = element("div", "");
+  none.id = "frame";
+  part("frame").replaceWith(none);
   scrollTo(0, scrolled);
   return Promise.resolve();
 }

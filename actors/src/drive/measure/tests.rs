@@ -1,0 +1,178 @@
+//! Measuring devices whose time is known.
+
+use lapwing_kernels::device::{Device, DeviceKind, Prepared, Preparer, Tensor, Work};
+use lapwing_kernels::device::{GraphKey, Observer};
+use lapwing_kernels::graph::{NewNode, ValueId, WeightSpec};
+use lapwing_kernels::npu::array::{Array, Preparation};
+use lapwing_kernels::op::{Activation, Op};
+use lapwing_kernels::part::Part;
+use lapwing_kernels::quant::DType;
+use lapwing_traces::OsClock;
+
+use super::*;
+use crate::plan::DeviceId;
+use crate::plan::cost::CostModel;
+use crate::plan::fit::Fitted;
+use crate::plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
+use crate::plan::time::{Job, TimeModel};
+
+/// Writes zeros at once: what it takes is its model's time.
+struct Blank {
+    graph: Arc<Graph>,
+    fails: bool,
+}
+
+impl Device for Blank {
+    fn name(&self) -> &str {
+        "blank"
+    }
+
+    fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
+        if self.fails {
+            let (device, reason) = ("blank".to_owned(), "it was told to".to_owned());
+            return Err(DeviceError::Failed { device, reason });
+        }
+        for id in work.writes {
+            let value = self.graph.value(*id);
+            let width = work.part.features.of_width(value.width).len();
+            let rows = work.part.rows_of(value, work.batch).len();
+            work.outputs.put(*id, Tensor::new(width, vec![0.0; rows * width]));
+        }
+        Ok(())
+    }
+
+    fn preparer(&self) -> Option<Box<dyn Preparer>> {
+        Some(Box::new(Maker))
+    }
+}
+
+struct Maker;
+
+impl Preparer for Maker {
+    fn prepare(
+        &mut self,
+        keys: &[GraphKey],
+        _keep: &[GraphKey],
+        _observer: &mut dyn Observer,
+    ) -> Result<Prepared, DeviceError> {
+        Ok(Prepared { made: keys.to_vec(), ..Prepared::default() })
+    }
+}
+
+/// A gated feed-forward block of a model.
+fn graph() -> Arc<Graph> {
+    let mut g = Graph::default();
+    let mut weight =
+        |rows, cols| g.add_weight(WeightSpec { name: "w".into(), rows, cols, dtype: DType::Q8_0 });
+    let (gain, gate, up, down) = (weight(1, 64), weight(128, 64), weight(128, 64), weight(64, 128));
+    let table = weight(16, 64);
+    let mut push = |op, inputs: &[ValueId], width| {
+        g.push(NewNode { op, inputs, width, layer: Some(0), role: "test" })
+    };
+    let x = push(Op::Embed { table, scale: 1.0 }, &[], 64);
+    let n = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x], 64);
+    let a = push(Op::MatMul { weight: gate, bias: None }, &[n], 128);
+    let b = push(Op::MatMul { weight: up, bias: None }, &[n], 128);
+    let c = push(Op::Gated(Activation::Silu), &[a, b], 128);
+    let d = push(Op::MatMul { weight: down, bias: None }, &[c], 64);
+    let e = push(Op::Add, &[d, x], 64);
+    let f = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[e], 64);
+    push(Op::SelectRows, &[f], 64);
+    Arc::new(g)
+}
+
+fn rate(gflops: f64, submit_us: u64) -> Rate {
+    Rate {
+        gflops,
+        gbps: 1.0,
+        submit_queued: Duration::from_micros(submit_us / 4),
+        submit_idle: Duration::from_micros(submit_us),
+        sync: Duration::from_micros(200),
+    }
+}
+
+fn models(graph: &Arc<Graph>) -> [Arc<dyn TimeModel>; 2] {
+    let gpu = RateModel::new(Arc::clone(graph), rate(0.5, 400)).expect("a rate");
+    let rates = ArrayRate {
+        array: Array { flops: 2e9, ..Array::default() },
+        rate: rate(0.5, 300),
+        preparation: Preparation { fixed: Duration::from_micros(50), per_row_weight: 0.0 },
+    };
+    let npu = ArrayModel::new(Arc::clone(graph), rates).expect("a rate");
+    [Arc::new(gpu), Arc::new(npu)]
+}
+
+fn measured(graph: &Arc<Graph>, fails: bool) -> Vec<Measured> {
+    let [gpu, npu] = models(graph);
+    let kinds = [(DeviceKind::Gpu, gpu, vec![]), (DeviceKind::Npu, npu, vec![32, 64, 128])];
+    let device = |(kind, time, sizes): (DeviceKind, Arc<dyn TimeModel>, Vec<usize>)| Measured {
+        device: LiveDevice {
+            device: Box::new(Blank { graph: Arc::clone(graph), fails }),
+            time: Some(time),
+        },
+        info: DeviceInfo { name: kind.name().to_owned(), kind, sizes },
+        description: String::new(),
+    };
+    kinds.map(device).into()
+}
+
+fn parts(graph: &Arc<Graph>, fails: bool) -> MeasureParts<'_> {
+    MeasureParts {
+        devices: measured(graph, fails),
+        graph,
+        slots: SlotPool::default(),
+        pages: 16,
+        page_rows: 16,
+        chunk_rows: 128,
+        machine: Machine { cpu: "test".into(), cores: 1, isa: "none".into(), os: "none".into() },
+        model: "test".to_owned(),
+        clock: Arc::new(OsClock::start()),
+        limits: Limits { runs: 3, ..Limits::default() },
+    }
+}
+
+#[test]
+fn a_throttled_device_is_measured_at_its_modelled_time() {
+    let graph = graph();
+    let mut steps = 0;
+    let profile = measure(parts(&graph, false), &mut |step| {
+        assert!(step.done < step.of);
+        steps += 1;
+        ControlFlow::Continue(())
+    });
+    let profile = profile.expect("a profile");
+    profile.check().expect("values that make sense");
+    assert!(steps > 50, "{steps}");
+    let fitted = Fitted::new(&profile, Arc::clone(&graph)).expect("a fit");
+    // Medians only: other programs may run on this machine.
+    let mut errors: Vec<f64> = Vec::new();
+    for (at, model) in models(&graph).iter().enumerate() {
+        for rows in [40, 64, 100] {
+            let graphs = if at == 1 { vec![if rows > 64 { 128 } else { 64 }] } else { vec![] };
+            let part = Part { graphs, ..Part::WHOLE };
+            let mut batch = lapwing_kernels::device::Batch::default();
+            batch.push(&vec![0; rows], 0, vec![], rows - 1..rows);
+            for (first, end) in [(2, 5), (5, 7), (1, 7)] {
+                let job =
+                    Job { first, end, part: &part, batch: &batch, crossed: true, queued: false };
+                let truth = model.run_time(&job).as_secs_f64();
+                let predicted = fitted.job_time(DeviceId(at), &job).as_secs_f64();
+                errors.push((predicted / truth - 1.0).abs());
+            }
+        }
+    }
+    errors.sort_by(f64::total_cmp);
+    assert!(errors[errors.len() / 2] < 0.1, "{errors:?}");
+}
+
+#[test]
+fn a_device_that_fails_is_named_and_an_interruption_ends_it() {
+    let graph = graph();
+    let failed = measure(parts(&graph, true), &mut |_| ControlFlow::Continue(()));
+    assert!(matches!(failed, Err(MeasureError::Device { .. })), "{failed:?}");
+    let stopped = measure(parts(&graph, false), &mut |step| match step.done {
+        0..3 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
+    assert!(matches!(stopped, Err(MeasureError::Cancelled)), "{stopped:?}");
+}

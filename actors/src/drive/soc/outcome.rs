@@ -1,0 +1,185 @@
+//! What came of a simulated run.
+
+use std::time::Duration;
+
+use lapwing_kernels::device::DeviceKind;
+use lapwing_traces::{Nanos, Recording};
+use serde::Serialize;
+
+use super::SocSimulation;
+use super::watch::Watch;
+use crate::drive::simulated::{DeviceUsage, Usage};
+use crate::plan::soc::Soc;
+
+/// What came of a simulated run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SocOutcome {
+    /// From the request to its first token, in ms.
+    pub prefill_ms: f64,
+    /// Rows of the prompt per second until the first token.
+    pub prefill_tokens_per_second: f64,
+    /// Time of a step of decoding, in ms; none if there was none.
+    pub decode_ms: Option<f64>,
+    /// Rows of decoding per second; with several rows in a step, as if all were accepted.
+    pub decode_tokens_per_second: Option<f64>,
+    /// Energy until the last token, in J.
+    pub energy_j: f64,
+    /// Mean power until the last token, in W.
+    pub power_w: f64,
+    /// (Σ busy − busy of any) / Σ busy, over the processors: 0 without overlap.
+    pub overlap: f64,
+    /// No order of the same work ends earlier, in ms: the busiest processor's work.
+    pub lower_bound_ms: f64,
+    /// From the request to its last token, in ms.
+    pub makespan_ms: f64,
+    /// Until the first token.
+    pub prefill: SocPhase,
+    /// After it.
+    pub decode: Option<SocPhase>,
+    /// Everything that happened, if it was asked for.
+    #[serde(skip)]
+    pub recording: Option<Recording>,
+}
+
+/// What happened in a phase.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SocPhase {
+    /// Length, in ms.
+    pub ms: f64,
+    /// Energy, in J.
+    pub energy_j: f64,
+    /// Mean power, in W.
+    pub power_w: f64,
+    /// Overlap, as of the whole run.
+    pub overlap: f64,
+    /// Hand-overs between processors.
+    pub hand_overs: usize,
+    /// Stages whose parts were put together.
+    pub merges: usize,
+    /// Time of that, in ms.
+    pub copy_ms: f64,
+    /// Bytes moved, in GB.
+    pub gigabytes: f64,
+    /// Frames per second; 0 without a renderer.
+    pub frames_per_second: f64,
+    /// By processor.
+    pub units: Vec<SocUnit>,
+}
+
+/// What a processor did in a phase.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SocUnit {
+    /// Name.
+    pub name: &'static str,
+    /// Computed, in ms.
+    pub busy_ms: f64,
+    /// Computed beside another, in ms.
+    pub co_run_ms: f64,
+    /// Was submitted to and synchronised with, in ms.
+    pub waiting_ms: f64,
+    /// Runs.
+    pub runs: usize,
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn since_start(at: Nanos) -> Duration {
+    at.since(Nanos(0))
+}
+
+/// Turns what was seen into figures.
+pub(super) fn outcome(
+    run: &SocSimulation,
+    watch: &Watch,
+    recording: Option<Recording>,
+) -> SocOutcome {
+    let nothing = (Nanos(0), Usage::default());
+    let first = watch.first.as_ref().unwrap_or(&nothing);
+    let last = watch.last.as_ref().unwrap_or(first);
+    let steps = watch.later as f64 / run.options.verify.max(1) as f64;
+    let (soc, kinds) = (&run.soc, &run.kinds[..]);
+    let whole = phase(soc, kinds, &nothing, last);
+    let decode_ms = (steps > 0.0).then(|| ms(last.0.since(first.0)) / steps);
+    let rows = run.options.verify as f64;
+    let prompt = (run.options.prompt * run.options.verify) as f64;
+    let alone = last.1.devices.iter().map(|device| device.alone).max();
+    SocOutcome {
+        prefill_ms: ms(since_start(first.0)),
+        prefill_tokens_per_second: per_second(prompt, ms(since_start(first.0))),
+        decode_ms,
+        decode_tokens_per_second: decode_ms.map(|ms| per_second(rows, ms)),
+        energy_j: whole.energy_j,
+        power_w: whole.power_w,
+        overlap: whole.overlap,
+        lower_bound_ms: alone.map_or(0.0, |alone| ms(since_start(alone))),
+        makespan_ms: ms(since_start(last.0)),
+        prefill: phase(soc, kinds, &nothing, first),
+        decode: (steps > 0.0).then(|| phase(soc, kinds, first, last)),
+        recording,
+    }
+}
+
+fn per_second(count: f64, ms: f64) -> f64 {
+    if ms > 0.0 { count / ms * 1e3 } else { 0.0 }
+}
+
+/// Figures between two moments.
+fn phase(
+    soc: &Soc,
+    kinds: &[DeviceKind],
+    (from, before): &(Nanos, Usage),
+    (to, after): &(Nanos, Usage),
+) -> SocPhase {
+    let unit = |(at, kind): (usize, &DeviceKind)| {
+        let zero = DeviceUsage::default();
+        let before = before.devices.get(at).unwrap_or(&zero);
+        let after = after.devices.get(at).unwrap_or(&zero);
+        SocUnit {
+            name: kind.name(),
+            busy_ms: ms(after.busy.since(before.busy)),
+            co_run_ms: ms(after.co_run.since(before.co_run)),
+            waiting_ms: ms(after.waiting.since(before.waiting)),
+            runs: after.runs - before.runs,
+        }
+    };
+    // By kind, whatever the devices' order.
+    let mut order: Vec<(usize, &DeviceKind)> = kinds.iter().enumerate().collect();
+    order.sort_by_key(|(_, kind)| kind.name());
+    let units: Vec<SocUnit> = order.into_iter().map(unit).collect();
+    let length = ms(to.since(*from));
+    let gigabytes = (after.bytes - before.bytes) / 1e9;
+    let busy: f64 = units.iter().map(|unit| unit.busy_ms).sum();
+    let any = ms(after.any.since(before.any));
+    let energy_j = energy(soc, &units, (length, gigabytes));
+    SocPhase {
+        ms: length,
+        energy_j,
+        power_w: if length > 0.0 { energy_j / length * 1e3 } else { 0.0 },
+        overlap: if busy > 0.0 { (busy - any) / busy } else { 0.0 },
+        hand_overs: after.hand_overs - before.hand_overs,
+        merges: after.merges - before.merges,
+        copy_ms: ms(after.copying.since(before.copying)),
+        gigabytes,
+        frames_per_second: per_second((after.frames - before.frames) as f64, length),
+        units,
+    }
+}
+
+/// P(t) = P_0 + u_n·P_n + u_g·P_g·φ(co-run) + P_dram·(GB/s) + spin·P_little (device model, 3.7),
+/// over the time.
+fn energy(soc: &Soc, units: &[SocUnit], (length, gigabytes): (f64, f64)) -> f64 {
+    let mut millijoules = soc.at("power.base") * length;
+    for unit in units {
+        let (alone, beside) = (unit.busy_ms - unit.co_run_ms, unit.co_run_ms);
+        millijoules += match unit.name {
+            "gpu" => soc.at("power.gpu") * (alone + beside * soc.at("power.co_run")),
+            "npu" => soc.at("power.npu") * unit.busy_ms,
+            _ => soc.at("power.cpu") * unit.busy_ms,
+        };
+        millijoules += soc.at("power.spin") * unit.waiting_ms;
+    }
+    // W/(GB/s) · GB = J.
+    millijoules / 1e3 + soc.at("power.dram") * gigabytes
+}

@@ -1,0 +1,141 @@
+//! Processors that compute nothing.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use lapwing_kernels::device::{
+    Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared, Preparer,
+    Step, Tensor, Work,
+};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::op::Op;
+use lapwing_kernels::part::OperandOrder;
+
+use crate::plan::soc::Soc;
+
+/// A processor of a model without weights: it hands on nothing but logits of a single token, of
+/// which sampling always takes that one. Graphs that are prepared ahead are there from the start,
+/// as those of the published systems are made offline; those that are prepared on the spot are
+/// reported once for each kind of product and number of rows, since equal products of all layers
+/// share a graph (device model, 3.5).
+#[derive(Debug)]
+pub struct Shapes {
+    name: String,
+    kind: DeviceKind,
+    graph: Arc<Graph>,
+    prepared: HashSet<Product>,
+    stepped: bool,
+    fault: Option<Fault>,
+    runs: usize,
+}
+
+/// A run that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The device.
+    pub kind: DeviceKind,
+    /// Which of its runs, from 0.
+    pub run: usize,
+}
+
+/// What a graph of products is made for: outputs and inputs of each, rows, order of operands.
+type Product = (Vec<(usize, usize)>, usize, OperandOrder);
+
+impl Shapes {
+    /// A processor of that kind.
+    pub fn new(info: &DeviceInfo, graph: &Arc<Graph>, fault: Option<Fault>) -> Shapes {
+        Shapes {
+            name: info.name.clone(),
+            kind: info.kind,
+            graph: Arc::clone(graph),
+            prepared: HashSet::new(),
+            stepped: false,
+            fault,
+            runs: 0,
+        }
+    }
+
+    /// Whether it prepares graphs for standard row counts only, and not for the very number.
+    pub fn stepped(mut self, stepped: bool) -> Shapes {
+        self.stepped = stepped;
+        self
+    }
+
+    /// Reports the graphs that are not there yet.
+    fn prepare(&mut self, work: &mut Work<'_>) {
+        let nodes = self.graph.nodes();
+        let mut first = work.nodes.start;
+        while first < work.nodes.end {
+            let is_product = |at: usize| matches!(nodes[at].op, Op::MatMul { .. });
+            let joins = |at: &usize| is_product(*at) && nodes[*at].inputs == nodes[first].inputs;
+            let end = (first + 1..work.nodes.end).find(|at| !joins(at)).unwrap_or(work.nodes.end);
+            if !is_product(first) {
+                first += 1;
+                continue;
+            }
+            let sides = nodes[first..end].iter().filter_map(|node| match node.op {
+                Op::MatMul { weight, .. } => {
+                    let width = self.graph.value(node.output).width;
+                    let outputs = work.part.features.of_width(width).len();
+                    Some((outputs, self.graph.weights()[weight.0].cols))
+                }
+                _ => None,
+            });
+            let sides: Vec<(usize, usize)> = sides.collect();
+            for rows in &work.part.graphs {
+                let rows = if self.stepped { standard(*rows) } else { *rows };
+                if self.prepared.insert((sides.clone(), rows, work.part.order)) {
+                    work.observer.step_done(Step::Prepared { first, end, rows, bytes: 0 });
+                }
+            }
+            first = end;
+        }
+    }
+}
+
+/// The next standard row count.
+fn standard(rows: usize) -> usize {
+    Soc::NPU_SIZES.into_iter().find(|size| *size >= rows).unwrap_or(rows)
+}
+
+impl Device for Shapes {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(&mut self, mut work: Work<'_>) -> Result<(), DeviceError> {
+        let run = self.runs;
+        self.runs += 1;
+        if self.fault.is_some_and(|fault| fault.run == run) {
+            let reason = format!("run {run} fails, because it was told to");
+            return Err(DeviceError::Failed { device: self.name.clone(), reason });
+        }
+        if work.prepare == Prepare::OnTheSpot {
+            self.prepare(&mut work);
+        }
+        let logits = self.graph.output();
+        if work.writes.contains(&logits) {
+            let rows = work.batch.selected.len();
+            work.outputs.put(logits, Tensor::new(1, vec![0.0; rows]));
+        }
+        Ok(())
+    }
+
+    fn preparer(&self) -> Option<Box<dyn Preparer>> {
+        (self.kind == DeviceKind::Npu).then(|| Box::new(Ready) as Box<dyn Preparer>)
+    }
+}
+
+/// Every graph is there.
+struct Ready;
+
+impl Preparer for Ready {
+    fn prepare(
+        &mut self,
+        _keys: &[GraphKey],
+        _keep: &[GraphKey],
+        _observer: &mut dyn Observer,
+    ) -> Result<Prepared, DeviceError> {
+        Ok(Prepared::default())
+    }
+}

@@ -1,0 +1,92 @@
+//! The caller's side of a simulated run: when tokens came, and what the devices had done by then.
+
+use lapwing_traces::Nanos;
+
+use super::SocRunError;
+use crate::drive::simulated::{Simulation, Usage};
+use crate::error::RunError;
+use crate::message::{Posted, StreamEvent};
+
+/// What a caller saw.
+pub(super) struct Watch {
+    streams: Vec<Option<flume::Receiver<Posted<StreamEvent>>>>,
+    cancel: Option<Nanos>,
+    /// Streams whose first token is here.
+    begun: Vec<bool>,
+    /// Time of the last first token, with what the devices had done.
+    pub(super) first: Option<(Nanos, Usage)>,
+    /// Time of the latest token.
+    pub(super) last: Option<(Nanos, Usage)>,
+    /// Tokens after the time that `first` tells, of all streams.
+    pub(super) later: usize,
+    failed: Option<(Nanos, RunError)>,
+}
+
+impl Watch {
+    pub(super) fn new(cancel: Option<Nanos>) -> Watch {
+        Watch {
+            streams: Vec::new(),
+            cancel,
+            begun: Vec::new(),
+            first: None,
+            last: None,
+            later: 0,
+            failed: None,
+        }
+    }
+
+    pub(super) fn add(&mut self, stream: flume::Receiver<Posted<StreamEvent>>) {
+        self.streams.push(Some(stream));
+        self.begun.push(false);
+    }
+
+    /// Lets everything happen.
+    pub(super) fn run(&mut self, simulation: &mut Simulation) {
+        loop {
+            // It leaves right before the message that tells of it.
+            if self.cancel.is_some_and(|at| simulation.next_at().is_some_and(|next| next >= at)) {
+                self.streams.iter_mut().for_each(|stream| *stream = None);
+                self.cancel = None;
+            }
+            if !simulation.step() {
+                return;
+            }
+            self.look(simulation);
+        }
+    }
+
+    fn look(&mut self, simulation: &Simulation) {
+        let now = simulation.now();
+        for (at, stream) in self.streams.iter().enumerate() {
+            let Some(stream) = stream else { continue };
+            for event in stream.try_iter() {
+                match event.message {
+                    StreamEvent::Token(_) => {
+                        let usage = || simulation.usage().cloned().unwrap_or_default();
+                        if self.begun[at] {
+                            self.later += 1;
+                        }
+                        self.begun[at] = true;
+                        let is_first =
+                            self.begun.iter().all(|begun| *begun) && self.first.is_none();
+                        if is_first {
+                            (self.first, self.later) = (Some((now, usage())), 0);
+                        }
+                        self.last = Some((now, usage()));
+                    }
+                    StreamEvent::Failed(error) => self.failed = Some((now, error)),
+                    StreamEvent::Scores(_) | StreamEvent::Finished(_) => {}
+                }
+            }
+        }
+    }
+
+    /// Whether there is anything to tell.
+    pub(super) fn result(&self) -> Result<(), SocRunError> {
+        match &self.failed {
+            Some((at, error)) => Err(SocRunError::Failed { at: *at, error: error.clone() }),
+            None if self.first.is_none() => Err(SocRunError::Cancelled),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Lesson: a strategy of your own decides which device runs what, and how prompts are cut.
+//!
+//! ```text
+//!                     chunk of 300 tokens                    decode step
+//!          ┌──────────────────────────────────────┐
+//!  layer   │ norm, q k v, rope, attention ... gpu │           everything
+//!          ├───────────────────┬──────────────────┤           on the cpu:
+//!          │ ffn, tokens 0-255 │ ffn, 256-299     │           one stage,
+//!          │ npu (graph of 256)│ gpu              │           one message
+//!          ├───────────────────┴──────────────────┤
+//!          │ join: the part that ends last sends on│
+//!          └──────────────────────────────────────┘
+//! ```
+//!
+//! A strategy is a pure function: from the model's ops, the devices and a chunk's shape to a
+//! *route*, the stages that the chunk passes. The engine checks the route, prepares the graphs that
+//! it names, and runs it. It cannot change a token: here the answer is compared with the CPU's.
+
+use std::sync::Arc;
+
+use lapwing::devices::DeviceSpec;
+use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
+use lapwing::plan::{
+    ChunkShape, DeviceId, DeviceKind, Part, Phase, PlanError, PlanInput, Route, Stage, StagePart,
+    Strategy, device_of,
+};
+use lapwing::{Engine, Request};
+
+/// Divides the feed-forward's tokens between the NPU and the GPU: as many as fill a prepared graph
+/// go to the NPU, the rest to the GPU, which also runs everything else of a prompt.
+struct FeedForwardApart;
+
+impl Strategy for FeedForwardApart {
+    fn name(&self) -> &str {
+        "feed-forward-apart"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let [cpu, gpu, npu] = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu].map(|kind| {
+            device_of(input.devices, kind).ok_or_else(|| PlanError::Needs {
+                strategy: self.name().to_owned(),
+                kind,
+                count: 1,
+                found: input.devices.iter().map(|d| d.name.as_str()).collect::<Vec<_>>().join(", "),
+            })
+        });
+        let (cpu, gpu, npu) = (cpu?, gpu?, npu?);
+        let nodes = input.graph.nodes().len();
+        // The largest graph that the chunk fills: 300 tokens are 256 and 44.
+        let sizes = &input.devices[npu.0].sizes;
+        let full = sizes.iter().rev().find(|size| **size < shape.rows).copied();
+        let (Phase::Prefill, Some(full)) = (shape.phase, full) else {
+            let stages = vec![Stage::whole(cpu, 0..nodes)];
+            return Route::new(
+                stages,
+                "too few rows to divide".into(),
+                None,
+                input.route_for(shape),
+            );
+        };
+        let mut stages: Vec<Stage> = Vec::new();
+        let mut next = 0;
+        for (at, node) in input.graph.nodes().iter().enumerate() {
+            // Products of the feed-forward: gate and up with their activation, then down.
+            if !node.role.starts_with("ffn") || !input.graph.can_cut_rows(at..at + 1) {
+                continue;
+            }
+            if at > next {
+                stages.push(Stage::whole(gpu, next..at));
+            }
+            match stages.last_mut() {
+                Some(last) if last.nodes.end == at && last.parts.len() > 1 => last.nodes.end += 1,
+                _ => stages.push(divided(at, (npu, gpu), (full, shape.rows))),
+            }
+            next = at + 1;
+        }
+        stages.push(Stage::whole(gpu, next..nodes));
+        let reason = format!("feed-forward of {full} tokens on the NPU, of the others on the GPU");
+        Route::new(stages, reason, None, input.route_for(shape))
+    }
+}
+
+/// A stage whose first `full` rows are the NPU's, in a prepared graph of that size.
+fn divided(node: usize, (npu, gpu): (DeviceId, DeviceId), (full, rows): (usize, usize)) -> Stage {
+    let on_npu = Part { rows: Some(0..full), graphs: vec![full], ..Part::WHOLE };
+    let on_gpu = Part { rows: Some(full..rows), ..Part::WHOLE };
+    let mut stage = Stage::whole(npu, node..node + 1);
+    stage.parts =
+        vec![StagePart { device: npu, part: on_npu }, StagePart { device: gpu, part: on_gpu }];
+    stage
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let name = ModelName::default_model();
+    let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
+
+    // A GPU and an NPU are modelled by threads of the CPU: they compute true values, and take the
+    // time of processors of the stated rates.
+    let mut builder = Engine::builder().model(&model).context(512);
+    for device in DeviceSpec::list("cpu+gpu+npu")? {
+        builder = builder.device(device);
+    }
+    let engine = builder.own_strategy(FeedForwardApart).build().await?;
+    for chunk in engine.plan(300)? {
+        println!("{chunk}");
+        assert!(chunk.stages.iter().any(|stage| stage.parts.len() == 2), "nothing is divided");
+    }
+
+    let question = "Gravity keeps the planets on their ways. ".repeat(8) + "What is gravity?";
+    let request = || Request::ask(&question).greedy().max_tokens(24);
+    let answer = engine.generate(request()).await?.into_text().await?;
+    println!("{answer}");
+
+    let cpu = Engine::builder().model(&model).context(512).build().await?;
+    let expected = cpu.generate(request()).await?.into_text().await?;
+    assert_eq!(answer, expected, "a strategy decides who computes, and never what");
+    Ok(())
+}

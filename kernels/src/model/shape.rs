@@ -1,0 +1,239 @@
+//! Models by shape: the op graph of a published model without its weights, to be planned and
+//! simulated. The same builder makes it that makes the graph of a weight file.
+
+use super::build::{TensorSpec, Tensors, build};
+use super::{Model, ModelConfig, ModelError, spec};
+use crate::op::RopeScaling;
+use crate::quant::DType;
+
+/// Sizes of a model, as its authors published them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelShape {
+    /// Name on the command line, such as `llama-3-8b`.
+    pub name: &'static str,
+    /// Name in reports.
+    pub title: &'static str,
+    /// Row of the architecture table, as in `general.architecture`.
+    pub arch: &'static str,
+    /// Transformer layers.
+    pub layers: usize,
+    /// Width of a token's row between layers.
+    pub width: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads.
+    pub kv_heads: usize,
+    /// Values per head.
+    pub head_dim: usize,
+    /// Inner width of the feed-forward blocks.
+    pub ffn_width: usize,
+    /// Vocabulary.
+    pub vocab: usize,
+    /// The output matrix is the embedding table.
+    pub tied: bool,
+    /// Trained context, in tokens.
+    pub context: usize,
+}
+
+/// Llama 3 with 8 billion weights.
+const LLAMA_3_8B: ModelShape = ModelShape {
+    name: "llama-3-8b",
+    title: "Llama-3-8B",
+    arch: "llama",
+    layers: 32,
+    width: 4096,
+    heads: 32,
+    kv_heads: 8,
+    head_dim: 128,
+    ffn_width: 14_336,
+    vocab: 128_256,
+    tied: false,
+    context: 8192,
+};
+
+const SHAPES: &[ModelShape] = &[
+    LLAMA_3_8B,
+    ModelShape {
+        name: "llama-2-7b",
+        title: "Llama-2-7B",
+        kv_heads: 32,
+        ffn_width: 11_008,
+        vocab: 32_000,
+        context: 4096,
+        ..LLAMA_3_8B
+    },
+    ModelShape {
+        name: "llama-3.2-3b",
+        title: "Llama-3.2-3B",
+        layers: 28,
+        width: 3072,
+        heads: 24,
+        ffn_width: 8192,
+        tied: true,
+        context: 131_072,
+        ..LLAMA_3_8B
+    },
+    ModelShape {
+        name: "internlm2-1.8b",
+        title: "InternLM2-1.8B",
+        arch: "internlm2",
+        layers: 24,
+        width: 2048,
+        heads: 16,
+        ffn_width: 8192,
+        vocab: 92_544,
+        context: 32_768,
+        ..LLAMA_3_8B
+    },
+    ModelShape {
+        name: "qwen1.5-1.8b",
+        title: "Qwen1.5-1.8B",
+        arch: "qwen2",
+        layers: 24,
+        width: 2048,
+        heads: 16,
+        kv_heads: 16,
+        ffn_width: 5504,
+        vocab: 151_936,
+        context: 32_768,
+        ..LLAMA_3_8B
+    },
+    ModelShape {
+        name: "qwen2-1.5b",
+        title: "Qwen2-1.5B",
+        arch: "qwen2",
+        layers: 28,
+        width: 1536,
+        heads: 12,
+        kv_heads: 2,
+        ffn_width: 8960,
+        vocab: 151_936,
+        tied: true,
+        context: 32_768,
+        ..LLAMA_3_8B
+    },
+];
+
+impl ModelShape {
+    /// Every shape that is known by name.
+    pub fn all() -> &'static [ModelShape] {
+        SHAPES
+    }
+
+    /// The shape of that name.
+    pub fn by_name(name: &str) -> Option<&'static ModelShape> {
+        SHAPES.iter().find(|shape| shape.name == name)
+    }
+
+    /// Hyper-parameters and op graph. Matrices are given the format Q4_0, vectors F32; whoever
+    /// simulates says how many bits a weight really takes.
+    ///
+    /// # Errors
+    /// [`ModelError::UnknownArchitecture`] for an architecture that is not in the table.
+    pub fn model(&self) -> Result<Model, ModelError> {
+        let config = self.config()?;
+        let tensors = ShapeTensors { shape: self, config: &config };
+        let graph = build(&config, &tensors)?;
+        Ok(Model { config, graph })
+    }
+
+    fn config(&self) -> Result<ModelConfig, ModelError> {
+        let arch = spec::find(self.arch)
+            .ok_or_else(|| ModelError::UnknownArchitecture { found: self.arch.to_owned() })?;
+        let rope_base = 10_000.0;
+        Ok(ModelConfig {
+            arch,
+            name: Some(self.title.to_owned()),
+            layers: self.layers,
+            width: self.width,
+            heads: self.heads,
+            kv_heads: self.kv_heads,
+            head_dim: self.head_dim,
+            ffn_width: self.ffn_width,
+            context: self.context,
+            norm_eps: 1e-5,
+            rope_dims: self.head_dim,
+            rope_base,
+            rope_base_window: arch.window_rope_base.unwrap_or(rope_base),
+            rope_scaling: RopeScaling::None,
+            window: arch.window_default,
+            attention_cap: arch.soft_caps.attention,
+            logit_cap: arch.soft_caps.logits,
+        })
+    }
+}
+
+/// The tensors that a shape's file would have.
+struct ShapeTensors<'a> {
+    shape: &'a ModelShape,
+    config: &'a ModelConfig,
+}
+
+impl Tensors for ShapeTensors<'_> {
+    fn find(&self, name: &str) -> Option<TensorSpec> {
+        let (shape, config) = (self.shape, self.config);
+        let (width, ffn) = (shape.width, shape.ffn_width);
+        let (q, kv) = (shape.heads * shape.head_dim, config.kv_width());
+        let matrix = |rows, cols| Some(TensorSpec { rows, cols, dtype: DType::Q4_0 });
+        let vector = |cols| Some(TensorSpec { rows: 1, cols, dtype: DType::F32 });
+        let biased = |cols| if config.arch.qkv_bias { vector(cols) } else { None };
+        let role = match name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) {
+            Some((_, role)) => role,
+            None => name,
+        };
+        match role {
+            "token_embd.weight" => matrix(shape.vocab, width),
+            "output.weight" if shape.tied => None,
+            "output.weight" => matrix(shape.vocab, width),
+            "attn_q.weight" => matrix(q, width),
+            "attn_k.weight" | "attn_v.weight" => matrix(kv, width),
+            "attn_output.weight" => matrix(width, q),
+            "ffn_gate.weight" | "ffn_up.weight" => matrix(ffn, width),
+            "ffn_down.weight" => matrix(width, ffn),
+            "attn_q.bias" => biased(q),
+            "attn_k.bias" | "attn_v.bias" => biased(kv),
+            "attn_q_norm.weight" | "attn_k_norm.weight" => vector(shape.head_dim),
+            role if role.ends_with("norm.weight") => vector(width),
+            _ => None,
+        }
+    }
+
+    fn names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::Op;
+
+    /// Weights that are read for a token: all matrices but the embedding table.
+    fn read_weights(shape: &ModelShape) -> usize {
+        let graph = shape.model().expect("a model").graph;
+        let products = graph.nodes().iter().filter_map(|node| match node.op {
+            Op::MatMul { weight, .. } => Some(&graph.weights()[weight.0]),
+            _ => None,
+        });
+        products.map(|weight| weight.rows * weight.cols).sum()
+    }
+
+    #[test]
+    fn shapes_have_the_weights_that_were_published() {
+        // 7.505 G of Llama-3-8B (device model, 2); the others by their authors' parameter counts,
+        // less the embedding table where it is no output matrix.
+        let published = [
+            ("llama-3-8b", 7.505e9),
+            ("llama-2-7b", 6.607e9),
+            ("llama-3.2-3b", 3.213e9),
+            ("internlm2-1.8b", 1.699e9),
+            ("qwen1.5-1.8b", 1.525e9),
+            ("qwen2-1.5b", 1.543e9),
+        ];
+        assert_eq!(published.len(), ModelShape::all().len());
+        for (name, want) in published {
+            let found = read_weights(ModelShape::by_name(name).expect("is known")) as f64;
+            assert!((found / want - 1.0).abs() < 2e-3, "{name}: {found:e} {want:e}");
+        }
+    }
+}

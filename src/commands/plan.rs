@@ -1,0 +1,239 @@
+//! `lapwing plan`: who would run what of a prompt, how long that takes, and why.
+
+use std::time::Duration;
+
+use lapwing::plan::strategy::Explanation;
+use lapwing::{Engine, PartPlacement, Placement, Shutdown};
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::output::{print, print_json, visible};
+use super::resolve::{model_file, open};
+use super::session::Session;
+use super::table::{Align, table};
+use crate::cli::{EngineArgs, ModelArg, at_least_one};
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing plan --length 525 --explain --device phone
+  lapwing plan --length 300 --device cpu --device npu --strategy sequence-cut
+
+Times are predicted: from the profile that `lapwing profile` has stored for these devices, else from
+the devices' own models, of which the CPU's is a guess. The decode step is one of a single sequence
+after the prompt.
+
+With --json:
+  {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_us\":X,\"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",
+   \"stages\":N,\"divided\":N},…],\"decode\":{…},
+   \"candidates\":[{\"strategy\":\"…\",\"predicted_us\":X,\"busiest_us\":X,\"chunks\":N,\"why_not\":\"…\"},…],
+   \"winner\":\"…\",\"why\":\"…\"}
+  candidates, winner and why: with --explain only.";
+
+/// Options of `plan`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Tokens of the prompt
+    #[arg(short, long, value_name = "N", value_parser = at_least_one)]
+    length: usize,
+
+    /// Show every strategy's predicted time, and why the fastest one is it
+    #[arg(long)]
+    explain: bool,
+
+    #[command(flatten)]
+    model: ModelArg,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+#[derive(Serialize)]
+struct Report {
+    length: usize,
+    strategy: String,
+    source: String,
+    predicted_us: Option<f64>,
+    chunks: Vec<ChunkReport>,
+    decode: ChunkReport,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    explained: Option<Explained>,
+}
+
+#[derive(Serialize)]
+struct ChunkReport {
+    rows: usize,
+    context: usize,
+    reason: String,
+    stages: usize,
+    divided: usize,
+    #[serde(skip)]
+    parts: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Explained {
+    candidates: Vec<Candidate>,
+    winner: String,
+    why: String,
+}
+
+#[derive(Serialize)]
+struct Candidate {
+    strategy: String,
+    predicted_us: Option<f64>,
+    busiest_us: Option<f64>,
+    chunks: Option<usize>,
+    why_not: Option<String>,
+}
+
+/// Plans and prints.
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    args.engine.check()?;
+    let path = model_file(&args.model.model, session).await?;
+    let context = args.length.saturating_add(1);
+    let builder = args.engine.builder(path)?.context(context);
+    let engine = open(builder).await?;
+    let report = report(&engine, &args);
+    engine.shutdown(Shutdown::Now).await?;
+    let report = report?;
+    if session.json { print_json(&report) } else { print_report(&report) }
+}
+
+fn us(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
+    let chunks = engine.plan(args.length)?;
+    let explained = args.explain.then(|| engine.explain(args.length).map(explained));
+    Ok(Report {
+        length: args.length,
+        strategy: chunks.first().map_or_else(String::new, |chunk| chunk.strategy.clone()),
+        source: engine.cost_source(),
+        predicted_us: engine.predict(args.length)?.map(us),
+        chunks: chunks.iter().map(chunk).collect(),
+        decode: chunk(&engine.plan_decode(1, args.length)?),
+        explained: explained.transpose()?,
+    })
+}
+
+fn chunk(placement: &Placement) -> ChunkReport {
+    let divided = placement.stages.iter().filter(|stage| stage.parts.len() > 1).count();
+    // Layers are alike: each kind of stage is shown once, with how often it is there.
+    let mut parts: Vec<(String, usize)> = Vec::new();
+    for stage in &placement.stages {
+        let each: Vec<String> = stage.parts.iter().map(part).collect();
+        let text = format!("{} ops: {}", stage.ops, each.join(" ‖ "));
+        match parts.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, count)) => *count += 1,
+            None => parts.push((text, 1)),
+        }
+    }
+    ChunkReport {
+        rows: placement.rows,
+        context: placement.context,
+        reason: placement.reason.clone(),
+        stages: placement.stages.len(),
+        divided,
+        parts: parts.into_iter().map(|(text, count)| format!("{count} × {text}")).collect(),
+    }
+}
+
+fn part(part: &PartPlacement) -> String {
+    let mut text = part.device.clone();
+    if let Some(rows) = &part.rows {
+        text.push_str(&format!(" rows {}–{}", rows.start, rows.end));
+    }
+    if let Some((from, to, of)) = part.features {
+        text.push_str(&format!(" features {from}–{to} of {of}"));
+    }
+    if !part.graphs.is_empty() {
+        let graphs: Vec<String> = part.graphs.iter().map(usize::to_string).collect();
+        text.push_str(&format!(" graphs {}", graphs.join(" + ")));
+    }
+    if part.swapped {
+        text.push_str(" swapped");
+    }
+    match part.predicted {
+        Some(time) => format!("{text} ({time:.1?})"),
+        None => text,
+    }
+}
+
+fn explained(explanation: Explanation) -> Explained {
+    let why = explanation.to_string();
+    let winner = explanation.winner().strategy.clone();
+    let candidates = explanation.rated.into_iter().map(|rated| {
+        let strategy = rated.strategy;
+        match rated.outcome {
+            Ok((prediction, _)) => Candidate {
+                strategy,
+                predicted_us: Some(us(prediction.makespan)),
+                busiest_us: Some(us(prediction.busiest())),
+                chunks: Some(prediction.chunks),
+                why_not: None,
+            },
+            Err(error) => Candidate {
+                strategy,
+                predicted_us: None,
+                busiest_us: None,
+                chunks: None,
+                why_not: Some(error.to_string()),
+            },
+        }
+    });
+    let mut candidates: Vec<Candidate> = candidates.collect();
+    let time = |candidate: &Candidate| candidate.predicted_us.unwrap_or(f64::INFINITY);
+    candidates.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    Explained { candidates, winner, why }
+}
+
+fn milliseconds(us: Option<f64>) -> String {
+    us.map_or("–".to_owned(), |us| format!("{:.2}", us / 1000.0))
+}
+
+fn print_report(report: &Report) -> Result<(), Failure> {
+    let bold = anstyle::Style::new().bold();
+    let mut text = format!(
+        "{bold}{} tokens by '{}'{bold:#}: {} ms predicted\n{}\n",
+        report.length,
+        visible(&report.strategy),
+        milliseconds(report.predicted_us),
+        visible(&report.source),
+    );
+    let chunks = report.chunks.iter().map(|chunk| ("chunk", chunk));
+    for (what, chunk) in chunks.chain([("decode step", &report.decode)]) {
+        text.push_str(&format!(
+            "\n{bold}{what} of {} after {}{bold:#}: {} stages, {} divided\n  {}\n",
+            chunk.rows,
+            chunk.context,
+            chunk.stages,
+            chunk.divided,
+            visible(&chunk.reason),
+        ));
+        for part in &chunk.parts {
+            text.push_str(&format!("  {}\n", visible(part)));
+        }
+    }
+    if let Some(explained) = &report.explained {
+        let rows = explained.candidates.iter().map(|candidate| {
+            [
+                candidate.strategy.clone(),
+                milliseconds(candidate.predicted_us),
+                milliseconds(candidate.busiest_us),
+                candidate.chunks.map_or("–".to_owned(), |chunks| chunks.to_string()),
+                candidate.why_not.clone().unwrap_or_default(),
+            ]
+        });
+        let header = [
+            ("strategy", Align::Left),
+            ("predicted ms", Align::Right),
+            ("busiest device", Align::Right),
+            ("chunks", Align::Right),
+            ("why not", Align::Left),
+        ];
+        let rows = table(header, rows.collect());
+        text.push_str(&format!("\n{rows}\n{}\n", visible(&explained.why)));
+    }
+    print(&text)
+}

@@ -1,0 +1,234 @@
+//! `lapwing profile`: measures the devices, so that times are predicted from measurements.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use lapwing::EngineBuilder;
+use lapwing::models::ModelCache;
+use lapwing::profile::{Errors, Fitted, Limits, Profile};
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::output::{print, print_json, visible};
+use super::resolve::model_file;
+use super::session::Session;
+use super::table::{Align, table};
+use crate::cli::{EngineArgs, ModelArg, at_least_one};
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing profile -m FILE.gguf --device cpu --device npu
+  lapwing profile --device phone --seconds 20
+
+Each op of the model is measured on each device, alone: whole and, with several devices, with
+shares of its features, for row counts up to a chunk. What was not measured is predicted; the error
+is that of measured points which were left out of the fit. The profile is kept in the cache folder
+and used from then on wherever this model is run on these devices of this machine.
+
+With --json:
+  {\"file\":\"PATH\",\"source\":\"…\",\"sync_us\":X,\"copy_gbps\":X,\"error\":{\"points\":N,\"median\":X,\"p90\":X},
+   \"devices\":[{\"device\":\"…\",\"what\":\"…\",\"points\":N,\"model\":\"fit\"|\"tree\",\"error\":{…},
+   \"spread\":X,\"submit_us\":X,\"crossing_us\":X},…]}";
+
+/// Options of `profile`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Most seconds for each device
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = at_least_one)]
+    seconds: usize,
+
+    /// Most runs of each op
+    #[arg(short, long, value_name = "R", default_value_t = 7, value_parser = at_least_one)]
+    repetitions: usize,
+
+    #[command(flatten)]
+    model: ModelArg,
+    #[command(flatten)]
+    engine: EngineArgs,
+}
+
+#[derive(Serialize)]
+struct Report {
+    file: String,
+    source: String,
+    sync_us: f64,
+    copy_gbps: f64,
+    error: ErrorReport,
+    devices: Vec<DeviceReport>,
+}
+
+#[derive(Serialize)]
+struct DeviceReport {
+    device: String,
+    what: String,
+    points: usize,
+    model: &'static str,
+    error: ErrorReport,
+    /// Median of (max − min) / median.
+    spread: f64,
+    submit_us: f64,
+    crossing_us: f64,
+}
+
+#[derive(Serialize)]
+struct ErrorReport {
+    points: usize,
+    median: Option<f64>,
+    p90: Option<f64>,
+}
+
+impl From<Errors> for ErrorReport {
+    fn from(errors: Errors) -> ErrorReport {
+        let finite = |x: f64| x.is_finite().then_some(x);
+        let Errors { points, median, p90 } = errors;
+        ErrorReport { points, median: finite(median), p90: finite(p90) }
+    }
+}
+
+/// Measures, stores and prints.
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    args.engine.check()?;
+    let path = model_file(&args.model.model, session).await?;
+    let builder = args.engine.builder(path)?;
+    let limits = Limits {
+        runs: args.repetitions,
+        per_device: Duration::from_secs(args.seconds as u64),
+        ..Limits::default()
+    };
+    let profile = measure(builder.clone(), limits, session).await?;
+    let file = profile_file(&builder)?;
+    profile.save(&file).map_err(|error| Failure::failed(error.to_string()))?;
+    let fitted = builder.fit(&profile)?;
+    let report = report(&profile, &fitted, file.display().to_string());
+    if session.json { print_json(&report) } else { print_report(&report) }
+}
+
+/// Measures on a thread of its own; Ctrl-C ends it before the next op.
+async fn measure(
+    builder: EngineBuilder,
+    limits: Limits,
+    session: &Session,
+) -> Result<Profile, Failure> {
+    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, shown) = (Arc::clone(&stop), bar.clone());
+    if bar.is_none() {
+        session.note("measuring every op on every device");
+    }
+    let work = tokio::task::spawn_blocking(move || {
+        builder.measure_blocking(limits, &mut |step| {
+            if let Some(bar) = &shown {
+                bar.set_length(step.of as u64);
+                bar.set_position(step.done as u64);
+                bar.set_message(format!("{}: {}", step.device, step.what));
+            }
+            match stopped.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+    });
+    tokio::pin!(work);
+    let claim = session.interrupts.claim();
+    let ended = tokio::select! {
+        biased;
+        () = claim.interrupted() => {
+            stop.store(true, Ordering::Relaxed);
+            session.restore_after_interrupt();
+            (&mut work).await
+        }
+        ended = &mut work => ended,
+    };
+    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
+    match ended {
+        Ok(Ok(profile)) => Ok(profile),
+        Ok(Err(error)) if error.is_cancelled() => Err(Failure::Interrupted),
+        Ok(Err(error)) => Err(error.into()),
+        Err(error) => Err(Failure::failed(format!("measuring ended early: {error}"))),
+    }
+}
+
+/// Where the profile of such an engine is kept.
+fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> {
+    let cache = ModelCache::open(None)?;
+    Ok(cache.dir().join("profiles").join(builder.identity()?.file_name()))
+}
+
+/// The builder with the stored profile of its devices and model, if there is one.
+///
+/// # Errors
+/// When there is one that cannot be used.
+pub(crate) fn with_stored(builder: EngineBuilder) -> Result<EngineBuilder, Failure> {
+    // Whatever is wrong with the model or the settings is told when the engine is built.
+    let Ok(file) = profile_file(&builder) else { return Ok(builder) };
+    if !file.exists() {
+        return Ok(builder);
+    }
+    let profile = Profile::load(&file).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(builder.profile(profile))
+}
+
+fn report(profile: &Profile, fitted: &Fitted, file: String) -> Report {
+    use lapwing::plan::CostModel;
+    let us = |ns: u64| ns as f64 / 1000.0;
+    let devices = profile.devices.iter().zip(fitted.devices()).map(|(device, fit)| {
+        let mut spreads: Vec<f64> = device.samples.iter().map(|s| s.time.relative()).collect();
+        spreads.sort_by(f64::total_cmp);
+        DeviceReport {
+            device: device.name.clone(),
+            what: device.description.clone(),
+            points: device.samples.len(),
+            model: fit.model,
+            error: fit.errors.into(),
+            spread: spreads.get(spreads.len() / 2).copied().unwrap_or(0.0),
+            submit_us: us(device.submit_idle_ns),
+            crossing_us: us(device.crossing_ns),
+        }
+    });
+    Report {
+        file,
+        source: fitted.source(),
+        sync_us: us(profile.sync.median_ns),
+        copy_gbps: profile.copy_bytes_per_second / 1e9,
+        error: fitted.errors().into(),
+        devices: devices.collect(),
+    }
+}
+
+fn print_report(report: &Report) -> Result<(), Failure> {
+    let percent = |x: Option<f64>| x.map_or("–".to_owned(), |x| format!("{:.1} %", 100.0 * x));
+    let rows = report.devices.iter().map(|device| {
+        [
+            device.device.clone(),
+            device.points.to_string(),
+            percent(Some(device.spread)),
+            device.model.to_owned(),
+            percent(device.error.median),
+            percent(device.error.p90),
+            format!("{:.0} µs", device.submit_us),
+            format!("{:.0} µs", device.crossing_us),
+        ]
+    });
+    let header = [
+        ("device", Align::Left),
+        ("points", Align::Right),
+        ("spread", Align::Right),
+        ("model", Align::Left),
+        ("error (median)", Align::Right),
+        ("p90", Align::Right),
+        ("submit", Align::Right),
+        ("crossing", Align::Right),
+    ];
+    print(&format!(
+        "{}\n{}\nhand-over {:.1} µs, copies {:.2} GB/s\nkept in {}\n",
+        table(header, rows.collect()),
+        visible(&report.source),
+        report.sync_us,
+        report.copy_gbps,
+        visible(&report.file),
+    ))
+}

@@ -1,0 +1,88 @@
+//! How fast a real device is, in a few milliseconds: enough to choose between strategies. A profile
+//! says it for every op and shape.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use lapwing_actors::plan::blocks::{BlockKind, blocks};
+use lapwing_kernels::device::{Batch, Device, Prepare, Tensor, TensorSet, Work};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::part::Part;
+use lapwing_traces::Clock;
+
+/// Rows that a device's rate is measured with.
+const ROWS: usize = 64;
+/// Runs of which the fastest counts.
+const RUNS: usize = 3;
+
+/// 10⁹ operations per second with many rows, and 10⁹ bytes per second with one. None if the device
+/// cannot run the model's products.
+pub(super) fn rates(
+    device: &mut dyn Device,
+    graph: &Graph,
+    clock: &dyn Clock,
+) -> Option<(f64, f64)> {
+    let nodes = largest_product(graph)?;
+    let cost = |rows: usize| {
+        let batch = batch(rows);
+        let costs = nodes.clone().map(|node| graph.cost(node, &batch));
+        costs.fold((0, 0), |sum, cost| (sum.0 + cost.flops, sum.1 + cost.bytes))
+    };
+    let many = time(device, graph, (&nodes, ROWS, clock))?;
+    let one = time(device, graph, (&nodes, 1, clock))?;
+    let per_nano = |count: u64, time: Duration| count as f64 / time.as_nanos().max(1) as f64;
+    Some((per_nano(cost(ROWS).0, many), per_nano(cost(1).1, one)))
+}
+
+/// The products of one layer with the most weights.
+fn largest_product(graph: &Graph) -> Option<Range<usize>> {
+    let in_a_layer = |nodes: &Range<usize>| graph.nodes()[nodes.clone()][0].layer.is_some();
+    let products = blocks(graph).into_iter().filter(|block| block.kind == BlockKind::Product);
+    let batch = batch(1);
+    let bytes = |nodes: &Range<usize>| -> u64 {
+        nodes.clone().map(|node| graph.cost(node, &batch).bytes).sum()
+    };
+    products.map(|block| block.nodes).filter(in_a_layer).max_by_key(bytes)
+}
+
+fn batch(rows: usize) -> Batch {
+    let mut batch = Batch::default();
+    batch.push(&vec![0; rows], 0, Vec::new(), 0..rows);
+    batch
+}
+
+/// The fastest of a few runs.
+fn time(
+    device: &mut dyn Device,
+    graph: &Graph,
+    (nodes, rows, clock): (&Range<usize>, usize, &dyn Clock),
+) -> Option<Duration> {
+    let batch = batch(rows);
+    let mut inputs = TensorSet::default();
+    for id in graph.live_in(nodes.clone()) {
+        let width = graph.value(id).width;
+        // Values of both signs, as activations are.
+        let values: Vec<f32> = (0..rows * width).map(|at| (at % 7) as f32 - 3.0).collect();
+        inputs.put(id, Tensor::new(width, values));
+    }
+    let writes = graph.writes(nodes.clone());
+    let mut best = None;
+    for _ in 0..RUNS {
+        let mut outputs = TensorSet::default();
+        let start = clock.now();
+        let work = Work {
+            nodes: nodes.clone(),
+            part: &Part::WHOLE,
+            prepare: Prepare::Ahead,
+            batch: &batch,
+            inputs: &inputs,
+            writes: &writes,
+            outputs: &mut outputs,
+            observer: &mut (),
+        };
+        device.run(work).ok()?;
+        let time = Duration::from_nanos(clock.now().0.saturating_sub(start.0));
+        best = Some(best.map_or(time, |best: Duration| best.min(time)));
+    }
+    best
+}

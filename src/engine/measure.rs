@@ -1,0 +1,104 @@
+//! Measuring the devices of an engine instead of starting it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use lapwing_actors::drive::measure::{Limits, MeasureParts, MeasureProgress, Measured, measure};
+use lapwing_actors::plan::fit::Fitted;
+use lapwing_actors::plan::profile::{Identity, Profile};
+use lapwing_kernels::kv::KvStore;
+use lapwing_kernels::model::Model;
+use lapwing_kernels::weights::WeightFile;
+use lapwing_traces::OsClock;
+
+use super::builder::EngineBuilder;
+use super::start::slot_pool;
+use crate::config::{Chosen, Settings};
+use crate::devices::build::{Shared, build};
+use crate::error::Error;
+use crate::profile::machine;
+
+/// What a profile of such an engine is of.
+pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
+    let stem = settings.model.file_stem().unwrap_or(settings.model.as_os_str());
+    let bytes = std::fs::metadata(&settings.model).map_or(0, |data| data.len());
+    let devices = chosen
+        .devices
+        .iter()
+        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads")));
+    Identity {
+        machine: machine(chosen.isa.name()),
+        model: format!("{}-{bytes}", stem.to_string_lossy()),
+        devices: devices.collect(),
+    }
+}
+
+impl EngineBuilder {
+    /// Predicts times from a profile, in place of the devices' own models.
+    pub fn profile(mut self, profile: Profile) -> EngineBuilder {
+        self.settings.profile = Some(Arc::new(profile));
+        self
+    }
+
+    /// What a profile of this engine's devices and model is of.
+    ///
+    /// # Errors
+    /// When the model cannot be read, or a setting makes no sense.
+    pub fn identity(&self) -> Result<Identity, Error> {
+        let file = WeightFile::open(&self.settings.model)?;
+        let model = Model::from_weights(&file)?;
+        Ok(identity(&self.settings, &self.settings.choose(&model.config)?))
+    }
+
+    /// Measures every op of the model on every device, one device after another, which takes up to
+    /// `limits.per_device` for each. `progress` is told before each op and may break off.
+    ///
+    /// # Errors
+    /// When the model cannot be read, a setting makes no sense, a device fails, or `progress`
+    /// breaks off.
+    pub fn measure_blocking(
+        self,
+        limits: Limits,
+        progress: &mut dyn FnMut(&MeasureProgress<'_>) -> ControlFlow<()>,
+    ) -> Result<Profile, Error> {
+        let settings = self.settings;
+        let file = WeightFile::open(&settings.model)?;
+        let model = Model::from_weights(&file)?;
+        let chosen = settings.choose(&model.config)?;
+        let graph = Arc::new(model.graph);
+        let slots = slot_pool(&graph, &chosen);
+        let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+        let isa = chosen.isa;
+        let shared =
+            Shared { graph: &graph, file: &file, kv: &kv, slots: &slots, isa, clock: None };
+        let Identity { machine, model, devices: names } = identity(&settings, &chosen);
+        let built = chosen.devices.iter().zip(names).map(|((spec, threads), (_, description))| {
+            let built = build(spec, *threads, &shared)?;
+            Ok(Measured { device: built.device, info: built.info, description })
+        });
+        let devices = built.collect::<Result<Vec<Measured>, Error>>()?;
+        let parts = MeasureParts {
+            devices,
+            graph: &graph,
+            slots: slots.clone(),
+            pages: chosen.pages,
+            page_rows: chosen.layout.page_rows,
+            chunk_rows: chosen.chunk_rows,
+            machine,
+            model,
+            clock: Arc::new(OsClock::start()),
+            limits,
+        };
+        Ok(measure(parts, progress)?)
+    }
+
+    /// What a profile predicts of this model, with its cross-validated errors.
+    ///
+    /// # Errors
+    /// When the model cannot be read, or the profile makes no sense.
+    pub fn fit(&self, profile: &Profile) -> Result<Fitted, Error> {
+        let file = WeightFile::open(&self.settings.model)?;
+        let model = Model::from_weights(&file)?;
+        Ok(Fitted::new(profile, Arc::new(model.graph))?)
+    }
+}

@@ -1,0 +1,42 @@
+//! Profiles: measured times of the devices of an engine, from which strategies predict.
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//! use lapwing::Engine;
+//! use lapwing::devices::DeviceSpec;
+//! use lapwing::profile::Limits;
+//!
+//! let builder = || {
+//!     let builder = Engine::builder().model("model.gguf").device(DeviceSpec::cpu());
+//!     builder.device(DeviceSpec::systolic("npu"))
+//! };
+//! let profile = builder().measure_blocking(Limits::default(), &mut |step| {
+//!     println!("{} of {}: {}", step.done, step.of, step.what);
+//!     ControlFlow::Continue(())
+//! })?;
+//! let engine = builder().profile(profile).build_blocking()?;
+//! # Ok::<(), lapwing::Error>(())
+//! ```
+
+pub use lapwing_actors::drive::measure::{Limits, MeasureError, MeasureProgress};
+pub use lapwing_actors::plan::fit::{DeviceFit, Errors, Fitted};
+pub use lapwing_actors::plan::profile::{
+    DeviceProfile, Identity, Machine, Profile, ProfileError, Sample, Spread,
+};
+pub use lapwing_actors::plan::shape::OpShape;
+
+/// The machine that this program runs on, with kernels of that instruction set.
+pub(crate) fn machine(isa: &str) -> Machine {
+    // Where the system does not tell a name in this way, the architecture must do.
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        ["model name", "Model", "Hardware"].contains(&key.trim()).then(|| value.trim().to_owned())
+    });
+    Machine {
+        cpu: model.unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        cores: crate::config::cores(),
+        isa: isa.to_owned(),
+        os: std::env::consts::OS.to_owned(),
+    }
+}

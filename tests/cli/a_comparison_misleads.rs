@@ -1,0 +1,100 @@
+//! `bench` with several strategies: its table, its JSON and its page tell the same, and the truth.
+
+use serde_json::Value;
+
+use crate::support::{ended, json, lapwing, model};
+
+/// Devices that never wait: this is about what is told, not about times.
+const DEVICES: &str = "cpu+gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0\
+    +npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=0,prepare-gweight=0";
+
+fn compare(args: &[&str]) -> Vec<String> {
+    let model = model("llama.gguf");
+    let base = ["bench", "-m", &model, "--device", DEVICES, "-r", "2", "-n", "3"];
+    [&base, args].concat().into_iter().map(str::to_owned).collect()
+}
+
+fn compared(args: &[&str]) -> Value {
+    let args = compare(&[args, &["--json"]].concat());
+    json(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_strategy_or_length_is_missing() {
+    let folder = tempfile::tempdir().expect("folder");
+    let page = folder.path().join("page.html").display().to_string();
+    let found = compared(&["--strategy", "all", "--length", "31,64", "--html", &page]);
+    let html = std::fs::read_to_string(&page).expect("the page");
+    let lengths = found["lengths"].as_array().expect("lengths");
+    assert_eq!(lengths.iter().map(|l| l["tokens"].clone()).collect::<Vec<_>>(), [31, 64]);
+    let known = json(&["devices", "--json"]);
+    let known: Vec<&Value> =
+        known["strategies"].as_array().expect("list").iter().map(|s| &s["name"]).collect();
+    for length in lengths {
+        let strategies = length["strategies"].as_array().expect("strategies");
+        let names: Vec<&Value> = strategies.iter().map(|s| &s["strategy"]).collect();
+        assert_eq!(names, known, "{length}");
+        assert_eq!(length["same_tokens"], true, "{length}");
+        assert_eq!(length["absent"].as_array().map(Vec::len), Some(0), "{length}");
+        assert!(names.contains(&&length["chosen_by_auto"]), "{length}");
+        let time = |s: &Value| s["ttft_ms"].as_f64().expect("a time");
+        let least = strategies.iter().min_by(|a, b| time(a).total_cmp(&time(b)));
+        assert_eq!(least.map(|s| &s["strategy"]), Some(&length["fastest"]), "{length}");
+        for strategy in strategies {
+            let number = |field: &str| strategy[field].as_f64().expect(field);
+            assert!(number("ttft_min_ms") <= number("ttft_ms"), "{strategy}");
+            assert!(number("ttft_ms") <= number("ttft_max_ms"), "{strategy}");
+            assert!(number("makespan_ms") > 0.0, "{strategy}");
+            assert!(strategy["energy_j"].is_null(), "nothing measures energy: {strategy}");
+        }
+        let of =
+            |name: &str| strategies.iter().find(|s| s["strategy"] == name).expect("it took part");
+        assert_eq!(of("cpu-only")["copied_bytes"], 0, "one device copies nothing");
+        assert!(of("row-cut")["copied_bytes"].as_u64() > Some(0), "parts are put together");
+        assert_eq!(of("cpu-only")["predicted_ms"], Value::Null, "its speed is not stated");
+        assert!(of("gpu-only")["predicted_ms"].as_f64() >= Some(0.0), "its speed is stated");
+    }
+    assert_eq!(html.matches("<article").count(), 2 * known.len());
+    for name in known {
+        assert!(html.contains(name.as_str().expect("a name")), "{name} is not on the page");
+    }
+    assert!(!html.contains("http://") && !html.contains("https://"), "it asks the network");
+}
+
+#[test]
+fn the_table_hides_what_the_devices_do_not_allow() {
+    let model = model("llama.gguf");
+    let args = ["bench", "-m", &model, "--strategy", "cpu-only,pipe", "--length", "20", "-r", "1"];
+    let ended = ended(lapwing(&args));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("without pipe: strategy 'pipe' needs 1 device"), "{ended:?}");
+    let row = ended.stdout.lines().find(|line| line.starts_with("cpu-only")).expect("a row");
+    assert!(row.contains("fastest"), "{row}");
+    assert!(ended.stdout.contains("energy: unknown"), "{ended:?}");
+    let none = ended_of(&["bench", "-m", &model, "--strategy", "pipe,chunked", "--length", "20"]);
+    assert_eq!(none.code, Some(1), "{none:?}");
+    assert!(none.stderr.contains("needs 1 device(s) of kind npu"), "{none:?}");
+}
+
+fn ended_of(args: &[&str]) -> crate::support::Ended {
+    ended(lapwing(args))
+}
+
+#[test]
+fn one_strategy_alone_is_compared_with_nothing() {
+    let model = model("llama.gguf");
+    let base = ["bench", "-m", &model, "-p", "8", "-n", "2", "-r", "1", "--json"];
+    let plain = json(&[&base[..], &["--device", DEVICES, "--strategy", "row-cut"]].concat());
+    assert_eq!(plain["results"][0]["test"], "pp8");
+}
+
+#[test]
+fn late_devices_are_not_told() {
+    // No machine computes as fast as these devices are stated to be.
+    let found = compared(&["--strategy", "gpu-only", "--length", "64"]);
+    let late = found["lengths"][0]["strategies"][0]["late_ms"].as_f64().expect("a time");
+    assert!(late > 0.0);
+    let args = compare(&["--strategy", "gpu-only", "--length", "64"]);
+    let ended = ended_of(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(ended.stdout.contains("computed longer than the devices' models say"), "{ended:?}");
+}

@@ -1,0 +1,132 @@
+//! Who computes what changes no token: every strategy, on every set of devices, at every length.
+//!
+//! The whole matrix runs on a tiny model whose context is set large enough; a real model runs at a
+//! length that each kind of cut is made for. The devices' rates are so high that they never wait.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use lapwing::devices::DeviceSpec;
+use lapwing::plan::strategies;
+use lapwing::{Engine, EngineBuilder, ErrorKind, Prompt, Request, Shutdown};
+
+use crate::support::{SMOLLM2, collect_ids, model};
+
+const LENGTHS: [usize; 8] = [1, 31, 64, 135, 300, 525, 600, 1000];
+const TOKENS: usize = 32;
+const CONTEXT: usize = 1000 + TOKENS;
+
+const GPU: &str = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0";
+const NPU: &str = "npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=0,\
+    prepare-gweight=0,budget=4GiB";
+
+/// The tiny llama model with room for long prompts.
+fn long_model(folder: &Path) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf");
+    let mut bytes = std::fs::read(path).expect("the tiny model");
+    let key = b"llama.context_length";
+    let at = bytes.windows(key.len()).position(|w| w == key).expect("the key") + key.len();
+    assert_eq!(bytes[at..at + 8], [4, 0, 0, 0, 0, 1, 0, 0], "256 as an unsigned number");
+    bytes[at + 4..at + 8].copy_from_slice(&2048_u32.to_le_bytes());
+    let path = folder.join("long.gguf");
+    std::fs::write(&path, bytes).expect("write");
+    path
+}
+
+fn with(model: &Path, devices: &str) -> EngineBuilder {
+    let specs = DeviceSpec::list(devices).expect("devices");
+    let builder = Engine::builder().model(model).context(CONTEXT);
+    specs.into_iter().fold(builder, EngineBuilder::device)
+}
+
+fn prompt(length: usize) -> Vec<u32> {
+    (0..length as u32).map(|at| 3 + at * 7919 % 250).collect()
+}
+
+async fn greedy(engine: &Engine, length: usize) -> Vec<u32> {
+    let request = Request::new(Prompt::Ids(prompt(length)));
+    let request = request.greedy().ignore_eos().max_tokens(TOKENS);
+    collect_ids(engine.generate(request).await.expect("a stream")).await
+}
+
+/// What the CPU alone says.
+async fn wanted(model: &Path, lengths: &[usize]) -> BTreeMap<usize, (Vec<u32>, Vec<f32>)> {
+    let engine = with(model, "cpu").strategy("cpu-only").build().await.expect("an engine");
+    let mut wanted = BTreeMap::new();
+    for length in lengths {
+        let ids = greedy(&engine, *length).await;
+        assert_eq!(ids.len(), TOKENS);
+        let scores = engine.score(prompt(*length), 1).await.expect("scores");
+        wanted.insert(*length, (ids, scores));
+    }
+    wanted
+}
+
+/// A row for each token but the first, no padding among them, and the same values.
+async fn assert_rows(engine: &Engine, (length, wanted): (usize, &[f32]), what: &str) {
+    let scores = engine.score(prompt(length), 1).await.expect("scores");
+    assert_eq!(scores.len(), length - 1, "{what}");
+    let close = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-4 * b.abs().max(1.0);
+    assert!(scores.iter().zip(wanted).all(close), "{what}: other values");
+}
+
+#[tokio::test]
+async fn every_strategy_on_every_set_of_devices_at_every_length() {
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    let wanted = wanted(&model, &LENGTHS).await;
+    let mut ran: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    let sets = ["cpu".to_owned(), format!("cpu+{NPU}"), format!("cpu+{GPU}+{NPU}")];
+    for (set, devices) in sets.iter().enumerate() {
+        for known in strategies() {
+            let engine = match with(&model, devices).strategy(known.name).build().await {
+                Ok(engine) => engine,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+                    assert!(error.to_string().contains("add one with --device"), "{error}");
+                    continue;
+                }
+            };
+            for (length, (ids, scores)) in &wanted {
+                let what = format!("{} on set {set}, {length} tokens", known.name);
+                assert_eq!(&greedy(&engine, *length).await, ids, "{what}");
+                if set == 2 && *length > 1 {
+                    assert_rows(&engine, (*length, scores), &what).await;
+                }
+            }
+            assert_eq!(engine.slots().in_use, 0, "{} keeps slots", known.name);
+            engine.shutdown(Shutdown::Drain).await.expect("an end");
+            ran.entry(set).or_default().push(known.name);
+        }
+    }
+    let all: Vec<&str> = strategies().iter().map(|known| known.name).collect();
+    assert_eq!(ran[&2], all, "with all three devices, every strategy runs");
+    let without_gpu: Vec<&str> = all.iter().copied().filter(|name| *name != "gpu-only").collect();
+    assert_eq!(ran[&1], without_gpu);
+    for name in ["cpu-only", "auto", "tensor-level", "auto-place"] {
+        assert!(ran[&0].contains(&name), "{name} needs no other device than the CPU");
+    }
+}
+
+#[tokio::test]
+async fn a_real_model_is_cut_at_lengths_that_fit_no_standard_size() {
+    let model = model(SMOLLM2);
+    let cases = [
+        ("row-cut", 64),
+        ("sequence-cut", 300),
+        ("multi-sequence-cut", 600),
+        ("hybrid-cut", 135),
+        ("chunk-graph", 525),
+        ("tensor-level", 31),
+        ("auto", 135),
+    ];
+    let lengths: Vec<usize> = cases.iter().map(|(_, length)| *length).collect();
+    let wanted = wanted(&model, &lengths).await;
+    for (strategy, length) in cases {
+        let devices = format!("cpu+{GPU}+{NPU}");
+        let engine = with(&model, &devices).strategy(strategy).build().await.expect("an engine");
+        let (ids, _) = &wanted[&length];
+        assert_eq!(&greedy(&engine, length).await, ids, "{strategy}, {length} tokens");
+        engine.shutdown(Shutdown::Drain).await.expect("an end");
+    }
+}
