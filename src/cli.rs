@@ -8,13 +8,8 @@ mod scenario_args;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-<<<<<<< HEAD
-    bench, chat, completions, devices, fit, inspect, models, perplexity, pull, reproduce, run,
-    sensitivity, simulate, sweep, timeline, tokenize, what_if,
-=======
-    bench, chat, completions, devices, inspect, models, perplexity, plan, profile, pull, run,
-    timeline, tokenize,
->>>>>>> 31b960a44c1f2e1a20587e47c7070a93ddb07702
+    bench, chat, completions, devices, fit, inspect, models, perplexity, plan, profile, pull,
+    reproduce, run, sensitivity, simulate, sweep, timeline, tokenize, what_if,
 };
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};

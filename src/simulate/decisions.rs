@@ -9,10 +9,10 @@ use lapwing_actors::plan::soc::{Soc, SyncMode, WeightBits, Workload};
 use lapwing_actors::plan::strategy::{ChunkShape, PlanInput};
 use lapwing_actors::plan::time::Job;
 use lapwing_actors::plan::{DeviceId, device_of};
-use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::device::{DeviceKind, GraphKey};
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
-use lapwing_kernels::part::{OperandOrder, Part};
+use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_kernels::quant::DType;
 use serde::Serialize;
 
@@ -56,8 +56,7 @@ fn graph(n: usize, k: usize) -> Arc<Graph> {
     };
     let x = push(Op::Embed { table, scale: 1.0 }, &[], k);
     push(Op::MatMul { weight, bias: None }, &[x], n);
-    graph
-        .into()
+    Arc::new(graph)
 }
 
 fn shape(m: usize) -> ChunkShape {
@@ -86,6 +85,18 @@ pub(super) fn alone_us(soc: &Soc, product: &Product) -> Result<f64, SimulateErro
         _ => 0.0,
     };
     Ok(times[0].node_time(&job, PRODUCT).as_secs_f64() * 1e6 + sync + constant_us)
+}
+
+/// Time to prepare the graphs of one layer for so many rows, in ms.
+pub(super) fn preparation_ms(soc: &Soc, graph: &Arc<Graph>, rows: usize) -> f64 {
+    let workload = Workload { graph: Arc::clone(graph), bits: WeightBits::default() };
+    let times = soc.times(&[DeviceKind::Npu], &workload, SyncMode::Fast);
+    let layer = |node: &usize| graph.nodes()[*node].layer == Some(0);
+    let nodes: Vec<usize> = (0..graph.nodes().len()).filter(layer).collect();
+    let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return 0.0 };
+    let (features, order) = (Share::WHOLE, OperandOrder::Swapped);
+    let key = GraphKey { nodes: *first..last + 1, features, rows, order };
+    times[0].prepare_time(&key).as_secs_f64() * 1e3
 }
 
 /// What the solver decides where a decision was published.
@@ -140,7 +151,8 @@ fn solve(soc: &Soc, (n, k): (usize, usize), m: usize) -> Arc<Solution> {
     let input = PlanInput { graph: &graph, devices: &devices, cost: &cost, chunk_rows: m };
     let home = device_of(&devices, DeviceKind::Gpu).unwrap_or(DeviceId(0));
     let shape = shape(m);
-    Solver::new().solve(&input, Question { first: PRODUCT, end: PRODUCT + 1, shape: &shape, home })
+    let (first, end) = (PRODUCT, PRODUCT + 1);
+    Solver::new().solve(&input, Question { first, end, shape: &shape, home, divide: true })
 }
 
 /// Outputs that the GPU computes, as a share.

@@ -108,6 +108,8 @@ pub struct Row {
     pub by: Option<Run>,
     /// The product that is measured alone, instead of a run.
     pub product: Option<Product>,
+    /// The graphs of a layer of that many rows that are prepared, instead of a run.
+    pub graphs: Option<usize>,
     /// Lengths at which both runs are made, instead of their own.
     #[serde(default)]
     pub prompts: Vec<usize>,
@@ -285,11 +287,17 @@ impl Published {
             if rows[..at].iter().any(|other| other.id == *id) {
                 return Err(wrong(format!("row '{id}' is there twice")));
             }
-            if row.run.is_some() == row.product.is_some() {
-                return Err(wrong(format!("row '{id}' must have either a run or a product")));
+            let sources =
+                [row.run.is_some(), row.product.is_some(), row.graphs.is_some()];
+            if sources.iter().filter(|given| **given).count() != 1 {
+                return Err(wrong(format!("row '{id}' must have either a run, a product or graphs")));
             }
-            if row.product.is_some() != (row.quantity == Quantity::AloneUs) {
-                return Err(wrong(format!("row '{id}': alone_us is the quantity of products")));
+            if row.product.is_some() != (row.quantity == Quantity::AloneUs)
+                || row.graphs.is_some() && row.quantity != Quantity::PreparationMs
+            {
+                return Err(wrong(format!(
+                    "row '{id}': the quantity of products is alone_us, that of graphs preparation_ms"
+                )));
             }
             if row.published.is_some() == (row.role == Role::HeldBack) {
                 return Err(wrong(format!(
@@ -342,8 +350,8 @@ mod tests {
                 format!("{row}{run}quantity = \"prefill_ms\"\nrole = \"held back\"\npublished = 1.0"),
                 "held back",
             ),
-            (format!("{row}quantity = \"prefill_ms\"\nrole = \"pin\"\npublished = 1.0"), "a run or"),
-            (format!("{row}{run}quantity = \"alone_us\"\nrole = \"pin\"\npublished = 1.0"), "alone"),
+            (format!("{row}quantity = \"prefill_ms\"\nrole = \"pin\"\npublished = 1.0"), "either a run"),
+            (format!("{row}{run}quantity = \"alone_us\"\nrole = \"pin\"\npublished = 1.0"), "of products"),
             (format!("{row}{run}quantity = \"speed\"\nrole = \"pin\"\npublished = 1.0"), "speed"),
             (format!("{row}{run}quantity = \"prefill_ms\"\nrole = \"pin\"\npublished = -1.0"), "posi"),
             (format!("{row}{run}colour = 3"), "colour"),

@@ -39,6 +39,9 @@ impl Runs {
         if let Some(product) = &row.product {
             return base.product_alone_us(product);
         }
+        if let Some(rows) = row.graphs {
+            return base.preparation_ms(rows);
+        }
         let Some(run) = &row.run else {
             return Err(SimulateError::Published { reason: format!("row '{}' has no run", row.id) });
         };

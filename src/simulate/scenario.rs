@@ -260,6 +260,12 @@ impl Scenario {
         decisions::alone_us(&self.soc, product)
     }
 
+    /// Time to prepare the graphs of one layer for so many rows, in ms.
+    pub(super) fn preparation_ms(&self, rows: usize) -> Result<f64, SimulateError> {
+        let graph = Arc::new(self.load_model()?.0.graph);
+        Ok(decisions::preparation_ms(&self.soc, &graph, rows))
+    }
+
     /// Whether there is such a model.
     ///
     /// # Errors

@@ -31,6 +31,7 @@ pub(super) fn run(
         record,
         ..SocOptions::default()
     };
+    let game = options.renderer;
     let start = |options: &SocOptions| {
         SocSimulation::new(&model, scenario.soc(), &strategy(scenario, options)?, options)
             .map_err(|error| fail(error.to_string()))
@@ -51,7 +52,7 @@ pub(super) fn run(
     if let Some(recording) = recording.as_mut().filter(|_| record) {
         set_facts(recording, scenario);
     }
-    Ok((figures(&outcome, preparation_ms), recording.filter(|_| record)))
+    Ok((figures(&outcome, preparation_ms, game), recording.filter(|_| record)))
 }
 
 fn strategy(
@@ -96,7 +97,7 @@ fn set_facts(recording: &mut Recording, scenario: &Scenario) {
     recording.meta.extend(facts.map(|(key, value)| (key.to_owned(), value)));
 }
 
-fn figures(outcome: &SocOutcome, preparation_ms: f64) -> Simulated {
+fn figures(outcome: &SocOutcome, preparation_ms: f64, game: bool) -> Simulated {
     let SocOutcome { prefill, decode, .. } = outcome;
     let decode = decode.as_ref();
     Simulated {
@@ -115,6 +116,10 @@ fn figures(outcome: &SocOutcome, preparation_ms: f64) -> Simulated {
         decode_w: decode.map(|phase| phase.power_w),
         overlap: outcome.overlap,
         syncs: prefill.hand_overs + decode.map_or(0, |phase| phase.hand_overs),
-        frames_per_second: outcome.frames_per_second,
+        frames_per_second: game.then(|| {
+            let phases = [Some(prefill), decode];
+            let frames = phases.iter().flatten().map(|phase| phase.frames_per_second * phase.ms);
+            frames.sum::<f64>() / outcome.makespan_ms
+        }),
     }
 }
