@@ -31,7 +31,10 @@ With --json:
     \"source\":\"…\"}],
    \"orders\":[{\"what\":\"…\",\"less\":F,\"more\":F,\"ok\":true|false}],
    \"decisions\":[{\"product\":\"…\",\"tokens\":\"…\",\"paper\":\"…\",\"model\":\"…\",\"same\":true|false,
-    \"reason\":\"…\"}],\"ok\":true|false}";
+    \"longer\":F|null,\"reason\":\"…\"}],\"ok\":true|false}";
+
+/// Share by which two times are taken as nearly the same.
+const NEAR: f64 = 0.02;
 
 /// Options of `reproduce`.
 #[derive(Debug, clap::Args)]
@@ -153,6 +156,7 @@ fn decisions(found: &Reproduction) -> String {
         ("paper", Align::Left),
         ("model", Align::Left),
         ("", Align::Left),
+        ("published takes", Align::Right),
     ];
     let decisions = &found.decisions;
     let row = |decision: &lapwing::simulate::Decision| {
@@ -163,6 +167,7 @@ fn decisions(found: &Reproduction) -> String {
             decision.paper.clone(),
             decision.model.clone(),
             same.to_owned(),
+            decision.longer.map_or(String::new(), |l| format!("{:+.1} %", l * 100.0)),
         ]
     };
     let mut text = table(header, decisions.iter().map(row).collect());
@@ -173,7 +178,16 @@ fn decisions(found: &Reproduction) -> String {
         ));
     }
     let same = decisions.iter().filter(|decision| decision.same).count();
-    text.push_str(&format!("{same} of {} decisions are the published ones\n", decisions.len()));
+    let near = |decision: &&lapwing::simulate::Decision| {
+        decision.longer.is_some_and(|longer| longer <= NEAR)
+    };
+    text.push_str(&format!(
+        "{same} of {} decisions are the published ones; {} others take at most {:.0} % less than \
+         the published ones would\n",
+        decisions.len(),
+        decisions.iter().filter(near).count(),
+        NEAR * 100.0
+    ));
     text
 }
 

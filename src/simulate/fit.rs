@@ -80,6 +80,13 @@ const DAMPING: f64 = 1e-6;
 /// A slope below this does not determine a parameter.
 const FLAT: f64 = 1e-3;
 
+/// Where a descent ended.
+struct Descent {
+    at: Vec<f64>,
+    residuals: Vec<f64>,
+    steps: usize,
+}
+
 struct Problem<'a> {
     base: &'a Scenario,
     keys: Vec<String>,
@@ -121,19 +128,24 @@ impl Problem<'_> {
         Ok(slopes)
     }
 
-    /// Gauss–Newton with halved steps, over the pins that `counts` says.
+    /// Gauss–Newton with halved steps, over the pins that `counts` says; with the slopes of each
+    /// step, or with known ones.
     fn descend(
         &self,
         mut at: Vec<f64>,
         counts: &dyn Fn(usize) -> bool,
-    ) -> Result<(Vec<f64>, Vec<f64>, usize), SimulateError> {
+        known: Option<&[Vec<f64>]>,
+    ) -> Result<Descent, SimulateError> {
         let cost = |residuals: &[f64]| -> f64 {
             let counted = residuals.iter().enumerate().filter(|(pin, _)| counts(*pin));
             counted.map(|(_, r)| r * r).sum()
         };
         let mut here = self.residuals(&at)?;
         for steps in 0..STEPS_MAX {
-            let mut slopes = self.slopes(&at, &here)?;
+            let mut slopes = match known {
+                Some(known) => known.to_vec(),
+                None => self.slopes(&at, &here)?,
+            };
             let mut wanted = here.clone();
             for pin in (0..self.pins.len()).filter(|pin| !counts(*pin)) {
                 slopes[pin].fill(0.0);
@@ -154,14 +166,14 @@ impl Problem<'_> {
                     break None;
                 }
             };
-            let Some((next, there)) = better else { return Ok((at, here, steps)) };
+            let Some((next, there)) = better else { return Ok(Descent { at, residuals: here, steps }) };
             let gain = cost(&here) - cost(&there);
             (at, here) = (next, there);
             if gain < 1e-9 {
-                return Ok((at, here, steps + 1));
+                return Ok(Descent { at, residuals: here, steps: steps + 1 });
             }
         }
-        Ok((at, here, STEPS_MAX))
+        Ok(Descent { at, residuals: here, steps: STEPS_MAX })
     }
 }
 
@@ -186,12 +198,17 @@ impl Fit {
         }
         let problem = Problem { base, keys, start, pins };
         let start = vec![0.0; problem.keys.len()];
-        let (at, residuals, steps) = problem.descend(start, &|_| true)?;
+        let Descent { at, residuals, steps } = problem.descend(start, &|_| true, None)?;
         let slopes = problem.slopes(&at, &residuals)?;
         let mut fitted = Vec::new();
         for (pin, row) in problem.pins.iter().enumerate() {
             let alone = undetermined(&slopes, pin);
-            let (_, left_out, _) = problem.descend(at.clone(), &|other| other != pin)?;
+            // Near the optimum: its slopes do.
+            let without = |other| other != pin;
+            let left_out = match alone.is_empty() {
+                true => Some(problem.descend(at.clone(), &without, Some(&slopes))?.residuals[pin]),
+                false => None,
+            };
             let alone: Vec<String> = alone.into_iter().map(|k| problem.keys[k].clone()).collect();
             let published = row.published.unwrap_or(f64::NAN);
             fitted.push(FittedPin {
@@ -199,7 +216,7 @@ impl Fit {
                 published,
                 model: published * residuals[pin].exp(),
                 error: residuals[pin].exp_m1(),
-                error_left_out: alone.is_empty().then(|| left_out[pin].exp_m1()),
+                error_left_out: left_out.map(f64::exp_m1),
                 alone_determines: alone,
             });
         }

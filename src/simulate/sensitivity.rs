@@ -38,6 +38,9 @@ pub struct Slope {
     pub decode_elasticity: Option<f64>,
 }
 
+/// Parameters of which only whole numbers mean anything, so that there is no slope.
+const WHOLE_NUMBERS: [&str; 1] = ["npu.tile"];
+
 impl Sensitivity {
     /// Measures central differences with that relative step. Strategies decide anew in each run, so
     /// that a decision that changes within the step shows as a jump.
@@ -49,7 +52,7 @@ impl Sensitivity {
         let here = runs.run(base)?;
         let mut parameters = Vec::new();
         for parameter in base.parameters() {
-            if parameter.value == 0.0 {
+            if parameter.value == 0.0 || WHOLE_NUMBERS.contains(&&*parameter.key) {
                 continue;
             }
             let mut at = |factor: f64| {

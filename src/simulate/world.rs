@@ -114,7 +114,7 @@ fn figures(outcome: &SocOutcome, preparation_ms: f64, game: bool) -> Simulated {
         prefill_w: prefill.power_w,
         decode_j: decode.map(|phase| phase.energy_j),
         decode_w: decode.map(|phase| phase.power_w),
-        overlap: outcome.overlap,
+        overlap: outcome.overlap.max(0.0),
         syncs: prefill.hand_overs + decode.map_or(0, |phase| phase.hand_overs),
         frames_per_second: game.then(|| {
             let phases = [Some(prefill), decode];
