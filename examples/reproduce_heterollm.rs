@@ -6,18 +6,17 @@
 
 use lapwing::simulate::plot::{BarGroup, Bars, Cell, Lines, Page, Section, Series, Tone};
 use lapwing::simulate::published::{Published, Role};
-use lapwing::simulate::{Reproduced, Reproduction, Runs, Scenario, SimulateError, Simulated, Wanted};
+use lapwing::simulate::{
+    Reproduced, Reproduction, Runs, Scenario, SimulateError, Simulated, Wanted,
+};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Strategies of the paper, by their names there.
 const NPU_ONLY: [(&str, &str); 3] =
     [("Padding", "npu-padding"), ("Online-prepare", "online-prepare"), ("Pipe", "pipe")];
-const HETERO: [(&str, &str); 3] = [
-    ("Hetero-tensor", "tensor-level"),
-    ("Hetero-layer", "layer-level"),
-    ("GPU only", "gpu-only"),
-];
+const HETERO: [(&str, &str); 3] =
+    [("Hetero-tensor", "tensor-level"), ("Hetero-layer", "layer-level"), ("GPU only", "gpu-only")];
 const MODELS: [(&str, &str); 3] = [
     ("Llama-3-8B", "llama-3-8b"),
     ("Llama-3.2-3B", "llama-3.2-3b"),
@@ -65,7 +64,11 @@ fn lead(found: &Reproduction) -> String {
     )
 }
 
-fn at(base: &Scenario, runs: &mut Runs, changes: &[(&str, &str)]) -> std::result::Result<Simulated, SimulateError> {
+fn at(
+    base: &Scenario,
+    runs: &mut Runs,
+    changes: &[(&str, &str)],
+) -> std::result::Result<Simulated, SimulateError> {
     let mut scenario = base.clone();
     for (key, value) in changes {
         scenario.set(key, value)?;
@@ -123,13 +126,15 @@ fn aligned(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sec
                 [("prompt", &*length.to_string()), ("decode", "0"), ("strategy", strategy)];
             let x = f64::from(length);
             line.points.push((x, at(base, runs, &changes)?.prefill_tokens_per_second));
-            line.published.extend(paper(found, &format!("prefill-{short}-{length}")).map(|y| (x, y)));
+            line.published
+                .extend(paper(found, &format!("prefill-{short}-{length}")).map(|y| (x, y)));
         }
         series.push(line);
     }
     Ok(Section {
         title: "Speed at standard sizes".to_owned(),
-        text: "Hetero-layer gives every matrix product to the NPU; Hetero-tensor divides those that \
+        text:
+            "Hetero-layer gives every matrix product to the NPU; Hetero-tensor divides those that \
                the NPU is bad at between both. Rings are published values; none of them was fitted \
                to."
             .to_owned(),
@@ -285,7 +290,9 @@ fn decisions(found: &Reproduction) -> Section {
         title: "What the solver decides".to_owned(),
         text: "Nine decisions of the published solver, and those of Lapwing's on the same times."
             .to_owned(),
-        heads: ["Product", "#Tokens", "Published", "Lapwing", "", "Why"].map(str::to_owned).to_vec(),
+        heads: ["Product", "#Tokens", "Published", "Lapwing", "", "Why"]
+            .map(str::to_owned)
+            .to_vec(),
         rows: rows.collect(),
         ..Section::default()
     }

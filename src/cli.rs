@@ -8,8 +8,8 @@ mod scenario_args;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, chat, completions, devices, fit, inspect, models, perplexity, plan, profile, pull,
-    reproduce, run, sensitivity, simulate, sweep, timeline, tokenize, what_if,
+    bench, calibrate, chat, completions, devices, fit, inspect, models, perplexity, plan, profile,
+    pull, reproduce, run, sensitivity, simulate, sweep, timeline, tokenize, what_if,
 };
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
@@ -89,6 +89,8 @@ pub(crate) enum Command {
     WhatIf(what_if::Args),
     /// Show how much each number of the processors matters
     Sensitivity(sensitivity::Args),
+    /// Describe this machine's devices as a preset
+    Calibrate(calibrate::Args),
     /// Fit the processors' numbers to published ones
     Fit(fit::Args),
     /// Print a script that completes commands and options in a shell

@@ -1,6 +1,7 @@
 //! The commands, one file each, and what they share.
 
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod devices;
@@ -58,6 +59,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::WhatIf(args) => what_if::run(&args, session),
         Command::Sensitivity(args) => sensitivity::run(&args, session),
         Command::Fit(args) => fit::run(&args, session),
+        Command::Calibrate(args) => calibrate::run(args, session).await,
         Command::Completions(args) => completions::run(&args, session),
     }
 }

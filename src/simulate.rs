@@ -19,6 +19,7 @@ mod change;
 mod decisions;
 mod error;
 mod fit;
+mod machine;
 pub mod plot;
 pub mod published;
 mod reproduce;
@@ -35,9 +36,8 @@ pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
 pub use lapwing_actors::plan::soc::{Number, NumberKind, PRESETS, Soc, SocError};
-pub use reproduce::{
-    CHECK_ERROR_MAX, HeldBack, Reproduced, ReproducedOrder, Reproduction, Wanted,
-};
+pub use machine::{Machine, MachineDevice, MachineRequest, MachineRun};
+pub use reproduce::{CHECK_ERROR_MAX, HeldBack, Reproduced, ReproducedOrder, Reproduction, Wanted};
 pub use runs::Runs;
 pub use scenario::{Interference, ParameterValue, SETTINGS, Scenario};
 pub use sensitivity::{Sensitivity, Slope};

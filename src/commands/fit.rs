@@ -56,14 +56,17 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
 fn read(path: &Path) -> Result<Published, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::file("read the pins", path, &error))?;
-    Published::parse(&text)
-        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+    Published::parse(&text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
 fn text(fit: &Fit) -> String {
     let percent = |error: f64| format!("{:+.1} %", error * 100.0);
-    let header =
-        [("number", Align::Left), ("before", Align::Right), ("after", Align::Right), ("", Align::Left)];
+    let header = [
+        ("number", Align::Left),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("", Align::Left),
+    ];
     let parameters = fit.parameters.iter().map(|p| {
         [p.key.clone(), format!("{:.4}", p.before), format!("{:.4}", p.after), p.unit.clone()]
     });

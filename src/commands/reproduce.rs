@@ -57,10 +57,13 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let base = soc(&args.soc)?;
     let published = Published::built_in()?;
-    let wanted =
-        Wanted { group: args.group.as_deref(), predictions: args.predict_held_back };
+    let wanted = Wanted { group: args.group.as_deref(), predictions: args.predict_held_back };
     let found = Reproduction::new(&base, &published, wanted)?;
-    if session.json { print_json(&found)? } else { print(&text(&found, args))? }
+    if session.json {
+        print_json(&found)?
+    } else {
+        print(&text(&found, args))?
+    }
     if found.ok {
         return Ok(());
     }

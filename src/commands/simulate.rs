@@ -79,9 +79,8 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             let (run, recording) = scenario.record()?;
             recording.save(path).map_err(|error| Failure::failed(error.to_string()))?;
             let (events, path) = (recording.events.len(), path.display());
-            session.note(&format!(
-                "recorded {events} events; see them with: lapwing timeline {path}"
-            ));
+            session
+                .note(&format!("recorded {events} events; see them with: lapwing timeline {path}"));
             run
         }
     };

@@ -73,7 +73,8 @@ struct PointReport<'a> {
 /// Simulates, writes and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let figure = figure(&args.figure)?;
-    let axes: Vec<Axis> = args.over.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
+    let axes: Vec<Axis> =
+        args.over.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
     for path in args.csv.iter().chain(&args.plot) {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
     }

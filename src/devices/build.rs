@@ -86,6 +86,17 @@ fn array(spec: &DeviceSpec) -> Array {
     }
 }
 
+/// What a planner must know of a device.
+pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
+    let sizes = if spec.kind == DeviceKind::Npu { spec.graphs.sizes.clone() } else { Vec::new() };
+    DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes }
+}
+
+/// The model that a device is held to; of one that is not, a guess.
+pub(crate) fn held(spec: &DeviceSpec, graph: &Arc<Graph>) -> Result<Arc<dyn TimeModel>, Error> {
+    time_model(spec, (graph, guessed(1)))
+}
+
 /// Rates of a CPU of which nothing is known but its kernels and threads.
 fn guessed(threads: usize) -> Rates {
     Rates {

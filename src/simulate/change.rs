@@ -61,7 +61,8 @@ mod tests {
 
     #[test]
     fn a_value_may_be_given_by_the_present_one() {
-        let rows = [("3", 3.0), ("2x", 8.0), ("0.5x", 2.0), ("+10%", 4.4), ("-50%", 2.0), ("0", 0.0)];
+        let rows =
+            [("3", 3.0), ("2x", 8.0), ("0.5x", 2.0), ("+10%", 4.4), ("-50%", 2.0), ("0", 0.0)];
         for (text, value) in rows {
             assert!((number("k", text, 4.0).expect(text) - value).abs() < 1e-12, "{text}");
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::message::Phase;
-use lapwing_actors::plan::solve::{Candidate, Cut, Question, Solution, Solver};
 use lapwing_actors::plan::soc::{Soc, SyncMode, WeightBits, Workload};
+use lapwing_actors::plan::solve::{Candidate, Cut, Question, Solution, Solver};
 use lapwing_actors::plan::strategy::{ChunkShape, PlanInput};
 use lapwing_actors::plan::time::Job;
 use lapwing_actors::plan::{DeviceId, device_of};
@@ -211,7 +211,10 @@ fn why(
     let us = |time: Duration| format!("{:.0} µs", time.as_secs_f64() * 1e6);
     let of = |theirs: Duration| {
         let share = theirs.as_secs_f64() / best.total().as_secs_f64() - 1.0;
-        (Some(share), format!("{ours} takes {}, the published way {}", us(best.total()), us(theirs)))
+        (
+            Some(share),
+            format!("{ours} takes {}, the published way {}", us(best.total()), us(theirs)),
+        )
     };
     if let Some(theirs) = solution.candidates.iter().find(|known| is_same(known, published)) {
         return of(theirs.total());

@@ -54,6 +54,12 @@ pub enum SimulateError {
         /// What there is.
         source: SocError,
     },
+    /// Devices that cannot be described in numbers, or numbers that describe none.
+    #[error("{reason}")]
+    Preset {
+        /// What is wrong.
+        reason: String,
+    },
     /// A SoC that cannot be.
     #[error("{source}")]
     Soc {

@@ -166,7 +166,9 @@ impl Problem<'_> {
                     break None;
                 }
             };
-            let Some((next, there)) = better else { return Ok(Descent { at, residuals: here, steps }) };
+            let Some((next, there)) = better else {
+                return Ok(Descent { at, residuals: here, steps });
+            };
             let gain = cost(&here) - cost(&there);
             (at, here) = (next, there);
             if gain < 1e-9 {

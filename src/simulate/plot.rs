@@ -81,7 +81,11 @@ fn alone(svg: &str) -> String {
 
 fn text(svg: &mut String, at: (f64, f64), class: &str, words: &str) {
     let (x, y) = at;
-    let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(words));
+    let _ = writeln!(
+        svg,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+        escaped(words)
+    );
 }
 
 /// Heights for labels that want to stand at these ones, at least `step` apart; in the given order.

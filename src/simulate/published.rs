@@ -287,10 +287,11 @@ impl Published {
             if rows[..at].iter().any(|other| other.id == *id) {
                 return Err(wrong(format!("row '{id}' is there twice")));
             }
-            let sources =
-                [row.run.is_some(), row.product.is_some(), row.graphs.is_some()];
+            let sources = [row.run.is_some(), row.product.is_some(), row.graphs.is_some()];
             if sources.iter().filter(|given| **given).count() != 1 {
-                return Err(wrong(format!("row '{id}' must have either a run, a product or graphs")));
+                return Err(wrong(format!(
+                    "row '{id}' must have either a run, a product or graphs"
+                )));
             }
             if row.product.is_some() != (row.quantity == Quantity::AloneUs)
                 || row.graphs.is_some() && row.quantity != Quantity::PreparationMs
@@ -347,13 +348,24 @@ mod tests {
         let cases = [
             (format!("{row}{run}quantity = \"prefill_ms\"\nrole = \"pin\""), "published number"),
             (
-                format!("{row}{run}quantity = \"prefill_ms\"\nrole = \"held back\"\npublished = 1.0"),
+                format!(
+                    "{row}{run}quantity = \"prefill_ms\"\nrole = \"held back\"\npublished = 1.0"
+                ),
                 "held back",
             ),
-            (format!("{row}quantity = \"prefill_ms\"\nrole = \"pin\"\npublished = 1.0"), "either a run"),
-            (format!("{row}{run}quantity = \"alone_us\"\nrole = \"pin\"\npublished = 1.0"), "of products"),
+            (
+                format!("{row}quantity = \"prefill_ms\"\nrole = \"pin\"\npublished = 1.0"),
+                "either a run",
+            ),
+            (
+                format!("{row}{run}quantity = \"alone_us\"\nrole = \"pin\"\npublished = 1.0"),
+                "of products",
+            ),
             (format!("{row}{run}quantity = \"speed\"\nrole = \"pin\"\npublished = 1.0"), "speed"),
-            (format!("{row}{run}quantity = \"prefill_ms\"\nrole = \"pin\"\npublished = -1.0"), "posi"),
+            (
+                format!("{row}{run}quantity = \"prefill_ms\"\nrole = \"pin\"\npublished = -1.0"),
+                "posi",
+            ),
             (format!("{row}{run}colour = 3"), "colour"),
         ];
         for (text, says) in cases {

@@ -43,7 +43,9 @@ impl Runs {
             return base.preparation_ms(rows);
         }
         let Some(run) = &row.run else {
-            return Err(SimulateError::Published { reason: format!("row '{}' has no run", row.id) });
+            return Err(SimulateError::Published {
+                reason: format!("row '{}' has no run", row.id),
+            });
         };
         if row.prompts.is_empty() {
             return self.ratio(base, (run, row.by.as_ref()), row.quantity);

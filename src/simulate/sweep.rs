@@ -71,7 +71,13 @@ fn range(key: &str, text: &str) -> Result<Vec<String>, SimulateError> {
 fn default_step(from: f64, to: f64) -> f64 {
     let step = (to - from) / 15.0;
     let whole = from.fract() == 0.0 && to.fract() == 0.0 && to - from >= 15.0;
-    if whole { step.round().max(1.0) } else if step > 0.0 { step } else { 1.0 }
+    if whole {
+        step.round().max(1.0)
+    } else if step > 0.0 {
+        step
+    } else {
+        1.0
+    }
 }
 
 /// A number of a run that a sweep shows.

@@ -55,10 +55,7 @@ pub(super) fn run(
     Ok((figures(&outcome, preparation_ms, game), recording.filter(|_| record)))
 }
 
-fn strategy(
-    scenario: &Scenario,
-    options: &SocOptions,
-) -> Result<Arc<dyn Strategy>, SimulateError> {
+fn strategy(scenario: &Scenario, options: &SocOptions) -> Result<Arc<dyn Strategy>, SimulateError> {
     let name = match &scenario.choice {
         Choice::Own(own) => return Ok(Arc::clone(own)),
         Choice::Named(name) => name,

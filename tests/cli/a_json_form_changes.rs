@@ -176,3 +176,15 @@ fn a_field_of_timeline_differs_from_the_documentation() {
     }
     assert_eq!(fields(&two["a"], &["meta"]), fields(&plain, &["meta"]));
 }
+
+#[test]
+fn a_field_of_a_simulation_differs_from_the_documentation() {
+    let short = ["--prompt", "64", "--decode", "1", "--json"];
+    let print = |args: &[&str]| json(&[args, &short[..]].concat());
+    assert_documented("simulate", &print(&["simulate"]), &[]);
+    assert_documented("sweep", &print(&["sweep", "--over", "prompt=64"]), &[]);
+    assert_documented("what-if", &print(&["what-if", "npu.rate=2x"]), &[]);
+    assert_documented("sensitivity", &print(&["sensitivity"]), &[]);
+    assert_documented("reproduce", &json(&["reproduce", "--json"]), &[]);
+    assert_documented("fit", &json(&["fit", "--json"]), &[]);
+}

@@ -7,6 +7,7 @@ mod a_comparison_misleads;
 mod a_json_form_changes;
 mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;
+mod a_simulation_misleads;
 mod a_timeline_misleads;
 mod an_error_is_unclear;
 mod an_option_is_ignored;

@@ -13,9 +13,8 @@ pub(super) fn solve(a: &[Vec<f64>], b: &[f64], damping: f64) -> Vec<f64> {
         })
         .collect();
     for column in 0..n {
-        let largest = (column..n).max_by(|p, q| {
-            rows[*p][column].abs().total_cmp(&rows[*q][column].abs())
-        });
+        let largest =
+            (column..n).max_by(|p, q| rows[*p][column].abs().total_cmp(&rows[*q][column].abs()));
         rows.swap(column, largest.unwrap_or(column));
         let pivot = rows[column].clone();
         for (at, row) in rows.iter_mut().enumerate() {

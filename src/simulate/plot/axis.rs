@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn every_value_lies_on_the_axis_and_marks_are_round() {
-        for values in [vec![3.0, 47.0, 251.0], vec![0.001, 0.0042], vec![5.0], vec![], vec![f64::NAN]]
+        for values in
+            [vec![3.0, 47.0, 251.0], vec![0.001, 0.0042], vec![5.0], vec![], vec![f64::NAN]]
         {
             let axis = Axis::of(values.iter().copied(), true);
             assert!((2..=10).contains(&axis.ticks.len()), "{axis:?}");

@@ -97,7 +97,10 @@ fn draw(
         let _ = writeln!(
             svg,
             "<rect class=\"bar ink{colour}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"2\"><title>{label}: {}{told}</title></rect>",
-            x + 1.5, width - 3.0, (floor - top).max(0.5), short(value)
+            x + 1.5,
+            width - 3.0,
+            (floor - top).max(0.5),
+            short(value)
         );
         text(svg, (x + width / 2.0, top - 5.0), "value middle", &short(value));
     }
@@ -105,7 +108,9 @@ fn draw(
         let _ = writeln!(
             svg,
             "<path class=\"mark\" d=\"M{:.1} {:.1}h{width:.1}\"><title>{label}: published {}</title></path>",
-            x, y.y(value), short(value)
+            x,
+            y.y(value),
+            short(value)
         );
     }
 }

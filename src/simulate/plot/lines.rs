@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use super::axis::{Axis, horizontal, vertical};
-use super::{COLOURS, HEIGHT, BOTTOM, RIGHT, TOP, WIDTH, alone, escaped, open, short, spread, text};
+use super::{
+    BOTTOM, COLOURS, HEIGHT, RIGHT, TOP, WIDTH, alone, escaped, open, short, spread, text,
+};
 
 /// A plot of lines.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,14 +99,20 @@ fn line(svg: &mut String, series: &Series, colour: usize, (x, y): (&Axis, &Axis)
         let _ = writeln!(
             svg,
             "<circle class=\"{dot} ink{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{name}, {}: {}</title></circle>",
-            x.x(*px), y.y(*py), short(*px), short(*py)
+            x.x(*px),
+            y.y(*py),
+            short(*px),
+            short(*py)
         );
     }
     for (px, py) in &series.published {
         let _ = writeln!(
             svg,
             "<circle class=\"ring hue{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6.5\"><title>{name}, {}: published {}</title></circle>",
-            x.x(*px), y.y(*py), short(*px), short(*py)
+            x.x(*px),
+            y.y(*py),
+            short(*px),
+            short(*py)
         );
     }
 }

@@ -1,0 +1,141 @@
+//! `lapwing calibrate`: this machine's devices as a preset.
+
+use std::path::PathBuf;
+
+use lapwing::profile::Profile;
+use lapwing::simulate::{Machine, MachineRequest};
+use lapwing_traces::whole_file;
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::output::{print, print_json, visible};
+use super::resolve::model_file;
+use super::session::Session;
+use super::table::{Align, table};
+use super::timeline::files;
+use crate::cli::DeviceArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  lapwing calibrate --device phone -o phone.toml            devices that are held to models
+  lapwing profile --device cpu && lapwing calibrate --profile FILE.json -o mine.toml
+                                                            devices that were measured
+  lapwing calibrate --device phone --simulate FILE.gguf --prompt 64,300,525
+                                                            every strategy on them, in virtual time
+
+Every number has a unit, a source, and its kind: pinned (measured), derived or assumed.
+
+With --json:
+  {\"name\":\"…\",\"toml\":\"…\",\"runs\":[{\"strategy\":\"…\",\"prompt\":N,\"prefill_ms\":F|null,
+   \"error\":\"…\"|null}]}";
+
+/// Options of `calibrate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    devices: DeviceArgs,
+
+    /// Take the rates from a profile that `lapwing profile` wrote
+    #[arg(long, value_name = "FILE.json", conflicts_with = "device")]
+    profile: Option<PathBuf>,
+
+    /// Name of the preset
+    #[arg(long, value_name = "NAME", default_value = "this-machine")]
+    name: String,
+
+    /// Write the preset into FILE, not to stdout
+    #[arg(short, long, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+
+    /// Also simulate every strategy on it with this model; only its header is read
+    #[arg(long, value_name = "MODEL")]
+    simulate: Option<String>,
+
+    /// Tokens of the simulated prompts
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64,300,525")]
+    prompt: Vec<usize>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    name: String,
+    toml: String,
+    runs: Vec<Run>,
+}
+
+#[derive(Serialize)]
+struct Run {
+    strategy: String,
+    prompt: usize,
+    prefill_ms: Option<f64>,
+    error: Option<String>,
+}
+
+/// Describes, writes and prints.
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    if let Some(path) = &args.output {
+        whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
+    }
+    let machine = match &args.profile {
+        Some(path) => {
+            let profile =
+                Profile::load(path).map_err(|error| Failure::failed(error.to_string()))?;
+            Machine::of_profile(&args.name, &profile)?
+        }
+        None => {
+            let specs = args.devices.specs()?;
+            if specs.is_empty() {
+                return Err(Failure::usage(
+                    "say which devices: --device phone, or --profile FILE.json",
+                ));
+            }
+            Machine::of_devices(&args.name, specs)?
+        }
+    };
+    let toml = machine.to_toml()?;
+    let mut runs = Vec::new();
+    if let Some(model) = &args.simulate {
+        let path = model_file(model, session).await?;
+        for prompt in args.prompt.iter().copied().filter(|prompt| *prompt > 0) {
+            for known in lapwing::plan::strategies() {
+                let request =
+                    MachineRequest { model: &path, strategy: known.name, prompt, decode: 0 };
+                let outcome = machine.run(&request);
+                let ms = outcome.as_ref().ok().map(|run| run.prefill.as_secs_f64() * 1e3);
+                let error = outcome.err().map(|error| error.to_string());
+                let strategy = known.name.to_owned();
+                runs.push(Run { strategy, prompt, prefill_ms: ms, error });
+            }
+        }
+    }
+    if let Some(path) = &args.output {
+        files::write(path, toml.as_bytes(), session)?;
+    }
+    if session.json {
+        return print_json(&Report { name: machine.name, toml, runs });
+    }
+    let mut text = if args.output.is_some() { String::new() } else { visible(&toml).into_owned() };
+    if !runs.is_empty() {
+        text.push_str(&table_of(&runs));
+    }
+    print(&text)
+}
+
+fn table_of(runs: &[Run]) -> String {
+    let header = [
+        ("tokens", Align::Right),
+        ("strategy", Align::Left),
+        ("prefill, ms", Align::Right),
+        ("", Align::Left),
+    ];
+    let row = |run: &Run| {
+        [
+            run.prompt.to_string(),
+            run.strategy.clone(),
+            run.prefill_ms.map_or("–".to_owned(), |ms| format!("{ms:.1}")),
+            run.error.clone().unwrap_or_default(),
+        ]
+    };
+    table(header, runs.iter().map(row).collect())
+}

@@ -1,0 +1,98 @@
+//! Numbers of a device.
+
+use std::time::Duration;
+
+use crate::devices::{ArraySettings, DeviceSpec, Rates, Speed};
+
+/// A number: where it stands in a device.
+pub(super) struct Known {
+    pub(super) key: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) of: fn(&DeviceSpec) -> Option<f64>,
+    pub(super) set: fn(&mut DeviceSpec, f64),
+}
+
+fn rates(spec: &DeviceSpec) -> Option<&Rates> {
+    match &spec.speed {
+        Speed::Real => None,
+        Speed::Throttled(rates) | Speed::Systolic(rates, _) => Some(rates),
+    }
+}
+
+fn with_rates(spec: &mut DeviceSpec, change: impl FnOnce(&mut Rates)) {
+    if let Speed::Throttled(rates) | Speed::Systolic(rates, _) = &mut spec.speed {
+        change(rates);
+    }
+}
+
+fn array(spec: &DeviceSpec) -> Option<&ArraySettings> {
+    match &spec.speed {
+        Speed::Systolic(_, array) => Some(array),
+        _ => None,
+    }
+}
+
+fn with_array(spec: &mut DeviceSpec, change: impl FnOnce(&mut ArraySettings)) {
+    if let Speed::Systolic(_, array) = &mut spec.speed {
+        change(array);
+    }
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+fn time(micros: f64) -> Duration {
+    Duration::from_nanos((micros * 1e3).round() as u64)
+}
+
+pub(super) const NUMBERS: [Known; 8] = [
+    Known {
+        key: "gflops",
+        unit: "GFLOP/s",
+        of: |spec| Some(rates(spec)?.gflops),
+        set: |spec, value| with_rates(spec, |rates| rates.gflops = value),
+    },
+    Known {
+        key: "gbps",
+        unit: "GB/s",
+        of: |spec| Some(rates(spec)?.gbps),
+        set: |spec, value| with_rates(spec, |rates| rates.gbps = value),
+    },
+    Known {
+        key: "submit",
+        unit: "us",
+        of: |spec| Some(micros(rates(spec)?.submit)),
+        set: |spec, value| with_rates(spec, |rates| rates.submit = time(value)),
+    },
+    Known {
+        key: "idle-submit",
+        unit: "us",
+        of: |spec| Some(micros(rates(spec)?.idle_submit)),
+        set: |spec, value| with_rates(spec, |rates| rates.idle_submit = time(value)),
+    },
+    Known {
+        key: "sync",
+        unit: "us",
+        of: |spec| Some(micros(rates(spec)?.sync)),
+        set: |spec, value| with_rates(spec, |rates| rates.sync = time(value)),
+    },
+    Known {
+        key: "floor",
+        unit: "1",
+        of: |spec| Some(array(spec)?.floor),
+        set: |spec, value| with_array(spec, |array| array.floor = value),
+    },
+    Known {
+        key: "prepare",
+        unit: "us",
+        of: |spec| Some(micros(array(spec)?.prepare)),
+        set: |spec, value| with_array(spec, |array| array.prepare = time(value)),
+    },
+    Known {
+        key: "prepare-gweight",
+        unit: "us",
+        of: |spec| Some(micros(array(spec)?.prepare_gweight)),
+        set: |spec, value| with_array(spec, |array| array.prepare_gweight = time(value)),
+    },
+];

@@ -1,0 +1,190 @@
+//! Simulated runs: the same twice, refused where they make no sense, and with numbers that agree.
+
+use serde_json::Value;
+
+use crate::support::{ended, json, lapwing};
+
+fn simulate(args: &[&str]) -> Value {
+    json(&[&["simulate", "--json"], args].concat())
+}
+
+fn number(value: &Value, field: &str) -> f64 {
+    value[field].as_f64().unwrap_or_else(|| panic!("{field} of {value}"))
+}
+
+#[test]
+fn two_runs_print_different_bytes() {
+    for args in [
+        &["reproduce", "--json"][..],
+        &["reproduce"],
+        &["simulate", "--json", "--set", "noise.spread=0.05", "--seed", "7"],
+        &["sweep", "--over", "prompt=64:512:64", "--over", "strategy=pipe,tensor-level"],
+        &["sensitivity"],
+    ] {
+        let (first, second) = (ended(lapwing(args)), ended(lapwing(args)));
+        assert_eq!((first.code, &first.stdout), (Some(0), &second.stdout), "{args:?}");
+    }
+}
+
+#[test]
+fn a_published_number_is_missed_in_silence() {
+    let found = json(&["reproduce", "--json"]);
+    assert_eq!(found["ok"], true, "{found}");
+    let rows = found["rows"].as_array().expect("rows");
+    let checks: Vec<&Value> = rows.iter().filter(|row| row["role"] == "check").collect();
+    assert_eq!(checks.len(), 7);
+    for row in rows {
+        let (paper, model) = (number(row, "paper"), number(row, "model"));
+        assert!((model / paper - 1.0 - number(row, "error")).abs() < 1e-9, "{row}");
+    }
+    assert!(checks.iter().all(|row| number(row, "error").abs() <= 0.1), "{checks:?}");
+    let text = ended(lapwing(&["reproduce"])).stdout;
+    let held = found["held_back"].as_array().expect("rows").len();
+    assert!(text.contains(&format!("{held} published numbers are held back")), "{text}");
+    assert_eq!(found["decisions"].as_array().map(Vec::len), Some(9));
+    // Other processors miss them, and say so with the exit code.
+    let other = ended(lapwing(&["reproduce", "prefill", "--soc", "fast-gpu"]));
+    assert_eq!(other.code, Some(1), "{other:?}");
+    assert!(other.stderr.contains("prefill-gpu-256"), "{other:?}");
+    assert!(other.stdout.contains("MISSED"), "{other:?}");
+}
+
+#[test]
+fn an_option_of_simulate_changes_nothing() {
+    let base = simulate(&["--prompt", "300"]);
+    assert_eq!((&base["soc"], &base["prompt"]), (&"sd8gen3".into(), &300.into()));
+    let changes = [
+        &["--soc", "fast-gpu"][..],
+        &["--model", "llama-3.2-3b"],
+        &["--prompt", "301"],
+        &["--decode", "4"],
+        &["--strategy", "pipe"],
+        &["--fast-sync", "off"],
+        &["--interference", "game"],
+        &["--verify", "4"],
+        &["--set", "npu.rate=2x"],
+        &["--set", "noise.spread=0.05", "--seed", "3"],
+    ];
+    for change in changes {
+        let options = [&["--prompt", "300"][..], change].concat();
+        let options = if change[0] == "--prompt" { change.to_vec() } else { options };
+        let other = simulate(&options);
+        assert_ne!(other["makespan_ms"], base["makespan_ms"], "{change:?}");
+    }
+    let swapped = |swap| simulate(&["--strategy", "npu-padding", "--order-swap", swap]);
+    assert!(number(&swapped("off"), "prefill_ms") > 2.0 * number(&swapped("on"), "prefill_ms"));
+    let chunked = |rows| simulate(&["--strategy", "chunked", "--prompt", "512", "--chunk", rows]);
+    assert_ne!(chunked("128")["prefill_ms"], chunked("256")["prefill_ms"]);
+}
+
+#[test]
+fn numbers_of_a_run_contradict_each_other() {
+    let run = simulate(&["--prompt", "300", "--decode", "9"]);
+    let of = |field: &str| number(&run, field);
+    let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b} {run}");
+    near(of("prefill_tokens_per_second"), 300.0 / of("prefill_ms") * 1e3);
+    near(of("decode_tokens_per_second"), 9.0 / of("decode_ms") * 1e3);
+    near(of("makespan_ms"), of("prefill_ms") + of("decode_ms"));
+    near(of("energy_j"), of("prefill_j") + of("decode_j"));
+    near(of("power_w"), of("energy_j") / of("makespan_ms") * 1e3);
+    assert!(of("lower_bound_ms") <= of("makespan_ms"), "{run}");
+    let none = simulate(&["--decode", "0"]);
+    assert!(none["decode_ms"].is_null() && none["decode_tokens_per_second"].is_null());
+}
+
+#[test]
+fn a_simulated_timeline_cannot_be_opened_or_compared() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (fast, slow) = (path("fast.lwt"), path("slow.lwt"));
+    let base = ["--prompt", "64", "--decode", "1"];
+    let run = simulate(&[&base[..], &["--trace", &fast]].concat());
+    simulate(&[&base[..], &["--fast-sync", "off", "--trace", &slow]].concat());
+    let one = json(&["timeline", "--json", &fast]);
+    assert_eq!(
+        (&one["meta"]["clock"], &one["meta"]["soc"]),
+        (&"virtual".into(), &"sd8gen3".into())
+    );
+    assert_eq!(one["idle_unattributed_ns"], 0);
+    let ms = number(&one, "makespan_ns") / 1e6;
+    assert!((ms / number(&run, "makespan_ms") - 1.0).abs() < 1e-3, "{ms} {run}");
+    let both = json(&["timeline", "--json", &fast, &slow]);
+    assert!(number(&both["diff"], "delta_ns") > 0.0, "{}", both["diff"]);
+}
+
+#[test]
+fn a_change_is_not_found_on_the_critical_path() {
+    let found = json(&["what-if", "--json", "--decode", "2", "npu.rate=2x", "sync.fast=0"]);
+    let delta = number(&found["after"], "makespan_ms") - number(&found["before"], "makespan_ms");
+    assert!(delta < 0.0 && number(&found, "change") < 0.0, "{found}");
+    let moved = found["moved"].as_array().expect("steps");
+    let sum: f64 = moved.iter().map(|step| number(step, "delta_ns")).sum();
+    assert!((sum / 1e6 - delta).abs() < 1e-3, "{sum} {delta}");
+}
+
+#[test]
+fn nonsense_is_simulated() {
+    let wrong = [
+        (&["simulate", "--soc", "sd9"][..], "sd8gen3"),
+        (&["simulate", "--strategy", "fastest"], "tensor-level"),
+        (&["simulate", "--fast-sync", "maybe"], "on or off"),
+        (&["simulate", "--prompt", "0"], "at least 1"),
+        (&["simulate", "--interference", "film"], "none or game"),
+        (&["simulate", "--set", "npu.rate"], "KEY=VALUE"),
+        (&["simulate", "--set", "npu.rat=1"], "npu.rate"),
+        (&["simulate", "--set", "npu.rate=0"], "above 0"),
+        (&["reproduce", "fig99"], "prefill"),
+        (&["sweep"], "--over"),
+        (&["sweep", "--over", "prompt=9:1"], "upwards"),
+        (&["sweep", "--over", "prompt=64", "--figure", "beauty"], "prefill_ms"),
+        (&["sweep", "--over", "strategy=pipe", "--plot", "x.svg"], "numbers"),
+        (&["what-if", "faster"], "KEY=VALUE"),
+        (&["sensitivity", "--step", "2"], "0.5"),
+    ];
+    for (args, says) in wrong {
+        let ended = ended(lapwing(args));
+        assert_eq!((ended.code, &*ended.stdout), (Some(2), ""), "{args:?} {ended:?}");
+        assert!(ended.stderr.contains(says), "{args:?} {ended:?}");
+    }
+    let failed = [
+        (&["simulate", "--model", "llama-9"][..], "llama-3-8b"),
+        (&["simulate", "--soc", "nowhere.toml"], "nowhere.toml"),
+        (&["fit", "--pins", "nowhere.toml"], "nowhere.toml"),
+        (&["simulate", "--trace", "/nowhere/x.lwt"], "/nowhere"),
+    ];
+    for (args, says) in failed {
+        let ended = ended(lapwing(args));
+        assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{args:?} {ended:?}");
+        assert!(ended.stderr.contains(says), "{args:?} {ended:?}");
+    }
+}
+
+#[test]
+fn a_soc_that_is_printed_cannot_be_read_again() {
+    let folder = tempfile::tempdir().expect("folder");
+    let printed = ended(lapwing(&["simulate", "--show-soc", "--set", "npu.rate=2x"]));
+    let path = folder.path().join("twice.toml");
+    std::fs::write(&path, &printed.stdout).expect("write");
+    let read = simulate(&["--soc", &path.display().to_string()]);
+    let set = simulate(&["--set", "npu.rate=2x"]);
+    assert_eq!(read["makespan_ms"], set["makespan_ms"]);
+}
+
+#[test]
+fn a_sweep_leaves_out_a_run_or_its_plot_a_line() {
+    let folder = tempfile::tempdir().expect("folder");
+    let svg = folder.path().join("s.svg").display().to_string();
+    let over = ["--over", "prompt=64,128,256", "--over", "strategy=pipe,tensor-level"];
+    let sweep = [&["sweep"][..], &over, &["--decode", "0"]].concat();
+    let csv = ended(lapwing(&[&sweep[..], &["--plot", &svg]].concat())).stdout;
+    let rows: Vec<&str> = csv.lines().collect();
+    assert_eq!(rows.len(), 7, "{csv}");
+    let columns = rows[0].split(',').count();
+    assert!(rows.iter().all(|row| row.split(',').count() == columns), "{csv}");
+    assert!(rows[1].starts_with("64,pipe,") && rows[6].starts_with("256,tensor-level,"), "{csv}");
+    let svg = std::fs::read_to_string(svg).expect("a plot");
+    assert_eq!(svg.matches("class=\"line").count(), 2);
+    let points = json(&[&sweep[..], &["--json"]].concat())["points"].clone();
+    let alone = simulate(&["--decode", "0", "--prompt", "128", "--strategy", "pipe"]);
+    assert_eq!(points[2]["run"]["prefill_ms"], alone["prefill_ms"]);
+}
