@@ -34,11 +34,11 @@ pub(crate) struct ScenarioArgs {
     strategy: String,
 
     /// Fast synchronisation between processors
-    #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off)]
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off, action = clap::ArgAction::Set)]
     fast_sync: bool,
 
     /// Operands of products on the NPU may be swapped
-    #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off)]
+    #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off, action = clap::ArgAction::Set)]
     order_swap: bool,
 
     /// Rows of a chunk, for the strategies that cut prompts themselves
