@@ -94,7 +94,7 @@ fn lengths(base: &Scenario, runs: &mut Runs) -> Result<Section> {
         text: "An NPU runs only graphs of sizes that were prepared. Padding computes the next \
                standard size and pays for it in steps; Online-prepare builds graphs of the exact \
                length while the user waits; Pipe takes several smaller graphs in turn. \
-               Hetero-tensor gives the GPU what does not fit, and its line has no steps.\n\n\
+               Hetero-tensor gives the GPU what does not fit, and its line hardly has steps.\n\n\
                Point at a line to read its values."
             .to_owned(),
         plots: vec![
@@ -182,11 +182,14 @@ fn fast_sync(base: &Scenario, runs: &mut Runs) -> Result<Section> {
     }
     Ok(Section {
         title: "Fast synchronisation".to_owned(),
-        text: "Both processors compute parts of one product, so that one must learn when the other \
-               is done: by emptying the GPU's queue, for 480 µs, or by polling a flag, for 14.5 µs. \
-               The longer the products, the less it matters; a generated token is over so soon that \
-               it is nearly all that matters."
-            .to_owned(),
+        text: format!(
+            "Both processors compute parts of one product, so that one must learn when the other is \
+             done: by emptying the GPU's queue, for {:.0} µs, or by polling a flag, for {:.1} µs. \
+             The longer the products, the less it matters; a generated token is over so soon that \
+             it is nearly all that matters.",
+            base.soc().value("sync.slow")?,
+            base.soc().value("sync.fast")?
+        ),
         plots: vec![
             Bars {
                 title: "Hetero-tensor, fast by slow synchronisation".to_owned(),
@@ -244,6 +247,7 @@ fn cells(row: &Reproduced) -> Vec<Cell> {
         _ => Tone::Plain,
     };
     vec![
+        row.group.clone().into(),
         row.what.clone().into(),
         format!("{:.2} {}", row.paper, row.unit).into(),
         format!("{:.2} {}", row.model, row.unit).into(),
@@ -264,7 +268,9 @@ fn checks(found: &Reproduction) -> Section {
         text: "A check was never fitted to, and must be met within 10 %. A pin was fitted to, and \
                says nothing. A stated number is published loosely or contradicts others."
             .to_owned(),
-        heads: ["What", "#Published", "#Simulated", "#Error", "Role"].map(str::to_owned).to_vec(),
+        heads: ["", "What", "#Published", "#Simulated", "#Error", "Role"]
+            .map(str::to_owned)
+            .to_vec(),
         rows: rows.into_iter().map(cells).collect(),
         ..Section::default()
     }
