@@ -187,4 +187,10 @@ fn a_field_of_a_simulation_differs_from_the_documentation() {
     assert_documented("sensitivity", &print(&["sensitivity"]), &[]);
     assert_documented("reproduce", &json(&["reproduce", "--json"]), &[]);
     assert_documented("fit", &json(&["fit", "--json"]), &[]);
+    let llama = model("llama.gguf");
+    let calibrate = ["calibrate", "--device", "phone", "--simulate", &llama, "--prompt", "64"];
+    let calibrated = json(&[&calibrate[..], &["--json"]].concat());
+    assert_documented("calibrate", &calibrated, &[]);
+    let runs = calibrated["runs"].as_array().expect("runs");
+    assert!(runs.iter().all(|run| run["prefill_ms"].as_f64() > Some(0.0)), "{calibrated}");
 }
