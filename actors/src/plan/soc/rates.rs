@@ -6,8 +6,8 @@ use std::time::Duration;
 use lapwing_kernels::device::{DeviceInfo, DeviceKind};
 use lapwing_kernels::graph::Graph;
 
-use super::times::{CpuTimes, GpuTimes, NpuTimes, Shared};
-use super::{Soc, SocError};
+use super::times::Shared;
+use super::{CpuTimes, GpuTimes, NpuTimes, Soc, SocError};
 use crate::plan::cost::Modelled;
 use crate::plan::time::TimeModel;
 
