@@ -346,6 +346,7 @@ impl Simulation {
     /// A device's lane makes graphs ready.
     fn prepare(&mut self, asked: PrepareGraphs, sent: Sent) {
         let by = asked.device.0;
+        let made_before = self.sharing.as_ref().is_some_and(|s| s.around().prepared);
         let Actor { device, lane, .. } = &mut self.actors[by];
         let (result, time) = match lane {
             Some((preparer, tape)) => {
@@ -353,7 +354,7 @@ impl Simulation {
                 let result = preparer.prepare(&asked.keys, &asked.keep, tape);
                 let made = result.iter().flat_map(|prepared| &prepared.made);
                 let time = made.map(|key| device.time.prepare_time(key)).sum();
-                (result, time)
+                (result, if made_before { Duration::ZERO } else { time })
             }
             None => {
                 let device = device.device.name().to_owned();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceKind, SlotPool};
+use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::kv::KvPool;
 use lapwing_traces::{Nanos, Recording, Scope};
 
@@ -28,7 +28,7 @@ mod outcome;
 mod shapes;
 mod watch;
 
-pub use options::{SocModel, SocOptions, SocRunError};
+pub use options::{MakeDevice, SocModel, SocOptions, SocRunError, SocValues};
 pub use outcome::{SocOutcome, SocPhase, SocUnit};
 pub use shapes::{Fault, Shapes};
 
@@ -43,6 +43,7 @@ pub struct SocSimulation {
     options: SocOptions,
     kinds: Vec<DeviceKind>,
     routes: [Arc<Route>; 2],
+    ids: Vec<u32>,
 }
 
 impl SocSimulation {
@@ -57,6 +58,31 @@ impl SocSimulation {
         strategy: &Arc<dyn Strategy>,
         options: &SocOptions,
     ) -> Result<SocSimulation, SocRunError> {
+        SocSimulation::build((model, soc), strategy, options, None)
+    }
+
+    /// A run that computes true values, too: the prompt is that of `values`, whatever the options
+    /// say. Times are those of a run without values, but for graphs that are prepared when they
+    /// are needed, which the devices may share between layers or not.
+    ///
+    /// # Errors
+    /// As [`new`](SocSimulation::new), and [`SocRunError::Device`].
+    pub fn with_values(
+        (model, soc): (&SocModel, &Soc),
+        strategy: &Arc<dyn Strategy>,
+        options: &SocOptions,
+        values: &SocValues<'_>,
+    ) -> Result<SocSimulation, SocRunError> {
+        let options = SocOptions { prompt: values.ids.len(), ..options.clone() };
+        SocSimulation::build((model, soc), strategy, &options, Some(values))
+    }
+
+    fn build(
+        (model, soc): (&SocModel, &Soc),
+        strategy: &Arc<dyn Strategy>,
+        options: &SocOptions,
+        values: Option<&SocValues<'_>>,
+    ) -> Result<SocSimulation, SocRunError> {
         let context = model.context.max(options.prompt + options.decode + 2);
         let checks = [
             ("the prompt's length", options.prompt, 1, 1 << 20),
@@ -69,7 +95,7 @@ impl SocSimulation {
                 return Err(SocRunError::Option { what, found, from, to });
             }
         }
-        let setup = Setup { model, soc, strategy, options, context };
+        let setup = Setup { model, soc, strategy, options, values, context };
         // Numbered alike, in whatever order they are named.
         let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
             let all = [DeviceKind::Gpu, DeviceKind::Npu, DeviceKind::Cpu];
@@ -108,7 +134,7 @@ impl SocSimulation {
         for _ in 0..self.options.verify {
             let (sink, events) = ChannelSink::new(self.options.decode + 4);
             watch.add(events);
-            let ids = vec![0; self.options.prompt];
+            let ids = self.ids.clone();
             let generate = Generate {
                 sampler: Sampler::new(SamplingParams::greedy(), &[]),
                 stop_ids: [].into(),
@@ -156,12 +182,13 @@ struct Setup<'a> {
     soc: &'a Soc,
     strategy: &'a Arc<dyn Strategy>,
     options: &'a SocOptions,
+    values: Option<&'a SocValues<'a>>,
     context: usize,
 }
 
 impl Setup<'_> {
     fn build(&self, kinds: &[DeviceKind]) -> Result<SocSimulation, SocRunError> {
-        let Setup { model, soc, strategy, options, context } = *self;
+        let Setup { model, soc, strategy, options, values, context } = *self;
         let graph = model.graph();
         let infos = Soc::devices(kinds);
         let cost = soc.cost(kinds, &model.workload, options.planned_sync);
@@ -185,7 +212,8 @@ impl Setup<'_> {
         let routes = [planner.route(prefill)?, planner.route(decode)?];
         let vocab = graph.value(graph.output()).width;
         let pages = model.kv.pages_for(context) * options.verify;
-        let pool = KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX));
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        let pool = KvPool::new(values.map_or(pages, |values| values.pages));
         let config = SchedulerConfig {
             context,
             sequences_max: options.verify,
@@ -198,21 +226,20 @@ impl Setup<'_> {
             kv: KvPages { pool: pool.clone(), layout: model.kv },
             policy: Box::new(Fcfs),
         })?;
-        let fault = |kind| options.fault.filter(|fault| fault.kind == kind);
-        let devices = infos.iter().zip(times).map(|(info, time)| SimulatedDevice {
-            device: Box::new(
-                Shapes::new(info, graph, fault(info.kind)).stepped(options.stepped_preparation),
-            ),
-            time,
-        });
+        let devices = infos
+            .iter()
+            .zip(times)
+            .map(|(info, time)| Ok(SimulatedDevice { device: self.device(info)?, time }));
         let parts = SimulationParts {
             scheduler,
-            devices: devices.collect(),
+            devices: devices.collect::<Result<_, SocRunError>>()?,
             graph: Arc::clone(graph),
-            slots: SlotPool::default(),
+            slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
             copy_rate: soc.copy_rate(),
         };
         let simulation = Simulation::with_surroundings(parts, self.surroundings(kinds));
+        let facts = [("model", &*model.name), ("soc", &soc.name), ("strategy", strategy.name())];
+        facts.iter().for_each(|(key, value)| simulation.recorder().set_meta(key, value));
         Ok(SocSimulation {
             simulation,
             door: Door::new(options.verify),
@@ -221,7 +248,18 @@ impl Setup<'_> {
             options: options.clone(),
             kinds: kinds.to_vec(),
             routes,
+            ids: values.map_or_else(|| vec![0; options.prompt], |values| values.ids.to_vec()),
         })
+    }
+
+    fn device(&self, info: &DeviceInfo) -> Result<Box<dyn Device>, SocRunError> {
+        if let Some(values) = self.values {
+            let made = (values.device)(info);
+            return made.map_err(|error| SocRunError::Device { reason: error.to_string() });
+        }
+        let fault = self.options.fault.filter(|fault| fault.kind == info.kind);
+        let shapes = Shapes::new(info, self.model.graph(), fault);
+        Ok(Box::new(shapes.stepped(self.options.stepped_preparation)))
     }
 
     fn surroundings(&self, kinds: &[DeviceKind]) -> Surroundings {
@@ -236,6 +274,7 @@ impl Setup<'_> {
         let noise = (spread > 0.0).then_some(Noise { seed: options.seed, spread });
         let cap = soc.at("memory.cap");
         let memory = cap.is_finite().then_some(cap);
-        Surroundings { memory, renderer, noise, shapes_only: true }
+        let shapes_only = self.values.is_none();
+        Surroundings { memory, renderer, noise, prepared: true, shapes_only }
     }
 }

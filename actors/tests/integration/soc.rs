@@ -1,14 +1,22 @@
 //! Modelled systems on a chip: published figures, and laws that hold for every system.
 
+use std::sync::Arc;
+
 use lapwing_actors::drive::soc::{
-    Fault, SocModel, SocOptions, SocOutcome, SocRunError, SocSimulation,
+    Fault, SocModel, SocOptions, SocOutcome, SocRunError, SocSimulation, SocValues,
 };
-use lapwing_actors::plan::soc::{Soc, SyncMode};
+use lapwing_actors::plan::soc::{Soc, SyncMode, WeightBits};
 use lapwing_actors::plan::strategy::{StrategyOptions, by_name, known};
-use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts, Isa};
+use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::KvStore;
+use lapwing_kernels::model::Model;
 use lapwing_kernels::model::shape::ModelShape;
+use lapwing_kernels::npu::array::Array;
+use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::op::Op;
+use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::analysis::Cause;
 use lapwing_traces::{Analysis, Nanos, Timeline};
 use proptest::prelude::*;
@@ -296,6 +304,44 @@ fn a_description_loses_a_number_or_accepts_a_wrong_one() {
     assert!(wrong("value = 480.0", "value = -480.0").contains("0 or more"));
     assert!(sd8gen3().set("npu.rat", 1.0).expect_err("no such").to_string().contains("npu.rat"));
     assert!(Soc::preset("phone").expect_err("no such").to_string().contains("fast-gpu"));
+}
+
+/// A tiny model with its weights, on processors played by the CPU and an NPU in software.
+fn with_values(strategy: &str, file: &WeightFile) -> (SocOutcome, SocOutcome) {
+    let parsed = Model::from_weights(file).expect("a model");
+    let model = SocModel::of_model("tiny", &parsed, WeightBits::Stored);
+    let (graph, slots) = (&model.workload.graph, SlotPool::default());
+    let kv = Arc::new(KvStore::new(model.kv, 256).expect("memory"));
+    let device = |info: &DeviceInfo| -> Result<Box<dyn Device>, BindError> {
+        let (name, graph, slots) = (info.name.clone(), Arc::clone(graph), slots.clone());
+        let cpu = Cpu::new(1, Isa::best());
+        if info.kind == DeviceKind::Npu {
+            let parts = NpuDeviceParts { name, graph, slots, budget: 1 << 30 };
+            return Ok(Box::new(NpuDevice::systolic(parts, (cpu, Array::default()), file)?));
+        }
+        let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(&kv), slots };
+        Ok(Box::new(CpuDevice::new(parts, file)?))
+    };
+    let ids: Vec<u32> = (0..300).map(|i| (7 + i * i * 13 + i * 5) % 250).collect();
+    let values = SocValues { ids: &ids, slots: slots.clone(), pages: 256, device: &device };
+    let (soc, options) = (sd8gen3(), SocOptions { decode: 8, ..of(300) });
+    let made = by_name(strategy, &StrategyOptions::default()).expect("is known");
+    let simulation = SocSimulation::with_values((&model, &soc), &made, &options, &values);
+    let outcome = simulation.expect("a route").run().expect("an outcome");
+    (outcome, run(&model, &soc, strategy, &options))
+}
+
+#[test]
+fn true_values_change_a_time_or_a_model_of_time_changes_a_token() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/reference/tiny/llama.gguf");
+    let file = WeightFile::open(std::path::Path::new(path)).expect("a tiny model");
+    let (alone, _) = with_values("gpu-only", &file);
+    assert!(alone.tokens.iter().any(|token| *token != 0));
+    for strategy in ["tensor-level", "row-cut", "layer-level", "pipe", "sequence-cut"] {
+        let (values, shapes) = with_values(strategy, &file);
+        assert_eq!(values.tokens, alone.tokens, "{strategy}");
+        assert_eq!(SocOutcome { tokens: shapes.tokens.clone(), ..values }, shapes, "{strategy}");
+    }
 }
 
 /// A random run; returns whether it was meant to end well.

@@ -17,6 +17,8 @@ pub struct Surroundings {
     pub renderer: Option<Renderer>,
     /// Scatter of times.
     pub noise: Option<Noise>,
+    /// Graphs that a plan asks for before it runs take no time: they were made before.
+    pub prepared: bool,
     /// The devices compute no values, so that parts are put together in time only.
     pub shapes_only: bool,
 }

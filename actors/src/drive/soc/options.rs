@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::cpu::BindError;
+use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvLayout;
 use lapwing_kernels::model::shape::ModelShape;
@@ -107,6 +108,21 @@ impl Default for SocOptions {
     }
 }
 
+/// Makes a device of that name and kind.
+pub type MakeDevice<'a> = dyn Fn(&DeviceInfo) -> Result<Box<dyn Device>, BindError> + 'a;
+
+/// True values beside the modelled times.
+pub struct SocValues<'a> {
+    /// The prompt.
+    pub ids: &'a [u32],
+    /// Where results lie.
+    pub slots: SlotPool,
+    /// Pages of the cache that the devices share.
+    pub pages: u32,
+    /// Makes the devices, which must compute the model's own graph.
+    pub device: &'a MakeDevice<'a>,
+}
+
 /// Why there is no outcome.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -125,6 +141,12 @@ pub enum SocRunError {
         from: usize,
         /// Greatest value.
         to: usize,
+    },
+    /// A device could not be made.
+    #[error("a device could not be made: {reason}")]
+    Device {
+        /// Why.
+        reason: String,
     },
     /// The request failed.
     #[error("the request failed at {at}: {error}", at = Duration::from_nanos(.at.0).as_secs_f64())]
