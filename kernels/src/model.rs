@@ -5,6 +5,7 @@ mod build;
 mod config;
 pub mod shape;
 mod spec;
+mod tensors;
 
 pub use config::{Layers, ModelConfig};
 pub use spec::{ArchSpec, supported};
@@ -41,7 +42,7 @@ impl Model {
     /// As [`from_weights`](Model::from_weights).
     pub fn from_header(gguf: &Gguf) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(&gguf.metadata)?;
-        let graph = build::build(&config, &build::Header::new(gguf))?;
+        let graph = build::build(&config, &tensors::Header::new(gguf))?;
         Ok(Model { config, graph })
     }
 }

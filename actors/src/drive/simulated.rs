@@ -1,7 +1,6 @@
 //! The simulated driver: the same state machines in virtual time, on one thread. Events are
 //! ordered by (time, number), so that two runs with the same inputs are identical.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering as Memory};
@@ -14,17 +13,20 @@ use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 use super::modelled;
 use super::record::{CallerTape, Outgoing, PrepareTape, SchedulerTape, WorkerTape};
 use crate::message::{
-    Chunk, Delivery, GraphsPrepared, PartDone, Posted, PrepareGraphs, SchedulerMessage, Sent,
+    Chunk, GraphsPrepared, PartDone, Posted, PrepareGraphs, SchedulerMessage, Sent,
 };
 use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
 
+mod events;
+mod sharing;
 mod surroundings;
 
+use events::{Event, What};
+use sharing::{Due, Ran, Sharing};
 pub use surroundings::{DeviceUsage, Noise, Renderer, Surroundings, Usage};
-use surroundings::{Due, Ran, Sharing};
 
 /// A device in virtual time: true values from `device`, modelled time from `time`.
 pub struct SimulatedDevice {
@@ -83,25 +85,6 @@ struct Actor {
     device: SimulatedDevice,
     /// Its preparation lane.
     lane: Option<(Box<dyn Preparer>, PrepareTape)>,
-}
-
-struct Event {
-    at: Nanos,
-    number: u64,
-    what: What,
-}
-
-enum What {
-    /// A message from outside leaves for the scheduler.
-    Outside(Box<SchedulerMessage>),
-    Scheduler(Box<Posted<SchedulerMessage>>),
-    Arrived(usize, Delivery),
-    Nudged(usize),
-    Ran(usize, Box<Ran>),
-    Merged(usize, Box<Chunk>, Result<TensorSet, ValueId>),
-    Prepared(usize, Box<GraphsPrepared>),
-    /// Of devices that share something.
-    Due(Due),
 }
 
 impl Simulation {
@@ -363,6 +346,7 @@ impl Simulation {
     /// A device's lane makes graphs ready.
     fn prepare(&mut self, asked: PrepareGraphs, sent: Sent) {
         let by = asked.device.0;
+        let made_before = self.sharing.as_ref().is_some_and(|s| s.around().prepared);
         let Actor { device, lane, .. } = &mut self.actors[by];
         let (result, time) = match lane {
             Some((preparer, tape)) => {
@@ -370,7 +354,7 @@ impl Simulation {
                 let result = preparer.prepare(&asked.keys, &asked.keep, tape);
                 let made = result.iter().flat_map(|prepared| &prepared.made);
                 let time = made.map(|key| device.time.prepare_time(key)).sum();
-                (result, time)
+                (result, if made_before { Duration::ZERO } else { time })
             }
             None => {
                 let device = device.device.name().to_owned();
@@ -420,33 +404,5 @@ impl Simulation {
             }
         }
         self.actors[actor].tape.end();
-    }
-}
-
-impl What {
-    /// Whether something is on its way that comes to an end, unlike a renderer's clock.
-    fn is_work(&self) -> bool {
-        !matches!(self, What::Due(Due::Frame))
-    }
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Event) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Event {}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Event) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Event {
-    /// Reversed, because the heap gives the greatest first.
-    fn cmp(&self, other: &Event) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
     }
 }

@@ -5,21 +5,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceKind, SlotPool};
-use lapwing_kernels::graph::Graph;
-use lapwing_kernels::kv::{KvLayout, KvPool};
-use lapwing_kernels::model::shape::ModelShape;
-use lapwing_kernels::model::{Model, ModelError};
+use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::kv::KvPool;
 use lapwing_traces::{Nanos, Recording, Scope};
 
 use super::mailbox::ChannelSink;
 use super::simulated::{
     Noise, Renderer, SimulatedDevice, Simulation, SimulationParts, Surroundings,
 };
-use crate::error::RunError;
 use crate::message::{Generate, Phase, SchedulerMessage, Submit, Task};
 use crate::plan::planner::{Planner, PlannerParts};
-use crate::plan::soc::{Soc, SyncMode, WeightBits, Workload};
+use crate::plan::soc::Soc;
 use crate::plan::strategy::{ChunkShape, Strategy};
 use crate::plan::{DeviceId, PlanError, Route};
 use crate::policy::Fcfs;
@@ -27,156 +23,16 @@ use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use crate::sequence::Door;
 
+mod options;
 mod outcome;
 mod shapes;
 mod watch;
 
+pub use options::{MakeDevice, SocModel, SocOptions, SocRunError, SocValues};
 pub use outcome::{SocOutcome, SocPhase, SocUnit};
 pub use shapes::{Fault, Shapes};
 
 use watch::Watch;
-
-/// A model to simulate.
-#[derive(Clone, Debug)]
-pub struct SocModel {
-    /// Name, such as `llama-3-8b`.
-    pub name: String,
-    /// Ops, and how many bits a weight takes.
-    pub workload: Workload,
-    /// Shape of its KV pages.
-    pub kv: KvLayout,
-    /// Most tokens of a sequence.
-    pub context: usize,
-}
-
-impl SocModel {
-    /// A published shape, with weights of 4 bits.
-    ///
-    /// # Errors
-    /// [`ModelError`] for a shape of an unknown architecture.
-    pub fn of_shape(shape: &ModelShape) -> Result<SocModel, ModelError> {
-        Ok(SocModel::of_model(shape.name, &shape.model()?, WeightBits::default()))
-    }
-
-    /// A model, of a weight file or of its header.
-    pub fn of_model(name: &str, model: &Model, bits: WeightBits) -> SocModel {
-        let workload = Workload { graph: Arc::new(model.graph.clone()), bits };
-        let (kv, context) = (model.config.kv_layout(), model.config.context);
-        SocModel { name: name.to_owned(), workload, kv, context }
-    }
-
-    fn graph(&self) -> &Arc<Graph> {
-        &self.workload.graph
-    }
-}
-
-/// What is simulated.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SocOptions {
-    /// Rows of the prompt, at least 1.
-    pub prompt: usize,
-    /// Steps of decoding after the first token.
-    pub decode: usize,
-    /// Rows of each step: 1, or those that a speculative decoder verifies at once. They are taken
-    /// as so many sequences of the prompt's length, each of which reads its own keys and values.
-    pub verify: usize,
-    /// How processors hand over.
-    pub sync: SyncMode,
-    /// How strategies think that they do. The published ablations of synchronisation keep the plans
-    /// that were made for fast hand-overs: with slow ones a solver that knows of them would not cut.
-    pub planned_sync: SyncMode,
-    /// Graphs are prepared for the next of 1, 32, 64 … 1024 rows and not for the very number,
-    /// where they are prepared when they are needed.
-    pub stepped_preparation: bool,
-    /// A renderer draws 60 frames a second on the GPU (device model, 3.8).
-    pub renderer: bool,
-    /// Seed of the noise, if the system has any.
-    pub seed: u64,
-    /// Most prompt rows in a chunk; `None` is the whole prompt.
-    pub chunk_rows: Option<usize>,
-    /// Chunks in flight.
-    pub in_flight: usize,
-    /// Processors that compute, in any order. The CPU only controls, unless a strategy cannot do
-    /// without it.
-    pub devices: Vec<DeviceKind>,
-    /// Whether a recording is made.
-    pub record: bool,
-    /// A run of a device that fails.
-    pub fault: Option<Fault>,
-    /// When the caller leaves.
-    pub cancel: Option<Nanos>,
-}
-
-impl Default for SocOptions {
-    fn default() -> SocOptions {
-        SocOptions {
-            prompt: 256,
-            decode: 32,
-            verify: 1,
-            sync: SyncMode::Fast,
-            planned_sync: SyncMode::Fast,
-            stepped_preparation: false,
-            renderer: false,
-            seed: 0,
-            chunk_rows: None,
-            in_flight: 2,
-            devices: vec![DeviceKind::Gpu, DeviceKind::Npu],
-            record: false,
-            fault: None,
-            cancel: None,
-        }
-    }
-}
-
-/// Why there is no outcome.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SocRunError {
-    /// The strategy finds no route on these processors.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// A request without rows, or with more than the model takes.
-    #[error("{what} is {found}, but must be between {from} and {to}")]
-    Option {
-        /// Which option.
-        what: &'static str,
-        /// Its value.
-        found: usize,
-        /// Least value.
-        from: usize,
-        /// Greatest value.
-        to: usize,
-    },
-    /// The request failed.
-    #[error("the request failed at {at}: {error}", at = Duration::from_nanos(.at.0).as_secs_f64())]
-    Failed {
-        /// When.
-        at: Nanos,
-        /// Why.
-        error: RunError,
-    },
-    /// The caller left before the first token.
-    #[error("the caller left before the first token")]
-    Cancelled,
-    /// Nothing can happen any more, and the request has not ended: an error of the runtime.
-    #[error("the engine stands still with {sequences} requests and {chunks} chunks inside")]
-    Stuck {
-        /// Requests inside.
-        sequences: usize,
-        /// Chunks in flight.
-        chunks: usize,
-    },
-    /// The engine is empty, but not everything came back: an error of the runtime.
-    #[error("{pages} KV pages, {tickets} tickets and {chunks} chunks did not come back")]
-    Leak {
-        /// KV pages.
-        pages: usize,
-        /// Tickets.
-        tickets: usize,
-        /// Chunks.
-        chunks: usize,
-    },
-}
 
 /// A run on a system, ready to go.
 pub struct SocSimulation {
@@ -187,6 +43,7 @@ pub struct SocSimulation {
     options: SocOptions,
     kinds: Vec<DeviceKind>,
     routes: [Arc<Route>; 2],
+    ids: Vec<u32>,
 }
 
 impl SocSimulation {
@@ -201,6 +58,31 @@ impl SocSimulation {
         strategy: &Arc<dyn Strategy>,
         options: &SocOptions,
     ) -> Result<SocSimulation, SocRunError> {
+        SocSimulation::build((model, soc), strategy, options, None)
+    }
+
+    /// A run that computes true values, too: the prompt is that of `values`, whatever the options
+    /// say. Times are those of a run without values, but for graphs that are prepared when they
+    /// are needed, which the devices may share between layers or not.
+    ///
+    /// # Errors
+    /// As [`new`](SocSimulation::new), and [`SocRunError::Device`].
+    pub fn with_values(
+        (model, soc): (&SocModel, &Soc),
+        strategy: &Arc<dyn Strategy>,
+        options: &SocOptions,
+        values: &SocValues<'_>,
+    ) -> Result<SocSimulation, SocRunError> {
+        let options = SocOptions { prompt: values.ids.len(), ..options.clone() };
+        SocSimulation::build((model, soc), strategy, &options, Some(values))
+    }
+
+    fn build(
+        (model, soc): (&SocModel, &Soc),
+        strategy: &Arc<dyn Strategy>,
+        options: &SocOptions,
+        values: Option<&SocValues<'_>>,
+    ) -> Result<SocSimulation, SocRunError> {
         let context = model.context.max(options.prompt + options.decode + 2);
         let checks = [
             ("the prompt's length", options.prompt, 1, 1 << 20),
@@ -213,7 +95,7 @@ impl SocSimulation {
                 return Err(SocRunError::Option { what, found, from, to });
             }
         }
-        let setup = Setup { model, soc, strategy, options, context };
+        let setup = Setup { model, soc, strategy, options, values, context };
         // Numbered alike, in whatever order they are named.
         let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
             let all = [DeviceKind::Gpu, DeviceKind::Npu, DeviceKind::Cpu];
@@ -252,7 +134,7 @@ impl SocSimulation {
         for _ in 0..self.options.verify {
             let (sink, events) = ChannelSink::new(self.options.decode + 4);
             watch.add(events);
-            let ids = vec![0; self.options.prompt];
+            let ids = self.ids.clone();
             let generate = Generate {
                 sampler: Sampler::new(SamplingParams::greedy(), &[]),
                 stop_ids: [].into(),
@@ -300,12 +182,13 @@ struct Setup<'a> {
     soc: &'a Soc,
     strategy: &'a Arc<dyn Strategy>,
     options: &'a SocOptions,
+    values: Option<&'a SocValues<'a>>,
     context: usize,
 }
 
 impl Setup<'_> {
     fn build(&self, kinds: &[DeviceKind]) -> Result<SocSimulation, SocRunError> {
-        let Setup { model, soc, strategy, options, context } = *self;
+        let Setup { model, soc, strategy, options, values, context } = *self;
         let graph = model.graph();
         let infos = Soc::devices(kinds);
         let cost = soc.cost(kinds, &model.workload, options.planned_sync);
@@ -329,7 +212,8 @@ impl Setup<'_> {
         let routes = [planner.route(prefill)?, planner.route(decode)?];
         let vocab = graph.value(graph.output()).width;
         let pages = model.kv.pages_for(context) * options.verify;
-        let pool = KvPool::new(u32::try_from(pages).unwrap_or(u32::MAX));
+        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        let pool = KvPool::new(values.map_or(pages, |values| values.pages));
         let config = SchedulerConfig {
             context,
             sequences_max: options.verify,
@@ -342,21 +226,20 @@ impl Setup<'_> {
             kv: KvPages { pool: pool.clone(), layout: model.kv },
             policy: Box::new(Fcfs),
         })?;
-        let fault = |kind| options.fault.filter(|fault| fault.kind == kind);
-        let devices = infos.iter().zip(times).map(|(info, time)| SimulatedDevice {
-            device: Box::new(
-                Shapes::new(info, graph, fault(info.kind)).stepped(options.stepped_preparation),
-            ),
-            time,
-        });
+        let devices = infos
+            .iter()
+            .zip(times)
+            .map(|(info, time)| Ok(SimulatedDevice { device: self.device(info)?, time }));
         let parts = SimulationParts {
             scheduler,
-            devices: devices.collect(),
+            devices: devices.collect::<Result<_, SocRunError>>()?,
             graph: Arc::clone(graph),
-            slots: SlotPool::default(),
+            slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
             copy_rate: soc.copy_rate(),
         };
         let simulation = Simulation::with_surroundings(parts, self.surroundings(kinds));
+        let facts = [("model", &*model.name), ("soc", &soc.name), ("strategy", strategy.name())];
+        facts.iter().for_each(|(key, value)| simulation.recorder().set_meta(key, value));
         Ok(SocSimulation {
             simulation,
             door: Door::new(options.verify),
@@ -365,7 +248,18 @@ impl Setup<'_> {
             options: options.clone(),
             kinds: kinds.to_vec(),
             routes,
+            ids: values.map_or_else(|| vec![0; options.prompt], |values| values.ids.to_vec()),
         })
+    }
+
+    fn device(&self, info: &DeviceInfo) -> Result<Box<dyn Device>, SocRunError> {
+        if let Some(values) = self.values {
+            let made = (values.device)(info);
+            return made.map_err(|error| SocRunError::Device { reason: error.to_string() });
+        }
+        let fault = self.options.fault.filter(|fault| fault.kind == info.kind);
+        let shapes = Shapes::new(info, self.model.graph(), fault);
+        Ok(Box::new(shapes.stepped(self.options.stepped_preparation)))
     }
 
     fn surroundings(&self, kinds: &[DeviceKind]) -> Surroundings {
@@ -380,6 +274,7 @@ impl Setup<'_> {
         let noise = (spread > 0.0).then_some(Noise { seed: options.seed, spread });
         let cap = soc.at("memory.cap");
         let memory = cap.is_finite().then_some(cap);
-        Surroundings { memory, renderer, noise, shapes_only: true }
+        let shapes_only = self.values.is_none();
+        Surroundings { memory, renderer, noise, prepared: true, shapes_only }
     }
 }

@@ -7,16 +7,21 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+mod cpu;
+mod gpu;
 mod groups;
+mod npu;
 mod parameters;
 mod presets;
 mod rates;
 mod times;
 
+pub use cpu::CpuTimes;
+pub use gpu::GpuTimes;
+pub use npu::NpuTimes;
 pub use parameters::{PARAMETERS, Parameter};
 pub use presets::PRESETS;
 pub use rates::{SyncMode, WeightBits, Workload};
-pub use times::{CpuTimes, GpuTimes, NpuTimes};
 
 /// A system on a chip.
 #[derive(Clone, Debug, PartialEq)]

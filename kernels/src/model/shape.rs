@@ -1,7 +1,8 @@
 //! Models by shape: the op graph of a published model without its weights, to be planned and
 //! simulated. The same builder makes it that makes the graph of a weight file.
 
-use super::build::{TensorSpec, Tensors, build};
+use super::build::build;
+use super::tensors::{TensorSpec, Tensors};
 use super::{Model, ModelConfig, ModelError, spec};
 use crate::op::RopeScaling;
 use crate::quant::DType;

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use lapwing_kernels::model::Model;
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::weights::{
     GgufWriter, MetaValue, MetadataError, Shape, Value, ValueKind, WeightError, WeightFile,
-    WeightTensor, WriteError, parse,
+    WeightTensor, WriteError, parse, parse_header,
 };
 
 use crate::gguf_bytes::{Raw, bytes, rich};
@@ -226,4 +227,19 @@ fn a_path_is_not_a_file() {
     assert!(folder.to_string().contains("not a regular file"), "{folder}");
     let empty = WeightFile::open(&file("empty.gguf", b"")).unwrap_err().to_string();
     assert!(empty.contains("empty.gguf") && empty.contains("the file is empty"), "{empty}");
+}
+
+#[test]
+fn a_header_without_its_data_gives_another_graph() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/reference/tiny");
+    for name in ["llama", "qwen2", "gemma3", "internlm2"] {
+        let path = format!("{dir}/{name}.gguf");
+        let bytes = std::fs::read(&path).expect("a file");
+        let file = WeightFile::open(std::path::Path::new(&path)).expect("a model");
+        let data = file.tensors().map(|tensor| tensor.range().start).min().expect("tensors");
+        let header = parse_header(&bytes[..data]).expect("a header");
+        let (short, whole) = (Model::from_header(&header), Model::from_weights(&file));
+        assert_eq!(short.expect("a graph").graph, whole.expect("a graph").graph, "{name}");
+        assert!(parse_header(&bytes[..data / 2]).is_err(), "{name}");
+    }
 }

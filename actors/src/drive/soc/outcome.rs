@@ -36,6 +36,8 @@ pub struct SocOutcome {
     pub prefill: SocPhase,
     /// After it.
     pub decode: Option<SocPhase>,
+    /// Tokens of the (first) sequence; all 0 where no values are computed.
+    pub tokens: Vec<u32>,
     /// Everything that happened, if it was asked for.
     #[serde(skip)]
     pub recording: Option<Recording>,
@@ -117,6 +119,7 @@ pub(super) fn outcome(
         makespan_ms: ms(since_start(last.0)),
         prefill: phase(soc, kinds, &nothing, first),
         decode: (steps > 0.0).then(|| phase(soc, kinds, first, last)),
+        tokens: watch.tokens.clone(),
         recording,
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Watch {
     pub(super) last: Option<(Nanos, Usage)>,
     /// Tokens after the time that `first` tells, of all streams.
     pub(super) later: usize,
+    /// Tokens of the first stream.
+    pub(super) tokens: Vec<u32>,
     failed: Option<(Nanos, RunError)>,
 }
 
@@ -31,6 +33,7 @@ impl Watch {
             first: None,
             last: None,
             later: 0,
+            tokens: Vec::new(),
             failed: None,
         }
     }
@@ -61,7 +64,10 @@ impl Watch {
             let Some(stream) = stream else { continue };
             for event in stream.try_iter() {
                 match event.message {
-                    StreamEvent::Token(_) => {
+                    StreamEvent::Token(token) => {
+                        if at == 0 {
+                            self.tokens.push(token.id);
+                        }
                         let usage = || simulation.usage().cloned().unwrap_or_default();
                         if self.begun[at] {
                             self.later += 1;

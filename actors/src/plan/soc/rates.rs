@@ -6,8 +6,8 @@ use std::time::Duration;
 use lapwing_kernels::device::{DeviceInfo, DeviceKind};
 use lapwing_kernels::graph::Graph;
 
-use super::times::{CpuTimes, GpuTimes, NpuTimes, Shared};
-use super::{Soc, SocError};
+use super::times::Shared;
+use super::{CpuTimes, GpuTimes, NpuTimes, Soc};
 use crate::plan::cost::Modelled;
 use crate::plan::time::TimeModel;
 
@@ -103,14 +103,6 @@ impl Soc {
     /// A number that is known to be there.
     pub(crate) fn at(&self, path: &str) -> f64 {
         self.of(path)
-    }
-
-    /// Whether every number that must not be infinite is finite.
-    ///
-    /// # Errors
-    /// [`SocError::Value`].
-    pub fn check(&self) -> Result<(), SocError> {
-        super::PARAMETERS.iter().try_for_each(|parameter| parameter.check(self.of(parameter.path)))
     }
 }
 

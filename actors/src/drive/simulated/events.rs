@@ -1,0 +1,59 @@
+//! Events in virtual time, ordered by (time, number).
+
+use std::cmp::Ordering;
+
+use lapwing_kernels::device::TensorSet;
+use lapwing_kernels::graph::ValueId;
+use lapwing_traces::Nanos;
+
+use super::sharing::{Due, Ran};
+use crate::message::{Chunk, Delivery, GraphsPrepared, Posted, SchedulerMessage};
+
+/// An event, and when it happens.
+pub(super) struct Event {
+    pub(super) at: Nanos,
+    pub(super) number: u64,
+    pub(super) what: What,
+}
+
+/// What happens.
+pub(super) enum What {
+    /// A message from outside leaves for the scheduler.
+    Outside(Box<SchedulerMessage>),
+    Scheduler(Box<Posted<SchedulerMessage>>),
+    Arrived(usize, Delivery),
+    Nudged(usize),
+    Ran(usize, Box<Ran>),
+    Merged(usize, Box<Chunk>, Result<TensorSet, ValueId>),
+    Prepared(usize, Box<GraphsPrepared>),
+    /// Of devices that share something.
+    Due(Due),
+}
+
+impl What {
+    /// Whether something is on its way that comes to an end, unlike a renderer's clock.
+    pub(super) fn is_work(&self) -> bool {
+        !matches!(self, What::Due(Due::Frame))
+    }
+}
+
+impl PartialEq for Event {
+    fn eq(&self, other: &Event) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Event {}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Event) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Event {
+    /// Reversed, because the heap gives the greatest first.
+    fn cmp(&self, other: &Event) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}

@@ -1,0 +1,180 @@
+//! What is simulated, and why there may be no outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::cpu::BindError;
+use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::KvLayout;
+use lapwing_kernels::model::shape::ModelShape;
+use lapwing_kernels::model::{Model, ModelError};
+use lapwing_traces::Nanos;
+
+use super::Fault;
+use crate::error::RunError;
+use crate::plan::PlanError;
+use crate::plan::soc::{SyncMode, WeightBits, Workload};
+
+/// A model to simulate.
+#[derive(Clone, Debug)]
+pub struct SocModel {
+    /// Name, such as `llama-3-8b`.
+    pub name: String,
+    /// Ops, and how many bits a weight takes.
+    pub workload: Workload,
+    /// Shape of its KV pages.
+    pub kv: KvLayout,
+    /// Most tokens of a sequence.
+    pub context: usize,
+}
+
+impl SocModel {
+    /// A published shape, with weights of 4 bits.
+    ///
+    /// # Errors
+    /// [`ModelError`] for a shape of an unknown architecture.
+    pub fn of_shape(shape: &ModelShape) -> Result<SocModel, ModelError> {
+        Ok(SocModel::of_model(shape.name, &shape.model()?, WeightBits::default()))
+    }
+
+    /// A model, of a weight file or of its header.
+    pub fn of_model(name: &str, model: &Model, bits: WeightBits) -> SocModel {
+        let workload = Workload { graph: Arc::new(model.graph.clone()), bits };
+        let (kv, context) = (model.config.kv_layout(), model.config.context);
+        SocModel { name: name.to_owned(), workload, kv, context }
+    }
+
+    pub(super) fn graph(&self) -> &Arc<Graph> {
+        &self.workload.graph
+    }
+}
+
+/// What is simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SocOptions {
+    /// Rows of the prompt, at least 1.
+    pub prompt: usize,
+    /// Steps of decoding after the first token.
+    pub decode: usize,
+    /// Rows of each step: 1, or those that a speculative decoder verifies at once. They are taken
+    /// as so many sequences of the prompt's length, each of which reads its own keys and values.
+    pub verify: usize,
+    /// How processors hand over.
+    pub sync: SyncMode,
+    /// How strategies think that they do. The published ablations of synchronisation keep the plans
+    /// that were made for fast hand-overs: with slow ones a solver that knows of them would not cut.
+    pub planned_sync: SyncMode,
+    /// Graphs are prepared for the next of 1, 32, 64 … 1024 rows and not for the very number,
+    /// where they are prepared when they are needed.
+    pub stepped_preparation: bool,
+    /// A renderer draws 60 frames a second on the GPU (device model, 3.8).
+    pub renderer: bool,
+    /// Seed of the noise, if the system has any.
+    pub seed: u64,
+    /// Most prompt rows in a chunk; `None` is the whole prompt.
+    pub chunk_rows: Option<usize>,
+    /// Chunks in flight.
+    pub in_flight: usize,
+    /// Processors that compute, in any order. The CPU only controls, unless a strategy cannot do
+    /// without it.
+    pub devices: Vec<DeviceKind>,
+    /// Whether a recording is made.
+    pub record: bool,
+    /// A run of a device that fails.
+    pub fault: Option<Fault>,
+    /// When the caller leaves.
+    pub cancel: Option<Nanos>,
+}
+
+impl Default for SocOptions {
+    fn default() -> SocOptions {
+        SocOptions {
+            prompt: 256,
+            decode: 32,
+            verify: 1,
+            sync: SyncMode::Fast,
+            planned_sync: SyncMode::Fast,
+            stepped_preparation: false,
+            renderer: false,
+            seed: 0,
+            chunk_rows: None,
+            in_flight: 2,
+            devices: vec![DeviceKind::Gpu, DeviceKind::Npu],
+            record: false,
+            fault: None,
+            cancel: None,
+        }
+    }
+}
+
+/// Makes a device of that name and kind.
+pub type MakeDevice<'a> = dyn Fn(&DeviceInfo) -> Result<Box<dyn Device>, BindError> + 'a;
+
+/// True values beside the modelled times.
+pub struct SocValues<'a> {
+    /// The prompt.
+    pub ids: &'a [u32],
+    /// Where results lie.
+    pub slots: SlotPool,
+    /// Pages of the cache that the devices share.
+    pub pages: u32,
+    /// Makes the devices, which must compute the model's own graph.
+    pub device: &'a MakeDevice<'a>,
+}
+
+/// Why there is no outcome.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SocRunError {
+    /// The strategy finds no route on these processors.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A request without rows, or with more than the model takes.
+    #[error("{what} is {found}, but must be between {from} and {to}")]
+    Option {
+        /// Which option.
+        what: &'static str,
+        /// Its value.
+        found: usize,
+        /// Least value.
+        from: usize,
+        /// Greatest value.
+        to: usize,
+    },
+    /// A device could not be made.
+    #[error("a device could not be made: {reason}")]
+    Device {
+        /// Why.
+        reason: String,
+    },
+    /// The request failed.
+    #[error("the request failed at {at}: {error}", at = Duration::from_nanos(.at.0).as_secs_f64())]
+    Failed {
+        /// When.
+        at: Nanos,
+        /// Why.
+        error: RunError,
+    },
+    /// The caller left before the first token.
+    #[error("the caller left before the first token")]
+    Cancelled,
+    /// Nothing can happen any more, and the request has not ended: an error of the runtime.
+    #[error("the engine stands still with {sequences} requests and {chunks} chunks inside")]
+    Stuck {
+        /// Requests inside.
+        sequences: usize,
+        /// Chunks in flight.
+        chunks: usize,
+    },
+    /// The engine is empty, but not everything came back: an error of the runtime.
+    #[error("{pages} KV pages, {tickets} tickets and {chunks} chunks did not come back")]
+    Leak {
+        /// KV pages.
+        pages: usize,
+        /// Tickets.
+        tickets: usize,
+        /// Chunks.
+        chunks: usize,
+    },
+}
