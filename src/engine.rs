@@ -252,7 +252,7 @@ impl Engine {
     /// When the strategy finds no route for it.
     pub fn plan_decode(&self, sequences: usize, context: usize) -> Result<Placement, Error> {
         let (rows, selected) = (sequences, sequences);
-        let shape = ChunkShape { phase: Phase::Decode, rows, selected, context };
+        let shape = ChunkShape { phase: Phase::Decode, rows, selected, context, prompt: 0 };
         let explainer = &self.inner.explainer;
         let route = explainer.parts.strategy.route(&explainer.parts.input(), &shape)?;
         Ok(explainer.placement(&route, shape))

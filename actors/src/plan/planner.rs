@@ -7,7 +7,7 @@ use lapwing_kernels::device::DeviceInfo;
 use lapwing_kernels::graph::Graph;
 
 use super::cost::CostModel;
-use super::strategy::{ChunkShape, PlanInput, Strategy};
+use super::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use super::{DeviceId, PlanError, Route};
 
 /// What a planner is made of.
@@ -63,10 +63,10 @@ impl Planner {
         self.parts.devices.get(id.0).map_or("", |device| &device.name)
     }
 
-    /// Rows of the next chunk of a prompt of which `due` rows are left.
-    pub fn chunk_rows(&self, due: usize) -> usize {
-        let most = due.min(self.parts.chunk_rows);
-        self.parts.strategy.chunk_rows(&self.parts.input(), due).clamp(most.min(1), most)
+    /// Rows of the next chunk of a prompt.
+    pub fn chunk_rows(&self, prompt: PromptRows) -> usize {
+        let most = prompt.due.min(self.parts.chunk_rows);
+        self.parts.strategy.chunk_rows(&self.parts.input(), prompt).clamp(most.min(1), most)
     }
 
     /// The route of a chunk. Contexts count in powers of two: a route is as good a little further

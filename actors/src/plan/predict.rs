@@ -10,7 +10,7 @@ use lapwing_kernels::device::{Batch, GraphKey, Prepare};
 use lapwing_kernels::op::Op;
 
 use super::solve::merge_bytes;
-use super::strategy::{ChunkShape, PlanInput, Strategy};
+use super::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use super::time::{Crossing, Job};
 use super::{DeviceId, PlanError, Route, Stage, StagePart};
 use crate::message::Phase;
@@ -76,10 +76,13 @@ pub fn plan(
     let (mut due, mut context) = (work.prompt, work.context);
     while due > 0 {
         let most = due.min(input.chunk_rows);
-        let rows = strategy.chunk_rows(input, due).clamp(most.min(1), most.max(1));
+        let rows = strategy
+            .chunk_rows(input, PromptRows { all: work.prompt, due })
+            .clamp(most.min(1), most.max(1));
         due -= rows;
         let selected = usize::from(due == 0);
-        let shape = ChunkShape { phase: Phase::Prefill, rows, selected, context };
+        let (phase, prompt) = (Phase::Prefill, work.prompt);
+        let shape = ChunkShape { phase, rows, selected, context, prompt };
         let asked = shape.asked();
         let route = match routes.get(&asked) {
             Some(known) => Arc::clone(known),

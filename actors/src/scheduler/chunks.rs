@@ -9,7 +9,7 @@ use super::{Scheduler, SchedulerEffect, fail};
 use crate::error::RunError;
 use crate::message::{Chunk, ChunkRecord, Hold, Phase, Span};
 use crate::plan::Route;
-use crate::plan::strategy::ChunkShape;
+use crate::plan::strategy::{ChunkShape, PromptRows};
 use crate::sequence::Permit;
 
 /// Rows that may go into one chunk: of which running sequences, and how many of each.
@@ -118,11 +118,13 @@ impl Scheduler {
         };
         let decode_rows = (0..self.running.len()).filter(decoding).count();
         let prompt = |at: &usize| prompts && !self.running[*at].is_decoding();
-        let prompt_due = (0..self.running.len()).filter(prompt).map(|at| self.running[at].due());
-        let prompt_due: usize = prompt_due.sum();
-        let mut left = match prompt_due {
+        let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
+        let prompts = prompts.filter(|sequence| sequence.due() > 0);
+        let (due, all) = prompts.fold((0, 0), |(due, all), s| (due + s.due(), all + s.goal()));
+        let rows_of = PromptRows { all: all + decode_rows, due: due + decode_rows };
+        let mut left = match due {
             0 => 0,
-            due => self.planner.chunk_rows(due + decode_rows).saturating_sub(decode_rows).max(1),
+            _ => self.planner.chunk_rows(rows_of).saturating_sub(decode_rows).max(1),
         };
         let (mut selected, mut context) = (0, 0);
         let (mut any_decode, mut any_prompt) = (false, false);
@@ -153,7 +155,10 @@ impl Scheduler {
             (false, false) => return None,
         };
         let total = rows.iter().map(|(_, count)| count).sum();
-        Some(Selection { rows, shape: ChunkShape { phase, rows: total, selected, context } })
+        Some(Selection {
+            rows,
+            shape: ChunkShape { phase, rows: total, selected, context, prompt: all },
+        })
     }
 
     /// Hands the rows out.

@@ -111,10 +111,10 @@ impl Setup {
 
 /// Rows of a prompt; the last one's logits are wanted.
 pub(crate) fn prefill(rows: usize) -> ChunkShape {
-    ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 }
+    ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0, prompt: rows }
 }
 
 /// One row of each sequence.
 pub(crate) fn decode(rows: usize) -> ChunkShape {
-    ChunkShape { phase: Phase::Decode, rows, selected: rows, context: 100 }
+    ChunkShape { phase: Phase::Decode, rows, selected: rows, context: 100, prompt: 0 }
 }

@@ -93,7 +93,8 @@ impl Case {
     fn solve_with(&self, devices: &[DeviceInfo]) -> Arc<Solution> {
         let graph = &*self.laws.graph;
         let input = PlanInput { graph, devices, cost: &self.laws, chunk_rows: 1024 };
-        let shape = ChunkShape { phase: Phase::Prefill, rows: self.rows, selected: 1, context: 0 };
+        let (phase, rows) = (Phase::Prefill, self.rows);
+        let shape = ChunkShape { phase, rows, selected: 1, context: 0, prompt: rows };
         let question =
             Question { first: 1, end: 2, shape: &shape, home: DeviceId(0), divide: true };
         Solver::new().solve(&input, question)
@@ -160,7 +161,8 @@ fn cases() -> impl proptest::strategy::Strategy<Value = Case> {
 fn brute_force(case: &Case) -> Duration {
     let graph = &*case.laws.graph;
     let width = case.width();
-    let shape = ChunkShape { phase: Phase::Prefill, rows: case.rows, selected: 1, context: 0 };
+    let (phase, rows) = (Phase::Prefill, case.rows);
+    let shape = ChunkShape { phase, rows, selected: 1, context: 0, prompt: rows };
     let batch = shape.batch();
     let time = |device: usize, part: &Part, rows: usize| {
         let info = &case.devices[device];
