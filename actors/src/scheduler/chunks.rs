@@ -61,52 +61,66 @@ impl Scheduler {
     }
 
     /// The next chunk: a decode row of every sequence that has one, and prompt rows up to the
-    /// strategy's chunk size; or one of both, while graphs for the other are being prepared.
+    /// strategy's chunk size. Where the graphs for both together are not ready, one of both; what
+    /// that one misses is asked for, so that neither waits for the other.
     pub(super) fn next_chunk(
         &mut self,
         permit: Permit,
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
-        let mut refused = None;
-        let mut waits = false;
-        for wanted in [(true, true), (true, false), (false, true)] {
-            let Some(selection) = self.select(wanted) else { continue };
-            match self.route_for(&selection.shape, effects) {
-                Ok(Some(route)) => return self.cut(permit, &selection, route),
-                Ok(None) => waits = true,
-                Err(error) => refused = Some((selection, error)),
+        let Some(both) = self.select((true, true)) else { return NextChunk::Nothing };
+        let mixed = both.shape.phase == Phase::Mixed;
+        let alone = if mixed {
+            if let Ok((route, Readiness::Ready)) = self.route_for(&both.shape) {
+                return self.cut(permit, &both, route);
+            }
+            [(true, false), (false, true)].map(|wanted| self.select(wanted))
+        } else {
+            [Some(both), None]
+        };
+        let mut ready = None;
+        for selection in alone.into_iter().flatten() {
+            match self.route_for(&selection.shape) {
+                Ok((route, Readiness::Ready)) => {
+                    ready.get_or_insert((selection, route));
+                }
+                Ok((route, Readiness::Missing)) => {
+                    let requests = self.graphs.ask(&route);
+                    effects.extend(requests.into_iter().map(SchedulerEffect::Prepare));
+                }
+                Ok((_, Readiness::Refused(device, error))) => {
+                    let device = self.planner.device(device).to_owned();
+                    let error = RunError::Device { device, reason: error.to_string() };
+                    return self.refuse(&selection, &error, effects);
+                }
+                Err(error) => return self.refuse(&selection, &error, effects),
             }
         }
-        match refused {
-            // No chunk can be made of them: whoever asked hears why.
-            Some((selection, error)) if !waits => {
-                for (at, _) in selection.rows.into_iter().rev() {
-                    fail(self.running.remove(at), &error, effects);
-                }
-                NextChunk::Failed
-            }
-            _ => NextChunk::Nothing,
+        match ready {
+            Some((selection, route)) => self.cut(permit, &selection, route),
+            None => NextChunk::Nothing,
         }
     }
 
-    /// The route of a chunk, if its graphs are ready.
-    fn route_for(
+    /// No chunk can be made of these rows: whoever asked for them hears why.
+    fn refuse(
         &mut self,
-        shape: &ChunkShape,
+        selection: &Selection,
+        error: &RunError,
         effects: &mut Vec<SchedulerEffect>,
-    ) -> Result<Option<Arc<Route>>, RunError> {
-        let route = self.planner.route(*shape).map_err(|source| RunError::Plan { source })?;
-        match self.graphs.readiness(&route) {
-            Readiness::Ready => Ok(Some(route)),
-            Readiness::Missing(requests) => {
-                effects.extend(requests.into_iter().map(SchedulerEffect::Prepare));
-                Ok(None)
-            }
-            Readiness::Refused(device, error) => Err(RunError::Device {
-                device: self.planner.device(device).to_owned(),
-                reason: error.to_string(),
-            }),
+    ) -> NextChunk {
+        for (at, _) in selection.rows.iter().rev() {
+            fail(self.running.remove(*at), error, effects);
         }
+        self.graphs.told();
+        NextChunk::Failed
+    }
+
+    /// The route of a chunk, and whether its graphs are ready.
+    fn route_for(&mut self, shape: &ChunkShape) -> Result<(Arc<Route>, Readiness), RunError> {
+        let route = self.planner.route(*shape).map_err(|source| RunError::Plan { source })?;
+        let readiness = self.graphs.readiness(&route);
+        Ok((route, readiness))
     }
 
     /// Rows that are due, of sequences that decode, that are in their prompt, or of both.
