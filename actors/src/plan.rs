@@ -86,6 +86,7 @@ impl Stage {
 
 /// All stages of a chunk, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Route {
     /// Stages; together they cover every node once, in order.
     pub stages: Vec<Stage>,
@@ -146,6 +147,19 @@ impl Route {
             }
         }
         Ok(Arc::new(Route { stages, flows, graphs, predicted, reason }))
+    }
+
+    /// Checks that a chunk of that kind can take it.
+    ///
+    /// # Errors
+    /// As [`Route::new`].
+    pub fn check(&self, of: RouteFor<'_>) -> Result<(), PlanError> {
+        validate::stages(&self.stages, of)?;
+        if self.flows.len() != self.stages.len() {
+            let (found, expected) = (0..self.flows.len(), self.stages.len());
+            return Err(PlanError::Coverage { found, expected });
+        }
+        Ok(())
     }
 
     /// Whether any stage is divided between devices.

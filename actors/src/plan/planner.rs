@@ -37,15 +37,17 @@ impl PlannerParts {
 pub struct Planner {
     parts: PlannerParts,
     routes: HashMap<ChunkShape, Arc<Route>>,
+    /// Stages of all routes kept.
+    stages: usize,
 }
 
-/// Most routes kept: more than the shapes of a long conversation, little memory.
-const ROUTES_MAX: usize = 4096;
+/// Most stages of all routes kept, at some 400 bytes each: the shapes of a long conversation.
+const STAGES_MAX: usize = 100_000;
 
 impl Planner {
     /// A planner without routes yet.
     pub fn new(parts: PlannerParts) -> Planner {
-        Planner { parts, routes: HashMap::new() }
+        Planner { parts, routes: HashMap::new(), stages: 0 }
     }
 
     /// Name of the strategy.
@@ -79,10 +81,15 @@ impl Planner {
         if let Some(route) = self.routes.get(&shape) {
             return Ok(Arc::clone(route));
         }
-        let route = self.parts.strategy.route(&self.parts.input(), &shape)?;
-        if self.routes.len() == ROUTES_MAX {
+        let input = self.parts.input();
+        let route = self.parts.strategy.route(&input, &shape)?;
+        // Whatever a strategy of a user hands out, the actors must be able to follow.
+        route.check(input.route_for(&shape))?;
+        if self.stages + route.stages.len() > STAGES_MAX {
             self.routes.clear();
+            self.stages = 0;
         }
+        self.stages += route.stages.len();
         self.routes.insert(shape, Arc::clone(&route));
         Ok(route)
     }

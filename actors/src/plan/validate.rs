@@ -62,10 +62,7 @@ fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
         if rectangles.iter().any(|(r, f)| overlap(r, &rows) && overlap(f, &features)) {
             return fail("parts overlap");
         }
-        if part.rows.is_some()
-            && rows != (0..of.rows)
-            && !of.graph.can_cut_rows(stage.nodes.clone())
-        {
+        if part.rows.is_some() && !of.graph.can_cut_rows(stage.nodes.clone()) {
             return fail("the tokens of these nodes cannot be divided");
         }
         if !part.features.is_whole() && !of.graph.can_cut_features(stage.nodes.clone()) {

@@ -78,16 +78,13 @@ impl Scheduler {
         } else {
             [Some(both), None]
         };
-        let mut ready = None;
+        let (mut ready, mut missing) = (None, Vec::new());
         for selection in alone.into_iter().flatten() {
             match self.route_for(&selection.shape) {
                 Ok((route, Readiness::Ready)) => {
                     ready.get_or_insert((selection, route));
                 }
-                Ok((route, Readiness::Missing)) => {
-                    let requests = self.graphs.ask(&route);
-                    effects.extend(requests.into_iter().map(SchedulerEffect::Prepare));
-                }
+                Ok((route, Readiness::Missing)) => missing.push(route),
                 Ok((_, Readiness::Refused(device, error))) => {
                     let device = self.planner.device(device).to_owned();
                     let error = RunError::Device { device, reason: error.to_string() };
@@ -96,10 +93,15 @@ impl Scheduler {
                 Err(error) => return self.refuse(&selection, &error, effects),
             }
         }
-        match ready {
+        let next = match ready {
             Some((selection, route)) => self.cut(permit, &selection, route),
             None => NextChunk::Nothing,
+        };
+        // After the chunk, whose graphs must stay.
+        for route in missing {
+            effects.extend(self.graphs.ask(&route).into_iter().map(SchedulerEffect::Prepare));
         }
+        next
     }
 
     /// No chunk can be made of these rows: whoever asked for them hears why.

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use lapwing_kernels::device::{
@@ -62,7 +61,7 @@ impl<'a> Bench<'a> {
         (clock, limits): (Arc<dyn Clock>, Limits),
     ) -> Bench<'a> {
         let preparer = device.device.preparer();
-        let throttle = Throttle::new(Arc::clone(&clock), Arc::new(AtomicU64::new(0)));
+        let throttle = Throttle::new(Arc::clone(&clock), Arc::default(), Arc::default());
         let cores = Cores::of_machine();
         let waiter = Waiter::new(WaitMode::SleepThenSpin, Arc::clone(&clock), cores);
         let prepared = (Duration::ZERO, 0);
