@@ -156,9 +156,17 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// Row counts for which it can have prepared graphs, ascending; empty if it takes any.
     pub sizes: Vec<usize>,
+    /// Bytes that graphs in use at the same time may take, which a planner can sum with
+    /// [`graph_bytes`](crate::npu::array::graph_bytes); `None` where there is no limit or there
+    /// are no graphs.
+    pub budget: Option<u64>,
 }
 
 impl DeviceInfo {
+    /// Some NPU, for questions of its kind only.
+    pub(crate) const NPU: DeviceInfo =
+        DeviceInfo { name: String::new(), kind: DeviceKind::Npu, sizes: Vec::new(), budget: None };
+
     /// Whether it can run an op.
     pub fn runs(&self, op: &Op) -> bool {
         let is_static = matches!(

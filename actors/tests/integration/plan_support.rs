@@ -34,7 +34,7 @@ pub(crate) fn devices(names: &str) -> Vec<DeviceInfo> {
             _ => DeviceKind::Npu,
         };
         let sizes = if kind == DeviceKind::Npu { SIZES.to_vec() } else { Vec::new() };
-        DeviceInfo { name: name.to_owned(), kind, sizes }
+        DeviceInfo { name: name.to_owned(), kind, sizes, budget: None }
     };
     names.split(' ').map(device).collect()
 }

@@ -73,7 +73,8 @@ impl NpuDevice {
             refused: HashMap::new(),
             backend,
         };
-        let info = DeviceInfo { name, kind: DeviceKind::Npu, sizes: about.sizes.clone() };
+        let (kind, sizes) = (DeviceKind::Npu, about.sizes.clone());
+        let info = DeviceInfo { name, kind, sizes, budget: Some(budget) };
         let cache = GraphCache::new(&info.name, budget);
         let graphs = Graphs::new(&info.name, cache, maker);
         NpuDevice { info, backend: about, graph, slots, graphs }

@@ -110,7 +110,7 @@ fn measured(graph: &Arc<Graph>, fails: bool) -> Vec<Measured> {
             device: Box::new(Blank { graph: Arc::clone(graph), fails }),
             time: Some(time),
         },
-        info: DeviceInfo { name: kind.name().to_owned(), kind, sizes },
+        info: DeviceInfo { name: kind.name().to_owned(), kind, sizes, budget: None },
         description: String::new(),
     };
     kinds.map(device).into()

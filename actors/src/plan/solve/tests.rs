@@ -67,7 +67,7 @@ fn product(n: usize, k: usize) -> Arc<Graph> {
 }
 
 fn device(kind: DeviceKind, sizes: &[usize]) -> DeviceInfo {
-    DeviceInfo { name: kind.name().to_owned(), kind, sizes: sizes.to_vec() }
+    DeviceInfo { name: kind.name().to_owned(), kind, sizes: sizes.to_vec(), budget: None }
 }
 
 const SIZES: [usize; 6] = [32, 64, 128, 256, 512, 1024];

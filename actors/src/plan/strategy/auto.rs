@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn device(name: &str) -> DeviceInfo {
-        DeviceInfo { name: name.to_owned(), kind: DeviceKind::Cpu, sizes: Vec::new() }
+        DeviceInfo { name: name.to_owned(), kind: DeviceKind::Cpu, sizes: Vec::new(), budget: None }
     }
 
     fn auto() -> Auto {
