@@ -146,6 +146,7 @@ impl Route {
                 graphs.extend(stage.graphs(part).map(|key| (*device, key)));
             }
         }
+        validate::budgets(&graphs, of)?;
         Ok(Arc::new(Route { stages, flows, graphs, predicted, reason }))
     }
 
@@ -155,6 +156,7 @@ impl Route {
     /// As [`Route::new`].
     pub fn check(&self, of: RouteFor<'_>) -> Result<(), PlanError> {
         validate::stages(&self.stages, of)?;
+        validate::budgets(&self.graphs, of)?;
         if self.flows.len() != self.stages.len() {
             let (found, expected) = (0..self.flows.len(), self.stages.len());
             return Err(PlanError::Coverage { found, expected });
