@@ -120,7 +120,8 @@ pub enum Prepare {
     /// Before they are needed; a graph that is not there is an error.
     #[default]
     Ahead,
-    /// Where one is missing, when it is needed.
+    /// Where one is missing, when it is needed. It makes no other room for it than that of graphs
+    /// which no [`Preparer`] has asked for, and does not keep it where that is not enough.
     OnTheSpot,
 }
 
@@ -212,7 +213,8 @@ pub struct GraphKey {
     pub order: OperandOrder,
 }
 
-/// Prepares static graphs for a device, beside it.
+/// Prepares static graphs for a device, beside it. What a preparer has made, or was asked for and
+/// found ready, stays ready until a preparer evicts it and says so.
 pub trait Preparer: Send {
     /// Makes the graphs ready to run, each checked against the reference before it is; those that
     /// are ready already cost nothing. Neither these graphs nor those of `keep` are evicted for
