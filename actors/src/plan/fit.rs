@@ -156,7 +156,8 @@ impl CostModel for Fitted {
     }
 
     fn copy_time(&self, bytes: u64) -> Duration {
-        Duration::from_secs_f64(bytes as f64 / self.copy_rate)
+        let seconds = bytes as f64 / self.copy_rate;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {

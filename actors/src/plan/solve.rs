@@ -84,7 +84,7 @@ pub struct Candidate {
 impl Candidate {
     /// max T_i + T_sync + T_copy.
     pub fn total(&self) -> Duration {
-        self.slowest() + self.sync + self.copy
+        self.slowest().saturating_add(self.sync).saturating_add(self.copy)
     }
 
     /// max T_i.
