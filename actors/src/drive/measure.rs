@@ -153,7 +153,8 @@ pub fn measure(
             submit_idle_ns: nanos(fixed.submit_idle),
             submit_queued_ns: nanos(fixed.submit_queued),
             crossing_ns: nanos(fixed.crossing),
-            prepare_ns_per_byte: bench.prepare_ns_per_byte(),
+            convert_ns_per_byte: bench.convert_ns_per_byte(),
+            prepares: bench.take_prepares(),
             samples,
         });
     }

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use lapwing_kernels::device::{Batch, GraphKey};
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::npu::array::GraphFacts;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
 
 use super::DeviceId;
 use super::cost::CostModel;
-use super::profile::{DeviceProfile, Profile, ProfileError, Sample};
-use super::shape::{OpShape, rows_of, seen};
+use super::profile::{DeviceProfile, PrepareSample, Profile, ProfileError, Sample};
+use super::shape::{OpShape, convert_bytes, rows_of, seen};
 use super::time::{Crossing, Job};
 
 mod curve;
@@ -61,7 +62,9 @@ struct Fixed {
     submit_idle: Duration,
     submit_queued: Duration,
     crossing: Duration,
-    prepare_ns_per_byte: f64,
+    convert_ns_per_byte: f64,
+    /// a + b·rows·weights (S2-49), if any preparation was measured.
+    preparation: Option<Curve>,
 }
 
 impl Fitted {
@@ -144,11 +147,15 @@ impl CostModel for Fitted {
 
     fn job_time(&self, device: DeviceId, job: &Job<'_>) -> Duration {
         let Some(device) = self.devices.get(device.0) else { return Duration::MAX };
-        let Fixed { submit_idle, submit_queued, crossing, .. } = device.profile;
+        let Fixed { submit_idle, submit_queued, crossing, convert_ns_per_byte, .. } =
+            device.profile;
         let submit = if job.queued { submit_queued } else { submit_idle };
         let crossing = if job.crossed { crossing } else { Duration::ZERO };
         let nodes: f64 = (job.first..job.end).map(|node| self.node_time(device, job, node)).sum();
-        submit + crossing + Duration::from_nanos(nodes.round() as u64)
+        // Samples are without conversion: nodes of one graph share one load and one store.
+        let bytes = convert_bytes(&self.graph, job.first..job.end, job.part, job.batch);
+        let nanos = nodes + bytes as f64 * convert_ns_per_byte;
+        submit + crossing + Duration::from_nanos(nanos.round() as u64)
     }
 
     fn sync_time(&self, crossing: Crossing) -> Duration {
@@ -162,11 +169,10 @@ impl CostModel for Fitted {
 
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
         let Some(device) = self.devices.get(device.0) else { return Duration::MAX };
-        let part = Part { rows: Some(0..key.rows), features: key.features, ..Part::WHOLE };
-        let batch = Batch { selected: (0..key.rows).collect(), ..Batch::default() };
-        let bytes: u64 =
-            key.nodes.clone().map(|node| self.graph.part_cost(node, &part, &batch).bytes).sum();
-        Duration::from_nanos((bytes as f64 * device.profile.prepare_ns_per_byte) as u64)
+        let GraphFacts { rows, weights, .. } = GraphFacts::of(&self.graph, key);
+        let nanos =
+            device.profile.preparation.as_ref().map(|c| c.at(0, rows as f64 * weights as f64));
+        Duration::from_nanos(nanos.unwrap_or(0.0).round() as u64)
     }
 }
 
@@ -215,11 +221,22 @@ fn fit_device(measured: &DeviceProfile, graph: &Graph) -> (Device, DeviceFit, Ve
         submit_idle: Duration::from_nanos(measured.submit_idle_ns),
         submit_queued: Duration::from_nanos(measured.submit_queued_ns),
         crossing: Duration::from_nanos(measured.crossing_ns),
-        prepare_ns_per_byte: measured.prepare_ns_per_byte,
+        convert_ns_per_byte: measured.convert_ns_per_byte,
+        preparation: preparation(&measured.prepares),
     };
     let device = Device { groups, of_node: of_node.collect(), profile };
     let name = measured.name.clone();
     (device, DeviceFit { name, model, errors: kept, other }, errors)
+}
+
+/// Time of a preparation against rows · weights (S2-49).
+fn preparation(samples: &[PrepareSample]) -> Option<Curve> {
+    let points = samples.iter().map(|sample| Point {
+        m: 0,
+        seen: sample.rows as f64 * sample.weights as f64,
+        time: sample.ns as f64,
+    });
+    Curve::linear(&points.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

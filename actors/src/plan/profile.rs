@@ -13,7 +13,7 @@ mod error;
 pub use error::ProfileError;
 
 /// Version of the file format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Measured times of every device of an engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,10 +63,25 @@ pub struct DeviceProfile {
     pub submit_queued_ns: u64,
     /// What is added when inputs come from another device.
     pub crossing_ns: u64,
-    /// Nanoseconds to prepare a graph, per byte of its weights; 0 for a device without graphs.
-    pub prepare_ns_per_byte: f64,
-    /// Times of ops.
+    /// Nanoseconds to load values into static graphs and to read them from there, per byte read
+    /// and written; 0 for a device without graphs.
+    pub convert_ns_per_byte: f64,
+    /// Times of preparations; none for a device without graphs.
+    pub prepares: Vec<PrepareSample>,
+    /// Times of ops, without submission and without conversion.
     pub samples: Vec<Sample>,
+}
+
+/// Measured time of the preparation of a static graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrepareSample {
+    /// Rows of the graph.
+    pub rows: u64,
+    /// Weights of its matrices.
+    pub weights: u64,
+    /// How long it took.
+    pub ns: u64,
 }
 
 /// Measured time of an op.

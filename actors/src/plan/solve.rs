@@ -145,6 +145,7 @@ pub struct Solver {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     nodes: Vec<NodeKey>,
+    read: usize,
     written: usize,
     rows: usize,
     selected: usize,
@@ -200,9 +201,10 @@ impl Key {
         let nodes: Vec<NodeKey> = (first..end).map(|node| NodeKey::of(graph, node)).collect();
         let attends = nodes.iter().any(|node| node.op == "attention");
         let written = graph.writes(first..end).iter().map(|v| graph.value(*v).width).sum();
+        let read = graph.live_in(first..end).iter().map(|v| graph.value(*v).width).sum();
         let ChunkShape { rows, selected, context, .. } = *shape;
         let context = if attends { context } else { 0 };
-        Key { nodes, written, rows, selected, context, home, divide }
+        Key { nodes, read, written, rows, selected, context, home, divide }
     }
 }
 

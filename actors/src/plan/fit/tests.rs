@@ -45,7 +45,8 @@ fn profile(graph: &Graph, rows: &[usize], law: impl Fn(usize, usize, usize) -> f
         submit_idle_ns: 5000,
         submit_queued_ns: 1000,
         crossing_ns: 300,
-        prepare_ns_per_byte: 0.0,
+        convert_ns_per_byte: 0.0,
+        prepares: Vec::new(),
         samples,
     };
     let machine = Machine { cpu: "x".into(), cores: 1, isa: "y".into(), os: "z".into() };

@@ -4,12 +4,14 @@ use std::ops::RangeInclusive;
 
 use lapwing_kernels::device::DeviceKind;
 
-use super::{DeviceProfile, Profile, ProfileError, Sample, Spread};
+use super::{DeviceProfile, PrepareSample, Profile, ProfileError, Sample, Spread};
 
 /// Bytes per second that a copy may have: a thousand bytes to a million gigabytes.
 const RATES: RangeInclusive<f64> = 1e3..=1e15;
 /// Most rows, features or rows before a chunk.
 const LEN_MAX: usize = 1 << 24;
+/// Most weights of a graph.
+const WEIGHTS_MAX: u64 = 1 << 48;
 /// Longest time: an hour.
 const NS_MAX: u64 = 3_600_000_000_000;
 
@@ -58,10 +60,18 @@ fn check_device(d: usize, device: &DeviceProfile) -> Result<(), ProfileError> {
     ] {
         time(|| field(name), ns)?;
     }
-    let prepare = device.prepare_ns_per_byte;
-    let expected = "a preparation takes a time of at least 0 and at most an hour per byte";
-    let holds = (0.0..=NS_MAX as f64).contains(&prepare);
-    expect(holds, || field("prepare_ns_per_byte"), &prepare, expected)?;
+    let convert = device.convert_ns_per_byte;
+    let expected = "a byte takes 0 to 1e6 ns";
+    let holds = (0.0..=1e6).contains(&convert);
+    expect(holds, || field("convert_ns_per_byte"), &convert, expected)?;
+    for (p, sample) in device.prepares.iter().enumerate() {
+        let field = |name: &str| field(&format!("prepares[{p}].{name}"));
+        let PrepareSample { rows, weights, ns } = *sample;
+        let expected = "a graph has 1 to 2^24 rows";
+        expect((1..=LEN_MAX as u64).contains(&rows), || field("rows"), &rows, expected)?;
+        expect(weights <= WEIGHTS_MAX, || field("weights"), &weights, "at most 2^48 weights")?;
+        time(|| field("ns"), ns)?;
+    }
     let expected = "at least one op must have been measured";
     expect(!device.samples.is_empty(), || field("samples"), &"empty", expected)?;
     let samples = device.samples.iter().enumerate();

@@ -12,7 +12,8 @@ fn profile() -> Profile {
         submit_idle_ns: 1,
         submit_queued_ns: 1,
         crossing_ns: 0,
-        prepare_ns_per_byte: 0.0,
+        convert_ns_per_byte: 0.0,
+        prepares: vec![PrepareSample { rows: 32, weights: 64, ns: 7 }],
         samples: vec![Sample { shape, m: 1, context: 0, time }],
     };
     let machine = Machine { cpu: "a".into(), cores: 2, isa: "avx2".into(), os: "linux".into() };
@@ -56,12 +57,14 @@ fn a_broken_file_is_refused_with_the_field_at_fault() {
         ("1000000000.0", "1e-300", "copy_bytes_per_second"),
         ("1000000000.0", "1e300", "copy_bytes_per_second"),
         ("\"m\":1", "\"m\":18446744073709551615", "devices[0].samples[0].m"),
+        ("\"rows\":32", "\"rows\":18446744073709551615", "devices[0].prepares[0].rows"),
+        ("\"convert_ns_per_byte\":0.0", "\"convert_ns_per_byte\":-1.0", "convert_ns_per_byte"),
         ("\"n\":4", "\"n\":18446744073709551615", "devices[0].samples[0].shape.n"),
         ("\"k\":0", "\"k\":16777217", "devices[0].samples[0].shape.k"),
         ("\"context\":0", "\"context\":18446744073709551615", "devices[0].samples[0].context"),
         ("\"max_ns\":9", "\"max_ns\":18446744073709551615", "devices[0].samples[0].time.max_ns"),
         ("\"submit_idle_ns\":1", "\"submit_idle_ns\":3600000000001", "devices[0].submit_idle_ns"),
-        ("\"version\":1", "\"version\":99", "version is 99"),
+        ("\"version\":2", "\"version\":99", "version is 99"),
         ("\"model\":\"m\",", "", "model"),
     ];
     for (old, new, field) in cases {
