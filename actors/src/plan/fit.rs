@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{Batch, GraphKey};
+use lapwing_kernels::device::{Batch, DeviceInfo, DeviceKind, GraphKey};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::npu::array::GraphFacts;
 use lapwing_kernels::op::Op;
@@ -33,10 +33,15 @@ pub struct DeviceFit {
     /// What predicts it best: `fit` (linear, knee or between points, per op shape) or `tree`
     /// (decision-tree regression, S2-37).
     pub model: &'static str,
-    /// Its cross-validated error.
+    /// Its error at measured points, each left out of the fit.
     pub errors: Errors,
+    /// Its error at widths between others, all points of the width left out.
+    pub widths: Errors,
     /// The error of what predicts it worse.
     pub other: Errors,
+    /// Kinds of ops that it can run and of which no time was measured: they are priced by the
+    /// work of the others, which can be far off.
+    pub unmeasured: Vec<&'static str>,
 }
 
 /// Predictions from a profile.
@@ -45,6 +50,7 @@ pub struct Fitted {
     devices: Vec<Device>,
     fits: Vec<DeviceFit>,
     errors: Errors,
+    widths: Errors,
     sync: Duration,
     copy_rate: f64,
     source: String,
@@ -76,21 +82,25 @@ impl Fitted {
         profile.check()?;
         let mut fits = Vec::new();
         let mut devices = Vec::new();
-        let mut all = Vec::new();
+        let (mut all, mut all_widths) = (Vec::new(), Vec::new());
         for measured in &profile.devices {
-            let (device, fit, errors) = fit_device(measured, &graph);
+            let (device, fit, (errors, widths)) = fit_device(measured, &graph);
             devices.push(device);
             fits.push(fit);
             all.extend(errors);
+            all_widths.extend(widths);
         }
-        let errors = Errors::of(all);
+        let (errors, widths) = (Errors::of(all), Errors::of(all_widths));
         let machine = &profile.machine;
-        let source = format!(
-            "measured on {} ({} threads, {}, {}); cross-validated error {errors}",
+        let mut source = format!(
+            "measured on {} ({} threads, {}, {}); cross-validated error {errors}, at left-out widths {widths}",
             machine.cpu, machine.cores, machine.isa, machine.os
         );
+        for DeviceFit { name, unmeasured, .. } in fits.iter().filter(|f| !f.unmeasured.is_empty()) {
+            source.push_str(&format!("; no time of {} on {name}", unmeasured.join(", ")));
+        }
         let (sync, copy_rate) = (profile.sync.median(), profile.copy_bytes_per_second);
-        Ok(Fitted { graph, devices, fits, errors, sync, copy_rate, source })
+        Ok(Fitted { graph, devices, fits, errors, widths, sync, copy_rate, source })
     }
 
     /// What predicts each device, with its error.
@@ -101,6 +111,11 @@ impl Fitted {
     /// Cross-validated error over all devices.
     pub fn errors(&self) -> Errors {
         self.errors
+    }
+
+    /// Error at left-out widths over all devices.
+    pub fn width_errors(&self) -> Errors {
+        self.widths
     }
 
     fn node_time(&self, device: &Device, job: &Job<'_>, node: usize) -> f64 {
@@ -191,7 +206,10 @@ impl Device {
 }
 
 /// Fits a device both ways and keeps what predicts unseen points better.
-fn fit_device(measured: &DeviceProfile, graph: &Graph) -> (Device, DeviceFit, Vec<f64>) {
+fn fit_device(
+    measured: &DeviceProfile,
+    graph: &Graph,
+) -> (Device, DeviceFit, (Vec<f64>, Vec<f64>)) {
     // A group's shapes differ in their output features only.
     let mut index: HashMap<OpShape, usize> = HashMap::new();
     let mut samples: Vec<(OpShape, Vec<&Sample>)> = Vec::new();
@@ -211,6 +229,10 @@ fn fit_device(measured: &DeviceProfile, graph: &Graph) -> (Device, DeviceFit, Ve
         true => (trees, "tree", tree_errors, by_tree, by_curve),
         false => (curves, "fit", curve_errors, by_curve, by_tree),
     };
+    let width_errors = match tree_is_better {
+        true => group::left_out_widths(&samples, group::with_trees),
+        false => group::left_out_widths(&samples, group::with_curves),
+    };
     let of_node = (0..graph.nodes().len()).map(|node| {
         [OperandOrder::Straight, OperandOrder::Swapped].map(|order| {
             let part = Part { order, ..Part::WHOLE };
@@ -226,7 +248,26 @@ fn fit_device(measured: &DeviceProfile, graph: &Graph) -> (Device, DeviceFit, Ve
     };
     let device = Device { groups, of_node: of_node.collect(), profile };
     let name = measured.name.clone();
-    (device, DeviceFit { name, model, errors: kept, other }, errors)
+    let unmeasured = unmeasured(measured, graph);
+    let widths = Errors::of(width_errors.clone());
+    let fit = DeviceFit { name, model, errors: kept, widths, other, unmeasured };
+    (device, fit, (errors, width_errors))
+}
+
+/// Kinds of ops of a graph that a device runs and of which its profile has no sample.
+fn unmeasured(measured: &DeviceProfile, graph: &Graph) -> Vec<&'static str> {
+    let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
+    let kind = kinds.into_iter().find(|kind| kind.name() == measured.kind);
+    let Some(kind) = kind else { return Vec::new() };
+    let info = DeviceInfo { name: measured.name.clone(), kind, sizes: Vec::new() };
+    let mut names: Vec<&'static str> = Vec::new();
+    for op in graph.nodes().iter().map(|node| &node.op).filter(|op| info.runs(op)) {
+        let known = measured.samples.iter().any(|sample| sample.shape.op == op.name());
+        if !known && !names.contains(&op.name()) {
+            names.push(op.name());
+        }
+    }
+    names
 }
 
 /// Time of a preparation against rows · weights (S2-49).

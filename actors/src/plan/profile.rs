@@ -21,10 +21,14 @@ pub const VERSION: u32 = 2;
 pub struct Profile {
     /// Version of the file format; [`VERSION`] is the one that is read.
     pub version: u32,
+    /// Version of the program that measured.
+    pub program: String,
     /// Where it was measured.
     pub machine: Machine,
     /// Which model's shapes were measured.
     pub model: String,
+    /// Most rows of a chunk: up to as many were measured.
+    pub chunk_rows: usize,
     /// Devices, by their number.
     pub devices: Vec<DeviceProfile>,
     /// From the end of one device's work until another starts on the result (S2-38).
@@ -68,6 +72,9 @@ pub struct DeviceProfile {
     pub convert_ns_per_byte: f64,
     /// Times of preparations; none for a device without graphs.
     pub prepares: Vec<PrepareSample>,
+    /// Times that were to be measured; those that are not among the samples were left out for
+    /// want of time, the least important.
+    pub asked: usize,
     /// Times of ops, without submission and without conversion.
     pub samples: Vec<Sample>,
 }
@@ -193,11 +200,13 @@ impl Profile {
         };
         let (a, b) = (&self.machine, &here.machine);
         let pairs = [
+            ("program", self.program.clone(), here.program.clone()),
             ("machine.cpu", a.cpu.clone(), b.cpu.clone()),
             ("machine.cores", a.cores.to_string(), b.cores.to_string()),
             ("machine.isa", a.isa.clone(), b.isa.clone()),
             ("machine.os", a.os.clone(), b.os.clone()),
             ("model", self.model.clone(), here.model.clone()),
+            ("chunk_rows", self.chunk_rows.to_string(), here.chunk_rows.to_string()),
             ("devices", list(&devices), list(&here.devices)),
         ];
         match pairs.into_iter().find(|(_, found, here)| found != here) {
@@ -212,19 +221,24 @@ impl Profile {
 /// What a profile is of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
+    /// Version of the program: another has other kernels.
+    pub program: String,
     /// The machine.
     pub machine: Machine,
     /// The model.
     pub model: String,
+    /// Most rows of a chunk.
+    pub chunk_rows: usize,
     /// Name and description of each device.
     pub devices: Vec<(String, String)>,
 }
 
 impl Identity {
     /// A file name for the profile, of letters, digits, `.`, `-` and `_`: the model's name, and a
-    /// number that other devices and machines are not likely to have (FNV-1a).
+    /// number that other devices, machines and chunk sizes are not likely to have (FNV-1a). That of
+    /// another version of the program has the same: it is found, refused, and measured again.
     pub fn file_name(&self) -> String {
-        let text = format!("{:?}", (&self.machine, &self.model, &self.devices));
+        let text = format!("{:?}", (&self.machine, &self.model, self.chunk_rows, &self.devices));
         let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });

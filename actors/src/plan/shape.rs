@@ -102,7 +102,7 @@ pub fn convert_bytes(graph: &Graph, nodes: Range<usize>, part: &Part, batch: &Ba
 }
 
 /// Sum, over so many rows after `context`, of the positions that each sees.
-pub(super) fn seen(m: usize, context: usize, window: Option<usize>) -> f64 {
+pub(crate) fn seen(m: usize, context: usize, window: Option<usize>) -> f64 {
     let window = window.unwrap_or(usize::MAX).max(1);
     // Rows whose whole past is inside the window see one position more each.
     let growing = window.saturating_sub(context).min(m);

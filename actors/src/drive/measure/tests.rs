@@ -148,6 +148,7 @@ fn parts(graph: &Arc<Graph>, fails: bool) -> MeasureParts<'_> {
         chunk_rows: 128,
         machine: Machine { cpu: "test".into(), cores: 1, isa: "none".into(), os: "none".into() },
         model: "test".to_owned(),
+        program: "0".to_owned(),
         clock: Arc::new(OsClock::start()),
         limits: Limits { runs: 3, ..Limits::default() },
     }
@@ -192,6 +193,24 @@ fn a_throttled_device_is_measured_at_its_modelled_time() {
         let truth = models(&graph)[1].prepare_time(&key).as_secs_f64();
         let predicted = fitted.prepare_time(DeviceId(1), &key).as_secs_f64();
         assert!((predicted / truth - 1.0).abs() < 0.2, "{key:?}: {predicted} {truth}");
+    }
+}
+
+#[test]
+fn what_was_left_out_for_want_of_time_is_told_and_every_kind_has_a_time() {
+    let graph = graph();
+    let limits = Limits { runs: 1, per_device: Duration::ZERO, ..Limits::default() };
+    let parts = MeasureParts { limits, ..parts(&graph, false) };
+    let profile = measure(parts, &mut |_| ControlFlow::Continue(())).expect("a profile");
+    let fitted = Fitted::new(&profile, Arc::clone(&graph)).expect("a fit");
+    for (device, fit) in profile.devices.iter().zip(fitted.devices()) {
+        assert!(
+            device.samples.len() < device.asked / 4,
+            "{} of {}",
+            device.samples.len(),
+            device.asked
+        );
+        assert!(fit.unmeasured.is_empty(), "{:?}", fit.unmeasured);
     }
 }
 

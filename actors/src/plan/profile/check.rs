@@ -74,6 +74,8 @@ fn check_device(d: usize, device: &DeviceProfile) -> Result<(), ProfileError> {
     }
     let expected = "at least one op must have been measured";
     expect(!device.samples.is_empty(), || field("samples"), &"empty", expected)?;
+    let expected = "all samples were asked for";
+    expect(device.asked >= device.samples.len(), || field("asked"), &device.asked, expected)?;
     let samples = device.samples.iter().enumerate();
     samples
         .map(|(s, sample)| check_sample(|name| field(&format!("samples[{s}].{name}")), sample))

@@ -56,7 +56,7 @@ pub enum ProfileError {
     },
     /// It is of another machine, model or set of devices.
     #[error(
-        "the profile's {field} is '{found}', but here it is '{here}'; measure this one with `lapwing profile`"
+        "the profile's {field} is '{found}', but here it is '{here}'; measure again with `lapwing profile`"
     )]
     Other {
         /// What differs.

@@ -14,13 +14,16 @@ fn profile() -> Profile {
         crossing_ns: 0,
         convert_ns_per_byte: 0.0,
         prepares: vec![PrepareSample { rows: 32, weights: 64, ns: 7 }],
+        asked: 1,
         samples: vec![Sample { shape, m: 1, context: 0, time }],
     };
     let machine = Machine { cpu: "a".into(), cores: 2, isa: "avx2".into(), os: "linux".into() };
     Profile {
         version: VERSION,
+        program: "1.0".into(),
         machine,
         model: "m".into(),
+        chunk_rows: 512,
         devices: vec![device],
         sync: time,
         copy_bytes_per_second: 1e9,
@@ -66,6 +69,7 @@ fn a_broken_file_is_refused_with_the_field_at_fault() {
         ("\"submit_idle_ns\":1", "\"submit_idle_ns\":3600000000001", "devices[0].submit_idle_ns"),
         ("\"version\":2", "\"version\":99", "version is 99"),
         ("\"model\":\"m\",", "", "model"),
+        ("\"asked\":1", "\"asked\":0", "devices[0].asked"),
     ];
     for (old, new, field) in cases {
         assert!(text.contains(old), "{old} in {text}");
@@ -79,6 +83,8 @@ fn a_broken_file_is_refused_with_the_field_at_fault() {
 #[test]
 fn a_profile_of_another_machine_or_device_is_told_apart() {
     let here = |cpu: &str, what: &str| Identity {
+        program: "1.0".into(),
+        chunk_rows: 512,
         machine: Machine { cpu: cpu.into(), ..profile().machine },
         model: "m".into(),
         devices: vec![("cpu".into(), what.into())],
@@ -89,5 +95,22 @@ fn a_profile_of_another_machine_or_device_is_told_apart() {
         let error = profile().check_identity(&other).expect_err(field).to_string();
         assert!(error.contains(field), "{error}");
         assert_ne!(other.file_name(), same.file_name());
+    }
+}
+
+#[test]
+fn a_profile_of_another_version_or_chunk_size_is_to_be_measured_again() {
+    let Profile { program, machine, model, chunk_rows, .. } = profile();
+    let devices = vec![("cpu".to_owned(), "2 threads".to_owned())];
+    let same = Identity { program, machine, model, chunk_rows, devices };
+    profile().check_identity(&same).expect("is the same");
+    let newer = Identity { program: "1.1".into(), ..same.clone() };
+    let longer = Identity { chunk_rows: 1024, ..same.clone() };
+    // A stale profile is found and refused; one for other chunks lies beside.
+    assert_eq!(newer.file_name(), same.file_name());
+    assert_ne!(longer.file_name(), same.file_name());
+    for (other, field) in [(newer, "program"), (longer, "chunk_rows")] {
+        let error = profile().check_identity(&other).expect_err(field).to_string();
+        assert!(error.contains(field) && error.contains("measure again"), "{error}");
     }
 }
