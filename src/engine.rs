@@ -8,7 +8,7 @@ use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::message::{Generate, Phase, Shutdown, StreamEvent, Task};
-use lapwing_actors::plan::predict::{PlannedChunk, Workload, plan, predict};
+use lapwing_actors::plan::predict::{PlannedChunk, Workload, plan, predict, predict_cold};
 use lapwing_actors::plan::strategy::{Auto, ChunkShape, Explanation, StrategyOptions, known};
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::Ticket;
@@ -212,6 +212,20 @@ impl Engine {
         let explainer = &self.inner.explainer;
         let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
         let makespan = || predict(&explainer.parts.input(), &chunks, self.inner.permits).makespan;
+        Ok(known.then(makespan))
+    }
+
+    /// As [`predict`](Engine::predict), with devices that have no prepared graphs yet: what the
+    /// first prompt of that length takes.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn predict_cold(&self, length: usize) -> Result<Option<Duration>, Error> {
+        let chunks = self.chunks(length)?;
+        let explainer = &self.inner.explainer;
+        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
+        let input = explainer.parts.input();
+        let makespan = || predict_cold(&input, &chunks, self.inner.permits).makespan;
         Ok(known.then(makespan))
     }
 

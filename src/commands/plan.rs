@@ -18,12 +18,13 @@ Examples:
   lapwing plan --length 525 --explain --device phone
   lapwing plan --length 300 --device cpu --device npu --strategy sequence-cut
 
-Times are predicted: from the profile that `lapwing profile` has stored for these devices, else from
+predicted_us is of a warm engine, which has its prepared graphs; cold_us is of one that has to
+prepare them first. Times are predicted: from the profile that `lapwing profile` has stored for these devices, else from
 the devices' own models, of which the CPU's is a guess. The decode step is one of a single sequence
 after the prompt.
 
 With --json:
-  {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_us\":X,\"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",
+  {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_us\":X,\"cold_us\":X,\"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",
    \"stages\":N,\"divided\":N},…],\"decode\":{…},
    \"candidates\":[{\"strategy\":\"…\",\"predicted_us\":X,\"busiest_us\":X,\"chunks\":N,\"why_not\":\"…\"},…],
    \"winner\":\"…\",\"why\":\"…\"}
@@ -53,6 +54,7 @@ struct Report {
     strategy: String,
     source: String,
     predicted_us: Option<f64>,
+    cold_us: Option<f64>,
     chunks: Vec<ChunkReport>,
     decode: ChunkReport,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -111,6 +113,7 @@ fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
         strategy: chunks.first().map_or_else(String::new, |chunk| chunk.strategy.clone()),
         source: engine.cost_source(),
         predicted_us: engine.predict(args.length)?.map(us),
+        cold_us: engine.predict_cold(args.length)?.map(us),
         chunks: chunks.iter().map(chunk).collect(),
         decode: chunk(&engine.plan_decode(1, args.length)?),
         explained: explained.transpose()?,
@@ -195,10 +198,11 @@ fn milliseconds(us: Option<f64>) -> String {
 fn print_report(report: &Report) -> Result<(), Failure> {
     let bold = anstyle::Style::new().bold();
     let mut text = format!(
-        "{bold}{} tokens by '{}'{bold:#}: {} ms predicted\n{}\n",
+        "{bold}{} tokens by '{}'{bold:#}: {} ms predicted with graphs prepared, {} ms with them missing\n{}\n",
         report.length,
         visible(&report.strategy),
         milliseconds(report.predicted_us),
+        milliseconds(report.cold_us),
         visible(&report.source),
     );
     let chunks = report.chunks.iter().map(|chunk| ("chunk", chunk));

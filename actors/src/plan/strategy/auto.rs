@@ -13,7 +13,8 @@ use crate::plan::{PlanError, Route};
 
 /// The decider (S2-39): predicts the time of every candidate strategy, by laying its chunks out
 /// over the devices, and takes the one that ends first: for each prompt length one, and for
-/// generated tokens another. Where two are predicted to take the same, the earlier candidate wins.
+/// generated tokens another. Times are warm ones: of devices that have their graphs, as all chunks
+/// but the first of a shape find them; what it takes to prepare them decides nothing. Where two are predicted to take the same, the earlier candidate wins.
 ///
 /// Every chunk of a prompt is of the strategy that won the prompt.
 pub struct Auto {
