@@ -28,7 +28,8 @@ pub(crate) struct EngineArgs {
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     pub(crate) threads: Option<usize>,
 
-    /// Most prompt tokens computed in one go [default: 512]
+    /// Most prompt tokens computed in one go [default: 512, with an NPU the rows of its
+    /// largest graph]
     #[arg(long, value_name = "ROWS", value_parser = at_least_one)]
     pub(crate) chunk: Option<usize>,
 

@@ -54,8 +54,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Most prompt tokens in a chunk; by default 512. Smaller chunks let other requests get
-    /// their turn sooner.
+    /// Most prompt tokens in a chunk; by default 512, with an NPU as many as its largest graph
+    /// holds (1024). Smaller chunks let other requests get their turn sooner.
     pub fn chunk_rows(mut self, rows: usize) -> EngineBuilder {
         self.settings.chunk_rows = Some(rows);
         self
