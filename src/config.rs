@@ -7,7 +7,7 @@ use std::thread::available_parallelism;
 
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::plan::profile::Profile;
-use lapwing_actors::plan::strategy::Strategy;
+use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
 use lapwing_kernels::cpu::{Isa, THREADS_MAX};
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::kv::KvLayout;
@@ -39,6 +39,7 @@ pub(crate) struct Settings {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) devices: Vec<DeviceSpec>,
     pub(crate) strategy: StrategyChoice,
+    pub(crate) options: StrategyOptions,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
     pub(crate) profile: Option<Arc<Profile>>,
