@@ -12,7 +12,7 @@ use crate::commands::{
 };
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
-pub(crate) use parse::{TokenLimit, at_least_one, wait};
+pub(crate) use parse::{TokenLimit, at_least_one, order_swap, wait};
 pub(crate) use sampling_args::SamplingArgs;
 
 /// What a bare `lapwing` and `lapwing --help` end with.

@@ -25,9 +25,8 @@ fn missing(strategy: &str, devices: &str) -> Option<DeviceKind> {
     let has = |name| devices.split(' ').any(|device| device == name);
     match strategy {
         "gpu-only" => (!has("gpu")).then_some(DeviceKind::Gpu),
-        "cpu-only" | "barrier-per-op" | "layer-split" | "auto-place" | "tensor-level" | "auto" => {
-            None
-        }
+        "cpu-only" => (!has("cpu")).then_some(DeviceKind::Cpu),
+        "barrier-per-op" | "layer-split" | "auto-place" | "tensor-level" | "auto" => None,
         "row-cut" | "sequence-cut" | "multi-sequence-cut" => {
             (!devices.contains(' ')).then_some(DeviceKind::Npu)
         }
