@@ -23,6 +23,8 @@ Examples:
   lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
   lapwing bench -m FILE.gguf -t 4              measure tokens per second
   lapwing timeline run.lwt                     where the time of a recorded run went
+  lapwing profile --device phone               measure the devices, to predict times
+  lapwing plan --length 525 --device phone     who would run what of a prompt, and how long
   lapwing devices                              what this machine has
 
 Models:

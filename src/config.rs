@@ -168,6 +168,10 @@ impl Settings {
             specs => specs.to_vec(),
         };
         DeviceSpec::check_names(&specs)?;
+        // What a program has set is held to the same limits as what is read from text.
+        for spec in &specs {
+            spec.to_string().parse::<DeviceSpec>()?;
+        }
         let real = |spec: &DeviceSpec| !spec.is_throttled();
         let fixed: usize =
             specs.iter().filter(|spec| !real(spec)).map(|spec| spec.threads.unwrap_or(1)).sum();

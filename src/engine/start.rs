@@ -27,10 +27,11 @@ use crate::error::Error;
 use crate::placement::{Explainer, Placement};
 use crate::tokenizer::Tokenizer;
 
-/// From the end of work on one device until another begins with its result.
+/// From the end of work on one device until another begins with its result, where no profile says:
+/// an assumption, which the source of costs names.
 const HAND_OVER: Duration = Duration::from_micros(20);
 
-/// Bytes per second of a copy within memory.
+/// Bytes per second of a copy within memory, where no profile says: an assumption, too.
 const COPY_RATE: f64 = 5e9;
 
 /// An engine with these settings on an open file.

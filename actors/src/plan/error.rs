@@ -82,6 +82,16 @@ pub enum PlanError {
         /// What is wrong.
         problem: &'static str,
     },
+    /// A manual placement puts ops on a device that has no kernel for them.
+    #[error(
+        "device '{device}' has no kernel for {ops}, which are placed on it; place there only what it runs, such as layers.*.attn.q, .k, .v, .output or layers.*.ffn"
+    )]
+    PlacedOps {
+        /// Paths of the ops.
+        ops: String,
+        /// Device name.
+        device: String,
+    },
     /// A pattern of a manual placement matches no op.
     #[error("placement '{pattern}' matches no op of the model; paths look like {example}")]
     NoMatch {
