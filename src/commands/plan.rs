@@ -19,7 +19,7 @@ Examples:
   lapwing plan --length 525 --explain --device phone
   lapwing plan --length 300 --device cpu --device npu --strategy sequence-cut
 
-predicted_us is of a warm engine, which has its prepared graphs; cold_us is of one that has to
+predicted_ms is of a warm engine, which has its prepared graphs; cold_ms is of one that has to
 prepare them first. Times are predicted: from the profile that `lapwing profile` has stored for these devices, else from
 the devices' own models, of which the CPU's is a guess. The decode step is one of a single sequence
 after the prompt.
