@@ -76,10 +76,9 @@ fn check_device(d: usize, device: &DeviceProfile) -> Result<(), ProfileError> {
     expect(!device.samples.is_empty(), || field("samples"), &"empty", expected)?;
     let expected = "all samples were asked for";
     expect(device.asked >= device.samples.len(), || field("asked"), &device.asked, expected)?;
-    let samples = device.samples.iter().enumerate();
-    samples
-        .map(|(s, sample)| check_sample(|name| field(&format!("samples[{s}].{name}")), sample))
-        .collect()
+    device.samples.iter().enumerate().try_for_each(|(s, sample)| {
+        check_sample(|name| field(&format!("samples[{s}].{name}")), sample)
+    })
 }
 
 fn check_sample(field: impl Fn(&str) -> String, sample: &Sample) -> Result<(), ProfileError> {
