@@ -76,8 +76,7 @@ fn check_device(d: usize, device: &DeviceProfile) -> Result<(), ProfileError> {
     expect(!device.samples.is_empty(), || field("samples"), &"empty", expected)?;
     let expected = "all samples were asked for";
     expect(device.asked >= device.samples.len(), || field("asked"), &device.asked, expected)?;
-    let mut samples = device.samples.iter().enumerate();
-    samples.try_for_each(|(s, sample)| {
+    device.samples.iter().enumerate().try_for_each(|(s, sample)| {
         check_sample(|name| field(&format!("samples[{s}].{name}")), sample)
     })
 }
