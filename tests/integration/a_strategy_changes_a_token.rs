@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lapwing::devices::DeviceSpec;
-use lapwing::plan::strategies;
+use lapwing::plan::{StrategyOptions, strategies};
 use lapwing::{
     Engine, EngineBuilder, ErrorKind, PartPlacement, Placement, Prompt, Request, Shutdown,
     StagePlacement,
@@ -144,7 +144,11 @@ async fn the_default_chunk_cuts_a_prompt_before_the_strategy_does() {
         ("hybrid-cut", 525, "1024 ‖ 525"),
     ] {
         let devices = format!("cpu+{GPU}+{NPU}");
-        let engine = with(&model, &devices).strategy(strategy).build().await.expect("an engine");
+        // Three quarters of this model's features would be all.
+        let ratio = "1:1".parse().expect("a ratio");
+        let options = StrategyOptions { ratio, ..StrategyOptions::default() };
+        let builder = with(&model, &devices).strategy(strategy).strategy_options(options);
+        let engine = builder.build().await.expect("an engine");
         let plan = engine.plan(length).expect("a plan");
         let [chunk] = &plan[..] else { panic!("{strategy}: {} chunks", plan.len()) };
         assert_eq!(chunk.rows, length);
