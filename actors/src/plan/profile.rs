@@ -57,7 +57,7 @@ pub struct Machine {
 pub struct DeviceProfile {
     /// Name in the engine.
     pub name: String,
-    /// Kind, as [`DeviceKind::name`].
+    /// Kind, as `DeviceKind::name`.
     pub kind: String,
     /// What the device is, beyond its name: threads, rates.
     pub description: String,
