@@ -13,7 +13,7 @@ use crate::commands::{
 };
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
-pub(crate) use parse::{TokenLimit, at_least_one, wait};
+pub(crate) use parse::{TokenLimit, at_least_one, order_swap, wait};
 pub(crate) use sampling_args::SamplingArgs;
 pub(crate) use scenario_args::{ScenarioArgs, soc};
 
@@ -25,6 +25,8 @@ Examples:
   lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
   lapwing bench -m FILE.gguf -t 4              measure tokens per second
   lapwing timeline run.lwt                     where the time of a recorded run went
+  lapwing profile --device phone               measure the devices, to predict times
+  lapwing plan --length 525 --device phone     who would run what of a prompt, and how long
   lapwing devices                              what this machine has
   lapwing reproduce                            published results beside simulated ones
 

@@ -7,8 +7,9 @@ use std::thread::available_parallelism;
 
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::plan::profile::Profile;
-use lapwing_actors::plan::strategy::Strategy;
+use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
 use lapwing_kernels::cpu::{Isa, THREADS_MAX};
+use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::kv::KvLayout;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_traces::Recorder;
@@ -20,6 +21,9 @@ use crate::error::Error;
 /// Largest context that is set without being asked for: beyond it the KV cache of a large
 /// model could take more memory than a laptop has.
 const CONTEXT_DEFAULT_MAX: usize = 8192;
+
+/// Most prompt rows in a chunk where no device says better.
+const CHUNK_ROWS_DEFAULT: usize = 512;
 
 /// Settings as a caller gives them; `None` leaves the choice to the engine.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +39,7 @@ pub(crate) struct Settings {
     pub(crate) recorder: Option<Recorder>,
     pub(crate) devices: Vec<DeviceSpec>,
     pub(crate) strategy: StrategyChoice,
+    pub(crate) options: StrategyOptions,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
     pub(crate) profile: Option<Arc<Profile>>,
@@ -135,6 +140,7 @@ impl Settings {
         let sequences_max = within("sequences_max", self.sequences_max.unwrap_or(16), 1..=4096)?;
         let requests_max = within("requests_max", self.requests_max.unwrap_or(1024), 1..=1 << 20)?;
         let devices = self.choose_devices()?;
+        let chunk_rows = chunk_rows_default(&devices);
         // One chunk computes on each device while the next one waits beside it.
         let mut waits = Waits::for_devices(devices.len());
         waits.device_links = self.device_wait.unwrap_or(waits.device_links);
@@ -146,7 +152,7 @@ impl Settings {
             context,
             pages: layout.pages_for(cache_tokens) as u32,
             layout,
-            chunk_rows: within("chunk_rows", self.chunk_rows.unwrap_or(512), 1..=1 << 20)?,
+            chunk_rows: within("chunk_rows", self.chunk_rows.unwrap_or(chunk_rows), 1..=1 << 20)?,
             sequences_max,
             requests_max,
             permits: within("permits", self.permits.unwrap_or(permits_default), 1..=256)?,
@@ -162,6 +168,10 @@ impl Settings {
             specs => specs.to_vec(),
         };
         DeviceSpec::check_names(&specs)?;
+        // What a program has set is held to the same limits as what is read from text.
+        for spec in &specs {
+            spec.to_string().parse::<DeviceSpec>()?;
+        }
         let real = |spec: &DeviceSpec| !spec.is_throttled();
         let fixed: usize =
             specs.iter().filter(|spec| !real(spec)).map(|spec| spec.threads.unwrap_or(1)).sum();
@@ -176,6 +186,16 @@ impl Settings {
             .map(|(n, spec)| (spec, n))
             .collect())
     }
+}
+
+/// As many prompt rows as the largest graph of an NPU holds, where there is one: smaller chunks
+/// would cut a prompt before a strategy can divide it at a standard size (S2-30, S2-47).
+fn chunk_rows_default(devices: &[(DeviceSpec, usize)]) -> usize {
+    let largest = |(spec, _): &(DeviceSpec, usize)| match spec.kind {
+        DeviceKind::Npu => spec.graphs.sizes.iter().copied().max(),
+        _ => None,
+    };
+    devices.iter().filter_map(largest).max().unwrap_or(CHUNK_ROWS_DEFAULT)
 }
 
 fn within(

@@ -93,9 +93,9 @@ pub struct GraphSettings {
 }
 
 impl Default for GraphSettings {
-    /// Powers of two from 32 to 1024 (S2-47), and 1 GiB.
+    /// Powers of two from 32 to 1024 (S2-47), and 4 GiB, of which only what is prepared is taken.
     fn default() -> GraphSettings {
-        GraphSettings { sizes: powers_of_two(32, 1024), budget: 1 << 30 }
+        GraphSettings { sizes: powers_of_two(32, 1024), budget: 4 << 30 }
     }
 }
 

@@ -8,8 +8,8 @@ use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::message::{Generate, Phase, Shutdown, StreamEvent, Task};
-use lapwing_actors::plan::predict::{PlannedChunk, Workload, plan, predict};
-use lapwing_actors::plan::strategy::{Auto, ChunkShape, Explanation, StrategyOptions, known};
+use lapwing_actors::plan::predict::{PlannedChunk, Workload, plan, predict, predict_cold};
+use lapwing_actors::plan::strategy::{ChunkShape, Explanation};
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::Ticket;
 use lapwing_kernels::device::{SlotPool, SlotStats};
@@ -28,8 +28,10 @@ use crate::tokenizer::{Special, Tokenizer};
 mod builder;
 mod measure;
 mod start;
+mod strategies;
 
 pub use builder::EngineBuilder;
+use strategies::Strategies;
 
 /// A running engine. Cheap to clone; the actors end when the last clone is dropped.
 ///
@@ -46,6 +48,7 @@ struct Inner {
     template: Option<ChatTemplate>,
     placement: Placement,
     explainer: Explainer,
+    strategies: Strategies,
     slots: SlotPool,
     context: usize,
     chunk_rows: usize,
@@ -187,6 +190,11 @@ impl Engine {
         self.inner.context
     }
 
+    /// Most prompt tokens in a chunk.
+    pub fn chunk_rows(&self) -> usize {
+        self.inner.chunk_rows
+    }
+
     /// Which device and kernels run what of a whole chunk of a prompt, and why.
     pub fn placement(&self) -> &Placement {
         &self.inner.placement
@@ -215,19 +223,29 @@ impl Engine {
         Ok(known.then(makespan))
     }
 
+    /// As [`predict`](Engine::predict), with devices that have no prepared graphs yet: what the
+    /// first prompt of that length takes.
+    ///
+    /// # Errors
+    /// As [`plan`](Engine::plan).
+    pub fn predict_cold(&self, length: usize) -> Result<Option<Duration>, Error> {
+        let chunks = self.chunks(length)?;
+        let explainer = &self.inner.explainer;
+        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
+        let input = explainer.parts.input();
+        let makespan = || predict_cold(&input, &chunks, self.inner.permits).makespan;
+        Ok(known.then(makespan))
+    }
+
     /// What every strategy that comes with Lapwing is predicted to take for a prompt of `length`
-    /// tokens, and which of them `auto` takes.
+    /// tokens with this engine's options and placements, and which of them `auto` takes.
     ///
     /// # Errors
     /// As [`plan`](Engine::plan).
     pub fn explain(&self, length: usize) -> Result<Explanation, Error> {
         self.check_length(length)?;
         let parts = &self.inner.explainer.parts;
-        let in_flight = self.inner.permits;
-        let options = StrategyOptions { in_flight, ..StrategyOptions::default() };
-        let others = known().iter().filter(|known| known.name != "auto");
-        let candidates = others.map(|known| (known.make)(&options)).collect();
-        Ok(Auto::new(candidates, in_flight).explain_prompt(&parts.input(), length, 0)?)
+        Ok(self.inner.strategies.decider().explain_prompt(&parts.input(), length, 0)?)
     }
 
     fn check_length(&self, length: usize) -> Result<(), Error> {
@@ -252,7 +270,7 @@ impl Engine {
     /// When the strategy finds no route for it.
     pub fn plan_decode(&self, sequences: usize, context: usize) -> Result<Placement, Error> {
         let (rows, selected) = (sequences, sequences);
-        let shape = ChunkShape { phase: Phase::Decode, rows, selected, context };
+        let shape = ChunkShape { phase: Phase::Decode, rows, selected, context, prompt: 0 };
         let explainer = &self.inner.explainer;
         let route = explainer.parts.strategy.route(&explainer.parts.input(), &shape)?;
         Ok(explainer.placement(&route, shape))

@@ -68,6 +68,8 @@ enum Cause {
     Run(#[from] RunError),
     #[error("{what} is {found}, but must be {expected}")]
     Config { what: &'static str, found: String, expected: String },
+    #[error("an NPU alone cannot run a model; use --device cpu+npu")]
+    NpuAlone,
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
     NoTemplate { path: PathBuf },
     #[error("work beside the caller's runtime could not be done: {0}")]
@@ -104,6 +106,10 @@ impl Error {
     pub(crate) fn config(what: &'static str, found: impl ToString, expected: &str) -> Error {
         Cause::Config { what, found: found.to_string(), expected: expected.to_owned() }
             .of(ErrorKind::Config)
+    }
+
+    pub(crate) fn npu_alone() -> Error {
+        Cause::NpuAlone.of(ErrorKind::Config)
     }
 
     pub(crate) fn no_template(path: PathBuf) -> Error {

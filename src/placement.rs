@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lapwing_actors::message::Phase;
 use lapwing_actors::plan::planner::PlannerParts;
-use lapwing_actors::plan::strategy::ChunkShape;
+use lapwing_actors::plan::strategy::{ChunkShape, PromptRows};
 use lapwing_actors::plan::time::Job;
 use lapwing_actors::plan::{PlanError, Route, Stage, StagePart};
 use lapwing_kernels::graph::Node;
@@ -106,8 +106,9 @@ impl Explainer {
         let PlannerParts { strategy, chunk_rows, .. } = &self.parts;
         let input = self.parts.input();
         let most = context.min(*chunk_rows).max(1);
-        let rows = strategy.chunk_rows(&input, context).clamp(1, most);
-        let shape = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 };
+        let (phase, prompt) = (Phase::Prefill, context);
+        let rows = strategy.chunk_rows(&input, PromptRows::new(prompt)).clamp(1, most);
+        let shape = ChunkShape { phase, rows, selected: 1, context: 0, prompt };
         Ok(self.placement(&*strategy.route(&input, &shape)?, shape))
     }
 

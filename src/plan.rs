@@ -7,7 +7,8 @@ pub use lapwing_actors::message::Phase;
 pub use lapwing_actors::plan::blocks::{Block, BlockKind, blocks};
 pub use lapwing_actors::plan::cost::CostModel;
 pub use lapwing_actors::plan::strategy::{
-    ChunkShape, Known, OrderSwap, PlanInput, Strategy, StrategyOptions,
+    ChunkShape, Known, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, Strategy,
+    StrategyOptions,
 };
 pub use lapwing_actors::plan::time::{Crossing, Job, TimeModel};
 pub use lapwing_actors::plan::{

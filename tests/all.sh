@@ -51,6 +51,8 @@ RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
     cargo test --release --quiet -p lapwing-kernels --lib completion
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
     cargo test --release --quiet -p lapwing-traces --lib ring
+RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
+    cargo test --release --quiet -p lapwing-actors --lib join
 
 step "AArch64 kernels under emulation"
 sh .ci/neon.sh --quiet

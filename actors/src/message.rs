@@ -317,6 +317,17 @@ pub struct GraphsPrepared {
     pub result: Result<Prepared, DeviceError>,
 }
 
+impl GraphsPrepared {
+    /// The answer for a device that prepares nothing.
+    pub fn without_lane(asked: PrepareGraphs) -> GraphsPrepared {
+        let error = DeviceError::Unsupported {
+            device: format!("number {}", asked.device.0),
+            what: "prepared graphs, which the plan asks for".to_owned(),
+        };
+        GraphsPrepared { asked, result: Err(error) }
+    }
+}
+
 /// Last worker → scheduler: a chunk is through, or lost. Its permit and leases are free.
 #[derive(Debug)]
 pub struct Progress {

@@ -87,6 +87,7 @@ impl Stage {
 
 /// All stages of a chunk, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Route {
     /// Stages; together they cover every node once, in order.
     pub stages: Vec<Stage>,
@@ -146,7 +147,22 @@ impl Route {
                 graphs.extend(stage.graphs(part).map(|key| (*device, key)));
             }
         }
+        validate::budgets(&graphs, of)?;
         Ok(Arc::new(Route { stages, flows, graphs, predicted, reason }))
+    }
+
+    /// Checks that a chunk of that kind can take it.
+    ///
+    /// # Errors
+    /// As [`Route::new`].
+    pub fn check(&self, of: RouteFor<'_>) -> Result<(), PlanError> {
+        validate::stages(&self.stages, of)?;
+        validate::budgets(&self.graphs, of)?;
+        if self.flows.len() != self.stages.len() {
+            let (found, expected) = (0..self.flows.len(), self.stages.len());
+            return Err(PlanError::Coverage { found, expected });
+        }
+        Ok(())
     }
 
     /// Whether any stage is divided between devices.

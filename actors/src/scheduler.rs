@@ -17,7 +17,7 @@ use crate::message::{
     SchedulerMessage, Shutdown, SpanOutcome, StreamEvent, Submit, Task,
 };
 use crate::plan::planner::Planner;
-use crate::plan::strategy::ChunkShape;
+use crate::plan::strategy::{ChunkShape, PromptRows};
 use crate::plan::{DeviceId, PlanError, Route};
 use crate::policy::{QueuePolicy, Waiting};
 use crate::sequence::{Permits, SequenceId};
@@ -138,9 +138,12 @@ impl Scheduler {
     /// [`PlanError`] when the strategy finds no route for a whole chunk or a decode step.
     pub fn new(parts: SchedulerParts) -> Result<Scheduler, PlanError> {
         let mut planner = parts.planner;
-        let rows = planner.chunk_rows(parts.config.context);
-        planner.route(ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 })?;
-        planner.route(ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: rows })?;
+        let prompt = parts.config.context;
+        let rows = planner.chunk_rows(PromptRows::new(prompt));
+        let chunk = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0, prompt };
+        planner.route(chunk)?;
+        let step = ChunkShape { phase: Phase::Decode, rows: 1, context: rows, prompt: 0, ..chunk };
+        planner.route(step)?;
         Ok(Scheduler {
             config: parts.config,
             planner,

@@ -124,7 +124,8 @@ pub enum Prepare {
     /// Before they are needed; a graph that is not there is an error.
     #[default]
     Ahead,
-    /// Where one is missing, when it is needed.
+    /// Where one is missing, when it is needed. It makes no other room for it than that of graphs
+    /// which no [`Preparer`] has asked for, and does not keep it where that is not enough.
     OnTheSpot,
 }
 
@@ -160,9 +161,17 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// Row counts for which it can have prepared graphs, ascending; empty if it takes any.
     pub sizes: Vec<usize>,
+    /// Bytes that graphs in use at the same time may take, which a planner can sum with
+    /// [`graph_bytes`](crate::npu::array::graph_bytes); `None` where there is no limit or there
+    /// are no graphs.
+    pub budget: Option<u64>,
 }
 
 impl DeviceInfo {
+    /// Some NPU, for questions of its kind only.
+    pub(crate) const NPU: DeviceInfo =
+        DeviceInfo { name: String::new(), kind: DeviceKind::Npu, sizes: Vec::new(), budget: None };
+
     /// Whether it can run an op.
     pub fn runs(&self, op: &Op) -> bool {
         let is_static = matches!(
@@ -208,7 +217,8 @@ pub struct GraphKey {
     pub order: OperandOrder,
 }
 
-/// Prepares static graphs for a device, beside it.
+/// Prepares static graphs for a device, beside it. What a preparer has made, or was asked for and
+/// found ready, stays ready until a preparer evicts it and says so.
 pub trait Preparer: Send {
     /// Makes the graphs ready to run, each checked against the reference before it is; those that
     /// are ready already cost nothing. Neither these graphs nor those of `keep` are evicted for

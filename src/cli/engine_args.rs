@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lapwing::devices::{DeviceSpec, DeviceSpecError};
-use lapwing::plan::strategies;
+use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
 use lapwing::{Engine, EngineBuilder, WaitLink, WaitMode};
 use lapwing_kernels::cpu::Isa;
 
-use super::{at_least_one, wait};
+use super::{at_least_one, order_swap, wait};
 use crate::commands::failure::Failure;
 
 /// Which model.
@@ -28,7 +28,8 @@ pub(crate) struct EngineArgs {
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     pub(crate) threads: Option<usize>,
 
-    /// Most prompt tokens computed in one go [default: 512]
+    /// Most prompt tokens computed in one go [default: 512, with an NPU the rows of its
+    /// largest graph]
     #[arg(long, value_name = "ROWS", value_parser = at_least_one)]
     pub(crate) chunk: Option<usize>,
 
@@ -52,9 +53,22 @@ pub(crate) struct DeviceArgs {
     pub(crate) device: Vec<String>,
 
     /// Who runs what; `lapwing devices` lists the strategies [default: cpu-only, with several
-    /// devices what is predicted to be fastest]
+    /// devices what is predicted to be fastest, with a GPU alone gpu-only]
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<String>,
+
+    /// Whether products may swap their operands on the NPU: on or off [default: on]
+    #[arg(long, value_name = "on|off", value_parser = order_swap)]
+    pub(crate) order_swap: Option<OrderSwap>,
+
+    /// How row-cut and hybrid-cut divide features over NPU:GPU:CPU, of those that are there, as in
+    /// 6:2:1 [default: 3:1]
+    #[arg(long, value_name = "N:G[:C]")]
+    pub(crate) ratio: Option<Ratio>,
+
+    /// Most rows that multi-sequence-cut leaves to the NPU's helper while a graph fits [default: 64]
+    #[arg(long, value_name = "ROWS")]
+    pub(crate) edge_rows: Option<usize>,
 
     /// Place ops on a device, whatever the strategy says, as in 'layers.*.ffn=npu'; may be
     /// repeated, the last match counts
@@ -78,6 +92,17 @@ impl DeviceArgs {
         match self.device.is_empty() {
             true => Ok(Vec::new()),
             false => DeviceSpec::list(&self.device.join("+")).map_err(wrong),
+        }
+    }
+
+    /// What is set on strategies.
+    fn options(&self) -> StrategyOptions {
+        let default = StrategyOptions::default();
+        StrategyOptions {
+            order_swap: self.order_swap.unwrap_or(default.order_swap),
+            ratio: self.ratio.clone().unwrap_or(default.ratio),
+            edge_rows: self.edge_rows.unwrap_or(default.edge_rows),
+            ..default
         }
     }
 
@@ -106,7 +131,8 @@ impl EngineArgs {
 
     /// The builder with all settings but the strategy.
     pub(crate) fn without_strategy(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
-        let mut builder = Engine::builder().model(model);
+        let options = self.devices.options();
+        let mut builder = Engine::builder().model(model).strategy_options(options);
         for device in self.devices.specs()? {
             builder = builder.device(device);
         }

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use lapwing::plan::OrderSwap;
 use lapwing::{WaitLink, WaitMode};
 
 /// A count of at least one.
@@ -66,6 +67,15 @@ pub(crate) fn wait(text: &str) -> Result<(WaitLink, WaitMode), String> {
     let found = WaitMode::ALL.iter().copied().find(|known| known.name() == mode);
     let mode = found.ok_or_else(|| format!("'{mode}' is no mode; modes are {}", modes()))?;
     Ok((link, mode))
+}
+
+/// `on` or `off`.
+pub(crate) fn order_swap(text: &str) -> Result<OrderSwap, String> {
+    match text {
+        "on" => Ok(OrderSwap::On),
+        "off" => Ok(OrderSwap::Off),
+        _ => Err(format!("'{text}' is neither on nor off")),
+    }
 }
 
 #[cfg(test)]

@@ -167,7 +167,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         architecture: engine.model().arch.name.to_owned(),
         threads: args.engine.thread_count(),
         isa: args.engine.isa_name(),
-        chunk: args.engine.chunk.unwrap_or(512),
+        chunk: engine.chunk_rows(),
         repetitions,
     };
     if session.json { print_json(&report) } else { print_table(&report) }

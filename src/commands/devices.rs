@@ -65,7 +65,7 @@ const FORMS: &str = "\
     throttled  CPU threads that compute true values, held to stated rates: gflops, gbps, submit,
                idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
     systolic   an NPU in software: prepared graphs on a modelled array, true values: all of
-               throttled, array, floor, sizes (32-1024 or 32/96), budget (1GiB), prepare,
+               throttled, array, floor, sizes (32-1024 or 32/96), budget (4GiB), prepare,
                prepare-gweight
 ";
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use lapwing_kernels::weights::WeightFile;
 
 use self::report::Report;
+pub(crate) use self::report::Stage as StageReport;
 use super::failure::Failure;
 use super::output::{print, print_json};
 use super::resolve::{model_file, open};

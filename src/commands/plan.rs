@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use lapwing::plan::strategy::Explanation;
-use lapwing::{Engine, PartPlacement, Placement, Shutdown};
+use lapwing::{Engine, PartPlacement, Placement, Shutdown, StageKind};
 use serde::Serialize;
 
 use super::failure::Failure;
+use super::inspect::StageReport;
 use super::output::{print, print_json, visible};
 use super::resolve::{model_file, open};
 use super::session::Session;
@@ -18,14 +19,15 @@ Examples:
   lapwing plan --length 525 --explain --device phone
   lapwing plan --length 300 --device cpu --device npu --strategy sequence-cut
 
-Times are predicted: from the profile that `lapwing profile` has stored for these devices, else from
+predicted_ms is of a warm engine, which has its prepared graphs; cold_ms is of one that has to
+prepare them first. Times are predicted: from the profile that `lapwing profile` has stored for these devices, else from
 the devices' own models, of which the CPU's is a guess. The decode step is one of a single sequence
 after the prompt.
 
 With --json:
-  {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_us\":X,\"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",
-   \"stages\":N,\"divided\":N},…],\"decode\":{…},
-   \"candidates\":[{\"strategy\":\"…\",\"predicted_us\":X,\"busiest_us\":X,\"chunks\":N,\"why_not\":\"…\"},…],
+  {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,\"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",
+   \"stages\":N,\"divided\":N,\"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,\"parts\":[…]},…]},…],\"decode\":{…},
+   \"candidates\":[{\"strategy\":\"…\",\"predicted_ms\":X,\"busiest_ms\":X,\"chunks\":N,\"why_not\":\"…\"},…],
    \"winner\":\"…\",\"why\":\"…\"}
   candidates, winner and why: with --explain only.";
 
@@ -52,7 +54,8 @@ struct Report {
     length: usize,
     strategy: String,
     source: String,
-    predicted_us: Option<f64>,
+    predicted_ms: Option<f64>,
+    cold_ms: Option<f64>,
     chunks: Vec<ChunkReport>,
     decode: ChunkReport,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -66,8 +69,17 @@ struct ChunkReport {
     reason: String,
     stages: usize,
     divided: usize,
+    /// Stages of each kind, in order; as `inspect` writes them.
+    kinds: Vec<Kind>,
     #[serde(skip)]
     parts: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Kind {
+    count: usize,
+    #[serde(flatten)]
+    first: StageReport,
 }
 
 #[derive(Serialize)]
@@ -80,8 +92,8 @@ struct Explained {
 #[derive(Serialize)]
 struct Candidate {
     strategy: String,
-    predicted_us: Option<f64>,
-    busiest_us: Option<f64>,
+    predicted_ms: Option<f64>,
+    busiest_ms: Option<f64>,
     chunks: Option<usize>,
     why_not: Option<String>,
 }
@@ -99,8 +111,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if session.json { print_json(&report) } else { print_report(&report) }
 }
 
-fn us(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
@@ -110,7 +122,8 @@ fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
         length: args.length,
         strategy: chunks.first().map_or_else(String::new, |chunk| chunk.strategy.clone()),
         source: engine.cost_source(),
-        predicted_us: engine.predict(args.length)?.map(us),
+        predicted_ms: engine.predict(args.length)?.map(ms),
+        cold_ms: engine.predict_cold(args.length)?.map(ms),
         chunks: chunks.iter().map(chunk).collect(),
         decode: chunk(&engine.plan_decode(1, args.length)?),
         explained: explained.transpose()?,
@@ -135,8 +148,15 @@ fn chunk(placement: &Placement) -> ChunkReport {
         reason: placement.reason.clone(),
         stages: placement.stages.len(),
         divided,
+        kinds: placement.kinds().iter().map(kind).collect(),
         parts: parts.into_iter().map(|(text, count)| format!("{count} × {text}")).collect(),
     }
+}
+
+fn kind(kind: &StageKind<'_>) -> Kind {
+    let mut first = StageReport::of(kind.first);
+    (first.first_layer, first.last_layer) = kind.layers.unzip();
+    Kind { count: kind.count, first }
 }
 
 fn part(part: &PartPlacement) -> String {
@@ -168,37 +188,38 @@ fn explained(explanation: Explanation) -> Explained {
         match rated.outcome {
             Ok((prediction, _)) => Candidate {
                 strategy,
-                predicted_us: Some(us(prediction.makespan)),
-                busiest_us: Some(us(prediction.busiest())),
+                predicted_ms: Some(ms(prediction.makespan)),
+                busiest_ms: Some(ms(prediction.busiest())),
                 chunks: Some(prediction.chunks),
                 why_not: None,
             },
             Err(error) => Candidate {
                 strategy,
-                predicted_us: None,
-                busiest_us: None,
+                predicted_ms: None,
+                busiest_ms: None,
                 chunks: None,
                 why_not: Some(error.to_string()),
             },
         }
     });
     let mut candidates: Vec<Candidate> = candidates.collect();
-    let time = |candidate: &Candidate| candidate.predicted_us.unwrap_or(f64::INFINITY);
+    let time = |candidate: &Candidate| candidate.predicted_ms.unwrap_or(f64::INFINITY);
     candidates.sort_by(|a, b| time(a).total_cmp(&time(b)));
     Explained { candidates, winner, why }
 }
 
-fn milliseconds(us: Option<f64>) -> String {
-    us.map_or("–".to_owned(), |us| format!("{:.2}", us / 1000.0))
+fn milliseconds(ms: Option<f64>) -> String {
+    ms.map_or("–".to_owned(), |ms| format!("{ms:.2}"))
 }
 
 fn print_report(report: &Report) -> Result<(), Failure> {
     let bold = anstyle::Style::new().bold();
     let mut text = format!(
-        "{bold}{} tokens by '{}'{bold:#}: {} ms predicted\n{}\n",
+        "{bold}{} tokens by '{}'{bold:#}: {} ms predicted with graphs prepared, {} ms with them missing\n{}\n",
         report.length,
         visible(&report.strategy),
-        milliseconds(report.predicted_us),
+        milliseconds(report.predicted_ms),
+        milliseconds(report.cold_ms),
         visible(&report.source),
     );
     let chunks = report.chunks.iter().map(|chunk| ("chunk", chunk));
@@ -219,8 +240,8 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         let rows = explained.candidates.iter().map(|candidate| {
             [
                 candidate.strategy.clone(),
-                milliseconds(candidate.predicted_us),
-                milliseconds(candidate.busiest_us),
+                milliseconds(candidate.predicted_ms),
+                milliseconds(candidate.busiest_ms),
                 candidate.chunks.map_or("–".to_owned(), |chunks| chunks.to_string()),
                 candidate.why_not.clone().unwrap_or_default(),
             ]

@@ -25,12 +25,13 @@ Examples:
 
 Each op of the model is measured on each device, alone: whole and, with several devices, with
 shares of its features, for row counts up to a chunk. What was not measured is predicted; the error
-is that of measured points which were left out of the fit. The profile is kept in the cache folder
+is that of measured points which were left out of the fit, at other widths that of left-out widths.
+Where the time is up, the least important points are left out: '40 of 90' were measured then. The profile is kept in the cache folder
 and used from then on wherever this model is run on these devices of this machine.
 
 With --json:
   {\"file\":\"PATH\",\"source\":\"…\",\"sync_us\":X,\"copy_gbps\":X,\"error\":{\"points\":N,\"median\":X,\"p90\":X},
-   \"devices\":[{\"device\":\"…\",\"what\":\"…\",\"points\":N,\"model\":\"fit\"|\"tree\",\"error\":{…},
+   \"devices\":[{\"device\":\"…\",\"what\":\"…\",\"points\":N,\"asked\":N,\"unmeasured\":[\"…\",…],\"model\":\"fit\"|\"tree\",\"error\":{…},\"width_error\":{…},
    \"spread\":X,\"submit_us\":X,\"crossing_us\":X},…]}";
 
 /// Options of `profile`.
@@ -66,8 +67,14 @@ struct DeviceReport {
     device: String,
     what: String,
     points: usize,
+    /// Points that were to be measured.
+    asked: usize,
+    /// Kinds of ops without any time.
+    unmeasured: Vec<&'static str>,
     model: &'static str,
     error: ErrorReport,
+    /// Of widths that were left out.
+    width_error: ErrorReport,
     /// Median of (max − min) / median.
     spread: f64,
     submit_us: f64,
@@ -182,8 +189,11 @@ fn report(profile: &Profile, fitted: &Fitted, file: String) -> Report {
             device: device.name.clone(),
             what: device.description.clone(),
             points: device.samples.len(),
+            asked: device.asked,
+            unmeasured: fit.unmeasured.clone(),
             model: fit.model,
             error: fit.errors.into(),
+            width_error: fit.widths.into(),
             spread: spreads.get(spreads.len() / 2).copied().unwrap_or(0.0),
             submit_us: us(device.submit_idle_ns),
             crossing_us: us(device.crossing_ns),
@@ -204,11 +214,12 @@ fn print_report(report: &Report) -> Result<(), Failure> {
     let rows = report.devices.iter().map(|device| {
         [
             device.device.clone(),
-            device.points.to_string(),
+            format!("{} of {}", device.points, device.asked),
             percent(Some(device.spread)),
             device.model.to_owned(),
             percent(device.error.median),
             percent(device.error.p90),
+            percent(device.width_error.median),
             format!("{:.0} µs", device.submit_us),
             format!("{:.0} µs", device.crossing_us),
         ]
@@ -220,12 +231,20 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         ("model", Align::Left),
         ("error (median)", Align::Right),
         ("p90", Align::Right),
+        ("at other widths", Align::Right),
         ("submit", Align::Right),
         ("crossing", Align::Right),
     ];
+    let missing = report.devices.iter().filter(|device| !device.unmeasured.is_empty());
+    let missing = missing.map(|device| {
+        let ops = device.unmeasured.join(", ");
+        format!("{}: no time of {ops}; they are priced by the work of other ops\n", device.device)
+    });
+    let missing: String = missing.collect();
     print(&format!(
-        "{}\n{}\nhand-over {:.1} µs, copies {:.2} GB/s\nkept in {}\n",
+        "{}\n{}{}\nhand-over {:.1} µs, copies {:.2} GB/s\nkept in {}\n",
         table(header, rows.collect()),
+        visible(&missing),
         visible(&report.source),
         report.sync_us,
         report.copy_gbps,

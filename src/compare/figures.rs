@@ -32,7 +32,8 @@ pub struct Figures {
     pub copied_bytes: u64,
     /// Payload of messages from one device to another.
     pub handed_over_bytes: u64,
-    /// Median of |actual − predicted| / actual over all predicted waits.
+    /// How far predicted waits are off: of each kind of wait the median of
+    /// |actual − predicted| / actual, and of these the median weighted by the number of waits.
     pub wait_error: Option<f64>,
     /// Predicted time of the prompt, in ms.
     pub predicted_ms: Option<f64>,

@@ -54,6 +54,7 @@ fn group(length: &LengthComparison) -> Group<'_> {
     order.sort_by(|a, b| time(*a).total_cmp(&time(*b)));
     Group {
         title: format!("{} tokens", length.tokens),
+        fastest: order.iter().position(|run| *run == length.fastest).unwrap_or(0),
         entries: order.into_iter().map(|run| entry(length, run)).collect(),
         absent: length.absent.clone(),
     }

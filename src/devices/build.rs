@@ -55,16 +55,16 @@ pub(crate) fn build(
     let name = spec.name.clone();
     let (graph, slots) = (Arc::clone(graph), (*slots).clone());
     let ops = Arc::clone(&graph);
-    let (mut device, sizes): (Box<dyn Device>, Vec<usize>) = if spec.kind == DeviceKind::Npu {
+    let (mut device, sizes, budget): (Box<dyn Device>, _, _) = if spec.kind == DeviceKind::Npu {
         let budget = spec.graphs.budget;
         let parts = NpuDeviceParts { name, graph, slots, budget };
         let device = NpuDevice::systolic(parts, (cpu, array(spec)), file)?;
-        (Box::new(device), spec.graphs.sizes.clone())
+        (Box::new(device), spec.graphs.sizes.clone(), Some(budget))
     } else {
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(kv), slots };
-        (Box::new(CpuDevice::new(parts, file)?), Vec::new())
+        (Box::new(CpuDevice::new(parts, file)?), Vec::new(), None)
     };
-    let info = DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes };
+    let info = DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes, budget };
     let mut real = guessed(threads);
     if let (Speed::Real, Some(clock)) = (spec.speed, clock)
         && let Some((gflops, gbps)) = calibrate::rates(&mut *device, &ops, *clock)
@@ -88,8 +88,11 @@ fn array(spec: &DeviceSpec) -> Array {
 
 /// What a planner must know of a device.
 pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
-    let sizes = if spec.kind == DeviceKind::Npu { spec.graphs.sizes.clone() } else { Vec::new() };
-    DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes }
+    let (sizes, budget) = match spec.kind {
+        DeviceKind::Npu => (spec.graphs.sizes.clone(), Some(spec.graphs.budget)),
+        _ => (Vec::new(), None),
+    };
+    DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes, budget }
 }
 
 /// The model that a device is held to; of one that is not, a guess.

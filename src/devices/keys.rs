@@ -5,7 +5,7 @@ use std::fmt;
 use lapwing_kernels::cpu::THREADS_MAX;
 use lapwing_kernels::device::DeviceKind;
 
-use super::text::{self, BYTES, RATE, SIZES, TIME};
+use super::text::{self, BYTES, CELLS, RATE, SIZES, TIME};
 use super::{ArraySettings, DeviceSpec, DeviceSpecError, Rates, Speed};
 
 /// A key: who has it, how it is read and how it is written.
@@ -97,14 +97,6 @@ fn number(value: f64) -> String {
     value.to_string()
 }
 
-fn share(text: &str) -> Option<f64> {
-    text::rate(text).filter(|share| *share <= 1.0)
-}
-
-fn cells(text: &str) -> Option<usize> {
-    text.parse().ok().filter(|cells| (1..=1024).contains(cells))
-}
-
 const KEYS: &[Key] = &[
     Key {
         name: "threads",
@@ -122,8 +114,8 @@ const KEYS: &[Key] = &[
     rate_key!("submit", submit, text::time, text::write_time, TIME),
     rate_key!("idle-submit", idle_submit, text::time, text::write_time, TIME),
     rate_key!("sync", sync, text::time, text::write_time, TIME),
-    array_key!("array", array, cells, |n: usize| n.to_string(), "1 to 1024 cells along a side"),
-    array_key!("floor", floor, share, number, "a share above 0, at most 1"),
+    array_key!("array", array, text::cells, |n: usize| n.to_string(), CELLS),
+    array_key!("floor", floor, text::share, number, "a share above 0, at most 1"),
     array_key!("prepare", prepare, text::time, text::write_time, TIME),
     array_key!("prepare-gweight", prepare_gweight, text::time, text::write_time, TIME),
     Key {
@@ -294,6 +286,7 @@ mod tests {
             "gpu=throttled:gflops=40,gbps=8,submit=15us,idle-submit=75us,sync=20us",
             "x=throttled:kind=npu,sizes=32/96,budget=1000",
             "npu-2=systolic:gflops=2.5,budget=256MiB,sizes=32-1024,array=16,floor=0.25,prepare=0",
+            "npu-3=systolic:sizes=32/96/160,array=8,gflops=0.001",
             "y=systolic:prepare-gweight=1500ns,submit=1.5ms",
         ] {
             let spec = parsed(text);
@@ -335,6 +328,15 @@ mod tests {
             ("gpu=throttled:sync=1us,sync=2us", "'sync' twice"),
             ("npu=systolic:sizes=0", "32-1024"),
             ("npu=systolic:sizes=33-60", "32-1024"),
+            ("npu=systolic:sizes=33/70", "multiples of 32 rows"),
+            ("npu=systolic:sizes=16-1024", "multiples of 32 rows"),
+            ("npu=systolic:sizes=32/131072", "up to 65536"),
+            ("npu=systolic:array=24", "1, 2, 4, 8, 16 or 32 cells"),
+            ("npu=systolic:array=64", "1, 2, 4, 8, 16 or 32 cells"),
+            ("npu=systolic:array=0", "1, 2, 4, 8, 16 or 32 cells"),
+            ("gpu=throttled:gflops=1e-4", "at least 0.001"),
+            ("gpu=throttled:gbps=0.0009", "at least 0.001"),
+            ("gpu=throttled:gbps=nan", "at least 0.001"),
             ("npu=systolic:budget=0", "64MiB"),
             ("npu=systolic:floor=2", "at most 1"),
             ("npu=systolic:kind=gpu", "npu for the form systolic"),

@@ -2,21 +2,46 @@
 
 use std::time::Duration;
 
+use lapwing_kernels::part::Share;
+
 use super::powers_of_two;
 
 /// What a time must be.
 pub(super) const TIME: &str = "a time of at most a minute such as 0, 15us, 1.5ms or 2s";
 /// What a rate must be.
-pub(super) const RATE: &str = "a positive number such as 40 or 2.5";
+pub(super) const RATE: &str = "a positive number of at least 0.001, such as 40 or 2.5";
+/// Least rate: a slower device would take hours for an op, and its times could overflow.
+pub(super) const RATE_MIN: f64 = 0.001;
 /// What a number of bytes must be.
 pub(super) const BYTES: &str = "a number of bytes such as 64MiB or 1GiB";
+/// What the side of an array must be.
+pub(super) const CELLS: &str = "1, 2, 4, 8, 16 or 32 cells along a side";
 /// What graph sizes must be.
-pub(super) const SIZES: &str =
-    "rows from 1 to 65536: powers of two in a range such as 32-1024, or a list such as 32/64/256";
+pub(super) const SIZES: &str = "multiples of 32 rows up to 65536: powers of two in a range such as 32-1024, or a list such as 32/64/256";
 
-/// A positive number.
+/// A rate.
 pub(super) fn rate(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0)
+    text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= RATE_MIN)
+}
+
+/// A share of a whole.
+pub(super) fn share(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|share: &f64| *share > 0.0 && *share <= 1.0)
+}
+
+/// Whether there can be graphs of so many rows, whatever the array's size is.
+pub(super) fn is_size(rows: usize) -> bool {
+    rows.is_multiple_of(Share::ALIGN) && (1..=1 << 16).contains(&rows)
+}
+
+/// Cells along a side of an array: graphs must be able to fill it.
+pub(super) fn cells(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|cells| is_array(*cells))
+}
+
+/// Whether an array of so many cells along a side can run graphs of every size.
+pub(super) fn is_array(cells: usize) -> bool {
+    cells > 0 && Share::ALIGN.is_multiple_of(cells)
 }
 
 /// A time with its unit.
@@ -64,14 +89,15 @@ pub(super) fn write_bytes(bytes: u64) -> String {
 
 /// Graph sizes: `32-1024` or `32/64/256`, ascending.
 pub(super) fn sizes(text: &str) -> Option<Vec<usize>> {
-    let size = |text: &str| text.parse::<usize>().ok().filter(|size| (1..=1 << 16).contains(size));
+    let number = |text: &str| text.parse::<usize>().ok();
+    let size = |text: &str| number(text).filter(|size| is_size(*size));
     let mut sizes = match text.split_once('-') {
-        Some((from, to)) => powers_of_two(size(from)?, size(to)?),
+        Some((from, to)) => powers_of_two(number(from)?, number(to)?),
         None => text.split('/').map(size).collect::<Option<Vec<usize>>>()?,
     };
     sizes.sort_unstable();
     sizes.dedup();
-    (!sizes.is_empty()).then_some(sizes)
+    (!sizes.is_empty() && sizes.iter().all(|size| is_size(*size))).then_some(sizes)
 }
 
 /// Sizes as text that is read as the same.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_actors::drive::off_thread::off_thread;
-use lapwing_actors::plan::strategy::Strategy;
+use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
@@ -54,8 +54,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Most prompt tokens in a chunk; by default 512. Smaller chunks let other requests get
-    /// their turn sooner.
+    /// Most prompt tokens in a chunk; by default 512, with an NPU as many as its largest graph
+    /// holds (1024). Smaller chunks let other requests get their turn sooner.
     pub fn chunk_rows(mut self, rows: usize) -> EngineBuilder {
         self.settings.chunk_rows = Some(rows);
         self
@@ -104,11 +104,39 @@ impl EngineBuilder {
     }
 
     /// Chooses by name who places ops on devices and cuts prompts ([`strategies`] lists the
-    /// names); by default `auto` where there are several devices.
+    /// names); by default `auto` where there are several devices, and `cpu-only` or `gpu-only` on a
+    /// single one.
     ///
     /// [`strategies`]: crate::plan::strategies
     pub fn strategy(mut self, name: impl Into<String>) -> EngineBuilder {
         self.settings.strategy = StrategyChoice::Named(name.into());
+        self
+    }
+
+    /// Sets what strategies made by name leave open, such as the ratio of a cut or whether operands
+    /// may be swapped; each takes what it has a use for. `in_flight` is overwritten by
+    /// [`permits`](EngineBuilder::permits).
+    ///
+    /// ```no_run
+    /// # use lapwing::Engine;
+    /// # use lapwing::devices::DeviceSpec;
+    /// use lapwing::plan::{OrderSwap, StrategyOptions};
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let builder = Engine::builder().model("model.gguf").strategy("row-cut");
+    /// let engine = DeviceSpec::list("phone")?
+    ///     .into_iter()
+    ///     .fold(builder, |builder, device| builder.device(device))
+    ///     .strategy_options(StrategyOptions {
+    ///         order_swap: OrderSwap::Off,
+    ///         ratio: "6:2:1".parse()?,
+    ///         ..StrategyOptions::default()
+    ///     })
+    ///     .build_blocking()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn strategy_options(mut self, options: StrategyOptions) -> EngineBuilder {
+        self.settings.options = options;
         self
     }
 

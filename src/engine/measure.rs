@@ -27,8 +27,10 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
         .iter()
         .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads")));
     Identity {
+        program: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(chosen.isa.name()),
         model: format!("{}-{bytes}", stem.to_string_lossy()),
+        chunk_rows: chosen.chunk_rows,
         devices: devices.collect(),
     }
 }
@@ -71,7 +73,8 @@ impl EngineBuilder {
         let isa = chosen.isa;
         let shared =
             Shared { graph: &graph, file: &file, kv: &kv, slots: &slots, isa, clock: None };
-        let Identity { machine, model, devices: names } = identity(&settings, &chosen);
+        let Identity { program, machine, model, chunk_rows, devices: names } =
+            identity(&settings, &chosen);
         let built = chosen.devices.iter().zip(names).map(|((spec, threads), (_, description))| {
             let built = build(spec, *threads, &shared)?;
             Ok(Measured { device: built.device, info: built.info, description })
@@ -83,9 +86,10 @@ impl EngineBuilder {
             slots: slots.clone(),
             pages: chosen.pages,
             page_rows: chosen.layout.page_rows,
-            chunk_rows: chosen.chunk_rows,
+            chunk_rows,
             machine,
             model,
+            program,
             clock: Arc::new(OsClock::start()),
             limits,
         };

@@ -7,11 +7,7 @@ use std::time::Duration;
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::plan::cost::{CostModel, Modelled};
 use lapwing_actors::plan::fit::Fitted;
-use lapwing_actors::plan::place::{Placed, Places};
 use lapwing_actors::plan::planner::{Planner, PlannerParts};
-use lapwing_actors::plan::strategy::{
-    CpuOnly, OrderSwap, Strategy, StrategyOptions, by_name, known,
-};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::SlotPool;
@@ -22,21 +18,20 @@ use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
 use super::measure::identity;
+use super::strategies::Strategies;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
-use crate::config::{Chosen, Settings, StrategyChoice};
+use crate::config::{Chosen, Settings};
 use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::placement::{Explainer, Placement};
 use crate::tokenizer::Tokenizer;
 
-/// Strategy of an engine with several devices.
-const SEVERAL: &str = "auto";
-
-/// From the end of work on one device until another begins with its result.
+/// From the end of work on one device until another begins with its result, where no profile says:
+/// an assumption, which the source of costs names.
 const HAND_OVER: Duration = Duration::from_micros(20);
 
-/// Bytes per second of a copy within memory.
+/// Bytes per second of a copy within memory, where no profile says: an assumption, too.
 const COPY_RATE: f64 = 5e9;
 
 /// An engine with these settings on an open file.
@@ -54,8 +49,9 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     // A profile tells more than a short timing.
     let timed = chosen.devices.len() > 1 && settings.profile.is_none();
     let clock = timed.then(|| &**recorder.clock());
+    let strategies = Strategies::new(&settings, &chosen)?;
     let devices = devices(&graph, file, (&chosen, &slots, clock))?;
-    let explainer = explainer(&graph, (&settings, &chosen), &devices)?;
+    let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let placement = explainer.full_chunk(chosen.context)?;
     let scheduler = Scheduler::new(SchedulerParts {
         config: SchedulerConfig {
@@ -87,6 +83,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         template,
         placement,
         explainer,
+        strategies,
         slots,
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
@@ -112,7 +109,7 @@ fn devices(
 /// What makes routes, and what explains them.
 fn explainer(
     graph: &Arc<Graph>,
-    (settings, chosen): (&Settings, &Chosen),
+    (settings, chosen, strategies): (&Settings, &Chosen, &Strategies),
     devices: &[Built],
 ) -> Result<Explainer, Error> {
     let cost: Arc<dyn CostModel> = match &settings.profile {
@@ -130,7 +127,7 @@ fn explainer(
         graph: Arc::clone(graph),
         devices: devices.iter().map(|built| built.info.clone()).collect(),
         cost,
-        strategy: strategy(settings, chosen)?,
+        strategy: strategies.choose(&settings.strategy, chosen)?,
         chunk_rows: chosen.chunk_rows,
     };
     Ok(Explainer {
@@ -139,28 +136,6 @@ fn explainer(
         kernels: devices.iter().map(|built| built.kernels.clone()).collect(),
         measured: settings.profile.is_some(),
     })
-}
-
-/// The strategy, with what the caller has placed by hand.
-fn strategy(settings: &Settings, chosen: &Chosen) -> Result<Arc<dyn Strategy>, Error> {
-    let options = StrategyOptions { in_flight: chosen.permits, ..StrategyOptions::default() };
-    let named = |name: &str| {
-        by_name(name, &options).ok_or_else(|| {
-            let names: Vec<&str> = known().iter().map(|known| known.name).collect();
-            Error::config("strategy", format!("'{name}'"), &format!("one of {}", names.join(", ")))
-        })
-    };
-    let inner = match &settings.strategy {
-        StrategyChoice::Suitable if chosen.devices.len() == 1 => Arc::new(CpuOnly),
-        StrategyChoice::Suitable => named(SEVERAL)?,
-        StrategyChoice::Named(name) => named(name)?,
-        StrategyChoice::Own(own) => Arc::clone(own),
-    };
-    let places = Places::parse(&settings.places)?;
-    if places.is_empty() {
-        return Ok(inner);
-    }
-    Ok(Arc::new(Placed { inner, places, order_swap: OrderSwap::default() }))
 }
 
 /// One pool for all devices, large enough for the chunks in flight (S2-34): a slot for each value

@@ -64,7 +64,7 @@ fn graph(n: usize, k: usize) -> Arc<Graph> {
 
 fn shape(m: usize) -> ChunkShape {
     let phase = if m == 1 { Phase::Decode } else { Phase::Prefill };
-    ChunkShape { phase, rows: m, selected: 1, context: 0 }
+    ChunkShape { phase, rows: m, selected: 1, context: 0, prompt: m }
 }
 
 /// Time of a product as Table 3 measures it, in µs.

@@ -137,6 +137,43 @@ fn a_field_of_inspect_differs_from_the_documentation() {
 }
 
 #[test]
+fn a_field_of_plan_differs_from_the_documentation() {
+    let llama = model("llama.gguf");
+    let plan = ["plan", "-m", &llama, "--length", "135", "--device", "phone", "--json"];
+    let explained = json(&[&plan[..], &["--explain", "--strategy", "sequence-cut"]].concat());
+    assert_documented("plan", &explained, &["matrices"]);
+    let mut kinds = explained["chunks"][0]["kinds"].as_array().expect("kinds").iter();
+    let divided = kinds.find(|kind| kind["parts"].as_array().map(Vec::len) == Some(2));
+    let divided = divided.expect("a stage of two devices");
+    assert_eq!(divided["parts"][0]["graphs"], serde_json::json!([128]));
+    assert_eq!(divided["parts"][1]["rows"], serde_json::json!([128, 135]));
+    let times = explained["candidates"].as_array().expect("candidates").iter();
+    let times: Vec<f64> = times.filter_map(|c| c["predicted_ms"].as_f64()).collect();
+    assert!(times.len() > 10 && times.is_sorted(), "{times:?}");
+    // Options reach the strategies: another ratio is another plan.
+    let cut = |ratio: &str| {
+        let row_cut = json(&[&plan[..], &["--strategy", "row-cut", "--ratio", ratio]].concat());
+        row_cut["chunks"][0]["kinds"].to_string()
+    };
+    assert!(cut("1:1").contains("[0,1,2]"));
+    assert!(cut("1:1:1").contains("[1,2,3]"));
+    let gpu = ["inspect", &llama, "--device", "gpu", "--json"];
+    assert_eq!(json(&gpu)["placement"]["strategy"], "gpu-only");
+}
+
+#[test]
+fn a_field_of_profile_differs_from_the_documentation() {
+    let cache = tempfile::tempdir().expect("folder");
+    let llama = model("llama.gguf");
+    let args = ["profile", "-m", &llama, "--device", "cpu+npu", "--seconds", "1", "-r", "1"];
+    let mut command = lapwing(&[&args[..], &["--json"]].concat());
+    command.env("LAPWING_CACHE", cache.path());
+    let profile = crate::support::ended(command).json();
+    assert_documented("profile", &profile, &[]);
+    assert!(std::path::Path::new(profile["file"].as_str().expect("a path")).exists());
+}
+
+#[test]
 fn a_field_of_the_other_commands_differs_from_the_documentation() {
     let devices = json(&["devices", "--json"]);
     assert_documented("devices", &devices, &[]);

@@ -18,7 +18,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 fn a_wrong_argument_does_not_say_what_would_be_right() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 34] = [
+    let rows: [(&[&str], i32, &[&str]); 46] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -51,6 +51,18 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
         (&["bench", "-m", m, "--length", "0"], 2, &["at least 1"]),
         (&["bench", "-m", m, "--html", "x.html"], 2, &["--length", "--strategy all"]),
         (&["bench", "-m", m, "--strategy", "all", "-p", "9"], 2, &["-p", "--length"]),
+        (&["plan", "-m", m], 2, &["--length"]),
+        (&["plan", "-m", m, "-l", "0"], 2, &["at least 1"]),
+        (&["plan", "-m", m, "-l", "9999"], 1, &["context is 10000", "256"]),
+        (&["profile", "-m", m, "--seconds", "0"], 2, &["at least 1"]),
+        (&["profile", "-m", m, "-r", "many"], 2, &["many"]),
+        (&["plan", "-m", m, "-l", "9", "--ratio", "3"], 2, &["two or three", "6:2:1"]),
+        (&["plan", "-m", m, "-l", "9", "--order-swap", "no"], 2, &["on", "off"]),
+        (&["plan", "-m", m, "-l", "9", "--edge-rows", "few"], 2, &["few"]),
+        (&["run", "-m", m, "--device", "npu=systolic:sizes=33/70", "x"], 2, &["multiples of 32"]),
+        (&["run", "-m", m, "--device", "gpu=throttled:gbps=1e-9", "x"], 2, &["at least 0.001"]),
+        (&["run", "-m", m, "--device", "gpu", "--strategy", "cpu-only", "x"], 1, &["kind cpu"]),
+        (&["run", "-m", m, "--device", "npu", "x"], 1, &["an NPU alone", "--device cpu+npu"]),
         (&["nonsense"], 2, &["nonsense"]),
         (&["completions", "tcsh"], 2, &["bash", "zsh"]),
     ];

@@ -1,20 +1,27 @@
 //! Who computes what changes no token: every strategy, on every set of devices, at every length.
 //!
-//! The whole matrix runs on a tiny model whose context is set large enough; a real model runs at a
-//! length that each kind of cut is made for. The devices' rates are so high that they never wait.
+//! The whole matrix runs on a tiny model whose context is set large enough, each prompt in one chunk
+//! wherever the strategy allows it; a real model runs at a length that each kind of cut is made for. The devices' rates are so high that they never wait.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lapwing::devices::DeviceSpec;
-use lapwing::plan::strategies;
-use lapwing::{Engine, EngineBuilder, ErrorKind, Prompt, Request, Shutdown};
+use lapwing::plan::{StrategyOptions, strategies};
+use lapwing::{
+    Engine, EngineBuilder, ErrorKind, PartPlacement, Placement, Prompt, Request, Shutdown,
+    StagePlacement,
+};
 
 use crate::support::{SMOLLM2, collect_ids, model};
 
 const LENGTHS: [usize; 8] = [1, 31, 64, 135, 300, 525, 600, 1000];
 const TOKENS: usize = 32;
 const CONTEXT: usize = 1000 + TOKENS;
+
+/// Strategies that cut a prompt only where the engine does.
+const ONE_CHUNK: [&str; 6] =
+    ["npu-padding", "pipe", "row-cut", "sequence-cut", "multi-sequence-cut", "hybrid-cut"];
 
 const GPU: &str = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0";
 const NPU: &str = "npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=0,\
@@ -87,6 +94,9 @@ async fn every_strategy_on_every_set_of_devices_at_every_length() {
                     continue;
                 }
             };
+            // The largest graph of the NPU: every length fits one chunk.
+            let rows = engine.placement().rows;
+            assert!(set == 0 || !ONE_CHUNK.contains(&known.name) || rows == 1024, "{rows} rows");
             for (length, (ids, scores)) in &wanted {
                 let what = format!("{} on set {set}, {length} tokens", known.name);
                 assert_eq!(&greedy(&engine, *length).await, ids, "{what}");
@@ -106,6 +116,50 @@ async fn every_strategy_on_every_set_of_devices_at_every_length() {
     for name in ["cpu-only", "auto", "tensor-level", "auto-place"] {
         assert!(ran[&0].contains(&name), "{name} needs no other device than the CPU");
     }
+}
+
+/// Rows and graphs of each device in the first stage that is divided, else of the first that has
+/// graphs: `512 + 32 ‖ 56`.
+fn cut_of(placement: &Placement) -> Option<String> {
+    let divided = placement.stages.iter().find(|stage| stage.parts.len() > 1);
+    let prepared = |stage: &&StagePlacement| !stage.parts[0].graphs.is_empty();
+    let stage = divided.or_else(|| placement.stages.iter().find(prepared))?;
+    let part = |part: &PartPlacement| match &part.graphs[..] {
+        [] => part.rows.clone().map_or(placement.rows, |rows| rows.len()).to_string(),
+        graphs => graphs.iter().map(usize::to_string).collect::<Vec<_>>().join(" + "),
+    };
+    Some(stage.parts.iter().map(part).collect::<Vec<_>>().join(" ‖ "))
+}
+
+#[tokio::test]
+async fn the_default_chunk_cuts_a_prompt_before_the_strategy_does() {
+    let folder = tempfile::tempdir().expect("folder");
+    let model = long_model(folder.path());
+    for (strategy, length, wanted) in [
+        ("multi-sequence-cut", 600, "512 + 32 ‖ 56"),
+        ("sequence-cut", 600, "512 ‖ 88"),
+        ("pipe", 600, "512 + 64 + 32"),
+        ("npu-padding", 600, "1024"),
+        ("npu-padding", 525, "1024"),
+        ("hybrid-cut", 525, "1024 ‖ 525"),
+    ] {
+        let devices = format!("cpu+{GPU}+{NPU}");
+        // Three quarters of this model's features would be all.
+        let ratio = "1:1".parse().expect("a ratio");
+        let options = StrategyOptions { ratio, ..StrategyOptions::default() };
+        let builder = with(&model, &devices).strategy(strategy).strategy_options(options);
+        let engine = builder.build().await.expect("an engine");
+        let plan = engine.plan(length).expect("a plan");
+        let [chunk] = &plan[..] else { panic!("{strategy}: {} chunks", plan.len()) };
+        assert_eq!(chunk.rows, length);
+        assert_eq!(cut_of(chunk).as_deref(), Some(wanted), "{strategy}, {length} tokens");
+        engine.shutdown(Shutdown::Drain).await.expect("an end");
+    }
+    let devices = "cpu+npu=systolic:sizes=32-256";
+    let engine = with(&model, devices).strategy("pipe").build().await.expect("an engine");
+    let rows: Vec<usize> = engine.plan(525).expect("a plan").iter().map(|c| c.rows).collect();
+    assert_eq!(rows, [256, 256, 13], "the largest graph is the chunk");
+    engine.shutdown(Shutdown::Drain).await.expect("an end");
 }
 
 #[tokio::test]

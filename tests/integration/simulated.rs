@@ -51,6 +51,7 @@ impl Simulated<'_> {
             name: (*name).to_owned(),
             kind: DeviceKind::Cpu,
             sizes: Vec::new(),
+            budget: None,
         };
         let times = self.devices.iter().map(|_| Arc::clone(&time)).collect();
         let cost = Modelled { devices: times, sync: self.rate.per_stage, copy_rate: 1e10 };

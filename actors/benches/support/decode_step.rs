@@ -54,6 +54,7 @@ impl Engine {
             name: name.clone(),
             kind: DeviceKind::Cpu,
             sizes: Vec::new(),
+            budget: None,
         };
         let rate = FixedRate { per_stage: Duration::from_micros(1), per_row: Duration::ZERO };
         let cost = Modelled {

@@ -102,7 +102,7 @@ struct Ending {
     waking: AtomicBool,
     /// A shutdown of that kind has been sent; one is enough.
     draining: AtomicBool,
-    stopping: AtomicBool,
+    stopping: Arc<AtomicBool>,
 }
 
 impl Live {
@@ -111,9 +111,9 @@ impl Live {
     /// # Errors
     /// When the operating system gives no thread.
     pub fn start(parts: LiveParts) -> io::Result<Live> {
-        // A Submit per ticket, a Progress per permit, prepared graphs and two deaths per device, one
-        // wake, and one shutdown of each kind.
-        let capacity = parts.requests_max + parts.permits + 3 * parts.devices.len() + 3;
+        // A Submit per ticket, two Progress per permit (a permit is free before its Progress is
+        // read), prepared graphs and two deaths per device, one wake, and one shutdown of each kind.
+        let capacity = parts.requests_max + 2 * parts.permits + 3 * parts.devices.len() + 3;
         let (mailbox, inbox) = Mailbox::new("scheduler", capacity);
         let boxes: Vec<_> = parts
             .devices
@@ -193,6 +193,7 @@ impl Live {
                 // In this order: a request is either taken out here, which ends its stream, or its
                 // sender sees that the door is closed.
                 ending.closed.store(true, Ordering::SeqCst);
+                ending.stopping.store(true, Ordering::Relaxed);
                 rest.clear();
                 stop(&workers, &lanes);
             },
@@ -214,7 +215,7 @@ impl Live {
         let lane = Lane {
             preparer,
             time: device.time.clone(),
-            throttle: Throttle::new(Arc::clone(recorder.clock()), Arc::default()),
+            throttle: self.throttle_of(Arc::default(), recorder),
             tape: PrepareTape::new(recorder, device.device.name()),
             inbox,
             cores: cores.clone(),
@@ -241,7 +242,11 @@ impl Live {
     }
 
     fn throttle(&self, device: usize, recorder: &Recorder) -> Throttle {
-        Throttle::new(Arc::clone(recorder.clock()), Arc::clone(&self.behind[device]))
+        self.throttle_of(Arc::clone(&self.behind[device]), recorder)
+    }
+
+    fn throttle_of(&self, behind: Arc<AtomicU64>, recorder: &Recorder) -> Throttle {
+        Throttle::new(Arc::clone(recorder.clock()), behind, Arc::clone(&self.ending.stopping))
     }
 
     /// For each device, by how much its real runs have ended after their modelled end, all

@@ -10,14 +10,14 @@ use lapwing_kernels::graph::Graph;
 use lapwing_traces::Clock;
 
 use super::live::LiveDevice;
-use crate::plan::profile::{DeviceProfile, Machine, Profile, VERSION};
+use crate::plan::profile::{DeviceProfile, Machine, Profile, VERSION, nanos};
 
 mod device;
 mod grid;
 mod hand_over;
 
 use device::Bench;
-use grid::{Ask, asks};
+use grid::{Ask, Rank, asks};
 
 /// What is measured.
 pub struct MeasureParts<'a> {
@@ -37,6 +37,8 @@ pub struct MeasureParts<'a> {
     pub machine: Machine,
     /// Name of the model.
     pub model: String,
+    /// Version of the program.
+    pub program: String,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// When to stop.
@@ -60,7 +62,8 @@ pub struct Limits {
     pub runs: usize,
     /// No further run of an op after that time, but at least one.
     pub per_op: Duration,
-    /// For each device: what comes late in the order of importance is left out after that time.
+    /// For each device: after that time the rest is left out, the least important; one op of each
+    /// kind is measured in any case.
     pub per_device: Duration,
 }
 
@@ -126,12 +129,13 @@ pub fn measure(
     let (limits, clock) = (*limits, Arc::clone(&parts.clock));
     let sync = hand_over::time(&clock)?;
     let copy_bytes_per_second = hand_over::copy_rate(&parts);
-    let MeasureParts { devices, graph, page_rows, machine, model, .. } = parts;
+    let MeasureParts { devices, graph, page_rows, machine, model, program, chunk_rows, .. } = parts;
     let mut profiles = Vec::new();
     let mut done = 0;
     for (Measured { device, info, description }, plan) in devices.into_iter().zip(plans) {
         let mut bench = Bench::new(device, (graph, page_rows), (Arc::clone(&clock), limits));
         let begin = clock.now();
+        let asked = plan.len();
         let fixed = bench.fixed(&info)?;
         let mut samples = Vec::with_capacity(plan.len());
         for ask in plan {
@@ -142,7 +146,7 @@ pub fn measure(
             }
             done += 1;
             let spent = Duration::from_nanos(clock.now().0 - begin.0);
-            if spent < limits.per_device || samples.is_empty() {
+            if spent < limits.per_device || ask.rank == Rank::Kind {
                 samples.push(bench.sample(&ask, fixed.submit_idle)?);
             }
         }
@@ -153,11 +157,22 @@ pub fn measure(
             submit_idle_ns: nanos(fixed.submit_idle),
             submit_queued_ns: nanos(fixed.submit_queued),
             crossing_ns: nanos(fixed.crossing),
-            prepare_ns_per_byte: bench.prepare_ns_per_byte(),
+            convert_ns_per_byte: bench.convert_ns_per_byte(),
+            prepares: bench.take_prepares(),
+            asked,
             samples,
         });
     }
-    Ok(Profile { version: VERSION, machine, model, devices: profiles, sync, copy_bytes_per_second })
+    Ok(Profile {
+        version: VERSION,
+        program,
+        machine,
+        model,
+        chunk_rows,
+        devices: profiles,
+        sync,
+        copy_bytes_per_second,
+    })
 }
 
 impl MeasureParts<'_> {
@@ -165,10 +180,6 @@ impl MeasureParts<'_> {
     fn pages_rows(&self) -> usize {
         self.pages as usize * self.page_rows
     }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

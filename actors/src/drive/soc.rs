@@ -16,7 +16,7 @@ use super::simulated::{
 use crate::message::{Generate, Phase, SchedulerMessage, Submit, Task};
 use crate::plan::planner::{Planner, PlannerParts};
 use crate::plan::soc::Soc;
-use crate::plan::strategy::{ChunkShape, Strategy};
+use crate::plan::strategy::{ChunkShape, PromptRows, Strategy};
 use crate::plan::{DeviceId, PlanError, Route};
 use crate::policy::Fcfs;
 use crate::sample::{Sampler, SamplingParams};
@@ -203,12 +203,13 @@ impl Setup<'_> {
             strategy: Arc::clone(strategy),
             chunk_rows: options.chunk_rows.unwrap_or(options.prompt).max(1),
         });
-        let rows = planner.chunk_rows(options.prompt);
+        let rows = planner.chunk_rows(PromptRows::new(options.prompt));
         let selected = usize::from(rows == options.prompt);
-        let prefill = ChunkShape { phase: Phase::Prefill, rows, selected, context: 0 };
+        let (phase, prompt) = (Phase::Prefill, options.prompt);
+        let prefill = ChunkShape { phase, rows, selected, context: 0, prompt };
         let rows = options.verify;
         let decode =
-            ChunkShape { phase: Phase::Decode, rows, selected: rows, context: options.prompt };
+            ChunkShape { phase: Phase::Decode, rows, selected: rows, context: prompt, prompt: 0 };
         let routes = [planner.route(prefill)?, planner.route(decode)?];
         let vocab = graph.value(graph.output()).width;
         let pages = model.kv.pages_for(context) * options.verify;

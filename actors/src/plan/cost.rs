@@ -27,20 +27,24 @@ pub trait CostModel: Send + Sync {
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration;
 }
 
-/// Predictions from the models that drive modelled devices.
+/// Predictions from the models that drive modelled devices. What lies between devices no model
+/// says: it is assumed.
 #[derive(Clone)]
 pub struct Modelled {
     /// Each device's model.
     pub devices: Vec<Arc<dyn TimeModel>>,
-    /// Time of a hand-over between two devices.
+    /// Assumed time of a hand-over between two devices.
     pub sync: Duration,
-    /// Bytes per second of a copy.
+    /// Assumed bytes per second of a copy.
     pub copy_rate: f64,
 }
 
 impl CostModel for Modelled {
     fn source(&self) -> String {
-        "the devices' own time models".to_owned()
+        let (sync, rate) = (self.sync, self.copy_rate / 1e9);
+        format!(
+            "the devices' own time models; assumed: {sync:?} a hand-over, {rate} GB/s for copies"
+        )
     }
 
     fn job_time(&self, device: DeviceId, job: &Job<'_>) -> Duration {

@@ -46,6 +46,20 @@ pub enum PlanError {
         /// What is wrong.
         problem: String,
     },
+    /// A route needs more graphs at the same time than its device may keep.
+    #[error(
+        "device '{device}' would need {graphs} prepared graphs of {bytes} bytes together, but may keep {budget}; raise its budget, or use smaller chunks"
+    )]
+    Budget {
+        /// Device name.
+        device: String,
+        /// Graphs of the route.
+        graphs: usize,
+        /// Bytes of all of them.
+        bytes: u64,
+        /// Bytes that it may keep.
+        budget: u64,
+    },
     /// A strategy needs a kind of device that the engine has not.
     #[error(
         "strategy '{strategy}' needs {count} device(s) of kind {}, but the engine has: {found}; add one with --device", kind.name()
@@ -67,6 +81,16 @@ pub enum PlanError {
         text: String,
         /// What is wrong.
         problem: &'static str,
+    },
+    /// A manual placement puts ops on a device that has no kernel for them.
+    #[error(
+        "device '{device}' has no kernel for {ops}, which are placed on it; place there only what it runs, such as layers.*.attn.q, .k, .v, .output or layers.*.ffn"
+    )]
+    PlacedOps {
+        /// Paths of the ops.
+        ops: String,
+        /// Device name.
+        device: String,
     },
     /// A pattern of a manual placement matches no op.
     #[error("placement '{pattern}' matches no op of the model; paths look like {example}")]

@@ -5,15 +5,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{Batch, GraphKey};
+use lapwing_kernels::device::{Batch, DeviceInfo, DeviceKind, GraphKey};
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::npu::array::GraphFacts;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
 
 use super::DeviceId;
 use super::cost::CostModel;
-use super::profile::{DeviceProfile, Profile, ProfileError, Sample};
-use super::shape::{OpShape, rows_of, seen};
+use super::profile::{DeviceProfile, PrepareSample, Profile, ProfileError, Sample};
+use super::shape::{OpShape, convert_bytes, rows_of, seen};
 use super::time::{Crossing, Job};
 
 mod curve;
@@ -32,10 +33,15 @@ pub struct DeviceFit {
     /// What predicts it best: `fit` (linear, knee or between points, per op shape) or `tree`
     /// (decision-tree regression, S2-37).
     pub model: &'static str,
-    /// Its cross-validated error.
+    /// Its error at measured points, each left out of the fit.
     pub errors: Errors,
+    /// Its error at widths between others, all points of the width left out.
+    pub widths: Errors,
     /// The error of what predicts it worse.
     pub other: Errors,
+    /// Kinds of ops that it can run and of which no time was measured: they are priced by the
+    /// work of the others, which can be far off.
+    pub unmeasured: Vec<&'static str>,
 }
 
 /// Predictions from a profile.
@@ -44,6 +50,7 @@ pub struct Fitted {
     devices: Vec<Device>,
     fits: Vec<DeviceFit>,
     errors: Errors,
+    widths: Errors,
     sync: Duration,
     copy_rate: f64,
     source: String,
@@ -61,7 +68,9 @@ struct Fixed {
     submit_idle: Duration,
     submit_queued: Duration,
     crossing: Duration,
-    prepare_ns_per_byte: f64,
+    convert_ns_per_byte: f64,
+    /// a + b·rows·weights (S2-49), if any preparation was measured.
+    preparation: Option<Curve>,
 }
 
 impl Fitted {
@@ -73,21 +82,25 @@ impl Fitted {
         profile.check()?;
         let mut fits = Vec::new();
         let mut devices = Vec::new();
-        let mut all = Vec::new();
+        let (mut all, mut all_widths) = (Vec::new(), Vec::new());
         for measured in &profile.devices {
-            let (device, fit, errors) = fit_device(measured, &graph);
+            let (device, fit, (errors, widths)) = fit_device(measured, &graph);
             devices.push(device);
             fits.push(fit);
             all.extend(errors);
+            all_widths.extend(widths);
         }
-        let errors = Errors::of(all);
+        let (errors, widths) = (Errors::of(all), Errors::of(all_widths));
         let machine = &profile.machine;
-        let source = format!(
-            "measured on {} ({} threads, {}, {}); cross-validated error {errors}",
+        let mut source = format!(
+            "measured on {} ({} threads, {}, {}); cross-validated error {errors}, at left-out widths {widths}",
             machine.cpu, machine.cores, machine.isa, machine.os
         );
+        for DeviceFit { name, unmeasured, .. } in fits.iter().filter(|f| !f.unmeasured.is_empty()) {
+            source.push_str(&format!("; no time of {} on {name}", unmeasured.join(", ")));
+        }
         let (sync, copy_rate) = (profile.sync.median(), profile.copy_bytes_per_second);
-        Ok(Fitted { graph, devices, fits, errors, sync, copy_rate, source })
+        Ok(Fitted { graph, devices, fits, errors, widths, sync, copy_rate, source })
     }
 
     /// What predicts each device, with its error.
@@ -98,6 +111,11 @@ impl Fitted {
     /// Cross-validated error over all devices.
     pub fn errors(&self) -> Errors {
         self.errors
+    }
+
+    /// Error at left-out widths over all devices.
+    pub fn width_errors(&self) -> Errors {
+        self.widths
     }
 
     fn node_time(&self, device: &Device, job: &Job<'_>, node: usize) -> f64 {
@@ -144,11 +162,15 @@ impl CostModel for Fitted {
 
     fn job_time(&self, device: DeviceId, job: &Job<'_>) -> Duration {
         let Some(device) = self.devices.get(device.0) else { return Duration::MAX };
-        let Fixed { submit_idle, submit_queued, crossing, .. } = device.profile;
+        let Fixed { submit_idle, submit_queued, crossing, convert_ns_per_byte, .. } =
+            device.profile;
         let submit = if job.queued { submit_queued } else { submit_idle };
         let crossing = if job.crossed { crossing } else { Duration::ZERO };
         let nodes: f64 = (job.first..job.end).map(|node| self.node_time(device, job, node)).sum();
-        submit + crossing + Duration::from_nanos(nodes.round() as u64)
+        // Samples are without conversion: nodes of one graph share one load and one store.
+        let bytes = convert_bytes(&self.graph, job.first..job.end, job.part, job.batch);
+        let nanos = nodes + bytes as f64 * convert_ns_per_byte;
+        submit + crossing + Duration::from_nanos(nanos.round() as u64)
     }
 
     fn sync_time(&self, crossing: Crossing) -> Duration {
@@ -156,16 +178,16 @@ impl CostModel for Fitted {
     }
 
     fn copy_time(&self, bytes: u64) -> Duration {
-        Duration::from_secs_f64(bytes as f64 / self.copy_rate)
+        let seconds = bytes as f64 / self.copy_rate;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
         let Some(device) = self.devices.get(device.0) else { return Duration::MAX };
-        let part = Part { rows: Some(0..key.rows), features: key.features, ..Part::WHOLE };
-        let batch = Batch { selected: (0..key.rows).collect(), ..Batch::default() };
-        let bytes: u64 =
-            key.nodes.clone().map(|node| self.graph.part_cost(node, &part, &batch).bytes).sum();
-        Duration::from_nanos((bytes as f64 * device.profile.prepare_ns_per_byte) as u64)
+        let GraphFacts { rows, weights, .. } = GraphFacts::of(&self.graph, key);
+        let nanos =
+            device.profile.preparation.as_ref().map(|c| c.at(0, rows as f64 * weights as f64));
+        Duration::from_nanos(nanos.unwrap_or(0.0).round() as u64)
     }
 }
 
@@ -184,7 +206,10 @@ impl Device {
 }
 
 /// Fits a device both ways and keeps what predicts unseen points better.
-fn fit_device(measured: &DeviceProfile, graph: &Graph) -> (Device, DeviceFit, Vec<f64>) {
+fn fit_device(
+    measured: &DeviceProfile,
+    graph: &Graph,
+) -> (Device, DeviceFit, (Vec<f64>, Vec<f64>)) {
     // A group's shapes differ in their output features only.
     let mut index: HashMap<OpShape, usize> = HashMap::new();
     let mut samples: Vec<(OpShape, Vec<&Sample>)> = Vec::new();
@@ -204,6 +229,10 @@ fn fit_device(measured: &DeviceProfile, graph: &Graph) -> (Device, DeviceFit, Ve
         true => (trees, "tree", tree_errors, by_tree, by_curve),
         false => (curves, "fit", curve_errors, by_curve, by_tree),
     };
+    let width_errors = match tree_is_better {
+        true => group::left_out_widths(&samples, group::with_trees),
+        false => group::left_out_widths(&samples, group::with_curves),
+    };
     let of_node = (0..graph.nodes().len()).map(|node| {
         [OperandOrder::Straight, OperandOrder::Swapped].map(|order| {
             let part = Part { order, ..Part::WHOLE };
@@ -214,11 +243,41 @@ fn fit_device(measured: &DeviceProfile, graph: &Graph) -> (Device, DeviceFit, Ve
         submit_idle: Duration::from_nanos(measured.submit_idle_ns),
         submit_queued: Duration::from_nanos(measured.submit_queued_ns),
         crossing: Duration::from_nanos(measured.crossing_ns),
-        prepare_ns_per_byte: measured.prepare_ns_per_byte,
+        convert_ns_per_byte: measured.convert_ns_per_byte,
+        preparation: preparation(&measured.prepares),
     };
     let device = Device { groups, of_node: of_node.collect(), profile };
     let name = measured.name.clone();
-    (device, DeviceFit { name, model, errors: kept, other }, errors)
+    let unmeasured = unmeasured(measured, graph);
+    let widths = Errors::of(width_errors.clone());
+    let fit = DeviceFit { name, model, errors: kept, widths, other, unmeasured };
+    (device, fit, (errors, width_errors))
+}
+
+/// Kinds of ops of a graph that a device runs and of which its profile has no sample.
+fn unmeasured(measured: &DeviceProfile, graph: &Graph) -> Vec<&'static str> {
+    let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
+    let kind = kinds.into_iter().find(|kind| kind.name() == measured.kind);
+    let Some(kind) = kind else { return Vec::new() };
+    let info = DeviceInfo { name: measured.name.clone(), kind, sizes: Vec::new(), budget: None };
+    let mut names: Vec<&'static str> = Vec::new();
+    for op in graph.nodes().iter().map(|node| &node.op).filter(|op| info.runs(op)) {
+        let known = measured.samples.iter().any(|sample| sample.shape.op == op.name());
+        if !known && !names.contains(&op.name()) {
+            names.push(op.name());
+        }
+    }
+    names
+}
+
+/// Time of a preparation against rows · weights (S2-49).
+fn preparation(samples: &[PrepareSample]) -> Option<Curve> {
+    let points = samples.iter().map(|sample| Point {
+        m: 0,
+        seen: sample.rows as f64 * sample.weights as f64,
+        time: sample.ns as f64,
+    });
+    Curve::linear(&points.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -80,8 +80,8 @@ impl Places {
     ///
     /// # Errors
     /// [`PlanError::NoMatch`] for a pattern that matches no op, [`PlanError::UnknownDevice`] for
-    /// the name of a device that is not there, [`PlanError::Device`] for ops that their device
-    /// cannot run; it names them.
+    /// the name of a device that is not there, [`PlanError::PlacedOps`] for ops that their
+    /// device cannot run; it names them.
     pub fn resolve(
         &self,
         graph: &Graph,
@@ -125,16 +125,16 @@ fn check_kernels(
         let lost: Vec<usize> = (0..paths.len())
             .filter(|&n| found[n] == Some(DeviceId(number)) && !info.runs(&graph.nodes()[n].op))
             .collect();
-        let (Some(first), Some(last)) = (lost.first(), lost.last()) else { continue };
+        if lost.is_empty() {
+            continue;
+        }
         let named: Vec<&str> = lost.iter().take(NAMED_MAX).map(|&n| paths[n].as_str()).collect();
         let more = match lost.len() - named.len() {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let named = named.join(", ");
-        let problem = format!("it has no kernel for {named}{more}; place these elsewhere");
-        let device = info.name.clone();
-        return Err(PlanError::Device { nodes: *first..last + 1, device, problem });
+        let ops = format!("{}{more}", named.join(", "));
+        return Err(PlanError::PlacedOps { ops, device: info.name.clone() });
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use lapwing_kernels::device::DeviceInfo;
 use lapwing_kernels::graph::Graph;
 
 use super::cost::CostModel;
-use super::strategy::{ChunkShape, PlanInput, Strategy};
+use super::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use super::{DeviceId, PlanError, Route};
 
 /// What a planner is made of.
@@ -37,15 +37,17 @@ impl PlannerParts {
 pub struct Planner {
     parts: PlannerParts,
     routes: HashMap<ChunkShape, Arc<Route>>,
+    /// Stages of all routes kept.
+    stages: usize,
 }
 
-/// Most routes kept: more than the shapes of a long conversation, little memory.
-const ROUTES_MAX: usize = 4096;
+/// Most stages of all routes kept, at some 400 bytes each: the shapes of a long conversation.
+const STAGES_MAX: usize = 100_000;
 
 impl Planner {
     /// A planner without routes yet.
     pub fn new(parts: PlannerParts) -> Planner {
-        Planner { parts, routes: HashMap::new() }
+        Planner { parts, routes: HashMap::new(), stages: 0 }
     }
 
     /// Name of the strategy.
@@ -63,10 +65,10 @@ impl Planner {
         self.parts.devices.get(id.0).map_or("", |device| &device.name)
     }
 
-    /// Rows of the next chunk of a prompt of which `due` rows are left.
-    pub fn chunk_rows(&self, due: usize) -> usize {
-        let most = due.min(self.parts.chunk_rows);
-        self.parts.strategy.chunk_rows(&self.parts.input(), due).clamp(most.min(1), most)
+    /// Rows of the next chunk of a prompt.
+    pub fn chunk_rows(&self, prompt: PromptRows) -> usize {
+        let most = prompt.due.min(self.parts.chunk_rows);
+        self.parts.strategy.chunk_rows(&self.parts.input(), prompt).clamp(most.min(1), most)
     }
 
     /// The route of a chunk. Contexts count in powers of two: a route is as good a little further
@@ -79,10 +81,15 @@ impl Planner {
         if let Some(route) = self.routes.get(&shape) {
             return Ok(Arc::clone(route));
         }
-        let route = self.parts.strategy.route(&self.parts.input(), &shape)?;
-        if self.routes.len() == ROUTES_MAX {
+        let input = self.parts.input();
+        let route = self.parts.strategy.route(&input, &shape)?;
+        // Whatever a strategy of a user hands out, the actors must be able to follow.
+        route.check(input.route_for(&shape))?;
+        if self.stages + route.stages.len() > STAGES_MAX {
             self.routes.clear();
+            self.stages = 0;
         }
+        self.stages += route.stages.len();
         self.routes.insert(shape, Arc::clone(&route));
         Ok(route)
     }

@@ -10,7 +10,7 @@ use lapwing_kernels::device::{Batch, GraphKey, Prepare};
 use lapwing_kernels::op::Op;
 
 use super::solve::merge_bytes;
-use super::strategy::{ChunkShape, PlanInput, Strategy};
+use super::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use super::time::{Crossing, Job};
 use super::{DeviceId, PlanError, Route, Stage, StagePart};
 use crate::message::Phase;
@@ -76,10 +76,13 @@ pub fn plan(
     let (mut due, mut context) = (work.prompt, work.context);
     while due > 0 {
         let most = due.min(input.chunk_rows);
-        let rows = strategy.chunk_rows(input, due).clamp(most.min(1), most.max(1));
+        let rows = strategy
+            .chunk_rows(input, PromptRows { all: work.prompt, due })
+            .clamp(most.min(1), most.max(1));
         due -= rows;
         let selected = usize::from(due == 0);
-        let shape = ChunkShape { phase: Phase::Prefill, rows, selected, context };
+        let (phase, prompt) = (Phase::Prefill, work.prompt);
+        let shape = ChunkShape { phase, rows, selected, context, prompt };
         let asked = shape.asked();
         let route = match routes.get(&asked) {
             Some(known) => Arc::clone(known),
@@ -98,7 +101,28 @@ pub fn plan(
 /// one; the next chunk enters when one of `in_flight` permits is free; a part that comes from
 /// another device takes T_sync more on its way; the last part of a cut puts the parts together on
 /// its own device.
+///
+/// Graphs that must be ready ahead are ([`predict_cold`] is where they are not).
 pub fn predict(input: &PlanInput<'_>, chunks: &[PlannedChunk], in_flight: usize) -> Prediction {
+    lay_out(input, chunks, (in_flight, false))
+}
+
+/// As [`predict`], with devices that have no graphs yet. A chunk enters when the graphs of its
+/// route are ready: the preparation lane of each device makes those that are missing one after
+/// another, beside what the device computes, once the chunk is the next and has a permit.
+pub fn predict_cold(
+    input: &PlanInput<'_>,
+    chunks: &[PlannedChunk],
+    in_flight: usize,
+) -> Prediction {
+    lay_out(input, chunks, (in_flight, true))
+}
+
+fn lay_out(
+    input: &PlanInput<'_>,
+    chunks: &[PlannedChunk],
+    (in_flight, cold): (usize, bool),
+) -> Prediction {
     let batches = chunks.iter().map(|chunk| chunk.shape.batch()).collect();
     let mut run = Run {
         input,
@@ -109,19 +133,19 @@ pub fn predict(input: &PlanInput<'_>, chunks: &[PlannedChunk], in_flight: usize)
         devices: (0..input.devices.len()).map(|_| Lane::default()).collect(),
         open: vec![0; chunks.len()],
         prepared: HashSet::new(),
+        cold,
+        permits: in_flight.max(1),
+        next: 0,
+        is_preparing: false,
         times: HashMap::new(),
         copy: Duration::ZERO,
         end: Duration::ZERO,
     };
-    let entering = in_flight.max(1).min(chunks.len());
-    for chunk in 0..entering {
-        run.enter(chunk, Duration::ZERO);
-    }
-    let mut next = entering;
+    run.admit(Duration::ZERO);
     while let Some(Reverse((at, _, event))) = run.events.pop() {
-        if run.handle(at, event) && next < chunks.len() {
-            run.enter(next, at);
-            next += 1;
+        if run.handle(at, event) {
+            run.permits += 1;
+            run.admit(at);
         }
     }
     let busy = run.devices.iter().map(|lane| lane.busy).collect();
@@ -138,6 +162,8 @@ struct Piece {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// The graphs of that chunk are there.
+    Prepared(usize),
     Arrived(Piece),
     Ran(Piece),
     Merged(Piece),
@@ -162,6 +188,14 @@ struct Run<'a> {
     /// Parts of each chunk's stage that are not done.
     open: Vec<usize>,
     prepared: HashSet<(DeviceId, GraphKey)>,
+    /// Whether graphs are missing at first.
+    cold: bool,
+    /// Chunks that may still enter.
+    permits: usize,
+    /// The next chunk to enter.
+    next: usize,
+    /// Whether the next chunk waits for its graphs.
+    is_preparing: bool,
     /// Time of a stage's part, by route, stage, part, context and whether it was queued.
     times: HashMap<(usize, usize, usize, usize, bool), Duration>,
     copy: Duration,
@@ -182,8 +216,37 @@ impl Run<'_> {
         self.stage(piece).parts[piece.part].device
     }
 
-    fn enter(&mut self, chunk: usize, at: Duration) {
-        self.send((chunk, 0), None, at);
+    /// Lets chunks in, in order, until there is no permit or one has to wait for its graphs.
+    fn admit(&mut self, at: Duration) {
+        while !self.is_preparing && self.permits > 0 && self.next < self.chunks.len() {
+            self.permits -= 1;
+            let wait = self.preparation();
+            if wait > Duration::ZERO {
+                self.is_preparing = true;
+                self.push(at + wait, Event::Prepared(self.next));
+                return;
+            }
+            self.enter(at);
+        }
+    }
+
+    fn enter(&mut self, at: Duration) {
+        self.next += 1;
+        self.send((self.next - 1, 0), None, at);
+    }
+
+    /// Time until the graphs of the next chunk are ready: that of the busiest preparation lane.
+    fn preparation(&mut self) -> Duration {
+        if !self.cold {
+            return Duration::ZERO;
+        }
+        let mut lanes = vec![Duration::ZERO; self.devices.len()];
+        for (device, key) in &self.chunks[self.next].route.graphs {
+            if self.prepared.insert((*device, key.clone())) {
+                lanes[device.0] += self.input.cost.prepare_time(*device, key);
+            }
+        }
+        lanes.into_iter().max().unwrap_or_default()
     }
 
     /// Sends a chunk's parts to the devices of a stage.
@@ -202,6 +265,12 @@ impl Run<'_> {
     /// Handles an event; `true` if a chunk is through.
     fn handle(&mut self, at: Duration, event: Event) -> bool {
         match event {
+            Event::Prepared(_) => {
+                self.is_preparing = false;
+                self.enter(at);
+                self.admit(at);
+                false
+            }
             Event::Arrived(piece) => {
                 let device = self.device(piece);
                 self.devices[device.0].inbox.push_back(piece);

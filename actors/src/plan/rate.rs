@@ -10,7 +10,7 @@ use lapwing_kernels::npu::array::{Array, GraphFacts, Preparation};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 
-use super::shape::rows_of;
+use super::shape::{convert_bytes, rows_of};
 use super::time::{Job, TimeModel};
 
 /// Rates and fixed times of a device.
@@ -91,6 +91,10 @@ impl TimeModel for RateModel {
         Duration::from_nanos((bytes as f64 / self.rate.gbps).ceil() as u64)
     }
 
+    fn conversion(&self, job: &Job<'_>) -> Duration {
+        self.convert_time(convert_bytes(&self.graph, job.first..job.end, job.part, job.batch))
+    }
+
     fn overhead(&self, job: &Job<'_>) -> Duration {
         self.rate.overhead(job)
     }
@@ -145,6 +149,10 @@ impl TimeModel for ArrayModel {
     /// Bytes by the device's bandwidth.
     fn convert_time(&self, bytes: u64) -> Duration {
         Duration::from_nanos((bytes as f64 / self.rates.rate.gbps).ceil() as u64)
+    }
+
+    fn conversion(&self, job: &Job<'_>) -> Duration {
+        self.convert_time(convert_bytes(&self.graph, job.first..job.end, job.part, job.batch))
     }
 
     fn overhead(&self, job: &Job<'_>) -> Duration {

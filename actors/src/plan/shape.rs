@@ -1,5 +1,7 @@
 //! What the time of an op depends on, apart from its rows.
 
+use std::ops::Range;
+
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::op::Op;
@@ -76,8 +78,31 @@ pub(super) fn rows_of(graph: &Graph, node: usize, part: &Part, batch: &Batch) ->
     }
 }
 
+/// Bytes read and written to load a part's inputs into its static graphs, padding included, and to
+/// read its results from them; 0 for a part without graphs.
+///
+/// # Panics
+/// When there are no such nodes.
+pub fn convert_bytes(graph: &Graph, nodes: Range<usize>, part: &Part, batch: &Batch) -> u64 {
+    if part.graphs.is_empty() || nodes.is_empty() {
+        return 0;
+    }
+    let rows = rows_of(graph, nodes.start, part, batch);
+    let (mut loaded, mut buffers) = (0, 0);
+    for size in &part.graphs {
+        // Graphs for which no row is left do not run.
+        if loaded < rows {
+            (loaded, buffers) = (rows.min(loaded + size), buffers + size);
+        }
+    }
+    let inputs: usize = graph.live_in(nodes.clone()).iter().map(|v| graph.value(*v).width).sum();
+    let outputs = graph.writes(nodes).into_iter();
+    let outputs: usize = outputs.map(|v| part.features.of_width(graph.value(v).width).len()).sum();
+    ((rows + buffers) * inputs + 2 * rows * outputs) as u64 * size_of::<f32>() as u64
+}
+
 /// Sum, over so many rows after `context`, of the positions that each sees.
-pub(super) fn seen(m: usize, context: usize, window: Option<usize>) -> f64 {
+pub(crate) fn seen(m: usize, context: usize, window: Option<usize>) -> f64 {
     let window = window.unwrap_or(usize::MAX).max(1);
     // Rows whose whole past is inside the window see one position more each.
     let growing = window.saturating_sub(context).min(m);

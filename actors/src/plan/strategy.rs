@@ -77,6 +77,25 @@ pub struct ChunkShape {
     pub selected: usize,
     /// Rows before it in the cache (of the longest sequence, if there are several).
     pub context: usize,
+    /// Rows of the whole prompt that it is cut from (of all prompts, if there are several); 0 in a
+    /// decode step.
+    pub prompt: usize,
+}
+
+/// How far a prompt is, or several that are cut together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PromptRows {
+    /// Rows of all of it.
+    pub all: usize,
+    /// Rows that are left.
+    pub due: usize,
+}
+
+impl PromptRows {
+    /// A prompt that has not begun.
+    pub fn new(rows: usize) -> PromptRows {
+        PromptRows { all: rows, due: rows }
+    }
 }
 
 impl PlanInput<'_> {
@@ -111,10 +130,10 @@ pub trait Strategy: Send + Sync {
     /// Name on the command line.
     fn name(&self) -> &str;
 
-    /// Rows of the next chunk of a prompt of which `due` rows are left: at least 1, at most
-    /// `due` and [`PlanInput::chunk_rows`].
-    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
-        due.min(input.chunk_rows)
+    /// Rows of the next chunk of a prompt: at least 1, at most those that are due and
+    /// [`PlanInput::chunk_rows`].
+    fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
+        prompt.due.min(input.chunk_rows)
     }
 
     /// The route of a chunk.

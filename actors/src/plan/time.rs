@@ -48,10 +48,15 @@ pub trait TimeModel: Send + Sync {
         NodeLoad::NONE
     }
 
+    /// Time to load a job's inputs into static graphs, and to read its results from them.
+    fn conversion(&self, _job: &Job<'_>) -> Duration {
+        Duration::ZERO
+    }
+
     /// Time of everything.
     fn run_time(&self, job: &Job<'_>) -> Duration {
         let nodes: Duration = (job.first..job.end).map(|node| self.node_time(job, node)).sum();
-        self.overhead(job) + nodes
+        self.overhead(job) + self.conversion(job) + nodes
     }
 }
 

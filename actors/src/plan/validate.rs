@@ -1,9 +1,11 @@
 //! Checks that a route can be run.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, Prepare};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, GraphKey, Prepare};
 use lapwing_kernels::graph::RowSet;
+use lapwing_kernels::npu::array::graph_bytes;
 use lapwing_kernels::part::Share;
 
 use super::{DeviceId, PlanError, RouteFor, Stage, StagePart};
@@ -36,6 +38,21 @@ pub(super) fn stages(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError
     Ok(())
 }
 
+/// The graphs of a route can be there at the same time.
+pub(super) fn budgets(graphs: &[(DeviceId, GraphKey)], of: RouteFor<'_>) -> Result<(), PlanError> {
+    for (number, info) in of.devices.iter().enumerate() {
+        let Some(budget) = info.budget else { continue };
+        let keys: HashSet<&GraphKey> =
+            graphs.iter().filter(|(d, _)| d.0 == number).map(|(_, key)| key).collect();
+        let bytes: u64 = keys.iter().map(|key| graph_bytes(of.graph, key)).sum();
+        if bytes > budget {
+            let (device, graphs) = (info.name.clone(), keys.len());
+            return Err(PlanError::Budget { device, graphs, bytes, budget });
+        }
+    }
+    Ok(())
+}
+
 /// The parts tile rows × features, and the nodes can be divided so.
 fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
     let fail =
@@ -62,10 +79,7 @@ fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
         if rectangles.iter().any(|(r, f)| overlap(r, &rows) && overlap(f, &features)) {
             return fail("parts overlap");
         }
-        if part.rows.is_some()
-            && rows != (0..of.rows)
-            && !of.graph.can_cut_rows(stage.nodes.clone())
-        {
+        if part.rows.is_some() && !of.graph.can_cut_rows(stage.nodes.clone()) {
             return fail("the tokens of these nodes cannot be divided");
         }
         if !part.features.is_whole() && !of.graph.can_cut_features(stage.nodes.clone()) {

@@ -9,7 +9,7 @@ use super::{Scheduler, SchedulerEffect, fail};
 use crate::error::RunError;
 use crate::message::{Chunk, ChunkRecord, Hold, Phase, Span};
 use crate::plan::Route;
-use crate::plan::strategy::ChunkShape;
+use crate::plan::strategy::{ChunkShape, PromptRows};
 use crate::sequence::Permit;
 
 /// Rows that may go into one chunk: of which running sequences, and how many of each.
@@ -61,52 +61,68 @@ impl Scheduler {
     }
 
     /// The next chunk: a decode row of every sequence that has one, and prompt rows up to the
-    /// strategy's chunk size; or one of both, while graphs for the other are being prepared.
+    /// strategy's chunk size. Where the graphs for both together are not ready, one of both; what
+    /// that one misses is asked for, so that neither waits for the other.
     pub(super) fn next_chunk(
         &mut self,
         permit: Permit,
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
-        let mut refused = None;
-        let mut waits = false;
-        for wanted in [(true, true), (true, false), (false, true)] {
-            let Some(selection) = self.select(wanted) else { continue };
-            match self.route_for(&selection.shape, effects) {
-                Ok(Some(route)) => return self.cut(permit, &selection, route),
-                Ok(None) => waits = true,
-                Err(error) => refused = Some((selection, error)),
+        let Some(both) = self.select((true, true)) else { return NextChunk::Nothing };
+        let mixed = both.shape.phase == Phase::Mixed;
+        let alone = if mixed {
+            if let Ok((route, Readiness::Ready)) = self.route_for(&both.shape) {
+                return self.cut(permit, &both, route);
             }
-        }
-        match refused {
-            // No chunk can be made of them: whoever asked hears why.
-            Some((selection, error)) if !waits => {
-                for (at, _) in selection.rows.into_iter().rev() {
-                    fail(self.running.remove(at), &error, effects);
+            [(true, false), (false, true)].map(|wanted| self.select(wanted))
+        } else {
+            [Some(both), None]
+        };
+        let (mut ready, mut missing) = (None, Vec::new());
+        for selection in alone.into_iter().flatten() {
+            match self.route_for(&selection.shape) {
+                Ok((route, Readiness::Ready)) => {
+                    ready.get_or_insert((selection, route));
                 }
-                NextChunk::Failed
+                Ok((route, Readiness::Missing)) => missing.push(route),
+                Ok((_, Readiness::Refused(device, error))) => {
+                    let device = self.planner.device(device).to_owned();
+                    let error = RunError::Device { device, reason: error.to_string() };
+                    return self.refuse(&selection, &error, effects);
+                }
+                Err(error) => return self.refuse(&selection, &error, effects),
             }
-            _ => NextChunk::Nothing,
         }
+        let next = match ready {
+            Some((selection, route)) => self.cut(permit, &selection, route),
+            None => NextChunk::Nothing,
+        };
+        // After the chunk, whose graphs must stay.
+        for route in missing {
+            effects.extend(self.graphs.ask(&route).into_iter().map(SchedulerEffect::Prepare));
+        }
+        next
     }
 
-    /// The route of a chunk, if its graphs are ready.
-    fn route_for(
+    /// No chunk can be made of these rows: whoever asked for them hears why.
+    fn refuse(
         &mut self,
-        shape: &ChunkShape,
+        selection: &Selection,
+        error: &RunError,
         effects: &mut Vec<SchedulerEffect>,
-    ) -> Result<Option<Arc<Route>>, RunError> {
-        let route = self.planner.route(*shape).map_err(|source| RunError::Plan { source })?;
-        match self.graphs.readiness(&route) {
-            Readiness::Ready => Ok(Some(route)),
-            Readiness::Missing(requests) => {
-                effects.extend(requests.into_iter().map(SchedulerEffect::Prepare));
-                Ok(None)
-            }
-            Readiness::Refused(device, error) => Err(RunError::Device {
-                device: self.planner.device(device).to_owned(),
-                reason: error.to_string(),
-            }),
+    ) -> NextChunk {
+        for (at, _) in selection.rows.iter().rev() {
+            fail(self.running.remove(*at), error, effects);
         }
+        self.graphs.told();
+        NextChunk::Failed
+    }
+
+    /// The route of a chunk, and whether its graphs are ready.
+    fn route_for(&mut self, shape: &ChunkShape) -> Result<(Arc<Route>, Readiness), RunError> {
+        let route = self.planner.route(*shape).map_err(|source| RunError::Plan { source })?;
+        let readiness = self.graphs.readiness(&route);
+        Ok((route, readiness))
     }
 
     /// Rows that are due, of sequences that decode, that are in their prompt, or of both.
@@ -118,11 +134,13 @@ impl Scheduler {
         };
         let decode_rows = (0..self.running.len()).filter(decoding).count();
         let prompt = |at: &usize| prompts && !self.running[*at].is_decoding();
-        let prompt_due = (0..self.running.len()).filter(prompt).map(|at| self.running[at].due());
-        let prompt_due: usize = prompt_due.sum();
-        let mut left = match prompt_due {
+        let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
+        let prompts = prompts.filter(|sequence| sequence.due() > 0);
+        let (due, all) = prompts.fold((0, 0), |(due, all), s| (due + s.due(), all + s.goal()));
+        let rows_of = PromptRows { all: all + decode_rows, due: due + decode_rows };
+        let mut left = match due {
             0 => 0,
-            due => self.planner.chunk_rows(due + decode_rows).saturating_sub(decode_rows).max(1),
+            _ => self.planner.chunk_rows(rows_of).saturating_sub(decode_rows).max(1),
         };
         let (mut selected, mut context) = (0, 0);
         let (mut any_decode, mut any_prompt) = (false, false);
@@ -153,7 +171,10 @@ impl Scheduler {
             (false, false) => return None,
         };
         let total = rows.iter().map(|(_, count)| count).sum();
-        Some(Selection { rows, shape: ChunkShape { phase, rows: total, selected, context } })
+        Some(Selection {
+            rows,
+            shape: ChunkShape { phase, rows: total, selected, context, prompt: all },
+        })
     }
 
     /// Hands the rows out.

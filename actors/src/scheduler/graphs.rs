@@ -1,6 +1,6 @@
 //! Which static graphs are ready, which are being prepared, and which cannot be had.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use lapwing_kernels::device::{DeviceError, GraphKey};
@@ -8,63 +8,108 @@ use lapwing_kernels::device::{DeviceError, GraphKey};
 use crate::message::{GraphsPrepared, PrepareGraphs};
 use crate::plan::{DeviceId, Route};
 
+/// Most sets of graphs that are remembered as refused.
+const REFUSED_MAX: usize = 1024;
+
 /// The scheduler's knowledge of every device's graphs.
 #[derive(Debug, Default)]
 pub(super) struct Graphs {
     ready: HashSet<(DeviceId, GraphKey)>,
-    /// Sets of graphs that a device could not have together.
-    refused: Vec<(DeviceId, Vec<GraphKey>, DeviceError)>,
+    /// Sets of graphs that a device could not have together; the oldest first.
+    refused: VecDeque<Refused>,
     /// What each device's lane is making, one request at a time. It may evict any graph that the
     /// request does not tell it to keep.
-    preparing: HashMap<DeviceId, PrepareGraphs>,
-    /// Devices whose graphs in use leave no room; asked again when a chunk is through.
+    preparing: HashMap<DeviceId, Asked>,
+    /// Devices without room beside all that is ready: next time only what is in use is kept.
+    crowded: HashSet<DeviceId>,
+    /// Devices without room beside what is in use; asked again when a chunk is through.
     full: HashSet<DeviceId>,
     /// Routes of the chunks in flight that use graphs.
     in_flight: HashMap<u64, Arc<Route>>,
 }
 
+#[derive(Debug)]
+struct Asked {
+    stays: HashSet<GraphKey>,
+    /// Only what is in use is kept.
+    crowded: bool,
+}
+
+#[derive(Debug)]
+struct Refused {
+    device: DeviceId,
+    keys: Vec<GraphKey>,
+    error: DeviceError,
+    /// The same would come of asking again.
+    lasting: bool,
+}
+
 /// Whether a route can be taken now.
 pub(super) enum Readiness {
-    /// All of its graphs are there.
+    /// All of its graphs are there, and will be when a chunk comes.
     Ready,
-    /// Some are missing; these requests are to be sent now.
-    Missing(Vec<PrepareGraphs>),
-    /// One cannot be had.
+    /// Some are missing.
+    Missing,
+    /// Some cannot be had.
     Refused(DeviceId, DeviceError),
 }
 
 impl Graphs {
-    /// Looks whether a route's graphs are there, and asks for those that are not.
-    pub(super) fn readiness(&mut self, route: &Route) -> Readiness {
-        let mut missing: Vec<DeviceId> = Vec::new();
-        let mut at_risk = false;
-        for graph in &route.graphs {
-            let (device, key) = graph;
-            if !self.ready.contains(graph) {
-                if !missing.contains(device) {
-                    missing.push(*device);
-                }
-            } else if let Some(asked) = self.preparing.get(device) {
-                at_risk |= !asked.keep.contains(key) && !asked.keys.contains(key);
-            }
-        }
-        let mut requests = Vec::new();
-        for device in &missing {
-            let keys = graphs_of(route, *device);
-            if let Some(refused) = self.refused.iter().find(|(d, k, _)| (d, k) == (device, &keys)) {
-                return Readiness::Refused(*device, refused.2.clone());
-            }
-            if !self.preparing.contains_key(device) && !self.full.contains(device) {
-                let keep = self.in_flight.values().flat_map(|route| graphs_of(route, *device));
-                let asked = PrepareGraphs { device: *device, keys, keep: keep.collect() };
-                self.preparing.insert(*device, asked.clone());
-                requests.push(asked);
-            }
-        }
-        if missing.is_empty() && !at_risk {
+    /// Looks whether a route's graphs are there.
+    pub(super) fn readiness(&self, route: &Route) -> Readiness {
+        let stays = |device: &DeviceId, key: &GraphKey| {
+            self.preparing.get(device).is_none_or(|asked| asked.stays.contains(key))
+        };
+        let there = |graph: &&(DeviceId, GraphKey)| {
+            self.ready.contains(*graph) && stays(&graph.0, &graph.1)
+        };
+        if route.graphs.iter().all(|graph| there(&graph)) {
             return Readiness::Ready;
         }
-        Readiness::Missing(requests)
+        for device in self.missing(route) {
+            let keys = graphs_of(route, device);
+            let refused = |r: &&Refused| r.device == device && r.keys == keys;
+            if let Some(refused) = self.refused.iter().find(refused) {
+                return Readiness::Refused(device, refused.error.clone());
+            }
+        }
+        Readiness::Missing
+    }
+
+    /// Devices that miss a graph of a route.
+    fn missing(&self, route: &Route) -> Vec<DeviceId> {
+        let mut devices = Vec::new();
+        for graph in route.graphs.iter().filter(|graph| !self.ready.contains(*graph)) {
+            if !devices.contains(&graph.0) {
+                devices.push(graph.0);
+            }
+        }
+        devices
+    }
+
+    /// What to ask for so that a route can be taken: nothing while the lanes are at work.
+    pub(super) fn ask(&mut self, route: &Route) -> Vec<PrepareGraphs> {
+        let mut requests = Vec::new();
+        for device in self.missing(route) {
+            if self.preparing.contains_key(&device) || self.full.contains(&device) {
+                continue;
+            }
+            let keys = graphs_of(route, device);
+            let crowded = self.crowded.remove(&device);
+            let keep: HashSet<GraphKey> = if crowded {
+                self.in_flight.values().flat_map(|route| graphs_of(route, device)).collect()
+            } else {
+                self.ready
+                    .iter()
+                    .filter(|(d, _)| *d == device)
+                    .map(|(_, key)| key.clone())
+                    .collect()
+            };
+            let stays = keep.iter().chain(&keys).cloned().collect();
+            self.preparing.insert(device, Asked { stays, crowded });
+            requests.push(PrepareGraphs { device, keys, keep: keep.into_iter().collect() });
+        }
+        requests
     }
 
     /// A chunk takes that route.
@@ -84,27 +129,50 @@ impl Graphs {
     /// A lane has answered.
     pub(super) fn on_prepared(&mut self, prepared: GraphsPrepared) {
         let GraphsPrepared { asked: PrepareGraphs { device, keys, keep }, result } = prepared;
-        self.preparing.remove(&device);
-        match result {
+        let crowded = self.preparing.remove(&device).is_some_and(|asked| asked.crowded);
+        let error = match result {
             Ok(prepared) => {
                 for key in prepared.evicted {
                     self.ready.remove(&(device, key));
                 }
                 self.ready.extend(keys.into_iter().map(|key| (device, key)));
+                return;
             }
-            Err(error) => {
-                // Others may have been evicted before it failed.
-                self.ready.retain(|(d, key)| *d != device || keep.contains(key));
-                match error {
-                    // Unless what it had to keep is out of use by now.
-                    DeviceError::NoRoom { .. } if !self.in_flight.is_empty() => {
-                        self.full.insert(device);
-                    }
-                    DeviceError::NoRoom { .. } => {}
-                    error => self.refused.push((device, keys, error)),
+            Err(error) => error,
+        };
+        // Others may have been evicted before it failed.
+        self.ready.retain(|(d, key)| *d != device || keep.contains(key));
+        match error {
+            DeviceError::NoRoom { .. } if !crowded => {
+                self.crowded.insert(device);
+            }
+            // Unless what it had to keep is out of use by now.
+            DeviceError::NoRoom { .. } if !self.in_flight.is_empty() => {
+                self.full.insert(device);
+                self.crowded.insert(device);
+            }
+            DeviceError::NoRoom { .. } => {
+                self.crowded.insert(device);
+            }
+            error => {
+                let lasting = matches!(
+                    error,
+                    DeviceError::Unsupported { .. }
+                        | DeviceError::WrongResult { .. }
+                        | DeviceError::GraphTooLarge { .. }
+                );
+                if self.refused.len() == REFUSED_MAX {
+                    self.refused.pop_front();
                 }
+                self.refused.push_back(Refused { device, keys, error, lasting });
             }
         }
+    }
+
+    /// Whoever waited for graphs that could not be had has been told. Whoever comes next may have
+    /// more luck, unless it was nothing of luck.
+    pub(super) fn told(&mut self) {
+        self.refused.retain(|refused| refused.lasting);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Attention work that chunks lose or count twice.
 
 use lapwing_actors::plan::attention_flops::AttentionWork;
-use lapwing_actors::plan::strategy::{StrategyOptions, all};
+use lapwing_actors::plan::strategy::{PromptRows, StrategyOptions, all};
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::{AttentionOp, Op};
@@ -47,11 +47,11 @@ proptest! {
         setup.chunk_rows = most;
         let options = StrategyOptions { chunk: Some(chunk), ..StrategyOptions::default() };
         for strategy in all(&options) {
-            let size = strategy.chunk_rows(&setup.input(), rows);
+            let size = strategy.chunk_rows(&setup.input(), PromptRows::new(rows));
             let (mut start, mut rectangles, mut causal, mut counted) = (0, 0, 0, 0);
             let mut same = true;
             while start < rows {
-                let taken = strategy.chunk_rows(&setup.input(), rows - start);
+                let taken = strategy.chunk_rows(&setup.input(), PromptRows { all: rows, due: rows - start });
                 same &= taken == size || taken == rows - start;
                 let span = (start as u64, taken as u64);
                 rectangles += work.chunk(span.0, span.1);

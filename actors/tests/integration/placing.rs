@@ -112,6 +112,7 @@ fn a_placement_that_cannot_be_kept_says_why() {
     assert!(matches!(&error, PlanError::UnknownDevice { device, .. } if device == "tpu"));
     assert!(error.to_string().contains("cpu, npu"), "{error}");
     let error = fail("layers.0.attn=npu").to_string();
+    assert!(!error.contains("nodes") && error.contains("layers.*.attn.q, .k, .v"), "{error}");
     for op in ["layers.0.attn.rope_q", "layers.0.attn.rope_k", "layers.0.attn.attend"] {
         assert!(error.contains(op), "{error}");
     }

@@ -34,7 +34,7 @@ pub(crate) fn devices(names: &str) -> Vec<DeviceInfo> {
             _ => DeviceKind::Npu,
         };
         let sizes = if kind == DeviceKind::Npu { SIZES.to_vec() } else { Vec::new() };
-        DeviceInfo { name: name.to_owned(), kind, sizes }
+        DeviceInfo { name: name.to_owned(), kind, sizes, budget: None }
     };
     names.split(' ').map(device).collect()
 }
@@ -111,10 +111,10 @@ impl Setup {
 
 /// Rows of a prompt; the last one's logits are wanted.
 pub(crate) fn prefill(rows: usize) -> ChunkShape {
-    ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0 }
+    ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0, prompt: rows }
 }
 
 /// One row of each sequence.
 pub(crate) fn decode(rows: usize) -> ChunkShape {
-    ChunkShape { phase: Phase::Decode, rows, selected: rows, context: 100 }
+    ChunkShape { phase: Phase::Decode, rows, selected: rows, context: 100, prompt: 0 }
 }

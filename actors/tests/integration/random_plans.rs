@@ -11,7 +11,7 @@ use std::time::Duration;
 use lapwing_actors::RunError;
 use lapwing_actors::message::SchedulerMessage;
 use lapwing_actors::plan::blocks::{BlockKind, blocks};
-use lapwing_actors::plan::strategy::{ChunkShape, PlanInput, Strategy};
+use lapwing_actors::plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use lapwing_actors::plan::time::{Job, TimeModel};
 use lapwing_actors::plan::{DeviceId, PlanError, Route, Stage, StagePart};
 use lapwing_kernels::device::{DeviceError, DeviceKind, GraphKey, Prepare};
@@ -50,8 +50,8 @@ impl Strategy for RandomPlans {
         "random"
     }
 
-    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
-        1 + Dice::of((self.0, due)).below(due.min(input.chunk_rows))
+    fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
+        1 + Dice::of((self.0, prompt)).below(prompt.due.min(input.chunk_rows))
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use lapwing_actors::message::Phase;
 use lapwing_actors::plan::strategy::{
-    ChunkShape, MultiSequenceCut, OnlinePrepare, OrderSwap, Ratio, RowCut, SequenceCut, Strategy,
-    StrategyOptions, all, by_name,
+    ChunkShape, MultiSequenceCut, OnlinePrepare, OrderSwap, PromptRows, Ratio, RowCut, SequenceCut,
+    Strategy, StrategyOptions, all, by_name,
 };
 use lapwing_actors::plan::{PlanError, Route, StagePart};
 use lapwing_kernels::device::{DeviceKind, Prepare};
@@ -25,9 +25,8 @@ fn missing(strategy: &str, devices: &str) -> Option<DeviceKind> {
     let has = |name| devices.split(' ').any(|device| device == name);
     match strategy {
         "gpu-only" => (!has("gpu")).then_some(DeviceKind::Gpu),
-        "cpu-only" | "barrier-per-op" | "layer-split" | "auto-place" | "tensor-level" | "auto" => {
-            None
-        }
+        "cpu-only" => (!has("cpu")).then_some(DeviceKind::Cpu),
+        "barrier-per-op" | "layer-split" | "auto-place" | "tensor-level" | "auto" => None,
         "row-cut" | "sequence-cut" | "multi-sequence-cut" => {
             (!devices.contains(' ')).then_some(DeviceKind::Npu)
         }
@@ -74,7 +73,7 @@ fn check(setup: &Setup, strategy: &dyn Strategy, (names, shape): (&str, ChunkSha
         (found, expected) => panic!("{what}: {found:?}, missing {expected:?}"),
     }
     for due in [1, shape.rows, 5000] {
-        let rows = strategy.chunk_rows(&setup.input(), due);
+        let rows = strategy.chunk_rows(&setup.input(), PromptRows::new(due));
         assert!((1..=due.min(setup.chunk_rows)).contains(&rows), "{what}: {rows} of {due}");
     }
 }
@@ -202,11 +201,11 @@ fn chunks_are_of_one_size_that_a_graph_has() {
     let options = StrategyOptions { chunk: Some(100), ..StrategyOptions::default() };
     for name in ["chunked", "chunk-graph"] {
         let strategy = by_name(name, &options).expect("is known");
-        assert_eq!(strategy.chunk_rows(&setup.input(), 1000), 128, "{name}");
-        assert_eq!(strategy.chunk_rows(&setup.input(), 100), 100, "{name}");
+        assert_eq!(strategy.chunk_rows(&setup.input(), PromptRows::new(1000)), 128, "{name}");
+        assert_eq!(strategy.chunk_rows(&setup.input(), PromptRows::new(100)), 100, "{name}");
     }
     let padding = by_name("npu-padding", &options).expect("is known");
-    assert_eq!(padding.chunk_rows(&setup.input(), 3000), 1024);
+    assert_eq!(padding.chunk_rows(&setup.input(), PromptRows::new(3000)), 1024);
 }
 
 #[test]

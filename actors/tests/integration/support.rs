@@ -84,7 +84,7 @@ impl Setup {
             .map(|d| {
                 let kind = self.kinds.get(d).copied().unwrap_or(DeviceKind::Cpu);
                 let sizes = if kind == DeviceKind::Npu { SIZES.to_vec() } else { Vec::new() };
-                DeviceInfo { name: format!("oracle-{d}"), kind, sizes }
+                DeviceInfo { name: format!("oracle-{d}"), kind, sizes, budget: None }
             })
             .collect();
         let strategy: Arc<dyn Strategy> = match &self.strategy {

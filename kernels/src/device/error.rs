@@ -46,19 +46,23 @@ pub enum DeviceError {
         /// Rows asked for.
         rows: usize,
     },
-    /// The graph, with those asked for beside it, is larger than all that may be kept.
+    /// Graphs that are asked for together are larger than all that may be kept.
     #[error(
-        "a graph of {rows} rows for nodes {nodes:?} takes {bytes} bytes on device '{device}', whose graphs may take {budget}; raise the budget or use smaller graphs"
+        "graphs that are needed at the same time take {bytes} bytes on device '{device}', whose graphs may take {budget}: {graphs} in all, of which the largest, of {rows} rows for nodes {nodes:?}, takes {largest}; raise the device's budget to {bytes} bytes, or let the plan use smaller or fewer graphs"
     )]
     GraphTooLarge {
         /// Device name.
         device: String,
-        /// Nodes.
-        nodes: Range<usize>,
-        /// Rows.
-        rows: usize,
-        /// Bytes that it takes.
+        /// How many graphs.
+        graphs: usize,
+        /// Bytes that they take together.
         bytes: u64,
+        /// Nodes of the largest.
+        nodes: Range<usize>,
+        /// Rows of the largest.
+        rows: usize,
+        /// Bytes that the largest takes.
+        largest: u64,
         /// Bytes that all graphs may take.
         budget: u64,
     },

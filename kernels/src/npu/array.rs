@@ -145,6 +145,16 @@ impl GraphFacts {
     }
 }
 
+/// Bytes that a graph keeps in software, and counts towards its device's budget: the buffers of
+/// what is handed in and out, [`GraphFacts::buffer_bytes`]. Weights, and what lies between two
+/// nodes, are shared and do not count.
+///
+/// # Panics
+/// When the model's graph has no such nodes.
+pub fn graph_bytes(graph: &Graph, key: &GraphKey) -> u64 {
+    GraphFacts::of(graph, key).buffer_bytes()
+}
+
 /// What it takes to prepare a graph: time = `fixed` + `per_row_weight` · rows · weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preparation {

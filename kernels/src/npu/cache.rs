@@ -4,17 +4,19 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::device::{DeviceError, GraphKey};
+use crate::device::GraphKey;
 use crate::sync::{Mutex, lock};
 
 use super::backend::PreparedGraph;
 use super::spec::GraphSpec;
 
 /// The prepared graphs of one device: those used least recently go when others need their room.
-/// Clones share them.
+/// Graphs that a [`Preparer`](crate::device::Preparer) has made, or asked for and found, go for
+/// other graphs of a preparer only, because whoever asked for them is told of nothing else. Clones
+/// share them.
 #[derive(Clone)]
 pub struct GraphCache {
-    /// Device that they belong to, for errors.
+    /// Device that they belong to.
     device: Arc<str>,
     budget: u64,
     ready: Arc<Mutex<Ready>>,
@@ -35,6 +37,7 @@ struct Ready {
 #[derive(Default)]
 struct Counts {
     prepared: u64,
+    unkept: u64,
     evicted: u64,
     runs: u64,
 }
@@ -42,6 +45,23 @@ struct Counts {
 struct Entry {
     graph: Arc<Served>,
     used: u64,
+    /// A preparer has asked for it.
+    ahead: bool,
+}
+
+/// Who asks for graphs, and with it what may go for them.
+#[derive(Clone, Copy)]
+pub(super) enum Asker<'a> {
+    /// A preparer: anything may go but these.
+    Preparer(&'a [GraphKey]),
+    /// The device itself, on the spot: what no preparer has asked for may go.
+    Device,
+}
+
+/// There is no room for a graph, because of so many bytes that must stay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Full {
+    pub(super) kept: u64,
 }
 
 /// Bytes of every graph that still exists, in the cache or only running.
@@ -66,6 +86,9 @@ pub struct CacheStats {
     pub shared_bytes: u64,
     /// Graphs made.
     pub prepared: u64,
+    /// Those of them that were made on the spot and ran without being kept, because all that could
+    /// have gone for them was prepared ahead. `peak_bytes`, and nothing else, counts their bytes.
+    pub unkept: u64,
     /// Graphs evicted.
     pub evicted: u64,
     /// Runs of graphs for work; runs for a check are not counted.
@@ -109,6 +132,7 @@ impl GraphCache {
             budget: self.budget,
             shared_bytes: ready.shared_bytes,
             prepared: ready.counts.prepared,
+            unkept: ready.counts.unkept,
             evicted: ready.counts.evicted,
             runs: ready.counts.runs,
         }
@@ -120,13 +144,24 @@ impl GraphCache {
     }
 
     /// A graph, if it is ready; it is then the one used last.
-    pub(super) fn get(&self, key: &GraphKey) -> Option<Arc<Served>> {
+    pub(super) fn get(&self, key: &GraphKey, asker: Asker<'_>) -> Option<Arc<Served>> {
         let mut ready = lock(&self.ready);
         ready.uses += 1;
         let now = ready.uses;
         let entry = ready.graphs.get_mut(key)?;
         entry.used = now;
+        entry.ahead |= asker.is_preparer();
         Some(Arc::clone(&entry.graph))
+    }
+
+    /// Bytes of a graph, if it is ready. Does not count as a use.
+    pub(super) fn bytes_of(&self, key: &GraphKey) -> Option<u64> {
+        lock(&self.ready).graphs.get(key).map(|entry| entry.graph.bytes)
+    }
+
+    /// Bytes that all graphs may keep.
+    pub(super) fn budget(&self) -> u64 {
+        self.budget
     }
 
     pub(super) fn set_shared_bytes(&self, bytes: u64) {
@@ -137,26 +172,31 @@ impl GraphCache {
         lock(&self.ready).counts.runs += 1;
     }
 
-    /// Evicts until `bytes` for the graph `key` fit beside the others, and says what went. Those
-    /// of `with`, which are asked for together, and of `keep` stay.
+    /// Evicts until `bytes` fit beside the others, and says what went. The graphs `with`, which are
+    /// asked for together, stay.
     ///
     /// # Errors
-    /// [`DeviceError::GraphTooLarge`] when they cannot fit, [`DeviceError::NoRoom`] when they
-    /// could without `keep`; nothing is then evicted.
+    /// [`Full`] when nothing more may go; nothing is then evicted.
     pub(super) fn make_room(
         &self,
-        (key, bytes): (&GraphKey, u64),
+        bytes: u64,
         with: &[GraphKey],
-        keep: &[GraphKey],
-    ) -> Result<Vec<GraphKey>, DeviceError> {
+        asker: Asker<'_>,
+    ) -> Result<Vec<GraphKey>, Full> {
         let mut ready = lock(&self.ready);
         let mut free = self.budget.saturating_sub(ready.bytes);
         if free >= bytes {
             return Ok(Vec::new());
         }
-        let stays = |key: &GraphKey| with.contains(key) || keep.contains(key);
+        let stays = |key: &GraphKey, entry: &Entry| {
+            let held = match asker {
+                Asker::Preparer(keep) => keep.contains(key),
+                Asker::Device => entry.ahead,
+            };
+            held || with.contains(key)
+        };
         let mut victims: Vec<(u64, GraphKey, u64)> = Vec::new();
-        for (key, entry) in ready.graphs.iter().filter(|(key, _)| !stays(key)) {
+        for (key, entry) in ready.graphs.iter().filter(|(key, entry)| !stays(key, entry)) {
             victims.push((entry.used, key.clone(), entry.graph.bytes));
         }
         victims.sort_unstable_by_key(|(used, ..)| *used);
@@ -167,19 +207,8 @@ impl GraphCache {
         });
         let needed = needed.count();
         if free < bytes {
-            let GraphKey { nodes, rows, .. } = key.clone();
-            let (device, budget) = (self.device.to_string(), self.budget);
-            let of = |stays: &dyn Fn(&GraphKey) -> bool| {
-                let graphs = ready.graphs.iter().filter(|(key, _)| stays(key));
-                graphs.map(|(_, entry)| entry.graph.bytes).sum::<u64>()
-            };
-            return Err(match of(&|key| with.contains(key)).saturating_add(bytes) > budget {
-                true => DeviceError::GraphTooLarge { device, nodes, rows, bytes, budget },
-                false => {
-                    let kept = of(&stays);
-                    DeviceError::NoRoom { device, nodes, rows, bytes, kept, budget }
-                }
-            });
+            let may_go: u64 = victims.iter().map(|(.., bytes)| bytes).sum();
+            return Err(Full { kept: ready.bytes - may_go });
         }
         victims.truncate(needed);
         let mut gone = Vec::with_capacity(needed);
@@ -205,15 +234,30 @@ impl GraphCache {
     }
 
     /// Adds a graph for which there is room.
-    pub(super) fn insert(&self, served: Served) -> Arc<Served> {
+    pub(super) fn insert(&self, served: Served, asker: Asker<'_>) -> Arc<Served> {
         let mut ready = lock(&self.ready);
         ready.uses += 1;
         ready.counts.prepared += 1;
         ready.bytes += served.bytes;
         let (key, used, graph) = (served.spec.key.clone(), ready.uses, Arc::new(served));
-        let old = ready.graphs.insert(key, Entry { graph: Arc::clone(&graph), used });
+        let entry = Entry { graph: Arc::clone(&graph), used, ahead: asker.is_preparer() };
+        let old = ready.graphs.insert(key, entry);
         ready.bytes -= old.map_or(0, |old| old.graph.bytes);
         graph
+    }
+
+    /// Counts a graph that is not added, because there is no room.
+    pub(super) fn pass(&self, served: Served) -> Arc<Served> {
+        let mut ready = lock(&self.ready);
+        ready.counts.prepared += 1;
+        ready.counts.unkept += 1;
+        Arc::new(served)
+    }
+}
+
+impl Asker<'_> {
+    fn is_preparer(self) -> bool {
+        matches!(self, Asker::Preparer(_))
     }
 }
 

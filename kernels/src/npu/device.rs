@@ -17,7 +17,7 @@ use crate::weights::WeightFile;
 
 use super::array::Array;
 use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
-use super::cache::{GraphCache, Served};
+use super::cache::{Asker, GraphCache, Served};
 use super::check::Checker;
 use super::maker::{Graphs, Maker};
 use super::spec::GraphSpec;
@@ -73,7 +73,8 @@ impl NpuDevice {
             refused: HashMap::new(),
             backend,
         };
-        let info = DeviceInfo { name, kind: DeviceKind::Npu, sizes: about.sizes.clone() };
+        let (kind, sizes) = (DeviceKind::Npu, about.sizes.clone());
+        let info = DeviceInfo { name, kind, sizes, budget: Some(budget) };
         let cache = GraphCache::new(&info.name, budget);
         let graphs = Graphs::new(&info.name, cache, maker);
         NpuDevice { info, backend: about, graph, slots, graphs }
@@ -127,14 +128,14 @@ impl NpuDevice {
         }
         let (keys, rows): (Vec<GraphKey>, Vec<_>) = pieces.into_iter().unzip();
         let graphs = match work.prepare {
-            Prepare::OnTheSpot => self.graphs.ensure(&keys, &[], work.observer)?.1,
+            Prepare::OnTheSpot => self.graphs.ensure(&keys, Asker::Device, work.observer)?.1,
             Prepare::Ahead => keys.iter().map(|key| self.ready(key)).collect::<Result<_, _>>()?,
         };
         Ok(graphs.into_iter().zip(rows).map(|(graph, rows)| Piece { graph, rows }).collect())
     }
 
     fn ready(&self, key: &GraphKey) -> Result<Arc<Served>, DeviceError> {
-        self.graphs.cache.get(key).ok_or_else(|| DeviceError::NotPrepared {
+        self.graphs.cache.get(key, Asker::Device).ok_or_else(|| DeviceError::NotPrepared {
             device: self.info.name.clone(),
             nodes: key.nodes.clone(),
             rows: key.rows,

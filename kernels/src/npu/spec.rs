@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::device::{DeviceError, DeviceInfo, DeviceKind, GraphKey};
+use crate::device::{DeviceError, DeviceInfo, GraphKey};
 use crate::graph::{Graph, Node, ValueId, WeightId, WeightSpec};
 use crate::op::Op;
 
@@ -156,7 +156,7 @@ fn check(graph: &Graph, key: &GraphKey) -> Result<(), String> {
     if features.from > features.to || features.to > features.of {
         return Err(format!("features {} to {} of {}", features.from, features.to, features.of));
     }
-    let npu = DeviceInfo { name: String::new(), kind: DeviceKind::Npu, sizes: Vec::new() };
+    let npu = DeviceInfo::NPU;
     let mut of = None;
     for node in &graph.nodes()[nodes.clone()] {
         if !npu.runs(&node.op) {

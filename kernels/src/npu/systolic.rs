@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts};
 use crate::device::{
-    Batch, Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, SlotPool,
-    Tensor, TensorSet, Work,
+    Batch, Device, DeviceError, DeviceInfo, GraphKey, Observer, Prepare, SlotPool, Tensor,
+    TensorSet, Work,
 };
 use crate::graph::{Graph, ValueId};
 use crate::kv::KvStore;
@@ -77,7 +77,7 @@ impl NpuBackend for Systolic {
 
     fn supports(&self, node: &SpecNode) -> Result<(), String> {
         // Every weight format of a model file has a kernel.
-        let npu = DeviceInfo { name: String::new(), kind: DeviceKind::Npu, sizes: Vec::new() };
+        let npu = DeviceInfo::NPU;
         match npu.runs(&node.op) {
             true => Ok(()),
             false => Err(format!("{} depends on positions or on other rows", node.op.name())),

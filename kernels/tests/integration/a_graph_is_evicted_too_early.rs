@@ -3,10 +3,12 @@
 use std::slice::from_ref;
 
 use lapwing_kernels::device::{Device, DeviceError, GraphKey, Prepare};
-use lapwing_kernels::npu::array::GraphFacts;
+use lapwing_kernels::npu::array::{GraphFacts, graph_bytes};
+use lapwing_kernels::npu::{GraphSpec, NpuBackend};
+use lapwing_kernels::part::Share;
 use proptest::prelude::*;
 
-use crate::npu::{Report, Task, Tiny};
+use crate::npu::{ORDERS, Report, SHARES, Task, Tiny};
 
 /// Bytes that the gated block's graph of so many rows keeps.
 fn bytes(tiny: &Tiny, rows: usize) -> u64 {
@@ -89,10 +91,10 @@ fn a_part_of_several_graphs_made_on_the_spot_has_them_all() {
     let tiny = Tiny::open("llama");
     // 64 and 32 fit together, but not beside the 128 that is there.
     let mut npu = tiny.npu(bytes(&tiny, 128));
-    let mut preparer = npu.preparer().expect("a preparer");
-    preparer.prepare(&[key(&tiny, 128)], &[], &mut ()).expect("a graph");
-    let mut task = Task::new(tiny.gated(), 90, &[64, 32]);
+    let mut task = Task::new(tiny.gated(), 100, &[128]);
     task.prepare = Prepare::OnTheSpot;
+    tiny.run(&mut npu, &task, &mut ()).expect("a run");
+    task = Task { prepare: task.prepare, ..Task::new(tiny.gated(), 90, &[64, 32]) };
     let mut report = Report::default();
     let got = tiny.run(&mut npu, &task, &mut report).expect("a run");
     let want = tiny.run(&mut tiny.cpu(), &task, &mut ()).expect("a run");
@@ -119,6 +121,37 @@ fn the_cost_of_a_graph_is_not_what_it_keeps() {
             tiny.graph.value(node.inputs[0]).width * tiny.graph.value(node.output).width
         });
         assert_eq!(facts.weights, weights.sum::<usize>() as u64, "{name}");
+    }
+}
+
+/// Counts the buffers that a graph in software really has, of all that a planner may ask for.
+#[test]
+fn a_planner_counts_other_bytes_than_the_device() {
+    for name in ["llama", "qwen2", "qwen3", "gemma2"] {
+        let tiny = Tiny::open(name);
+        let npu = tiny.npu(1 << 30);
+        assert_eq!(npu.info().budget, Some(1 << 30));
+        let mut backend = tiny.systolic();
+        for nodes in tiny.runs(&npu).into_iter().chain([tiny.gated()]) {
+            let shares = match tiny.graph.can_cut_features(nodes.clone()) {
+                true => &SHARES[..],
+                false => &[],
+            };
+            for &features in shares.iter().chain([&Share::WHOLE]) {
+                for order in ORDERS {
+                    let key = GraphKey { nodes: nodes.clone(), features, rows: 96, order };
+                    let spec = GraphSpec::new(&tiny.graph, &key, "npu").expect("a graph");
+                    let mut graph = backend.prepare(&spec).expect("a graph");
+                    let inputs: usize = (0..spec.inputs.len()).map(|p| graph.input(p).len()).sum();
+                    let outputs = 0..spec.outputs.len();
+                    let outputs: usize = outputs.map(|port| graph.output(port).len()).sum();
+                    let counted = graph_bytes(&tiny.graph, &key);
+                    assert_eq!(counted, 4 * (inputs + outputs) as u64, "{name} {key:?}");
+                    assert_eq!(counted, graph.bytes(), "{name} {key:?}");
+                    assert_eq!(counted, backend.estimate_bytes(&spec), "{name} {key:?}");
+                }
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lapwing::{Engine, PartPlacement};
+use lapwing::{Engine, PartPlacement, StagePlacement};
 use lapwing_kernels::kv::KvLayout;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::weights::{TensorInfo, Value, WeightFile};
@@ -92,11 +92,11 @@ pub(super) struct PlacementReport {
 
 /// A stage of the placement.
 #[derive(Debug, Serialize)]
-pub(super) struct Stage {
+pub(crate) struct Stage {
     pub(super) device: String,
     pub(super) ops: usize,
-    pub(super) first_layer: Option<usize>,
-    pub(super) last_layer: Option<usize>,
+    pub(crate) first_layer: Option<usize>,
+    pub(crate) last_layer: Option<usize>,
     pub(super) kernels: String,
     /// Matrices by format.
     pub(super) matrices: BTreeMap<String, usize>,
@@ -116,6 +116,21 @@ pub(super) struct Part {
     pub(super) swapped: bool,
     pub(super) predicted_ms: Option<f64>,
     pub(super) kernels: String,
+}
+
+impl Stage {
+    /// As JSON shows it.
+    pub(crate) fn of(stage: &StagePlacement) -> Stage {
+        Stage {
+            device: stage.device.clone(),
+            ops: stage.ops,
+            first_layer: stage.layers.map(|(first, _)| first),
+            last_layer: stage.layers.map(|(_, last)| last),
+            kernels: stage.kernels.clone(),
+            matrices: stage.formats.iter().cloned().collect(),
+            parts: stage.parts.iter().map(Part::of).collect(),
+        }
+    }
 }
 
 impl Part {
@@ -172,15 +187,7 @@ impl Report {
         self.kv_bytes_per_token = Some(layout.page_bytes());
         self.hyper_parameters = Some(HyperParameters::of(config, engine));
         let placement = engine.placement();
-        let stages = placement.stages.iter().map(|stage| Stage {
-            device: stage.device.clone(),
-            ops: stage.ops,
-            first_layer: stage.layers.map(|(first, _)| first),
-            last_layer: stage.layers.map(|(_, last)| last),
-            kernels: stage.kernels.clone(),
-            matrices: stage.formats.iter().cloned().collect(),
-            parts: stage.parts.iter().map(Part::of).collect(),
-        });
+        let stages = placement.stages.iter().map(Stage::of);
         self.placement_text = Some(placement.to_string());
         self.placement = Some(PlacementReport {
             strategy: placement.strategy.clone(),

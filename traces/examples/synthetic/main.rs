@@ -124,7 +124,9 @@ fn many(events: usize, hostile: bool) -> Result<String, Box<dyn Error>> {
             Entry { side: made.side(name), marks, note, figures }
         });
         let absent = vec![("npu-only".to_owned(), format!("there is no NPU here: {title}"))];
-        Group { title: format!("{} tokens", 100 * (at + 1)), entries: entries.collect(), absent }
+        let entries: Vec<_> = entries.collect();
+        let fastest = entries.iter().position(|entry| !entry.marks.is_empty()).unwrap_or(0);
+        Group { title: format!("{} tokens", 100 * (at + 1)), entries, fastest, absent }
     });
     let facts = vec![("Model".to_owned(), format!("none, {title}"))];
     let columns = vec!["#Makespan", "Remark"];

@@ -30,6 +30,9 @@ pub struct Group<'a> {
     pub title: String,
     /// The runs, in the order in which they are shown.
     pub entries: Vec<Entry<'a>>,
+    /// Index of the fastest run, by whatever counts as fast: the dashed line in every picture is its
+    /// end.
+    pub fastest: usize,
     /// What is not there: names and reasons.
     pub absent: Vec<(String, String)>,
 }
@@ -163,10 +166,10 @@ const LONGEST: u64 = 4;
 /// One scale for all pictures of a group.
 fn frame(group: &Group<'_>) -> Frame {
     let makespans = || group.entries.iter().map(|entry| entry.side.timeline.makespan());
-    let least = makespans().min();
+    let mark = makespans().nth(group.fastest);
     let span =
-        makespans().max().zip(least).map(|(most, least)| most.min(least.saturating_mul(LONGEST)));
-    Frame { span, mark: least, busy_only: true }
+        makespans().max().zip(mark).map(|(most, mark)| most.min(mark.saturating_mul(LONGEST)));
+    Frame { span, mark, busy_only: true }
 }
 
 fn article(entry: &Entry<'_>, frame: Frame) -> String {

@@ -76,6 +76,7 @@ fn of_many<'a>(side: Side<'a>, text: &'a str, runs: usize) -> Overview<'a> {
     let group = || Group {
         title: text.to_owned(),
         entries: (0..runs).map(|_| entry()).collect(),
+        fastest: 0,
         absent: vec![(text.to_owned(), text.to_owned())],
     };
     let facts = vec![(text.to_owned(), text.to_owned())];

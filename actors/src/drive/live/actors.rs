@@ -45,7 +45,9 @@ impl LiveScheduler {
             self.tape.begin(&posted, waited.filter(|_| recorded));
             match &posted.message {
                 // Before the scheduler looks: a stream dropped from here on wakes it again.
-                SchedulerMessage::Wake => self.ending.waking.store(false, Ordering::Release),
+                SchedulerMessage::Wake => {
+                    self.ending.waking.swap(false, Ordering::AcqRel);
+                }
                 SchedulerMessage::ActorDied(error) => {
                     let _ = self.ending.cause.set(error.clone());
                 }
@@ -54,36 +56,43 @@ impl LiveScheduler {
                 }
                 _ => {}
             }
-            let now = self.recorder.clock().now();
-            for effect in self.scheduler.on(posted.message, now) {
-                match effect {
-                    SchedulerEffect::Send(device, mut delivery, hold) => {
-                        self.tape.send(&mut delivery, hold);
-                        self.workers.send(device, delivery)?;
-                    }
-                    SchedulerEffect::Nudge(device) => self.workers.nudge(device),
-                    SchedulerEffect::Prepare(message) => {
-                        let sent = self.tape.prepare();
-                        let device = message.device;
-                        let posted = Posted { message, sent };
-                        self.lanes.send(device, posted)?;
-                    }
-                    SchedulerEffect::Emit(emission) => {
-                        let Outgoing { sink, event } = self.tape.emit(emission);
-                        sink.send(event);
-                    }
-                    SchedulerEffect::Note(note) => {
-                        self.tape.note(note, self.scheduler.kv_page_bytes());
-                    }
-                    SchedulerEffect::Stop => {
+            let mut messages = VecDeque::from([posted.message]);
+            while let Some(message) = messages.pop_front() {
+                let now = self.recorder.clock().now();
+                for effect in self.scheduler.on(message, now) {
+                    if matches!(effect, SchedulerEffect::Stop) {
                         self.tape.end(&self.scheduler);
                         let _ = self.ending.cause.set(RunError::ShuttingDown);
                         return Ok(());
                     }
+                    messages.extend(self.carry_out(effect)?);
                 }
             }
             self.tape.end(&self.scheduler);
         }
+    }
+
+    /// Does what the scheduler wants; returns what it is told at once.
+    fn carry_out(&mut self, effect: SchedulerEffect) -> Result<Option<SchedulerMessage>, RunError> {
+        match effect {
+            SchedulerEffect::Send(device, mut delivery, hold) => {
+                self.tape.send(&mut delivery, hold);
+                self.workers.send(device, delivery)?;
+            }
+            SchedulerEffect::Nudge(device) => self.workers.nudge(device),
+            SchedulerEffect::Prepare(message) => {
+                let sent = self.tape.prepare();
+                let answer = self.lanes.send(Posted { message, sent })?;
+                return Ok(answer.map(|answer| SchedulerMessage::Prepared(Box::new(answer))));
+            }
+            SchedulerEffect::Emit(emission) => {
+                let Outgoing { sink, event } = self.tape.emit(emission);
+                sink.send(event);
+            }
+            SchedulerEffect::Note(note) => self.tape.note(note, self.scheduler.kv_page_bytes()),
+            SchedulerEffect::Stop => {}
+        }
+        Ok(None)
     }
 }
 

@@ -14,7 +14,6 @@ use crate::drive::record::PrepareTape;
 use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
 use crate::message::{GraphsPrepared, Posted, PrepareGraphs, SchedulerMessage};
-use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 
 /// Mailboxes of the preparation lanes, by device.
@@ -28,18 +27,22 @@ pub(super) enum LaneMessage {
 }
 
 impl Lanes {
-    /// Hands a request to a device's lane.
+    /// Hands a request to a device's lane. For a lane that has died it is dropped: its own thread
+    /// says why, which ends the engine. Returns the answer if the device has no lane.
+    ///
+    /// # Errors
+    /// A mailbox that is full.
     pub(super) fn send(
         &self,
-        device: DeviceId,
         posted: Posted<PrepareGraphs>,
-    ) -> Result<(), RunError> {
-        match self.0.get(device.0).and_then(Option::as_ref) {
-            Some(mailbox) => mailbox.send(LaneMessage::Prepare(posted)),
-            None => Err(RunError::Device {
-                device: format!("number {}", device.0),
-                reason: "it runs no prepared graphs, but the plan asks for some".to_owned(),
-            }),
+    ) -> Result<Option<GraphsPrepared>, RunError> {
+        let device = posted.message.device;
+        let Some(mailbox) = self.0.get(device.0).and_then(Option::as_ref) else {
+            return Ok(Some(GraphsPrepared::without_lane(posted.message)));
+        };
+        match mailbox.send(LaneMessage::Prepare(posted)) {
+            Ok(()) | Err(RunError::ActorDied { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Holding a live device to its modelled rate.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use lapwing_traces::{Clock, Nanos};
@@ -16,14 +16,23 @@ pub(in crate::drive) struct Throttle {
     /// When the latest run ended by the model.
     free: Nanos,
     behind: Arc<AtomicU64>,
+    /// Nobody waits for results any more.
+    stopping: Arc<AtomicBool>,
 }
+
+/// Longest sleep without a look at whether the engine still runs.
+const LOOK: Duration = Duration::from_millis(100);
 
 impl Throttle {
     /// A device that has run nothing. `behind` counts the nanoseconds by which real runs ended
-    /// after their modelled end.
-    pub(in crate::drive) fn new(clock: Arc<dyn Clock>, behind: Arc<AtomicU64>) -> Throttle {
+    /// after their modelled end. Once `stopping` is set, waits end soon.
+    pub(in crate::drive) fn new(
+        clock: Arc<dyn Clock>,
+        behind: Arc<AtomicU64>,
+        stopping: Arc<AtomicBool>,
+    ) -> Throttle {
         let now = clock.now();
-        Throttle { clock, start: now, free: now, behind }
+        Throttle { clock, start: now, free: now, behind, stopping }
     }
 
     /// The clock that it goes by.
@@ -45,6 +54,12 @@ impl Throttle {
             self.behind.fetch_add(now.0 - end.0, Ordering::Relaxed);
             self.free = now;
             return;
+        }
+        while self.clock.now() + 2 * LOOK < end {
+            waiter.until(self.clock.now() + LOOK);
+            if self.stopping.load(Ordering::Relaxed) {
+                return;
+            }
         }
         waiter.until(end);
         self.free = end;

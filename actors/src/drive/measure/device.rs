@@ -2,25 +2,26 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use lapwing_kernels::device::{
-    Batch, DeviceInfo, DeviceKind, GraphKey, Prepare, Preparer, Tensor, TensorSet, Work,
+    Batch, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Preparer, Step, Tensor, TensorSet,
+    Work,
 };
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::npu::array::GraphFacts;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
-use lapwing_traces::Clock;
 use lapwing_traces::event::WaitMode;
+use lapwing_traces::{Clock, Nanos};
 
 use super::grid::Ask;
 use super::{Limits, MeasureError};
 use crate::drive::live::LiveDevice;
 use crate::drive::live::throttle::Throttle;
-use crate::drive::modelled::{self, StepLog};
+use crate::drive::modelled::{self, Did, StepLog};
 use crate::drive::wait::{Cores, Waiter};
-use crate::plan::profile::{Sample, Spread};
+use crate::plan::profile::{PrepareSample, Sample, Spread, nanos};
 use crate::plan::time::Job;
 
 /// A device under measurement.
@@ -33,8 +34,9 @@ pub(super) struct Bench<'a> {
     page_rows: usize,
     clock: Arc<dyn Clock>,
     limits: Limits,
-    /// Time of all preparations, and bytes of the weights that they were of.
-    prepared: (Duration, u64),
+    prepares: Vec<PrepareSample>,
+    /// Time of all conversions, and bytes that they read and wrote.
+    converted: (Duration, u64),
 }
 
 /// Times that do not depend on the op.
@@ -43,6 +45,32 @@ pub(super) struct Fixed {
     pub(super) submit_idle: Duration,
     pub(super) submit_queued: Duration,
     pub(super) crossing: Duration,
+}
+
+/// What a device did beside computing nodes, with the time that its conversions took.
+struct Log<'a> {
+    steps: StepLog,
+    clock: &'a dyn Clock,
+    /// When the step before ended.
+    last: Nanos,
+    converted: Duration,
+    bytes: u64,
+}
+
+impl Observer for Log<'_> {
+    fn node_done(&mut self, _node: usize) {
+        self.last = self.clock.now();
+    }
+
+    fn step_done(&mut self, step: Step) {
+        let now = self.clock.now();
+        if let Step::Converted { bytes } = step {
+            self.converted += Duration::from_nanos(now.0.saturating_sub(self.last.0));
+            self.bytes += bytes;
+        }
+        self.last = now;
+        self.steps.step_done(step);
+    }
 }
 
 /// A job to time.
@@ -62,14 +90,24 @@ impl<'a> Bench<'a> {
         (clock, limits): (Arc<dyn Clock>, Limits),
     ) -> Bench<'a> {
         let preparer = device.device.preparer();
-        let throttle = Throttle::new(Arc::clone(&clock), Arc::new(AtomicU64::new(0)));
+        let throttle = Throttle::new(Arc::clone(&clock), Arc::default(), Arc::default());
         let cores = Cores::of_machine();
         let waiter = Waiter::new(WaitMode::SleepThenSpin, Arc::clone(&clock), cores);
-        let prepared = (Duration::ZERO, 0);
-        Bench { device, preparer, throttle, waiter, graph, page_rows, clock, limits, prepared }
+        Bench {
+            device,
+            preparer,
+            throttle,
+            waiter,
+            graph,
+            page_rows,
+            clock,
+            limits,
+            prepares: Vec::new(),
+            converted: (Duration::ZERO, 0),
+        }
     }
 
-    /// Median and spread of an op, without submission.
+    /// Median and spread of an op, without submission and conversion.
     pub(super) fn sample(&mut self, ask: &Ask, submit: Duration) -> Result<Sample, MeasureError> {
         let batch = self.batch(ask.m, ask.context, ask.selected);
         let mut times = Vec::with_capacity(self.limits.runs);
@@ -154,9 +192,14 @@ impl<'a> Bench<'a> {
         Ok(times[times.len() / 2])
     }
 
-    /// Nanoseconds to prepare a graph, per byte of its ops; 0 where there are none.
-    pub(super) fn prepare_ns_per_byte(&self) -> f64 {
-        let (time, bytes) = self.prepared;
+    /// Times of all preparations so far.
+    pub(super) fn take_prepares(&mut self) -> Vec<PrepareSample> {
+        std::mem::take(&mut self.prepares)
+    }
+
+    /// Nanoseconds to load and store values of static graphs, per byte; 0 where there are none.
+    pub(super) fn convert_ns_per_byte(&self) -> f64 {
+        let (time, bytes) = self.converted;
         if bytes == 0 { 0.0 } else { time.as_secs_f64() * 1e9 / bytes as f64 }
     }
 
@@ -179,20 +222,24 @@ impl<'a> Bench<'a> {
         let real = Duration::from_nanos(self.clock.now().0 - begin.0);
         // Not waited for: the profile would take as long as all preparations together.
         let modelled = self.device.time.as_ref().map(|time| time.prepare_time(&key));
-        let part = Part { rows: Some(0..key.rows), features, ..Part::WHOLE };
-        let batch = Batch { selected: (0..key.rows).collect(), ..Batch::default() };
-        let costs = key.nodes.clone().map(|node| self.graph.part_cost(node, &part, &batch).bytes);
-        self.prepared.0 += modelled.map_or(real, |modelled| modelled.max(real));
-        self.prepared.1 += costs.sum::<u64>();
+        let GraphFacts { rows, weights, .. } = GraphFacts::of(self.graph, &key);
+        let ns = nanos(modelled.map_or(real, |modelled| modelled.max(real)));
+        self.prepares.push(PrepareSample { rows, weights, ns });
         Ok(())
     }
 
-    /// Time of one job, as the driver of a live engine would take for it.
+    /// Time of one job, as the driver of a live engine would take for it, without conversion.
     fn time(&mut self, job: &Timed<'_>) -> Result<Duration, lapwing_kernels::device::DeviceError> {
         let writes = self.graph.writes(job.nodes.clone());
         let mut outputs = TensorSet::default();
-        let mut log = StepLog::default();
         let begin = self.clock.now();
+        let mut log = Log {
+            steps: StepLog::default(),
+            clock: &*self.clock,
+            last: begin,
+            converted: Duration::ZERO,
+            bytes: 0,
+        };
         self.throttle.begin(false);
         let LiveDevice { device, time } = &mut self.device;
         device.run(Work {
@@ -214,10 +261,18 @@ impl<'a> Bench<'a> {
                 crossed: job.crossed,
                 queued: job.queued,
             };
-            let segments = modelled::segments(&**time, &modelled, log.0);
+            let segments = modelled::segments(&**time, &modelled, log.steps.0);
             self.throttle.wait(modelled::total(&segments), &mut self.waiter);
+            let conversions = segments.iter().filter_map(|segment| match segment.did {
+                Did::Step(Step::Converted { .. }) => Some(segment.time),
+                _ => None,
+            });
+            log.converted = conversions.sum();
         }
-        Ok(Duration::from_nanos(self.clock.now().0 - begin.0))
+        self.converted.0 += log.converted;
+        self.converted.1 += log.bytes;
+        let whole = Duration::from_nanos(self.clock.now().0 - begin.0);
+        Ok(whole.saturating_sub(log.converted))
     }
 
     /// A batch of one sequence. Where only selected rows count, as many are selected.

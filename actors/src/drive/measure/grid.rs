@@ -8,7 +8,7 @@ use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 
-use crate::plan::shape::OpShape;
+use crate::plan::shape::{OpShape, seen};
 
 /// Row counts: every power of two, and from 32 on what lies half-way.
 const ROWS: [usize; 16] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
@@ -30,6 +30,34 @@ pub(super) struct Ask {
     pub(super) context: usize,
     /// Its rows are those whose logits are wanted.
     pub(super) selected: bool,
+    /// What is more important comes first.
+    pub(super) rank: Rank,
+}
+
+/// Importance, the highest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// The shape of its kind of op that has most to compute: no kind is left without a time.
+    Kind,
+    /// A few row counts of a whole shape.
+    Whole,
+    /// A few row counts of a share of the features.
+    Share,
+    /// Row counts between those of a whole shape.
+    Between,
+    /// Row counts between those of a share.
+    BetweenShare,
+}
+
+impl Ask {
+    /// What a chunk of so many rows computes in all nodes of the shape.
+    fn work(&self) -> f64 {
+        let positions = match self.shape.has_context() {
+            true => seen(self.m, self.context, self.shape.window) / self.m as f64,
+            false => 1.0,
+        };
+        self.shape.work(self.m) * positions * self.nodes.len() as f64
+    }
 }
 
 impl fmt::Display for Ask {
@@ -47,7 +75,7 @@ impl fmt::Display for Ask {
     }
 }
 
-/// Everything to measure on a device, whole ops first, then shares of their features.
+/// Everything to measure on a device: by rank, and within a rank what has most to compute first.
 pub(super) fn asks(
     graph: &Graph,
     device: &DeviceInfo,
@@ -60,6 +88,16 @@ pub(super) fn asks(
             asks.extend(of_share(graph, device, (share, chunk_rows, cache_rows)));
         }
     }
+    let heavier = |a: &Ask, b: &Ask| b.work().total_cmp(&a.work());
+    asks.sort_by(|a, b| a.rank.cmp(&b.rank).then_with(|| heavier(a, b)));
+    let mut kinds: Vec<String> = Vec::new();
+    for ask in asks.iter_mut().take_while(|ask| ask.rank == Rank::Whole) {
+        if !kinds.contains(&ask.shape.op) {
+            kinds.push(ask.shape.op.clone());
+            ask.rank = Rank::Kind;
+        }
+    }
+    asks.sort_by_key(|ask| ask.rank);
     asks
 }
 
@@ -92,17 +130,35 @@ fn of_share(
     }
     let mut asks = Vec::new();
     for ((shape, selected), (nodes, part)) in shapes {
-        for m in rows(device, (&share, selected, chunk_rows)) {
+        let all = rows(device, (&share, selected, chunk_rows));
+        let few = few(&all);
+        for m in all {
             let contexts = if shape.has_context() { &CONTEXTS[..] } else { &[0] };
-            for &context in contexts.iter().filter(|context| **context + m <= cache_rows) {
+            let contexts = contexts.iter().copied().filter(|context| context + m <= cache_rows);
+            let contexts: Vec<usize> = contexts.collect();
+            for &context in &contexts {
+                let is_few = few.contains(&m)
+                    && [contexts.first(), contexts.last()].contains(&Some(&context));
+                let rank = match (is_few, share.is_whole()) {
+                    (true, true) => Rank::Whole,
+                    (true, false) => Rank::Share,
+                    (false, true) => Rank::Between,
+                    (false, false) => Rank::BetweenShare,
+                };
                 let graphs = if device.kind == DeviceKind::Npu { vec![m] } else { Vec::new() };
                 let part = Part { graphs, ..part.clone() };
                 let (shape, nodes) = (shape.clone(), nodes.clone());
-                asks.push(Ask { shape, nodes, part, m, context, selected });
+                asks.push(Ask { shape, nodes, part, m, context, selected, rank });
             }
         }
     }
     asks
+}
+
+/// The least, the middle and the most.
+fn few(rows: &[usize]) -> Vec<usize> {
+    let at = |at: usize| rows.get(at).copied();
+    [at(0), at(rows.len() / 2), rows.last().copied()].into_iter().flatten().collect()
 }
 
 fn rows(device: &DeviceInfo, (share, selected, chunk_rows): (&Share, bool, usize)) -> Vec<usize> {
@@ -120,4 +176,53 @@ fn rows(device: &DeviceInfo, (share, selected, chunk_rows): (&Share, bool, usize
         rows.push(chunk_rows);
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lapwing_kernels::graph::{NewNode, WeightSpec};
+    use lapwing_kernels::quant::DType;
+
+    /// A wide product in three layers, a narrow one in one, and a norm.
+    fn graph() -> Graph {
+        let mut g = Graph::default();
+        let mut weight = |rows, cols| {
+            g.add_weight(WeightSpec { name: "w".into(), rows, cols, dtype: DType::Q8_0 })
+        };
+        let (table, gain, wide, narrow) =
+            (weight(8, 64), weight(1, 64), weight(64, 64), weight(32, 64));
+        let node = |op| NewNode { op, inputs: &[], width: 64, layer: Some(0), role: "test" };
+        let mut x = g.push(node(Op::Embed { table, scale: 1.0 }));
+        for _ in 0..3 {
+            let op = node(Op::MatMul { weight: wide, bias: None });
+            x = g.push(NewNode { inputs: &[x], ..op });
+        }
+        let op = node(Op::RmsNorm { weight: gain, eps: 1e-5 });
+        x = g.push(NewNode { inputs: &[x], ..op });
+        let op = node(Op::MatMul { weight: narrow, bias: None });
+        g.push(NewNode { inputs: &[x], width: 32, ..op });
+        g
+    }
+
+    #[test]
+    fn what_takes_most_of_a_chunk_is_not_left_out_first_and_no_kind_is_left_out() {
+        let sizes = Vec::new();
+        let device =
+            DeviceInfo { name: "gpu".to_owned(), kind: DeviceKind::Gpu, sizes, budget: None };
+        let asks = asks(&graph(), &device, (512, 1024, true));
+        let kinds: Vec<&str> =
+            asks.iter().take_while(|a| a.rank == Rank::Kind).map(|a| &*a.shape.op).collect();
+        assert_eq!(kinds.len(), 3, "{kinds:?}");
+        assert!(asks.is_sorted_by_key(|ask| ask.rank));
+        // After one of each kind, the product of three layers at most rows comes first.
+        let wide = asks.iter().position(|a| a.nodes.len() == 3 && a.shape.n == 64);
+        let narrow = asks.iter().position(|a| a.shape.n == 32 && a.shape.op == "matmul");
+        assert!(wide < narrow, "{wide:?} {narrow:?}");
+        for rank in [Rank::Whole, Rank::Share, Rank::Between, Rank::BetweenShare] {
+            let works = asks.iter().filter(|a| a.rank == rank).map(Ask::work);
+            let works: Vec<f64> = works.collect();
+            assert!(works.is_sorted_by(|a, b| a >= b) && !works.is_empty(), "{rank:?} {works:?}");
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! Measuring devices whose time is known.
 
 use lapwing_kernels::device::{Device, DeviceKind, Prepared, Preparer, Tensor, Work};
-use lapwing_kernels::device::{GraphKey, Observer};
+use lapwing_kernels::device::{GraphKey, Observer, Step};
 use lapwing_kernels::graph::{NewNode, ValueId, WeightSpec};
 use lapwing_kernels::npu::array::{Array, Preparation};
 use lapwing_kernels::op::{Activation, Op};
-use lapwing_kernels::part::Part;
+use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_kernels::quant::DType;
 use lapwing_traces::OsClock;
 
@@ -31,6 +31,28 @@ impl Device for Blank {
         if self.fails {
             let (device, reason) = ("blank".to_owned(), "it was told to".to_owned());
             return Err(DeviceError::Failed { device, reason });
+        }
+        // As a device with static graphs does: loads with padding, stores without.
+        let mut next = 0;
+        let rows = work
+            .part
+            .rows_of(self.graph.value(self.graph.nodes()[work.nodes.start].output), work.batch);
+        let mut values = 0;
+        for size in work.part.graphs.iter().filter(|_| !rows.is_empty()) {
+            let real = (rows.len() - next).min(*size);
+            next += real;
+            if real == 0 {
+                break;
+            }
+            for id in self.graph.live_in(work.nodes.clone()) {
+                values += (real + size) * self.graph.value(id).width;
+            }
+            for id in work.writes {
+                values += 2 * real * work.part.features.of_width(self.graph.value(*id).width).len();
+            }
+        }
+        if values > 0 {
+            work.observer.step_done(Step::Converted { bytes: 4 * values as u64 });
         }
         for id in work.writes {
             let value = self.graph.value(*id);
@@ -96,7 +118,7 @@ fn models(graph: &Arc<Graph>) -> [Arc<dyn TimeModel>; 2] {
     let rates = ArrayRate {
         array: Array { flops: 2e9, ..Array::default() },
         rate: rate(0.5, 300),
-        preparation: Preparation { fixed: Duration::from_micros(50), per_row_weight: 0.0 },
+        preparation: Preparation { fixed: Duration::from_micros(50), per_row_weight: 1e-10 },
     };
     let npu = ArrayModel::new(Arc::clone(graph), rates).expect("a rate");
     [Arc::new(gpu), Arc::new(npu)]
@@ -110,7 +132,7 @@ fn measured(graph: &Arc<Graph>, fails: bool) -> Vec<Measured> {
             device: Box::new(Blank { graph: Arc::clone(graph), fails }),
             time: Some(time),
         },
-        info: DeviceInfo { name: kind.name().to_owned(), kind, sizes },
+        info: DeviceInfo { name: kind.name().to_owned(), kind, sizes, budget: None },
         description: String::new(),
     };
     kinds.map(device).into()
@@ -126,6 +148,7 @@ fn parts(graph: &Arc<Graph>, fails: bool) -> MeasureParts<'_> {
         chunk_rows: 128,
         machine: Machine { cpu: "test".into(), cores: 1, isa: "none".into(), os: "none".into() },
         model: "test".to_owned(),
+        program: "0".to_owned(),
         clock: Arc::new(OsClock::start()),
         limits: Limits { runs: 3, ..Limits::default() },
     }
@@ -144,8 +167,8 @@ fn a_throttled_device_is_measured_at_its_modelled_time() {
     profile.check().expect("values that make sense");
     assert!(steps > 50, "{steps}");
     let fitted = Fitted::new(&profile, Arc::clone(&graph)).expect("a fit");
-    // Medians only: other programs may run on this machine.
-    let mut errors: Vec<f64> = Vec::new();
+    // A throttled device is never faster than its model, and other programs may make it slower.
+    let mut ratios: Vec<f64> = Vec::new();
     for (at, model) in models(&graph).iter().enumerate() {
         for rows in [40, 64, 100] {
             let graphs = if at == 1 { vec![if rows > 64 { 128 } else { 64 }] } else { vec![] };
@@ -157,12 +180,38 @@ fn a_throttled_device_is_measured_at_its_modelled_time() {
                     Job { first, end, part: &part, batch: &batch, crossed: true, queued: false };
                 let truth = model.run_time(&job).as_secs_f64();
                 let predicted = fitted.job_time(DeviceId(at), &job).as_secs_f64();
-                errors.push((predicted / truth - 1.0).abs());
+                ratios.push(predicted / truth);
             }
         }
     }
-    errors.sort_by(f64::total_cmp);
-    assert!(errors[errors.len() / 2] < 0.1, "{errors:?}");
+    ratios.sort_by(f64::total_cmp);
+    assert!((0.9..2.0).contains(&ratios[ratios.len() / 2]), "{ratios:?}");
+    assert!(profile.devices[1].convert_ns_per_byte > 0.9, "{:?}", profile.devices[1]);
+    for (nodes, rows) in [(2..3, 48), (2..4, 128), (5..6, 200)] {
+        let (features, order) = (Share::WHOLE, OperandOrder::Straight);
+        let key = GraphKey { nodes, features, rows, order };
+        let truth = models(&graph)[1].prepare_time(&key).as_secs_f64();
+        let predicted = fitted.prepare_time(DeviceId(1), &key).as_secs_f64();
+        assert!((0.8..4.0).contains(&(predicted / truth)), "{key:?}: {predicted} {truth}");
+    }
+}
+
+#[test]
+fn what_was_left_out_for_want_of_time_is_told_and_every_kind_has_a_time() {
+    let graph = graph();
+    let limits = Limits { runs: 1, per_device: Duration::ZERO, ..Limits::default() };
+    let parts = MeasureParts { limits, ..parts(&graph, false) };
+    let profile = measure(parts, &mut |_| ControlFlow::Continue(())).expect("a profile");
+    let fitted = Fitted::new(&profile, Arc::clone(&graph)).expect("a fit");
+    for (device, fit) in profile.devices.iter().zip(fitted.devices()) {
+        assert!(
+            device.samples.len() < device.asked / 4,
+            "{} of {}",
+            device.samples.len(),
+            device.asked
+        );
+        assert!(fit.unmeasured.is_empty(), "{:?}", fit.unmeasured);
+    }
 }
 
 #[test]

@@ -50,6 +50,11 @@ impl Curve {
         }
     }
 
+    /// The line that fits best; `None` without points.
+    pub fn linear(points: &[Point]) -> Option<Curve> {
+        fit(Form::Linear, points)
+    }
+
     /// The curve that predicts left-out points best, and its error at each point when that is
     /// left out. Points that cannot be left out have no error.
     pub fn best(points: &[Point]) -> Option<(Curve, Vec<f64>)> {

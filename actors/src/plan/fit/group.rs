@@ -1,6 +1,6 @@
 //! Ops that differ in output features and rows only.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::super::profile::Sample;
@@ -143,6 +143,38 @@ pub(super) fn with_trees(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, Ve
         Some(Group { shape: shape.clone(), series: series(samples), tree })
     });
     (groups.collect(), errors)
+}
+
+/// Errors at each width between the least and the largest of a group, when all points of that
+/// width are left out: what a share of the features that nobody measured is off by.
+pub(super) fn left_out_widths<'a>(
+    samples: &[(OpShape, Vec<&'a Sample>)],
+    grow: impl Fn(&[(OpShape, Vec<&'a Sample>)]) -> (Vec<Group>, Vec<f64>),
+) -> Vec<f64> {
+    let mut errors = Vec::new();
+    for (shape, of_shape) in samples {
+        let widths: BTreeSet<usize> = of_shape.iter().map(|s| s.shape.n).collect();
+        let inner = widths.len().saturating_sub(2);
+        for width in widths.into_iter().skip(1).take(inner) {
+            // Groups of the same op and format share a tree.
+            let kin = samples.iter().filter(|(s, _)| s.op == shape.op && s.dtype == shape.dtype);
+            let rest: Vec<(OpShape, Vec<&Sample>)> = kin
+                .map(|(s, all)| {
+                    let keeps = |sample: &&&Sample| s != shape || sample.shape.n != width;
+                    (s.clone(), all.iter().filter(keeps).copied().collect())
+                })
+                .collect();
+            let (groups, _) = grow(&rest);
+            let Some(group) = groups.iter().find(|group| group.shape == *shape) else { continue };
+            for Sample { m, context, time, .. } in of_shape.iter().filter(|s| s.shape.n == width) {
+                let seen = if shape.has_context() { seen(*m, *context, shape.window) } else { 0.0 };
+                let query = Query { n: width, m: *m, context: Some(*context), seen };
+                let truth = time.median_ns.max(1) as f64;
+                errors.push((group.time(query) - truth).abs() / truth);
+            }
+        }
+    }
+    errors
 }
 
 fn series(samples: &[&Sample]) -> Vec<Series> {

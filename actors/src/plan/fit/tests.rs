@@ -45,14 +45,18 @@ fn profile(graph: &Graph, rows: &[usize], law: impl Fn(usize, usize, usize) -> f
         submit_idle_ns: 5000,
         submit_queued_ns: 1000,
         crossing_ns: 300,
-        prepare_ns_per_byte: 0.0,
+        convert_ns_per_byte: 0.0,
+        prepares: Vec::new(),
+        asked: samples.len(),
         samples,
     };
     let machine = Machine { cpu: "x".into(), cores: 1, isa: "y".into(), os: "z".into() };
     Profile {
         version: VERSION,
+        program: "1".into(),
         machine,
         model: "m".into(),
+        chunk_rows: 512,
         devices: vec![device],
         sync: Spread { median_ns: 700, min_ns: 1, max_ns: 900, runs: 3 },
         copy_bytes_per_second: 1e9,
@@ -155,8 +159,10 @@ fn a_share_of_the_features_takes_less_and_no_op_is_free() {
     let times: Vec<f64> = (1..=8).map(time).collect();
     assert!(times.is_sorted() && times[0] > 0.0, "{times:?}");
     assert!((times[3] / times[7] - 0.5).abs() < 0.05, "{times:?}");
-    // Embedding was not measured: what is known of other ops must do.
+    // Embedding was not measured: what is known of other ops must do, and that is told.
     assert!(predicted(&fitted, (0, 64), &Part::WHOLE) > 0.0);
+    assert_eq!(fitted.devices()[0].unmeasured, ["embed"]);
+    assert!(fitted.source().contains("no time of embed on one"), "{}", fitted.source());
 }
 
 #[test]
@@ -190,4 +196,23 @@ fn times_beside_the_op_are_those_of_the_profile() {
     let way = |from, to| fitted.sync_time(Crossing { from: DeviceId(from), to: DeviceId(to) });
     assert_eq!((way(0, 0).as_nanos(), way(0, 1).as_nanos()), (0, 700));
     assert_eq!(fitted.copy_time(1000).as_nanos(), 1000);
+}
+
+#[test]
+fn a_width_that_bends_the_law_shows_in_the_error_of_left_out_widths_only() {
+    // Rows follow a line at each width, but the middle width takes twice what its neighbours say.
+    let graph = products(&[(64, 576), (128, 576), (192, 576), (256, 576)]);
+    let bent = |bend: f64| {
+        let law = move |n: usize, k: usize, m: usize| {
+            let factor = if n == 128 { bend } else { 1.0 };
+            (n * k * m) as f64 * factor + 1000.0
+        };
+        let rows = [1, 2, 4, 8, 16, 32, 64, 128];
+        Fitted::new(&profile(&graph, &rows, law), Arc::clone(&graph)).expect("a fit")
+    };
+    let (straight, bent) = (bent(1.0), bent(2.0));
+    assert_eq!(straight.width_errors().points, 16);
+    assert!(straight.width_errors().p90 < 0.01, "{}", straight.width_errors());
+    assert!(bent.errors().median < 0.01, "{}", bent.errors());
+    assert!(bent.width_errors().median > 0.3, "{}", bent.width_errors());
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Places;
 use crate::plan::strategy::stages::{Stages, joinable, runs};
-use crate::plan::strategy::{ChunkShape, OrderSwap, PlanInput, Strategy};
+use crate::plan::strategy::{ChunkShape, OrderSwap, PlanInput, PromptRows, Strategy};
 use crate::plan::{DeviceId, PlanError, Route, Stage};
 
 /// Any strategy, with the ops that a user has placed on the devices named: the strategy's stages
@@ -27,8 +27,8 @@ impl Strategy for Placed {
         self.inner.name()
     }
 
-    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
-        self.inner.chunk_rows(input, due)
+    fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
+        self.inner.chunk_rows(input, prompt)
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {

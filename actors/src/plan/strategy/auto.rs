@@ -6,33 +6,29 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{ChunkShape, PlanInput, Strategy};
+use super::{ChunkShape, PlanInput, PromptRows, Strategy};
 use crate::message::Phase;
 use crate::plan::predict::{Prediction, Workload, alone, plan, predict};
 use crate::plan::{PlanError, Route};
 
 /// The decider (S2-39): predicts the time of every candidate strategy, by laying its chunks out
 /// over the devices, and takes the one that ends first: for each prompt length one, and for
-/// generated tokens another. Where two are predicted to take the same, the earlier candidate wins.
+/// generated tokens another. Times are warm ones: of devices that have their graphs, as all chunks
+/// but the first of a shape find them; what it takes to prepare them decides nothing. Where two are predicted to take the same, the earlier candidate wins.
 ///
-/// A strategy is asked for chunks and routes apart. A prompt that has begun goes on as it began;
-/// a route is that of the strategy which last cut a chunk of so many rows.
+/// Every chunk of a prompt is of the strategy that won the prompt.
 pub struct Auto {
     candidates: Vec<Arc<dyn Strategy>>,
     in_flight: usize,
     decided: Mutex<Decided>,
 }
 
-/// What was decided, by the index of the winner.
+/// Indices of winners: decisions are made once.
 #[derive(Default)]
 struct Decided {
     /// Of prompts of so many rows.
     prompts: HashMap<usize, usize>,
-    /// Of prompts that have begun, by the rows that are left; taken out when they go on.
-    begun: HashMap<usize, usize>,
-    /// Of chunks of so many rows, the last of a prompt or not.
-    chunks: HashMap<(usize, bool), usize>,
-    /// Of other chunks.
+    /// Of chunks that hold no prompt alone.
     shapes: HashMap<ChunkShape, usize>,
 }
 
@@ -114,7 +110,19 @@ impl Auto {
         prompt: usize,
         context: usize,
     ) -> Result<Explanation, PlanError> {
-        self.rate_prompt(input, prompt, context)
+        let work = Workload { prompt, context, in_flight: self.in_flight };
+        let rate = |strategy: &Arc<dyn Strategy>| {
+            let chunks = plan(&**strategy, input, work)?;
+            let prediction = predict(input, &chunks, self.in_flight);
+            let first = chunks.into_iter().next().map(|chunk| chunk.route);
+            let route = first.ok_or(PlanError::Coverage { found: 0..0, expected: 0 })?;
+            Ok((prediction, route))
+        };
+        let rated = self.candidates.iter().map(|strategy| Rated {
+            strategy: strategy.name().to_owned(),
+            outcome: rate(strategy),
+        });
+        explanation(rated.collect())
     }
 
     /// Predicts one chunk alone with every candidate, such as a step of generation.
@@ -137,41 +145,24 @@ impl Auto {
         explanation(rated.collect())
     }
 
-    fn rate_prompt(
-        &self,
-        input: &PlanInput<'_>,
-        prompt: usize,
-        context: usize,
-    ) -> Result<Explanation, PlanError> {
-        let work = Workload { prompt, context, in_flight: self.in_flight };
-        let rate = |strategy: &Arc<dyn Strategy>| {
-            let chunks = plan(&**strategy, input, work)?;
-            let prediction = predict(input, &chunks, self.in_flight);
-            let first = chunks.into_iter().next().map(|chunk| chunk.route);
-            let route = first.ok_or(PlanError::Coverage { found: 0..0, expected: 0 })?;
-            Ok((prediction, route))
-        };
-        let rated = self.candidates.iter().map(|strategy| Rated {
-            strategy: strategy.name().to_owned(),
-            outcome: rate(strategy),
-        });
-        explanation(rated.collect())
+    /// The candidate for a prompt of so many rows.
+    fn decide_prompt(&self, input: &PlanInput<'_>, rows: usize) -> Result<usize, PlanError> {
+        if let Some(known) = self.decided().prompts.get(&rows) {
+            return Ok(*known);
+        }
+        let winner = self.explain_prompt(input, rows, 0)?.winner;
+        keep(&mut self.decided().prompts, rows, winner);
+        Ok(winner)
     }
 
-    /// The candidate for a prompt of which `due` rows are left.
-    fn decide_prompt(&self, input: &PlanInput<'_>, due: usize) -> Option<usize> {
-        {
-            let mut decided = self.decided();
-            if let Some(begun) = decided.begun.remove(&due) {
-                return Some(begun);
-            }
-            if let Some(known) = decided.prompts.get(&due) {
-                return Some(*known);
-            }
+    /// The candidate for a chunk that holds generated tokens.
+    fn decide_chunk(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<usize, PlanError> {
+        if let Some(known) = self.decided().shapes.get(shape) {
+            return Ok(*known);
         }
-        let winner = self.rate_prompt(input, due, 0).ok()?.winner;
-        keep(&mut self.decided().prompts, due, winner);
-        Some(winner)
+        let winner = self.explain_chunk(input, shape)?.winner;
+        keep(&mut self.decided().shapes, *shape, winner);
+        Ok(winner)
     }
 
     fn decided(&self) -> MutexGuard<'_, Decided> {
@@ -195,37 +186,25 @@ impl Strategy for Auto {
         "auto"
     }
 
-    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
-        let Some(winner) = self.decide_prompt(input, due) else { return due.min(input.chunk_rows) };
-        let most = due.min(input.chunk_rows);
-        let rows = self.candidates[winner].chunk_rows(input, due).clamp(most.min(1), most);
-        let mut decided = self.decided();
-        keep(&mut decided.chunks, (rows, rows == due), winner);
-        if rows < due {
-            keep(&mut decided.begun, due - rows, winner);
+    fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
+        match self.decide_prompt(input, prompt.all) {
+            Ok(winner) => self.candidates[winner].chunk_rows(input, prompt),
+            // The route of the chunk tells why there is none.
+            Err(_) => prompt.due.min(input.chunk_rows),
         }
-        rows
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let known = {
-            let decided = self.decided();
-            let of_prompt = decided.chunks.get(&(shape.rows, shape.selected > 0));
-            let of_prompt = of_prompt.filter(|_| shape.phase == Phase::Prefill);
-            of_prompt.or_else(|| decided.shapes.get(shape)).copied()
-        };
-        let (winner, why) = match known {
-            Some(winner) => (winner, "predicted fastest for the prompt".to_owned()),
-            None => {
-                let explanation = self.explain_chunk(input, shape)?;
-                keep(&mut self.decided().shapes, *shape, explanation.winner);
-                (explanation.winner, explanation.to_string())
-            }
+        let winner = match shape.phase {
+            Phase::Prefill => self.decide_prompt(input, shape.prompt.max(shape.rows))?,
+            Phase::Decode | Phase::Mixed => self.decide_chunk(input, shape)?,
         };
         let strategy = &self.candidates[winner];
         let route = strategy.route(input, shape)?;
         let predicted = alone(input, shape, &route).makespan;
-        let reason = format!("{} ({why}): {}", strategy.name(), route.reason);
+        let of = if shape.phase == Phase::Prefill { "prompt" } else { "step" };
+        let reason =
+            format!("{} (predicted fastest for the {of}): {}", strategy.name(), route.reason);
         Ok(Arc::new(Route { reason, predicted: Some(predicted), ..Route::clone(&route) }))
     }
 }
@@ -282,7 +261,7 @@ mod tests {
     }
 
     fn device(name: &str) -> DeviceInfo {
-        DeviceInfo { name: name.to_owned(), kind: DeviceKind::Cpu, sizes: Vec::new() }
+        DeviceInfo { name: name.to_owned(), kind: DeviceKind::Cpu, sizes: Vec::new(), budget: None }
     }
 
     fn auto() -> Auto {
@@ -323,8 +302,8 @@ mod tests {
         let cost = cost(&graph);
         let input =
             PlanInput { graph: &graph, devices: &[device("a")], cost: &cost, chunk_rows: 16 };
-        let shape = ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: 3 };
-        assert!(Auto::new(Vec::new(), 2).route(&input, &shape).is_err());
-        assert!(Auto::new(Vec::new(), 2).chunk_rows(&input, 99) == 16);
+        let step = ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: 3, prompt: 0 };
+        assert!(Auto::new(Vec::new(), 2).route(&input, &step).is_err());
+        assert_eq!(Auto::new(Vec::new(), 2).chunk_rows(&input, PromptRows::new(99)), 16);
     }
 }

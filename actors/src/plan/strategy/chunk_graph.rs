@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::options::OrderSwap;
 use super::roles::Needs;
 use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, Strategy};
+use super::{ChunkShape, PlanInput, PromptRows, Strategy};
 use crate::plan::{PlanError, Route};
 
 /// The chunk-sharing graph of mllm-NPU (S0-2 … S0-13): the static ops between two attentions are
@@ -39,9 +39,9 @@ impl Strategy for ChunkGraph {
         "chunk-graph"
     }
 
-    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
+    fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
         let size = StaticNpu::of(self.name(), input).map_or(self.chunk, |s| s.size_for(self.chunk));
-        due.min(size.max(1)).min(input.chunk_rows)
+        prompt.due.min(size.max(1)).min(input.chunk_rows)
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {

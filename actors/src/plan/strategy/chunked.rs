@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::options::OrderSwap;
 use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, Strategy};
+use super::{ChunkShape, PlanInput, PromptRows, Strategy};
 use crate::plan::{PlanError, Route};
 
 /// Prompts in chunks of one fixed size C, each padded to it, so that one graph serves all
@@ -35,9 +35,9 @@ impl Strategy for Chunked {
         "chunked"
     }
 
-    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
+    fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
         let size = StaticNpu::of(self.name(), input).map_or(self.chunk, |s| s.size_for(self.chunk));
-        due.min(size.max(1)).min(input.chunk_rows)
+        prompt.due.min(size.max(1)).min(input.chunk_rows)
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::options::OrderSwap;
 use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, Strategy, sizes};
+use super::{ChunkShape, PlanInput, PromptRows, Strategy, sizes};
 use crate::plan::{PlanError, Route};
 
 /// Static ops on the NPU, the whole chunk padded to ONE next standard size: 300 → 512 (S2-28,
@@ -21,11 +21,11 @@ impl Strategy for NpuPadding {
         "npu-padding"
     }
 
-    fn chunk_rows(&self, input: &PlanInput<'_>, due: usize) -> usize {
+    fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
         // Of a longer prompt, chunks as large as a graph can be.
         let largest =
             StaticNpu::of(self.name(), input).ok().and_then(|s| s.sizes().last().copied());
-        due.min(input.chunk_rows).min(largest.unwrap_or(usize::MAX))
+        prompt.due.min(input.chunk_rows).min(largest.unwrap_or(usize::MAX))
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {

@@ -63,6 +63,11 @@ impl Needs<'_> {
         PlanError::Needs { strategy: self.strategy.to_owned(), kind, count: 1, found }
     }
 
+    /// The CPU.
+    pub(crate) fn cpu(&self) -> Result<DeviceId, PlanError> {
+        Roles::of(self.devices).cpu.ok_or_else(|| self.missing(DeviceKind::Cpu))
+    }
+
     /// The GPU.
     pub(crate) fn gpu(&self) -> Result<DeviceId, PlanError> {
         Roles::of(self.devices).gpu.ok_or_else(|| self.missing(DeviceKind::Gpu))
