@@ -115,7 +115,8 @@ fn with_all_cores_busy_every_mode_parks() {
         waiter.cores = cores.clone();
         let pool = cores.busy(2);
         let record = wait_once(&mut waiter, 300);
-        assert_eq!(record.mode, WaitMode::Callback);
+        // It may also have slept until the message came, which is no poll either.
+        assert!(record.mode == WaitMode::Callback || record.spun == 0, "{record:?}");
         assert!(record.spun < record.actual() / 4, "{record:?}");
         drop(pool);
     }
