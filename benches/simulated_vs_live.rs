@@ -6,15 +6,13 @@
 //! ```
 //!
 //! The devices are those of a preset that `lapwing calibrate` wrote, or written out; each strategy is
-//! measured at each length (medians of three) and simulated. It prints both, and fails where they
+//! measured at each length (medians of three, warm) and simulated (warm as well). It prints both, and fails where they
 //! differ by more than [`ERROR_MAX`].
-
-use std::path::Path;
 
 use lapwing::Engine;
 use lapwing::compare::Compare;
 use lapwing::devices::DeviceSpec;
-use lapwing::simulate::{Machine, MachineRequest};
+use lapwing::simulate::{Machine, Scenario};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -50,13 +48,11 @@ async fn main() -> Result<()> {
     let mut missed = Vec::new();
     for length in &compared.lengths {
         for run in &length.runs {
-            let request = MachineRequest {
-                model: Path::new(&model),
-                strategy: &run.strategy,
-                prompt: length.tokens,
-                decode: 0,
-            };
-            let simulated = machine.run(&request)?.prefill.as_secs_f64() * 1e3;
+            let mut scenario = Scenario::on(machine.clone());
+            scenario.model.clone_from(&model);
+            (scenario.prompt, scenario.decode) = (length.tokens, 0);
+            scenario.set("strategy", &run.strategy)?;
+            let simulated = scenario.run()?.prefill_ms;
             let measured = run.ttft_ms.median;
             let error = (simulated - measured) / measured;
             println!(

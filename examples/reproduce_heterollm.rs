@@ -187,8 +187,8 @@ fn fast_sync(base: &Scenario, runs: &mut Runs) -> Result<Section> {
              done: by emptying the GPU's queue, for {:.0} µs, or by polling a flag, for {:.1} µs. \
              The longer the products, the less it matters; a generated token is over so soon that \
              it is nearly all that matters.",
-            base.soc().value("sync.slow")?,
-            base.soc().value("sync.fast")?
+            base.soc()?.value("sync.slow")?,
+            base.soc()?.value("sync.fast")?
         ),
         plots: vec![
             Bars {

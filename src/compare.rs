@@ -205,8 +205,11 @@ pub struct StrategyRun {
     pub chunks: usize,
     /// Time from submission to the first token, in ms.
     pub ttft_ms: Spread,
-    /// Predicted time of the prompt, if the times of all devices in it are known.
+    /// Predicted time of the prompt, if the times of all devices in it are known: of an engine that
+    /// has had its length before, as the measured runs have.
     pub predicted: Option<Duration>,
+    /// The same of an engine that has no graphs yet.
+    pub predicted_cold: Option<Duration>,
     /// The generated tokens, of the first repetition.
     pub ids: Vec<u32>,
     /// By how much devices ended work after their model's time, on average over the repetitions;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::plan::profile::Profile;
@@ -24,6 +25,13 @@ const CONTEXT_DEFAULT_MAX: usize = 8192;
 
 /// Most prompt rows in a chunk where no device says better.
 const CHUNK_ROWS_DEFAULT: usize = 512;
+
+/// From the end of work on one device until another begins with its result, where no profile says:
+/// an assumption, which the source of costs names.
+pub(crate) const HAND_OVER: Duration = Duration::from_micros(20);
+
+/// Bytes per second of a copy within memory, where no profile says: an assumption, too.
+pub(crate) const COPY_RATE: f64 = 5e9;
 
 /// Settings as a caller gives them; `None` leaves the choice to the engine.
 #[derive(Clone, Debug, Default)]
@@ -140,12 +148,11 @@ impl Settings {
         let sequences_max = within("sequences_max", self.sequences_max.unwrap_or(16), 1..=4096)?;
         let requests_max = within("requests_max", self.requests_max.unwrap_or(1024), 1..=1 << 20)?;
         let devices = self.choose_devices()?;
-        let chunk_rows = chunk_rows_default(&devices);
-        // One chunk computes on each device while the next one waits beside it.
+        let chunk_rows = chunk_rows_default(devices.iter().map(|(spec, _)| spec));
         let mut waits = Waits::for_devices(devices.len());
         waits.device_links = self.device_wait.unwrap_or(waits.device_links);
         waits.scheduler_link = self.scheduler_wait.unwrap_or(waits.scheduler_link);
-        let permits_default = if devices.len() > 1 { 4 } else { 2 };
+        let permits_default = permits_default(devices.len());
         Ok(Chosen {
             devices,
             isa: choose_isa(self.isa.as_deref())?,
@@ -190,12 +197,17 @@ impl Settings {
 
 /// As many prompt rows as the largest graph of an NPU holds, where there is one: smaller chunks
 /// would cut a prompt before a strategy can divide it at a standard size (S2-30, S2-47).
-fn chunk_rows_default(devices: &[(DeviceSpec, usize)]) -> usize {
-    let largest = |(spec, _): &(DeviceSpec, usize)| match spec.kind {
+pub(crate) fn chunk_rows_default<'a>(devices: impl Iterator<Item = &'a DeviceSpec>) -> usize {
+    let largest = |spec: &DeviceSpec| match spec.kind {
         DeviceKind::Npu => spec.graphs.sizes.iter().copied().max(),
         _ => None,
     };
-    devices.iter().filter_map(largest).max().unwrap_or(CHUNK_ROWS_DEFAULT)
+    devices.filter_map(largest).max().unwrap_or(CHUNK_ROWS_DEFAULT)
+}
+
+/// Chunks in flight: one computes on each device while the next one waits beside it.
+pub(crate) fn permits_default(devices: usize) -> usize {
+    if devices > 1 { 4 } else { 2 }
 }
 
 fn within(

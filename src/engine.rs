@@ -8,7 +8,7 @@ use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::message::{Generate, Phase, Shutdown, StreamEvent, Task};
-use lapwing_actors::plan::predict::{PlannedChunk, Workload, plan, predict, predict_cold};
+use lapwing_actors::plan::predict::{PlannedChunk, Workload, plan, predict_cold, predict_warm};
 use lapwing_actors::plan::strategy::{ChunkShape, Explanation};
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::Ticket;
@@ -211,7 +211,8 @@ impl Engine {
     }
 
     /// Predicted time of a prompt of `length` tokens alone in the engine, from its first op to its
-    /// last; none where a device takes part of which no times are known.
+    /// last; none where a device takes part of which no times are known. The engine is warm: it has
+    /// had a prompt of that length before, and no graph is missing.
     ///
     /// # Errors
     /// As [`plan`](Engine::plan).
@@ -219,7 +220,8 @@ impl Engine {
         let chunks = self.chunks(length)?;
         let explainer = &self.inner.explainer;
         let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
-        let makespan = || predict(&explainer.parts.input(), &chunks, self.inner.permits).makespan;
+        let input = explainer.parts.input();
+        let makespan = || predict_warm(&input, &chunks, self.inner.permits).makespan;
         Ok(known.then(makespan))
     }
 

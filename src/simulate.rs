@@ -1,5 +1,6 @@
 //! Runs in virtual time: the engine's scheduler, workers and strategies on the modelled processors of
-//! a phone, without weights, in milliseconds; and what was published of such runs.
+//! a phone, or on the devices of a live engine, without weights, in milliseconds; and what was
+//! published of such runs.
 //!
 //! ```
 //! use lapwing::simulate::Scenario;
@@ -21,6 +22,7 @@ mod error;
 mod fit;
 mod machine;
 pub mod plot;
+mod processors;
 pub mod published;
 mod reproduce;
 mod runs;
@@ -36,7 +38,8 @@ pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
 pub use lapwing_actors::plan::soc::{Number, NumberKind, PRESETS, Soc, SocError};
-pub use machine::{Machine, MachineDevice, MachineRequest, MachineRun};
+pub use machine::{Machine, MachineDevice};
+pub use processors::Processors;
 pub use reproduce::{CHECK_ERROR_MAX, HeldBack, Reproduced, ReproducedOrder, Reproduction, Wanted};
 pub use runs::Runs;
 pub use scenario::{Interference, ParameterValue, SETTINGS, Scenario};

@@ -9,4 +9,6 @@ pub mod off_thread;
 mod record;
 pub mod simulated;
 pub mod soc;
+pub mod twin;
+pub mod virtual_engine;
 pub mod wait;

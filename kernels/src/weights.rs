@@ -48,14 +48,8 @@ impl WeightFile {
     /// # Errors
     /// [`WeightError`] names the file, the field that is wrong and its byte offset.
     pub fn open(path: &Path) -> Result<WeightFile, WeightError> {
-        let mut inner = Inner {
-            paths: Vec::new(),
-            bytes: Vec::new(),
-            metadata: Metadata::new(Vec::new()),
-            tensors: Vec::new(),
-            by_name: HashMap::new(),
-        };
-        for (i, part) in split::open_all(path)?.into_iter().enumerate() {
+        let mut inner = Inner::empty();
+        for (i, part) in split::open_all(path, gguf::read)?.into_iter().enumerate() {
             // A split model's first part has the metadata of all.
             if i == 0 {
                 inner.metadata = part.gguf.metadata;
@@ -67,6 +61,29 @@ impl WeightFile {
             }
         }
         Ok(WeightFile(Arc::new(inner)))
+    }
+
+    /// Reads what stands in front of a model's data, which may be missing: of one file, or of all
+    /// parts of a split model, whose tensors then follow each other. See [`parse_header`].
+    ///
+    /// # Errors
+    /// As [`open`](WeightFile::open), but for data that end early.
+    pub fn header(path: &Path) -> Result<Gguf, WeightError> {
+        let mut inner = Inner::empty();
+        let (mut version, mut alignment) = (0, 0);
+        for (i, part) in split::open_all(path, gguf::read_header)?.into_iter().enumerate() {
+            // A split model's first part has the metadata of all.
+            if i == 0 {
+                inner.metadata = part.gguf.metadata;
+                (version, alignment) = (part.gguf.version, part.gguf.alignment);
+            }
+            inner.paths.push(part.path);
+            for info in part.gguf.tensors {
+                inner.add(info, i)?;
+            }
+        }
+        let Inner { metadata, tensors, .. } = inner;
+        Ok(Gguf { version, metadata, tensors, alignment })
     }
 
     /// Key-value pairs.
@@ -97,6 +114,16 @@ impl WeightFile {
 }
 
 impl Inner {
+    fn empty() -> Inner {
+        Inner {
+            paths: Vec::new(),
+            bytes: Vec::new(),
+            metadata: Metadata::new(Vec::new()),
+            tensors: Vec::new(),
+            by_name: HashMap::new(),
+        }
+    }
+
     fn add(&mut self, mut info: TensorInfo, part: usize) -> Result<(), WeightError> {
         info.set_part(part);
         if let Some(first) = self.by_name.insert(info.name.clone(), self.tensors.len()) {

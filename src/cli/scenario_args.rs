@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use lapwing::simulate::{Change, Scenario, Soc};
+use lapwing::simulate::{Change, Processors, Scenario};
 
 use super::{DeviceArgs, at_least_one};
 use crate::commands::failure::Failure;
@@ -12,7 +12,8 @@ use crate::commands::failure::Failure;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Scenario")]
 pub(crate) struct ScenarioArgs {
-    /// Processors: sd8gen3, ideal, fast-gpu, or a .toml file such as `lapwing calibrate` writes
+    /// Processors: sd8gen3, ideal, fast-gpu, or a .toml file: a SoC's numbers, as --show-soc prints
+    /// them, or the devices of a live engine, as `lapwing calibrate` writes them
     #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
     soc: String,
 
@@ -57,7 +58,8 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
 
-    /// Another value for numbers of the SoC, as in sync.slow=2x,gpu.bandwidth=50; may be repeated
+    /// Another value for numbers of the processors, as in sync.slow=2x,gpu.bandwidth=50 or, of devices,
+    /// gpu.gflops=2x; may be repeated
     #[arg(long, value_name = "NUMBER=VALUE,…")]
     set: Vec<String>,
 }
@@ -103,7 +105,7 @@ pub(crate) fn soc(name: &str) -> Result<Scenario, Failure> {
     }
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::file("read the SoC", path, &error))?;
-    let soc = Soc::from_toml(&text)
+    let processors = Processors::from_toml(&text)
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-    Ok(Scenario::on(soc))
+    Ok(Scenario::on(processors))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lapwing::profile::Profile;
-use lapwing::simulate::{Machine, MachineRequest};
+use lapwing::simulate::{Machine, Scenario};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
@@ -22,7 +22,10 @@ Examples:
                                                             devices that were measured
   lapwing calibrate --device phone --simulate FILE.gguf --prompt 64,300,525
                                                             every strategy on them, in virtual time
+  lapwing simulate --soc phone.toml --model FILE.gguf --trace sim.lwt
+                                                            one run on them, recorded
 
+Runs are simulated warm, as `lapwing bench` measures them: with the graphs of an equal request before.
 Every number has a unit, a source, and its kind: pinned (measured), derived or assumed.
 
 With --json:
@@ -99,10 +102,12 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         let path = model_file(model, session).await?;
         for prompt in args.prompt.iter().copied().filter(|prompt| *prompt > 0) {
             for known in lapwing::plan::strategies() {
-                let request =
-                    MachineRequest { model: &path, strategy: known.name, prompt, decode: 0 };
-                let outcome = machine.run(&request);
-                let ms = outcome.as_ref().ok().map(|run| run.prefill.as_secs_f64() * 1e3);
+                let mut scenario = Scenario::on(machine.clone());
+                scenario.model = path.display().to_string();
+                (scenario.prompt, scenario.decode) = (prompt, 0);
+                scenario.set("strategy", known.name)?;
+                let outcome = scenario.run();
+                let ms = outcome.as_ref().ok().map(|run| run.prefill_ms);
                 let error = outcome.err().map(|error| error.to_string());
                 let strategy = known.name.to_owned();
                 runs.push(Run { strategy, prompt, prefill_ms: ms, error });

@@ -155,7 +155,8 @@ fn text(compared: &Comparison) -> String {
         text.push_str(&format!("  {device}\n"));
     }
     text.push_str(&format!(
-        "{} runs each; times are medians in ms; predicted by {}; energy: unknown\n",
+        "{} runs each, with warm graphs; times are medians in ms; predicted, with warm graphs as well, \
+         by {}; energy: unknown\n",
         compared.repetitions, compared.cost_source
     ));
     for length in &compared.lengths {

@@ -18,13 +18,20 @@ Examples:
   lapwing simulate --model llama-3.2-3b --strategy tensor-level --fast-sync off
   lapwing simulate --soc fast-gpu --set sync.fast=2x --interference game
   lapwing simulate --strategy tensor-level --trace sim.lwt && lapwing timeline sim.lwt
+  lapwing calibrate --device phone -o phone.toml
+  lapwing simulate --soc phone.toml --model FILE.gguf --prompt 300 --trace sim.lwt
+  lapwing timeline real.lwt sim.lwt       the same devices, live and simulated
+
+The devices of a live engine are simulated as they are measured: warm, with the graphs of an equal
+request before. What they draw is unknown, and so is what else they do: energy is null, --interference
+and --fast-sync off are refused.
 
 With --json:
   {\"soc\":\"…\",\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,\"fast_sync\":true|false,
    \"order_swap\":true|false,\"chunk\":N|null,\"interference\":\"none|game\",\"verify\":N,\"seed\":N,
    \"prefill_ms\":F,\"prefill_tokens_per_second\":F,\"decode_ms\":F|null,
-   \"decode_tokens_per_second\":F|null,\"makespan_ms\":F,\"lower_bound_ms\":F,\"preparation_ms\":F,\"energy_j\":F,
-   \"power_w\":F,\"prefill_j\":F,\"prefill_w\":F,\"decode_j\":F|null,\"decode_w\":F|null,
+   \"decode_tokens_per_second\":F|null,\"makespan_ms\":F,\"lower_bound_ms\":F,\"preparation_ms\":F,
+   \"energy_j\":F|null,\"power_w\":F|null,\"prefill_j\":F|null,\"prefill_w\":F|null,\"decode_j\":F|null,\"decode_w\":F|null,
    \"overlap\":F,\"syncs\":N,\"frames_per_second\":F|null}";
 
 /// Options of `simulate`.
@@ -65,7 +72,7 @@ struct Report {
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let scenario = args.scenario.scenario()?;
     if args.show_soc {
-        let toml = scenario.soc().to_toml();
+        let toml = scenario.processors().to_toml()?;
         return match session.json {
             true => print_json(&serde_json::json!({"soc": scenario.soc_name(), "toml": toml})),
             false => print(&visible(&toml)),
@@ -108,11 +115,10 @@ pub(super) fn text(title: &str, run: &Simulated) -> String {
     let dash = || "–".to_owned();
     let number = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.2}"));
     let speed = run.prefill_tokens_per_second;
-    let whole = [run.makespan_ms, run.power_w, run.energy_j];
-    let rows = vec![
-        ("prefill", Some(run.prefill_ms), Some(speed), Some(run.prefill_w), Some(run.prefill_j)),
+        let rows = vec![
+        ("prefill", Some(run.prefill_ms), Some(speed), run.prefill_w, run.prefill_j),
         ("decode", run.decode_ms, run.decode_tokens_per_second, run.decode_w, run.decode_j),
-        ("all", Some(whole[0]), None, Some(whole[1]), Some(whole[2])),
+        ("all", Some(run.makespan_ms), None, run.power_w, run.energy_j),
     ];
     let rows = rows.into_iter().map(|(name, ms, speed, watts, joules)| {
         [name.to_owned(), number(ms), number(speed), number(watts), number(joules)]

@@ -20,7 +20,7 @@ Examples:
   lapwing sweep --over chunk=64,128,256 --strategy chunked --prompt 1024
 
 --over: a setting (model, prompt, decode, strategy, fast-sync, order-swap, chunk, interference,
-verify, seed) or a number of the SoC, with its values: KEY=A,B,C or KEY=FROM:TO[:STEP]. Several make
+verify, seed) or a number of the processors, with its values: KEY=A,B,C or KEY=FROM:TO[:STEP]. Several make
 every combination.
 
 With --json:

@@ -35,8 +35,11 @@ pub struct Figures {
     /// How far predicted waits are off: of each kind of wait the median of
     /// |actual − predicted| / actual, and of these the median weighted by the number of waits.
     pub wait_error: Option<f64>,
-    /// Predicted time of the prompt, in ms.
+    /// Predicted time of the prompt in an engine that has had its length before, as the measured
+    /// runs have, in ms.
     pub predicted_ms: Option<f64>,
+    /// The same in an engine that has no graphs yet, in ms.
+    pub predicted_cold_ms: Option<f64>,
     /// (Predicted − measured) / measured time to the first token.
     pub prediction_error: Option<f64>,
     /// Time by which devices ended work after their model's time, in ms on average.
@@ -58,7 +61,8 @@ impl StrategyRun {
     /// The run in numbers.
     pub fn figures(&self) -> Figures {
         let report = &self.report;
-        let predicted_ms = self.predicted.map(|time| time.as_secs_f64() * 1e3);
+        let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
+        let predicted_ms = self.predicted.map(ms);
         let ttft_ms = self.ttft_ms.median;
         let idle = report
             .idle
@@ -79,6 +83,7 @@ impl StrategyRun {
             handed_over_bytes: self.handed_over_bytes(),
             wait_error: self.wait_error(),
             predicted_ms,
+            predicted_cold_ms: self.predicted_cold.map(ms),
             prediction_error: predicted_ms.map(|ms| (ms - ttft_ms) / ttft_ms),
             late_ms: self.late.as_secs_f64() * 1e3,
             energy_j: None,

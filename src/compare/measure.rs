@@ -21,6 +21,7 @@ struct Runs {
     reason: String,
     chunks: usize,
     predicted: Option<Duration>,
+    predicted_cold: Option<Duration>,
     runs: Vec<Run>,
 }
 
@@ -147,6 +148,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
                 reason: plan.first().map_or_else(String::new, |chunk| chunk.reason.clone()),
                 chunks: plan.len(),
                 predicted: engine.predict(length)?,
+                predicted_cold: engine.predict_cold(length)?,
                 runs: Vec::new(),
             });
         }
@@ -264,7 +266,7 @@ async fn one(
 }
 
 fn of(entrant: &Entrant, runs: Runs) -> StrategyRun {
-    let Runs { reason, chunks, predicted, runs } = runs;
+    let Runs { reason, chunks, predicted, predicted_cold, runs } = runs;
     let times: Vec<f64> = runs.iter().map(|run| run.ttft_ms).collect();
     let late = runs.iter().map(|run| run.late).sum::<Duration>() / runs.len().max(1) as u32;
     let mut order: Vec<usize> = (0..runs.len()).collect();
@@ -282,6 +284,7 @@ fn of(entrant: &Entrant, runs: Runs) -> StrategyRun {
         chunks,
         ttft_ms: Spread::of(&times).unwrap_or(none),
         predicted,
+        predicted_cold,
         ids: runs[0].ids.clone(),
         late,
         timeline,

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::plan::cost::{CostModel, Modelled};
@@ -21,18 +20,11 @@ use super::measure::identity;
 use super::strategies::Strategies;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
-use crate::config::{Chosen, Settings};
+use crate::config::{COPY_RATE, Chosen, HAND_OVER, Settings};
 use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::placement::{Explainer, Placement};
 use crate::tokenizer::Tokenizer;
-
-/// From the end of work on one device until another begins with its result, where no profile says:
-/// an assumption, which the source of costs names.
-const HAND_OVER: Duration = Duration::from_micros(20);
-
-/// Bytes per second of a copy within memory, where no profile says: an assumption, too.
-const COPY_RATE: f64 = 5e9;
 
 /// An engine with these settings on an open file.
 pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Error> {

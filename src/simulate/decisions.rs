@@ -84,7 +84,7 @@ pub(super) fn alone_us(soc: &Soc, product: &Product) -> Result<f64, SimulateErro
     let (first, end) = (PRODUCT, PRODUCT + 1);
     let job = Job { first, end, part: &part, batch: &batch, crossed: false, queued: true };
     let sync = match kind {
-        DeviceKind::Gpu => soc.value("sync.slow").unwrap_or_default(),
+        DeviceKind::Gpu => soc.value("sync.slow")?,
         _ => 0.0,
     };
     Ok(times[0].node_time(&job, PRODUCT).as_secs_f64() * 1e6 + sync + constant_us)
@@ -107,7 +107,8 @@ pub(super) fn decide(
     base: &Scenario,
     published: &[PublishedDecision],
 ) -> Result<Vec<Decision>, SimulateError> {
-    Ok(published.iter().map(|decision| one(base.soc(), decision)).collect())
+    let soc = base.soc()?;
+    Ok(published.iter().map(|decision| one(soc, decision)).collect())
 }
 
 fn one(soc: &Soc, published: &PublishedDecision) -> Decision {

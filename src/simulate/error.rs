@@ -8,15 +8,15 @@ use lapwing_actors::plan::soc::SocError;
 pub enum SimulateError {
     /// No setting and no parameter of the preset has that name.
     #[error(
-        "there is nothing called '{key}' to set: settings are {}; of the numbers of the SoC \
+        "there is nothing called '{key}' to set: settings are {}; of the numbers of the processors \
          '{nearest}' is the nearest, and `lapwing simulate --show-soc` prints all",
         super::SETTINGS.join(", ")
     )]
     UnknownKey {
         /// The name.
         key: String,
-        /// The nearest number of the SoC.
-        nearest: &'static str,
+        /// The nearest number of the processors.
+        nearest: String,
     },
     /// A value that a setting cannot have.
     #[error("'{value}' cannot be the value of '{key}': {expected}")]
@@ -66,6 +66,15 @@ pub enum SimulateError {
         /// What is wrong.
         source: SocError,
     },
+    /// What is only known of SoCs is asked of a machine.
+    #[error(
+        "'{machine}' is the devices of a machine, of which nothing was published: name a preset such \
+         as sd8gen3, or a file with the numbers of a SoC"
+    )]
+    NoSoc {
+        /// The machine's name.
+        machine: String,
+    },
     /// The model is not known, or its file cannot be used.
     #[error("{reason}")]
     Model {
@@ -84,4 +93,13 @@ pub enum SimulateError {
         /// What is missing.
         reason: String,
     },
+}
+
+impl From<SocError> for SimulateError {
+    fn from(source: SocError) -> SimulateError {
+        match source {
+            SocError::UnknownPreset { .. } => SimulateError::UnknownPreset { source },
+            source => SimulateError::Soc { source },
+        }
+    }
 }

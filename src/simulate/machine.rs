@@ -1,20 +1,17 @@
 //! The devices of a live engine as a preset: the numbers that they are held to, or that a profile
 //! has measured, and the same run in virtual time.
 
-use std::fmt;
-use std::path::Path;
-use std::time::Duration;
-
 use lapwing_actors::plan::soc::{Number, NumberKind};
 use serde::{Deserialize, Serialize};
 
 use super::SimulateError;
+use crate::config::{COPY_RATE, HAND_OVER};
 use crate::devices::{DeviceSpec, Speed};
 use crate::profile::Profile;
 
 mod measured;
 mod numbers;
-mod run;
+pub(super) mod run;
 
 use numbers::NUMBERS;
 
@@ -50,7 +47,7 @@ pub struct Machine {
 pub struct MachineDevice {
     /// What it is, as `--device` takes it: name, form, kind and what is no number.
     pub spec: String,
-    /// Its numbers, by the keys of `--device`.
+    /// All numbers that a device of its form has, by the keys of `--device`.
     pub numbers: std::collections::BTreeMap<String, Number>,
 }
 
@@ -78,7 +75,7 @@ impl Machine {
         };
         let held = "the model that the live device is held to";
         let device = |spec: &DeviceSpec| MachineDevice {
-            spec: spec.to_string(),
+            spec: numbers::without(spec),
             numbers: NUMBERS
                 .iter()
                 .filter_map(|known| {
@@ -88,11 +85,15 @@ impl Machine {
                 .collect(),
         };
         let plans = "what the live engine plans with";
+        let assumed = |value, unit, source| Number {
+            kind: NumberKind::Assumed,
+            ..number(value, unit, source)
+        };
         Ok(Machine {
             name: name.to_owned(),
             about: format!("{} devices that are held to models", specs.len()),
-            hand_over: number(20.0, "us", plans),
-            copy: number(5.0, "GB/s", plans),
+            hand_over: assumed(HAND_OVER.as_nanos() as f64 / 1e3, "us", plans),
+            copy: assumed(COPY_RATE / 1e9, "GB/s", plans),
             device: specs.iter().map(device).collect(),
         })
     }
@@ -110,19 +111,85 @@ impl Machine {
     /// # Errors
     /// [`SimulateError::Preset`] names what is wrong.
     pub fn from_toml(text: &str) -> Result<Machine, SimulateError> {
-        let machine: Machine = toml::from_str(text)
-            .map_err(|error| SimulateError::Preset { reason: error.to_string() })?;
-        machine.specs()?;
+        let machine: Machine = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        machine.check()?;
+        Ok(machine)
+    }
+
+    fn check(&self) -> Result<(), SimulateError> {
+        self.specs()?;
         for (name, number, unit) in
-            [("hand_over", &machine.hand_over, "us"), ("copy", &machine.copy, "GB/s")]
+            [("hand_over", &self.hand_over, "us"), ("copy", &self.copy, "GB/s")]
         {
             let sensible = number.value.is_finite() && number.value > 0.0;
             if number.unit != unit || !sensible {
-                let reason = format!("{name} must be a positive number of {unit}");
-                return Err(SimulateError::Preset { reason });
+                return Err(wrong(format!("{name} must be a positive number of {unit}")));
             }
         }
-        Ok(machine)
+        Ok(())
+    }
+
+    /// All numbers: `hand_over`, `copy`, and each device's, such as `gpu.gflops`.
+    pub fn numbers(&self) -> Vec<(String, &Number)> {
+        let shared = [("hand_over", &self.hand_over), ("copy", &self.copy)];
+        let mut numbers: Vec<(String, &Number)> =
+            shared.into_iter().map(|(key, number)| (key.to_owned(), number)).collect();
+        for device in &self.device {
+            let of = |(key, number)| (format!("{}.{key}", device.name()), number);
+            numbers.extend(device.numbers.iter().map(of));
+        }
+        numbers
+    }
+
+    /// A number's value.
+    ///
+    /// # Errors
+    /// [`SimulateError::UnknownKey`].
+    pub fn value(&self, key: &str) -> Result<f64, SimulateError> {
+        let numbers = self.numbers();
+        match numbers.iter().find(|(known, _)| known == key) {
+            Some((_, number)) => Ok(number.value),
+            None => {
+                let common = |known: &str| {
+                    known.chars().zip(key.chars()).take_while(|(a, b)| a == b).count()
+                };
+                let nearest = numbers.iter().rev().max_by_key(|(known, _)| common(known));
+                let nearest = nearest.map_or_else(String::new, |(known, _)| known.clone());
+                Err(SimulateError::UnknownKey { key: key.to_owned(), nearest })
+            }
+        }
+    }
+
+    /// Changes a number; it then counts as assumed.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it cannot have that value.
+    pub fn set(&mut self, key: &str, value: f64) -> Result<(), SimulateError> {
+        self.value(key)?;
+        let mut changed = self.clone();
+        let of = |device: &MachineDevice, key: &str| {
+            key.strip_prefix(device.name()).and_then(|rest| rest.strip_prefix('.')).map(str::to_owned)
+        };
+        let number = match key {
+            "hand_over" => Some(&mut changed.hand_over),
+            "copy" => Some(&mut changed.copy),
+            _ => changed.device.iter_mut().find_map(|device| {
+                let key = of(device, key)?;
+                device.numbers.get_mut(&key)
+            }),
+        };
+        if let Some(number) = number {
+            number.value = value;
+            number.kind = NumberKind::Assumed;
+            "set by the user".clone_into(&mut number.source);
+        }
+        changed.check().map_err(|error| SimulateError::BadValue {
+            key: key.to_owned(),
+            value: value.to_string(),
+            expected: error.to_string(),
+        })?;
+        *self = changed;
+        Ok(())
     }
 
     /// As a file.
@@ -136,72 +203,63 @@ impl Machine {
     /// The devices, as an engine takes them.
     ///
     /// # Errors
-    /// [`SimulateError::Preset`] for a device, number or unit that there is not.
+    /// [`SimulateError::Preset`] for a device, number or unit that there is not, or a number that is
+    /// missing.
     pub fn specs(&self) -> Result<Vec<DeviceSpec>, SimulateError> {
-        let wrong = |reason: String| SimulateError::Preset { reason };
-        let mut specs = Vec::new();
-        for device in &self.device {
-            let mut spec: DeviceSpec =
-                device.spec.parse().map_err(|error| wrong(format!("{error}")))?;
-            for (key, number) in &device.numbers {
-                let known = NUMBERS.iter().find(|known| known.key == key);
-                let Some(known) = known.filter(|known| (known.of)(&spec).is_some()) else {
-                    return Err(wrong(format!("device '{}' has no number '{key}'", spec.name)));
-                };
-                if number.unit != known.unit {
-                    let unit = known.unit;
-                    return Err(wrong(format!("'{key}' of '{}' is in {unit}", spec.name)));
-                }
-                if !(number.value.is_finite() && number.value >= 0.0) {
-                    return Err(wrong(format!("'{key}' of '{}' must be at least 0", spec.name)));
-                }
-                (known.set)(&mut spec, number.value);
-            }
-            specs.push(spec);
-        }
+        let specs: Vec<DeviceSpec> =
+            self.device.iter().map(MachineDevice::to_spec).collect::<Result<_, _>>()?;
         DeviceSpec::check_names(&specs).map_err(|error| wrong(error.to_string()))?;
         if specs.is_empty() {
             return Err(wrong("there is no device".to_owned()));
         }
         Ok(specs)
     }
+}
 
-    /// One request in virtual time, by the strategy of that name: how long the prompt takes until
-    /// its first token, and each later token. Settings that are not given are those of an engine.
-    ///
-    /// # Errors
-    /// [`SimulateError::Model`], and [`SimulateError::Run`] when the strategy does not fit.
-    pub fn run(&self, request: &MachineRequest<'_>) -> Result<MachineRun, SimulateError> {
-        run::run(self, request)
+impl MachineDevice {
+    /// Its name.
+    fn name(&self) -> &str {
+        self.spec.split('=').next().unwrap_or_default().trim()
+    }
+
+    fn to_spec(&self) -> Result<DeviceSpec, SimulateError> {
+        let mut spec: DeviceSpec = self.spec.parse().map_err(|error| wrong(format!("{error}")))?;
+        let name = spec.name.clone();
+        if spec.speed == Speed::Real {
+            return Err(wrong(format!("'{name}' has no numbers: its form must be throttled or systolic")));
+        }
+        for known in &NUMBERS {
+            let (key, unit) = (known.key, known.unit);
+            if (known.of)(&spec).is_none() {
+                continue;
+            }
+            let Some(number) = self.numbers.get(key) else {
+                return Err(wrong(format!("number '{key}' ({unit}) of '{name}' is missing")));
+            };
+            if number.unit != unit {
+                return Err(wrong(format!("'{key}' of '{name}' is in {unit}")));
+            }
+            if !(number.value.is_finite() && number.value >= 0.0) {
+                return Err(wrong(format!("'{key}' of '{name}' must be at least 0")));
+            }
+            if unit == "cells" && number.value.fract() != 0.0 {
+                return Err(wrong(format!("'{key}' of '{name}' must be a whole number")));
+            }
+            (known.set)(&mut spec, number.value);
+        }
+        let knows = |key: &String| {
+            NUMBERS.iter().any(|known| known.key == key && (known.of)(&spec).is_some())
+        };
+        if let Some(key) = self.numbers.keys().find(|key| !knows(key)) {
+            return Err(wrong(format!("device '{name}' has no number '{key}'")));
+        }
+        // What text may not say, numbers may not either.
+        spec.to_string().parse().map_err(|error| wrong(format!("{error}")))
     }
 }
 
-/// A request to a machine.
-#[derive(Clone, Copy, Debug)]
-pub struct MachineRequest<'a> {
-    /// A GGUF file, of which only the header is read.
-    pub model: &'a Path,
-    /// Strategy, by its name.
-    pub strategy: &'a str,
-    /// Tokens of the prompt.
-    pub prompt: usize,
-    /// Steps of generation after the first token.
-    pub decode: usize,
-}
-
-/// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MachineRun {
-    /// Until the first token.
-    pub prefill: Duration,
-    /// Until the last.
-    pub makespan: Duration,
-}
-
-impl fmt::Display for MachineRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1?} to the first token, {:.1?} in all", self.prefill, self.makespan)
-    }
+fn wrong(reason: String) -> SimulateError {
+    SimulateError::Preset { reason }
 }
 
 #[cfg(test)]
@@ -236,6 +294,29 @@ mod tests {
         assert!(wrong("GFLOP/s", "TFLOP/s").contains("GFLOP/s"));
         assert!(wrong("numbers.gflops", "numbers.speed").contains("speed"));
         assert!(wrong("throttled", "steamed").contains("steamed"));
+        assert!(wrong("value = 10.0", "value = 0.0").contains("gflops"));
         assert!(Machine::of_devices("cpu", vec![DeviceSpec::cpu()]).is_err());
+    }
+
+    #[test]
+    fn a_missing_number_is_taken_from_the_code() {
+        for key in ["gflops", "sync", "floor", "array", "prepare-gweight"] {
+            let mut machine = phone();
+            machine.device[2].numbers.remove(key);
+            let error = Machine::from_toml(&machine.to_toml().expect("text")).expect_err(key);
+            assert!(error.to_string().contains(key), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_is_set_is_another_one() {
+        let mut machine = phone();
+        for (key, number) in phone().numbers() {
+            machine.set(&key, number.value * 2.0).unwrap_or_else(|error| panic!("{key}: {error}"));
+            assert_eq!(machine.value(&key).expect("is there"), number.value * 2.0, "{key}");
+        }
+        assert!(machine.set("gpu.floor", 0.5).is_err());
+        assert!(machine.set("npu.floor", 1.5).is_err());
+        assert_eq!(machine.value("npu.floor").expect("is there"), 1.0 / 3.0);
     }
 }

@@ -100,9 +100,9 @@ impl Quantity {
             Quantity::PrefillButPreparationMs => Some(run.prefill_ms - run.preparation_ms),
             Quantity::PreparationMs => Some(run.preparation_ms),
             Quantity::DecodeTokensPerSecond => run.decode_tokens_per_second,
-            Quantity::PrefillW => Some(run.prefill_w),
+            Quantity::PrefillW => run.prefill_w,
             Quantity::DecodeW => run.decode_w,
-            Quantity::PrefillJ => Some(run.prefill_j),
+            Quantity::PrefillJ => run.prefill_j,
             Quantity::MakespanMs => Some(run.makespan_ms),
             Quantity::AloneUs => None,
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use lapwing_actors::plan::soc::{NumberKind, Soc, SocError};
+use lapwing_actors::plan::soc::{NumberKind, Soc};
 use lapwing_actors::plan::strategy::{Strategy, known};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::model::shape::ModelShape;
@@ -12,9 +12,10 @@ use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recording;
 
 use super::published::{MODEL, Product, Run};
-use super::{SimulateError, Simulated, change, decisions, world};
+use super::processors::Processors;
+use super::{SimulateError, Simulated, change, decisions, machine, world};
 
-/// What [`Scenario::set`] can change, beside the numbers of the SoC.
+/// What [`Scenario::set`] can change, beside the numbers of the processors.
 pub const SETTINGS: [&str; 10] = [
     "model",
     "prompt",
@@ -54,11 +55,10 @@ pub(super) enum Choice {
     Own(Arc<dyn Strategy>),
 }
 
-/// One request on a SoC. Fields are as the options of `lapwing simulate`.
+/// One request on a SoC, or on the devices of a machine. Fields are as the options of `lapwing simulate`.
 #[derive(Clone)]
 pub struct Scenario {
-    /// The processors.
-    soc: Soc,
+    processors: Processors,
     /// Name of a shape, or path of a GGUF file, of which only the header is read.
     pub model: String,
     /// Tokens of the prompt.
@@ -80,7 +80,7 @@ pub struct Scenario {
     pub seed: u64,
 }
 
-/// A number of the SoC.
+/// A number of the processors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterValue {
     /// Section and name, such as `gpu.rate`.
@@ -106,9 +106,9 @@ impl Scenario {
     }
 
     /// The same on any processors.
-    pub fn on(soc: Soc) -> Scenario {
+    pub fn on(processors: impl Into<Processors>) -> Scenario {
         Scenario {
-            soc,
+            processors: processors.into(),
             model: MODEL.to_owned(),
             prompt: 256,
             decode: 32,
@@ -123,13 +123,26 @@ impl Scenario {
     }
 
     /// The processors.
-    pub fn soc(&self) -> &Soc {
-        &self.soc
+    pub fn processors(&self) -> &Processors {
+        &self.processors
+    }
+
+    /// The processors, if they are a SoC.
+    ///
+    /// # Errors
+    /// [`SimulateError::NoSoc`] for a machine.
+    pub fn soc(&self) -> Result<&Soc, SimulateError> {
+        match &self.processors {
+            Processors::Soc(soc) => Ok(soc),
+            Processors::Machine(machine) => {
+                Err(SimulateError::NoSoc { machine: machine.name.clone() })
+            }
+        }
     }
 
     /// Name of the preset.
     pub fn soc_name(&self) -> String {
-        self.soc.name.clone()
+        self.processors.name().to_owned()
     }
 
     /// Name of the strategy.
@@ -148,7 +161,7 @@ impl Scenario {
         self
     }
 
-    /// Changes a setting, or a number of the SoC. A number may also be given as a multiple of its
+    /// Changes a setting, or a number of the processors. A number may also be given as a multiple of its
     /// present value (`2x`) or as a change (`+10%`).
     ///
     /// # Errors
@@ -195,38 +208,31 @@ impl Scenario {
             "verify" => self.verify = count()?,
             "seed" => self.seed = value.parse().map_err(|_| bad("it must be a whole number"))?,
             _ => {
-                let present = self.soc.value(key).map_err(|error| unknown(key, error))?;
+                let present = self.processors.value(key)?;
                 self.set_parameter(key, change::number(key, value, present)?)?;
             }
         }
         Ok(())
     }
 
-    /// Changes a number of the SoC.
+    /// Changes a number of the processors.
     ///
     /// # Errors
     /// When there is none of that name, or it cannot have that value.
     pub fn set_parameter(&mut self, key: &str, value: f64) -> Result<(), SimulateError> {
-        self.soc.set(key, value).map_err(|error| match error {
-            SocError::UnknownNumber { .. } => unknown(key, error),
-            other => SimulateError::BadValue {
-                key: key.to_owned(),
-                value: value.to_string(),
-                expected: other.to_string(),
-            },
-        })
+        self.processors.set(key, value)
     }
 
-    /// Numbers of the SoC.
+    /// Numbers of the processors.
     pub fn parameters(&self) -> Vec<ParameterValue> {
-        let value = |(key, number): (&str, &super::Number)| ParameterValue {
-            key: key.to_owned(),
+        let value = |(key, number): (String, &super::Number)| ParameterValue {
+            key,
             value: number.value,
             unit: number.unit.clone(),
             status: number.kind.to_string(),
             is_pinned: number.kind == NumberKind::Pinned,
         };
-        self.soc.numbers().map(value).collect()
+        self.processors.numbers().into_iter().map(value).collect()
     }
 
     /// This scenario with what a published run says.
@@ -249,7 +255,7 @@ impl Scenario {
             Choice::Own(own) => format!("{:p}", Arc::as_ptr(own)),
         };
         let mut key = format!("{self}{own}");
-        for (_, number) in self.soc.numbers() {
+        for (_, number) in self.processors.numbers() {
             key.push_str(&format!(" {:x}", number.value.to_bits()));
         }
         key
@@ -257,13 +263,13 @@ impl Scenario {
 
     /// Time of one product measured alone, in µs.
     pub(super) fn product_alone_us(&self, product: &Product) -> Result<f64, SimulateError> {
-        decisions::alone_us(&self.soc, product)
+        decisions::alone_us(self.soc()?, product)
     }
 
     /// Time to prepare the graphs of one layer for so many rows, in ms.
     pub(super) fn preparation_ms(&self, rows: usize) -> Result<f64, SimulateError> {
         let graph = Arc::new(self.load_model()?.0.graph);
-        Ok(decisions::preparation_ms(&self.soc, &graph, rows))
+        Ok(decisions::preparation_ms(self.soc()?, &graph, rows))
     }
 
     /// Whether there is such a model.
@@ -289,8 +295,8 @@ impl Scenario {
                 names.join(", ")
             )));
         }
-        let file = WeightFile::open(path).map_err(|error| wrong(error.to_string()))?;
-        Ok((Model::from_weights(&file).map_err(|error| wrong(error.to_string()))?, true))
+        let header = WeightFile::header(path).map_err(|error| wrong(error.to_string()))?;
+        Ok((Model::from_header(&header).map_err(|error| wrong(error.to_string()))?, true))
     }
 
     /// Runs it.
@@ -298,7 +304,7 @@ impl Scenario {
     /// # Errors
     /// [`SimulateError::Model`], and [`SimulateError::Run`] when the strategy does not fit.
     pub fn run(&self) -> Result<Simulated, SimulateError> {
-        world::run(self, false).map(|(run, _)| run)
+        self.simulate(false).map(|(run, _)| run)
     }
 
     /// Runs it and records what happened when, as a live run is recorded.
@@ -306,31 +312,21 @@ impl Scenario {
     /// # Errors
     /// As [`run`](Scenario::run).
     pub fn record(&self) -> Result<(Simulated, Recording), SimulateError> {
-        let (run, recording) = world::run(self, true)?;
+        let (run, recording) = self.simulate(true)?;
         let missing = || SimulateError::Run { reason: "it was not recorded".to_owned() };
         Ok((run, recording.ok_or_else(missing)?))
     }
-}
 
-fn unknown(key: &str, error: SocError) -> SimulateError {
-    let nearest = match error {
-        SocError::UnknownNumber { nearest, .. } => nearest,
-        _ => "",
-    };
-    SimulateError::UnknownKey { key: key.to_owned(), nearest }
+    fn simulate(&self, record: bool) -> Result<(Simulated, Option<Recording>), SimulateError> {
+        match &self.processors {
+            Processors::Soc(soc) => world::run(self, soc, record),
+            Processors::Machine(machine) => machine::run::run(self, machine, record),
+        }
+    }
 }
 
 /// Largest count of tokens.
 const COUNT_MAX: usize = 1 << 20;
-
-impl From<SocError> for SimulateError {
-    fn from(source: SocError) -> SimulateError {
-        match source {
-            SocError::UnknownPreset { .. } => SimulateError::UnknownPreset { source },
-            source => SimulateError::Soc { source },
-        }
-    }
-}
 
 impl fmt::Display for Scenario {
     /// All that a run depends on but the numbers of the SoC, in a line.
@@ -340,7 +336,7 @@ impl fmt::Display for Scenario {
             f,
             "{} on {}, {}: {} tokens and {} steps of generation, fast sync {}, order swap {}",
             self.model,
-            self.soc.name,
+            self.processors.name(),
             self.strategy_name(),
             self.prompt,
             self.decode,

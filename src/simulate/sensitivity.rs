@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Runs, Scenario, SimulateError, Simulated};
+use super::{ParameterValue, Runs, Scenario, SimulateError, Simulated};
 
 /// How a run depends on every parameter.
 #[derive(Clone, Debug, Serialize)]
@@ -38,8 +38,10 @@ pub struct Slope {
     pub decode_elasticity: Option<f64>,
 }
 
-/// Parameters of which only whole numbers mean anything, so that there is no slope.
-const WHOLE_NUMBERS: [&str; 1] = ["npu.tile"];
+/// Whether only whole numbers mean anything, so that there is no slope.
+fn is_whole(parameter: &ParameterValue) -> bool {
+    parameter.key == "npu.tile" || parameter.unit == "cells"
+}
 
 impl Sensitivity {
     /// Measures central differences with that relative step. Strategies decide anew in each run, so
@@ -52,7 +54,7 @@ impl Sensitivity {
         let here = runs.run(base)?;
         let mut parameters = Vec::new();
         for parameter in base.parameters() {
-            if parameter.value == 0.0 || WHOLE_NUMBERS.contains(&&*parameter.key) {
+            if parameter.value == 0.0 || is_whole(&parameter) {
                 continue;
             }
             let mut at = |factor: f64| {

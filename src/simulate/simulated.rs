@@ -19,14 +19,14 @@ pub struct Simulated {
     pub lower_bound_ms: f64,
     /// Preparation of static graphs within it, in ms.
     pub preparation_ms: f64,
-    /// Energy of all of it, in J.
-    pub energy_j: f64,
-    /// Mean power, in W.
-    pub power_w: f64,
-    /// Energy of the prompt, in J.
-    pub prefill_j: f64,
-    /// Mean power during the prompt, in W.
-    pub prefill_w: f64,
+    /// Energy of all of it, in J; none where no number says what the processors draw.
+    pub energy_j: Option<f64>,
+    /// Mean power, in W; as `energy_j`.
+    pub power_w: Option<f64>,
+    /// Energy of the prompt, in J; as `energy_j`.
+    pub prefill_j: Option<f64>,
+    /// Mean power during the prompt, in W; as `energy_j`.
+    pub prefill_w: Option<f64>,
     /// Energy of generation, in J.
     pub decode_j: Option<f64>,
     /// Mean power during generation, in W.

@@ -91,8 +91,8 @@ pub const FIGURES: &[Figure] = &[
     ("decode_tokens_per_second", |run| run.decode_tokens_per_second),
     ("makespan_ms", |run| Some(run.makespan_ms)),
     ("preparation_ms", |run| Some(run.preparation_ms)),
-    ("energy_j", |run| Some(run.energy_j)),
-    ("power_w", |run| Some(run.power_w)),
+    ("energy_j", |run| run.energy_j),
+    ("power_w", |run| run.power_w),
     ("overlap", |run| Some(run.overlap)),
 ];
 

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use lapwing_actors::drive::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
-use lapwing_actors::plan::soc::{SyncMode, WeightBits};
+use lapwing_actors::plan::soc::{Soc, SyncMode, WeightBits};
 use lapwing_actors::plan::strategy::{OrderSwap, Strategy, StrategyOptions, by_name};
-use lapwing_kernels::device::Prepare;
-use lapwing_traces::event::Activity;
-use lapwing_traces::{Recording, Timeline};
+use lapwing_traces::Recording;
 
 use super::scenario::{Choice, Interference};
 use super::{Scenario, SimulateError, Simulated};
 
-/// Runs it; with a recording, if that is wanted.
+/// Runs it on a SoC; with a recording, if that is wanted.
 pub(super) fn run(
     scenario: &Scenario,
+    soc: &Soc,
     record: bool,
 ) -> Result<(Simulated, Option<Recording>), SimulateError> {
     let fail = |reason: String| SimulateError::Run { reason };
@@ -31,31 +30,22 @@ pub(super) fn run(
         record,
         ..SocOptions::default()
     };
-    let game = options.renderer;
-    let start = |options: &SocOptions| {
-        SocSimulation::new(&model, scenario.soc(), &strategy(scenario, options)?, options)
-            .map_err(|error| fail(error.to_string()))
-    };
-    let mut simulation = start(&options)?;
-    let mut routes = simulation.routes().iter().flat_map(|route| &route.stages);
-    // Only the recording says how long graphs were prepared.
-    let prepares = routes.any(|stage| stage.prepare == Prepare::OnTheSpot);
-    if prepares && !record {
-        simulation = start(&SocOptions { record: true, ..options })?;
-    }
+    let strategy = strategy(scenario, options.in_flight)?;
+    let simulation = SocSimulation::new(&model, soc, &strategy, &options);
+    let simulation = simulation.map_err(|error| fail(error.to_string()))?;
     let mut outcome = simulation.run().map_err(|error| fail(error.to_string()))?;
     let mut recording = outcome.recording.take();
-    let preparation_ms = match &recording {
-        Some(recording) if prepares => preparation_ms(recording),
-        _ => 0.0,
-    };
-    if let Some(recording) = recording.as_mut().filter(|_| record) {
+    if let Some(recording) = &mut recording {
         set_facts(recording, scenario);
     }
-    Ok((figures(&outcome, preparation_ms, game), recording.filter(|_| record)))
+    Ok((figures(&outcome, options.renderer), recording))
 }
 
-fn strategy(scenario: &Scenario, options: &SocOptions) -> Result<Arc<dyn Strategy>, SimulateError> {
+/// The scenario's strategy, with its options.
+pub(super) fn strategy(
+    scenario: &Scenario,
+    in_flight: usize,
+) -> Result<Arc<dyn Strategy>, SimulateError> {
     let name = match &scenario.choice {
         Choice::Own(own) => return Ok(Arc::clone(own)),
         Choice::Named(name) => name,
@@ -63,22 +53,15 @@ fn strategy(scenario: &Scenario, options: &SocOptions) -> Result<Arc<dyn Strateg
     let settings = StrategyOptions {
         order_swap: if scenario.order_swap { OrderSwap::On } else { OrderSwap::Off },
         chunk: scenario.chunk,
-        in_flight: options.in_flight,
+        in_flight,
         ..StrategyOptions::default()
     };
     by_name(name, &settings)
         .ok_or_else(|| SimulateError::Run { reason: format!("there is no strategy '{name}'") })
 }
 
-/// Time in which graphs were prepared.
-fn preparation_ms(recording: &Recording) -> f64 {
-    let timeline = Timeline::new(recording);
-    let prepared = timeline.spans.iter().filter(|span| span.activity == Activity::Prepare);
-    prepared.map(|span| span.duration() as f64 / 1e6).sum()
-}
-
 /// What the run was, for whoever looks at its timeline.
-fn set_facts(recording: &mut Recording, scenario: &Scenario) {
+pub(super) fn set_facts(recording: &mut Recording, scenario: &Scenario) {
     let on = |on: bool| if on { "on" } else { "off" }.to_owned();
     let facts = [
         ("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")).to_owned()),
@@ -94,7 +77,7 @@ fn set_facts(recording: &mut Recording, scenario: &Scenario) {
     recording.meta.extend(facts.map(|(key, value)| (key.to_owned(), value)));
 }
 
-fn figures(outcome: &SocOutcome, preparation_ms: f64, game: bool) -> Simulated {
+fn figures(outcome: &SocOutcome, game: bool) -> Simulated {
     let SocOutcome { prefill, decode, .. } = outcome;
     let decode = decode.as_ref();
     Simulated {
@@ -104,11 +87,11 @@ fn figures(outcome: &SocOutcome, preparation_ms: f64, game: bool) -> Simulated {
         decode_tokens_per_second: outcome.decode_tokens_per_second,
         makespan_ms: outcome.makespan_ms,
         lower_bound_ms: outcome.lower_bound_ms,
-        preparation_ms,
-        energy_j: outcome.energy_j,
-        power_w: outcome.power_w,
-        prefill_j: prefill.energy_j,
-        prefill_w: prefill.power_w,
+        preparation_ms: outcome.preparation_ms,
+        energy_j: Some(outcome.energy_j),
+        power_w: Some(outcome.power_w),
+        prefill_j: Some(prefill.energy_j),
+        prefill_w: Some(prefill.power_w),
         decode_j: decode.map(|phase| phase.energy_j),
         decode_w: decode.map(|phase| phase.power_w),
         overlap: outcome.overlap.max(0.0),

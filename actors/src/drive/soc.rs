@@ -7,38 +7,28 @@ use std::time::Duration;
 
 use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::kv::KvPool;
-use lapwing_traces::{Nanos, Recording, Scope};
+use lapwing_traces::Scope;
 
-use super::mailbox::ChannelSink;
-use super::simulated::{
-    Noise, Renderer, SimulatedDevice, Simulation, SimulationParts, Surroundings,
-};
-use crate::message::{Generate, Phase, SchedulerMessage, Submit, Task};
+use super::simulated::{Noise, Renderer, SimulatedDevice, Surroundings};
+use super::virtual_engine::{Callers, VirtualEngine, VirtualParts};
+use crate::message::Phase;
 use crate::plan::planner::{Planner, PlannerParts};
 use crate::plan::soc::Soc;
 use crate::plan::strategy::{ChunkShape, PromptRows, Strategy};
 use crate::plan::{DeviceId, PlanError, Route};
-use crate::policy::Fcfs;
-use crate::sample::{Sampler, SamplingParams};
-use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use crate::sequence::Door;
+use crate::scheduler::KvPages;
 
 mod options;
 mod outcome;
 mod shapes;
-mod watch;
 
 pub use options::{MakeDevice, SocModel, SocOptions, SocRunError, SocValues};
 pub use outcome::{SocOutcome, SocPhase, SocUnit};
 pub use shapes::{Fault, Shapes};
 
-use watch::Watch;
-
 /// A run on a system, ready to go.
 pub struct SocSimulation {
-    simulation: Simulation,
-    door: Door,
-    pool: KvPool,
+    engine: VirtualEngine,
     soc: Soc,
     options: SocOptions,
     kinds: Vec<DeviceKind>,
@@ -127,52 +117,13 @@ impl SocSimulation {
     /// [`SocRunError`] when the request fails, the caller leaves before the first token, or
     /// something is left in the engine.
     pub fn run(mut self) -> Result<SocOutcome, SocRunError> {
-        if self.options.record {
-            self.simulation.recorder().set_scope(Scope::All);
+        let SocOptions { record, verify, decode, cancel, .. } = self.options;
+        if record {
+            self.engine.recorder().set_scope(Scope::All);
         }
-        let mut watch = Watch::new(self.options.cancel);
-        for _ in 0..self.options.verify {
-            let (sink, events) = ChannelSink::new(self.options.decode + 4);
-            watch.add(events);
-            let ids = self.ids.clone();
-            let generate = Generate {
-                sampler: Sampler::new(SamplingParams::greedy(), &[]),
-                stop_ids: [].into(),
-                tokens_max: self.options.decode + 1,
-            };
-            let Some(ticket) = self.door.try_take() else { continue };
-            let task = Task::Generate(Box::new(generate));
-            let trace = tracing::Span::none();
-            let submit = Submit { ids, task, sink, ticket, traced: false, trace };
-            self.simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
-        }
-        if let Some(at) = self.options.cancel {
-            self.simulation.send_at(at, SchedulerMessage::Wake);
-        }
-        watch.run(&mut self.simulation);
-        self.check()?;
-        watch.result()?;
-        let recording = self.options.record.then(|| self.recording());
-        Ok(outcome::outcome(&self, &watch, recording))
-    }
-
-    fn recording(&self) -> Recording {
-        self.simulation.recorder().recording()
-    }
-
-    /// Whether everything came back.
-    fn check(&self) -> Result<(), SocRunError> {
-        let scheduler = self.simulation.scheduler();
-        let (sequences, chunks) = (scheduler.sequences(), scheduler.chunks_in_flight());
-        if sequences > 0 {
-            return Err(SocRunError::Stuck { sequences, chunks });
-        }
-        let pages = self.pool.capacity() - self.pool.free_pages();
-        let tickets = self.door.in_use();
-        if pages + tickets + chunks > 0 {
-            return Err(SocRunError::Leak { pages, tickets, chunks });
-        }
-        Ok(())
+        let seen = self.engine.run(&Callers { ids: &self.ids, count: verify, decode, cancel })?;
+        let recording = record.then(|| self.engine.recorder().recording());
+        Ok(outcome::outcome(&self, &seen, recording))
     }
 }
 
@@ -211,40 +162,29 @@ impl Setup<'_> {
         let decode =
             ChunkShape { phase: Phase::Decode, rows, selected: rows, context: prompt, prompt: 0 };
         let routes = [planner.route(prefill)?, planner.route(decode)?];
-        let vocab = graph.value(graph.output()).width;
         let pages = model.kv.pages_for(context) * options.verify;
         let pages = u32::try_from(pages).unwrap_or(u32::MAX);
         let pool = KvPool::new(values.map_or(pages, |values| values.pages));
-        let config = SchedulerConfig {
-            context,
-            sequences_max: options.verify,
-            permits: options.in_flight,
-            vocab,
-        };
-        let scheduler = Scheduler::new(SchedulerParts {
-            config,
-            planner,
-            kv: KvPages { pool: pool.clone(), layout: model.kv },
-            policy: Box::new(Fcfs),
-        })?;
         let devices = infos
             .iter()
             .zip(times)
             .map(|(info, time)| Ok(SimulatedDevice { device: self.device(info)?, time }));
-        let parts = SimulationParts {
-            scheduler,
-            devices: devices.collect::<Result<_, SocRunError>>()?,
+        let engine = VirtualEngine::new(VirtualParts {
             graph: Arc::clone(graph),
+            planner,
+            devices: devices.collect::<Result<_, SocRunError>>()?,
+            kv: KvPages { pool, layout: model.kv },
             slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
+            context,
+            requests_max: options.verify,
+            permits: options.in_flight,
             copy_rate: soc.copy_rate(),
-        };
-        let simulation = Simulation::with_surroundings(parts, self.surroundings(kinds));
+            around: self.surroundings(kinds),
+        })?;
         let facts = [("model", &*model.name), ("soc", &soc.name), ("strategy", strategy.name())];
-        facts.iter().for_each(|(key, value)| simulation.recorder().set_meta(key, value));
+        facts.iter().for_each(|(key, value)| engine.recorder().set_meta(key, value));
         Ok(SocSimulation {
-            simulation,
-            door: Door::new(options.verify),
-            pool,
+            engine,
             soc: soc.clone(),
             options: options.clone(),
             kinds: kinds.to_vec(),

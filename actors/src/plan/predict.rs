@@ -102,9 +102,20 @@ pub fn plan(
 /// another device takes T_sync more on its way; the last part of a cut puts the parts together on
 /// its own device.
 ///
-/// Graphs that must be ready ahead are ([`predict_cold`] is where they are not).
+/// Graphs that must be ready ahead are ([`predict_cold`] is where they are not); those that are made
+/// on the spot are made, as a prompt of a new length has them made ([`predict_warm`] is where they
+/// are there).
 pub fn predict(input: &PlanInput<'_>, chunks: &[PlannedChunk], in_flight: usize) -> Prediction {
-    lay_out(input, chunks, (in_flight, false))
+    lay_out(input, chunks, (in_flight, Graphs::Ahead))
+}
+
+/// As [`predict`], of a prompt of a length that the engine has had before: no graph is missing.
+pub fn predict_warm(
+    input: &PlanInput<'_>,
+    chunks: &[PlannedChunk],
+    in_flight: usize,
+) -> Prediction {
+    lay_out(input, chunks, (in_flight, Graphs::All))
 }
 
 /// As [`predict`], with devices that have no graphs yet. A chunk enters when the graphs of its
@@ -115,13 +126,22 @@ pub fn predict_cold(
     chunks: &[PlannedChunk],
     in_flight: usize,
 ) -> Prediction {
-    lay_out(input, chunks, (in_flight, true))
+    lay_out(input, chunks, (in_flight, Graphs::None))
+}
+
+/// Which graphs there are at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Graphs {
+    All,
+    /// Those that must be ready ahead.
+    Ahead,
+    None,
 }
 
 fn lay_out(
     input: &PlanInput<'_>,
     chunks: &[PlannedChunk],
-    (in_flight, cold): (usize, bool),
+    (in_flight, graphs): (usize, Graphs),
 ) -> Prediction {
     let batches = chunks.iter().map(|chunk| chunk.shape.batch()).collect();
     let mut run = Run {
@@ -133,7 +153,7 @@ fn lay_out(
         devices: (0..input.devices.len()).map(|_| Lane::default()).collect(),
         open: vec![0; chunks.len()],
         prepared: HashSet::new(),
-        cold,
+        graphs,
         permits: in_flight.max(1),
         next: 0,
         is_preparing: false,
@@ -188,8 +208,8 @@ struct Run<'a> {
     /// Parts of each chunk's stage that are not done.
     open: Vec<usize>,
     prepared: HashSet<(DeviceId, GraphKey)>,
-    /// Whether graphs are missing at first.
-    cold: bool,
+    /// Graphs that are there at first.
+    graphs: Graphs,
     /// Chunks that may still enter.
     permits: usize,
     /// The next chunk to enter.
@@ -237,7 +257,7 @@ impl Run<'_> {
 
     /// Time until the graphs of the next chunk are ready: that of the busiest preparation lane.
     fn preparation(&mut self) -> Duration {
-        if !self.cold {
+        if self.graphs != Graphs::None {
             return Duration::ZERO;
         }
         let mut lanes = vec![Duration::ZERO; self.devices.len()];
@@ -367,7 +387,7 @@ impl Run<'_> {
     /// Time of graphs that are made on the spot, each the first time that it is needed.
     fn prepare_time(&mut self, piece: Piece) -> Duration {
         let stage = &self.chunks[piece.chunk].route.stages[piece.stage];
-        if stage.prepare != Prepare::OnTheSpot {
+        if stage.prepare != Prepare::OnTheSpot || self.graphs == Graphs::All {
             return Duration::ZERO;
         }
         let StagePart { device, part } = &stage.parts[piece.part];

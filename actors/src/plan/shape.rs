@@ -71,7 +71,7 @@ impl OpShape {
 }
 
 /// Rows of a node in a part of a batch.
-pub(super) fn rows_of(graph: &Graph, node: usize, part: &Part, batch: &Batch) -> usize {
+pub(crate) fn rows_of(graph: &Graph, node: usize, part: &Part, batch: &Batch) -> usize {
     match graph.value(graph.nodes()[node].output).rows {
         RowSet::All => part.row_count(batch),
         RowSet::Selected => batch.selected.len(),

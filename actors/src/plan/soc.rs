@@ -201,7 +201,10 @@ impl Soc {
     }
 
     /// All numbers as a file.
-    pub fn to_toml(&self) -> String {
+    ///
+    /// # Errors
+    /// [`SocError::Form`] when they cannot be written as TOML.
+    pub fn to_toml(&self) -> Result<String, SocError> {
         let mut sections: BTreeMap<String, BTreeMap<String, Number>> = BTreeMap::new();
         for (path, number) in &self.numbers {
             let (section, name) = path.split_once('.').unwrap_or(("", path));
@@ -210,7 +213,7 @@ impl Soc {
         }
         let (name, about) = (self.name.clone(), self.about.clone());
         let file = File { name, about, base: None, sections };
-        toml::to_string(&file).unwrap_or_default()
+        toml::to_string(&file).map_err(|error| SocError::Form { reason: error.to_string() })
     }
 
     /// All numbers with their paths (section and name), such as `gpu.rate`.

@@ -22,4 +22,5 @@ mod soc;
 mod strategies;
 mod strategy_values;
 mod support;
+mod twin;
 mod waits;

@@ -50,7 +50,12 @@ pub fn parse(bytes: &[u8]) -> Result<Gguf, WeightError> {
 /// # Errors
 /// [`WeightError`] names the field that is wrong and its byte offset.
 pub fn parse_header(bytes: &[u8]) -> Result<Gguf, WeightError> {
-    read_within(&Bytes::copy(bytes), u64::MAX)
+    read_header(&Bytes::copy(bytes))
+}
+
+/// Reads a file of which the data may be missing.
+pub(super) fn read_header(bytes: &Bytes) -> Result<Gguf, WeightError> {
+    read_within(bytes, u64::MAX)
 }
 
 /// Reads a file; its metadata share `bytes`.

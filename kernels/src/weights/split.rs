@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::{SplitFault, WeightError};
-use super::gguf::{self, Gguf};
+use super::gguf::Gguf;
 use super::map::Bytes;
 use super::metadata::{Metadata, MetadataError};
 
@@ -18,11 +18,14 @@ pub(super) struct Part {
     pub(super) gguf: Gguf,
 }
 
+/// Reads a file's bytes.
+pub(super) type Reader = fn(&Bytes) -> Result<Gguf, WeightError>;
+
 /// Opens the file, and all its fellows where it is a part of a split model; in order.
-pub(super) fn open_all(path: &Path) -> Result<Vec<Part>, WeightError> {
+pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightError> {
     let bytes =
         Bytes::map(path).map_err(|source| WeightError::Open { path: path.to_owned(), source })?;
-    let opened = read(path, bytes)?;
+    let opened = read(path, bytes, reader)?;
     let parts = number(&opened, COUNT)?.unwrap_or(1);
     if parts <= 1 {
         return Ok(vec![opened]);
@@ -38,7 +41,7 @@ pub(super) fn open_all(path: &Path) -> Result<Vec<Part>, WeightError> {
     for i in 0..parts {
         let part = match opened.take_if(|_| i == no) {
             Some(opened) => opened,
-            None => open_part(part_path(path, &prefix, i, parts), i, parts)?,
+            None => open_part(part_path(path, &prefix, i, parts), (i, parts), reader)?,
         };
         expect(&part, NO, i.into(), true)?;
         expect(&part, COUNT, parts.into(), true)?;
@@ -51,15 +54,19 @@ pub(super) fn open_all(path: &Path) -> Result<Vec<Part>, WeightError> {
     Ok(all)
 }
 
-fn open_part(path: PathBuf, no: u32, parts: u32) -> Result<Part, WeightError> {
+fn open_part(
+    path: PathBuf,
+    (no, parts): (u32, u32),
+    reader: Reader,
+) -> Result<Part, WeightError> {
     match Bytes::map(&path) {
-        Ok(bytes) => read(&path, bytes),
+        Ok(bytes) => read(&path, bytes, reader),
         Err(source) => Err(WeightError::MissingPart { path, part: no + 1, parts, source }),
     }
 }
 
-fn read(path: &Path, bytes: Bytes) -> Result<Part, WeightError> {
-    let gguf = gguf::read(&bytes).map_err(|e| e.in_file(path))?;
+fn read(path: &Path, bytes: Bytes, reader: Reader) -> Result<Part, WeightError> {
+    let gguf = reader(&bytes).map_err(|e| e.in_file(path))?;
     Ok(Part { path: path.to_owned(), bytes, gguf })
 }
 

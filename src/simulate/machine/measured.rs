@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use lapwing_actors::plan::profile::PrepareSample;
 use lapwing_actors::plan::soc::{Number, NumberKind};
+use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::npu::array::Array;
+use lapwing_kernels::part::OperandOrder;
 use lapwing_kernels::quant::DType;
 
+use super::numbers::{self, NUMBERS};
 use super::{Machine, MachineDevice};
+use crate::devices::{DeviceSpec, Speed};
 use crate::profile::{DeviceProfile, Profile, Sample};
 use crate::simulate::SimulateError;
 
@@ -31,11 +37,61 @@ fn pinned(value: f64, unit: &str, source: &str) -> Number {
 }
 
 fn device(profile: &DeviceProfile, origin: &str) -> Result<MachineDevice, SimulateError> {
+    let (spec, described) = form(profile);
+    let mut measured = rates(profile, &spec)?;
+    measured.extend(preparation(&profile.prepares));
+    let number = |known: &numbers::Known| {
+        let key = known.key.to_owned();
+        let value = (known.of)(&spec)?;
+        if let Some((_, value, what)) = measured.iter().find(|(key, ..)| *key == known.key) {
+            return Some((key, pinned(*value, known.unit, &format!("{origin}: {what}"))));
+        }
+        let (kind, source) = match described {
+            true => (NumberKind::Derived, "the settings that the device was measured with"),
+            false => (NumberKind::Assumed, "a default: the profile does not say it"),
+        };
+        let (unit, source) = (known.unit.to_owned(), source.to_owned());
+        Some((key, Number { value, unit, source, kind }))
+    };
+    let numbers: BTreeMap<String, Number> = NUMBERS.iter().filter_map(number).collect();
+    Ok(MachineDevice { spec: numbers::without(&spec), numbers })
+}
+
+/// What the device is, with numbers of which only those that nobody measured count; and whether
+/// its description says them.
+fn form(profile: &DeviceProfile) -> (DeviceSpec, bool) {
+    let text = profile.description.rsplit_once(" on ").map_or("", |(spec, _)| spec);
+    let said: Option<DeviceSpec> = text.parse().ok();
+    let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
+    let kind = kinds.into_iter().find(|kind| kind.name() == profile.kind);
+    let kind = kind.unwrap_or(DeviceKind::Cpu);
+    match said {
+        Some(said) if said.kind == kind && said.speed != Speed::Real => (said, true),
+        said => {
+            let name = &profile.name;
+            let mut spec = match kind {
+                DeviceKind::Npu => DeviceSpec::systolic(name),
+                kind => DeviceSpec::throttled(name, kind),
+            };
+            spec.threads = said.and_then(|said| said.threads);
+            (spec, false)
+        }
+    }
+}
+
+/// A number by its key, and what it was measured as.
+type Rated = (&'static str, f64, String);
+
+fn rates(profile: &DeviceProfile, spec: &DeviceSpec) -> Result<Vec<Rated>, SimulateError> {
     let products = || profile.samples.iter().filter(|sample| sample.shape.op == "matmul");
-    let flops = |sample: &Sample| 2.0 * sample.shape.work(sample.m) / nanos(sample);
-    let gflops = middle(products().filter(|s| s.m >= MANY).map(flops));
-    let gbps = middle(products().filter(|s| s.m == 1).filter_map(|s| Some(bytes(s)? / nanos(s))));
-    let (Some(gflops), Some(gbps)) = (gflops, gbps) else {
+    let gflops = middle(products().filter(|s| s.m >= MANY).map(|s| rate_of(s, spec)));
+    let one = || middle(products().filter(|s| s.m == 1).filter_map(|s| Some(bytes(s)? / nanos(s))));
+    let loads = Some(profile.convert_ns_per_byte).filter(|ns| *ns > 0.0).map(|ns| 1.0 / ns);
+    let gbps = match loads {
+        Some(gbps) => Some((gbps, "loads and stores of static graphs")),
+        None => one().map(|gbps| (gbps, "median over products of one row")),
+    };
+    let (Some(gflops), Some((gbps, what))) = (gflops, gbps) else {
         return Err(SimulateError::Preset {
             reason: format!(
                 "the profile of '{}' has no products of one row or of {MANY} rows and more: \
@@ -44,21 +100,47 @@ fn device(profile: &DeviceProfile, origin: &str) -> Result<MachineDevice, Simula
             ),
         });
     };
-    let numbers = [
-        ("gflops", gflops, "GFLOP/s", format!("median over products of {MANY} rows and more")),
-        ("gbps", gbps, "GB/s", "median over products of one row".to_owned()),
-        ("submit", micros(profile.submit_queued_ns), "us", "submission behind work".to_owned()),
-        ("idle-submit", micros(profile.submit_idle_ns), "us", "submission when idle".to_owned()),
-        ("sync", micros(profile.crossing_ns), "us", "inputs of another device".to_owned()),
-    ];
-    let numbers: BTreeMap<String, Number> = numbers
-        .into_iter()
-        .map(|(key, value, unit, what)| {
-            (key.to_owned(), pinned(value, unit, &format!("{origin}: {what}")))
-        })
-        .collect();
-    let form = if profile.kind == "npu" { "systolic" } else { "throttled" };
-    Ok(MachineDevice { spec: format!("{}={form}:kind={}", profile.name, profile.kind), numbers })
+    Ok(vec![
+        ("gflops", gflops, format!("median over products of {MANY} rows and more")),
+        ("gbps", gbps, what.to_owned()),
+        ("submit", micros(profile.submit_queued_ns), "submission behind work".to_owned()),
+        ("idle-submit", micros(profile.submit_idle_ns), "submission when idle".to_owned()),
+        ("sync", micros(profile.crossing_ns), "inputs of another device".to_owned()),
+    ])
+}
+
+/// 10⁹ operations per second by which the device's model takes the time that was measured.
+fn rate_of(sample: &Sample, spec: &DeviceSpec) -> f64 {
+    let Speed::Systolic(_, settings) = &spec.speed else {
+        return 2.0 * sample.shape.work(sample.m) / nanos(sample);
+    };
+    let array = Array { size: settings.array, flops: 1e9, ratio_floor: settings.floor };
+    let order = if sample.shape.swapped { OperandOrder::Swapped } else { OperandOrder::Straight };
+    let shape = [sample.m, sample.shape.k, sample.shape.n];
+    array.matmul_time(shape, order).as_secs_f64() * 1e9 / nanos(sample)
+}
+
+/// Time = fixed + slope · (rows · weights), with the least squares of its errors; neither is below
+/// zero.
+fn preparation(samples: &[PrepareSample]) -> Vec<Rated> {
+    if samples.is_empty() {
+        return Vec::new();
+    }
+    let count = samples.len() as f64;
+    let points = || samples.iter().map(|s| (s.rows as f64 * s.weights as f64, s.ns as f64));
+    let mean = |of: fn((f64, f64)) -> f64| points().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    let spread: f64 = points().map(|p| (p.0 - x).powi(2)).sum();
+    let both: f64 = points().map(|p| (p.0 - x) * (p.1 - y)).sum();
+    let slope = if spread > 0.0 { (both / spread).max(0.0) } else { 0.0 };
+    let (fixed, slope) = match y - slope * x {
+        fixed if fixed >= 0.0 => (fixed, slope),
+        // Through zero.
+        _ => (0.0, points().map(|p| p.0 * p.1).sum::<f64>() / points().map(|p| p.0 * p.0).sum::<f64>()),
+    };
+    let what = format!("least squares over {count} preparations");
+    // Nanoseconds to µs, and to µs of 10⁹ row-weights.
+    vec![("prepare", fixed / 1e3, what.clone()), ("prepare-gweight", slope * 1e6, what)]
 }
 
 fn nanos(sample: &Sample) -> f64 {
@@ -81,4 +163,25 @@ fn middle(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.filter(|v| v.is_finite() && *v > 0.0).collect();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preparation_is_not_what_was_measured() {
+        let of = |samples: &[(u64, u64, u64)]| {
+            let sample = |&(rows, weights, ns): &(u64, u64, u64)| PrepareSample { rows, weights, ns };
+            let samples: Vec<PrepareSample> = samples.iter().map(sample).collect();
+            preparation(&samples).iter().map(|(_, value, _)| *value).collect::<Vec<f64>>()
+        };
+        // 2 ms, and 90 ms for 10⁹ row-weights.
+        let exact = of(&[(32, 1_000_000, 4_880_000), (64, 1_000_000, 7_760_000)]);
+        assert!((exact[0] - 2000.0).abs() < 1e-6 && (exact[1] - 90_000.0).abs() < 1e-3, "{exact:?}");
+        assert_eq!(of(&[(32, 10, 5000)]), [5.0, 0.0]);
+        let through_zero = of(&[(1, 1000, 100), (1, 2000, 2000)]);
+        assert!(through_zero[0] == 0.0 && through_zero[1] > 0.0, "{through_zero:?}");
+        assert!(of(&[]).is_empty());
+    }
 }

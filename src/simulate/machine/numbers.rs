@@ -46,7 +46,19 @@ fn time(micros: f64) -> Duration {
     Duration::from_nanos((micros * 1e3).round() as u64)
 }
 
-pub(super) const NUMBERS: [Known; 8] = [
+/// A device as text, without its numbers.
+pub(super) fn without(spec: &DeviceSpec) -> String {
+    let text = spec.to_string();
+    let Some((form, pairs)) = text.split_once(':') else { return text };
+    let is_number = |pair: &&str| {
+        let key = pair.split('=').next().unwrap_or_default();
+        NUMBERS.iter().any(|known| known.key == key)
+    };
+    let rest: Vec<&str> = pairs.split(',').filter(|pair| !is_number(pair)).collect();
+    if rest.is_empty() { form.to_owned() } else { format!("{form}:{}", rest.join(",")) }
+}
+
+pub(super) const NUMBERS: [Known; 9] = [
     Known {
         key: "gflops",
         unit: "GFLOP/s",
@@ -76,6 +88,12 @@ pub(super) const NUMBERS: [Known; 8] = [
         unit: "us",
         of: |spec| Some(micros(rates(spec)?.sync)),
         set: |spec, value| with_rates(spec, |rates| rates.sync = time(value)),
+    },
+    Known {
+        key: "array",
+        unit: "cells",
+        of: |spec| Some(array(spec)?.array as f64),
+        set: |spec, value| with_array(spec, |array| array.array = value.round() as usize),
     },
     Known {
         key: "floor",

@@ -3,122 +3,143 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::drive::simulated::{
-    SimulatedDevice, Simulation, SimulationParts, Surroundings,
-};
-use lapwing_actors::drive::soc::Shapes;
-use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
+use lapwing_actors::drive::simulated::{SimulatedDevice, Surroundings};
+use lapwing_actors::drive::twin::Twin;
+use lapwing_actors::drive::virtual_engine::{Callers, Seen, VirtualEngine, VirtualParts};
 use lapwing_actors::plan::cost::Modelled;
 use lapwing_actors::plan::planner::{Planner, PlannerParts};
-use lapwing_actors::plan::strategy::{StrategyOptions, by_name};
-use lapwing_actors::policy::Fcfs;
-use lapwing_actors::sample::{Sampler, SamplingParams};
-use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use lapwing_actors::sequence::Door;
+use lapwing_actors::scheduler::KvPages;
 use lapwing_kernels::device::{DeviceInfo, SlotPool};
 use lapwing_kernels::kv::KvPool;
-use lapwing_kernels::model::Model;
-use lapwing_kernels::weights::WeightFile;
-use lapwing_traces::Nanos;
+use lapwing_traces::{Recording, Scope};
 
-use super::{Machine, MachineRequest, MachineRun};
-use crate::devices::build;
-use crate::simulate::SimulateError;
+use super::Machine;
+use crate::config::{chunk_rows_default, permits_default};
+use crate::devices::{DeviceSpec, build};
+use crate::simulate::scenario::Interference;
+use crate::simulate::{Scenario, SimulateError, Simulated, world};
 
-/// Defaults of an engine: rows of a chunk, and chunks in flight with one device and with several.
-const CHUNK_ROWS: usize = 512;
-const PERMITS: (usize, usize) = (2, 4);
-
-pub(super) fn run(
+/// Runs it on a machine that has had the same request before: graphs are prepared, as they are when
+/// a live engine is measured. With a recording, if that is wanted.
+pub(in crate::simulate) fn run(
+    scenario: &Scenario,
     machine: &Machine,
-    request: &MachineRequest<'_>,
-) -> Result<MachineRun, SimulateError> {
-    let wrong = |reason: String| SimulateError::Run { reason };
-    let MachineRequest { strategy, prompt, decode, .. } = *request;
-    let mut simulation = start(machine, request)?;
-    let (sink, stream) = ChannelSink::new(decode + 4);
-    let generate = Generate {
-        sampler: Sampler::new(SamplingParams::greedy(), &[]),
-        stop_ids: [].into(),
-        tokens_max: decode + 1,
-    };
-    let ticket = Door::new(1).try_take().ok_or_else(|| wrong("no ticket".to_owned()))?;
-    let (task, trace) = (Task::Generate(Box::new(generate)), tracing::Span::none());
-    let submit = Submit { ids: vec![0; prompt], task, sink, ticket, traced: false, trace };
-    simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
-    let mut tokens: Vec<Nanos> = Vec::new();
-    while simulation.step() {
-        for event in stream.try_iter() {
-            match event.message {
-                StreamEvent::Token(_) => tokens.push(simulation.now()),
-                StreamEvent::Failed(error) => return Err(wrong(error.to_string())),
-                StreamEvent::Scores(_) | StreamEvent::Finished(_) => {}
-            }
-        }
+    record: bool,
+) -> Result<(Simulated, Option<Recording>), SimulateError> {
+    check(scenario)?;
+    let fail = |reason: String| SimulateError::Run { reason };
+    let specs = machine.specs()?;
+    let mut engine = start(scenario, machine, &specs)?;
+    let ids = vec![0; scenario.prompt];
+    let (count, decode) = (scenario.verify, scenario.decode);
+    let callers = Callers { ids: &ids, count, decode, cancel: None };
+    engine.run(&callers).map_err(|error| fail(error.to_string()))?;
+    if record {
+        engine.recorder().set_scope(Scope::All);
     }
-    match (tokens.first(), tokens.last()) {
-        (Some(first), Some(last)) => Ok(MachineRun {
-            prefill: Duration::from_nanos(first.0),
-            makespan: Duration::from_nanos(last.0),
-        }),
-        _ => Err(wrong(format!("'{strategy}' came to no token"))),
-    }
+    let seen = engine.run(&callers).map_err(|error| fail(error.to_string()))?;
+    let recording = record.then(|| {
+        let mut recording = engine.recorder().recording();
+        world::set_facts(&mut recording, scenario);
+        let devices: Vec<String> = specs.iter().map(ToString::to_string).collect();
+        recording.meta.insert("devices".to_owned(), devices.join(" + "));
+        recording
+    });
+    Ok((figures(&seen, scenario), recording))
 }
 
-fn start(machine: &Machine, request: &MachineRequest<'_>) -> Result<Simulation, SimulateError> {
-    let wrong = |reason: String| SimulateError::Model { reason };
-    let MachineRequest { model, strategy, prompt, decode } = *request;
-    let file = WeightFile::open(model).map_err(|error| wrong(error.to_string()))?;
-    let model = Model::from_weights(&file).map_err(|error| wrong(error.to_string()))?;
+/// Refuses what no number of a machine says.
+fn check(scenario: &Scenario) -> Result<(), SimulateError> {
+    let refused = |key: &str, value: &str, expected: &str| SimulateError::BadValue {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        expected: expected.to_owned(),
+    };
+    if !scenario.fast_sync {
+        let expected = "it must be on: a machine's devices say what hand-overs cost, as in gpu.sync";
+        return Err(refused("fast-sync", "off", expected));
+    }
+    if scenario.interference != Interference::None {
+        let expected = "it must be none: no number of a machine says what else it does";
+        return Err(refused("interference", &scenario.interference.to_string(), expected));
+    }
+    Ok(())
+}
+
+/// The engine, set up as a live one is without further settings.
+fn start(
+    scenario: &Scenario,
+    machine: &Machine,
+    specs: &[DeviceSpec],
+) -> Result<VirtualEngine, SimulateError> {
+    let model = scenario.load_model()?.0;
     let layout = model.config.kv_layout();
     let graph = Arc::new(model.graph);
-    let specs = machine.specs()?;
     let times = specs.iter().map(|spec| build::held(spec, &graph));
-    let times = times.collect::<Result<Vec<_>, _>>().map_err(|error| wrong(error.to_string()))?;
+    let times = times
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| SimulateError::Preset { reason: error.to_string() })?;
     let infos: Vec<DeviceInfo> = specs.iter().map(build::info).collect();
     let copy_rate = machine.copy.value * 1e9;
-    let cost = Modelled {
-        devices: times.clone(),
-        sync: Duration::from_nanos((machine.hand_over.value * 1e3).round() as u64),
-        copy_rate,
-    };
-    let permits = if specs.len() > 1 { PERMITS.1 } else { PERMITS.0 };
-    let options = StrategyOptions { in_flight: permits, ..StrategyOptions::default() };
-    let strategy = by_name(strategy, &options).ok_or_else(|| SimulateError::Run {
-        reason: format!("there is no strategy '{strategy}'"),
-    })?;
-    let context = prompt + decode + 2;
+    let permits = permits_default(specs.len());
     let planner = Planner::new(PlannerParts {
         graph: Arc::clone(&graph),
         devices: infos.clone(),
-        cost: Arc::new(cost),
-        strategy,
-        chunk_rows: CHUNK_ROWS,
+        cost: Arc::new(Modelled {
+            devices: times.clone(),
+            sync: Duration::from_nanos((machine.hand_over.value * 1e3).round() as u64),
+            copy_rate,
+        }),
+        strategy: world::strategy(scenario, permits)?,
+        chunk_rows: chunk_rows_default(specs.iter()),
     });
-    let pages = u32::try_from(layout.pages_for(context)).unwrap_or(u32::MAX);
-    let scheduler = Scheduler::new(SchedulerParts {
-        config: SchedulerConfig {
-            context,
-            sequences_max: 1,
-            permits,
-            vocab: graph.value(graph.output()).width,
-        },
+    let context = scenario.prompt + scenario.decode + 2;
+    let pages = layout.pages_for(context) * scenario.verify;
+    let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+    let twin = |(info, time)| SimulatedDevice { device: Box::new(Twin::new(info, &graph)), time };
+    let devices = infos.iter().zip(times).map(twin).collect();
+    VirtualEngine::new(VirtualParts {
+        graph,
         planner,
-        kv: KvPages { pool: KvPool::new(pages), layout },
-        policy: Box::new(Fcfs),
-    })
-    .map_err(|error| SimulateError::Run { reason: error.to_string() })?;
-    let device =
-        |(info, time)| SimulatedDevice { device: Box::new(Shapes::new(info, &graph, None)), time };
-    let devices = infos.iter().zip(times).map(device).collect();
-    let parts = SimulationParts {
-        scheduler,
         devices,
-        graph: Arc::clone(&graph),
+        kv: KvPages { pool: KvPool::new(pages), layout },
         slots: SlotPool::default(),
+        context,
+        requests_max: scenario.verify,
+        permits,
         copy_rate,
-    };
-    let around = Surroundings { shapes_only: true, ..Surroundings::default() };
-    Ok(Simulation::with_surroundings(parts, around))
+        around: Surroundings { shapes_only: true, ..Surroundings::default() },
+    })
+    .map_err(|error| SimulateError::Run { reason: error.to_string() })
+}
+
+fn figures(seen: &Seen, scenario: &Scenario) -> Simulated {
+    let Seen { begin, first, last, later, .. } = seen;
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let prefill_ms = ms(first.0.since(begin.0));
+    let decode_ms = (*later > 0).then(|| ms(last.0.since(first.0)));
+    let (before, after) = (&begin.1, &last.1);
+    let devices = || before.devices.iter().zip(&after.devices);
+    let busy: f64 = devices().map(|(before, after)| ms(after.busy.since(before.busy))).sum();
+    let any = ms(after.any.since(before.any));
+    let alone = devices().map(|(before, after)| ms(after.alone.since(before.alone)));
+    let rows = (scenario.prompt * scenario.verify) as f64;
+    Simulated {
+        prefill_ms,
+        prefill_tokens_per_second: rows / prefill_ms * 1e3,
+        decode_ms,
+        decode_tokens_per_second: decode_ms.map(|ms| *later as f64 / ms * 1e3),
+        makespan_ms: ms(last.0.since(begin.0)),
+        lower_bound_ms: alone.fold(0.0, f64::max),
+        preparation_ms: after.preparing_ms - before.preparing_ms,
+        energy_j: None,
+        power_w: None,
+        prefill_j: None,
+        prefill_w: None,
+        decode_j: None,
+        decode_w: None,
+        overlap: if busy > 0.0 { ((busy - any) / busy).max(0.0) } else { 0.0 },
+        syncs: after.hand_overs - before.hand_overs,
+        frames_per_second: None,
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceError, TensorSet};
+use lapwing_kernels::device::{DeviceError, Step, TensorSet};
 use lapwing_traces::Nanos;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -109,6 +109,10 @@ impl Sharing {
             for segment in ran.segments.iter_mut().filter(|s| s.did != Did::Overhead) {
                 segment.time = segment.time.mul_f64(factor);
             }
+        }
+        let prepares = |segment: &&Segment| matches!(segment.did, Did::Step(Step::Prepared { .. }));
+        for segment in ran.segments.iter().filter(prepares) {
+            self.usage.preparing_ms += segment.time.as_nanos() as f64 / 1e6;
         }
         let usage = &mut self.usage.devices[lane];
         usage.runs += 1;

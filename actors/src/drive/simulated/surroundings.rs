@@ -62,6 +62,8 @@ pub struct Usage {
     pub merges: usize,
     /// Time of that.
     pub copying: Nanos,
+    /// Preparation of graphs on the spot, in ms.
+    pub preparing_ms: f64,
     /// Frames that were finished.
     pub frames: usize,
 }

@@ -7,8 +7,8 @@ use lapwing_traces::{Nanos, Recording};
 use serde::Serialize;
 
 use super::SocSimulation;
-use super::watch::Watch;
-use crate::drive::simulated::{DeviceUsage, Usage};
+use crate::drive::simulated::DeviceUsage;
+use crate::drive::virtual_engine::{Moment, Seen};
 use crate::plan::soc::Soc;
 
 /// What came of a simulated run.
@@ -30,6 +30,8 @@ pub struct SocOutcome {
     pub overlap: f64,
     /// No order of the same work ends earlier, in ms: the busiest processor's work.
     pub lower_bound_ms: f64,
+    /// Preparation of graphs on the spot, in ms.
+    pub preparation_ms: f64,
     /// From the request to its last token, in ms.
     pub makespan_ms: f64,
     /// Until the first token.
@@ -87,39 +89,35 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn since_start(at: Nanos) -> Duration {
-    at.since(Nanos(0))
-}
-
 /// Turns what was seen into figures.
 pub(super) fn outcome(
     run: &SocSimulation,
-    watch: &Watch,
+    seen: &Seen,
     recording: Option<Recording>,
 ) -> SocOutcome {
-    let nothing = (Nanos(0), Usage::default());
-    let first = watch.first.as_ref().unwrap_or(&nothing);
-    let last = watch.last.as_ref().unwrap_or(first);
-    let steps = watch.later as f64 / run.options.verify.max(1) as f64;
+    let Seen { begin, first, last, .. } = seen;
+    let steps = seen.later as f64 / run.options.verify.max(1) as f64;
     let (soc, kinds) = (&run.soc, &run.kinds[..]);
-    let whole = phase(soc, kinds, &nothing, last);
+    let whole = phase(soc, kinds, begin, last);
     let decode_ms = (steps > 0.0).then(|| ms(last.0.since(first.0)) / steps);
     let rows = run.options.verify as f64;
     let prompt = (run.options.prompt * run.options.verify) as f64;
-    let alone = last.1.devices.iter().map(|device| device.alone).max();
+    let prefill_ms = ms(first.0.since(begin.0));
+    let alone = last.1.devices.iter().map(|device| device.alone.since(Nanos(0))).max();
     SocOutcome {
-        prefill_ms: ms(since_start(first.0)),
-        prefill_tokens_per_second: per_second(prompt, ms(since_start(first.0))),
+        prefill_ms,
+        prefill_tokens_per_second: per_second(prompt, prefill_ms),
         decode_ms,
         decode_tokens_per_second: decode_ms.map(|ms| per_second(rows, ms)),
         energy_j: whole.energy_j,
         power_w: whole.power_w,
         overlap: whole.overlap,
-        lower_bound_ms: alone.map_or(0.0, |alone| ms(since_start(alone))),
-        makespan_ms: ms(since_start(last.0)),
-        prefill: phase(soc, kinds, &nothing, first),
+        lower_bound_ms: alone.map_or(0.0, ms),
+        preparation_ms: last.1.preparing_ms - begin.1.preparing_ms,
+        makespan_ms: ms(last.0.since(begin.0)),
+        prefill: phase(soc, kinds, begin, first),
         decode: (steps > 0.0).then(|| phase(soc, kinds, first, last)),
-        tokens: watch.tokens.clone(),
+        tokens: seen.tokens.clone(),
         recording,
     }
 }
@@ -132,8 +130,8 @@ fn per_second(count: f64, ms: f64) -> f64 {
 fn phase(
     soc: &Soc,
     kinds: &[DeviceKind],
-    (from, before): &(Nanos, Usage),
-    (to, after): &(Nanos, Usage),
+    (from, before): &Moment,
+    (to, after): &Moment,
 ) -> SocPhase {
     let unit = |(at, kind): (usize, &DeviceKind)| {
         let zero = DeviceUsage::default();

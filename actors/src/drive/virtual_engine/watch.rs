@@ -2,8 +2,9 @@
 
 use lapwing_traces::Nanos;
 
-use super::SocRunError;
-use crate::drive::simulated::{Simulation, Usage};
+use super::{Moment, Seen};
+use crate::drive::simulated::Simulation;
+use crate::drive::soc::SocRunError;
 use crate::error::RunError;
 use crate::message::{Posted, StreamEvent};
 
@@ -14,13 +15,13 @@ pub(super) struct Watch {
     /// Streams whose first token is here.
     begun: Vec<bool>,
     /// Time of the last first token, with what the devices had done.
-    pub(super) first: Option<(Nanos, Usage)>,
+    first: Option<Moment>,
     /// Time of the latest token.
-    pub(super) last: Option<(Nanos, Usage)>,
+    last: Option<Moment>,
     /// Tokens after the time that `first` tells, of all streams.
-    pub(super) later: usize,
+    later: usize,
     /// Tokens of the first stream.
-    pub(super) tokens: Vec<u32>,
+    tokens: Vec<u32>,
     failed: Option<(Nanos, RunError)>,
 }
 
@@ -87,12 +88,13 @@ impl Watch {
         }
     }
 
-    /// Whether there is anything to tell.
-    pub(super) fn result(&self) -> Result<(), SocRunError> {
-        match &self.failed {
-            Some((at, error)) => Err(SocRunError::Failed { at: *at, error: error.clone() }),
-            None if self.first.is_none() => Err(SocRunError::Cancelled),
-            None => Ok(()),
+    /// What was seen by callers who asked at `begin`.
+    pub(super) fn seen(self, begin: Moment) -> Result<Seen, SocRunError> {
+        if let Some((at, error)) = self.failed {
+            return Err(SocRunError::Failed { at, error });
         }
+        let first = self.first.ok_or(SocRunError::Cancelled)?;
+        let last = self.last.unwrap_or_else(|| first.clone());
+        Ok(Seen { begin, first, last, later: self.later, tokens: self.tokens })
     }
 }

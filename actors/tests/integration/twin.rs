@@ -1,0 +1,131 @@
+//! Twins of live devices beside the devices themselves: what they report is the same.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lapwing_actors::drive::twin::Twin;
+use lapwing_kernels::cpu::{Cpu, Isa};
+use lapwing_kernels::device::{
+    Batch, Device, DeviceError, DeviceInfo, GraphKey, Observer, Prepare, SlotPool, Step, Tensor,
+    TensorSet, Work,
+};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::model::Model;
+use lapwing_kernels::npu::array::{Array, graph_bytes};
+use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
+use lapwing_kernels::op::Op;
+use lapwing_kernels::part::{OperandOrder, Part};
+use lapwing_kernels::weights::WeightFile;
+
+#[derive(Default)]
+struct Steps(Vec<Step>);
+
+impl Observer for Steps {
+    fn node_done(&mut self, _node: usize) {}
+
+    fn step_done(&mut self, step: Step) {
+        self.0.push(step);
+    }
+}
+
+/// A piece of work, as both get it.
+struct Asked {
+    product: usize,
+    rows: usize,
+    graphs: Vec<usize>,
+    prepare: Prepare,
+}
+
+fn run(
+    device: &mut dyn Device,
+    graph: &Graph,
+    asked: &Asked,
+) -> (Vec<Step>, Result<(), DeviceError>) {
+    let nodes = asked.product..asked.product + 1;
+    let mut batch = Batch::default();
+    batch.push(&vec![0; asked.rows], 0, Vec::new(), 0..asked.rows);
+    let mut inputs = TensorSet::default();
+    for id in graph.live_in(nodes.clone()) {
+        let width = graph.value(id).width;
+        inputs.put(id, Tensor::new(width, vec![0.5; asked.rows * width]));
+    }
+    let part = Part { graphs: asked.graphs.clone(), order: OperandOrder::Swapped, ..Part::WHOLE };
+    let mut steps = Steps::default();
+    let result = device.run(Work {
+        nodes: nodes.clone(),
+        part: &part,
+        prepare: asked.prepare,
+        batch: &batch,
+        inputs: &inputs,
+        writes: &graph.writes(nodes),
+        outputs: &mut TensorSet::default(),
+        observer: &mut steps,
+    });
+    (steps.0, result)
+}
+
+/// A live device and its twin, with room for so many bytes.
+fn pair(graph: &Arc<Graph>, file: &WeightFile, budget: u64) -> [Box<dyn Device>; 2] {
+    let parts = NpuDeviceParts {
+        name: "npu".to_owned(),
+        graph: Arc::clone(graph),
+        slots: SlotPool::default(),
+        budget,
+    };
+    let array = (Cpu::new(1, Isa::best()), Array::default());
+    let live = NpuDevice::systolic(parts, array, file).expect("a device");
+    let info: DeviceInfo = live.info().clone();
+    [Box::new(live), Box::new(Twin::new(&info, graph))]
+}
+
+#[test]
+fn a_twin_reports_what_the_live_device_does_not() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/reference/tiny/llama.gguf");
+    let file = WeightFile::open(Path::new(path)).expect("a model");
+    let graph = Arc::new(Model::from_weights(&file).expect("a graph").graph);
+    let is_product = |at: &usize| {
+        let node = &graph.nodes()[*at];
+        matches!(node.op, Op::MatMul { .. }) && node.layer.is_some()
+    };
+    let products: Vec<usize> = (0..graph.nodes().len()).filter(is_product).take(6).collect();
+    let key = |product: usize, rows: usize| GraphKey {
+        nodes: product..product + 1,
+        features: Part::WHOLE.features,
+        rows,
+        order: OperandOrder::Swapped,
+    };
+    let one = graph_bytes(&graph, &key(products[0], 64));
+    let mut evicted = 0;
+    for budget in [u64::MAX, 5 * one, 2 * one, one / 2] {
+        let [mut live, mut twin] = pair(&graph, &file, budget);
+        let mut lanes = [&live, &twin].map(|device| device.preparer().expect("a lane"));
+        // Multiplicative hashing: repeatable, and in no order.
+        let mut state = 7u64;
+        let mut any = |of: usize| {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            (state >> 33) as usize % of
+        };
+        for _ in 0..120 {
+            let product = products[any(products.len())];
+            if any(3) == 0 {
+                let keys = [key(product, [32, 64][any(2)]), key(products[any(6)], 64)];
+                let keep = [key(products[any(6)], 64)];
+                let mut steps = [Steps::default(), Steps::default()];
+                let [a, b] = &mut steps;
+                let a = lanes[0].prepare(&keys, &keep, a);
+                let b = lanes[1].prepare(&keys, &keep, b);
+                evicted += a.as_ref().map_or(0, |prepared| prepared.evicted.len());
+                assert_eq!(a, b, "{keys:?} within {budget}");
+                assert_eq!(steps[0].0, steps[1].0, "{keys:?} within {budget}");
+                continue;
+            }
+            let graphs = [vec![32], vec![64], vec![32, 32], vec![64, 32], Vec::new()][any(5)].clone();
+            let prepare = [Prepare::OnTheSpot, Prepare::Ahead][any(2)];
+            let asked = Asked { product, rows: 1 + any(100), graphs, prepare };
+            let (a, b) = (run(&mut *live, &graph, &asked), run(&mut *twin, &graph, &asked));
+            let what = format!("{} rows of {:?} within {budget}", asked.rows, asked.graphs);
+            assert_eq!(a, b, "{what}, {:?}", asked.prepare);
+        }
+    }
+    assert!(evicted > 0, "nothing ever had to go");
+}
