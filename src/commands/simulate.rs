@@ -115,7 +115,7 @@ pub(super) fn text(title: &str, run: &Simulated) -> String {
     let dash = || "–".to_owned();
     let number = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.2}"));
     let speed = run.prefill_tokens_per_second;
-        let rows = vec![
+    let rows = vec![
         ("prefill", Some(run.prefill_ms), Some(speed), run.prefill_w, run.prefill_j),
         ("decode", run.decode_ms, run.decode_tokens_per_second, run.decode_w, run.decode_j),
         ("all", Some(run.makespan_ms), None, run.power_w, run.energy_j),

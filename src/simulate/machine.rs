@@ -168,7 +168,9 @@ impl Machine {
         self.value(key)?;
         let mut changed = self.clone();
         let of = |device: &MachineDevice, key: &str| {
-            key.strip_prefix(device.name()).and_then(|rest| rest.strip_prefix('.')).map(str::to_owned)
+            key.strip_prefix(device.name())
+                .and_then(|rest| rest.strip_prefix('.'))
+                .map(str::to_owned)
         };
         let number = match key {
             "hand_over" => Some(&mut changed.hand_over),
@@ -226,7 +228,9 @@ impl MachineDevice {
         let mut spec: DeviceSpec = self.spec.parse().map_err(|error| wrong(format!("{error}")))?;
         let name = spec.name.clone();
         if spec.speed == Speed::Real {
-            return Err(wrong(format!("'{name}' has no numbers: its form must be throttled or systolic")));
+            return Err(wrong(format!(
+                "'{name}' has no numbers: its form must be throttled or systolic"
+            )));
         }
         for known in &NUMBERS {
             let (key, unit) = (known.key, known.unit);

@@ -11,8 +11,8 @@ use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recording;
 
-use super::published::{MODEL, Product, Run};
 use super::processors::Processors;
+use super::published::{MODEL, Product, Run};
 use super::{SimulateError, Simulated, change, decisions, machine, world};
 
 /// What [`Scenario::set`] can change, beside the numbers of the processors.

@@ -290,7 +290,11 @@ fn a_game_gets_no_frames_beside_divided_kernels_or_many_beside_whole_ones() {
 fn a_description_loses_a_number_or_accepts_a_wrong_one() {
     for name in ["sd8gen3", "ideal", "fast-gpu"] {
         let soc = Soc::preset(name).expect("a preset");
-        assert_eq!(Soc::from_toml(&soc.to_toml().expect("text")).expect("its own text"), soc, "{name}");
+        assert_eq!(
+            Soc::from_toml(&soc.to_toml().expect("text")).expect("its own text"),
+            soc,
+            "{name}"
+        );
         assert!(soc.numbers().all(|(_, number)| !number.source.is_empty()), "{name}");
     }
     let text = sd8gen3().to_toml().expect("text");

@@ -119,7 +119,8 @@ fn a_twin_reports_what_the_live_device_does_not() {
                 assert_eq!(steps[0].0, steps[1].0, "{keys:?} within {budget}");
                 continue;
             }
-            let graphs = [vec![32], vec![64], vec![32, 32], vec![64, 32], Vec::new()][any(5)].clone();
+            let graphs =
+                [vec![32], vec![64], vec![32, 32], vec![64, 32], Vec::new()][any(5)].clone();
             let prepare = [Prepare::OnTheSpot, Prepare::Ahead][any(2)];
             let asked = Asked { product, rows: 1 + any(100), graphs, prepare };
             let (a, b) = (run(&mut *live, &graph, &asked), run(&mut *twin, &graph, &asked));

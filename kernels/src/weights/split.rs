@@ -54,11 +54,7 @@ pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightE
     Ok(all)
 }
 
-fn open_part(
-    path: PathBuf,
-    (no, parts): (u32, u32),
-    reader: Reader,
-) -> Result<Part, WeightError> {
+fn open_part(path: PathBuf, (no, parts): (u32, u32), reader: Reader) -> Result<Part, WeightError> {
     match Bytes::map(&path) {
         Ok(bytes) => read(&path, bytes, reader),
         Err(source) => Err(WeightError::MissingPart { path, part: no + 1, parts, source }),

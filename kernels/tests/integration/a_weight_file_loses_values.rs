@@ -241,7 +241,8 @@ fn a_header_without_its_data_gives_another_graph() {
         let (short, whole) = (Model::from_header(&header), Model::from_weights(&file));
         assert_eq!(short.expect("a graph").graph, whole.expect("a graph").graph, "{name}");
         assert!(parse_header(&bytes[..data / 2]).is_err(), "{name}");
-        let cut = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-cut.gguf"));
+        let cut =
+            std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-cut.gguf"));
         std::fs::write(&cut, &bytes[..data]).expect("write");
         assert!(WeightFile::open(&cut).is_err(), "{name}");
         let header = WeightFile::header(&cut).expect("a header");

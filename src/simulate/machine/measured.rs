@@ -136,7 +136,10 @@ fn preparation(samples: &[PrepareSample]) -> Vec<Rated> {
     let (fixed, slope) = match y - slope * x {
         fixed if fixed >= 0.0 => (fixed, slope),
         // Through zero.
-        _ => (0.0, points().map(|p| p.0 * p.1).sum::<f64>() / points().map(|p| p.0 * p.0).sum::<f64>()),
+        _ => (
+            0.0,
+            points().map(|p| p.0 * p.1).sum::<f64>() / points().map(|p| p.0 * p.0).sum::<f64>(),
+        ),
     };
     let what = format!("least squares over {count} preparations");
     // Nanoseconds to µs, and to µs of 10⁹ row-weights.
@@ -172,13 +175,17 @@ mod tests {
     #[test]
     fn a_preparation_is_not_what_was_measured() {
         let of = |samples: &[(u64, u64, u64)]| {
-            let sample = |&(rows, weights, ns): &(u64, u64, u64)| PrepareSample { rows, weights, ns };
+            let sample =
+                |&(rows, weights, ns): &(u64, u64, u64)| PrepareSample { rows, weights, ns };
             let samples: Vec<PrepareSample> = samples.iter().map(sample).collect();
             preparation(&samples).iter().map(|(_, value, _)| *value).collect::<Vec<f64>>()
         };
         // 2 ms, and 90 ms for 10⁹ row-weights.
         let exact = of(&[(32, 1_000_000, 4_880_000), (64, 1_000_000, 7_760_000)]);
-        assert!((exact[0] - 2000.0).abs() < 1e-6 && (exact[1] - 90_000.0).abs() < 1e-3, "{exact:?}");
+        assert!(
+            (exact[0] - 2000.0).abs() < 1e-6 && (exact[1] - 90_000.0).abs() < 1e-3,
+            "{exact:?}"
+        );
         assert_eq!(of(&[(32, 10, 5000)]), [5.0, 0.0]);
         let through_zero = of(&[(1, 1000, 100), (1, 2000, 2000)]);
         assert!(through_zero[0] == 0.0 && through_zero[1] > 0.0, "{through_zero:?}");

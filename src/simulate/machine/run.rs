@@ -56,7 +56,8 @@ fn check(scenario: &Scenario) -> Result<(), SimulateError> {
         expected: expected.to_owned(),
     };
     if !scenario.fast_sync {
-        let expected = "it must be on: a machine's devices say what hand-overs cost, as in gpu.sync";
+        let expected =
+            "it must be on: a machine's devices say what hand-overs cost, as in gpu.sync";
         return Err(refused("fast-sync", "off", expected));
     }
     if scenario.interference != Interference::None {

@@ -125,9 +125,12 @@ impl Kept {
             };
             !held && !with.contains(key)
         };
-        let mut may_go: Vec<(u64, u64, GraphKey)> = self.ready.iter().filter(goes).map(
-            |(key, entry)| (entry.used, entry.bytes, key.clone()),
-        ).collect();
+        let mut may_go: Vec<(u64, u64, GraphKey)> = self
+            .ready
+            .iter()
+            .filter(goes)
+            .map(|(key, entry)| (entry.used, entry.bytes, key.clone()))
+            .collect();
         may_go.sort_unstable_by_key(|(used, ..)| *used);
         let stays = self.bytes - may_go.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
         if stays.saturating_add(bytes) > self.budget {
