@@ -186,6 +186,7 @@ impl Fit {
     /// # Errors
     /// When there is nothing to fit, or to fit to, or a run fails.
     pub fn new(base: &Scenario, published: &Published) -> Result<Fit, SimulateError> {
+        base.soc()?;
         let nothing = |reason: &str| SimulateError::Fit { reason: reason.to_owned() };
         let pins: Vec<&Row> = published.rows.iter().filter(|row| row.role == Role::Pin).collect();
         if pins.is_empty() {

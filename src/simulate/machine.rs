@@ -32,8 +32,8 @@ pub struct Machine {
     pub name: String,
     /// What it is, in one line.
     pub about: String,
-    /// From the end of work on one device until another begins with its result, as strategies
-    /// predict it, in µs.
+    /// From the end of work on one device until another begins with its result, in µs: strategies
+    /// predict with it, and it passes.
     pub hand_over: Number,
     /// Copies that put parts together, in GB/s.
     pub copy: Number,

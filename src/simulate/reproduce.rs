@@ -109,6 +109,7 @@ impl Reproduction {
         published: &Published,
         wanted: Wanted<'_>,
     ) -> Result<Reproduction, SimulateError> {
+        base.soc()?;
         if let Some(name) = wanted.group
             && !published.groups().contains(&name)
         {

@@ -98,3 +98,20 @@ fn late_devices_are_not_told() {
     let ended = ended_of(&args.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(ended.stdout.contains("computed longer than the devices' models say"), "{ended:?}");
 }
+
+#[test]
+fn a_warm_run_is_compared_with_a_cold_prediction() {
+    let model = model("llama.gguf");
+    let devices = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0\
+        +npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=5ms,prepare-gweight=0";
+    let strategies = ["--strategy", "online-prepare,npu-padding", "--length", "64"];
+    let args = ["bench", "-m", &model, "--device", devices, "-r", "1", "-n", "1"];
+    let found = json(&[&args[..], &strategies, &["--json"]].concat());
+    for strategy in found["lengths"][0]["strategies"].as_array().expect("strategies") {
+        let number = |field: &str| strategy[field].as_f64().expect(field);
+        assert!(number("predicted_ms") < 5.0, "no graph is missing: {strategy}");
+        assert!(number("predicted_cold_ms") >= 5.0, "some are: {strategy}");
+    }
+    let table = ended_of(&[&args[..], &strategies].concat());
+    assert!(table.stdout.contains("predicted, with warm graphs as well"), "{table:?}");
+}

@@ -388,7 +388,9 @@ impl Simulation {
                 }
                 WorkerEffect::Send(to, mut delivery) => {
                     tape.forward(&mut delivery);
-                    self.push(self.now(), What::Arrived(to.0, delivery));
+                    let around = self.sharing.as_ref().map(Sharing::around);
+                    let way = around.filter(|_| to.0 != actor).map(|around| around.hand_over);
+                    self.push(self.now() + way.unwrap_or_default(), What::Arrived(to.0, delivery));
                 }
                 WorkerEffect::Nudge(device) => self.push(self.now(), What::Nudged(device.0)),
                 WorkerEffect::Report(progress) => {

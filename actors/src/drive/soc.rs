@@ -216,6 +216,8 @@ impl Setup<'_> {
         let cap = soc.at("memory.cap");
         let memory = cap.is_finite().then_some(cap);
         let shapes_only = self.values.is_none();
-        Surroundings { memory, renderer, noise, prepared: true, shapes_only }
+        // Hand-overs are synchronisations, which the processors' models tell of.
+        let hand_over = Duration::ZERO;
+        Surroundings { memory, renderer, noise, hand_over, prepared: true, shapes_only }
     }
 }

@@ -82,15 +82,12 @@ fn start(
         .map_err(|error| SimulateError::Preset { reason: error.to_string() })?;
     let infos: Vec<DeviceInfo> = specs.iter().map(build::info).collect();
     let copy_rate = machine.copy.value * 1e9;
+    let hand_over = Duration::from_nanos((machine.hand_over.value * 1e3).round() as u64);
     let permits = permits_default(specs.len());
     let planner = Planner::new(PlannerParts {
         graph: Arc::clone(&graph),
         devices: infos.clone(),
-        cost: Arc::new(Modelled {
-            devices: times.clone(),
-            sync: Duration::from_nanos((machine.hand_over.value * 1e3).round() as u64),
-            copy_rate,
-        }),
+        cost: Arc::new(Modelled { devices: times.clone(), sync: hand_over, copy_rate }),
         strategy: world::strategy(scenario, permits)?,
         chunk_rows: chunk_rows_default(specs.iter()),
     });
@@ -109,7 +106,7 @@ fn start(
         requests_max: scenario.verify,
         permits,
         copy_rate,
-        around: Surroundings { shapes_only: true, ..Surroundings::default() },
+        around: Surroundings { hand_over, shapes_only: true, ..Surroundings::default() },
     })
     .map_err(|error| SimulateError::Run { reason: error.to_string() })
 }

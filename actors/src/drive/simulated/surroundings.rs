@@ -17,6 +17,9 @@ pub struct Surroundings {
     pub renderer: Option<Renderer>,
     /// Scatter of times.
     pub noise: Option<Noise>,
+    /// From the end of work on one device until another has what follows, beside the
+    /// synchronisation that its model tells of: the way of a message to another thread.
+    pub hand_over: Duration,
     /// Graphs that a plan asks for before it runs take no time: they were made before.
     pub prepared: bool,
     /// The devices compute no values, so that parts are put together in time only.
