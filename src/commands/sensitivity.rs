@@ -45,7 +45,7 @@ fn step(text: &str) -> Result<f64, String> {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
-    let scenario = args.scenario.scenario()?;
+    let scenario = args.scenario.scenario(session)?;
     let found = Sensitivity::new(&scenario, args.step)?;
     if session.json {
         return print_json(&found);

@@ -83,7 +83,8 @@ impl SocSimulation {
         options: &SocOptions,
         values: Option<&SocValues<'_>>,
     ) -> Result<SocSimulation, SocRunError> {
-        let context = model.context.max(options.prompt + options.decode + 2);
+        let generated = (options.decode + 1).saturating_mul(options.verify);
+        let context = model.context.max(options.prompt.saturating_add(generated) + 2);
         let checks = [
             ("the prompt's length", options.prompt, 1, 1 << 20),
             ("the number of decoding steps", options.decode, 0, 1 << 20),
@@ -130,19 +131,16 @@ impl SocSimulation {
         if self.options.record {
             self.simulation.recorder().set_scope(Scope::All);
         }
-        let mut watch = Watch::new(self.options.cancel);
-        for _ in 0..self.options.verify {
-            let (sink, events) = ChannelSink::new(self.options.decode + 4);
-            watch.add(events);
-            let ids = self.ids.clone();
-            let generate = Generate {
-                sampler: Sampler::new(SamplingParams::greedy(), &[]),
-                stop_ids: [].into(),
-                tokens_max: self.options.decode + 1,
-            };
-            let Some(ticket) = self.door.try_take() else { continue };
-            let task = Task::Generate(Box::new(generate));
-            let trace = tracing::Span::none();
+        let (sink, events) = ChannelSink::new(self.options.decode + 4);
+        let mut watch = Watch::new(events, self.options.cancel);
+        let generate = Generate {
+            sampler: Sampler::new(SamplingParams::greedy(), &[]),
+            stop_ids: [].into(),
+            tokens_max: self.options.decode + 1,
+        };
+        if let Some(ticket) = self.door.try_take() {
+            let (task, trace) = (Task::Generate(Box::new(generate)), tracing::Span::none());
+            let ids = std::mem::take(&mut self.ids);
             let submit = Submit { ids, task, sink, ticket, traced: false, trace };
             self.simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
         }
@@ -212,21 +210,17 @@ impl Setup<'_> {
             ChunkShape { phase: Phase::Decode, rows, selected: rows, context: prompt, prompt: 0 };
         let routes = [planner.route(prefill)?, planner.route(decode)?];
         let vocab = graph.value(graph.output()).width;
-        let pages = model.kv.pages_for(context) * options.verify;
-        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        let pages = u32::try_from(model.kv.pages_for(context)).unwrap_or(u32::MAX);
         let pool = KvPool::new(values.map_or(pages, |values| values.pages));
-        let config = SchedulerConfig {
-            context,
-            sequences_max: options.verify,
-            permits: options.in_flight,
-            vocab,
-        };
+        let config =
+            SchedulerConfig { context, sequences_max: 1, permits: options.in_flight, vocab };
         let scheduler = Scheduler::new(SchedulerParts {
             config,
             planner,
             kv: KvPages { pool: pool.clone(), layout: model.kv },
             policy: Box::new(Fcfs),
-        })?;
+        })?
+        .with_step_rows(options.verify);
         let devices = infos
             .iter()
             .zip(times)
@@ -243,7 +237,7 @@ impl Setup<'_> {
         facts.iter().for_each(|(key, value)| simulation.recorder().set_meta(key, value));
         Ok(SocSimulation {
             simulation,
-            door: Door::new(options.verify),
+            door: Door::new(1),
             pool,
             soc: soc.clone(),
             options: options.clone(),

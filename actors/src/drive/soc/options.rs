@@ -57,8 +57,8 @@ pub struct SocOptions {
     pub prompt: usize,
     /// Steps of decoding after the first token.
     pub decode: usize,
-    /// Rows of each step: 1, or those that a speculative decoder verifies at once. They are taken
-    /// as so many sequences of the prompt's length, each of which reads its own keys and values.
+    /// Rows of each step: 1, or those that a speculative decoder verifies at once, all of which
+    /// count as accepted.
     pub verify: usize,
     /// How processors hand over.
     pub sync: SyncMode,
