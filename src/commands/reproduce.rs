@@ -214,8 +214,8 @@ fn held_back(rows: &[HeldBack], predicted: bool) -> String {
     let count = rows.len();
     if !predicted {
         return format!(
-            "\n{count} published numbers are held back and not compared; --predict-held-back prints \
-             the predictions\n"
+            "\n{count} published numbers are held back and not compared, all others are above; \
+             --predict-held-back prints the predictions\n"
         );
     }
     let header = [

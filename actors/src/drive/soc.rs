@@ -97,16 +97,11 @@ impl SocSimulation {
             }
         }
         let setup = Setup { model, soc, strategy, options, values, context };
-        // Numbered alike, in whatever order they are named.
-        let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
-            let all = [DeviceKind::Gpu, DeviceKind::Npu, DeviceKind::Cpu];
-            all.into_iter().filter(|kind| kinds.contains(kind)).collect()
-        };
-        match setup.build(&named(&options.devices)) {
+        match setup.build(&options.devices) {
             Err(SocRunError::Plan(PlanError::Needs { kind: DeviceKind::Cpu, .. }))
                 if !options.devices.contains(&DeviceKind::Cpu) =>
             {
-                setup.build(&named(&[&options.devices[..], &[DeviceKind::Cpu]].concat()))
+                setup.build(&[&options.devices[..], &[DeviceKind::Cpu]].concat())
             }
             built => built,
         }

@@ -76,7 +76,8 @@ pub struct SocOptions {
     pub chunk_rows: Option<usize>,
     /// Chunks in flight.
     pub in_flight: usize,
-    /// Processors that compute, in any order. The CPU only controls, unless a strategy cannot do
+    /// Processors that compute, each once, in any order: they are registered in this one, and what
+    /// comes of a run does not depend on it. The CPU only controls, unless a strategy cannot do
     /// without it.
     pub devices: Vec<DeviceKind>,
     /// Whether a recording is made.
