@@ -97,17 +97,22 @@ impl SocSimulation {
             }
         }
         let setup = Setup { model, soc, strategy, options, values, context };
-        match setup.build(&options.devices) {
+        // Numbered alike, in whatever order they are registered.
+        let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
+            let all = [DeviceKind::Gpu, DeviceKind::Npu, DeviceKind::Cpu];
+            all.into_iter().filter(|kind| kinds.contains(kind)).collect()
+        };
+        match setup.build(&named(&options.devices)) {
             Err(SocRunError::Plan(PlanError::Needs { kind: DeviceKind::Cpu, .. }))
                 if !options.devices.contains(&DeviceKind::Cpu) =>
             {
-                setup.build(&[&options.devices[..], &[DeviceKind::Cpu]].concat())
+                setup.build(&named(&[&options.devices[..], &[DeviceKind::Cpu]].concat()))
             }
             built => built,
         }
     }
 
-    /// Processors that compute.
+    /// Processors that compute, in the order of their registration.
     pub fn devices(&self) -> &[DeviceKind] {
         &self.kinds
     }
@@ -227,7 +232,12 @@ impl Setup<'_> {
             slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
             copy_rate: soc.copy_rate(),
         };
-        let simulation = Simulation::with_surroundings(parts, self.surroundings(kinds));
+        // Those that were not asked for come last.
+        let asked = |kind: &DeviceKind| options.devices.iter().position(|asked| asked == kind);
+        let mut order: Vec<usize> = (0..kinds.len()).collect();
+        order.sort_by_key(|number| asked(&kinds[*number]).unwrap_or(kinds.len()));
+        let registered = order.iter().map(|number| kinds[*number]).collect();
+        let simulation = Simulation::registered(parts, self.surroundings(kinds), &order);
         let facts = [("model", &*model.name), ("soc", &soc.name), ("strategy", strategy.name())];
         facts.iter().for_each(|(key, value)| simulation.recorder().set_meta(key, value));
         Ok(SocSimulation {
@@ -236,7 +246,7 @@ impl Setup<'_> {
             pool,
             soc: soc.clone(),
             options: options.clone(),
-            kinds: kinds.to_vec(),
+            kinds: registered,
             routes,
             ids: values.map_or_else(|| vec![0; options.prompt], |values| values.ids.to_vec()),
         })
