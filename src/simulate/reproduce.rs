@@ -65,8 +65,7 @@ impl Reproduced {
     }
 
     fn is_far(&self) -> bool {
-        // An error that is no number is far, too.
-        !(self.error.abs() <= CHECK_ERROR_MAX)
+        self.error.is_nan() || self.error.abs() > CHECK_ERROR_MAX
     }
 }
 
@@ -214,4 +213,33 @@ fn ordered(
     let more = runs.ratio(base, (&order.more, order.more_by.as_ref()), quantity)?;
     let less = less * order.less_times;
     Ok(ReproducedOrder { what: order.what.clone(), less, more, ok: less < more })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(role: Role, error: f64) -> Reproduced {
+        Reproduced {
+            id: "a".to_owned(),
+            group: "g".to_owned(),
+            what: "w".to_owned(),
+            of: "m".to_owned(),
+            paper: 1.0,
+            model: 1.0 + error,
+            unit: "s",
+            error,
+            role,
+            source: "s".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_error_that_is_no_number_passes_for_small() {
+        for (error, far) in [(0.1, false), (-0.1, false), (0.11, true), (f64::NAN, true)] {
+            assert_eq!(row(Role::Check, error).is_missed(), far, "{error}");
+            assert_eq!(row(Role::Stated, error).disagrees(), far, "{error}");
+            assert!(!row(Role::Pin, error).is_missed() && !row(Role::Pin, error).disagrees());
+        }
+    }
 }
