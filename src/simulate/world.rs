@@ -25,6 +25,8 @@ pub(super) fn run(
         decode: scenario.decode,
         verify: scenario.verify,
         sync: if scenario.fast_sync { SyncMode::Fast } else { SyncMode::Slow },
+        stepped_preparation: scenario.stepped_preparation,
+        chunk_rows: scenario.chunk,
         renderer: scenario.interference == Interference::Game,
         seed: scenario.seed,
         record,
@@ -36,7 +38,7 @@ pub(super) fn run(
     let mut outcome = simulation.run().map_err(|error| fail(error.to_string()))?;
     let mut recording = outcome.recording.take();
     if let Some(recording) = &mut recording {
-        set_facts(recording, scenario);
+        recording.meta.extend(scenario.facts());
     }
     Ok((figures(&outcome, options.renderer), recording))
 }
@@ -60,23 +62,6 @@ pub(super) fn strategy(
         .ok_or_else(|| SimulateError::Run { reason: format!("there is no strategy '{name}'") })
 }
 
-/// What the run was, for whoever looks at its timeline.
-pub(super) fn set_facts(recording: &mut Recording, scenario: &Scenario) {
-    let on = |on: bool| if on { "on" } else { "off" }.to_owned();
-    let facts = [
-        ("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")).to_owned()),
-        ("clock", "virtual".to_owned()),
-        ("model", scenario.model.clone()),
-        ("soc", scenario.soc_name()),
-        ("strategy", scenario.strategy_name().to_owned()),
-        ("prompt", scenario.prompt.to_string()),
-        ("fast sync", on(scenario.fast_sync)),
-        ("order swap", on(scenario.order_swap)),
-        ("interference", scenario.interference.to_string()),
-    ];
-    recording.meta.extend(facts.map(|(key, value)| (key.to_owned(), value)));
-}
-
 fn figures(outcome: &SocOutcome, game: bool) -> Simulated {
     let SocOutcome { prefill, decode, .. } = outcome;
     let decode = decode.as_ref();
@@ -94,6 +79,7 @@ fn figures(outcome: &SocOutcome, game: bool) -> Simulated {
         prefill_w: Some(prefill.power_w),
         decode_j: decode.map(|phase| phase.energy_j),
         decode_w: decode.map(|phase| phase.power_w),
+        decode_gb_per_s: decode.map(|phase| phase.gigabytes / phase.ms * 1e3),
         overlap: outcome.overlap.max(0.0),
         syncs: prefill.hand_overs + decode.map_or(0, |phase| phase.hand_overs),
         frames_per_second: game.then(|| {

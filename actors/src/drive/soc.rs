@@ -10,7 +10,7 @@ use lapwing_kernels::kv::KvPool;
 use lapwing_traces::Scope;
 
 use super::simulated::{Noise, Renderer, SimulatedDevice, Surroundings};
-use super::virtual_engine::{Callers, VirtualEngine, VirtualParts};
+use super::virtual_engine::{Caller, VirtualEngine, VirtualParts};
 use crate::message::Phase;
 use crate::plan::planner::{Planner, PlannerParts};
 use crate::plan::soc::Soc;
@@ -73,7 +73,8 @@ impl SocSimulation {
         options: &SocOptions,
         values: Option<&SocValues<'_>>,
     ) -> Result<SocSimulation, SocRunError> {
-        let context = model.context.max(options.prompt + options.decode + 2);
+        let generated = (options.decode + 1).saturating_mul(options.verify);
+        let context = model.context.max(options.prompt.saturating_add(generated) + 2);
         let checks = [
             ("the prompt's length", options.prompt, 1, 1 << 20),
             ("the number of decoding steps", options.decode, 0, 1 << 20),
@@ -86,7 +87,7 @@ impl SocSimulation {
             }
         }
         let setup = Setup { model, soc, strategy, options, values, context };
-        // Numbered alike, in whatever order they are named.
+        // Numbered alike, in whatever order they are registered.
         let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
             let all = [DeviceKind::Gpu, DeviceKind::Npu, DeviceKind::Cpu];
             all.into_iter().filter(|kind| kinds.contains(kind)).collect()
@@ -101,7 +102,7 @@ impl SocSimulation {
         }
     }
 
-    /// Processors that compute.
+    /// Processors that compute, in the order of their registration.
     pub fn devices(&self) -> &[DeviceKind] {
         &self.kinds
     }
@@ -117,11 +118,11 @@ impl SocSimulation {
     /// [`SocRunError`] when the request fails, the caller leaves before the first token, or
     /// something is left in the engine.
     pub fn run(mut self) -> Result<SocOutcome, SocRunError> {
-        let SocOptions { record, verify, decode, cancel, .. } = self.options;
+        let SocOptions { record, decode, cancel, .. } = self.options;
         if record {
             self.engine.recorder().set_scope(Scope::All);
         }
-        let seen = self.engine.run(&Callers { ids: &self.ids, count: verify, decode, cancel })?;
+        let seen = self.engine.run(&Caller { ids: &self.ids, decode, cancel })?;
         let recording = record.then(|| self.engine.recorder().recording());
         Ok(outcome::outcome(&self, &seen, recording))
     }
@@ -162,9 +163,13 @@ impl Setup<'_> {
         let decode =
             ChunkShape { phase: Phase::Decode, rows, selected: rows, context: prompt, prompt: 0 };
         let routes = [planner.route(prefill)?, planner.route(decode)?];
-        let pages = model.kv.pages_for(context) * options.verify;
-        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        let pages = u32::try_from(model.kv.pages_for(context)).unwrap_or(u32::MAX);
         let pool = KvPool::new(values.map_or(pages, |values| values.pages));
+        // Those that were not asked for come last.
+        let asked = |kind: &DeviceKind| options.devices.iter().position(|asked| asked == kind);
+        let mut order: Vec<usize> = (0..kinds.len()).collect();
+        order.sort_by_key(|number| asked(&kinds[*number]).unwrap_or(kinds.len()));
+        let registered = order.iter().map(|number| kinds[*number]).collect();
         let devices = infos
             .iter()
             .zip(times)
@@ -176,10 +181,11 @@ impl Setup<'_> {
             kv: KvPages { pool, layout: model.kv },
             slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
             context,
-            requests_max: options.verify,
+            step_rows: options.verify,
             permits: options.in_flight,
             copy_rate: soc.copy_rate(),
             around: self.surroundings(kinds),
+            order,
         })?;
         let facts = [("model", &*model.name), ("soc", &soc.name), ("strategy", strategy.name())];
         facts.iter().for_each(|(key, value)| engine.recorder().set_meta(key, value));
@@ -187,7 +193,7 @@ impl Setup<'_> {
             engine,
             soc: soc.clone(),
             options: options.clone(),
-            kinds: kinds.to_vec(),
+            kinds: registered,
             routes,
             ids: values.map_or_else(|| vec![0; options.prompt], |values| values.ids.to_vec()),
         })

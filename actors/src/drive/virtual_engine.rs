@@ -34,14 +34,16 @@ pub struct VirtualParts {
     pub slots: SlotPool,
     /// Most tokens of a sequence.
     pub context: usize,
-    /// Most requests at once.
-    pub requests_max: usize,
+    /// Rows of each step of generation, as in [`Scheduler::with_step_rows`].
+    pub step_rows: usize,
     /// Chunks in flight.
     pub permits: usize,
     /// Bytes per second at which parts are put together.
     pub copy_rate: f64,
     /// What the devices share, and what disturbs them.
     pub around: Surroundings,
+    /// Numbers of the devices in the order in which their actors are registered.
+    pub order: Vec<usize>,
 }
 
 /// An engine in virtual time. Requests follow each other; what one of them has left prepared is
@@ -52,34 +54,32 @@ pub struct VirtualEngine {
     kv: KvPages,
 }
 
-/// Callers that ask for the same at once.
+/// Who asks for one generation.
 #[derive(Clone, Copy, Debug)]
-pub struct Callers<'a> {
-    /// Prompt of each.
+pub struct Caller<'a> {
+    /// Prompt.
     pub ids: &'a [u32],
-    /// How many.
-    pub count: usize,
-    /// Tokens after the first, of each.
+    /// Tokens after the first.
     pub decode: usize,
-    /// When they leave, in virtual time.
+    /// When it leaves, in virtual time.
     pub cancel: Option<Nanos>,
 }
 
 /// A time, and what the devices have done until then.
 pub type Moment = (Nanos, Usage);
 
-/// What callers saw.
+/// What a caller saw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// They ask.
+    /// It asks.
     pub begin: Moment,
-    /// Each of them has its first token.
+    /// It has its first token.
     pub first: Moment,
     /// The latest token.
     pub last: Moment,
-    /// Tokens after `first`, of all callers.
+    /// Tokens after the first.
     pub later: usize,
-    /// Tokens of the first caller.
+    /// All tokens.
     pub tokens: Vec<u32>,
 }
 
@@ -90,17 +90,18 @@ impl VirtualEngine {
     /// [`SocRunError::Plan`] when there is no route for what the engine can be asked.
     pub fn new(parts: VirtualParts) -> Result<VirtualEngine, SocRunError> {
         let VirtualParts { graph, planner, devices, kv, slots, .. } = parts;
-        let VirtualParts { context, requests_max, permits, copy_rate, around, .. } = parts;
+        let VirtualParts { context, step_rows, permits, copy_rate, around, order, .. } = parts;
         let vocab = graph.value(graph.output()).width;
         let scheduler = Scheduler::new(SchedulerParts {
-            config: SchedulerConfig { context, sequences_max: requests_max, permits, vocab },
+            config: SchedulerConfig { context, sequences_max: 1, permits, vocab },
             planner,
             kv: KvPages { pool: kv.pool.clone(), layout: kv.layout },
             policy: Box::new(Fcfs),
-        })?;
+        })?
+        .with_step_rows(step_rows);
         let parts = SimulationParts { scheduler, devices, graph, slots, copy_rate };
-        let simulation = Simulation::with_surroundings(parts, around);
-        Ok(VirtualEngine { simulation, door: Door::new(requests_max), kv })
+        let simulation = Simulation::registered(parts, around, &order);
+        Ok(VirtualEngine { simulation, door: Door::new(1), kv })
     }
 
     /// Is told what happens; off at first.
@@ -108,34 +109,27 @@ impl VirtualEngine {
         self.simulation.recorder()
     }
 
-    /// Serves callers to the end.
+    /// Serves a caller to the end.
     ///
     /// # Errors
-    /// [`SocRunError`] when a request fails, the callers leave before the first token, something is
-    /// left in the engine, or there are more of them than it takes.
-    pub fn run(&mut self, callers: &Callers<'_>) -> Result<Seen, SocRunError> {
+    /// [`SocRunError`] when the request fails, the caller leaves before the first token, or
+    /// something is left in the engine.
+    pub fn run(&mut self, caller: &Caller<'_>) -> Result<Seen, SocRunError> {
         let begin = (self.simulation.now(), self.simulation.usage().cloned().unwrap_or_default());
-        let mut watch = Watch::new(callers.cancel);
-        for _ in 0..callers.count {
-            let ticket = self.door.try_take().ok_or(SocRunError::Option {
-                what: "the number of callers",
-                found: callers.count,
-                from: 1,
-                to: self.door.limit(),
-            })?;
-            let (sink, events) = ChannelSink::new(callers.decode + 4);
-            watch.add(events);
-            let generate = Generate {
-                sampler: Sampler::new(SamplingParams::greedy(), &[]),
-                stop_ids: [].into(),
-                tokens_max: callers.decode + 1,
-            };
-            let (ids, trace) = (callers.ids.to_vec(), tracing::Span::none());
+        let (sink, events) = ChannelSink::new(caller.decode + 4);
+        let mut watch = Watch::new(events, caller.cancel);
+        let generate = Generate {
+            sampler: Sampler::new(SamplingParams::greedy(), &[]),
+            stop_ids: [].into(),
+            tokens_max: caller.decode + 1,
+        };
+        if let Some(ticket) = self.door.try_take() {
+            let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());
             let task = Task::Generate(Box::new(generate));
             let submit = Submit { ids, task, sink, ticket, traced: false, trace };
             self.simulation.send_at(begin.0, SchedulerMessage::Submit(Box::new(submit)));
         }
-        if let Some(at) = callers.cancel {
+        if let Some(at) = caller.cancel {
             self.simulation.send_at(at, SchedulerMessage::Wake);
         }
         watch.run(&mut self.simulation);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::simulated::{SimulatedDevice, Surroundings};
 use lapwing_actors::drive::twin::Twin;
-use lapwing_actors::drive::virtual_engine::{Callers, Seen, VirtualEngine, VirtualParts};
+use lapwing_actors::drive::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
 use lapwing_actors::plan::cost::Modelled;
 use lapwing_actors::plan::planner::{Planner, PlannerParts};
 use lapwing_actors::scheduler::KvPages;
@@ -31,16 +31,15 @@ pub(in crate::simulate) fn run(
     let specs = machine.specs()?;
     let mut engine = start(scenario, machine, &specs)?;
     let ids = vec![0; scenario.prompt];
-    let (count, decode) = (scenario.verify, scenario.decode);
-    let callers = Callers { ids: &ids, count, decode, cancel: None };
-    engine.run(&callers).map_err(|error| fail(error.to_string()))?;
+    let caller = Caller { ids: &ids, decode: scenario.decode, cancel: None };
+    engine.run(&caller).map_err(|error| fail(error.to_string()))?;
     if record {
         engine.recorder().set_scope(Scope::All);
     }
-    let seen = engine.run(&callers).map_err(|error| fail(error.to_string()))?;
+    let seen = engine.run(&caller).map_err(|error| fail(error.to_string()))?;
     let recording = record.then(|| {
         let mut recording = engine.recorder().recording();
-        world::set_facts(&mut recording, scenario);
+        recording.meta.extend(scenario.facts());
         let devices: Vec<String> = specs.iter().map(ToString::to_string).collect();
         recording.meta.insert("devices".to_owned(), devices.join(" + "));
         recording
@@ -91,10 +90,10 @@ fn start(
         strategy: world::strategy(scenario, permits)?,
         chunk_rows: chunk_rows_default(specs.iter()),
     });
-    let context = scenario.prompt + scenario.decode + 2;
-    let pages = layout.pages_for(context) * scenario.verify;
-    let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+    let context = scenario.prompt + (scenario.decode + 1) * scenario.verify + 2;
+    let pages = u32::try_from(layout.pages_for(context)).unwrap_or(u32::MAX);
     let twin = |(info, time)| SimulatedDevice { device: Box::new(Twin::new(info, &graph)), time };
+    let order = (0..specs.len()).collect();
     let devices = infos.iter().zip(times).map(twin).collect();
     VirtualEngine::new(VirtualParts {
         graph,
@@ -103,10 +102,11 @@ fn start(
         kv: KvPages { pool: KvPool::new(pages), layout },
         slots: SlotPool::default(),
         context,
-        requests_max: scenario.verify,
+        step_rows: scenario.verify,
         permits,
         copy_rate,
         around: Surroundings { hand_over, shapes_only: true, ..Surroundings::default() },
+        order,
     })
     .map_err(|error| SimulateError::Run { reason: error.to_string() })
 }
@@ -115,18 +115,17 @@ fn figures(seen: &Seen, scenario: &Scenario) -> Simulated {
     let Seen { begin, first, last, later, .. } = seen;
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let prefill_ms = ms(first.0.since(begin.0));
-    let decode_ms = (*later > 0).then(|| ms(last.0.since(first.0)));
+    let decode_ms = (*later > 0).then(|| ms(last.0.since(first.0)) / *later as f64);
     let (before, after) = (&begin.1, &last.1);
     let devices = || before.devices.iter().zip(&after.devices);
     let busy: f64 = devices().map(|(before, after)| ms(after.busy.since(before.busy))).sum();
     let any = ms(after.any.since(before.any));
     let alone = devices().map(|(before, after)| ms(after.alone.since(before.alone)));
-    let rows = (scenario.prompt * scenario.verify) as f64;
     Simulated {
         prefill_ms,
-        prefill_tokens_per_second: rows / prefill_ms * 1e3,
+        prefill_tokens_per_second: scenario.prompt as f64 / prefill_ms * 1e3,
         decode_ms,
-        decode_tokens_per_second: decode_ms.map(|ms| *later as f64 / ms * 1e3),
+        decode_tokens_per_second: decode_ms.map(|ms| scenario.verify as f64 / ms * 1e3),
         makespan_ms: ms(last.0.since(begin.0)),
         lower_bound_ms: alone.fold(0.0, f64::max),
         preparation_ms: after.preparing_ms - before.preparing_ms,
@@ -136,6 +135,7 @@ fn figures(seen: &Seen, scenario: &Scenario) -> Simulated {
         prefill_w: None,
         decode_j: None,
         decode_w: None,
+        decode_gb_per_s: None,
         overlap: if busy > 0.0 { ((busy - any) / busy).max(0.0) } else { 0.0 },
         syncs: after.hand_overs - before.hand_overs,
         frames_per_second: None,

@@ -5,8 +5,9 @@ use std::time::Duration;
 use lapwing_kernels::device::{DeviceError, Step, TensorSet};
 use lapwing_traces::Nanos;
 use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 
+use super::noise::{fnv, normal};
 use super::surroundings::{DeviceUsage, Surroundings, Usage};
 use crate::drive::modelled::{Did, Segment};
 use crate::message::Delivery;
@@ -59,6 +60,9 @@ enum Drawing {
 pub(super) struct Sharing {
     around: Surroundings,
     lanes: Vec<Option<Running>>,
+    /// Lanes by the names of their devices: the order in which sums are made and events announced,
+    /// whatever the order in which devices were registered.
+    order: Vec<usize>,
     rngs: Vec<ChaCha8Rng>,
     settled: Nanos,
     drawing: Drawing,
@@ -73,8 +77,11 @@ impl Sharing {
         // By name: whatever the order in which devices are named, each has its own sequence.
         let rng = |name: &String| ChaCha8Rng::seed_from_u64(seed ^ fnv(name));
         let devices = vec![DeviceUsage::default(); names.len()];
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_by_key(|lane| &names[*lane]);
         Sharing {
             lanes: names.iter().map(|_| None).collect(),
+            order,
             rngs: names.iter().map(rng).collect(),
             settled: Nanos(0),
             drawing: Drawing::Idle,
@@ -143,7 +150,8 @@ impl Sharing {
         let computing = self.lanes.iter().filter(|lane| computes(lane)).count();
         self.usage.any.0 += if computing > 0 { nanos } else { 0 };
         self.usage.several.0 += if computing > 1 { nanos } else { 0 };
-        for (lane, usage) in self.lanes.iter_mut().zip(&mut self.usage.devices) {
+        for at in &self.order {
+            let (lane, usage) = (&mut self.lanes[*at], &mut self.usage.devices[*at]);
             let computes = computes(lane);
             let Some(run) = lane else { continue };
             if computes {
@@ -164,7 +172,8 @@ impl Sharing {
     pub(super) fn share(&mut self, now: Nanos) -> Vec<(Nanos, Due)> {
         let mut factor = 1.0f64;
         if let Some(cap) = self.around.memory {
-            let runs = || self.lanes.iter().flatten().filter(|run| run.rate > 0.0);
+            let lanes = || self.order.iter().filter_map(|lane| self.lanes[*lane].as_ref());
+            let runs = || lanes().filter(|run| run.rate > 0.0);
             let total: f64 = runs().map(Running::demand).sum();
             let bound: f64 = runs().filter(|run| run.is_bound()).map(Running::demand).sum();
             if total > cap && bound > 0.0 {
@@ -172,8 +181,10 @@ impl Sharing {
             }
         }
         let mut due = Vec::new();
-        for (lane, run) in self.lanes.iter_mut().enumerate() {
-            let Some(run) = run.as_mut().filter(|run| run.rate > 0.0) else { continue };
+        for lane in self.order.iter().copied() {
+            let Some(run) = self.lanes[lane].as_mut().filter(|run| run.rate > 0.0) else {
+                continue;
+            };
             let rate = if run.is_bound() { factor } else { 1.0 };
             if run.tick > 0 && rate == run.rate {
                 continue;
@@ -288,16 +299,4 @@ impl Running {
         }
         self.enter((self.at + 1).min(self.ran.segments.len()), now);
     }
-}
-
-/// FNV-1a of a name.
-fn fnv(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-/// A number of the standard normal distribution, as the sum of twelve uniform ones less six.
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
-    (0..12).map(|_| f64::from(rng.next_u32()) / f64::from(u32::MAX)).sum::<f64>() - 6.0
 }

@@ -38,7 +38,7 @@ pub struct SocOutcome {
     pub prefill: SocPhase,
     /// After it.
     pub decode: Option<SocPhase>,
-    /// Tokens of the (first) sequence; all 0 where no values are computed.
+    /// Tokens that were sampled, one in each step; all 0 where no values are computed.
     pub tokens: Vec<u32>,
     /// Everything that happened, if it was asked for.
     #[serde(skip)]
@@ -96,12 +96,12 @@ pub(super) fn outcome(
     recording: Option<Recording>,
 ) -> SocOutcome {
     let Seen { begin, first, last, .. } = seen;
-    let steps = seen.later as f64 / run.options.verify.max(1) as f64;
+    let steps = seen.later as f64;
     let (soc, kinds) = (&run.soc, &run.kinds[..]);
     let whole = phase(soc, kinds, begin, last);
     let decode_ms = (steps > 0.0).then(|| ms(last.0.since(first.0)) / steps);
     let rows = run.options.verify as f64;
-    let prompt = (run.options.prompt * run.options.verify) as f64;
+    let prompt = run.options.prompt as f64;
     let prefill_ms = ms(first.0.since(begin.0));
     let alone = last.1.devices.iter().map(|device| device.alone.since(Nanos(0))).max();
     SocOutcome {

@@ -124,6 +124,15 @@ impl Parameter {
         let Parameter { path, unit, .. } = *self;
         Err(SocError::Value { path, value, unit, expected })
     }
+
+    /// The nearest value that a system can have.
+    pub(super) fn nearest_value(&self, value: f64) -> f64 {
+        match self.range {
+            Positive => value.max(f64::MIN_POSITIVE),
+            NotNegative => value.max(0.0),
+            Share => value.clamp(0.0, 1.0),
+        }
+    }
 }
 
 /// The number whose path has the longest start in common, or the first of all.
