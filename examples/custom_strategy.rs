@@ -24,8 +24,8 @@ use std::sync::Arc;
 use lapwing::devices::DeviceSpec;
 use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
 use lapwing::plan::{
-    ChunkShape, DeviceId, DeviceKind, Part, Phase, PlanError, PlanInput, Route, Stage, StagePart,
-    Strategy, device_of,
+    ChunkShape, DeviceId, DeviceKind, OperandOrder, Part, Phase, PlanError, PlanInput, Route,
+    Stage, StagePart, Strategy, device_of,
 };
 use lapwing::simulate::Scenario;
 use lapwing::{Engine, Request};
@@ -86,7 +86,9 @@ impl Strategy for FeedForwardApart {
 
 /// A stage whose first `full` rows are the NPU's, in a prepared graph of that size.
 fn divided(node: usize, (npu, gpu): (DeviceId, DeviceId), (full, rows): (usize, usize)) -> Stage {
-    let on_npu = Part { rows: Some(0..full), graphs: vec![full], ..Part::WHOLE };
+    // An NPU is quick where the operand with more rows than columns is the one that streams.
+    let order = OperandOrder::Swapped;
+    let on_npu = Part { rows: Some(0..full), graphs: vec![full], order, ..Part::WHOLE };
     let on_gpu = Part { rows: Some(full..rows), ..Part::WHOLE };
     let mut stage = Stage::whole(npu, node..node + 1);
     stage.parts =

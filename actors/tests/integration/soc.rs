@@ -257,6 +257,33 @@ fn two_runs_differ_or_depend_on_the_order_of_devices() {
     }
 }
 
+#[test]
+fn rows_that_are_verified_together_are_computed_apart() {
+    let (llama, soc) = (model("llama-3-8b"), sd8gen3());
+    for strategy in ["gpu-only", "tensor-level"] {
+        let outcome = |verify| {
+            let options = SocOptions { verify, decode: 6, record: true, ..of(256) };
+            run(&llama, &soc, strategy, &options)
+        };
+        let (one, five) = (outcome(1), outcome(5));
+        assert_eq!(one.prefill, five.prefill, "{strategy}: it is one prompt");
+        let (step, steps) = (one.decode_ms.expect("steps"), five.decode_ms.expect("steps"));
+        near("rate", five.decode_tokens_per_second.expect("steps"), 5.0 / steps * 1e3, 1e-9);
+        assert!(steps > step && steps < 5.0 * step, "{strategy}: {steps} {step}");
+        assert_eq!(five.tokens.len(), 7, "{strategy}: a token for each step");
+        let recording = five.recording.as_ref().expect("a recording");
+        let timeline = Timeline::new(recording);
+        let none = Analysis::new(&timeline).gaps.iter().all(|gap| gap.cause != Cause::Unknown);
+        assert!(none, "{strategy}: an idle nanosecond has no cause");
+    }
+    // Weights, keys and values are read once for all rows.
+    let bytes = |verify| {
+        let options = SocOptions { verify, decode: 6, ..of(256) };
+        run(&llama, &soc, "gpu-only", &options).decode.expect("steps").gigabytes
+    };
+    assert!(bytes(5) < 1.02 * bytes(1), "{} {}", bytes(5), bytes(1));
+}
+
 /// Two products of one row at the same time, of which memory is the limit.
 #[test]
 fn devices_together_get_more_bandwidth_than_there_is() {
