@@ -4,22 +4,20 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering as Memory};
-use std::time::Duration;
 
-use lapwing_kernels::device::{Device, Preparer, SlotPool, TensorSet};
-use lapwing_kernels::graph::{Graph, ValueId};
+use lapwing_kernels::device::{Device, Preparer, SlotPool};
+use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
 use super::modelled;
 use super::record::{CallerTape, Outgoing, PrepareTape, SchedulerTape, WorkerTape};
-use crate::message::{
-    Chunk, GraphsPrepared, PartDone, Posted, PrepareGraphs, SchedulerMessage, Sent,
-};
+use crate::message::{Posted, SchedulerMessage};
 use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 use crate::scheduler::{Scheduler, SchedulerEffect};
-use crate::worker::{Worker, WorkerEffect};
+use crate::worker::Worker;
 
+mod effects;
 mod events;
 mod sharing;
 mod surroundings;
@@ -139,8 +137,25 @@ impl Simulation {
     }
 
     /// What the devices did until now; `None` if they share nothing.
-    pub fn usage(&self) -> Option<&Usage> {
-        self.sharing.as_ref().map(Sharing::usage)
+    pub fn usage(&self) -> Option<Usage> {
+        self.sharing.as_ref().map(|sharing| sharing.usage(self.now()))
+    }
+
+    /// Frames that a renderer has finished.
+    pub fn frames(&self) -> usize {
+        self.sharing.as_ref().map_or(0, Sharing::frames)
+    }
+
+    /// Events to come, chunks and parts that wait for devices, and those that devices run.
+    pub fn left(&self) -> usize {
+        let waiting: usize = self.actors.iter().map(|actor| actor.worker.waiting()).sum();
+        let running = self.sharing.as_ref().map_or(0, Sharing::in_flight);
+        self.events.len() + waiting + running
+    }
+
+    /// Slots with values that did not come back.
+    pub fn slots_in_use(&self) -> usize {
+        self.slots.stats().in_use
     }
 
     /// Virtual time.
@@ -198,6 +213,10 @@ impl Simulation {
             What::Ran(by, ran) => self.on_ran(by, *ran),
             What::Due(due) => self.on_due(due),
             What::Merged(by, chunk, merged) => {
+                let now = self.now();
+                if let Some(sharing) = &mut self.sharing {
+                    sharing.merged(now, by, &chunk);
+                }
                 let effects = self.actors[by].worker.on_merged(chunk, merged);
                 self.carry_out(by, effects, true);
             }
@@ -281,25 +300,6 @@ impl Simulation {
         }
     }
 
-    /// Puts parts together; with the result, how long that takes.
-    fn merge(
-        &mut self,
-        chunk: &Chunk,
-        parts: Vec<PartDone>,
-    ) -> (Result<TensorSet, ValueId>, u64, Duration) {
-        let shapes_only = self.sharing.as_ref().is_some_and(|s| s.around().shapes_only);
-        let merged = match shapes_only {
-            true => modelled::merge_shapes(chunk, parts, &self.graph),
-            false => modelled::merge_parts(chunk, parts, &self.graph, &self.slots),
-        };
-        let bytes = merged.as_ref().map_or(0, |(_, bytes)| *bytes);
-        let time = Duration::from_secs_f64(bytes as f64 / self.copy_rate.max(1.0));
-        if let Some(sharing) = &mut self.sharing {
-            sharing.merged(bytes, time);
-        }
-        (merged.map(|(tensors, _)| tensors), bytes, time)
-    }
-
     fn push(&mut self, at: Nanos, what: What) {
         self.work += usize::from(what.is_work());
         self.events.push(Event { at, number: self.next_event, what });
@@ -341,68 +341,5 @@ impl Simulation {
             self.caller.received(&event);
         }
         sink.send(event);
-    }
-
-    /// A device's lane makes graphs ready.
-    fn prepare(&mut self, asked: PrepareGraphs, sent: Sent) {
-        let by = asked.device.0;
-        let made_before = self.sharing.as_ref().is_some_and(|s| s.around().prepared);
-        let Actor { device, lane, .. } = &mut self.actors[by];
-        let (result, time) = match lane {
-            Some((preparer, tape)) => {
-                tape.begin(sent, None);
-                let result = preparer.prepare(&asked.keys, &asked.keep, tape);
-                let made = result.iter().flat_map(|prepared| &prepared.made);
-                let time = made.map(|key| device.time.prepare_time(key)).sum();
-                (result, if made_before { Duration::ZERO } else { time })
-            }
-            None => {
-                let prepared = Box::new(GraphsPrepared::without_lane(asked));
-                self.push(self.now(), What::Prepared(by, prepared));
-                return;
-            }
-        };
-        let prepared = Box::new(GraphsPrepared { asked, result });
-        self.push(self.now() + time, What::Prepared(by, prepared));
-    }
-
-    fn carry_out(&mut self, actor: usize, effects: Vec<WorkerEffect>, queued: bool) {
-        for effect in effects {
-            let Actor { worker, tape, device, .. } = &mut self.actors[actor];
-            match effect {
-                WorkerEffect::Run(delivery) => {
-                    tape.waiting(worker.waiting());
-                    tape.start(&delivery);
-                    let SimulatedDevice { device, time } = device;
-                    let (result, segments) =
-                        modelled::run_modelled(&mut **device, &**time, &delivery, queued);
-                    self.begin(actor, Ran { delivery, result, segments });
-                }
-                WorkerEffect::Merge(chunk, parts) => {
-                    tape.merge_begins(&chunk, &parts);
-                    let (tensors, bytes, time) = self.merge(&chunk, parts);
-                    self.actors[actor].tape.merge_ends(bytes);
-                    self.push(self.now() + time, What::Merged(actor, chunk, tensors));
-                    // Its span ends when the parts are together.
-                    return;
-                }
-                WorkerEffect::Send(to, mut delivery) => {
-                    tape.forward(&mut delivery);
-                    self.push(self.now(), What::Arrived(to.0, delivery));
-                }
-                WorkerEffect::Nudge(device) => self.push(self.now(), What::Nudged(device.0)),
-                WorkerEffect::Report(progress) => {
-                    let Posted { message, sent } = tape.report(progress);
-                    let message = SchedulerMessage::Progress(message);
-                    let posted = Box::new(Posted { message, sent });
-                    self.push(self.now(), What::Scheduler(posted));
-                }
-                WorkerEffect::Emit(emission) => {
-                    let outgoing = tape.emit(emission);
-                    self.deliver(outgoing);
-                }
-            }
-        }
-        self.actors[actor].tape.end();
     }
 }

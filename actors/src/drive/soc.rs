@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::kv::KvPool;
-use lapwing_traces::{Nanos, Recording, Scope};
+use lapwing_traces::{Nanos, Recorder, Recording, Scope};
 
 use super::mailbox::ChannelSink;
 use super::simulated::{
@@ -15,7 +15,7 @@ use super::simulated::{
 };
 use crate::message::{Generate, Phase, SchedulerMessage, Submit, Task};
 use crate::plan::planner::{Planner, PlannerParts};
-use crate::plan::soc::Soc;
+use crate::plan::soc::{Soc, SyncMode};
 use crate::plan::strategy::{ChunkShape, PromptRows, Strategy};
 use crate::plan::{DeviceId, PlanError, Route};
 use crate::policy::Fcfs;
@@ -83,7 +83,6 @@ impl SocSimulation {
         options: &SocOptions,
         values: Option<&SocValues<'_>>,
     ) -> Result<SocSimulation, SocRunError> {
-        let context = model.context.max(options.prompt + options.decode + 2);
         let checks = [
             ("the prompt's length", options.prompt, 1, 1 << 20),
             ("the number of decoding steps", options.decode, 0, 1 << 20),
@@ -95,6 +94,15 @@ impl SocSimulation {
                 return Err(SocRunError::Option { what, found, from, to });
             }
         }
+        let without = [
+            ("a device's fault", options.fault.is_some()),
+            ("stepped preparation", options.stepped_preparation),
+        ];
+        if let Some((what, _)) = without.iter().find(|(_, set)| *set && values.is_some()) {
+            return Err(SocRunError::Values { what });
+        }
+        // What is never reached need not be planned for, nor have pages.
+        let context = options.prompt + options.decode + 2;
         let setup = Setup { model, soc, strategy, options, values, context };
         // Numbered alike, in whatever order they are named.
         let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
@@ -150,10 +158,16 @@ impl SocSimulation {
             self.simulation.send_at(at, SchedulerMessage::Wake);
         }
         watch.run(&mut self.simulation);
+        watch.result_if_given_up()?;
         self.check()?;
         watch.result()?;
         let recording = self.options.record.then(|| self.recording());
         Ok(outcome::outcome(&self, &watch, recording))
+    }
+
+    /// Is told what happens, if a recording was asked for; also of runs that come to nothing.
+    pub fn recorder(&self) -> &Recorder {
+        self.simulation.recorder()
     }
 
     fn recording(&self) -> Recording {
@@ -169,8 +183,9 @@ impl SocSimulation {
         }
         let pages = self.pool.capacity() - self.pool.free_pages();
         let tickets = self.door.in_use();
-        if pages + tickets + chunks > 0 {
-            return Err(SocRunError::Leak { pages, tickets, chunks });
+        let (slots, left) = (self.simulation.slots_in_use(), self.simulation.left());
+        if pages + tickets + chunks + slots + left > 0 {
+            return Err(SocRunError::Leak { pages, tickets, chunks, slots, left });
         }
         Ok(())
     }
@@ -268,14 +283,18 @@ impl Setup<'_> {
         let gpu = kinds.iter().position(|kind| *kind == DeviceKind::Gpu).map(DeviceId);
         let renderer = gpu.filter(|_| options.renderer).map(|device| Renderer {
             device,
-            period: Duration::from_secs_f64(soc.at("renderer.period") / 1e3),
-            time: Duration::from_secs_f64(soc.at("renderer.time") / 1e3),
+            period: soc.millis("renderer.period"),
+            time: soc.millis("renderer.time"),
         });
         let spread = soc.at("noise.spread");
         let noise = (spread > 0.0).then_some(Noise { seed: options.seed, spread });
         let cap = soc.at("memory.cap");
         let memory = cap.is_finite().then_some(cap);
         let shapes_only = self.values.is_none();
-        Surroundings { memory, renderer, noise, prepared: true, shapes_only }
+        let spin = match options.sync {
+            SyncMode::Fast => soc.micros("sync.fast"),
+            SyncMode::Slow => Duration::ZERO,
+        };
+        Surroundings { memory, renderer, noise, spin, prepared: true, shapes_only }
     }
 }

@@ -4,8 +4,10 @@ use lapwing_traces::Nanos;
 
 use super::SocRunError;
 use crate::drive::simulated::{Simulation, Usage};
-use crate::error::RunError;
 use crate::message::{Posted, StreamEvent};
+
+/// Frames beside a run before it is given up, of 60 Hz more than four hours.
+const FRAMES_MAX: usize = 1_000_000;
 
 /// What a caller saw.
 pub(super) struct Watch {
@@ -21,7 +23,7 @@ pub(super) struct Watch {
     pub(super) later: usize,
     /// Tokens of the first stream.
     pub(super) tokens: Vec<u32>,
-    failed: Option<(Nanos, RunError)>,
+    failed: Option<SocRunError>,
 }
 
 impl Watch {
@@ -51,6 +53,11 @@ impl Watch {
                 self.streams.iter_mut().for_each(|stream| *stream = None);
                 self.cancel = None;
             }
+            let (at, frames) = (simulation.now(), simulation.frames());
+            if at.0 == u64::MAX || frames > FRAMES_MAX {
+                self.failed = Some(SocRunError::TooLong { at, frames });
+                return;
+            }
             if !simulation.step() {
                 return;
             }
@@ -68,7 +75,7 @@ impl Watch {
                         if at == 0 {
                             self.tokens.push(token.id);
                         }
-                        let usage = || simulation.usage().cloned().unwrap_or_default();
+                        let usage = || simulation.usage().unwrap_or_default();
                         if self.begun[at] {
                             self.later += 1;
                         }
@@ -80,17 +87,27 @@ impl Watch {
                         }
                         self.last = Some((now, usage()));
                     }
-                    StreamEvent::Failed(error) => self.failed = Some((now, error)),
+                    StreamEvent::Failed(error) => {
+                        self.failed = Some(SocRunError::Failed { at: now, error });
+                    }
                     StreamEvent::Scores(_) | StreamEvent::Finished(_) => {}
                 }
             }
         }
     }
 
+    /// Whether it was given up, so that the engine is not empty.
+    pub(super) fn result_if_given_up(&self) -> Result<(), SocRunError> {
+        match &self.failed {
+            Some(error @ SocRunError::TooLong { .. }) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether there is anything to tell.
     pub(super) fn result(&self) -> Result<(), SocRunError> {
         match &self.failed {
-            Some((at, error)) => Err(SocRunError::Failed { at: *at, error: error.clone() }),
+            Some(error) => Err(error.clone()),
             None if self.first.is_none() => Err(SocRunError::Cancelled),
             None => Ok(()),
         }

@@ -1,0 +1,94 @@
+//! What the state machines want done, done in virtual time.
+
+use std::time::Duration;
+
+use super::events::What;
+use super::sharing::Ran;
+use super::{Actor, SimulatedDevice, Simulation};
+use crate::drive::modelled;
+use crate::message::{
+    Chunk, GraphsPrepared, PartDone, Posted, PrepareGraphs, SchedulerMessage, Sent,
+};
+use crate::worker::WorkerEffect;
+
+impl Simulation {
+    /// Puts parts together on a device.
+    fn merge(&mut self, by: usize, chunk: Box<Chunk>, parts: Vec<PartDone>) {
+        self.actors[by].tape.merge_begins(&chunk, &parts);
+        let shapes_only = self.sharing.as_ref().is_some_and(|s| s.around().shapes_only);
+        let merged = match shapes_only {
+            true => modelled::merge_shapes(&chunk, parts, &self.graph),
+            false => modelled::merge_parts(&chunk, parts, &self.graph, &self.slots),
+        };
+        let bytes = merged.as_ref().map_or(0, |(_, bytes)| *bytes);
+        let time = Duration::from_secs_f64(bytes as f64 / self.copy_rate.max(1.0));
+        let now = self.now();
+        if let Some(sharing) = &mut self.sharing {
+            sharing.merge(now, by, bytes, time);
+        }
+        self.actors[by].tape.merge_ends(bytes);
+        let tensors = merged.map(|(tensors, _)| tensors);
+        self.push(now + time, What::Merged(by, chunk, tensors));
+    }
+
+    /// A device's lane makes graphs ready.
+    pub(super) fn prepare(&mut self, asked: PrepareGraphs, sent: Sent) {
+        let by = asked.device.0;
+        let made_before = self.sharing.as_ref().is_some_and(|s| s.around().prepared);
+        let Actor { device, lane, .. } = &mut self.actors[by];
+        let (result, time) = match lane {
+            Some((preparer, tape)) => {
+                tape.begin(sent, None);
+                let result = preparer.prepare(&asked.keys, &asked.keep, tape);
+                let made = result.iter().flat_map(|prepared| &prepared.made);
+                let time = made.map(|key| device.time.prepare_time(key)).sum();
+                (result, if made_before { Duration::ZERO } else { time })
+            }
+            None => {
+                let prepared = Box::new(GraphsPrepared::without_lane(asked));
+                self.push(self.now(), What::Prepared(by, prepared));
+                return;
+            }
+        };
+        let prepared = Box::new(GraphsPrepared { asked, result });
+        self.push(self.now() + time, What::Prepared(by, prepared));
+    }
+
+    /// Does what a worker wants done; `queued` tells whether its device was busy until now.
+    pub(super) fn carry_out(&mut self, actor: usize, effects: Vec<WorkerEffect>, queued: bool) {
+        for effect in effects {
+            let Actor { worker, tape, device, .. } = &mut self.actors[actor];
+            match effect {
+                WorkerEffect::Run(delivery) => {
+                    tape.waiting(worker.waiting());
+                    tape.start(&delivery);
+                    let SimulatedDevice { device, time } = device;
+                    let (result, segments) =
+                        modelled::run_modelled(&mut **device, &**time, &delivery, queued);
+                    self.begin(actor, Ran { delivery, result, segments });
+                }
+                WorkerEffect::Merge(chunk, parts) => {
+                    self.merge(actor, chunk, parts);
+                    // Its span ends when the parts are together.
+                    return;
+                }
+                WorkerEffect::Send(to, mut delivery) => {
+                    tape.forward(&mut delivery);
+                    self.push(self.now(), What::Arrived(to.0, delivery));
+                }
+                WorkerEffect::Nudge(device) => self.push(self.now(), What::Nudged(device.0)),
+                WorkerEffect::Report(progress) => {
+                    let Posted { message, sent } = tape.report(progress);
+                    let message = SchedulerMessage::Progress(message);
+                    let posted = Box::new(Posted { message, sent });
+                    self.push(self.now(), What::Scheduler(posted));
+                }
+                WorkerEffect::Emit(emission) => {
+                    let outgoing = tape.emit(emission);
+                    self.deliver(outgoing);
+                }
+            }
+        }
+        self.actors[actor].tape.end();
+    }
+}
