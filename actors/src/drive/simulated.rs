@@ -9,7 +9,6 @@ use lapwing_kernels::device::{Device, Preparer, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
-use super::modelled;
 use super::record::{CallerTape, Outgoing, PrepareTape, SchedulerTape, WorkerTape};
 use crate::message::{Posted, SchedulerMessage};
 use crate::plan::DeviceId;
@@ -23,7 +22,7 @@ mod sharing;
 mod surroundings;
 
 use events::{Event, What};
-use sharing::{Due, Ran, Sharing};
+use sharing::{Due, Sharing};
 pub use surroundings::{DeviceUsage, Noise, Renderer, Surroundings, Usage};
 
 /// A device in virtual time: true values from `device`, modelled time from `time`.
@@ -236,68 +235,6 @@ impl Simulation {
     pub fn run(&mut self) -> Nanos {
         while self.step() {}
         self.now()
-    }
-
-    fn on_ran(&mut self, by: usize, ran: Ran) {
-        let Ran { delivery, result, segments } = ran;
-        let Actor { worker, tape, .. } = &mut self.actors[by];
-        tape.play(&segments);
-        let sent = tape.finish(&delivery, result.is_ok());
-        let effects = worker.on_done(delivery, result, sent);
-        self.carry_out(by, effects, true);
-    }
-
-    /// Something happens to devices that share.
-    fn on_due(&mut self, due: Due) {
-        let now = self.now();
-        let Some(sharing) = &mut self.sharing else { return };
-        let mut ran = None;
-        match due {
-            Due::Tick(by, tick) => ran = sharing.tick(now, by, tick).map(|ran| (by, ran)),
-            Due::Drawn => sharing.drawn(now),
-            // Without work the renderer would go on for ever.
-            Due::Frame if self.work == 0 => return,
-            Due::Frame => {
-                if let Some(next) = sharing.frame(now) {
-                    self.push(next, What::Due(Due::Frame));
-                }
-            }
-        }
-        self.share();
-        if let Some((by, ran)) = ran {
-            self.on_ran(by, ran);
-        }
-    }
-
-    /// Draws what is due, and shares bandwidth anew.
-    fn share(&mut self) {
-        let now = self.now();
-        let Some(sharing) = &mut self.sharing else { return };
-        let drawn = sharing.draw(now);
-        let due = sharing.share(now);
-        if let Some(at) = drawn {
-            self.push(at, What::Due(Due::Drawn));
-        }
-        for (at, due) in due {
-            self.push(at, What::Due(due));
-        }
-    }
-
-    /// A device begins a run, which takes as long as its segments do by its model, or longer where
-    /// it has to share.
-    fn begin(&mut self, by: usize, ran: Ran) {
-        let now = self.now();
-        match &mut self.sharing {
-            None => {
-                let end = now + modelled::total(&ran.segments);
-                self.push(end, What::Ran(by, Box::new(ran)));
-            }
-            Some(sharing) => {
-                sharing.start(now, by, ran);
-                sharing.hold_for_frame(by);
-                self.share();
-            }
-        }
     }
 
     fn push(&mut self, at: Nanos, what: What) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::events::What;
-use super::sharing::Ran;
+use super::sharing::{Due, Ran};
 use super::{Actor, SimulatedDevice, Simulation};
 use crate::drive::modelled;
 use crate::message::{
@@ -12,6 +12,69 @@ use crate::message::{
 use crate::worker::WorkerEffect;
 
 impl Simulation {
+    /// A device has ended a run.
+    pub(super) fn on_ran(&mut self, by: usize, ran: Ran) {
+        let Ran { delivery, result, segments } = ran;
+        let Actor { worker, tape, .. } = &mut self.actors[by];
+        tape.play(&segments);
+        let sent = tape.finish(&delivery, result.is_ok());
+        let effects = worker.on_done(delivery, result, sent);
+        self.carry_out(by, effects, true);
+    }
+
+    /// Something happens to devices that share.
+    pub(super) fn on_due(&mut self, due: Due) {
+        let now = self.now();
+        let Some(sharing) = &mut self.sharing else { return };
+        let mut ran = None;
+        match due {
+            Due::Tick(by, tick) => ran = sharing.tick(now, by, tick).map(|ran| (by, ran)),
+            Due::Drawn => sharing.drawn(now),
+            // Without work the renderer would go on for ever.
+            Due::Frame if self.work == 0 => return,
+            Due::Frame => {
+                if let Some(next) = sharing.frame(now) {
+                    self.push(next, What::Due(Due::Frame));
+                }
+            }
+        }
+        self.share();
+        if let Some((by, ran)) = ran {
+            self.on_ran(by, ran);
+        }
+    }
+
+    /// Draws what is due, and shares bandwidth anew.
+    fn share(&mut self) {
+        let now = self.now();
+        let Some(sharing) = &mut self.sharing else { return };
+        let drawn = sharing.draw(now);
+        let due = sharing.share(now);
+        if let Some(at) = drawn {
+            self.push(at, What::Due(Due::Drawn));
+        }
+        for (at, due) in due {
+            self.push(at, What::Due(due));
+        }
+    }
+
+    /// A device begins a run, which takes as long as its segments do by its model, or longer where
+    /// it has to share.
+    fn begin(&mut self, by: usize, ran: Ran) {
+        let now = self.now();
+        match &mut self.sharing {
+            None => {
+                let end = now + modelled::total(&ran.segments);
+                self.push(end, What::Ran(by, Box::new(ran)));
+            }
+            Some(sharing) => {
+                sharing.start(now, by, ran);
+                sharing.hold_for_frame(by);
+                self.share();
+            }
+        }
+    }
+
     /// Puts parts together on a device.
     fn merge(&mut self, by: usize, chunk: Box<Chunk>, parts: Vec<PartDone>) {
         self.actors[by].tape.merge_begins(&chunk, &parts);

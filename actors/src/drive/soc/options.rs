@@ -24,8 +24,6 @@ pub struct SocModel {
     pub workload: Workload,
     /// Shape of its KV pages.
     pub kv: KvLayout,
-    /// Most tokens of a sequence.
-    pub context: usize,
 }
 
 impl SocModel {
@@ -40,8 +38,7 @@ impl SocModel {
     /// A model, of a weight file or of its header.
     pub fn of_model(name: &str, model: &Model, bits: WeightBits) -> SocModel {
         let workload = Workload { graph: Arc::new(model.graph.clone()), bits };
-        let (kv, context) = (model.config.kv_layout(), model.config.context);
-        SocModel { name: name.to_owned(), workload, kv, context }
+        SocModel { name: name.to_owned(), workload, kv: model.config.kv_layout() }
     }
 
     pub(super) fn graph(&self) -> &Arc<Graph> {
