@@ -261,7 +261,8 @@ impl Sharing {
 ///
 /// If that is more than there is, the former slow down alike, to what the others leave (device
 /// model, 3.3), but never below [`LEAST`]; from there on the others give way, too, down to the same
-/// share, and then all alike. All together never move more than `cap`.
+/// share, and then all alike. All together never move more than `cap`. A run that can ask for more
+/// takes it from the others: beside others, a faster device may make the whole slower.
 fn slowed(cap: f64, bound: f64, others: f64) -> (f64, f64) {
     if bound + others <= cap {
         return (1.0, 1.0);

@@ -169,8 +169,8 @@ fn an_npu_kernel_ignores_its_shape_or_its_order() {
     let npu = |soc: &Soc, k: &Kernel, rows, order| k.time(soc, DeviceKind::Npu, rows, order);
     // To the nanosecond.
     let exact = |what: &str, found: f64, wanted: f64| near(what, found, wanted, 5e-6);
-    for rows in [2, 31, 32, 33, 256, 1000] {
-        let tiles = (rows + 31) / 32 * 32;
+    for rows in [2usize, 31, 32, 33, 256, 1000] {
+        let tiles = rows.next_multiple_of(32);
         let time = |k: f64, rows: f64, rate: f64| 2.0 * weights(k) * rows / rate * 1e-6;
         let m = tiles as f64;
         exact("r = 1", npu(&soc, &square, rows, swapped), time(4096.0, m, 4.56));

@@ -8,6 +8,8 @@ use lapwing_actors::plan::soc::{PRESETS, Soc, SyncMode};
 use lapwing_actors::plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, known};
 use lapwing_actors::plan::{PlanError, Route};
 use lapwing_kernels::model::shape::ModelShape;
+use lapwing_traces::Timeline;
+use lapwing_traces::event::Activity;
 use proptest::prelude::*;
 
 use super::{model, named, near, of, run, sd8gen3, short, zero_cost};
@@ -42,11 +44,15 @@ fn work_that_computes_gets_more_bandwidth_than_there_is() {
         for rows in [2, 20, 64, 300] {
             for cap in [30.0, 5.0, 1.0, 0.1] {
                 soc.set("memory.cap", cap).expect("a number");
-                let phase =
-                    run(&model, &soc, strategy, &SocOptions { decode: 0, ..of(rows) }).prefill;
-                let rate = phase.gigabytes / phase.ms * 1e3;
-                // Copies take no time here, but move bytes.
-                assert!(rate <= cap * 1.02, "{strategy}, {rows} rows: {rate} of {cap} GB/s");
+                let options = SocOptions { decode: 0, record: true, ..of(rows) };
+                let outcome = run(&model, &soc, strategy, &options);
+                let timeline = Timeline::new(outcome.recording.as_ref().expect("a recording"));
+                // Copies take no time here, but move bytes, of which the runtime counts twice as
+                // many as the system has.
+                let copies = timeline.spans.iter().filter(|span| span.activity == Activity::Copy);
+                let copied: f64 = copies.map(|span| span.tags.bytes as f64 / 2e9).sum();
+                let rate = (outcome.prefill.gigabytes - copied) / outcome.prefill.ms * 1e3;
+                assert!(rate <= cap * 1.0001, "{strategy}, {rows} rows: {rate} of {cap} GB/s");
             }
         }
     }
@@ -80,7 +86,7 @@ struct Fixed {
 }
 
 impl Fixed {
-    fn new(inner: Arc<dyn Strategy>) -> Arc<dyn Strategy> {
+    fn of(inner: Arc<dyn Strategy>) -> Arc<dyn Strategy> {
         Arc::new(Fixed { inner, rows: Mutex::default(), routes: Mutex::default() })
     }
 }
@@ -131,32 +137,35 @@ fn strategy(at: usize) -> &'static str {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
+    /// Of all memory together; or of a processor that has no other beside it, or that has all it
+    /// asks for. Where several ask for more than there is, who asks for more takes it from others.
     #[test]
     fn more_bandwidth_makes_nothing_slower(
         shape in 0..6usize,
         at in 0..64usize,
         rows in 1..700usize,
-        number in 0..6usize,
+        number in 0..8usize,
         cap in 3.0..62.0f64,
         factor in 1.01..4.0f64,
     ) {
         let paths = [
-            "gpu.bandwidth", "npu.bandwidth", "memory.cap", "memory.copy", "cpu.bandwidth",
-            "npu.element_bandwidth",
+            "gpu.bandwidth", "npu.bandwidth", "memory.copy", "cpu.bandwidth",
+            "npu.element_bandwidth", "memory.cap", "memory.cap", "memory.cap",
         ];
         let (strategy, model) = (strategy(at), short(&ModelShape::all()[shape]));
-        let mut soc = sd8gen3();
-        soc.set("memory.cap", cap).expect("a number");
+        let (path, mut soc) = (paths[number], sd8gen3());
+        let alone = ["cpu-only", "gpu-only"].contains(&strategy);
+        let limited = alone || path == "memory.cap";
+        soc.set("memory.cap", if limited { cap } else { f64::INFINITY }).expect("a number");
         let mut more = soc.clone();
-        let path = paths[number];
         more.set(path, soc.value(path).expect("a number") * factor).expect("a number");
         let options = SocOptions { decode: 2, ..of(rows) };
         // A choice between strategies is that of a prediction, which knows no order of arrival.
-        let fixed = if strategy == "auto" { Fixed::new(named(strategy)) } else { named(strategy) };
+        let fixed = if strategy == "auto" { Fixed::of(named(strategy)) } else { named(strategy) };
         let runs = [(&soc, &options), (&more, &options)];
         let Some([before, after]) = both(&model, &fixed, runs)? else { return Ok(()) };
         prop_assert!(
-            after.makespan_ms <= before.makespan_ms * (1.0 + 1e-4),
+            after.makespan_ms <= before.makespan_ms * (1.0 + 1e-6),
             "{strategy}, {rows} rows, cap {cap}, {path} × {factor}: {} then {}",
             before.makespan_ms, after.makespan_ms
         );
@@ -190,33 +199,4 @@ proptest! {
             prop_assert_eq!(fast, slow);
         }
     }
-}
-
-#[test]
-fn explore() {
-    let mut worst: std::collections::BTreeMap<(usize, &str), (f64, String)> = Default::default();
-    let mut state = 88172645463325252u64;
-    let mut dice = |limit: u64| { state ^= state << 13; state ^= state >> 7; state ^= state << 17; (state >> 11) % limit };
-    let paths = ["gpu.bandwidth", "npu.bandwidth", "memory.cap", "memory.copy", "cpu.bandwidth", "npu.element_bandwidth"];
-    for _ in 0..3000 {
-        let (shape, at, rows, number) = (dice(6) as usize, dice(64) as usize, 1 + dice(700) as usize, dice(6) as usize);
-        let cap = 3.0 + dice(59000) as f64 / 1000.0;
-        let factor = 1.01 + dice(3000) as f64 / 1000.0;
-        let (strategy, model) = (strategy(at), short(&ModelShape::all()[shape]));
-        let mut soc = sd8gen3();
-        soc.set("memory.cap", cap).expect("a number");
-        let mut more = soc.clone();
-        let path = paths[number];
-        more.set(path, soc.value(path).expect("a number") * factor).expect("a number");
-        let options = SocOptions { decode: 2, ..of(rows) };
-        for f in [0, 1] {
-        let fixed = if f == 1 { Fixed::new(named(strategy)) } else { named(strategy) };
-        let runs = [(&soc, &options), (&more, &options)];
-        let Ok(Some([before, after])) = both(&model, &fixed, runs) else { continue };
-        let ratio = after.makespan_ms / before.makespan_ms;
-        let e = worst.entry((f, path)).or_default();
-        if ratio > e.0 { *e = (ratio, format!("{strategy} {shape} {rows} cap {cap} x{factor}")); }
-        }
-    }
-    for (k, v) in worst { println!("{k:?} {v:?}"); }
 }
