@@ -218,7 +218,7 @@ impl Sharing {
         if self.drawing == Drawing::Idle {
             self.drawing = Drawing::Due;
         }
-        Some(now + renderer.period)
+        (!renderer.period.is_zero()).then(|| now + renderer.period)
     }
 
     /// Draws the frame that is due, if no kernel runs. Returns when it is finished.

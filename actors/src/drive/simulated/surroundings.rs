@@ -31,7 +31,7 @@ pub struct Surroundings {
 pub struct Renderer {
     /// The device.
     pub device: DeviceId,
-    /// From frame to frame.
+    /// From frame to frame; 0 is a single frame.
     pub period: Duration,
     /// Of the device, for a frame.
     pub time: Duration,
