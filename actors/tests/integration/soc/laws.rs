@@ -68,8 +68,6 @@ fn the_lower_bound_is_only_that_of_the_busiest_processor() {
         let outcome = run(&llama, &soc, strategy, &options);
         near(strategy, outcome.lower_bound_ms, outcome.makespan_ms, 1e-6);
     }
-    let o = run(&llama, &soc, "tensor-level", &SocOptions { decode: 32, ..options.clone() });
-    println!("LB {} {}", o.lower_bound_ms, o.makespan_ms);
     let outcome = run(&llama, &soc, "tensor-level", &options);
     let busiest = |units: &[lapwing_actors::drive::soc::SocUnit], at: usize| units[at].busy_ms;
     let decode = outcome.decode.as_ref().expect("steps");
