@@ -15,15 +15,19 @@
 //! A strategy is a pure function: from the model's ops, the devices and a chunk's shape to a
 //! *route*, the stages that the chunk passes. The engine checks the route, prepares the graphs that
 //! it names, and runs it. It cannot change a token: here the answer is compared with the CPU's.
+//!
+//! The same strategy then runs in virtual time, with a model of 8 billion weights on the processors of
+//! a phone, none of which are here. With the argument `simulate` that is all it does.
 
 use std::sync::Arc;
 
 use lapwing::devices::DeviceSpec;
 use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
 use lapwing::plan::{
-    ChunkShape, DeviceId, DeviceKind, Part, Phase, PlanError, PlanInput, Route, Stage, StagePart,
-    Strategy, device_of,
+    ChunkShape, DeviceId, DeviceKind, OperandOrder, Part, Phase, PlanError, PlanInput, Route,
+    Stage, StagePart, Strategy, device_of,
 };
+use lapwing::simulate::Scenario;
 use lapwing::{Engine, Request};
 
 /// Divides the feed-forward's tokens between the NPU and the GPU: as many as fill a prepared graph
@@ -82,7 +86,9 @@ impl Strategy for FeedForwardApart {
 
 /// A stage whose first `full` rows are the NPU's, in a prepared graph of that size.
 fn divided(node: usize, (npu, gpu): (DeviceId, DeviceId), (full, rows): (usize, usize)) -> Stage {
-    let on_npu = Part { rows: Some(0..full), graphs: vec![full], ..Part::WHOLE };
+    // An NPU is quick where the operand with more rows than columns is the one that streams.
+    let order = OperandOrder::Swapped;
+    let on_npu = Part { rows: Some(0..full), graphs: vec![full], order, ..Part::WHOLE };
     let on_gpu = Part { rows: Some(full..rows), ..Part::WHOLE };
     let mut stage = Stage::whole(npu, node..node + 1);
     stage.parts =
@@ -90,8 +96,17 @@ fn divided(node: usize, (npu, gpu): (DeviceId, DeviceId), (full, rows): (usize, 
     stage
 }
 
+/// Both worlds.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    if std::env::args().nth(1).as_deref() != Some("simulate") {
+        live().await?;
+    }
+    simulated()
+}
+
+/// On this machine, with true values.
+async fn live() -> Result<(), Box<dyn std::error::Error>> {
     let name = ModelName::default_model();
     let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
 
@@ -115,5 +130,25 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cpu = Engine::builder().model(&model).context(512).build().await?;
     let expected = cpu.generate(request()).await?.into_text().await?;
     assert_eq!(answer, expected, "a strategy decides who computes, and never what");
+    Ok(())
+}
+
+/// On a phone, in virtual time; beside two strategies that come with Lapwing.
+fn simulated() -> Result<(), Box<dyn std::error::Error>> {
+    let mut scenario = Scenario::new("sd8gen3")?;
+    scenario.set("prompt", "300")?;
+    let own = scenario.clone().own_strategy(Arc::new(FeedForwardApart));
+    println!("\n{}, prompt of 300 tokens, in virtual time", scenario.model);
+    for name in ["gpu-only", "tensor-level"] {
+        scenario.set("strategy", name)?;
+        print(name, &scenario)?;
+    }
+    print(own.strategy_name(), &own)
+}
+
+fn print(name: &str, scenario: &Scenario) -> Result<(), Box<dyn std::error::Error>> {
+    let run = scenario.run()?;
+    let (ms, overlap, watts) = (run.prefill_ms, run.overlap * 100.0, run.prefill_w);
+    println!("{name:20} {ms:7.0} ms to the first token, {overlap:3.0} % overlap, {watts:.2} W");
     Ok(())
 }

@@ -6,9 +6,10 @@
 
 use lapwing::simulate::plot::{BarGroup, Bars, Cell, Lines, Page, Section, Series, Tone};
 use lapwing::simulate::published::{Published, Role};
-use lapwing::simulate::{
-    Reproduced, Reproduction, Runs, Scenario, SimulateError, Simulated, Wanted,
-};
+use lapwing::simulate::{Reproduced, Reproduction, Runs, Scenario, Simulated, Wanted};
+
+/// Where the page is written.
+const PAGE: &str = "target/reproduce_heterollm.html";
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -24,7 +25,7 @@ const MODELS: [(&str, &str); 3] = [
 ];
 
 fn main() -> Result<()> {
-    let path = std::env::args().nth(1).unwrap_or_else(|| "reproduce_heterollm.html".to_owned());
+    let path = std::env::args().nth(1).unwrap_or_else(|| PAGE.to_owned());
     let base = Scenario::new("sd8gen3")?;
     let found = Reproduction::new(&base, &Published::built_in()?, Wanted::default())?;
     let mut runs = Runs::default();
@@ -34,7 +35,7 @@ fn main() -> Result<()> {
         sections: vec![
             lengths(&base, &mut runs)?,
             aligned(&base, &mut runs, &found)?,
-            fast_sync(&base, &mut runs)?,
+            fast_sync(&base, &mut runs, &found)?,
             decode(&base, &mut runs, &found)?,
             checks(&found),
             decisions(&found),
@@ -48,6 +49,9 @@ fn main() -> Result<()> {
             found.held_back.len()
         ),
     };
+    if path == PAGE {
+        std::fs::create_dir_all("target")?;
+    }
     std::fs::write(&path, page.html())?;
     println!("{} runs; wrote {path}", runs.count());
     if found.ok { Ok(()) } else { Err("a check was missed, or an order does not hold".into()) }
@@ -64,16 +68,15 @@ fn lead(found: &Reproduction) -> String {
     )
 }
 
-fn at(
-    base: &Scenario,
-    runs: &mut Runs,
-    changes: &[(&str, &str)],
-) -> std::result::Result<Simulated, SimulateError> {
+fn texts<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
+}
+
+/// What comes of the scenario with these settings.
+fn at(base: &Scenario, runs: &mut Runs, changes: &[(&str, &str)]) -> Result<Simulated> {
     let mut scenario = base.clone();
-    for (key, value) in changes {
-        scenario.set(key, value)?;
-    }
-    runs.run(&scenario)
+    changes.iter().try_for_each(|(key, value)| scenario.set(key, value))?;
+    Ok(runs.run(&scenario)?)
 }
 
 /// Time over the length, where lengths do not fit the NPU's graphs.
@@ -135,9 +138,8 @@ fn aligned(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sec
         title: "Speed at standard sizes".to_owned(),
         text:
             "Hetero-layer gives every matrix product to the NPU; Hetero-tensor divides those that \
-               the NPU is bad at between both. Rings are published values; none of them was fitted \
-               to."
-            .to_owned(),
+               the NPU is bad at. Rings are published values; none of them was fitted to."
+                .to_owned(),
         plots: vec![
             Lines {
                 title: "Prefill, Llama-3-8B".to_owned(),
@@ -152,7 +154,7 @@ fn aligned(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sec
 }
 
 /// How much fast synchronisation gains.
-fn fast_sync(base: &Scenario, runs: &mut Runs) -> Result<Section> {
+fn fast_sync(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Section> {
     let settings = [
         ("prefill of 64", "64", "0"),
         ("prefill of 256", "256", "0"),
@@ -173,21 +175,23 @@ fn fast_sync(base: &Scenario, runs: &mut Runs) -> Result<Section> {
                 ];
                 let run = at(base, runs, &changes)?;
                 let decodes = run.decode_tokens_per_second;
-                Ok::<f64, SimulateError>(decodes.unwrap_or(run.prefill_tokens_per_second))
+                Result::Ok(decodes.unwrap_or(run.prefill_tokens_per_second))
             };
             values.push(Some(speed(runs, "on")? / speed(runs, "off")?));
         }
-        let published = if name == "decode" { vec![Some(4.01)] } else { Vec::new() };
+        let decodes = (name == "decode").then(|| paper(found, "fast-sync-decode"));
+        let published = decodes.into_iter().collect();
         groups.push(BarGroup { name: name.to_owned(), values, published });
     }
     Ok(Section {
         title: "Fast synchronisation".to_owned(),
         text: format!(
             "Both processors compute parts of one product, so that one must learn when the other is \
-             done: by emptying the GPU's queue, for {:.0} µs, or by polling a flag, for {:.1} µs. \
+             done: by emptying the queue that gives and the one that takes, for {:.0} µs, or by \
+             polling a flag, for {:.1} µs. \
              The longer the products, the less it matters; a generated token is over so soon that \
              it is nearly all that matters.",
-            base.soc().value("sync.slow")?,
+            base.soc().value("sync.slow")? * base.soc().value("sync.queues")?,
             base.soc().value("sync.fast")?
         ),
         plots: vec![
@@ -195,7 +199,7 @@ fn fast_sync(base: &Scenario, runs: &mut Runs) -> Result<Section> {
                 title: "Hetero-tensor, fast by slow synchronisation".to_owned(),
                 x: String::new(),
                 y: "times as fast".to_owned(),
-                names: MODELS.map(|(title, _)| title.to_owned()).to_vec(),
+                names: texts(MODELS.map(|(title, _)| title)),
                 groups,
             }
             .svg(),
@@ -231,7 +235,7 @@ fn decode(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sect
                 title: "Generation after 256 tokens".to_owned(),
                 x: String::new(),
                 y: "tokens per second".to_owned(),
-                names: HETERO.map(|(title, _)| title.to_owned()).to_vec(),
+                names: texts(HETERO.map(|(title, _)| title)),
                 groups,
             }
             .svg(),
@@ -258,19 +262,14 @@ fn cells(row: &Reproduced) -> Vec<Cell> {
 
 fn checks(found: &Reproduction) -> Section {
     let mut rows: Vec<&Reproduced> = found.rows.iter().collect();
-    rows.sort_by_key(|row| match row.role {
-        Role::Check => 0,
-        Role::Pin => 1,
-        _ => 2,
-    });
+    let order = [Role::Check, Role::Pin, Role::Stated];
+    rows.sort_by_key(|row| order.iter().position(|role| *role == row.role));
     Section {
         title: "Every number".to_owned(),
         text: "A check was never fitted to, and must be met within 10 %. A pin was fitted to, and \
                says nothing. A stated number is published loosely or contradicts others."
             .to_owned(),
-        heads: ["", "What", "#Published", "#Simulated", "#Error", "Role"]
-            .map(str::to_owned)
-            .to_vec(),
+        heads: texts(["", "What", "#Published", "#Simulated", "#Error", "Role"]),
         rows: rows.into_iter().map(cells).collect(),
         ..Section::default()
     }
@@ -279,26 +278,21 @@ fn checks(found: &Reproduction) -> Section {
 fn decisions(found: &Reproduction) -> Section {
     let rows = found.decisions.iter().map(|decision| {
         let tone = if decision.same { Tone::Good } else { Tone::Bad };
-        let (text, why) = match decision.same {
-            true => ("same", String::new()),
-            false => ("differs", decision.reason.clone()),
-        };
+        let text = if decision.same { "same" } else { "differs" };
         vec![
             decision.product.clone().into(),
             decision.tokens.clone().into(),
             decision.paper.clone().into(),
             decision.model.clone().into(),
             Cell { text: text.to_owned(), tone },
-            why.into(),
+            decision.reason.clone().into(),
         ]
     });
     Section {
         title: "What the solver decides".to_owned(),
         text: "Nine decisions of the published solver, and those of Lapwing's on the same times."
             .to_owned(),
-        heads: ["Product", "#Tokens", "Published", "Lapwing", "", "Why"]
-            .map(str::to_owned)
-            .to_vec(),
+        heads: texts(["Product", "#Tokens", "Published", "Lapwing", "", "Why"]),
         rows: rows.collect(),
         ..Section::default()
     }

@@ -40,7 +40,7 @@ pub use machine::{Machine, MachineDevice, MachineRequest, MachineRun};
 pub use reproduce::{CHECK_ERROR_MAX, HeldBack, Reproduced, ReproducedOrder, Reproduction, Wanted};
 pub use runs::Runs;
 pub use scenario::{Interference, ParameterValue, SETTINGS, Scenario};
-pub use sensitivity::{Sensitivity, Slope};
+pub use sensitivity::{Sensitivity, Skipped, Slope};
 pub use simulated::Simulated;
 pub use sweep::{Axis, FIGURES, Figure, Point, Sweep};
 pub use what_if::WhatIf;

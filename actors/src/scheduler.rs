@@ -129,6 +129,7 @@ pub struct Scheduler {
     decoding: Option<u64>,
     ending: Option<Shutdown>,
     dead: Option<RunError>,
+    step_rows: usize,
 }
 
 impl Scheduler {
@@ -158,7 +159,17 @@ impl Scheduler {
             decoding: None,
             ending: None,
             dead: None,
+            step_rows: 1,
         })
+    }
+
+    /// Each step of generation computes so many rows: the token that is due, and a draft of those
+    /// after it, all of which count as accepted. For times only, since drafts are repetitions of the
+    /// token.
+    #[must_use]
+    pub fn with_step_rows(mut self, rows: usize) -> Scheduler {
+        self.step_rows = rows.max(1);
+        self
     }
 
     /// The route that a chunk of that shape takes.
@@ -248,7 +259,8 @@ impl Scheduler {
             return;
         }
         let id = sequence;
-        let sequence = Sequence::new(id, submit, self.config.context, now);
+        let mut sequence = Sequence::new(id, submit, self.config.context, now);
+        sequence.step_rows = self.step_rows;
         tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
         match sequence.finished_before_start() {
             Some(reason) => finish(sequence, reason, now, effects),

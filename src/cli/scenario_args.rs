@@ -7,6 +7,7 @@ use lapwing::simulate::{Change, Scenario, Soc};
 
 use super::{DeviceArgs, at_least_one};
 use crate::commands::failure::Failure;
+use crate::commands::session::Session;
 
 /// What is simulated.
 #[derive(Clone, Debug, Args)]
@@ -37,11 +38,13 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off, action = clap::ArgAction::Set)]
     fast_sync: bool,
 
-    /// Operands of products on the NPU may be swapped
+    /// Operands of products on the NPU may be swapped; tensor-level decides that itself, and gpu-only
+    /// has none, so that it changes nothing there
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off, action = clap::ArgAction::Set)]
     order_swap: bool,
 
-    /// Rows of a chunk, for the strategies that cut prompts themselves
+    /// Most prompt tokens computed in one go; for chunked and chunk-graph the size of their chunks
+    /// [default: the whole prompt; their own size]
     #[arg(long, value_name = "ROWS", value_parser = at_least_one)]
     chunk: Option<usize>,
 
@@ -49,9 +52,15 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "WHAT", default_value = "none")]
     interference: String,
 
-    /// Tokens computed in each step of generation, as when a draft is verified
+    /// Tokens computed in each step of generation, 1 to 64, as when a draft is verified; all count as
+    /// accepted
     #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     verify: usize,
+
+    /// Graphs that are prepared while the request waits are made for the next of 32, 64 … 1024 rows,
+    /// not for the very number
+    #[arg(long, value_name = "on|off", default_value = "off", value_parser = on_off, action = clap::ArgAction::Set)]
+    stepped_preparation: bool,
 
     /// Seed of the noise, which noise.spread sets
     #[arg(long, value_name = "N", default_value = "0")]
@@ -71,8 +80,8 @@ fn on_off(text: &str) -> Result<bool, String> {
 }
 
 impl ScenarioArgs {
-    /// The scenario.
-    pub(crate) fn scenario(&self) -> Result<Scenario, Failure> {
+    /// The scenario. What a reader of its numbers should know is said on stderr.
+    pub(crate) fn scenario(&self, session: &Session) -> Result<Scenario, Failure> {
         DeviceArgs::check_strategy(&self.strategy)?;
         let mut scenario = soc(&self.soc)?;
         scenario.model.clone_from(&self.model);
@@ -81,16 +90,19 @@ impl ScenarioArgs {
         scenario.set("strategy", &self.strategy)?;
         scenario.fast_sync = self.fast_sync;
         scenario.order_swap = self.order_swap;
-        scenario.chunk = self.chunk;
-        scenario.set("interference", &self.interference)?;
-        scenario.verify = self.verify;
-        scenario.seed = self.seed;
-        for text in &self.set {
-            for change in Change::list(text)? {
-                scenario.set(&change.key, &change.value)?;
-            }
+        if let Some(rows) = self.chunk {
+            scenario.set("chunk", &rows.to_string())?;
         }
-        scenario.check_model()?;
+        scenario.set("interference", &self.interference)?;
+        scenario.set("verify", &self.verify.to_string())?;
+        scenario.stepped_preparation = self.stepped_preparation;
+        scenario.seed = self.seed;
+        let mut changes = Vec::new();
+        for text in &self.set {
+            changes.extend(Change::list(text)?);
+        }
+        scenario.set_all(&changes)?;
+        scenario.notes()?.iter().for_each(|note| session.note(&format!("note: {note}")));
         Ok(scenario)
     }
 }

@@ -13,7 +13,7 @@ use super::resolve::model_file;
 use super::session::Session;
 use super::table::{Align, table};
 use super::timeline::files;
-use crate::cli::DeviceArgs;
+use crate::cli::{DeviceArgs, at_least_one};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,8 +33,10 @@ With --json:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    #[command(flatten)]
-    devices: DeviceArgs,
+    /// A device that is held to a model; give it once for each, or several with + between, as
+    /// `lapwing devices` explains
+    #[arg(long, value_name = "DEVICE")]
+    device: Vec<String>,
 
     /// Take the rates from a profile that `lapwing profile` wrote
     #[arg(long, value_name = "FILE.json", conflicts_with = "device")]
@@ -53,7 +55,7 @@ pub(crate) struct Args {
     simulate: Option<String>,
 
     /// Tokens of the simulated prompts
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64,300,525")]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64,300,525", value_parser = at_least_one)]
     prompt: Vec<usize>,
 }
 
@@ -84,7 +86,8 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
             Machine::of_profile(&args.name, &profile)?
         }
         None => {
-            let specs = args.devices.specs()?;
+            let devices = DeviceArgs { device: args.device.clone(), ..DeviceArgs::default() };
+            let specs = devices.specs()?;
             if specs.is_empty() {
                 return Err(Failure::usage(
                     "say which devices: --device phone, or --profile FILE.json",
@@ -97,7 +100,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let mut runs = Vec::new();
     if let Some(model) = &args.simulate {
         let path = model_file(model, session).await?;
-        for prompt in args.prompt.iter().copied().filter(|prompt| *prompt > 0) {
+        for prompt in args.prompt.iter().copied() {
             for known in lapwing::plan::strategies() {
                 let request =
                     MachineRequest { model: &path, strategy: known.name, prompt, decode: 0 };
@@ -108,6 +111,10 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
                 runs.push(Run { strategy, prompt, prefill_ms: ms, error });
             }
         }
+    }
+    let failed = runs.iter().find_map(|run| run.error.as_ref());
+    if let Some(error) = failed.filter(|_| runs.iter().all(|run| run.error.is_some())) {
+        return Err(Failure::failed(format!("no strategy could be simulated: {error}")));
     }
     if let Some(path) = &args.output {
         files::write(path, toml.as_bytes(), session)?;

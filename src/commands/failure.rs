@@ -103,6 +103,7 @@ impl From<SimulateError> for Failure {
             SimulateError::UnknownKey { .. }
             | SimulateError::BadValue { .. }
             | SimulateError::NoChange { .. }
+            | SimulateError::Twice { .. }
             | SimulateError::UnknownGroup { .. }
             | SimulateError::UnknownPreset { .. } => Failure::usage(error.to_string()),
             _ => Failure::failed(error.to_string()),

@@ -24,10 +24,11 @@ The fit minimises the squares of ln(model / published). 'left out' is the error 
 is made without it; where a number of the SoC hangs on one pin alone, it says so instead.
 
 With --json:
-  {\"parameters\":[{\"key\":\"…\",\"unit\":\"…\",\"before\":F,\"after\":F}],
+  {\"parameters\":[{\"key\":\"…\",\"unit\":\"…\",\"before\":F,\"after\":F,\"determined\":true|false}],
    \"pins\":[{\"id\":\"…\",\"published\":F,\"model\":F,\"error\":F,\"error_left_out\":F|null,
      \"alone_determines\":[\"…\"]}],
-   \"checks\":[{\"id\":\"…\",\"published\":F,\"model\":F,\"error\":F}],\"steps\":N,\"error\":F}";
+   \"checks\":[{\"id\":\"…\",\"published\":F,\"model\":F,\"error\":F}],\"steps\":N,\"converged\":true|false,
+   \"error\":F}";
 
 /// Options of `fit`.
 #[derive(Debug, clap::Args)]
@@ -66,9 +67,12 @@ fn text(fit: &Fit) -> String {
         ("before", Align::Right),
         ("after", Align::Right),
         ("", Align::Left),
+        ("", Align::Left),
     ];
     let parameters = fit.parameters.iter().map(|p| {
-        [p.key.clone(), format!("{:.4}", p.before), format!("{:.4}", p.after), p.unit.clone()]
+        let (before, after) = (format!("{:.4}", p.before), format!("{:.4}", p.after));
+        let known = if p.determined { "" } else { "no pin determines it" };
+        [p.key.clone(), before, after, p.unit.clone(), known.to_owned()]
     });
     let mut text = table(header, parameters.collect());
     let header = [
@@ -100,6 +104,9 @@ fn text(fit: &Fit) -> String {
     });
     text.push('\n');
     text.push_str(&table(header, checks.collect()));
+    if !fit.converged {
+        text.push_str("\nnot at the end: it was still getting better when the steps ran out");
+    }
     text.push_str(&format!(
         "\n{} steps; the pins are met within {:.2} % on average\n",
         fit.steps,

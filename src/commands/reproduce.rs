@@ -15,8 +15,9 @@ Examples:
   lapwing reproduce table3                one table or figure
   lapwing reproduce --predict-held-back   predictions of the numbers that are held back, too
 
-Tables and figures, by subject: prefill, lengths, preparation, decode, fast-sync, power, interference,
-ablation, tasks, table3.
+Tables and figures, by subject: prefill (fig13), lengths (fig14), preparation, decode (fig16),
+fast-sync (fig15, fig17), interference (fig18), power (fig19), ablation, tasks, table3. The numbers of
+figures are those of v1.
 
 Roles: a pin is a number that parameters were fitted to; a check was never fitted to, and must be met
 within 10 %; stated numbers are published loosely or contradict others, and are not judged; those held
@@ -31,7 +32,7 @@ With --json:
     \"source\":\"…\"}],
    \"orders\":[{\"what\":\"…\",\"less\":F,\"more\":F,\"ok\":true|false}],
    \"decisions\":[{\"product\":\"…\",\"tokens\":\"…\",\"paper\":\"…\",\"model\":\"…\",\"same\":true|false,
-    \"longer\":F|null,\"reason\":\"…\"}],\"ok\":true|false}";
+    \"longer\":F|null,\"reason\":\"…\"}],\"notes\":[\"…\"],\"ok\":true|false}";
 
 /// Share by which two times are taken as nearly the same.
 const NEAR: f64 = 0.02;
@@ -93,6 +94,9 @@ fn text(found: &Reproduction, args: &Args) -> String {
         text.push_str("\nDecisions of the solver, Table 3\n");
         text.push_str(&decisions(found));
     }
+    for note in &found.notes {
+        text.push_str(&format!("\nnote: {note}\n"));
+    }
     if !found.held_back.is_empty() {
         text.push_str(&held_back(&found.held_back, args.predict_held_back));
     }
@@ -110,7 +114,11 @@ fn rows(rows: &[Reproduced]) -> String {
         ("role", Align::Left),
     ];
     let row = |row: &Reproduced| {
-        let role = if row.is_missed() { "check, MISSED".to_owned() } else { row.role.to_string() };
+        let role = match (row.is_missed(), row.disagrees()) {
+            (true, _) => "check, MISSED".to_owned(),
+            (_, true) => "stated, disagrees".to_owned(),
+            _ => row.role.to_string(),
+        };
         [
             row.group.clone(),
             row.what.clone(),
@@ -148,6 +156,14 @@ fn summary(rows: &[Reproduced]) -> String {
     if of(Role::Pin).count() > 0 {
         let count = of(Role::Pin).count();
         text.push_str(&format!("{count} pins, the worst off by {:.1} %\n", worst(Role::Pin)));
+    }
+    if of(Role::Stated).count() > 0 {
+        let far = of(Role::Stated).filter(|row| row.disagrees()).count();
+        let count = of(Role::Stated).count();
+        text.push_str(&format!(
+            "{count} stated numbers, {far} of them disagree by more than {:.0} %\n",
+            CHECK_ERROR_MAX * 100.0
+        ));
     }
     text
 }
@@ -198,8 +214,8 @@ fn held_back(rows: &[HeldBack], predicted: bool) -> String {
     let count = rows.len();
     if !predicted {
         return format!(
-            "\n{count} published numbers are held back and not compared; --predict-held-back prints \
-             the predictions\n"
+            "\n{count} published numbers are held back and not compared, all others are above; \
+             --predict-held-back prints the predictions\n"
         );
     }
     let header = [

@@ -16,7 +16,8 @@ Examples:
 With --json:
   {\"prefill_tokens_per_second\":F,\"decode_tokens_per_second\":F|null,\"step\":F,
    \"parameters\":[{\"key\":\"…\",\"value\":F,\"unit\":\"…\",\"status\":\"pinned|derived|assumed\",
-    \"prefill_slope\":F,\"prefill_elasticity\":F,\"decode_slope\":F|null,\"decode_elasticity\":F|null}]}
+    \"prefill_slope\":F,\"prefill_elasticity\":F|null,\"decode_slope\":F|null,\"decode_elasticity\":F|null}],
+   \"skipped\":[{\"key\":\"…\",\"value\":\"…\",\"reason\":\"…\"}]}
   slope: tokens per second by the number's unit; elasticity: relative change of the speed by that of
   the number.";
 
@@ -27,7 +28,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
 
-    /// Relative change by which slopes are measured, both ways
+    /// Relative change by which slopes are measured, both ways where there are both; of numbers that
+    /// are 0, the change itself
     #[arg(long, value_name = "SHARE", default_value = "0.01", value_parser = step)]
     step: f64,
 
@@ -45,7 +47,7 @@ fn step(text: &str) -> Result<f64, String> {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
-    let scenario = args.scenario.scenario()?;
+    let scenario = args.scenario.scenario(session)?;
     let found = Sensitivity::new(&scenario, args.step)?;
     if session.json {
         return print_json(&found);
@@ -70,6 +72,10 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if without > 0 {
         text.push_str(&format!("{without} more numbers change nothing; --all prints them\n"));
     }
+    for skipped in &found.skipped {
+        let (key, value, reason) = (&skipped.key, &skipped.value, &skipped.reason);
+        text.push_str(&format!("no slope by {key} ({value}): {reason}\n"));
+    }
     print(&text)
 }
 
@@ -79,7 +85,7 @@ fn row(slope: &Slope) -> [String; 8] {
         slope.key.clone(),
         format!("{:.4}", slope.value),
         slope.unit.clone(),
-        format!("{:+.3} %", slope.prefill_elasticity),
+        slope.prefill_elasticity.map_or_else(dash, |e| format!("{e:+.3} %")),
         format!("{:+.4} tok/s", slope.prefill_slope),
         slope.decode_elasticity.map_or_else(dash, |e| format!("{e:+.3} %")),
         slope.decode_slope.map_or_else(dash, |s| format!("{s:+.4} tok/s")),

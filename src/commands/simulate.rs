@@ -21,11 +21,12 @@ Examples:
 
 With --json:
   {\"soc\":\"…\",\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,\"fast_sync\":true|false,
-   \"order_swap\":true|false,\"chunk\":N|null,\"interference\":\"none|game\",\"verify\":N,\"seed\":N,
+   \"order_swap\":true|false,\"chunk\":N|null,\"interference\":\"none|game\",\"verify\":N,
+   \"stepped_preparation\":true|false,\"seed\":N,
    \"prefill_ms\":F,\"prefill_tokens_per_second\":F,\"decode_ms\":F|null,
    \"decode_tokens_per_second\":F|null,\"makespan_ms\":F,\"lower_bound_ms\":F,\"preparation_ms\":F,\"energy_j\":F,
    \"power_w\":F,\"prefill_j\":F,\"prefill_w\":F,\"decode_j\":F|null,\"decode_w\":F|null,
-   \"overlap\":F,\"syncs\":N,\"frames_per_second\":F|null}";
+   \"decode_gb_per_s\":F|null,   \"overlap\":F,\"syncs\":N,\"frames_per_second\":F|null}";
 
 /// Options of `simulate`.
 #[derive(Debug, clap::Args)]
@@ -56,6 +57,7 @@ struct Report {
     chunk: Option<usize>,
     interference: String,
     verify: usize,
+    stepped_preparation: bool,
     seed: u64,
     #[serde(flatten)]
     run: Simulated,
@@ -63,7 +65,7 @@ struct Report {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
-    let scenario = args.scenario.scenario()?;
+    let scenario = args.scenario.scenario(session)?;
     if args.show_soc {
         let toml = scenario.soc().to_toml();
         return match session.json {
@@ -98,6 +100,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         chunk: scenario.chunk,
         interference: scenario.interference.to_string(),
         verify: scenario.verify,
+        stepped_preparation: scenario.stepped_preparation,
         seed: scenario.seed,
         run,
     })

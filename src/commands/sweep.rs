@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lapwing::simulate::{Axis, FIGURES, Figure, Runs, Simulated, Sweep};
+use lapwing::simulate::{Axis, FIGURES, Figure, Interference, Runs, Scenario, Simulated, Sweep};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
@@ -19,9 +19,9 @@ Examples:
   lapwing sweep --over gpu.bandwidth=20:80 --figure decode_tokens_per_second --plot bandwidth.svg
   lapwing sweep --over chunk=64,128,256 --strategy chunked --prompt 1024
 
---over: a setting (model, prompt, decode, strategy, fast-sync, order-swap, chunk, interference,
-verify, seed) or a number of the SoC, with its values: KEY=A,B,C or KEY=FROM:TO[:STEP]. Several make
-every combination.
+--over: a setting (soc, model, prompt, decode, strategy, fast-sync, order-swap, chunk, interference,
+verify, stepped-preparation, seed) or a number of the SoC, with its values: KEY=A,B,C or
+KEY=FROM:TO[:STEP]. Several make every combination.
 
 With --json:
   {\"axes\":[{\"key\":\"…\",\"values\":[\"…\"]}],
@@ -75,10 +75,15 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let figure = figure(&args.figure)?;
     let axes: Vec<Axis> =
         args.over.iter().map(|text| Axis::parse(text)).collect::<Result<_, _>>()?;
+    if args.plot.is_some() && !axes.iter().any(Axis::has_numbers) {
+        return Err(Failure::usage("--plot needs an axis whose values are numbers"));
+    }
+    let base = args.scenario.scenario(session)?;
+    check_figure(figure, &base, &axes)?;
     for path in args.csv.iter().chain(&args.plot) {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
     }
-    let sweep = Sweep::run(&args.scenario.scenario()?, axes, &mut Runs::default())?;
+    let sweep = Sweep::run(&base, axes, &mut Runs::default())?;
     if let Some(path) = &args.plot {
         let Some(lines) = sweep.plot(figure) else {
             return Err(Failure::usage("--plot needs an axis whose values are numbers"));
@@ -100,6 +105,26 @@ fn figure(name: &str) -> Result<Figure, Failure> {
         let names: Vec<&str> = FIGURES.iter().map(|figure| figure.0).collect();
         Failure::usage(format!("--figure is '{name}', but must be one of {}", names.join(", ")))
     })
+}
+
+/// Whether some run has the number.
+fn check_figure(figure: Figure, base: &Scenario, axes: &[Axis]) -> Result<(), Failure> {
+    let varies = |key: &str, none: &str| {
+        axes.iter().any(|a| a.key == key && a.values.iter().any(|v| v != none))
+    };
+    let name = figure.0;
+    let decodes =
+        (base.decode > 0 && !axes.iter().any(|a| a.key == "decode")) || varies("decode", "0");
+    if name.starts_with("decode") && !decodes {
+        return Err(Failure::usage(format!(
+            "--figure {name} needs steps of generation: --decode 32"
+        )));
+    }
+    let game = base.interference != Interference::None || varies("interference", "none");
+    if name == "frames_per_second" && !game {
+        return Err(Failure::usage(format!("--figure {name} needs --interference game")));
+    }
+    Ok(())
 }
 
 fn report(sweep: &Sweep) -> Report<'_> {

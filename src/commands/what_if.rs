@@ -42,7 +42,7 @@ pub(crate) struct Args {
 
 /// Simulates both and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
-    let base = args.scenario.scenario()?;
+    let base = args.scenario.scenario(session)?;
     let mut changes = Vec::new();
     for text in &args.changes {
         changes.extend(Change::list(text)?);

@@ -40,7 +40,8 @@ pub(super) fn number(key: &str, text: &str, present: f64) -> Result<f64, Simulat
     let new = if let Some(times) = text.strip_suffix('x') {
         factor(times).map(|times| present * times)
     } else if let Some(percent) = text.strip_suffix('%') {
-        factor(percent).map(|percent| present * (1.0 + percent / 100.0))
+        let signed = percent.starts_with(['+', '-']);
+        factor(percent).filter(|_| signed).map(|percent| present * (1.0 + percent / 100.0))
     } else {
         factor(text)
     };
@@ -49,8 +50,10 @@ pub(super) fn number(key: &str, text: &str, present: f64) -> Result<f64, Simulat
         None => Err(SimulateError::BadValue {
             key: key.to_owned(),
             value: text.to_owned(),
-            expected: "a number of at least 0, a multiple such as 2x, or a change such as +10%"
-                .to_owned(),
+            expected:
+                "it must be a number of at least 0, a multiple such as 2x, or a change with its \
+                       sign, such as +10%"
+                    .to_owned(),
         }),
     }
 }
@@ -66,7 +69,7 @@ mod tests {
         for (text, value) in rows {
             assert!((number("k", text, 4.0).expect(text) - value).abs() < 1e-12, "{text}");
         }
-        for text in ["", "x", "%", "-1", "inf", "NaN", "-150%", "two"] {
+        for text in ["", "x", "%", "-1", "inf", "NaN", "-150%", "two", "50%"] {
             assert!(number("k", text, 4.0).is_err(), "{text}");
         }
     }

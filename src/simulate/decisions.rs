@@ -69,7 +69,24 @@ fn shape(m: usize) -> ChunkShape {
 
 /// Time of a product as Table 3 measures it, in µs.
 pub(super) fn alone_us(soc: &Soc, product: &Product) -> Result<f64, SimulateError> {
-    let Product { device, n, k, m, constant_us } = product;
+    let (kind, us) = queued_us(soc, product)?;
+    let sync = match kind {
+        DeviceKind::Gpu => soc.value("sync.slow").unwrap_or_default(),
+        _ => 0.0,
+    };
+    Ok(us + sync + product.constant_us)
+}
+
+/// Bytes of a product's weights by its time in a running queue, in GB/s.
+pub(super) fn gb_per_s(soc: &Soc, product: &Product) -> Result<f64, SimulateError> {
+    let WeightBits::Fixed(bits) = WeightBits::default() else { return Ok(f64::NAN) };
+    let bytes = product.n as f64 * product.k as f64 * bits / 8.0;
+    Ok(bytes / queued_us(soc, product)?.1 / 1e3)
+}
+
+/// Time of a product in a running queue, in µs.
+fn queued_us(soc: &Soc, product: &Product) -> Result<(DeviceKind, f64), SimulateError> {
+    let Product { device, n, k, m, straight, .. } = product;
     let kind = KINDS.into_iter().find(|kind| kind.name() == device);
     let kind = kind.ok_or_else(|| SimulateError::Published {
         reason: format!("'{device}' measures no product; it must be gpu or npu"),
@@ -78,16 +95,13 @@ pub(super) fn alone_us(soc: &Soc, product: &Product) -> Result<f64, SimulateErro
     let times = soc.times(&[kind], &workload, SyncMode::Slow);
     let mut part = Part::WHOLE;
     if kind == DeviceKind::Npu {
-        part = Part { graphs: vec![*m], order: OperandOrder::Swapped, ..Part::WHOLE };
+        let order = if *straight { OperandOrder::Straight } else { OperandOrder::Swapped };
+        part = Part { graphs: vec![*m], order, ..Part::WHOLE };
     }
     let batch = shape(*m).batch();
     let (first, end) = (PRODUCT, PRODUCT + 1);
     let job = Job { first, end, part: &part, batch: &batch, crossed: false, queued: true };
-    let sync = match kind {
-        DeviceKind::Gpu => soc.value("sync.slow").unwrap_or_default(),
-        _ => 0.0,
-    };
-    Ok(times[0].node_time(&job, PRODUCT).as_secs_f64() * 1e6 + sync + constant_us)
+    Ok((kind, times[0].node_time(&job, PRODUCT).as_secs_f64() * 1e6))
 }
 
 /// Time to prepare the graphs of one layer for so many rows, in ms.
@@ -119,11 +133,15 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
     };
     let mut said: Vec<String> = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
-    let mut same = true;
+    let mut same = !m.is_empty();
     let mut longer: Option<f64> = None;
     for rows in m {
         let solution = solve(soc, (*n, *k), *rows);
-        let Some(best) = solution.best() else { continue };
+        let Some(best) = solution.best() else {
+            same = false;
+            reasons.push(format!("at {rows}, the solver finds no way"));
+            continue;
+        };
         let ours = describe(best, *n);
         if !said.contains(&ours) {
             said.push(ours);

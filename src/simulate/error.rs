@@ -34,6 +34,12 @@ pub enum SimulateError {
         /// The text.
         text: String,
     },
+    /// A key that is given twice.
+    #[error("'{key}' is given twice; give it once")]
+    Twice {
+        /// The key.
+        key: String,
+    },
     /// Nothing was published under that name.
     #[error("nothing published is called '{name}'; there are {known}")]
     UnknownGroup {

@@ -3,12 +3,14 @@
 
 use serde::Serialize;
 
-use super::published::{Published, Role, Row};
+use super::published::{Published, Role};
 use super::{Runs, Scenario, SimulateError};
 
 mod least_squares;
+mod problem;
 
-use least_squares::solve;
+use least_squares::rank;
+use problem::{Descent, Problem};
 
 /// A fit.
 #[derive(Clone, Debug, Serialize)]
@@ -19,8 +21,10 @@ pub struct Fit {
     pub pins: Vec<FittedPin>,
     /// Numbers that they were not fitted to.
     pub checks: Vec<FittedCheck>,
-    /// Steps until it did not get better.
+    /// Steps that were made.
     pub steps: usize,
+    /// Whether it stopped because it did not get better, and not because of the number of steps.
+    pub converged: bool,
     /// Root of the mean square of ln(model / published) over the pins.
     pub error: f64,
 }
@@ -36,6 +40,8 @@ pub struct FittedParameter {
     pub before: f64,
     /// Value after.
     pub after: f64,
+    /// Whether the pins determine it; otherwise it hardly moves, and its value means nothing.
+    pub determined: bool,
 }
 
 /// A number that parameters were fitted to.
@@ -51,8 +57,8 @@ pub struct FittedPin {
     pub error: f64,
     /// The same error where the fit was made without this number.
     pub error_left_out: Option<f64>,
-    /// Parameters that no other pin determines: without this one they stay as they were, and the
-    /// error says nothing.
+    /// Parameters that the other pins do not determine: without this one they stay as they were,
+    /// and the error says nothing.
     pub alone_determines: Vec<String>,
 }
 
@@ -69,116 +75,6 @@ pub struct FittedCheck {
     pub error: f64,
 }
 
-/// Most steps.
-const STEPS_MAX: usize = 12;
-/// Change of a parameter by which slopes are measured.
-const PROBE: f64 = 0.01;
-/// Largest change of a parameter in one step, as a logarithm.
-const STRIDE: f64 = 0.3;
-/// Weight that keeps undetermined parameters where they are.
-const DAMPING: f64 = 1e-6;
-/// A slope below this does not determine a parameter.
-const FLAT: f64 = 1e-3;
-
-/// Where a descent ended.
-struct Descent {
-    at: Vec<f64>,
-    residuals: Vec<f64>,
-    steps: usize,
-}
-
-struct Problem<'a> {
-    base: &'a Scenario,
-    keys: Vec<String>,
-    start: Vec<f64>,
-    pins: Vec<&'a Row>,
-}
-
-impl Problem<'_> {
-    fn scenario(&self, at: &[f64]) -> Result<Scenario, SimulateError> {
-        let mut scenario = self.base.clone();
-        for ((key, start), x) in self.keys.iter().zip(&self.start).zip(at) {
-            scenario.set_parameter(key, start * x.exp())?;
-        }
-        Ok(scenario)
-    }
-
-    /// ln(model / published) of each pin.
-    fn residuals(&self, at: &[f64]) -> Result<Vec<f64>, SimulateError> {
-        let scenario = self.scenario(at)?;
-        let mut runs = Runs::default();
-        let residual = |row: &&Row| {
-            let published = row.published.unwrap_or(1.0);
-            Ok((runs.value(&scenario, row)? / published).max(1e-12).ln())
-        };
-        self.pins.iter().map(residual).collect()
-    }
-
-    /// Slopes of the residuals: a row for each pin.
-    fn slopes(&self, at: &[f64], here: &[f64]) -> Result<Vec<Vec<f64>>, SimulateError> {
-        let mut slopes = vec![vec![0.0; self.keys.len()]; self.pins.len()];
-        for key in 0..self.keys.len() {
-            let mut probe = at.to_vec();
-            probe[key] += PROBE;
-            let there = self.residuals(&probe)?;
-            for pin in 0..self.pins.len() {
-                slopes[pin][key] = (there[pin] - here[pin]) / PROBE;
-            }
-        }
-        Ok(slopes)
-    }
-
-    /// Gauss–Newton with halved steps, over the pins that `counts` says; with the slopes of each
-    /// step, or with known ones.
-    fn descend(
-        &self,
-        mut at: Vec<f64>,
-        counts: &dyn Fn(usize) -> bool,
-        known: Option<&[Vec<f64>]>,
-    ) -> Result<Descent, SimulateError> {
-        let cost = |residuals: &[f64]| -> f64 {
-            let counted = residuals.iter().enumerate().filter(|(pin, _)| counts(*pin));
-            counted.map(|(_, r)| r * r).sum()
-        };
-        let mut here = self.residuals(&at)?;
-        for steps in 0..STEPS_MAX {
-            let mut slopes = match known {
-                Some(known) => known.to_vec(),
-                None => self.slopes(&at, &here)?,
-            };
-            let mut wanted = here.clone();
-            for pin in (0..self.pins.len()).filter(|pin| !counts(*pin)) {
-                slopes[pin].fill(0.0);
-                wanted[pin] = 0.0;
-            }
-            let step = solve(&slopes, &wanted, DAMPING);
-            let mut share = 1.0;
-            let better = loop {
-                let moved = at.iter().zip(&step);
-                let next: Vec<f64> =
-                    moved.map(|(x, d)| x - (share * d).clamp(-STRIDE, STRIDE)).collect();
-                let there = self.residuals(&next)?;
-                if cost(&there) < cost(&here) {
-                    break Some((next, there));
-                }
-                share *= 0.5;
-                if share < 0.1 {
-                    break None;
-                }
-            };
-            let Some((next, there)) = better else {
-                return Ok(Descent { at, residuals: here, steps });
-            };
-            let gain = cost(&here) - cost(&there);
-            (at, here) = (next, there);
-            if gain < 1e-9 {
-                return Ok(Descent { at, residuals: here, steps: steps + 1 });
-            }
-        }
-        Ok(Descent { at, residuals: here, steps: STEPS_MAX })
-    }
-}
-
 impl Fit {
     /// Fits every pinned parameter of the scenario's preset to the pins, least squares of
     /// ln(model / published); then again without each pin, to predict it.
@@ -186,25 +82,15 @@ impl Fit {
     /// # Errors
     /// When there is nothing to fit, or to fit to, or a run fails.
     pub fn new(base: &Scenario, published: &Published) -> Result<Fit, SimulateError> {
-        let nothing = |reason: &str| SimulateError::Fit { reason: reason.to_owned() };
-        let pins: Vec<&Row> = published.rows.iter().filter(|row| row.role == Role::Pin).collect();
-        if pins.is_empty() {
-            return Err(nothing("there is no row with role = \"pin\" to fit to"));
-        }
-        let parameters = base.parameters();
-        let free = parameters.iter().filter(|p| p.is_pinned && p.value > 0.0);
-        let (keys, start): (Vec<String>, Vec<f64>) =
-            free.map(|parameter| (parameter.key.clone(), parameter.value)).unzip();
-        if keys.is_empty() {
-            return Err(nothing("the preset has no parameter that is pinned"));
-        }
-        let problem = Problem { base, keys, start, pins };
+        let problem = Problem::new(base, published)?;
         let start = vec![0.0; problem.keys.len()];
-        let Descent { at, residuals, steps } = problem.descend(start, &|_| true, None)?;
+        let Descent { at, residuals, steps, converged } =
+            problem.descend(start, &|_| true, None)?;
         let slopes = problem.slopes(&at, &residuals)?;
+        let known = determined(&slopes);
         let mut fitted = Vec::new();
         for (pin, row) in problem.pins.iter().enumerate() {
-            let alone = undetermined(&slopes, pin);
+            let alone = alone_determines(&slopes, &known, pin);
             // Near the optimum: its slopes do.
             let without = |other| other != pin;
             let left_out = match alone.is_empty() {
@@ -224,50 +110,123 @@ impl Fit {
         }
         let mean = residuals.iter().map(|r| r * r).sum::<f64>() / residuals.len() as f64;
         Ok(Fit {
-            parameters: problem.parameters(&at),
+            parameters: parameters(&problem, &at, &known),
             pins: fitted,
-            checks: problem.checks(&at, published)?,
+            checks: checks(&problem.scenario(&at)?, published)?,
             steps,
+            converged,
             error: mean.sqrt(),
         })
     }
 }
 
-impl Problem<'_> {
-    fn parameters(&self, at: &[f64]) -> Vec<FittedParameter> {
-        let units = self.base.parameters();
-        let unit = |key: &str| units.iter().find(|p| p.key == key).map(|p| p.unit.clone());
-        let all = self.keys.iter().zip(&self.start).zip(at);
-        all.map(|((key, before), x)| FittedParameter {
-            key: key.clone(),
-            unit: unit(key).unwrap_or_default(),
-            before: *before,
-            after: before * x.exp(),
-        })
-        .collect()
-    }
-
-    fn checks(&self, at: &[f64], published: &Published) -> Result<Vec<FittedCheck>, SimulateError> {
-        let scenario = self.scenario(at)?;
-        let mut runs = Runs::default();
-        let rows = published.rows.iter().filter(|row| row.role == Role::Check);
-        rows.filter_map(|row| Some((row, row.published?)))
-            .map(|(row, published)| {
-                let model = runs.value(&scenario, row)?;
-                let error = (model - published) / published;
-                Ok(FittedCheck { id: row.id.clone(), published, model, error })
-            })
-            .collect()
-    }
+fn parameters(problem: &Problem<'_>, at: &[f64], known: &[bool]) -> Vec<FittedParameter> {
+    let units = problem.base.parameters();
+    let unit = |key: &str| units.iter().find(|p| p.key == key).map(|p| p.unit.clone());
+    let one = |(at_key, key): (usize, &String)| FittedParameter {
+        key: key.clone(),
+        unit: unit(key).unwrap_or_default(),
+        before: problem.start[at_key],
+        after: problem.value(at_key, at[at_key]),
+        determined: known[at_key],
+    };
+    problem.keys.iter().enumerate().map(one).collect()
 }
 
-/// Parameters whose only pin with a slope is this one.
-fn undetermined(slopes: &[Vec<f64>], pin: usize) -> Vec<usize> {
-    let has = |row: &Vec<f64>, key: usize| row[key].abs() > FLAT;
+fn checks(scenario: &Scenario, published: &Published) -> Result<Vec<FittedCheck>, SimulateError> {
+    let mut runs = Runs::default();
+    let rows = published.rows.iter().filter(|row| row.role == Role::Check);
+    rows.filter_map(|row| Some((row, row.published?)))
+        .map(|(row, published)| {
+            let model = runs.value(scenario, row)?;
+            let error = (model - published) / published;
+            Ok(FittedCheck { id: row.id.clone(), published, model, error })
+        })
+        .collect()
+}
+
+/// Which unknowns these slopes determine: those whose column is no combination of the others'.
+fn determined(slopes: &[Vec<f64>]) -> Vec<bool> {
+    let all = rank(slopes);
     let keys = 0..slopes.first().map_or(0, Vec::len);
-    keys.filter(|key| {
-        let others = slopes.iter().enumerate().filter(|(at, _)| *at != pin);
-        has(&slopes[pin], *key) && !others.into_iter().any(|(_, row)| has(row, *key))
+    keys.map(|key| {
+        let without = slopes.iter().map(|row| {
+            let others = row.iter().enumerate().filter(|(at, _)| *at != key);
+            others.map(|(_, slope)| *slope).collect::<Vec<f64>>()
+        });
+        rank(&without.collect::<Vec<_>>()) < all
     })
     .collect()
+}
+
+/// Parameters that are known, but not without this pin.
+fn alone_determines(slopes: &[Vec<f64>], known: &[bool], pin: usize) -> Vec<usize> {
+    let others = slopes.iter().enumerate().filter(|(at, _)| *at != pin);
+    let others: Vec<Vec<f64>> = others.map(|(_, row)| row.clone()).collect();
+    let without = determined(&others);
+    let still = |key: &usize| without.get(*key).copied().unwrap_or(false);
+    (0..known.len()).filter(|key| known[*key] && !still(key)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use lapwing_actors::plan::soc::Soc;
+
+    use super::*;
+
+    /// Rows whose id begins so.
+    fn pins(begins: &[&str]) -> Published {
+        let mut published = Published::built_in().expect("it is well-formed");
+        published.rows.retain(|row| begins.iter().any(|begin| row.id.starts_with(begin)));
+        published
+    }
+
+    /// sd8gen3 with another value of a pinned number.
+    fn with(key: &str, factor: f64) -> Scenario {
+        let preset = Soc::preset("sd8gen3").expect("a preset");
+        let mut numbers: toml::Table = preset.to_toml().parse().expect("TOML");
+        let (section, name) = key.split_once('.').expect("a path");
+        let value = &mut numbers[section][name]["value"];
+        *value = (value.as_float().expect("a number") * factor).into();
+        Scenario::on(Soc::from_toml(&toml::to_string(&numbers).expect("TOML")).expect("a system"))
+    }
+
+    fn after(fit: &Fit, key: &str) -> f64 {
+        fit.parameters.iter().find(|p| p.key == key).expect(key).after
+    }
+
+    #[test]
+    fn a_wrong_number_is_not_brought_back() {
+        let published = pins(&["table3"]);
+        for key in ["gpu.rate", "npu.rate", "npu.wide_rows"] {
+            let right = Fit::new(&with(key, 1.0), &published).expect("a fit");
+            let fit = Fit::new(&with(key, 1.3), &published).expect("a fit");
+            let (found, wanted) = (after(&fit, key), after(&right, key));
+            assert!((found / wanted - 1.0).abs() < 0.01, "{key}: {found} for {wanted}");
+            assert!(fit.converged && fit.error < 0.05, "{fit:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_no_pin_determines_looks_fitted() {
+        let fit = Fit::new(&with("gpu.rate", 1.0), &pins(&["table3"])).expect("a fit");
+        let known = |key: &str| {
+            let found = fit.parameters.iter().find(|p| p.key == key);
+            found.expect(key).determined
+        };
+        assert!(known("gpu.rate") && known("gpu.weight_time") && known("npu.wide_rows"));
+        assert!(!known("sync.fast") && !known("power.gpu") && !known("gpu.small_rate"));
+        // Two unknowns of one equation.
+        assert_eq!(determined(&[vec![1.0, 1.0, 0.0], vec![0.0, 0.0, 2.0]]), [false, false, true]);
+        let all = vec![vec![1.0, 1.0], vec![1.0, -1.0]];
+        assert_eq!(alone_determines(&all, &determined(&all), 0), [0, 1]);
+    }
+
+    #[test]
+    fn a_pin_beyond_what_a_number_can_be_ends_the_fit() {
+        let mut published = pins(&["power-tensor"]);
+        published.rows[0].published = Some(40.0);
+        let fit = Fit::new(&with("gpu.rate", 1.0), &published).expect("a fit");
+        assert!(after(&fit, "power.co_run") <= 1.0, "{fit:?}");
+    }
 }

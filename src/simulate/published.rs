@@ -1,11 +1,16 @@
 //! What was published, as data: `published.toml` says of each number where it comes from, how it is
 //! simulated, and what part it plays.
 
-use std::fmt;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::SimulateError;
+
+mod rows;
+
+pub(super) use rows::MODEL;
+pub use rows::{CutKind, Order, Over, Product, PublishedDecision, Quantity, Role, Row, Run};
 
 /// Published numbers, decisions and orders.
 #[derive(Clone, Debug, Deserialize)]
@@ -17,252 +22,12 @@ pub struct Published {
     /// What the published solver decided.
     #[serde(default, rename = "decision")]
     pub decisions: Vec<PublishedDecision>,
+    /// Other names of groups, such as those of figures.
+    #[serde(default)]
+    pub names: BTreeMap<String, String>,
     /// Orders that hold.
     #[serde(default, rename = "order")]
     pub orders: Vec<Order>,
-}
-
-/// The part that a published number plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
-pub enum Role {
-    /// A parameter was fitted to it.
-    #[serde(rename = "pin")]
-    Pin,
-    /// Nothing was fitted to it, and it must be met.
-    #[serde(rename = "check")]
-    Check,
-    /// Published loosely, or at odds with other published numbers: shown, not judged.
-    #[serde(rename = "stated")]
-    Stated,
-    /// Published, and not in this repository: a prediction can be compared blind.
-    #[serde(rename = "held back")]
-    HeldBack,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Role::Pin => "pin",
-            Role::Check => "check",
-            Role::Stated => "stated",
-            Role::HeldBack => "held back",
-        })
-    }
-}
-
-/// What is taken from a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// Prompt tokens per second.
-    PrefillTokensPerSecond,
-    /// Time of the prompt, in ms.
-    PrefillMs,
-    /// That without the preparation of graphs.
-    PrefillButPreparationMs,
-    /// Preparation of graphs, in ms.
-    PreparationMs,
-    /// Generated tokens per second.
-    DecodeTokensPerSecond,
-    /// Power during the prompt, in W.
-    PrefillW,
-    /// Power during generation, in W.
-    DecodeW,
-    /// Energy of the prompt, in J.
-    PrefillJ,
-    /// First start to last end, in ms.
-    MakespanMs,
-    /// Time of one product measured alone, in µs.
-    AloneUs,
-}
-
-impl Quantity {
-    /// Its unit; a ratio has none.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Quantity::PrefillTokensPerSecond | Quantity::DecodeTokensPerSecond => "tok/s",
-            Quantity::PrefillMs
-            | Quantity::PrefillButPreparationMs
-            | Quantity::PreparationMs
-            | Quantity::MakespanMs => "ms",
-            Quantity::PrefillW | Quantity::DecodeW => "W",
-            Quantity::PrefillJ => "J",
-            Quantity::AloneUs => "µs",
-        }
-    }
-}
-
-/// A published number.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Row {
-    /// Its name, unique.
-    pub id: String,
-    /// The table or figure, by its subject.
-    pub group: String,
-    /// What it is.
-    pub what: String,
-    /// The run that it is taken from.
-    pub run: Option<Run>,
-    /// The run by whose quantity it is divided.
-    pub by: Option<Run>,
-    /// The product that is measured alone, instead of a run.
-    pub product: Option<Product>,
-    /// The graphs of a layer of that many rows that are prepared, instead of a run.
-    pub graphs: Option<usize>,
-    /// Lengths at which both runs are made, instead of their own.
-    #[serde(default)]
-    pub prompts: Vec<usize>,
-    /// What is taken of the values at these lengths.
-    pub over: Option<Over>,
-    /// What is taken from a run.
-    pub quantity: Quantity,
-    /// The number; none if it is held back.
-    pub published: Option<f64>,
-    /// The part it plays.
-    pub role: Role,
-    /// Where it comes from.
-    pub source: String,
-}
-
-impl Row {
-    /// Its unit.
-    pub fn unit(&self) -> &'static str {
-        if self.by.is_some() { "×" } else { self.quantity.unit() }
-    }
-
-    /// The model.
-    pub fn model(&self) -> &str {
-        self.run.as_ref().map_or(MODEL, |run| &run.model)
-    }
-}
-
-/// What is taken of several values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Over {
-    /// Their mean.
-    Mean,
-    /// The least.
-    Min,
-    /// The greatest.
-    Max,
-}
-
-/// A run of the simulator. Fields as the options of `lapwing simulate`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Run {
-    /// Model.
-    #[serde(default = "model")]
-    pub model: String,
-    /// Tokens of the prompt.
-    pub prompt: usize,
-    /// Steps of generation after the first token.
-    #[serde(default)]
-    pub decode: usize,
-    /// Strategy.
-    pub strategy: String,
-    /// Fast synchronisation.
-    #[serde(default = "yes")]
-    pub fast_sync: bool,
-    /// Order swap.
-    #[serde(default = "yes")]
-    pub order_swap: bool,
-    /// What runs beside it.
-    pub interference: Option<String>,
-}
-
-/// The model that most was published of.
-pub(super) const MODEL: &str = "llama-3-8b";
-
-fn model() -> String {
-    MODEL.to_owned()
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// One matrix product.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Product {
-    /// Device, by its name.
-    pub device: String,
-    /// Outputs.
-    pub n: usize,
-    /// Reduction.
-    pub k: usize,
-    /// Tokens.
-    pub m: usize,
-    /// What measuring it alone adds that a running queue does not have, in µs. On the GPU a slow
-    /// synchronisation comes on top.
-    #[serde(default)]
-    pub constant_us: f64,
-}
-
-/// A decision of the published solver.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PublishedDecision {
-    /// Outputs.
-    pub n: usize,
-    /// Reduction.
-    pub k: usize,
-    /// Tokens; of a range its ends and one between.
-    pub m: Vec<usize>,
-    /// What it decided.
-    pub published: String,
-    /// That, as a kind of cut.
-    pub cut: CutKind,
-    /// Share of the outputs that it gave the GPU, if it was published.
-    pub gpu_share: Option<f64>,
-    /// Where that stands.
-    pub source: String,
-}
-
-/// Kinds of cuts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CutKind {
-    /// None.
-    Whole,
-    /// By outputs.
-    Row,
-    /// By outputs, and tokens padded.
-    Hybrid,
-    /// By tokens.
-    Sequence,
-}
-
-/// Two quantities of which one must be less.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Order {
-    /// Table or figure.
-    pub group: String,
-    /// What holds.
-    pub what: String,
-    /// The run of the lesser quantity.
-    pub less: Run,
-    /// What it is divided by.
-    pub less_by: Option<Run>,
-    /// It is multiplied by this.
-    #[serde(default = "unity")]
-    pub less_times: f64,
-    /// The run of the greater one.
-    pub more: Run,
-    /// What that is divided by.
-    pub more_by: Option<Run>,
-    /// What is taken from the runs.
-    pub quantity: Quantity,
-    /// What is taken from the second, if it is another.
-    pub more_quantity: Option<Quantity>,
-}
-
-fn unity() -> f64 {
-    1.0
 }
 
 impl Published {
@@ -287,17 +52,19 @@ impl Published {
             if rows[..at].iter().any(|other| other.id == *id) {
                 return Err(wrong(format!("row '{id}' is there twice")));
             }
+            let of_product = matches!(row.quantity, Quantity::AloneUs | Quantity::ProductGbPerS);
             let sources = [row.run.is_some(), row.product.is_some(), row.graphs.is_some()];
             if sources.iter().filter(|given| **given).count() != 1 {
                 return Err(wrong(format!(
                     "row '{id}' must have either a run, a product or graphs"
                 )));
             }
-            if row.product.is_some() != (row.quantity == Quantity::AloneUs)
+            if row.product.is_some() != of_product
+                || row.by_product.is_some() && row.product.is_none()
                 || row.graphs.is_some() && row.quantity != Quantity::PreparationMs
             {
                 return Err(wrong(format!(
-                    "row '{id}': the quantity of products is alone_us, that of graphs preparation_ms"
+                    "row '{id}': the quantity of products is alone_us or product_gb_per_s, that of graphs preparation_ms"
                 )));
             }
             if row.published.is_some() == (row.role == Role::HeldBack) {
@@ -313,6 +80,28 @@ impl Published {
             }
         }
         Ok(published)
+    }
+
+    /// The group of that name: a subject, or what a paper calls it.
+    ///
+    /// # Errors
+    /// [`SimulateError::UnknownGroup`].
+    pub fn group(&self, name: &str) -> Result<&str, SimulateError> {
+        let groups = self.groups();
+        let subject = self.names.get(&name.to_lowercase()).map_or(name, String::as_str);
+        if let Some(group) = groups.iter().find(|group| **group == subject) {
+            return Ok(group);
+        }
+        let with_names = groups.iter().map(|group| {
+            let names = self.names.iter().filter(|(_, of)| of == group);
+            let names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+            match names[..] {
+                [] => (*group).to_owned(),
+                _ => format!("{group} ({})", names.join(", ")),
+            }
+        });
+        let known = with_names.collect::<Vec<_>>().join(", ");
+        Err(SimulateError::UnknownGroup { name: name.to_owned(), known })
     }
 
     /// The groups, in the order of the file.
@@ -339,6 +128,17 @@ mod tests {
         assert!(held.clone().all(|row| row.published.is_none()));
         assert_eq!(published.rows.iter().filter(|row| row.role == Role::Check).count(), 7);
         assert_eq!(published.decisions.len(), 9);
+    }
+
+    #[test]
+    fn a_name_of_a_figure_leads_nowhere() {
+        let published = Published::built_in().expect("it is well-formed");
+        for name in published.names.keys() {
+            assert!(published.group(name).is_ok(), "{name}");
+        }
+        assert_eq!(published.group("Fig14").expect("a figure"), "lengths");
+        let error = published.group("fig99").expect_err("no such").to_string();
+        assert!(error.contains("lengths (fig14)"), "{error}");
     }
 
     #[test]

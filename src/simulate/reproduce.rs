@@ -22,6 +22,8 @@ pub struct Reproduction {
     pub orders: Vec<ReproducedOrder>,
     /// Decisions of the solver.
     pub decisions: Vec<Decision>,
+    /// What the numbers say beside.
+    pub notes: Vec<String>,
     /// Whether every check is within [`CHECK_ERROR_MAX`] and every order holds.
     pub ok: bool,
 }
@@ -54,7 +56,16 @@ pub struct Reproduced {
 impl Reproduced {
     /// Whether it is a check that is missed.
     pub fn is_missed(&self) -> bool {
-        self.role == Role::Check && self.error.abs() > CHECK_ERROR_MAX
+        self.role == Role::Check && self.is_far()
+    }
+
+    /// Whether it is stated otherwise: not judged, but not met within [`CHECK_ERROR_MAX`] either.
+    pub fn disagrees(&self) -> bool {
+        self.role == Role::Stated && self.is_far()
+    }
+
+    fn is_far(&self) -> bool {
+        self.error.is_nan() || self.error.abs() > CHECK_ERROR_MAX
     }
 }
 
@@ -93,7 +104,7 @@ pub struct ReproducedOrder {
 /// What is to be reproduced.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {
-    /// One table or figure; none for all.
+    /// One table or figure, by its subject or by what a paper calls it; none for all.
     pub group: Option<&'a str>,
     /// Predict what is held back, too.
     pub predictions: bool,
@@ -109,14 +120,9 @@ impl Reproduction {
         published: &Published,
         wanted: Wanted<'_>,
     ) -> Result<Reproduction, SimulateError> {
-        if let Some(name) = wanted.group
-            && !published.groups().contains(&name)
-        {
-            let known = published.groups().join(", ");
-            return Err(SimulateError::UnknownGroup { name: name.to_owned(), known });
-        }
+        let wanted_group = wanted.group.map(|name| published.group(name)).transpose()?;
         let mut runs = Runs::default();
-        let in_group = |group: &str| wanted.group.is_none_or(|name| name == group);
+        let in_group = |group: &str| wanted_group.is_none_or(|name| name == group);
         let (mut rows, mut held_back) = (Vec::new(), Vec::new());
         for row in published.rows.iter().filter(|row| in_group(&row.group)) {
             match row.published {
@@ -130,8 +136,7 @@ impl Reproduction {
                 }
             }
         }
-        let of_order = |order: &&Order| wanted.group.is_none_or(|name| name == order.group);
-        let orders = published.orders.iter().filter(of_order);
+        let orders = published.orders.iter().filter(|order| in_group(&order.group));
         let orders: Vec<ReproducedOrder> =
             orders.map(|order| ordered(base, order, &mut runs)).collect::<Result<_, _>>()?;
         let decisions = match in_group("table3") {
@@ -139,7 +144,12 @@ impl Reproduction {
             false => Vec::new(),
         };
         let ok = !rows.iter().any(Reproduced::is_missed) && orders.iter().all(|order| order.ok);
-        Ok(Reproduction { soc: base.soc_name(), rows, held_back, orders, decisions, ok })
+        let mut notes = Vec::new();
+        if in_group("power") {
+            notes.extend(full_power(base, &rows, &mut runs)?);
+        }
+        let soc = base.soc_name();
+        Ok(Reproduction { soc, rows, held_back, orders, decisions, notes, ok })
     }
 }
 
@@ -156,6 +166,29 @@ fn reproduced(row: &Row, paper: f64, model: f64) -> Reproduced {
         role: row.role,
         source: row.source.clone(),
     }
+}
+
+/// What a GPU that draws as much beside the NPU as alone would mean (device model, 3.7).
+fn full_power(
+    base: &Scenario,
+    rows: &[Reproduced],
+    runs: &mut Runs,
+) -> Result<Option<String>, SimulateError> {
+    let Some(row) = rows.iter().find(|row| row.id == "power-tensor") else { return Ok(None) };
+    let mut full = base.clone();
+    full.set("power.co_run", "1")?;
+    for (key, value) in [("strategy", "tensor-level"), ("prompt", "256"), ("decode", "0")] {
+        full.set(key, value)?;
+    }
+    let (watts, paper) = (runs.run(&full)?.prefill_w, row.paper);
+    let verdict = match watts > paper * (1.0 + CHECK_ERROR_MAX) {
+        true => "φ = 1 is refuted by the paper",
+        false => "φ = 1 is not refuted",
+    };
+    Ok(Some(format!(
+        "a GPU that drew as much beside the NPU as alone (power.co_run, φ = 1) would make \
+         Hetero-tensor draw {watts:.2} W in prefill, where {paper:.2} W are published: {verdict}"
+    )))
 }
 
 fn held(row: &Row, model: Option<f64>) -> HeldBack {
@@ -180,4 +213,33 @@ fn ordered(
     let more = runs.ratio(base, (&order.more, order.more_by.as_ref()), quantity)?;
     let less = less * order.less_times;
     Ok(ReproducedOrder { what: order.what.clone(), less, more, ok: less < more })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(role: Role, error: f64) -> Reproduced {
+        Reproduced {
+            id: "a".to_owned(),
+            group: "g".to_owned(),
+            what: "w".to_owned(),
+            of: "m".to_owned(),
+            paper: 1.0,
+            model: 1.0 + error,
+            unit: "s",
+            error,
+            role,
+            source: "s".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_error_that_is_no_number_passes_for_small() {
+        for (error, far) in [(0.1, false), (-0.1, false), (0.11, true), (f64::NAN, true)] {
+            assert_eq!(row(Role::Check, error).is_missed(), far, "{error}");
+            assert_eq!(row(Role::Stated, error).disagrees(), far, "{error}");
+            assert!(!row(Role::Pin, error).is_missed() && !row(Role::Pin, error).disagrees());
+        }
+    }
 }

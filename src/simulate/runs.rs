@@ -1,14 +1,24 @@
 //! Runs that are made once, and what is taken from them.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use super::published::{Over, Quantity, Row, Run};
+use super::scenario::Choice;
 use super::{Scenario, SimulateError, Simulated};
 
 /// Runs by scenario: equal ones are made once.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Runs {
-    made: HashMap<String, Simulated>,
+    /// With the strategies, so that no other gets the address by which one of the caller's own is
+    /// known.
+    made: HashMap<String, (Simulated, Choice)>,
+}
+
+impl fmt::Debug for Runs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.made.keys()).finish()
+    }
 }
 
 impl Runs {
@@ -18,11 +28,11 @@ impl Runs {
     /// As [`Scenario::run`].
     pub fn run(&mut self, scenario: &Scenario) -> Result<Simulated, SimulateError> {
         let key = scenario.key();
-        if let Some(known) = self.made.get(&key) {
+        if let Some((known, _)) = self.made.get(&key) {
             return Ok(known.clone());
         }
         let run = scenario.run()?;
-        self.made.insert(key, run.clone());
+        self.made.insert(key, (run.clone(), scenario.choice.clone()));
         Ok(run)
     }
 
@@ -37,7 +47,11 @@ impl Runs {
     /// As [`Scenario::run`].
     pub fn value(&mut self, base: &Scenario, row: &Row) -> Result<f64, SimulateError> {
         if let Some(product) = &row.product {
-            return base.product_alone_us(product);
+            let value = base.product(product, row.quantity)?;
+            return match &row.by_product {
+                None => Ok(value),
+                Some(by) => Ok(value / base.product(by, row.quantity)?),
+            };
         }
         if let Some(rows) = row.graphs {
             return base.preparation_ms(rows);
@@ -104,7 +118,55 @@ impl Quantity {
             Quantity::DecodeW => run.decode_w,
             Quantity::PrefillJ => Some(run.prefill_j),
             Quantity::MakespanMs => Some(run.makespan_ms),
-            Quantity::AloneUs => None,
+            Quantity::DecodeGbPerS => run.decode_gb_per_s,
+            Quantity::AloneUs | Quantity::ProductGbPerS => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use lapwing_actors::plan::strategy::{
+        ChunkShape, PlanInput, Strategy, StrategyOptions, by_name,
+    };
+    use lapwing_actors::plan::{PlanError, Route};
+
+    use super::*;
+
+    /// Another strategy under a name that several have.
+    struct As(Arc<dyn Strategy>);
+
+    impl Strategy for As {
+        fn name(&self) -> &str {
+            "mine"
+        }
+
+        fn route(
+            &self,
+            input: &PlanInput<'_>,
+            shape: &ChunkShape,
+        ) -> Result<Arc<Route>, PlanError> {
+            self.0.route(input, shape)
+        }
+    }
+
+    #[test]
+    fn a_strategy_gets_the_run_of_one_that_is_gone() {
+        let base = Scenario::new("sd8gen3").expect("a preset");
+        let mut runs = Runs::default();
+        let mut run = |name: &str| {
+            let own = by_name(name, &StrategyOptions::default()).expect("is known");
+            let scenario = base.clone().own_strategy(Arc::new(As(own)));
+            let run = runs.run(&scenario).expect("a run");
+            drop(scenario);
+            run
+        };
+        let (gpu, pipe) = (run("gpu-only"), run("pipe"));
+        assert_ne!(gpu, pipe);
+        for _ in 0..3 {
+            assert_eq!((run("gpu-only"), run("pipe")), (gpu.clone(), pipe.clone()));
         }
     }
 }

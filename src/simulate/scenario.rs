@@ -1,51 +1,23 @@
 //! What is simulated.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use lapwing_actors::plan::soc::{NumberKind, Soc, SocError};
-use lapwing_actors::plan::strategy::{Strategy, known};
+use lapwing_actors::plan::soc::{Soc, SocError};
+use lapwing_actors::plan::strategy::Strategy;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recording;
 
-use super::published::{MODEL, Product, Run};
-use super::{SimulateError, Simulated, change, decisions, world};
+use super::published::{MODEL, Product, Quantity, Run};
+use super::{Change, SimulateError, Simulated, decisions, world};
 
-/// What [`Scenario::set`] can change, beside the numbers of the SoC.
-pub const SETTINGS: [&str; 10] = [
-    "model",
-    "prompt",
-    "decode",
-    "strategy",
-    "fast-sync",
-    "order-swap",
-    "chunk",
-    "interference",
-    "verify",
-    "seed",
-];
+mod settings;
+mod text;
 
-/// What uses the GPU beside the model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Interference {
-    /// Nothing.
-    #[default]
-    None,
-    /// A game that draws 60 frames a second.
-    Game,
-}
-
-impl fmt::Display for Interference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Interference::None => "none",
-            Interference::Game => "game",
-        })
-    }
-}
+pub(super) use settings::WHOLE_NUMBERS;
+pub use settings::{Interference, ParameterValue, SETTINGS};
 
 /// Who runs what.
 #[derive(Clone)]
@@ -59,6 +31,8 @@ pub(super) enum Choice {
 pub struct Scenario {
     /// The processors.
     soc: Soc,
+    /// Changes of their numbers.
+    changes: Vec<Change>,
     /// Name of a shape, or path of a GGUF file, of which only the header is read.
     pub model: String,
     /// Tokens of the prompt.
@@ -70,29 +44,19 @@ pub struct Scenario {
     pub fast_sync: bool,
     /// Operands of products on the NPU may be swapped (S2-24).
     pub order_swap: bool,
-    /// Rows of a chunk, for the strategies that cut prompts themselves.
+    /// Most prompt tokens computed in one go; also the size of chunks for the strategies that cut
+    /// prompts themselves. None is the whole prompt, and the strategy's own size.
     pub chunk: Option<usize>,
     /// What uses the GPU beside the model.
     pub interference: Interference,
-    /// Tokens computed in each step of generation.
+    /// Rows of each step of generation, 1 to 64: as when a draft is verified, of which all is
+    /// accepted.
     pub verify: usize,
+    /// Graphs that are prepared while the request waits are made for the next standard row count,
+    /// so that their preparation takes time in steps and not in proportion.
+    pub stepped_preparation: bool,
     /// Seed of the noise.
     pub seed: u64,
-}
-
-/// A number of the SoC.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ParameterValue {
-    /// Section and name, such as `gpu.rate`.
-    pub key: String,
-    /// Its value.
-    pub value: f64,
-    /// Its unit.
-    pub unit: String,
-    /// `pinned`, `derived` or `assumed`.
-    pub status: String,
-    /// Whether it is pinned.
-    pub is_pinned: bool,
 }
 
 impl Scenario {
@@ -109,6 +73,7 @@ impl Scenario {
     pub fn on(soc: Soc) -> Scenario {
         Scenario {
             soc,
+            changes: Vec::new(),
             model: MODEL.to_owned(),
             prompt: 256,
             decode: 32,
@@ -118,6 +83,7 @@ impl Scenario {
             chunk: None,
             interference: Interference::None,
             verify: 1,
+            stepped_preparation: false,
             seed: 0,
         }
     }
@@ -148,87 +114,6 @@ impl Scenario {
         self
     }
 
-    /// Changes a setting, or a number of the SoC. A number may also be given as a multiple of its
-    /// present value (`2x`) or as a change (`+10%`).
-    ///
-    /// # Errors
-    /// When there is nothing of that name, or it cannot have that value.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SimulateError> {
-        let bad = |expected: &str| SimulateError::BadValue {
-            key: key.to_owned(),
-            value: value.to_owned(),
-            expected: expected.to_owned(),
-        };
-        let count = || match value.parse::<usize>() {
-            Ok(count) if (1..=COUNT_MAX).contains(&count) => Ok(count),
-            _ => Err(bad(&format!("it must be a whole number from 1 to {COUNT_MAX}"))),
-        };
-        let switch = || match value {
-            "on" => Ok(true),
-            "off" => Ok(false),
-            _ => Err(bad("it must be on or off")),
-        };
-        match key {
-            "model" => value.clone_into(&mut self.model),
-            "prompt" => self.prompt = count()?,
-            "decode" => {
-                let expected = format!("it must be a whole number up to {COUNT_MAX}");
-                let steps = value.parse().ok().filter(|steps| *steps <= COUNT_MAX);
-                self.decode = steps.ok_or_else(|| bad(&expected))?;
-            }
-            "strategy" => {
-                let found = known().iter().find(|known| known.name == value);
-                let names: Vec<&str> = known().iter().map(|known| known.name).collect();
-                let expected = format!("it must be one of {}", names.join(", "));
-                self.choice = Choice::Named(found.ok_or_else(|| bad(&expected))?.name);
-            }
-            "fast-sync" => self.fast_sync = switch()?,
-            "order-swap" => self.order_swap = switch()?,
-            "chunk" => self.chunk = Some(count()?),
-            "interference" => {
-                self.interference = match value {
-                    "none" => Interference::None,
-                    "game" => Interference::Game,
-                    _ => return Err(bad("it must be none or game")),
-                }
-            }
-            "verify" => self.verify = count()?,
-            "seed" => self.seed = value.parse().map_err(|_| bad("it must be a whole number"))?,
-            _ => {
-                let present = self.soc.value(key).map_err(|error| unknown(key, error))?;
-                self.set_parameter(key, change::number(key, value, present)?)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Changes a number of the SoC.
-    ///
-    /// # Errors
-    /// When there is none of that name, or it cannot have that value.
-    pub fn set_parameter(&mut self, key: &str, value: f64) -> Result<(), SimulateError> {
-        self.soc.set(key, value).map_err(|error| match error {
-            SocError::UnknownNumber { .. } => unknown(key, error),
-            other => SimulateError::BadValue {
-                key: key.to_owned(),
-                value: value.to_string(),
-                expected: other.to_string(),
-            },
-        })
-    }
-
-    /// Numbers of the SoC.
-    pub fn parameters(&self) -> Vec<ParameterValue> {
-        let value = |(key, number): (&str, &super::Number)| ParameterValue {
-            key: key.to_owned(),
-            value: number.value,
-            unit: number.unit.clone(),
-            status: number.kind.to_string(),
-            is_pinned: number.kind == NumberKind::Pinned,
-        };
-        self.soc.numbers().map(value).collect()
-    }
-
     /// This scenario with what a published run says.
     pub(super) fn with_run(&self, run: &Run) -> Result<Scenario, SimulateError> {
         let mut scenario = self.clone();
@@ -238,11 +123,13 @@ impl Scenario {
         scenario.set("strategy", &run.strategy)?;
         scenario.fast_sync = run.fast_sync;
         scenario.order_swap = run.order_swap;
+        scenario.chunk = run.chunk.or(self.chunk);
         scenario.set("interference", run.interference.as_deref().unwrap_or("none"))?;
         Ok(scenario)
     }
 
-    /// What a run depends on.
+    /// What a run depends on. A strategy of one's own counts by its address: as long as it is kept,
+    /// no other has it.
     pub(super) fn key(&self) -> String {
         let own = match &self.choice {
             Choice::Named(_) => String::new(),
@@ -255,9 +142,16 @@ impl Scenario {
         key
     }
 
-    /// Time of one product measured alone, in µs.
-    pub(super) fn product_alone_us(&self, product: &Product) -> Result<f64, SimulateError> {
-        decisions::alone_us(&self.soc, product)
+    /// A quantity of one product.
+    pub(super) fn product(
+        &self,
+        product: &Product,
+        quantity: Quantity,
+    ) -> Result<f64, SimulateError> {
+        match quantity {
+            Quantity::ProductGbPerS => decisions::gb_per_s(&self.soc, product),
+            _ => decisions::alone_us(&self.soc, product),
+        }
     }
 
     /// Time to prepare the graphs of one layer for so many rows, in ms.
@@ -312,112 +206,11 @@ impl Scenario {
     }
 }
 
-fn unknown(key: &str, error: SocError) -> SimulateError {
-    let nearest = match error {
-        SocError::UnknownNumber { nearest, .. } => nearest,
-        _ => "",
-    };
-    SimulateError::UnknownKey { key: key.to_owned(), nearest }
-}
-
-/// Largest count of tokens.
-const COUNT_MAX: usize = 1 << 20;
-
 impl From<SocError> for SimulateError {
     fn from(source: SocError) -> SimulateError {
         match source {
             SocError::UnknownPreset { .. } => SimulateError::UnknownPreset { source },
             source => SimulateError::Soc { source },
-        }
-    }
-}
-
-impl fmt::Display for Scenario {
-    /// All that a run depends on but the numbers of the SoC, in a line.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on = |on: bool| if on { "on" } else { "off" };
-        write!(
-            f,
-            "{} on {}, {}: {} tokens and {} steps of generation, fast sync {}, order swap {}",
-            self.model,
-            self.soc.name,
-            self.strategy_name(),
-            self.prompt,
-            self.decode,
-            on(self.fast_sync),
-            on(self.order_swap)
-        )?;
-        if let Some(chunk) = self.chunk {
-            write!(f, ", chunks of {chunk}")?;
-        }
-        if self.interference != Interference::None {
-            write!(f, ", beside a {}", self.interference)?;
-        }
-        if self.verify != 1 {
-            write!(f, ", {} tokens a step", self.verify)?;
-        }
-        if self.seed != 0 {
-            write!(f, ", seed {}", self.seed)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Scenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scenario({self})")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_setting_that_makes_no_sense_is_refused_by_name() {
-        let mut scenario = Scenario::new("sd8gen3").expect("a preset");
-        let wrong = [
-            ("prompt", "0"),
-            ("decode", "-1"),
-            ("strategy", "fastest"),
-            ("fast-sync", "yes"),
-            ("interference", "film"),
-            ("seed", "x"),
-            ("gpu.rate", "0"),
-            ("gpu.rate", "fast"),
-            ("gpu.colour", "3"),
-            ("", "1"),
-        ];
-        for (key, value) in wrong {
-            let error = scenario.set(key, value).expect_err(key).to_string();
-            assert!(error.contains(key), "{error}");
-        }
-        assert!(Scenario::new("sd9").is_err());
-        scenario.set("model", "llama-9").expect("checked later");
-        assert!(scenario.check_model().expect_err("unknown").to_string().contains("llama-3-8b"));
-    }
-
-    #[test]
-    fn scenarios_that_differ_are_not_taken_for_the_same() {
-        let base = Scenario::new("sd8gen3").expect("a preset");
-        let changes = [
-            ("model", "llama-2-7b"),
-            ("prompt", "255"),
-            ("decode", "31"),
-            ("strategy", "pipe"),
-            ("fast-sync", "off"),
-            ("order-swap", "off"),
-            ("chunk", "64"),
-            ("interference", "game"),
-            ("verify", "4"),
-            ("seed", "7"),
-            ("gpu.rate", "1.0001x"),
-        ];
-        assert!(SETTINGS.iter().all(|setting| changes.iter().any(|(key, _)| key == setting)));
-        for (key, value) in changes {
-            let mut other = base.clone();
-            other.set(key, value).expect(key);
-            assert_ne!(other.key(), base.key(), "{key}");
         }
     }
 }

@@ -1,8 +1,10 @@
 //! How much each parameter of a preset matters.
 
+use lapwing_actors::plan::soc::Soc;
 use serde::Serialize;
 
-use super::{Runs, Scenario, SimulateError, Simulated};
+use super::scenario::WHOLE_NUMBERS;
+use super::{ParameterValue, Runs, Scenario, SimulateError, Simulated};
 
 /// How a run depends on every parameter.
 #[derive(Clone, Debug, Serialize)]
@@ -11,10 +13,24 @@ pub struct Sensitivity {
     pub prefill_tokens_per_second: f64,
     /// Generated tokens per second as it is.
     pub decode_tokens_per_second: Option<f64>,
-    /// Relative change by which slopes were measured, upwards and downwards.
+    /// Relative change by which slopes were measured, upwards and downwards as far as values are
+    /// possible; of parameters that are 0, the change itself, upwards.
     pub step: f64,
     /// Parameters, by what matters most.
     pub parameters: Vec<Slope>,
+    /// Parameters that have no slope.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A parameter without a slope.
+#[derive(Clone, Debug, Serialize)]
+pub struct Skipped {
+    /// Its name.
+    pub key: String,
+    /// Its value, as text: it may be infinite.
+    pub value: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// A parameter and its slopes.
@@ -30,58 +46,40 @@ pub struct Slope {
     pub status: String,
     /// ∂(prompt tokens per second) / ∂(parameter).
     pub prefill_slope: f64,
-    /// The same, as a ratio of relative changes: 1 means in proportion.
-    pub prefill_elasticity: f64,
+    /// The same, as a ratio of relative changes: 1 means in proportion. None at 0.
+    pub prefill_elasticity: Option<f64>,
     /// ∂(generated tokens per second) / ∂(parameter).
     pub decode_slope: Option<f64>,
     /// As a ratio of relative changes.
     pub decode_elasticity: Option<f64>,
 }
 
-/// Parameters of which only whole numbers mean anything, so that there is no slope.
-const WHOLE_NUMBERS: [&str; 1] = ["npu.tile"];
+/// What is taken from a run.
+type Speed = fn(&Simulated) -> Option<f64>;
 
 impl Sensitivity {
-    /// Measures central differences with that relative step. Strategies decide anew in each run, so
-    /// that a decision that changes within the step shows as a jump.
+    /// Measures differences with that relative step: central ones, and one-sided ones where the
+    /// parameter cannot be more or less. Strategies decide anew in each run, so that a decision that
+    /// changes within the step shows as a jump.
     ///
     /// # Errors
     /// When a run fails.
     pub fn new(base: &Scenario, step: f64) -> Result<Sensitivity, SimulateError> {
         let mut runs = Runs::default();
         let here = runs.run(base)?;
-        let mut parameters = Vec::new();
+        let (mut parameters, mut skipped) = (Vec::new(), Vec::new());
         for parameter in base.parameters() {
-            if parameter.value == 0.0 || WHOLE_NUMBERS.contains(&&*parameter.key) {
-                continue;
+            match ends(&parameter, step) {
+                Ok(ends) => parameters.push(slope(base, parameter, (ends, &here), &mut runs)?),
+                Err(reason) => {
+                    let (key, value) = (parameter.key, parameter.value.to_string());
+                    skipped.push(Skipped { key, value, reason: reason.to_owned() });
+                }
             }
-            let mut at = |factor: f64| {
-                let mut scenario = base.clone();
-                scenario.set_parameter(&parameter.key, parameter.value * factor)?;
-                runs.run(&scenario)
-            };
-            let (up, down) = (at(1.0 + step)?, at(1.0 - step)?);
-            let width = 2.0 * step * parameter.value;
-            let slope = |of: fn(&Simulated) -> Option<f64>| {
-                let (up, down, here) = (of(&up)?, of(&down)?, of(&here)?);
-                let slope = (up - down) / width;
-                Some((slope, slope * parameter.value / here))
-            };
-            let prefill = slope(|run| Some(run.prefill_tokens_per_second));
-            let decode = slope(|run| run.decode_tokens_per_second);
-            parameters.push(Slope {
-                key: parameter.key,
-                value: parameter.value,
-                unit: parameter.unit,
-                status: parameter.status,
-                prefill_slope: prefill.map_or(0.0, |p| p.0),
-                prefill_elasticity: prefill.map_or(0.0, |p| p.1),
-                decode_slope: decode.map(|d| d.0),
-                decode_elasticity: decode.map(|d| d.1),
-            });
         }
         let size = |s: &Slope| {
-            s.prefill_elasticity.abs().max(s.decode_elasticity.unwrap_or_default().abs())
+            let relative = [s.prefill_elasticity, s.decode_elasticity];
+            relative.into_iter().flatten().fold(0.0, |most: f64, e| most.max(e.abs()))
         };
         parameters.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.key.cmp(&b.key)));
         Ok(Sensitivity {
@@ -89,6 +87,79 @@ impl Sensitivity {
             decode_tokens_per_second: here.decode_tokens_per_second,
             step,
             parameters,
+            skipped,
         })
+    }
+}
+
+/// The values between which a slope is measured, or why there is none.
+fn ends(parameter: &ParameterValue, step: f64) -> Result<(f64, f64), &'static str> {
+    let ParameterValue { key, value, .. } = parameter;
+    if WHOLE_NUMBERS.contains(&&**key) {
+        return Err("only whole numbers mean anything");
+    }
+    if !value.is_finite() {
+        return Err("it is infinite");
+    }
+    let change = if *value == 0.0 { step } else { value * step };
+    let possible = |value: f64| Soc::nearest_value(key, value).unwrap_or(value);
+    let ends = (possible(value - change), possible(value + change));
+    if ends.0 < ends.1 { Ok(ends) } else { Err("it can have no other value") }
+}
+
+fn slope(
+    base: &Scenario,
+    parameter: ParameterValue,
+    ((low, high), here): ((f64, f64), &Simulated),
+    runs: &mut Runs,
+) -> Result<Slope, SimulateError> {
+    let mut at = |value: f64| {
+        let mut scenario = base.clone();
+        scenario.set_parameter(&parameter.key, value)?;
+        runs.run(&scenario)
+    };
+    let (down, up) = (at(low)?, at(high)?);
+    let slope = |of: Speed| Some((of(&up)? - of(&down)?) / (high - low));
+    let elasticity = |of: Speed| {
+        let elasticity = slope(of)? * parameter.value / of(here)?;
+        (parameter.value != 0.0 && elasticity.is_finite()).then_some(elasticity)
+    };
+    let prefill: Speed = |run| Some(run.prefill_tokens_per_second);
+    let decode: Speed = |run| run.decode_tokens_per_second;
+    Ok(Slope {
+        prefill_slope: slope(prefill).unwrap_or_default(),
+        prefill_elasticity: elasticity(prefill),
+        decode_slope: slope(decode),
+        decode_elasticity: elasticity(decode),
+        key: parameter.key,
+        value: parameter.value,
+        unit: parameter.unit,
+        status: parameter.status,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_at_its_bound_is_left_out_or_not_finite() {
+        let mut base = Scenario::new("ideal").expect("a preset");
+        for (key, value) in [("prompt", "64"), ("decode", "2"), ("power.co_run", "1")] {
+            base.set(key, value).expect(key);
+        }
+        let found = Sensitivity::new(&base, 0.01).expect("slopes");
+        let skipped: Vec<&str> = found.skipped.iter().map(|s| s.key.as_str()).collect();
+        assert_eq!(skipped, ["memory.copy", "npu.tile"]);
+        assert_eq!(found.parameters.len() + skipped.len(), base.parameters().len());
+        for slope in &found.parameters {
+            let numbers = [Some(slope.prefill_slope), slope.prefill_elasticity];
+            let all = numbers.into_iter().chain([slope.decode_slope, slope.decode_elasticity]);
+            assert!(all.flatten().all(f64::is_finite), "{slope:?}");
+        }
+        // Free hand-overs can only get dearer.
+        let sync = found.parameters.iter().find(|s| s.key == "sync.fast").expect("a slope");
+        assert!(sync.decode_slope.is_some_and(|slope| slope < 0.0), "{sync:?}");
+        assert_eq!(sync.decode_elasticity, None);
     }
 }

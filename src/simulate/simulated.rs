@@ -31,6 +31,8 @@ pub struct Simulated {
     pub decode_j: Option<f64>,
     /// Mean power during generation, in W.
     pub decode_w: Option<f64>,
+    /// Bytes that generation moves, by its time, in GB/s.
+    pub decode_gb_per_s: Option<f64>,
     /// Share of the processors' busy time that ran beside other busy time.
     pub overlap: f64,
     /// Synchronisations between processors.

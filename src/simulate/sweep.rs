@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::plot::{Lines, Series};
-use super::{Runs, Scenario, SimulateError, Simulated};
+use super::scenario::WHOLE_NUMBERS;
+use super::{Change, Runs, Scenario, SimulateError, Simulated};
 
 /// A setting or parameter, and its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +21,8 @@ const VALUES_MAX: usize = 10_000;
 const RUNS_MAX: usize = 100_000;
 
 impl Axis {
-    /// Reads `KEY=A,B,C` or `KEY=FROM:TO[:STEP]`; without a step there are about 16 values.
+    /// Reads `KEY=A,B,C` or `KEY=FROM:TO[:STEP]`; without a step there are about 16 values, of
+    /// settings that are counts whole ones.
     ///
     /// # Errors
     /// [`SimulateError::NoChange`] and [`SimulateError::BadValue`].
@@ -37,6 +39,11 @@ impl Axis {
         };
         Ok(Axis { key: key.to_owned(), values })
     }
+
+    /// Whether all its values are numbers, so that something can be drawn over it.
+    pub fn has_numbers(&self) -> bool {
+        self.values.iter().all(|value| value.parse::<f64>().is_ok())
+    }
 }
 
 fn range(key: &str, text: &str) -> Result<Vec<String>, SimulateError> {
@@ -48,7 +55,7 @@ fn range(key: &str, text: &str) -> Result<Vec<String>, SimulateError> {
     let numbers: Result<Vec<f64>, _> = text.split(':').map(|n| n.trim().parse()).collect();
     let numbers = numbers.map_err(|_| bad("a range is written FROM:TO or FROM:TO:STEP"))?;
     let (from, to, step) = match numbers[..] {
-        [from, to] => (from, to, default_step(from, to)),
+        [from, to] => (from, to, default_step(key, (from, to))),
         [from, to, step] => (from, to, step),
         _ => return Err(bad("a range is written FROM:TO or FROM:TO:STEP")),
     };
@@ -68,10 +75,10 @@ fn range(key: &str, text: &str) -> Result<Vec<String>, SimulateError> {
 }
 
 /// A fifteenth of the way; a whole number where both ends are.
-fn default_step(from: f64, to: f64) -> f64 {
+fn default_step(key: &str, (from, to): (f64, f64)) -> f64 {
     let step = (to - from) / 15.0;
     let whole = from.fract() == 0.0 && to.fract() == 0.0 && to - from >= 15.0;
-    if whole {
+    if whole || WHOLE_NUMBERS.contains(&key) {
         step.round().max(1.0)
     } else if step > 0.0 {
         step
@@ -90,10 +97,18 @@ pub const FIGURES: &[Figure] = &[
     ("decode_ms", |run| run.decode_ms),
     ("decode_tokens_per_second", |run| run.decode_tokens_per_second),
     ("makespan_ms", |run| Some(run.makespan_ms)),
+    ("lower_bound_ms", |run| Some(run.lower_bound_ms)),
     ("preparation_ms", |run| Some(run.preparation_ms)),
     ("energy_j", |run| Some(run.energy_j)),
     ("power_w", |run| Some(run.power_w)),
+    ("prefill_j", |run| Some(run.prefill_j)),
+    ("prefill_w", |run| Some(run.prefill_w)),
+    ("decode_j", |run| run.decode_j),
+    ("decode_w", |run| run.decode_w),
+    ("decode_gb_per_s", |run| run.decode_gb_per_s),
     ("overlap", |run| Some(run.overlap)),
+    ("syncs", |run| Some(run.syncs as f64)),
+    ("frames_per_second", |run| run.frames_per_second),
 ];
 
 /// A sweep that was made.
@@ -118,17 +133,11 @@ impl Sweep {
     /// Runs every combination.
     ///
     /// # Errors
-    /// When an axis names nothing that can be set, or a value of it is impossible. Where a run
+    /// When an axis names nothing that can be set or is there twice, when a value of it is
+    /// impossible, or there are too many runs; before anything is run. Where a run
     /// fails (a strategy that does not fit the devices), the point says so.
     pub fn run(base: &Scenario, axes: Vec<Axis>, runs: &mut Runs) -> Result<Sweep, SimulateError> {
-        let count: usize = axes.iter().map(|axis| axis.values.len()).product();
-        if count > RUNS_MAX {
-            return Err(SimulateError::BadValue {
-                key: "sweep".to_owned(),
-                value: format!("{count} runs"),
-                expected: format!("at most {RUNS_MAX}"),
-            });
-        }
+        let count = check(base, &axes)?;
         let mut points = Vec::with_capacity(count);
         for at in 0..count {
             let mut rest = at;
@@ -138,10 +147,12 @@ impl Sweep {
                 rest /= axis.values.len();
             }
             values.reverse();
+            let changes = axes.iter().zip(&values);
+            let changes = changes
+                .map(|(axis, value)| Change { key: axis.key.clone(), value: value.clone() })
+                .collect::<Vec<_>>();
             let mut scenario = base.clone();
-            for (axis, value) in axes.iter().zip(&values) {
-                scenario.set(&axis.key, value)?;
-            }
+            scenario.set_all(&changes)?;
             let outcome = runs.run(&scenario).map_err(|error| error.to_string());
             points.push(Point { values, outcome });
         }
@@ -168,8 +179,7 @@ impl Sweep {
     /// A number over the first axis that has numbers; a line for each combination of the others.
     /// None if no axis has numbers.
     pub fn plot(&self, figure: Figure) -> Option<Lines> {
-        let is_number = |axis: &Axis| axis.values.iter().all(|v| v.parse::<f64>().is_ok());
-        let across = self.axes.iter().position(is_number)?;
+        let across = self.axes.iter().position(Axis::has_numbers)?;
         let mut series: Vec<Series> = Vec::new();
         for point in &self.points {
             let others = point.values.iter().enumerate().filter(|(at, _)| *at != across);
@@ -185,6 +195,31 @@ impl Sweep {
         let (x, y) = (self.axes[across].key.clone(), figure.0.to_owned());
         Some(Lines { title: format!("{y} over {x}"), x, y, series })
     }
+}
+
+/// Checks every value before anything is run; returns how many runs there are.
+fn check(base: &Scenario, axes: &[Axis]) -> Result<usize, SimulateError> {
+    for (at, axis) in axes.iter().enumerate() {
+        if axes[..at].iter().any(|other| other.key == axis.key) {
+            return Err(SimulateError::Twice { key: axis.key.clone() });
+        }
+    }
+    let mut counts = axes.iter().map(|axis| axis.values.len());
+    let count = counts.try_fold(1_usize, |count, values| count.checked_mul(values));
+    let many = || SimulateError::BadValue {
+        key: "sweep".to_owned(),
+        value: format!("{} axes", axes.len()),
+        expected: format!("together they may have at most {RUNS_MAX} runs"),
+    };
+    let count = count.filter(|count| *count <= RUNS_MAX).ok_or_else(many)?;
+    for (axis, value) in axes.iter().flat_map(|axis| axis.values.iter().map(move |v| (axis, v))) {
+        let mut scenario = base.clone();
+        scenario.set(&axis.key, value)?;
+        if axis.key == "model" {
+            scenario.check_model()?;
+        }
+    }
+    Ok(count)
 }
 
 fn quoted(text: &str) -> String {
@@ -206,10 +241,39 @@ mod tests {
         assert_eq!(values("gpu.rate=0.1:0.3:0.1"), ["0.1", "0.2", "0.3"]);
         assert_eq!(values("prompt=32:1024").len(), 16);
         assert_eq!(values("prompt=5:5"), ["5"]);
+        assert_eq!(values("verify=1:8"), ["1", "2", "3", "4", "5", "6", "7", "8"]);
+        assert_eq!(values("npu.tile=16:64").len(), 17);
         for wrong in ["prompt", "=3", "prompt=", "prompt=9:3", "prompt=1:9:0", "prompt=1:2:3:4"] {
             assert!(Axis::parse(wrong).is_err(), "{wrong}");
         }
         assert!(Axis::parse("prompt=0:1e9:1").expect_err("many").to_string().contains("at most"));
+    }
+
+    #[test]
+    fn a_sweep_begins_that_cannot_end() {
+        let base = Scenario::new("sd8gen3").expect("a preset");
+        let wrong = [
+            (&["prompt=8", "prompt=9"][..], "prompt"),
+            (&["model=llama-3-8b,llama-9"], "llama-9"),
+            (&["strategy=pipe,fastest"], "fastest"),
+            (&["prompt=1:9999:1", "decode=1:9999:1", "seed=1:9999:1", "chunk=1:9999:1"], "at most"),
+            (&["gpu.rate=1:9999:1", "npu.rate=1:9999:1"], "at most"),
+        ];
+        for (axes, says) in wrong {
+            let axes = axes.iter().map(|axis| Axis::parse(axis).expect(axis)).collect();
+            let mut runs = Runs::default();
+            let error = Sweep::run(&base, axes, &mut runs).expect_err(says).to_string();
+            assert!(error.contains(says) && runs.count() == 0, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_a_run_is_no_column() {
+        let base = Scenario::new("sd8gen3").expect("a preset");
+        let run = serde_json::to_value(base.run().expect("a run")).expect("JSON");
+        let names: Vec<&String> = run.as_object().expect("an object").keys().collect();
+        assert_eq!(names.len(), FIGURES.len());
+        assert!(FIGURES.iter().all(|(name, _)| names.iter().any(|known| known == name)));
     }
 
     #[test]

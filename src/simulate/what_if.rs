@@ -27,9 +27,8 @@ impl WhatIf {
     /// When there is nothing of that name, or a run fails.
     pub fn new(base: &Scenario, changes: &[Change]) -> Result<WhatIf, SimulateError> {
         let mut changed = base.clone();
-        for change in changes {
-            changed.set(&change.key, &change.value)?;
-        }
+        changed.set_all(changes)?;
+        changed.check_model()?;
         let ((before, first), (after, second)) = (base.record()?, changed.record()?);
         let (first, second) = (Timeline::new(&first), Timeline::new(&second));
         let (a, b) = (Analysis::new(&first), Analysis::new(&second));

@@ -26,6 +26,8 @@ pub(super) fn run(
         decode: scenario.decode,
         verify: scenario.verify,
         sync: if scenario.fast_sync { SyncMode::Fast } else { SyncMode::Slow },
+        stepped_preparation: scenario.stepped_preparation,
+        chunk_rows: scenario.chunk,
         renderer: scenario.interference == Interference::Game,
         seed: scenario.seed,
         record,
@@ -50,7 +52,7 @@ pub(super) fn run(
         _ => 0.0,
     };
     if let Some(recording) = recording.as_mut().filter(|_| record) {
-        set_facts(recording, scenario);
+        recording.meta.extend(scenario.facts());
     }
     Ok((figures(&outcome, preparation_ms, game), recording.filter(|_| record)))
 }
@@ -77,23 +79,6 @@ fn preparation_ms(recording: &Recording) -> f64 {
     prepared.map(|span| span.duration() as f64 / 1e6).sum()
 }
 
-/// What the run was, for whoever looks at its timeline.
-fn set_facts(recording: &mut Recording, scenario: &Scenario) {
-    let on = |on: bool| if on { "on" } else { "off" }.to_owned();
-    let facts = [
-        ("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")).to_owned()),
-        ("clock", "virtual".to_owned()),
-        ("model", scenario.model.clone()),
-        ("soc", scenario.soc_name()),
-        ("strategy", scenario.strategy_name().to_owned()),
-        ("prompt", scenario.prompt.to_string()),
-        ("fast sync", on(scenario.fast_sync)),
-        ("order swap", on(scenario.order_swap)),
-        ("interference", scenario.interference.to_string()),
-    ];
-    recording.meta.extend(facts.map(|(key, value)| (key.to_owned(), value)));
-}
-
 fn figures(outcome: &SocOutcome, preparation_ms: f64, game: bool) -> Simulated {
     let SocOutcome { prefill, decode, .. } = outcome;
     let decode = decode.as_ref();
@@ -111,6 +96,7 @@ fn figures(outcome: &SocOutcome, preparation_ms: f64, game: bool) -> Simulated {
         prefill_w: prefill.power_w,
         decode_j: decode.map(|phase| phase.energy_j),
         decode_w: decode.map(|phase| phase.power_w),
+        decode_gb_per_s: decode.map(|phase| phase.gigabytes / phase.ms * 1e3),
         overlap: outcome.overlap.max(0.0),
         syncs: prefill.hand_overs + decode.map_or(0, |phase| phase.hand_overs),
         frames_per_second: game.then(|| {

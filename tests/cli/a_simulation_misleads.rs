@@ -73,21 +73,38 @@ fn an_option_of_simulate_changes_nothing() {
     }
     let swapped = |swap| simulate(&["--strategy", "npu-padding", "--order-swap", swap]);
     assert!(number(&swapped("off"), "prefill_ms") > 2.0 * number(&swapped("on"), "prefill_ms"));
-    let chunked = |rows| simulate(&["--strategy", "chunked", "--prompt", "512", "--chunk", rows]);
-    assert_ne!(chunked("128")["prefill_ms"], chunked("256")["prefill_ms"]);
+    for strategy in ["chunked", "pipe", "tensor-level"] {
+        let options = ["--strategy", strategy, "--prompt", "512"];
+        let run =
+            |rows| simulate(&[&options[..], &["--chunk", rows]].concat())["prefill_ms"].clone();
+        assert_ne!(run("128"), run("256"), "{strategy}");
+    }
+    let online = ["--strategy", "online-prepare", "--prompt", "300"];
+    let steps = simulate(&[&online[..], &["--stepped-preparation", "on"]].concat());
+    assert!(number(&steps, "preparation_ms") > number(&simulate(&online), "preparation_ms"));
 }
 
 #[test]
 fn numbers_of_a_run_contradict_each_other() {
-    let run = simulate(&["--prompt", "300", "--decode", "9"]);
-    let of = |field: &str| number(&run, field);
-    let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b} {run}");
-    near(of("prefill_tokens_per_second"), 300.0 / of("prefill_ms") * 1e3);
-    near(of("decode_tokens_per_second"), 9.0 / of("decode_ms") * 1e3);
-    near(of("makespan_ms"), of("prefill_ms") + of("decode_ms"));
-    near(of("energy_j"), of("prefill_j") + of("decode_j"));
-    near(of("power_w"), of("energy_j") / of("makespan_ms") * 1e3);
-    assert!(of("lower_bound_ms") <= of("makespan_ms"), "{run}");
+    for (verify, rows) in [("1", 9.0), ("4", 36.0)] {
+        let run = simulate(&["--prompt", "300", "--decode", "9", "--verify", verify]);
+        let of = |field: &str| number(&run, field);
+        let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b} {run}");
+        near(of("prefill_tokens_per_second"), 300.0 / of("prefill_ms") * 1e3);
+        near(of("decode_tokens_per_second"), rows / of("decode_ms") * 1e3);
+        near(of("makespan_ms"), of("prefill_ms") + of("decode_ms"));
+        near(of("energy_j"), of("prefill_j") + of("decode_j"));
+        near(of("power_w"), of("energy_j") / of("makespan_ms") * 1e3);
+        assert!(of("lower_bound_ms") <= of("makespan_ms"), "{run}");
+    }
+    // It is one prompt, whatever is verified afterwards; a step of more rows takes longer.
+    let verify = |rows| simulate(&["--prompt", "300", "--decode", "9", "--verify", rows]);
+    let (one, eight) = (verify("1"), verify("8"));
+    for field in ["prefill_ms", "prefill_j", "prefill_w", "prefill_tokens_per_second"] {
+        assert_eq!(one[field], eight[field], "{field}");
+    }
+    let ms = |run| number(run, "decode_ms");
+    assert!(ms(&eight) > ms(&one) && ms(&eight) < 8.0 * ms(&one), "{one} {eight}");
     let none = simulate(&["--decode", "0"]);
     assert!(none["decode_ms"].is_null() && none["decode_tokens_per_second"].is_null());
 }
@@ -133,7 +150,15 @@ fn nonsense_is_simulated() {
         (&["simulate", "--set", "npu.rate"], "KEY=VALUE"),
         (&["simulate", "--set", "npu.rat=1"], "npu.rate"),
         (&["simulate", "--set", "npu.rate=0"], "above 0"),
-        (&["reproduce", "fig99"], "prefill"),
+        (&["simulate", "--set", "npu.rate=50%"], "sign"),
+        (&["simulate", "--set", "npu.rate=2,npu.rate=3"], "twice"),
+        (&["simulate", "--verify", "65"], "64"),
+        (&["reproduce", "fig99"], "lengths (fig14)"),
+        (&["sweep", "--over", "prompt=8", "--over", "prompt=9"], "twice"),
+        (&["sweep", "--over", "prompt=8", "--decode", "0", "--figure", "decode_w"], "--decode"),
+        (&["sweep", "--over", "prompt=8", "--figure", "frames_per_second"], "game"),
+        (&["calibrate", "--device", "phone", "--strategy", "pipe"], "--strategy"),
+        (&["calibrate", "--device", "phone", "--prompt", "0"], "at least 1"),
         (&["sweep"], "--over"),
         (&["sweep", "--over", "prompt=9:1"], "upwards"),
         (&["sweep", "--over", "prompt=64", "--figure", "beauty"], "prefill_ms"),
@@ -148,6 +173,8 @@ fn nonsense_is_simulated() {
     }
     let failed = [
         (&["simulate", "--model", "llama-9"][..], "llama-3-8b"),
+        (&["sweep", "--over", "model=llama-3-8b,llama-9"], "llama-9"),
+        (&["what-if", "model=llama-9"], "llama-9"),
         (&["simulate", "--soc", "nowhere.toml"], "nowhere.toml"),
         (&["fit", "--pins", "nowhere.toml"], "nowhere.toml"),
         (&["simulate", "--trace", "/nowhere/x.lwt"], "/nowhere"),
@@ -157,6 +184,37 @@ fn nonsense_is_simulated() {
         assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{args:?} {ended:?}");
         assert!(ended.stderr.contains(says), "{args:?} {ended:?}");
     }
+}
+
+#[test]
+fn a_setting_without_effect_is_not_mentioned() {
+    let notes = |args: &[&str]| ended(lapwing(&[&["simulate"], args].concat())).stderr;
+    assert_eq!(notes(&[]), "");
+    assert!(notes(&["--order-swap", "off"]).contains("changes nothing with tensor-level"));
+    assert_eq!(notes(&["--order-swap", "off", "--strategy", "pipe"]), "");
+    assert!(notes(&["--prompt", "9000", "--decode", "0"]).contains("8192"));
+}
+
+#[test]
+fn another_soc_is_no_setting() {
+    let swept =
+        json(&["sweep", "--over", "soc=sd8gen3,fast-gpu", "--set", "npu.rate=2x", "--json"]);
+    let what = json(&["what-if", "soc=fast-gpu", "--set", "npu.rate=2x", "--json"]);
+    for (at, soc) in ["sd8gen3", "fast-gpu"].into_iter().enumerate() {
+        let alone = simulate(&["--soc", soc, "--set", "npu.rate=2x"]);
+        assert_eq!(swept["points"][at]["run"]["makespan_ms"], alone["makespan_ms"], "{soc}");
+        assert_eq!(what[["before", "after"][at]]["makespan_ms"], alone["makespan_ms"], "{soc}");
+    }
+}
+
+#[test]
+fn a_number_that_disagrees_looks_met() {
+    let found = ended(lapwing(&["reproduce", "fig19"]));
+    let decode = found.stdout.lines().find(|line| line.contains("Hetero-tensor, decode"));
+    assert!(decode.is_some_and(|line| line.contains("disagrees")), "{found:?}");
+    let layer = found.stdout.lines().find(|line| line.contains("Hetero-layer, decode"));
+    assert!(layer.is_some_and(|line| !line.contains("disagrees")), "{found:?}");
+    assert!(found.stdout.contains("φ = 1 is refuted"), "{found:?}");
 }
 
 #[test]

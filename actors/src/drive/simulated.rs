@@ -18,6 +18,7 @@ use crate::worker::Worker;
 
 mod effects;
 mod events;
+mod noise;
 mod sharing;
 mod surroundings;
 
@@ -64,7 +65,10 @@ pub struct Simulation {
     caller: CallerTape,
     tape: SchedulerTape,
     scheduler: Scheduler,
+    /// In the order in which they were registered.
     actors: Vec<Actor>,
+    /// Where the device of each number is among them.
+    places: Vec<usize>,
     graph: Arc<Graph>,
     slots: SlotPool,
     copy_rate: f64,
@@ -87,6 +91,12 @@ struct Actor {
 impl Simulation {
     /// An engine at time 0.
     pub fn new(parts: SimulationParts) -> Simulation {
+        let order: Vec<usize> = (0..parts.devices.len()).collect();
+        Simulation::with_actors(parts, &order)
+    }
+
+    /// An engine whose actors are registered in the order of these numbers.
+    fn with_actors(parts: SimulationParts, order: &[usize]) -> Simulation {
         let SimulationParts { scheduler, devices, graph, slots, copy_rate } = parts;
         let clock = Arc::new(VirtualClock::default());
         let recorder =
@@ -103,7 +113,15 @@ impl Simulation {
                 device,
             }
         };
-        let actors = devices.into_iter().enumerate().map(actor).collect();
+        let mut devices: Vec<Option<SimulatedDevice>> = devices.into_iter().map(Some).collect();
+        let mut places = vec![0; devices.len()];
+        let mut actors = Vec::with_capacity(devices.len());
+        for number in order {
+            if let Some(device) = devices[*number].take() {
+                places[*number] = actors.len();
+                actors.push(actor((*number, device)));
+            }
+        }
         Simulation {
             clock,
             recorder,
@@ -111,6 +129,7 @@ impl Simulation {
             tape,
             scheduler,
             actors,
+            places,
             graph,
             slots,
             copy_rate,
@@ -124,7 +143,22 @@ impl Simulation {
 
     /// As [`new`](Simulation::new), with devices that share something or are disturbed.
     pub fn with_surroundings(parts: SimulationParts, around: Surroundings) -> Simulation {
-        let mut simulation = Simulation::new(parts);
+        let order: Vec<usize> = (0..parts.devices.len()).collect();
+        Simulation::registered(parts, around, &order)
+    }
+
+    /// As [`with_surroundings`](Simulation::with_surroundings), with the devices' actors registered
+    /// in the order of these numbers, of which each must be there once. It is the order of the
+    /// recording's lanes and of [`usage`](Simulation::usage); nothing else depends on it.
+    pub fn registered(
+        parts: SimulationParts,
+        mut around: Surroundings,
+        order: &[usize],
+    ) -> Simulation {
+        let mut simulation = Simulation::with_actors(parts, order);
+        if let Some(renderer) = &mut around.renderer {
+            renderer.device = DeviceId(simulation.places[renderer.device.0]);
+        }
         let names = simulation.actors.iter().map(|actor| actor.worker.device().to_owned());
         let names: Vec<String> = names.collect();
         let renders = around.renderer.is_some();
@@ -252,9 +286,11 @@ impl Simulation {
             match effect {
                 SchedulerEffect::Send(device, mut delivery, hold) => {
                     self.tape.send(&mut delivery, hold);
-                    self.push(self.now(), What::Arrived(device.0, delivery));
+                    self.push(self.now(), What::Arrived(self.places[device.0], delivery));
                 }
-                SchedulerEffect::Nudge(device) => self.push(self.now(), What::Nudged(device.0)),
+                SchedulerEffect::Nudge(device) => {
+                    self.push(self.now(), What::Nudged(self.places[device.0]));
+                }
                 SchedulerEffect::Prepare(asked) => {
                     let sent = self.tape.prepare();
                     self.prepare(asked, sent);

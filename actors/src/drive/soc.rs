@@ -102,9 +102,9 @@ impl SocSimulation {
             return Err(SocRunError::Values { what });
         }
         // What is never reached need not be planned for, nor have pages.
-        let context = options.prompt + options.decode + 2;
+        let context = options.prompt + (options.decode + 1) * options.verify + 2;
         let setup = Setup { model, soc, strategy, options, values, context };
-        // Numbered alike, in whatever order they are named.
+        // Numbered alike, in whatever order they are registered.
         let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
             let all = [DeviceKind::Gpu, DeviceKind::Npu, DeviceKind::Cpu];
             all.into_iter().filter(|kind| kinds.contains(kind)).collect()
@@ -119,7 +119,7 @@ impl SocSimulation {
         }
     }
 
-    /// Processors that compute.
+    /// Processors that compute, in the order of their registration.
     pub fn devices(&self) -> &[DeviceKind] {
         &self.kinds
     }
@@ -138,19 +138,16 @@ impl SocSimulation {
         if self.options.record {
             self.simulation.recorder().set_scope(Scope::All);
         }
-        let mut watch = Watch::new(self.options.cancel);
-        for _ in 0..self.options.verify {
-            let (sink, events) = ChannelSink::new(self.options.decode + 4);
-            watch.add(events);
-            let ids = self.ids.clone();
-            let generate = Generate {
-                sampler: Sampler::new(SamplingParams::greedy(), &[]),
-                stop_ids: [].into(),
-                tokens_max: self.options.decode + 1,
-            };
-            let Some(ticket) = self.door.try_take() else { continue };
-            let task = Task::Generate(Box::new(generate));
-            let trace = tracing::Span::none();
+        let (sink, events) = ChannelSink::new(self.options.decode + 4);
+        let mut watch = Watch::new(events, self.options.cancel);
+        let generate = Generate {
+            sampler: Sampler::new(SamplingParams::greedy(), &[]),
+            stop_ids: [].into(),
+            tokens_max: self.options.decode + 1,
+        };
+        if let Some(ticket) = self.door.try_take() {
+            let (task, trace) = (Task::Generate(Box::new(generate)), tracing::Span::none());
+            let ids = std::mem::take(&mut self.ids);
             let submit = Submit { ids, task, sink, ticket, traced: false, trace };
             self.simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
         }
@@ -227,21 +224,17 @@ impl Setup<'_> {
             ChunkShape { phase: Phase::Decode, rows, selected: rows, context: prompt, prompt: 0 };
         let routes = [planner.route(prefill)?, planner.route(decode)?];
         let vocab = graph.value(graph.output()).width;
-        let pages = model.kv.pages_for(context) * options.verify;
-        let pages = u32::try_from(pages).unwrap_or(u32::MAX);
+        let pages = u32::try_from(model.kv.pages_for(context)).unwrap_or(u32::MAX);
         let pool = KvPool::new(values.map_or(pages, |values| values.pages));
-        let config = SchedulerConfig {
-            context,
-            sequences_max: options.verify,
-            permits: options.in_flight,
-            vocab,
-        };
+        let config =
+            SchedulerConfig { context, sequences_max: 1, permits: options.in_flight, vocab };
         let scheduler = Scheduler::new(SchedulerParts {
             config,
             planner,
             kv: KvPages { pool: pool.clone(), layout: model.kv },
             policy: Box::new(Fcfs),
-        })?;
+        })?
+        .with_step_rows(options.verify);
         let devices = infos
             .iter()
             .zip(times)
@@ -253,16 +246,21 @@ impl Setup<'_> {
             slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
             copy_rate: soc.copy_rate(),
         };
-        let simulation = Simulation::with_surroundings(parts, self.surroundings(kinds));
+        // Those that were not asked for come last.
+        let asked = |kind: &DeviceKind| options.devices.iter().position(|asked| asked == kind);
+        let mut order: Vec<usize> = (0..kinds.len()).collect();
+        order.sort_by_key(|number| asked(&kinds[*number]).unwrap_or(kinds.len()));
+        let registered = order.iter().map(|number| kinds[*number]).collect();
+        let simulation = Simulation::registered(parts, self.surroundings(kinds), &order);
         let facts = [("model", &*model.name), ("soc", &soc.name), ("strategy", strategy.name())];
         facts.iter().for_each(|(key, value)| simulation.recorder().set_meta(key, value));
         Ok(SocSimulation {
             simulation,
-            door: Door::new(options.verify),
+            door: Door::new(1),
             pool,
             soc: soc.clone(),
             options: options.clone(),
-            kinds: kinds.to_vec(),
+            kinds: registered,
             routes,
             ids: values.map_or_else(|| vec![0; options.prompt], |values| values.ids.to_vec()),
         })

@@ -251,6 +251,14 @@ impl Soc {
         Ok(self.of(path))
     }
 
+    /// The value nearest to that one which a number can have.
+    ///
+    /// # Errors
+    /// [`SocError::UnknownNumber`].
+    pub fn nearest_value(path: &str, value: f64) -> Result<f64, SocError> {
+        Ok(Parameter::find(path)?.nearest_value(value))
+    }
+
     /// Changes a number's value; it then counts as assumed.
     ///
     /// # Errors

@@ -132,7 +132,10 @@ impl Scheduler {
         let decoding = |at: &usize| {
             can_decode && self.running[*at].is_decoding() && self.running[*at].has_pages(&self.kv)
         };
-        let decode_rows = (0..self.running.len()).filter(decoding).count();
+        let decode_rows = (0..self.running.len())
+            .filter(decoding)
+            .map(|at| self.running[at].due())
+            .sum::<usize>();
         let prompt = |at: &usize| prompts && !self.running[*at].is_decoding();
         let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
         let prompts = prompts.filter(|sequence| sequence.due() > 0);
@@ -147,7 +150,7 @@ impl Scheduler {
         for (at, sequence) in self.running.iter().enumerate() {
             let count = if decoding(&at) {
                 any_decode = true;
-                1
+                sequence.due()
             } else if prompt(&at) {
                 sequence.due().min(left)
             } else {

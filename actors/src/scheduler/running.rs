@@ -34,6 +34,8 @@ pub(super) struct Sequence {
     pub(super) traced: bool,
     /// Why its rows that are due were not sent so far, and since when.
     pub(super) held: Option<Hold>,
+    /// Rows of a step of generation.
+    pub(super) step_rows: usize,
     work: Wanted,
     _ticket: Ticket,
 }
@@ -67,6 +69,7 @@ impl Sequence {
             trace: submit.trace,
             traced: submit.traced,
             held: None,
+            step_rows: 1,
             work,
             _ticket: submit.ticket,
         }
@@ -100,9 +103,18 @@ impl Sequence {
         self.goal() - self.sent
     }
 
-    /// Whether the one row that is due is a generated token.
+    /// Whether what is due is a step of generation.
     pub(super) fn is_decoding(&self) -> bool {
-        self.due() == 1 && self.ids.len() > self.stations.prompt_tokens
+        self.due() == self.step_rows && self.has_generated()
+    }
+
+    fn has_generated(&self) -> bool {
+        self.ids.len() > self.stations.prompt_tokens
+    }
+
+    /// Of so many last rows, how many need logits.
+    fn sampled_rows(&self, rows: usize) -> usize {
+        if self.has_generated() { self.step_rows.min(rows) } else { 1 }
     }
 
     /// Leases pages for all tokens and starts from the first row.
@@ -162,7 +174,10 @@ impl Sequence {
     pub(super) fn selected_in(&self, rows: usize) -> usize {
         let end = self.sent + rows;
         match &self.work {
-            Wanted::Tokens(state) => usize::from(end == self.goal() && state.is_some()),
+            Wanted::Tokens(state) if end == self.goal() && state.is_some() => {
+                self.sampled_rows(rows)
+            }
+            Wanted::Tokens(_) => 0,
             Wanted::Scores { next } => end - (*next - 1).clamp(self.sent, end),
         }
     }
@@ -170,12 +185,12 @@ impl Sequence {
     /// Hands out the next `rows` rows: which of them need logits (as offsets), and what for.
     pub(super) fn hand_out(&mut self, rows: usize) -> (Range<usize>, SpanFinish) {
         let (start, end) = (self.sent, self.sent + rows);
-        let goal = self.goal();
+        let (goal, sampled) = (self.goal(), self.sampled_rows(rows));
         self.sent = end;
         self.in_flight += 1;
         match &mut self.work {
             Wanted::Tokens(state) if end == goal => match state.take() {
-                Some(generate) => (rows - 1..rows, SpanFinish::Sample(generate)),
+                Some(generate) => (rows - sampled..rows, SpanFinish::Sample(generate)),
                 None => (0..0, SpanFinish::None),
             },
             Wanted::Tokens(_) => (0..0, SpanFinish::None),
@@ -201,7 +216,7 @@ impl Sequence {
             self.stations.first_token = now;
         }
         self.stations.generated_tokens += 1;
-        self.ids.push(sampled.id);
+        self.ids.extend(std::iter::repeat_n(sampled.id, self.step_rows));
         self.work = Wanted::Tokens(Some(generate));
         sampled.finish
     }

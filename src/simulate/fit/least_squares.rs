@@ -28,6 +28,33 @@ pub(super) fn solve(a: &[Vec<f64>], b: &[f64], damping: f64) -> Vec<f64> {
     (0..n).map(unknown).collect()
 }
 
+/// A pivot below this counts as none.
+const FLAT: f64 = 1e-3;
+
+/// Rows of a matrix that are no combination of others, of slopes of the order of 1.
+pub(super) fn rank(matrix: &[Vec<f64>]) -> usize {
+    let mut rows = matrix.to_vec();
+    let columns = rows.first().map_or(0, Vec::len);
+    let mut rank = 0;
+    while rank < rows.len().min(columns) {
+        let places = (rank..rows.len()).flat_map(|row| (rank..columns).map(move |at| (row, at)));
+        let size = |(row, at): &(usize, usize)| rows[*row][*at].abs();
+        let Some((row, at)) = places.max_by(|a, b| size(a).total_cmp(&size(b))) else { break };
+        if size(&(row, at)) < FLAT {
+            break;
+        }
+        rows.swap(rank, row);
+        rows.iter_mut().for_each(|row| row.swap(rank, at));
+        let pivot = rows[rank].clone();
+        for row in &mut rows[rank + 1..] {
+            let factor = row[rank] / pivot[rank];
+            row.iter_mut().zip(&pivot).for_each(|(value, of)| *value -= factor * of);
+        }
+        rank += 1;
+    }
+    rank
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +74,12 @@ mod tests {
         let x = solve(&a, &[4.0, 2.0], 1e-9);
         assert!((x[0] - 2.0).abs() < 1e-6 && x[1] == 0.0, "{x:?}");
         assert_eq!(solve(&a, &[4.0, 2.0], 0.0)[1], 0.0, "no division by zero");
+    }
+
+    #[test]
+    fn dependent_rows_count() {
+        assert_eq!(rank(&[vec![1.0, 2.0, 3.0], vec![2.0, 4.0, 6.0], vec![0.0, 1.0, 0.0]]), 2);
+        assert_eq!(rank(&[vec![0.0, 1e-9], vec![0.0, 0.0]]), 0);
+        assert_eq!(rank(&[vec![0.0, 1.0], vec![1.0, 0.0]]), 2);
     }
 }

@@ -96,7 +96,7 @@ impl Simulation {
 
     /// A device's lane makes graphs ready.
     pub(super) fn prepare(&mut self, asked: PrepareGraphs, sent: Sent) {
-        let by = asked.device.0;
+        let by = self.places[asked.device.0];
         let made_before = self.sharing.as_ref().is_some_and(|s| s.around().prepared);
         let Actor { device, lane, .. } = &mut self.actors[by];
         let (result, time) = match lane {
@@ -137,9 +137,11 @@ impl Simulation {
                 }
                 WorkerEffect::Send(to, mut delivery) => {
                     tape.forward(&mut delivery);
-                    self.push(self.now(), What::Arrived(to.0, delivery));
+                    self.push(self.now(), What::Arrived(self.places[to.0], delivery));
                 }
-                WorkerEffect::Nudge(device) => self.push(self.now(), What::Nudged(device.0)),
+                WorkerEffect::Nudge(device) => {
+                    self.push(self.now(), What::Nudged(self.places[device.0]));
+                }
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = tape.report(progress);
                     let message = SchedulerMessage::Progress(message);

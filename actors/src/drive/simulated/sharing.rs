@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use lapwing_traces::Nanos;
 use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_core::SeedableRng;
 
+use super::noise::{fnv, normal};
 use super::surroundings::{DeviceUsage, Surroundings, Usage};
 use crate::drive::modelled::Did;
 use crate::message::Chunk;
@@ -46,6 +47,9 @@ pub(super) struct Sharing {
     lanes: Vec<Option<Running>>,
     /// Bytes and time of the parts that each device puts together.
     merging: Vec<Option<(u64, Duration)>>,
+    /// Lanes by the names of their devices: the order in which sums are made and events announced,
+    /// whatever the order in which devices were registered.
+    order: Vec<usize>,
     rngs: Vec<ChaCha8Rng>,
     settled: Nanos,
     drawing: Drawing,
@@ -61,9 +65,12 @@ impl Sharing {
         // By name: whatever the order in which devices are named, each has its own sequence.
         let rng = |name: &String| ChaCha8Rng::seed_from_u64(seed ^ fnv(name));
         let devices = vec![DeviceUsage::default(); names.len()];
+        let mut order: Vec<usize> = (0..names.len()).collect();
+        order.sort_by_key(|lane| &names[*lane]);
         Sharing {
             lanes: names.iter().map(|_| None).collect(),
             merging: vec![None; names.len()],
+            order,
             rngs: names.iter().map(rng).collect(),
             settled: Nanos(0),
             drawing: Drawing::Idle,
@@ -147,8 +154,8 @@ impl Sharing {
         let computing = self.lanes.iter().flatten().filter(|run| run.computes()).count();
         usage.any.0 += if computing > 0 { nanos } else { 0 };
         usage.several.0 += if computing > 1 { nanos } else { 0 };
-        for (lane, run) in self.lanes.iter().enumerate() {
-            let device = &mut usage.devices[lane];
+        for lane in self.order.iter().copied() {
+            let (run, device) = (&self.lanes[lane], &mut usage.devices[lane]);
             let (together, time) = (nanos * u64::from(computing > 1), &mut device.idle);
             let time = match run {
                 None if self.merging[lane].is_some() => &mut device.merging,
@@ -169,14 +176,17 @@ impl Sharing {
     pub(super) fn share(&mut self, now: Nanos) -> Vec<(Nanos, Due)> {
         let mut speeds = (1.0, 1.0);
         if let Some(cap) = self.around.memory {
-            let runs = || self.lanes.iter().flatten().filter(|run| run.rate > 0.0);
+            let lanes = || self.order.iter().filter_map(|lane| self.lanes[*lane].as_ref());
+            let runs = || lanes().filter(|run| run.rate > 0.0);
             let bound: f64 = runs().filter(|run| run.is_bound()).map(Running::demand).sum();
             let others: f64 = runs().filter(|run| !run.is_bound()).map(Running::demand).sum();
             speeds = slowed(cap, bound, others);
         }
         let mut due = Vec::new();
-        for (lane, run) in self.lanes.iter_mut().enumerate() {
-            let Some(run) = run.as_mut().filter(|run| run.rate > 0.0) else { continue };
+        for lane in self.order.iter().copied() {
+            let Some(run) = self.lanes[lane].as_mut().filter(|run| run.rate > 0.0) else {
+                continue;
+            };
             let rate = if run.is_bound() { speeds.0 } else { speeds.1 };
             if run.tick > 0 && rate == run.rate {
                 continue;
@@ -277,16 +287,4 @@ fn slowed(cap: f64, bound: f64, others: f64) -> (f64, f64) {
     }
     let alike = cap / (bound + others);
     (alike, alike)
-}
-
-/// FNV-1a of a name.
-fn fnv(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-/// A number of the standard normal distribution, as the sum of twelve uniform ones less six.
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
-    (0..12).map(|_| f64::from(rng.next_u32()) / f64::from(u32::MAX)).sum::<f64>() - 6.0
 }

@@ -53,8 +53,8 @@ pub struct SocOptions {
     pub prompt: usize,
     /// Steps of decoding after the first token.
     pub decode: usize,
-    /// Rows of each step: 1, or those that a speculative decoder verifies at once. They are taken
-    /// as so many sequences of the prompt's length, each of which reads its own keys and values.
+    /// Rows of each step: 1, or those that a speculative decoder verifies at once, all of which
+    /// count as accepted.
     pub verify: usize,
     /// How processors hand over.
     pub sync: SyncMode,
@@ -72,7 +72,8 @@ pub struct SocOptions {
     pub chunk_rows: Option<usize>,
     /// Chunks in flight.
     pub in_flight: usize,
-    /// Processors that compute, in any order. The CPU only controls, unless a strategy cannot do
+    /// Processors that compute, each once, in any order: they are registered in this one, and what
+    /// comes of a run does not depend on it. The CPU only controls, unless a strategy cannot do
     /// without it.
     pub devices: Vec<DeviceKind>,
     /// Whether a recording is made.

@@ -37,7 +37,7 @@ pub struct SocOutcome {
     pub prefill: SocPhase,
     /// After it.
     pub decode: Option<SocPhase>,
-    /// Tokens of the (first) sequence; all 0 where no values are computed.
+    /// Tokens that were sampled, one in each step; all 0 where no values are computed.
     pub tokens: Vec<u32>,
     /// Everything that happened, if it was asked for.
     #[serde(skip)]
@@ -109,12 +109,12 @@ pub(super) fn outcome(
     let nothing = (Nanos(0), Usage::default());
     let first = watch.first.as_ref().unwrap_or(&nothing);
     let last = watch.last.as_ref().unwrap_or(first);
-    let steps = watch.later as f64 / run.options.verify.max(1) as f64;
+    let steps = watch.later as f64;
     let (soc, kinds) = (&run.soc, &run.kinds[..]);
     let whole = phase(soc, kinds, &nothing, last);
     let decode_ms = (steps > 0.0).then(|| ms(last.0.since(first.0)) / steps);
     let rows = run.options.verify as f64;
-    let prompt = (run.options.prompt * run.options.verify) as f64;
+    let prompt = run.options.prompt as f64;
     let alone = last.1.devices.iter().map(|device| device.alone).max();
     let lower_bound = alone.map_or(last.1.critical, |alone| alone.max(last.1.critical));
     SocOutcome {

@@ -11,27 +11,27 @@ const FRAMES_MAX: usize = 1_000_000;
 
 /// What a caller saw.
 pub(super) struct Watch {
-    streams: Vec<Option<flume::Receiver<Posted<StreamEvent>>>>,
+    stream: Option<flume::Receiver<Posted<StreamEvent>>>,
     cancel: Option<Nanos>,
-    /// Streams whose first token is here.
-    begun: Vec<bool>,
-    /// Time of the last first token, with what the devices had done.
+    /// Time of the first token, with what the devices had done.
     pub(super) first: Option<(Nanos, Usage)>,
     /// Time of the latest token.
     pub(super) last: Option<(Nanos, Usage)>,
-    /// Tokens after the time that `first` tells, of all streams.
+    /// Tokens after the first.
     pub(super) later: usize,
-    /// Tokens of the first stream.
+    /// All tokens.
     pub(super) tokens: Vec<u32>,
     failed: Option<SocRunError>,
 }
 
 impl Watch {
-    pub(super) fn new(cancel: Option<Nanos>) -> Watch {
+    pub(super) fn new(
+        stream: flume::Receiver<Posted<StreamEvent>>,
+        cancel: Option<Nanos>,
+    ) -> Watch {
         Watch {
-            streams: Vec::new(),
+            stream: Some(stream),
             cancel,
-            begun: Vec::new(),
             first: None,
             last: None,
             later: 0,
@@ -40,18 +40,12 @@ impl Watch {
         }
     }
 
-    pub(super) fn add(&mut self, stream: flume::Receiver<Posted<StreamEvent>>) {
-        self.streams.push(Some(stream));
-        self.begun.push(false);
-    }
-
     /// Lets everything happen.
     pub(super) fn run(&mut self, simulation: &mut Simulation) {
         loop {
             // It leaves right before the message that tells of it.
             if self.cancel.is_some_and(|at| simulation.next_at().is_some_and(|next| next >= at)) {
-                self.streams.iter_mut().for_each(|stream| *stream = None);
-                self.cancel = None;
+                (self.stream, self.cancel) = (None, None);
             }
             let (at, frames) = (simulation.now(), simulation.frames());
             if at.0 == u64::MAX || frames > FRAMES_MAX {
@@ -67,31 +61,22 @@ impl Watch {
 
     fn look(&mut self, simulation: &Simulation) {
         let now = simulation.now();
-        for (at, stream) in self.streams.iter().enumerate() {
-            let Some(stream) = stream else { continue };
-            for event in stream.try_iter() {
-                match event.message {
-                    StreamEvent::Token(token) => {
-                        if at == 0 {
-                            self.tokens.push(token.id);
-                        }
-                        let usage = || simulation.usage().unwrap_or_default();
-                        if self.begun[at] {
-                            self.later += 1;
-                        }
-                        self.begun[at] = true;
-                        let is_first =
-                            self.begun.iter().all(|begun| *begun) && self.first.is_none();
-                        if is_first {
-                            (self.first, self.later) = (Some((now, usage())), 0);
-                        }
-                        self.last = Some((now, usage()));
+        let events = self.stream.iter().flat_map(flume::Receiver::try_iter);
+        for event in events {
+            match event.message {
+                StreamEvent::Token(token) => {
+                    self.tokens.push(token.id);
+                    let seen = (now, simulation.usage().unwrap_or_default());
+                    match self.first {
+                        None => self.first = Some(seen.clone()),
+                        Some(_) => self.later += 1,
                     }
-                    StreamEvent::Failed(error) => {
-                        self.failed = Some(SocRunError::Failed { at: now, error });
-                    }
-                    StreamEvent::Scores(_) | StreamEvent::Finished(_) => {}
+                    self.last = Some(seen);
                 }
+                StreamEvent::Failed(error) => {
+                    self.failed = Some(SocRunError::Failed { at: now, error });
+                }
+                StreamEvent::Scores(_) | StreamEvent::Finished(_) => {}
             }
         }
     }

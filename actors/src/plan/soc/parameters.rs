@@ -137,6 +137,15 @@ impl Parameter {
         let Parameter { path, unit, range, .. } = *self;
         Err(SocError::Value { path, value, unit, expected: range })
     }
+
+    /// The nearest value that a system can have.
+    pub(super) fn nearest_value(&self, value: f64) -> f64 {
+        match self.range {
+            Rate => value.max(Range::RATE_MIN),
+            Between(from, to) => value.clamp(from, to),
+            Whole(from, to) => value.round().clamp(f64::from(from), f64::from(to)),
+        }
+    }
 }
 
 /// The number whose path has the longest start in common, or the first of all.

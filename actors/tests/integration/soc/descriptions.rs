@@ -111,6 +111,13 @@ fn a_value_that_stops_virtual_time_is_accepted() {
         let read = Soc::from_toml(&toml::to_string(&file).expect("a file"));
         assert_eq!(read.expect_err(path).to_string(), error.to_string());
     }
+    for parameter in PARAMETERS {
+        for value in [-1.0, 1e-9, 0.3, 7.2, 1e12] {
+            let near = Soc::nearest_value(parameter.path, value).expect("is known");
+            assert!(parameter.range.contains(near), "{}: {value} {near}", parameter.path);
+            assert!(near == value || !parameter.range.contains(value), "{}", parameter.path);
+        }
+    }
     let mut soc = sd8gen3();
     for (path, value) in [("gpu.rate", f64::INFINITY), ("npu.tile", 1.0), ("renderer.time", 0.0)] {
         soc.set(path, value).expect(path);

@@ -1,0 +1,155 @@
+//! Descent to the least squares.
+
+use lapwing_actors::plan::soc::Soc;
+
+use super::least_squares::solve;
+use crate::simulate::published::{Published, Role, Row};
+use crate::simulate::{Runs, Scenario, SimulateError};
+
+/// Most steps.
+const STEPS_MAX: usize = 12;
+/// Change of a parameter by which slopes are measured.
+const PROBE: f64 = 0.01;
+/// Largest change of a parameter in one step, as a logarithm.
+const STRIDE: f64 = 0.3;
+/// Weight that keeps undetermined parameters where they are.
+const DAMPING: f64 = 1e-6;
+/// Where a descent ended.
+pub(super) struct Descent {
+    /// Logarithms of the parameters, from where they started.
+    pub(super) at: Vec<f64>,
+    pub(super) residuals: Vec<f64>,
+    pub(super) steps: usize,
+    /// Whether a further step would gain nothing.
+    pub(super) converged: bool,
+}
+
+/// Parameters, and what they are fitted to.
+pub(super) struct Problem<'a> {
+    pub(super) base: &'a Scenario,
+    pub(super) keys: Vec<String>,
+    pub(super) start: Vec<f64>,
+    pub(super) pins: Vec<&'a Row>,
+}
+
+impl<'a> Problem<'a> {
+    /// Pinned parameters of the preset, and rows that are pins.
+    pub(super) fn new(
+        base: &'a Scenario,
+        published: &'a Published,
+    ) -> Result<Problem<'a>, SimulateError> {
+        let nothing = |reason: &str| SimulateError::Fit { reason: reason.to_owned() };
+        let pins: Vec<&Row> = published.rows.iter().filter(|row| row.role == Role::Pin).collect();
+        if pins.is_empty() {
+            return Err(nothing("there is no row with role = \"pin\" to fit to"));
+        }
+        let parameters = base.parameters();
+        let free = parameters.iter().filter(|p| p.is_pinned && p.value > 0.0);
+        let (keys, start): (Vec<String>, Vec<f64>) =
+            free.map(|parameter| (parameter.key.clone(), parameter.value)).unzip();
+        if keys.is_empty() {
+            return Err(nothing("the preset has no parameter that is pinned"));
+        }
+        Ok(Problem { base, keys, start, pins })
+    }
+
+    /// Value of a parameter at that logarithm, or the nearest that it can have.
+    pub(super) fn value(&self, key: usize, x: f64) -> f64 {
+        let value = self.start[key] * x.exp();
+        Soc::nearest_value(&self.keys[key], value).unwrap_or(value)
+    }
+
+    pub(super) fn scenario(&self, at: &[f64]) -> Result<Scenario, SimulateError> {
+        let mut scenario = self.base.clone();
+        for (key, x) in at.iter().enumerate() {
+            scenario.set_parameter(&self.keys[key], self.value(key, *x))?;
+        }
+        Ok(scenario)
+    }
+
+    /// ln(model / published) of each pin.
+    fn residuals(&self, at: &[f64]) -> Result<Vec<f64>, SimulateError> {
+        let scenario = self.scenario(at)?;
+        let mut runs = Runs::default();
+        let residual = |row: &&Row| {
+            let published = row.published.unwrap_or(1.0);
+            Ok((runs.value(&scenario, row)? / published).max(1e-12).ln())
+        };
+        self.pins.iter().map(residual).collect()
+    }
+
+    /// Slopes of the residuals: a row for each pin.
+    pub(super) fn slopes(&self, at: &[f64], here: &[f64]) -> Result<Vec<Vec<f64>>, SimulateError> {
+        let mut slopes = vec![vec![0.0; self.keys.len()]; self.pins.len()];
+        for key in 0..self.keys.len() {
+            let mut probe = at.to_vec();
+            // Where it cannot grow, from the other side.
+            let is_stuck = self.value(key, at[key] + PROBE) == self.value(key, at[key]);
+            let step = if is_stuck { -PROBE } else { PROBE };
+            probe[key] += step;
+            let there = self.residuals(&probe)?;
+            for pin in 0..self.pins.len() {
+                slopes[pin][key] = (there[pin] - here[pin]) / step;
+            }
+        }
+        Ok(slopes)
+    }
+
+    /// Gauss–Newton with halved steps, over the pins that `counts` says; with the slopes of each
+    /// step, or with known ones.
+    pub(super) fn descend(
+        &self,
+        mut at: Vec<f64>,
+        counts: &dyn Fn(usize) -> bool,
+        known: Option<&[Vec<f64>]>,
+    ) -> Result<Descent, SimulateError> {
+        let cost = |residuals: &[f64]| -> f64 {
+            let counted = residuals.iter().enumerate().filter(|(pin, _)| counts(*pin));
+            counted.map(|(_, r)| r * r).sum()
+        };
+        let mut here = self.residuals(&at)?;
+        for steps in 0..STEPS_MAX {
+            let mut slopes = match known {
+                Some(known) => known.to_vec(),
+                None => self.slopes(&at, &here)?,
+            };
+            let mut wanted = here.clone();
+            for pin in (0..self.pins.len()).filter(|pin| !counts(*pin)) {
+                slopes[pin].fill(0.0);
+                wanted[pin] = 0.0;
+            }
+            let step = solve(&slopes, &wanted, DAMPING);
+            let mut share = 1.0;
+            let better = loop {
+                let next = self.stepped(&at, &step, share);
+                let there = self.residuals(&next)?;
+                if cost(&there) < cost(&here) {
+                    break Some((next, there));
+                }
+                share *= 0.5;
+                if share < 0.1 {
+                    break None;
+                }
+            };
+            let Some((next, there)) = better else {
+                return Ok(Descent { at, residuals: here, steps, converged: true });
+            };
+            let gain = cost(&here) - cost(&there);
+            (at, here) = (next, there);
+            if gain < 1e-9 {
+                let steps = steps + 1;
+                return Ok(Descent { at, residuals: here, steps, converged: true });
+            }
+        }
+        Ok(Descent { at, residuals: here, steps: STEPS_MAX, converged: false })
+    }
+
+    /// A share of a step, not beyond what the parameters can be.
+    fn stepped(&self, at: &[f64], step: &[f64], share: f64) -> Vec<f64> {
+        let moved = |(key, (x, d)): (usize, (&f64, &f64))| {
+            let next = x - (share * d).clamp(-STRIDE, STRIDE);
+            (self.value(key, next) / self.start[key]).ln()
+        };
+        at.iter().zip(step).enumerate().map(moved).collect()
+    }
+}

@@ -1,0 +1,272 @@
+//! Settings of a scenario, and the numbers of its SoC, by name.
+
+use std::fmt;
+use std::path::Path;
+
+use lapwing_actors::plan::soc::{NumberKind, Soc, SocError};
+use lapwing_actors::plan::strategy::known;
+
+use super::{Choice, Scenario};
+use crate::simulate::{Change, Number, SimulateError, change};
+
+/// What [`Scenario::set`] can change, beside the numbers of the SoC.
+pub const SETTINGS: [&str; 12] = [
+    "soc",
+    "model",
+    "prompt",
+    "decode",
+    "strategy",
+    "fast-sync",
+    "order-swap",
+    "chunk",
+    "interference",
+    "verify",
+    "stepped-preparation",
+    "seed",
+];
+
+/// Of these settings and numbers only whole numbers mean anything.
+pub(in crate::simulate) const WHOLE_NUMBERS: [&str; 6] =
+    ["prompt", "decode", "chunk", "verify", "seed", "npu.tile"];
+
+/// Largest count of tokens.
+const COUNT_MAX: usize = 1 << 20;
+/// Most rows of a step of generation.
+const VERIFY_MAX: usize = 64;
+
+/// What uses the GPU beside the model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Interference {
+    /// Nothing.
+    #[default]
+    None,
+    /// A game that draws 60 frames a second.
+    Game,
+}
+
+impl fmt::Display for Interference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Interference::None => "none",
+            Interference::Game => "game",
+        })
+    }
+}
+
+/// A number of the SoC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParameterValue {
+    /// Section and name, such as `gpu.rate`.
+    pub key: String,
+    /// Its value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// `pinned`, `derived` or `assumed`.
+    pub status: String,
+    /// Whether it is pinned.
+    pub is_pinned: bool,
+}
+
+/// Why a text is no value of a setting.
+struct Wrong<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+impl Wrong<'_> {
+    fn error(&self, expected: impl Into<String>) -> SimulateError {
+        SimulateError::BadValue {
+            key: self.key.to_owned(),
+            value: self.value.to_owned(),
+            expected: expected.into(),
+        }
+    }
+
+    fn count(&self, least: usize, most: usize) -> Result<usize, SimulateError> {
+        let count = self.value.parse().ok().filter(|count| (least..=most).contains(count));
+        count.ok_or_else(|| self.error(format!("it must be a whole number from {least} to {most}")))
+    }
+
+    fn switch(&self) -> Result<bool, SimulateError> {
+        match self.value {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(self.error("it must be on or off")),
+        }
+    }
+}
+
+impl Scenario {
+    /// Changes a setting, or a number of the SoC. A number may also be given as a multiple of its
+    /// present value (`2x`) or as a change (`+10%`). Another SoC gets the changes of numbers that
+    /// were made before.
+    ///
+    /// # Errors
+    /// When there is nothing of that name, or it cannot have that value.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), SimulateError> {
+        let given = Wrong { key, value };
+        match key {
+            "soc" => self.set_soc(value)?,
+            "model" => value.clone_into(&mut self.model),
+            "prompt" => self.prompt = given.count(1, COUNT_MAX)?,
+            "decode" => self.decode = given.count(0, COUNT_MAX)?,
+            "strategy" => {
+                let found = known().iter().find(|known| known.name == value);
+                let names: Vec<&str> = known().iter().map(|known| known.name).collect();
+                let expected = || given.error(format!("it must be one of {}", names.join(", ")));
+                self.choice = Choice::Named(found.ok_or_else(expected)?.name);
+            }
+            "fast-sync" => self.fast_sync = given.switch()?,
+            "order-swap" => self.order_swap = given.switch()?,
+            "chunk" => self.chunk = Some(given.count(1, COUNT_MAX)?),
+            "interference" => {
+                self.interference = match value {
+                    "none" => Interference::None,
+                    "game" => Interference::Game,
+                    _ => return Err(given.error("it must be none or game")),
+                }
+            }
+            "verify" => self.verify = given.count(1, VERIFY_MAX)?,
+            "stepped-preparation" => self.stepped_preparation = given.switch()?,
+            "seed" => {
+                let seed = value.parse().map_err(|_| given.error("it must be a whole number"));
+                self.seed = seed?;
+            }
+            _ => {
+                let present = self.soc.value(key).map_err(|error| unknown(key, error))?;
+                let number = change::number(key, value, present)?;
+                self.set_number(key, number)?;
+                if value.parse::<f64>().is_ok() {
+                    self.forget(key);
+                }
+                self.changes.push(Change { key: key.to_owned(), value: value.to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes several changes: that of the SoC first, so that changes of its numbers hold.
+    ///
+    /// # Errors
+    /// As [`set`](Scenario::set), and [`SimulateError::Twice`] for a key that is there twice.
+    pub fn set_all(&mut self, changes: &[Change]) -> Result<(), SimulateError> {
+        for (at, change) in changes.iter().enumerate() {
+            if changes[..at].iter().any(|other| other.key == change.key) {
+                return Err(SimulateError::Twice { key: change.key.clone() });
+            }
+        }
+        let (socs, others): (Vec<&Change>, Vec<&Change>) =
+            changes.iter().partition(|change| change.key == "soc");
+        socs.into_iter().chain(others).try_for_each(|change| self.set(&change.key, &change.value))
+    }
+
+    fn set_soc(&mut self, name: &str) -> Result<(), SimulateError> {
+        let soc = if name.ends_with(".toml") {
+            let text = std::fs::read_to_string(Path::new(name)).map_err(|error| {
+                SimulateError::Preset { reason: format!("cannot read {name}: {error}") }
+            })?;
+            Soc::from_toml(&text)?
+        } else {
+            Soc::preset(name)?
+        };
+        let changes = std::mem::take(&mut self.changes);
+        self.soc = soc;
+        changes.iter().try_for_each(|change| self.set(&change.key, &change.value))
+    }
+
+    /// Changes a number of the SoC.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it cannot have that value.
+    pub fn set_parameter(&mut self, key: &str, value: f64) -> Result<(), SimulateError> {
+        self.set_number(key, value)?;
+        self.forget(key);
+        self.changes.push(Change { key: key.to_owned(), value: value.to_string() });
+        Ok(())
+    }
+
+    fn set_number(&mut self, key: &str, value: f64) -> Result<(), SimulateError> {
+        self.soc.set(key, value).map_err(|error| match error {
+            SocError::UnknownNumber { .. } => unknown(key, error),
+            other => Wrong { key, value: &value.to_string() }.error(other.to_string()),
+        })
+    }
+
+    /// What was said of a number before no longer counts.
+    fn forget(&mut self, key: &str) {
+        self.changes.retain(|change| change.key != key);
+    }
+
+    /// Changes of the SoC's numbers, in the order in which they were made.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Numbers of the SoC.
+    pub fn parameters(&self) -> Vec<ParameterValue> {
+        let value = |(key, number): (&str, &Number)| ParameterValue {
+            key: key.to_owned(),
+            value: number.value,
+            unit: number.unit.clone(),
+            status: number.kind.to_string(),
+            is_pinned: number.kind == NumberKind::Pinned,
+        };
+        self.soc.numbers().map(value).collect()
+    }
+}
+
+fn unknown(key: &str, error: SocError) -> SimulateError {
+    let nearest = match error {
+        SocError::UnknownNumber { nearest, .. } => nearest,
+        _ => "",
+    };
+    SimulateError::UnknownKey { key: key.to_owned(), nearest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_that_makes_no_sense_is_refused_by_name() {
+        let mut scenario = Scenario::new("sd8gen3").expect("a preset");
+        let wrong = [
+            ("soc", "sd9"),
+            ("soc", "nowhere.toml"),
+            ("prompt", "0"),
+            ("decode", "-1"),
+            ("verify", "65"),
+            ("strategy", "fastest"),
+            ("fast-sync", "yes"),
+            ("interference", "film"),
+            ("seed", "x"),
+            ("gpu.rate", "0"),
+            ("gpu.rate", "fast"),
+            ("gpu.rate", "50%"),
+            ("gpu.colour", "3"),
+            ("", "1"),
+        ];
+        for (key, value) in wrong {
+            let error = scenario.set(key, value).expect_err(key).to_string();
+            assert!(error.contains(if key == "soc" { value } else { key }), "{error}");
+        }
+        assert!(Scenario::new("sd9").is_err());
+        scenario.set("model", "llama-9").expect("checked later");
+        assert!(scenario.check_model().expect_err("unknown").to_string().contains("llama-3-8b"));
+    }
+
+    #[test]
+    fn a_change_of_a_number_is_lost_with_another_soc() {
+        let list = Change::list("npu.rate=2x,soc=fast-gpu,gpu.rate=3").expect("changes");
+        let mut scenario = Scenario::new("sd8gen3").expect("a preset");
+        scenario.set("npu.bandwidth", "+10%").expect("a number");
+        scenario.set_all(&list).expect("changes");
+        let value = |key| scenario.soc().value(key).expect("a number");
+        assert_eq!((scenario.soc_name(), value("gpu.rate")), ("fast-gpu".to_owned(), 3.0));
+        assert!((value("npu.rate") - 9.12).abs() < 1e-9);
+        assert!((value("npu.bandwidth") - 17.38).abs() < 1e-9);
+        let twice = Change::list("prompt=1,prompt=2").expect("changes");
+        assert!(scenario.set_all(&twice).expect_err("twice").to_string().contains("prompt"));
+    }
+}

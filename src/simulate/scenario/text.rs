@@ -1,0 +1,160 @@
+//! A scenario in words.
+
+use std::fmt;
+
+use lapwing_actors::plan::strategy::known;
+
+use super::{Choice, Interference, Scenario};
+use crate::simulate::SimulateError;
+
+fn on(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+/// Strategies that take no order of operands: they use no NPU, or decide themselves.
+const WITHOUT_ORDER: [&str; 4] = ["cpu-only", "gpu-only", "layer-split", "tensor-level"];
+
+impl Scenario {
+    /// What a reader of its numbers should know: settings that change nothing here, and what the
+    /// model was not made for.
+    ///
+    /// # Errors
+    /// [`SimulateError::Model`].
+    pub fn notes(&self) -> Result<Vec<String>, SimulateError> {
+        let mut notes = Vec::new();
+        if !self.order_swap
+            && let Choice::Named(name) = self.choice
+            && WITHOUT_ORDER.contains(&name)
+        {
+            let others = known().iter().map(|known| known.name);
+            let others = others.filter(|name| !WITHOUT_ORDER.contains(name)).collect::<Vec<_>>();
+            notes.push(format!(
+                "order-swap off changes nothing with {name}; it does with {}",
+                others.join(", ")
+            ));
+        }
+        let (tokens, context) = (self.tokens(), self.load_model()?.0.config.context);
+        if tokens > context {
+            notes.push(format!(
+                "{tokens} tokens are more than the {context} of the context that {} was trained for",
+                self.model
+            ));
+        }
+        Ok(notes)
+    }
+
+    /// Tokens of the prompt and the answer.
+    fn tokens(&self) -> usize {
+        self.prompt.saturating_add((self.decode + 1).saturating_mul(self.verify))
+    }
+
+    /// All that a run depends on, for whoever looks at its timeline.
+    pub(in crate::simulate) fn facts(&self) -> Vec<(String, String)> {
+        let mut facts = vec![
+            ("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")).to_owned()),
+            ("clock", "virtual".to_owned()),
+            ("model", self.model.clone()),
+            ("soc", self.soc_name()),
+            ("strategy", self.strategy_name().to_owned()),
+            ("prompt", self.prompt.to_string()),
+            ("decode", self.decode.to_string()),
+            ("verify", self.verify.to_string()),
+            ("fast sync", on(self.fast_sync).to_owned()),
+            ("order swap", on(self.order_swap).to_owned()),
+            ("chunk", self.chunk.map_or("by the strategy".to_owned(), |rows| rows.to_string())),
+            ("interference", self.interference.to_string()),
+            ("stepped preparation", on(self.stepped_preparation).to_owned()),
+            ("seed", self.seed.to_string()),
+        ];
+        if !self.changes.is_empty() {
+            let changes =
+                self.changes.iter().map(|change| format!("{}={}", change.key, change.value));
+            facts.push(("set", changes.collect::<Vec<_>>().join(",")));
+        }
+        facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    }
+}
+
+impl fmt::Display for Scenario {
+    /// All that a run depends on but the numbers of the SoC, in a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} on {}, {}: {} tokens and {} steps of generation, fast sync {}, order swap {}",
+            self.model,
+            self.soc_name(),
+            self.strategy_name(),
+            self.prompt,
+            self.decode,
+            on(self.fast_sync),
+            on(self.order_swap)
+        )?;
+        if let Some(chunk) = self.chunk {
+            write!(f, ", chunks of {chunk}")?;
+        }
+        if self.interference != Interference::None {
+            write!(f, ", beside a {}", self.interference)?;
+        }
+        if self.verify != 1 {
+            write!(f, ", {} tokens a step", self.verify)?;
+        }
+        if self.stepped_preparation {
+            write!(f, ", stepped preparation")?;
+        }
+        if self.seed != 0 {
+            write!(f, ", seed {}", self.seed)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scenario({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::SETTINGS;
+
+    #[test]
+    fn scenarios_that_differ_are_not_taken_for_the_same() {
+        let base = Scenario::new("sd8gen3").expect("a preset");
+        let changes = [
+            ("soc", "ideal"),
+            ("model", "llama-2-7b"),
+            ("prompt", "255"),
+            ("decode", "31"),
+            ("strategy", "pipe"),
+            ("fast-sync", "off"),
+            ("order-swap", "off"),
+            ("chunk", "64"),
+            ("interference", "game"),
+            ("verify", "4"),
+            ("stepped-preparation", "on"),
+            ("seed", "7"),
+            ("gpu.rate", "1.0001x"),
+        ];
+        assert!(SETTINGS.iter().all(|setting| changes.iter().any(|(key, _)| key == setting)));
+        for (key, value) in changes {
+            let mut other = base.clone();
+            other.set(key, value).expect(key);
+            assert_ne!(other.key(), base.key(), "{key}");
+            assert_ne!(other.facts(), base.facts(), "{key} is no fact of a recording");
+        }
+    }
+
+    #[test]
+    fn a_setting_without_effect_is_not_mentioned() {
+        let mut scenario = Scenario::new("sd8gen3").expect("a preset");
+        assert_eq!(scenario.notes().expect("a model"), Vec::<String>::new());
+        scenario.set("order-swap", "off").expect("a setting");
+        assert!(scenario.notes().expect("a model")[0].contains("tensor-level"));
+        scenario.set("strategy", "pipe").expect("a setting");
+        assert_eq!(scenario.notes().expect("a model"), Vec::<String>::new());
+        scenario.set("prompt", "8192").expect("a setting");
+        assert!(scenario.notes().expect("a model")[0].contains("8192"));
+    }
+}
