@@ -84,6 +84,8 @@ struct Actor {
     worker: Worker,
     tape: WorkerTape,
     device: SimulatedDevice,
+    /// It puts parts together.
+    merging: bool,
     /// Its preparation lane.
     lane: Option<(Box<dyn Preparer>, PrepareTape)>,
 }
@@ -111,6 +113,7 @@ impl Simulation {
                 tape: WorkerTape::new(&recorder, &name, &graph),
                 lane: lane.map(|preparer| (preparer, PrepareTape::new(&recorder, &name))),
                 device,
+                merging: false,
             }
         };
         let mut devices: Vec<Option<SimulatedDevice>> = devices.into_iter().map(Some).collect();
@@ -250,6 +253,7 @@ impl Simulation {
                 if let Some(sharing) = &mut self.sharing {
                     sharing.merged(now, by, &chunk);
                 }
+                self.actors[by].merging = false;
                 let effects = self.actors[by].worker.on_merged(chunk, merged);
                 self.carry_out(by, effects, true);
             }

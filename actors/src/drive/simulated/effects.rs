@@ -77,6 +77,7 @@ impl Simulation {
 
     /// Puts parts together on a device.
     fn merge(&mut self, by: usize, chunk: Box<Chunk>, parts: Vec<PartDone>) {
+        self.actors[by].merging = true;
         self.actors[by].tape.merge_begins(&chunk, &parts);
         let shapes_only = self.sharing.as_ref().is_some_and(|s| s.around().shapes_only);
         let merged = match shapes_only {
@@ -132,8 +133,6 @@ impl Simulation {
                 }
                 WorkerEffect::Merge(chunk, parts) => {
                     self.merge(actor, chunk, parts);
-                    // Its span ends when the parts are together.
-                    return;
                 }
                 WorkerEffect::Send(to, mut delivery) => {
                     tape.forward(&mut delivery);
@@ -154,6 +153,9 @@ impl Simulation {
                 }
             }
         }
-        self.actors[actor].tape.end();
+        // Something may arrive while parts are put together, whose span goes on.
+        if !self.actors[actor].merging {
+            self.actors[actor].tape.end();
+        }
     }
 }
