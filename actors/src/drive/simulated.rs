@@ -4,29 +4,26 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering as Memory};
-use std::time::Duration;
 
-use lapwing_kernels::device::{Device, Preparer, SlotPool, TensorSet};
-use lapwing_kernels::graph::{Graph, ValueId};
+use lapwing_kernels::device::{Device, Preparer, SlotPool};
+use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
-use super::modelled;
 use super::record::{CallerTape, Outgoing, PrepareTape, SchedulerTape, WorkerTape};
-use crate::message::{
-    Chunk, GraphsPrepared, PartDone, Posted, PrepareGraphs, SchedulerMessage, Sent,
-};
+use crate::message::{Posted, SchedulerMessage};
 use crate::plan::DeviceId;
 use crate::plan::time::TimeModel;
 use crate::scheduler::{Scheduler, SchedulerEffect};
-use crate::worker::{Worker, WorkerEffect};
+use crate::worker::Worker;
 
+mod effects;
 mod events;
 mod noise;
 mod sharing;
 mod surroundings;
 
 use events::{Event, What};
-use sharing::{Due, Ran, Sharing};
+use sharing::{Due, Sharing};
 pub use surroundings::{DeviceUsage, Noise, Renderer, Surroundings, Usage};
 
 /// A device in virtual time: true values from `device`, modelled time from `time`.
@@ -87,6 +84,8 @@ struct Actor {
     worker: Worker,
     tape: WorkerTape,
     device: SimulatedDevice,
+    /// It puts parts together.
+    merging: bool,
     /// Its preparation lane.
     lane: Option<(Box<dyn Preparer>, PrepareTape)>,
 }
@@ -114,6 +113,7 @@ impl Simulation {
                 tape: WorkerTape::new(&recorder, &name, &graph),
                 lane: lane.map(|preparer| (preparer, PrepareTape::new(&recorder, &name))),
                 device,
+                merging: false,
             }
         };
         let mut devices: Vec<Option<SimulatedDevice>> = devices.into_iter().map(Some).collect();
@@ -173,8 +173,30 @@ impl Simulation {
     }
 
     /// What the devices did until now; `None` if they share nothing.
-    pub fn usage(&self) -> Option<&Usage> {
-        self.sharing.as_ref().map(Sharing::usage)
+    pub fn usage(&self) -> Option<Usage> {
+        self.sharing.as_ref().map(|sharing| sharing.usage(self.now()))
+    }
+
+    /// From now on [`Usage::critical`] tells of what begins from now on.
+    pub fn forget_chains(&mut self) {
+        self.sharing.iter_mut().for_each(Sharing::forget_chains);
+    }
+
+    /// Frames that a renderer has finished.
+    pub fn frames(&self) -> usize {
+        self.sharing.as_ref().map_or(0, Sharing::frames)
+    }
+
+    /// Events to come, chunks and parts that wait for devices, and those that devices run.
+    pub fn left(&self) -> usize {
+        let waiting: usize = self.actors.iter().map(|actor| actor.worker.waiting()).sum();
+        let running = self.sharing.as_ref().map_or(0, Sharing::in_flight);
+        self.events.len() + waiting + running
+    }
+
+    /// Slots with values that did not come back.
+    pub fn slots_in_use(&self) -> usize {
+        self.slots.stats().in_use
     }
 
     /// Virtual time.
@@ -232,6 +254,11 @@ impl Simulation {
             What::Ran(by, ran) => self.on_ran(by, *ran),
             What::Due(due) => self.on_due(due),
             What::Merged(by, chunk, merged) => {
+                let now = self.now();
+                if let Some(sharing) = &mut self.sharing {
+                    sharing.merged(now, by, &chunk);
+                }
+                self.actors[by].merging = false;
                 let effects = self.actors[by].worker.on_merged(chunk, merged);
                 self.carry_out(by, effects, true);
             }
@@ -251,87 +278,6 @@ impl Simulation {
     pub fn run(&mut self) -> Nanos {
         while self.step() {}
         self.now()
-    }
-
-    fn on_ran(&mut self, by: usize, ran: Ran) {
-        let Ran { delivery, result, segments } = ran;
-        let Actor { worker, tape, .. } = &mut self.actors[by];
-        tape.play(&segments);
-        let sent = tape.finish(&delivery, result.is_ok());
-        let effects = worker.on_done(delivery, result, sent);
-        self.carry_out(by, effects, true);
-    }
-
-    /// Something happens to devices that share.
-    fn on_due(&mut self, due: Due) {
-        let now = self.now();
-        let Some(sharing) = &mut self.sharing else { return };
-        let mut ran = None;
-        match due {
-            Due::Tick(by, tick) => ran = sharing.tick(now, by, tick).map(|ran| (by, ran)),
-            Due::Drawn => sharing.drawn(now),
-            // Without work the renderer would go on for ever.
-            Due::Frame if self.work == 0 => return,
-            Due::Frame => {
-                if let Some(next) = sharing.frame(now) {
-                    self.push(next, What::Due(Due::Frame));
-                }
-            }
-        }
-        self.share();
-        if let Some((by, ran)) = ran {
-            self.on_ran(by, ran);
-        }
-    }
-
-    /// Draws what is due, and shares bandwidth anew.
-    fn share(&mut self) {
-        let now = self.now();
-        let Some(sharing) = &mut self.sharing else { return };
-        let drawn = sharing.draw(now);
-        let due = sharing.share(now);
-        if let Some(at) = drawn {
-            self.push(at, What::Due(Due::Drawn));
-        }
-        for (at, due) in due {
-            self.push(at, What::Due(due));
-        }
-    }
-
-    /// A device begins a run, which takes as long as its segments do by its model, or longer where
-    /// it has to share.
-    fn begin(&mut self, by: usize, ran: Ran) {
-        let now = self.now();
-        match &mut self.sharing {
-            None => {
-                let end = now + modelled::total(&ran.segments);
-                self.push(end, What::Ran(by, Box::new(ran)));
-            }
-            Some(sharing) => {
-                sharing.start(now, by, ran);
-                sharing.hold_for_frame(by);
-                self.share();
-            }
-        }
-    }
-
-    /// Puts parts together; with the result, how long that takes.
-    fn merge(
-        &mut self,
-        chunk: &Chunk,
-        parts: Vec<PartDone>,
-    ) -> (Result<TensorSet, ValueId>, u64, Duration) {
-        let shapes_only = self.sharing.as_ref().is_some_and(|s| s.around().shapes_only);
-        let merged = match shapes_only {
-            true => modelled::merge_shapes(chunk, parts, &self.graph),
-            false => modelled::merge_parts(chunk, parts, &self.graph, &self.slots),
-        };
-        let bytes = merged.as_ref().map_or(0, |(_, bytes)| *bytes);
-        let time = Duration::from_secs_f64(bytes as f64 / self.copy_rate.max(1.0));
-        if let Some(sharing) = &mut self.sharing {
-            sharing.merged(bytes, time);
-        }
-        (merged.map(|(tensors, _)| tensors), bytes, time)
     }
 
     fn push(&mut self, at: Nanos, what: What) {
@@ -377,73 +323,5 @@ impl Simulation {
             self.caller.received(&event);
         }
         sink.send(event);
-    }
-
-    /// A device's lane makes graphs ready.
-    fn prepare(&mut self, asked: PrepareGraphs, sent: Sent) {
-        let by = self.places[asked.device.0];
-        let made_before = self.sharing.as_ref().is_some_and(|s| s.around().prepared);
-        let Actor { device, lane, .. } = &mut self.actors[by];
-        let (result, time) = match lane {
-            Some((preparer, tape)) => {
-                tape.begin(sent, None);
-                let result = preparer.prepare(&asked.keys, &asked.keep, tape);
-                let made = result.iter().flat_map(|prepared| &prepared.made);
-                let time = made.map(|key| device.time.prepare_time(key)).sum();
-                (result, if made_before { Duration::ZERO } else { time })
-            }
-            None => {
-                let prepared = Box::new(GraphsPrepared::without_lane(asked));
-                self.push(self.now(), What::Prepared(by, prepared));
-                return;
-            }
-        };
-        let prepared = Box::new(GraphsPrepared { asked, result });
-        self.push(self.now() + time, What::Prepared(by, prepared));
-    }
-
-    fn carry_out(&mut self, actor: usize, effects: Vec<WorkerEffect>, queued: bool) {
-        for effect in effects {
-            let Actor { worker, tape, device, .. } = &mut self.actors[actor];
-            match effect {
-                WorkerEffect::Run(delivery) => {
-                    tape.waiting(worker.waiting());
-                    tape.start(&delivery);
-                    let SimulatedDevice { device, time } = device;
-                    let (result, segments) =
-                        modelled::run_modelled(&mut **device, &**time, &delivery, queued);
-                    self.begin(actor, Ran { delivery, result, segments });
-                }
-                WorkerEffect::Merge(chunk, parts) => {
-                    tape.merge_begins(&chunk, &parts);
-                    let (tensors, bytes, time) = self.merge(&chunk, parts);
-                    self.actors[actor].tape.merge_ends(bytes);
-                    self.push(self.now() + time, What::Merged(actor, chunk, tensors));
-                    // Its span ends when the parts are together.
-                    return;
-                }
-                WorkerEffect::Send(to, mut delivery) => {
-                    tape.forward(&mut delivery);
-                    let around = self.sharing.as_ref().map(Sharing::around);
-                    let to = self.places[to.0];
-                    let way = around.filter(|_| to != actor).map(|around| around.hand_over);
-                    self.push(self.now() + way.unwrap_or_default(), What::Arrived(to, delivery));
-                }
-                WorkerEffect::Nudge(device) => {
-                    self.push(self.now(), What::Nudged(self.places[device.0]));
-                }
-                WorkerEffect::Report(progress) => {
-                    let Posted { message, sent } = tape.report(progress);
-                    let message = SchedulerMessage::Progress(message);
-                    let posted = Box::new(Posted { message, sent });
-                    self.push(self.now(), What::Scheduler(posted));
-                }
-                WorkerEffect::Emit(emission) => {
-                    let outgoing = tape.emit(emission);
-                    self.deliver(outgoing);
-                }
-            }
-        }
-        self.actors[actor].tape.end();
     }
 }

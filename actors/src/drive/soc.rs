@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::kv::KvPool;
-use lapwing_traces::Scope;
+use lapwing_traces::{Recorder, Scope};
 
 use super::simulated::{Noise, Renderer, SimulatedDevice, Surroundings};
 use super::virtual_engine::{Caller, VirtualEngine, VirtualParts};
 use crate::message::Phase;
 use crate::plan::planner::{Planner, PlannerParts};
-use crate::plan::soc::Soc;
+use crate::plan::soc::{Soc, SyncMode};
 use crate::plan::strategy::{ChunkShape, PromptRows, Strategy};
 use crate::plan::{DeviceId, PlanError, Route};
 use crate::scheduler::KvPages;
@@ -73,8 +73,6 @@ impl SocSimulation {
         options: &SocOptions,
         values: Option<&SocValues<'_>>,
     ) -> Result<SocSimulation, SocRunError> {
-        let generated = (options.decode + 1).saturating_mul(options.verify);
-        let context = model.context.max(options.prompt.saturating_add(generated) + 2);
         let checks = [
             ("the prompt's length", options.prompt, 1, 1 << 20),
             ("the number of decoding steps", options.decode, 0, 1 << 20),
@@ -86,6 +84,15 @@ impl SocSimulation {
                 return Err(SocRunError::Option { what, found, from, to });
             }
         }
+        let without = [
+            ("a device's fault", options.fault.is_some()),
+            ("stepped preparation", options.stepped_preparation),
+        ];
+        if let Some((what, _)) = without.iter().find(|(_, set)| *set && values.is_some()) {
+            return Err(SocRunError::Values { what });
+        }
+        // What is never reached need not be planned for, nor have pages.
+        let context = options.prompt + (options.decode + 1) * options.verify + 2;
         let setup = Setup { model, soc, strategy, options, values, context };
         // Numbered alike, in whatever order they are registered.
         let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
@@ -125,6 +132,11 @@ impl SocSimulation {
         let seen = self.engine.run(&Caller { ids: &self.ids, decode, cancel })?;
         let recording = record.then(|| self.engine.recorder().recording());
         Ok(outcome::outcome(&self, &seen, recording))
+    }
+
+    /// Is told what happens, if a recording was asked for; also of runs that come to nothing.
+    pub fn recorder(&self) -> &Recorder {
+        self.engine.recorder()
     }
 }
 
@@ -214,16 +226,20 @@ impl Setup<'_> {
         let gpu = kinds.iter().position(|kind| *kind == DeviceKind::Gpu).map(DeviceId);
         let renderer = gpu.filter(|_| options.renderer).map(|device| Renderer {
             device,
-            period: Duration::from_secs_f64(soc.at("renderer.period") / 1e3),
-            time: Duration::from_secs_f64(soc.at("renderer.time") / 1e3),
+            period: soc.millis("renderer.period"),
+            time: soc.millis("renderer.time"),
         });
         let spread = soc.at("noise.spread");
         let noise = (spread > 0.0).then_some(Noise { seed: options.seed, spread });
         let cap = soc.at("memory.cap");
         let memory = cap.is_finite().then_some(cap);
         let shapes_only = self.values.is_none();
+        let spin = match options.sync {
+            SyncMode::Fast => soc.micros("sync.fast"),
+            SyncMode::Slow => Duration::ZERO,
+        };
         // Hand-overs are synchronisations, which the processors' models tell of.
         let hand_over = Duration::ZERO;
-        Surroundings { memory, renderer, noise, hand_over, prepared: true, shapes_only }
+        Surroundings { memory, renderer, noise, hand_over, spin, prepared: true, shapes_only }
     }
 }

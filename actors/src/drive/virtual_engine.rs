@@ -1,13 +1,16 @@
 //! An engine in virtual time with its callers: what every whole run is set up from, and its loop.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Nanos, Recorder};
 
 use super::mailbox::ChannelSink;
-use super::simulated::{SimulatedDevice, Simulation, SimulationParts, Surroundings, Usage};
+use super::simulated::{
+    DeviceUsage, SimulatedDevice, Simulation, SimulationParts, Surroundings, Usage,
+};
 use super::soc::SocRunError;
 use crate::message::{Generate, SchedulerMessage, Submit, Task};
 use crate::plan::planner::Planner;
@@ -83,6 +86,18 @@ pub struct Seen {
     pub tokens: Vec<u32>,
 }
 
+impl Seen {
+    /// No order of the same work ends earlier: the work of the busiest device, or the longest chain
+    /// of runs, with the times that they take alone.
+    pub fn lower_bound(&self) -> Duration {
+        let (before, after) = (&self.begin.1.devices, &self.last.1.devices);
+        let zero = DeviceUsage::default();
+        let before = before.iter().chain(std::iter::repeat(&zero));
+        let alone = after.iter().zip(before).map(|(after, before)| after.alone.since(before.alone));
+        alone.max().unwrap_or_default().max(self.last.1.critical.since(Nanos(0)))
+    }
+}
+
 impl VirtualEngine {
     /// An engine at time 0, without requests.
     ///
@@ -115,7 +130,8 @@ impl VirtualEngine {
     /// [`SocRunError`] when the request fails, the caller leaves before the first token, or
     /// something is left in the engine.
     pub fn run(&mut self, caller: &Caller<'_>) -> Result<Seen, SocRunError> {
-        let begin = (self.simulation.now(), self.simulation.usage().cloned().unwrap_or_default());
+        self.simulation.forget_chains();
+        let begin = (self.simulation.now(), self.simulation.usage().unwrap_or_default());
         let (sink, events) = ChannelSink::new(caller.decode + 4);
         let mut watch = Watch::new(events, caller.cancel);
         let generate = Generate {
@@ -133,6 +149,7 @@ impl VirtualEngine {
             self.simulation.send_at(at, SchedulerMessage::Wake);
         }
         watch.run(&mut self.simulation);
+        watch.result_if_given_up()?;
         self.check()?;
         watch.seen(begin)
     }
@@ -146,8 +163,9 @@ impl VirtualEngine {
         }
         let pages = self.kv.pool.capacity() - self.kv.pool.free_pages();
         let tickets = self.door.in_use();
-        if pages + tickets + chunks > 0 {
-            return Err(SocRunError::Leak { pages, tickets, chunks });
+        let (slots, left) = (self.simulation.slots_in_use(), self.simulation.left());
+        if pages + tickets + chunks + slots + left > 0 {
+            return Err(SocRunError::Leak { pages, tickets, chunks, slots, left });
         }
         Ok(())
     }

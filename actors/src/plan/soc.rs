@@ -19,7 +19,7 @@ mod times;
 pub use cpu::CpuTimes;
 pub use gpu::GpuTimes;
 pub use npu::NpuTimes;
-pub use parameters::{PARAMETERS, Parameter};
+pub use parameters::{PARAMETERS, Parameter, Range};
 pub use presets::PRESETS;
 pub use rates::{SyncMode, WeightBits, Workload};
 
@@ -123,7 +123,18 @@ pub enum SocError {
         /// Its unit.
         unit: &'static str,
         /// What it must be.
-        expected: &'static str,
+        expected: Range,
+    },
+    /// A frame that takes as long as the time from frame to frame leaves nothing of the GPU.
+    #[error(
+        "a frame takes renderer.time = {time} ms of renderer.period = {period} ms, which leaves \
+         nothing of the GPU; change one of them so that the time is shorter"
+    )]
+    Renderer {
+        /// Time of a frame, in ms.
+        time: f64,
+        /// Time from frame to frame, in ms.
+        period: f64,
     },
     /// Presets that name each other as their base.
     #[error("preset '{name}' is its own base")]
@@ -197,7 +208,15 @@ impl Soc {
                 return Err(SocError::Missing { path, unit, about });
             }
         }
-        Ok(Soc { name: file.name, about: file.about, numbers })
+        let soc = Soc { name: file.name, about: file.about, numbers };
+        soc.check_renderer()?;
+        Ok(soc)
+    }
+
+    /// Whether a frame is shorter than the time from frame to frame.
+    fn check_renderer(&self) -> Result<(), SocError> {
+        let (time, period) = (self.of("renderer.time"), self.of("renderer.period"));
+        if time < period { Ok(()) } else { Err(SocError::Renderer { time, period }) }
     }
 
     /// All numbers as a file.
@@ -246,7 +265,8 @@ impl Soc {
     /// Changes a number's value; it then counts as assumed.
     ///
     /// # Errors
-    /// [`SocError::UnknownNumber`], or [`SocError::Value`] for a value that no system has.
+    /// [`SocError::UnknownNumber`], [`SocError::Value`] for a value that no system has, or
+    /// [`SocError::Renderer`]; nothing is changed then.
     pub fn set(&mut self, path: &str, value: f64) -> Result<(), SocError> {
         let parameter = Parameter::find(path)?;
         parameter.check(value)?;
@@ -256,8 +276,10 @@ impl Soc {
             source: "set by the user".to_owned(),
             kind: NumberKind::Assumed,
         };
-        self.numbers.insert(path.to_owned(), number);
-        Ok(())
+        let before = self.numbers.insert(path.to_owned(), number);
+        self.check_renderer().inspect_err(|_| {
+            self.numbers.extend(before.map(|before| (path.to_owned(), before)));
+        })
     }
 
     /// Value of a number that is known to be there: every [`Parameter`] is checked when a

@@ -34,6 +34,12 @@ pub struct ModelShape {
     pub tied: bool,
     /// Trained context, in tokens.
     pub context: usize,
+    /// Base of the rotary frequencies.
+    pub rope_base: f32,
+    /// Norm epsilon.
+    pub norm_eps: f32,
+    /// Repository whose `config.json` says so.
+    pub source: &'static str,
 }
 
 /// Llama 3 with 8 billion weights.
@@ -50,6 +56,9 @@ const LLAMA_3_8B: ModelShape = ModelShape {
     vocab: 128_256,
     tied: false,
     context: 8192,
+    rope_base: 500_000.0,
+    norm_eps: 1e-5,
+    source: "meta-llama/Meta-Llama-3-8B",
 };
 
 const SHAPES: &[ModelShape] = &[
@@ -61,6 +70,8 @@ const SHAPES: &[ModelShape] = &[
         ffn_width: 11_008,
         vocab: 32_000,
         context: 4096,
+        rope_base: 10_000.0,
+        source: "meta-llama/Llama-2-7b-hf",
         ..LLAMA_3_8B
     },
     ModelShape {
@@ -72,6 +83,7 @@ const SHAPES: &[ModelShape] = &[
         ffn_width: 8192,
         tied: true,
         context: 131_072,
+        source: "meta-llama/Llama-3.2-3B",
         ..LLAMA_3_8B
     },
     ModelShape {
@@ -84,6 +96,8 @@ const SHAPES: &[ModelShape] = &[
         ffn_width: 8192,
         vocab: 92_544,
         context: 32_768,
+        rope_base: 1_000_000.0,
+        source: "internlm/internlm2-1_8b",
         ..LLAMA_3_8B
     },
     ModelShape {
@@ -97,6 +111,9 @@ const SHAPES: &[ModelShape] = &[
         ffn_width: 5504,
         vocab: 151_936,
         context: 32_768,
+        rope_base: 1_000_000.0,
+        norm_eps: 1e-6,
+        source: "Qwen/Qwen1.5-1.8B",
         ..LLAMA_3_8B
     },
     ModelShape {
@@ -111,6 +128,9 @@ const SHAPES: &[ModelShape] = &[
         vocab: 151_936,
         tied: true,
         context: 32_768,
+        rope_base: 1_000_000.0,
+        norm_eps: 1e-6,
+        source: "Qwen/Qwen2-1.5B-Instruct",
         ..LLAMA_3_8B
     },
 ];
@@ -127,7 +147,8 @@ impl ModelShape {
     }
 
     /// Hyper-parameters and op graph. Matrices are given the format Q4_0, vectors F32; whoever
-    /// simulates says how many bits a weight really takes.
+    /// simulates says how many bits a weight really takes. The factors by which Llama 3.2 divides
+    /// its rotary frequencies are values of a weight file, and left out.
     ///
     /// # Errors
     /// [`ModelError::UnknownArchitecture`] for an architecture that is not in the table.
@@ -141,7 +162,7 @@ impl ModelShape {
     fn config(&self) -> Result<ModelConfig, ModelError> {
         let arch = spec::find(self.arch)
             .ok_or_else(|| ModelError::UnknownArchitecture { found: self.arch.to_owned() })?;
-        let rope_base = 10_000.0;
+        let rope_base = self.rope_base;
         Ok(ModelConfig {
             arch,
             name: Some(self.title.to_owned()),
@@ -152,7 +173,7 @@ impl ModelShape {
             head_dim: self.head_dim,
             ffn_width: self.ffn_width,
             context: self.context,
-            norm_eps: 1e-5,
+            norm_eps: self.norm_eps,
             rope_dims: self.head_dim,
             rope_base,
             rope_base_window: arch.window_rope_base.unwrap_or(rope_base),
@@ -217,6 +238,25 @@ mod tests {
             _ => None,
         });
         products.map(|weight| weight.rows * weight.cols).sum()
+    }
+
+    /// `rope_theta` and `rms_norm_eps` of each source.
+    #[test]
+    fn a_shape_has_the_numbers_of_another() {
+        let published = [
+            ("llama-3-8b", 500_000.0, 1e-5),
+            ("llama-2-7b", 10_000.0, 1e-5),
+            ("llama-3.2-3b", 500_000.0, 1e-5),
+            ("internlm2-1.8b", 1_000_000.0, 1e-5),
+            ("qwen1.5-1.8b", 1_000_000.0, 1e-6),
+            ("qwen2-1.5b", 1_000_000.0, 1e-6),
+        ];
+        assert_eq!(published.len(), ModelShape::all().len());
+        for (name, base, eps) in published {
+            let model = ModelShape::by_name(name).expect("is known").model().expect("a model");
+            assert_eq!((model.config.rope_base, model.config.norm_eps), (base, eps), "{name}");
+            assert_eq!(model.graph.ropes()[0].base, base, "{name}");
+        }
     }
 
     #[test]

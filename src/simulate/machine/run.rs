@@ -120,14 +120,13 @@ fn figures(seen: &Seen, scenario: &Scenario) -> Simulated {
     let devices = || before.devices.iter().zip(&after.devices);
     let busy: f64 = devices().map(|(before, after)| ms(after.busy.since(before.busy))).sum();
     let any = ms(after.any.since(before.any));
-    let alone = devices().map(|(before, after)| ms(after.alone.since(before.alone)));
     Simulated {
         prefill_ms,
         prefill_tokens_per_second: scenario.prompt as f64 / prefill_ms * 1e3,
         decode_ms,
         decode_tokens_per_second: decode_ms.map(|ms| scenario.verify as f64 / ms * 1e3),
         makespan_ms: ms(last.0.since(begin.0)),
-        lower_bound_ms: alone.fold(0.0, f64::max),
+        lower_bound_ms: ms(seen.lower_bound()),
         preparation_ms: after.preparing_ms - before.preparing_ms,
         energy_j: None,
         power_w: None,

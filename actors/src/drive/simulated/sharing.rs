@@ -2,39 +2,25 @@
 
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceError, Step, TensorSet};
+use lapwing_kernels::device::Step;
 use lapwing_traces::Nanos;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
 use super::noise::{fnv, normal};
 use super::surroundings::{DeviceUsage, Surroundings, Usage};
-use crate::drive::modelled::{Did, Segment};
-use crate::message::Delivery;
+use crate::drive::modelled::Did;
+use crate::message::Chunk;
 
-/// A run that is over.
-pub(super) struct Ran {
-    pub(super) delivery: Delivery,
-    pub(super) result: Result<TensorSet, DeviceError>,
-    pub(super) segments: Vec<Segment>,
-}
+mod bound;
+mod running;
 
-/// A run on its way.
-struct Running {
-    ran: Ran,
-    /// The present segment.
-    at: usize,
-    /// What is left of it, in nanoseconds of a device that has all memory for itself.
-    left: f64,
-    /// When it began.
-    began: Nanos,
-    /// Progress per nanosecond; 0 while a frame is drawn.
-    rate: f64,
-    /// The latest event that was announced for it.
-    tick: u64,
-    /// What it has done, with the times that it took.
-    played: Vec<Segment>,
-}
+use bound::Bound;
+pub(super) use running::Ran;
+use running::Running;
+
+/// No run gets less than this share of its speed while others could give way.
+const LEAST: f64 = 0.01;
 
 /// Something that will happen.
 pub(super) enum Due {
@@ -60,6 +46,8 @@ enum Drawing {
 pub(super) struct Sharing {
     around: Surroundings,
     lanes: Vec<Option<Running>>,
+    /// Bytes and time of the parts that each device puts together.
+    merging: Vec<Option<(u64, Duration)>>,
     /// Lanes by the names of their devices: the order in which sums are made and events announced,
     /// whatever the order in which devices were registered.
     order: Vec<usize>,
@@ -68,6 +56,7 @@ pub(super) struct Sharing {
     drawing: Drawing,
     next_tick: u64,
     usage: Usage,
+    bound: Bound,
 }
 
 impl Sharing {
@@ -81,12 +70,14 @@ impl Sharing {
         order.sort_by_key(|lane| &names[*lane]);
         Sharing {
             lanes: names.iter().map(|_| None).collect(),
+            merging: vec![None; names.len()],
             order,
             rngs: names.iter().map(rng).collect(),
             settled: Nanos(0),
             drawing: Drawing::Idle,
             next_tick: 0,
             usage: Usage { devices, ..Usage::default() },
+            bound: Bound::default(),
             around,
         }
     }
@@ -95,12 +86,40 @@ impl Sharing {
         &self.around
     }
 
-    pub(super) fn usage(&self) -> &Usage {
-        &self.usage
+    /// What the devices did until now.
+    pub(super) fn usage(&self, now: Nanos) -> Usage {
+        let mut usage = self.usage.clone();
+        self.book(&mut usage, now.0.saturating_sub(self.settled.0));
+        usage.critical = Nanos(0) + self.bound.length();
+        usage
     }
 
-    /// Parts were put together.
-    pub(super) fn merged(&mut self, bytes: u64, time: Duration) {
+    /// Frames that were finished.
+    pub(super) fn frames(&self) -> usize {
+        self.usage.frames
+    }
+
+    /// Runs and merges that have not ended.
+    pub(super) fn in_flight(&self) -> usize {
+        self.lanes.iter().flatten().count() + self.merging.iter().flatten().count()
+    }
+
+    /// Chains of runs begin anew.
+    pub(super) fn forget_chains(&mut self) {
+        self.bound = Bound::default();
+    }
+
+    /// A device puts parts together, for which it takes that time.
+    pub(super) fn merge(&mut self, now: Nanos, lane: usize, bytes: u64, time: Duration) {
+        self.settle(now);
+        self.merging[lane] = Some((bytes, time));
+    }
+
+    /// They are together.
+    pub(super) fn merged(&mut self, now: Nanos, lane: usize, chunk: &Chunk) {
+        self.settle(now);
+        let Some((bytes, time)) = self.merging[lane].take() else { return };
+        self.bound.merged(chunk, time);
         self.usage.merges += 1;
         self.usage.copying = self.usage.copying + time;
         // The runtime counts four bytes for a value, of which the system has two.
@@ -121,20 +140,8 @@ impl Sharing {
         for segment in ran.segments.iter().filter(prepares) {
             self.usage.preparing_ms += segment.time.as_nanos() as f64 / 1e6;
         }
-        let usage = &mut self.usage.devices[lane];
-        usage.runs += 1;
-        usage.alone = usage.alone + crate::drive::modelled::total(&ran.segments);
-        let mut run = Running {
-            at: 0,
-            left: 0.0,
-            began: now,
-            rate: 1.0,
-            tick: 0,
-            played: Vec::with_capacity(ran.segments.len()),
-            ran,
-        };
-        run.enter(0, now);
-        self.lanes[lane] = Some(run);
+        self.usage.devices[lane].runs += 1;
+        self.lanes[lane] = Some(Running::new(ran, now));
     }
 
     /// Time passes.
@@ -144,48 +151,53 @@ impl Sharing {
         if nanos == 0 {
             return;
         }
-        let computes = |run: &Option<Running>| {
-            run.as_ref().is_some_and(|run| run.rate > 0.0 && run.did() != Some(Did::Overhead))
-        };
-        let computing = self.lanes.iter().filter(|lane| computes(lane)).count();
-        self.usage.any.0 += if computing > 0 { nanos } else { 0 };
-        self.usage.several.0 += if computing > 1 { nanos } else { 0 };
-        for at in &self.order {
-            let (lane, usage) = (&mut self.lanes[*at], &mut self.usage.devices[*at]);
-            let computes = computes(lane);
-            let Some(run) = lane else { continue };
-            if computes {
-                usage.busy.0 += nanos;
-                usage.co_run.0 += if computing > 1 { nanos } else { 0 };
-                self.usage.bytes += run.demand() * run.rate * nanos as f64;
-            } else if run.rate > 0.0 {
-                usage.waiting.0 += nanos;
-            }
+        let mut usage = std::mem::take(&mut self.usage);
+        self.book(&mut usage, nanos);
+        self.usage = usage;
+        for run in self.lanes.iter_mut().flatten() {
             run.left -= run.rate * nanos as f64;
         }
     }
 
+    /// Adds what the devices do in so many nanoseconds from the settled time on.
+    fn book(&self, usage: &mut Usage, nanos: u64) {
+        let computing = self.lanes.iter().flatten().filter(|run| run.computes()).count();
+        usage.any.0 += if computing > 0 { nanos } else { 0 };
+        usage.several.0 += if computing > 1 { nanos } else { 0 };
+        for lane in self.order.iter().copied() {
+            let (run, device) = (&self.lanes[lane], &mut usage.devices[lane]);
+            let (together, time) = (nanos * u64::from(computing > 1), &mut device.idle);
+            let time = match run {
+                None if self.merging[lane].is_some() => &mut device.merging,
+                None => time,
+                Some(run) if run.rate == 0.0 => &mut device.held,
+                Some(run) if !run.computes() => &mut device.waiting,
+                Some(run) => {
+                    usage.bytes += run.demand() * run.rate * nanos as f64;
+                    device.co_run.0 += together;
+                    &mut device.busy
+                }
+            };
+            time.0 += nanos;
+        }
+    }
+
     /// Shares the bandwidth again. Returns what will happen and when, of what has changed.
-    ///
-    /// If all together ask for more than there is, those whose time is that of their bytes slow
-    /// down alike, to what the others leave (device model, 3.3), but never below a hundredth.
     pub(super) fn share(&mut self, now: Nanos) -> Vec<(Nanos, Due)> {
-        let mut factor = 1.0f64;
+        let mut speeds = (1.0, 1.0);
         if let Some(cap) = self.around.memory {
             let lanes = || self.order.iter().filter_map(|lane| self.lanes[*lane].as_ref());
             let runs = || lanes().filter(|run| run.rate > 0.0);
-            let total: f64 = runs().map(Running::demand).sum();
             let bound: f64 = runs().filter(|run| run.is_bound()).map(Running::demand).sum();
-            if total > cap && bound > 0.0 {
-                factor = ((cap - (total - bound)) / bound).clamp(0.01, 1.0);
-            }
+            let others: f64 = runs().filter(|run| !run.is_bound()).map(Running::demand).sum();
+            speeds = slowed(cap, bound, others);
         }
         let mut due = Vec::new();
         for lane in self.order.iter().copied() {
             let Some(run) = self.lanes[lane].as_mut().filter(|run| run.rate > 0.0) else {
                 continue;
             };
-            let rate = if run.is_bound() { factor } else { 1.0 };
+            let rate = if run.is_bound() { speeds.0 } else { speeds.1 };
             if run.tick > 0 && rate == run.rate {
                 continue;
             }
@@ -193,7 +205,7 @@ impl Sharing {
             self.next_tick += 1;
             run.tick = self.next_tick;
             let nanos = (run.left / rate).max(0.0).ceil() as u64;
-            due.push((Nanos(now.0 + nanos), Due::Tick(lane, run.tick)));
+            due.push((Nanos(now.0.saturating_add(nanos)), Due::Tick(lane, run.tick)));
         }
         due
     }
@@ -206,11 +218,17 @@ impl Sharing {
         }
         self.settle(now);
         let run = self.lanes[lane].as_mut()?;
+        let usage = &mut self.usage.devices[lane];
+        if run.did() == Some(Did::Overhead) && run.ran.delivery.crossed() {
+            usage.spinning = usage.spinning + self.around.spin.min(now.since(run.began));
+        }
         run.leave(now);
-        if run.at < run.ran.segments.len() {
+        if !run.is_over() {
             return None;
         }
         let run = self.lanes[lane].take()?;
+        usage.alone = usage.alone + run.alone;
+        self.bound.ran(run.ran.delivery.chunk(), run.alone);
         Some(Ran { segments: run.played, ..run.ran })
     }
 
@@ -220,7 +238,7 @@ impl Sharing {
         if self.drawing == Drawing::Idle {
             self.drawing = Drawing::Due;
         }
-        Some(now + renderer.period)
+        (!renderer.period.is_zero()).then(|| now + renderer.period)
     }
 
     /// Draws the frame that is due, if no kernel runs. Returns when it is finished.
@@ -228,10 +246,10 @@ impl Sharing {
         let renderer = self.around.renderer.filter(|_| self.drawing == Drawing::Due)?;
         self.settle(now);
         if let Some(run) = &mut self.lanes[renderer.device.0] {
-            if !run.is_between() {
+            if !run.lets_in() {
                 return None;
             }
-            (run.rate, run.tick) = (0.0, 0);
+            run.hold();
         }
         self.drawing = Drawing::Draws;
         Some(now + renderer.time)
@@ -244,8 +262,7 @@ impl Sharing {
         self.usage.frames += 1;
         let Some(renderer) = self.around.renderer else { return };
         if let Some(run) = &mut self.lanes[renderer.device.0] {
-            run.played.push(Segment::plain(Did::Frame, Duration::from_nanos(now.0 - run.began.0)));
-            (run.rate, run.began) = (1.0, now);
+            run.resume(now);
         }
     }
 
@@ -254,49 +271,30 @@ impl Sharing {
         let draws = self.drawing == Drawing::Draws;
         let here = self.around.renderer.is_some_and(|renderer| renderer.device.0 == lane);
         if let (true, Some(run)) = (draws && here, &mut self.lanes[lane]) {
-            run.rate = 0.0;
+            run.hold();
         }
     }
 }
 
-impl Running {
-    fn did(&self) -> Option<Did> {
-        self.ran.segments.get(self.at).map(|segment| segment.did)
+/// Speeds, as shares of their own, of runs whose time is that of their bytes and of others, which
+/// together could use `bound` and `others` GB/s of `cap`.
+///
+/// If that is more than there is, the former slow down alike, to what the others leave (device
+/// model, 3.3), but never below [`LEAST`]; from there on the others give way, too, down to the same
+/// share, and then all alike. All together never move more than `cap`. A run that can ask for more
+/// takes it from the others: beside others, a faster device may make the whole slower.
+fn slowed(cap: f64, bound: f64, others: f64) -> (f64, f64) {
+    if bound + others <= cap {
+        return (1.0, 1.0);
     }
-
-    /// Bytes per nanosecond that the present segment could use.
-    fn demand(&self) -> f64 {
-        let Some(segment) = self.ran.segments.get(self.at) else { return 0.0 };
-        segment.load.bytes / (segment.time.as_nanos() as f64).max(1.0)
+    let left = (cap - others) / bound;
+    if bound > 0.0 && left >= LEAST {
+        return (left.min(1.0), 1.0);
     }
-
-    fn is_bound(&self) -> bool {
-        self.ran.segments.get(self.at).is_some_and(|segment| segment.load.memory_bound)
+    let left = (cap - LEAST * bound) / others;
+    if others > 0.0 && left >= LEAST {
+        return (LEAST, left);
     }
-
-    /// Whether it has just begun a kernel.
-    fn is_between(&self) -> bool {
-        let Some(segment) = self.ran.segments.get(self.at) else { return true };
-        !segment.load.joins && self.left >= segment.time.as_nanos() as f64
-    }
-
-    /// Begins the first segment from that one on that takes any time.
-    fn enter(&mut self, at: usize, now: Nanos) {
-        let segments = &self.ran.segments;
-        let takes_time = |segment: &Segment| !segment.time.is_zero();
-        self.at =
-            segments[at..].iter().position(takes_time).map_or(segments.len(), |skip| at + skip);
-        self.began = now;
-        self.left = segments.get(self.at).map_or(0.0, |s| s.time.as_nanos() as f64);
-        self.tick = 0;
-    }
-
-    /// Ends the present segment.
-    fn leave(&mut self, now: Nanos) {
-        if let Some(segment) = self.ran.segments.get(self.at) {
-            let time = Duration::from_nanos(now.0 - self.began.0);
-            self.played.push(Segment { time, ..*segment });
-        }
-        self.enter((self.at + 1).min(self.ran.segments.len()), now);
-    }
+    let alike = cap / (bound + others);
+    (alike, alike)
 }

@@ -22,17 +22,19 @@ pub struct Surroundings {
     pub hand_over: Duration,
     /// Graphs that a plan asks for before it runs take no time: they were made before.
     pub prepared: bool,
+    /// How long a hand-over between devices polls, of the time before a run; 0 if nothing polls.
+    pub spin: Duration,
     /// The devices compute no values, so that parts are put together in time only.
     pub shapes_only: bool,
 }
 
 /// Frames on a device's queue, which runs kernels to their end. A frame that is due while one
-/// waits or runs is dropped.
+/// waits or runs is dropped; a kernel that has waited for a frame runs before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Renderer {
     /// The device.
     pub device: DeviceId,
-    /// From frame to frame.
+    /// From frame to frame; 0 is a single frame.
     pub period: Duration,
     /// Of the device, for a frame.
     pub time: Duration,
@@ -57,6 +59,9 @@ pub struct Usage {
     pub any: Nanos,
     /// At least two do.
     pub several: Nanos,
+    /// The longest chain of runs that have ended, and of merges between them, of which each needs
+    /// the one before, with the times that they take alone.
+    pub critical: Nanos,
     /// Bytes moved.
     pub bytes: f64,
     /// Stages whose inputs came from another device, or from several.
@@ -80,7 +85,15 @@ pub struct DeviceUsage {
     pub co_run: Nanos,
     /// Is submitted to, and synchronised with.
     pub waiting: Nanos,
-    /// Time that its runs take by its model, without a share of anything.
+    /// Polls, as part of `waiting`, of hand-overs that have ended.
+    pub spinning: Nanos,
+    /// Is held up by frames.
+    pub held: Nanos,
+    /// Puts parts together.
+    pub merging: Nanos,
+    /// Does nothing; with `busy`, `waiting`, `held` and `merging` it makes up all time.
+    pub idle: Nanos,
+    /// Time that its runs that have ended take by its model, without a share of anything.
     pub alone: Nanos,
     /// Runs.
     pub runs: usize,

@@ -1,7 +1,6 @@
 //! What is simulated, and why there may be no outcome.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use lapwing_kernels::cpu::BindError;
 use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
@@ -25,8 +24,6 @@ pub struct SocModel {
     pub workload: Workload,
     /// Shape of its KV pages.
     pub kv: KvLayout,
-    /// Most tokens of a sequence.
-    pub context: usize,
 }
 
 impl SocModel {
@@ -41,8 +38,7 @@ impl SocModel {
     /// A model, of a weight file or of its header.
     pub fn of_model(name: &str, model: &Model, bits: WeightBits) -> SocModel {
         let workload = Workload { graph: Arc::new(model.graph.clone()), bits };
-        let (kv, context) = (model.config.kv_layout(), model.config.context);
-        SocModel { name: name.to_owned(), workload, kv, context }
+        SocModel { name: name.to_owned(), workload, kv: model.config.kv_layout() }
     }
 
     pub(super) fn graph(&self) -> &Arc<Graph> {
@@ -150,12 +146,29 @@ pub enum SocRunError {
         reason: String,
     },
     /// The request failed.
-    #[error("the request failed at {at}: {error}", at = Duration::from_nanos(.at.0).as_secs_f64())]
+    #[error("the request failed after {at} of virtual time: {error}")]
     Failed {
         /// When.
         at: Nanos,
         /// Why.
         error: RunError,
+    },
+    /// The run would go on for too long.
+    #[error(
+        "the run had not ended after {at} of virtual time and {frames} frames; raise the rates, \
+         shorten the times, or leave the renderer out"
+    )]
+    TooLong {
+        /// When it was given up.
+        at: Nanos,
+        /// Frames until then.
+        frames: usize,
+    },
+    /// Something that only processors without values can do.
+    #[error("{what} does not go with true values; leave one of both out")]
+    Values {
+        /// Which option.
+        what: &'static str,
     },
     /// The caller left before the first token.
     #[error("the caller left before the first token")]
@@ -169,7 +182,10 @@ pub enum SocRunError {
         chunks: usize,
     },
     /// The engine is empty, but not everything came back: an error of the runtime.
-    #[error("{pages} KV pages, {tickets} tickets and {chunks} chunks did not come back")]
+    #[error(
+        "{pages} KV pages, {tickets} tickets, {chunks} chunks and {slots} slots did not come back, \
+         and {left} events or chunks are left"
+    )]
     Leak {
         /// KV pages.
         pages: usize,
@@ -177,5 +193,9 @@ pub enum SocRunError {
         tickets: usize,
         /// Chunks.
         chunks: usize,
+        /// Slots with values.
+        slots: usize,
+        /// Events to come, and chunks and parts in workers.
+        left: usize,
     },
 }

@@ -28,7 +28,8 @@ pub struct SocOutcome {
     pub power_w: f64,
     /// (Σ busy − busy of any) / Σ busy, over the processors: 0 without overlap.
     pub overlap: f64,
-    /// No order of the same work ends earlier, in ms: the busiest processor's work.
+    /// No order of the work that was done until the last token ends earlier, in ms: the greatest of
+    /// each processor's own, and of the longest chain of work of which each needs the one before.
     pub lower_bound_ms: f64,
     /// Preparation of graphs on the spot, in ms.
     pub preparation_ms: f64,
@@ -81,6 +82,14 @@ pub struct SocUnit {
     pub co_run_ms: f64,
     /// Was submitted to and synchronised with, in ms.
     pub waiting_ms: f64,
+    /// Polled, as part of that, in ms.
+    pub spinning_ms: f64,
+    /// Was held up by frames, in ms.
+    pub held_ms: f64,
+    /// Put parts together, in ms.
+    pub merging_ms: f64,
+    /// Did nothing, in ms.
+    pub idle_ms: f64,
     /// Runs.
     pub runs: usize,
 }
@@ -103,7 +112,6 @@ pub(super) fn outcome(
     let rows = run.options.verify as f64;
     let prompt = run.options.prompt as f64;
     let prefill_ms = ms(first.0.since(begin.0));
-    let alone = last.1.devices.iter().map(|device| device.alone.since(Nanos(0))).max();
     SocOutcome {
         prefill_ms,
         prefill_tokens_per_second: per_second(prompt, prefill_ms),
@@ -112,7 +120,7 @@ pub(super) fn outcome(
         energy_j: whole.energy_j,
         power_w: whole.power_w,
         overlap: whole.overlap,
-        lower_bound_ms: alone.map_or(0.0, ms),
+        lower_bound_ms: ms(seen.lower_bound()),
         preparation_ms: last.1.preparing_ms - begin.1.preparing_ms,
         makespan_ms: ms(last.0.since(begin.0)),
         prefill: phase(soc, kinds, begin, first),
@@ -142,6 +150,10 @@ fn phase(
             busy_ms: ms(after.busy.since(before.busy)),
             co_run_ms: ms(after.co_run.since(before.co_run)),
             waiting_ms: ms(after.waiting.since(before.waiting)),
+            spinning_ms: ms(after.spinning.since(before.spinning)),
+            held_ms: ms(after.held.since(before.held)),
+            merging_ms: ms(after.merging.since(before.merging)),
+            idle_ms: ms(after.idle.since(before.idle)),
             runs: after.runs - before.runs,
         }
     };
@@ -179,7 +191,7 @@ fn energy(soc: &Soc, units: &[SocUnit], (length, gigabytes): (f64, f64)) -> f64 
             "npu" => soc.at("power.npu") * unit.busy_ms,
             _ => soc.at("power.cpu") * unit.busy_ms,
         };
-        millijoules += soc.at("power.spin") * unit.waiting_ms;
+        millijoules += soc.at("power.spin") * unit.spinning_ms;
     }
     // W/(GB/s) · GB = J.
     millijoules / 1e3 + soc.at("power.dram") * gigabytes

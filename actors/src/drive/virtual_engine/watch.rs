@@ -5,8 +5,10 @@ use lapwing_traces::Nanos;
 use super::{Moment, Seen};
 use crate::drive::simulated::Simulation;
 use crate::drive::soc::SocRunError;
-use crate::error::RunError;
 use crate::message::{Posted, StreamEvent};
+
+/// Frames beside a run before it is given up, of 60 Hz more than four hours.
+const FRAMES_MAX: usize = 1_000_000;
 
 /// What a caller saw.
 pub(super) struct Watch {
@@ -20,7 +22,7 @@ pub(super) struct Watch {
     later: usize,
     /// All tokens.
     tokens: Vec<u32>,
-    failed: Option<(Nanos, RunError)>,
+    failed: Option<SocRunError>,
 }
 
 impl Watch {
@@ -46,6 +48,11 @@ impl Watch {
             if self.cancel.is_some_and(|at| simulation.next_at().is_some_and(|next| next >= at)) {
                 (self.stream, self.cancel) = (None, None);
             }
+            let (at, frames) = (simulation.now(), simulation.frames());
+            if at.0 == u64::MAX || frames > FRAMES_MAX {
+                self.failed = Some(SocRunError::TooLong { at, frames });
+                return;
+            }
             if !simulation.step() {
                 return;
             }
@@ -60,23 +67,33 @@ impl Watch {
             match event.message {
                 StreamEvent::Token(token) => {
                     self.tokens.push(token.id);
-                    let seen = (now, simulation.usage().cloned().unwrap_or_default());
+                    let seen = (now, simulation.usage().unwrap_or_default());
                     match self.first {
                         None => self.first = Some(seen.clone()),
                         Some(_) => self.later += 1,
                     }
                     self.last = Some(seen);
                 }
-                StreamEvent::Failed(error) => self.failed = Some((now, error)),
+                StreamEvent::Failed(error) => {
+                    self.failed = Some(SocRunError::Failed { at: now, error });
+                }
                 StreamEvent::Scores(_) | StreamEvent::Finished(_) => {}
             }
         }
     }
 
-    /// What was seen by callers who asked at `begin`.
+    /// Whether it was given up, so that the engine is not empty.
+    pub(super) fn result_if_given_up(&self) -> Result<(), SocRunError> {
+        match &self.failed {
+            Some(error @ SocRunError::TooLong { .. }) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What was seen by a caller who asked at `begin`.
     pub(super) fn seen(self, begin: Moment) -> Result<Seen, SocRunError> {
-        if let Some((at, error)) = self.failed {
-            return Err(SocRunError::Failed { at, error });
+        if let Some(error) = self.failed {
+            return Err(error);
         }
         let first = self.first.ok_or(SocRunError::Cancelled)?;
         let last = self.last.unwrap_or_else(|| first.clone());

@@ -53,10 +53,11 @@ impl GpuTimes {
         let flops = 2.0 * weights * rows as f64 * 1e-3;
         let many = self.kernel + self.weight_time * weights + flops / self.rate;
         let memory = sides.bytes / self.others.bandwidth;
-        let few = memory + if rows > 1 { flops / self.small_rate } else { 0.0 };
-        let load =
-            NodeLoad { bytes: sides.bytes, memory_bound: rows == 1 && few <= many, joins: false };
-        (many.min(few), load)
+        let compute = if rows > 1 { flops / self.small_rate } else { 0.0 };
+        let few = memory + compute;
+        // The one flag of a kernel is that of its larger half.
+        let memory_bound = few <= many && memory >= compute;
+        (many.min(few), NodeLoad { bytes: sides.bytes, memory_bound, joins: false })
     }
 
     fn loaded(&self, job: &Job<'_>, node: usize) -> Loaded {

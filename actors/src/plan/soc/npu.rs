@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use lapwing_kernels::device::GraphKey;
 use lapwing_kernels::op::Op;
-use lapwing_kernels::part::OperandOrder;
+use lapwing_kernels::part::{OperandOrder, Share};
 
 use super::Soc;
 use super::groups::Sides;
 use super::rates::micros;
 use super::times::{Loaded, Rates, Shared, node_load, whole};
 use crate::plan::time::{Job, NodeLoad, TimeModel};
+
+/// Rows of the prompts of which times to prepare are published (S2-49).
+const PREPARED: [usize; 2] = [135, 1000];
 
 /// The NPU (device model, 3.2 and 3.5).
 #[derive(Debug)]
@@ -122,12 +125,13 @@ impl TimeModel for NpuTimes {
         node_load(&self.shared, job, node, self.loaded(job, node).1)
     }
 
-    /// A quarter of what the four graphs of a layer take: 408.4 + 1641.6·(S − 135)/865 ms (S2-49),
-    /// for each product of the key.
+    /// A quarter of what the four graphs of a layer take, for each product of the key. 408.4 ms are
+    /// published for a prompt of 135 rows and 2050 ms for one of 1000 (S2-49), whose graphs have
+    /// ⌈135⌉ = 160 and ⌈1000⌉ = 1024 rows; between and beyond, a straight line.
     fn prepare_time(&self, key: &GraphKey) -> Duration {
         let (short, long) = self.prepare;
-        let slope = (long - short) / (1000.0 - 135.0);
-        let layer = (short + slope * (key.rows as f64 - 135.0)).max(0.0);
+        let [from, to] = PREPARED.map(|rows| rows.next_multiple_of(Share::ALIGN) as f64);
+        let layer = (short + (long - short) / (to - from) * (key.rows as f64 - from)).max(0.0);
         let job = (key.nodes.start, key.nodes.end);
         let starts = key.nodes.clone().filter(|node| {
             let is_product = matches!(self.shared.graph.nodes()[*node].op, Op::MatMul { .. });

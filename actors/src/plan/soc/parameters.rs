@@ -1,5 +1,7 @@
 //! The numbers that describe a system.
 
+use std::fmt;
+
 use super::SocError;
 
 /// A number that every description has.
@@ -16,17 +18,50 @@ pub struct Parameter {
 }
 
 /// Possible values of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Range {
-    /// Above 0.
-    Positive,
-    /// 0 or more.
-    NotNegative,
-    /// From 0 to 1.
-    Share,
+    /// A rate: at least [`Range::RATE_MIN`] of its unit; infinite is no impossible idea.
+    Rate,
+    /// From the first to the second.
+    Between(f64, f64),
+    /// A whole number from the first to the second.
+    Whole(u32, u32),
 }
 
-use Range::{NotNegative, Positive, Share};
+use Range::{Between, Rate, Whole};
+
+/// Times in microseconds, and as many milliseconds: 1000 s.
+const MICROS: Range = Between(0.0, 1e9);
+const MILLIS: Range = Between(0.0, 1e6);
+const SHARE: Range = Between(0.0, 1.0);
+/// Any other amount.
+const AMOUNT: Range = Between(0.0, 1e6);
+
+impl Range {
+    /// Least rate, in the number's unit.
+    pub const RATE_MIN: f64 = 1e-6;
+
+    /// Whether the value is one of them.
+    pub fn contains(self, value: f64) -> bool {
+        match self {
+            Rate => value >= Range::RATE_MIN,
+            Between(from, to) => (from..=to).contains(&value),
+            Whole(from, to) => {
+                value.fract() == 0.0 && (f64::from(from)..=f64::from(to)).contains(&value)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rate => write!(f, "{} or more", Range::RATE_MIN),
+            Between(from, to) => write!(f, "between {from} and {to}"),
+            Whole(from, to) => write!(f, "a whole number between {from} and {to}"),
+        }
+    }
+}
 
 const fn number(
     path: &'static str,
@@ -39,64 +74,49 @@ const fn number(
 
 /// All numbers.
 pub const PARAMETERS: &[Parameter] = &[
-    number("gpu.rate", "TFLOP/s", Positive, "F_g: matrix products of many rows"),
-    number("gpu.weight_time", "ns/weight", NotNegative, "d: reading and unpacking a weight"),
-    number("gpu.kernel", "us", NotNegative, "c0: start of a matrix kernel in a running queue"),
-    number("gpu.bandwidth", "GB/s", Positive, "B_g: memory bandwidth that it reaches alone"),
-    number("gpu.small_rate", "TFLOP/s", Positive, "F_s: matrix products of few rows"),
-    number("gpu.attention_rate", "TFLOP/s", Positive, "F_a: attention"),
-    number("gpu.element_kernel", "us", NotNegative, "shortest element-wise kernel"),
-    number("gpu.submit_empty", "us", NotNegative, "s_0: submission to an empty queue"),
-    number("gpu.submit_queued", "us", NotNegative, "s_q: submission, if it is not hidden"),
-    number(
-        "npu.rate",
-        "TFLOP/s",
-        Positive,
-        "F_n: products with at least as many outputs as inputs",
-    ),
-    number("npu.wide_rate", "TFLOP/s", Positive, "F_d: products with more inputs than outputs"),
-    number(
-        "npu.wide_rows",
-        "rows",
-        NotNegative,
-        "M0: rows that such a product costs beside its own",
-    ),
-    number("npu.ratio_floor", "1", Share, "least share of the rate, however bad the shape"),
-    number("npu.rate_max", "TFLOP/s", Positive, "no product is faster"),
-    number("npu.tile", "rows", Positive, "rows are padded to a multiple of this"),
-    number("npu.bandwidth", "GB/s", Positive, "B_n: products of one row"),
-    number("npu.element_bandwidth", "GB/s", Positive, "element-wise ops in static graphs"),
-    number("npu.submit", "us", NotNegative, "submission of a graph in a running queue"),
-    number("npu.prepare_short", "ms", NotNegative, "preparation of the four graphs of 135 rows"),
-    number("npu.prepare_long", "ms", NotNegative, "preparation of the four graphs of 1000 rows"),
-    number("cpu.rate", "TFLOP/s", Positive, "matrix products and attention"),
-    number("cpu.bandwidth", "GB/s", Positive, "memory bandwidth that it reaches alone"),
-    number("memory.cap", "GB/s", Positive, "bandwidth that all processors share"),
-    number(
-        "memory.copy",
-        "GB/s",
-        Positive,
-        "copies that put parts together, read and write in fp16",
-    ),
+    number("gpu.rate", "TFLOP/s", Rate, "F_g: matrix products of many rows"),
+    number("gpu.weight_time", "ns/weight", AMOUNT, "d: reading and unpacking a weight"),
+    number("gpu.kernel", "us", MICROS, "c0: start of a matrix kernel in a running queue"),
+    number("gpu.bandwidth", "GB/s", Rate, "B_g: memory bandwidth that it reaches alone"),
+    number("gpu.small_rate", "TFLOP/s", Rate, "F_s: matrix products of few rows"),
+    number("gpu.attention_rate", "TFLOP/s", Rate, "F_a: attention"),
+    number("gpu.element_kernel", "us", MICROS, "shortest element-wise kernel"),
+    number("gpu.submit_empty", "us", MICROS, "s_0: submission to an empty queue"),
+    number("gpu.submit_queued", "us", MICROS, "s_q: submission, if it is not hidden"),
+    number("npu.rate", "TFLOP/s", Rate, "F_n: products with at least as many outputs as inputs"),
+    number("npu.wide_rate", "TFLOP/s", Rate, "F_d: products with more inputs than outputs"),
+    number("npu.wide_rows", "rows", AMOUNT, "M0: rows that such a product costs beside its own"),
+    number("npu.ratio_floor", "1", SHARE, "least share of the rate, however bad the shape"),
+    number("npu.rate_max", "TFLOP/s", Rate, "no product is faster"),
+    number("npu.tile", "rows", Whole(1, 65_536), "rows are padded to a multiple of this"),
+    number("npu.bandwidth", "GB/s", Rate, "B_n: products of one row"),
+    number("npu.element_bandwidth", "GB/s", Rate, "element-wise ops in static graphs"),
+    number("npu.submit", "us", MICROS, "submission of a graph in a running queue"),
+    number("npu.prepare_short", "ms", MILLIS, "preparation of the four graphs for 135 rows"),
+    number("npu.prepare_long", "ms", MILLIS, "preparation of the four graphs for 1000 rows"),
+    number("cpu.rate", "TFLOP/s", Rate, "matrix products and attention"),
+    number("cpu.bandwidth", "GB/s", Rate, "memory bandwidth that it reaches alone"),
+    number("memory.cap", "GB/s", Rate, "bandwidth that all processors share"),
+    number("memory.copy", "GB/s", Rate, "copies that put parts together, read and write in fp16"),
     number(
         "memory.element_bytes",
         "B/value",
-        Positive,
+        AMOUNT,
         "bytes per value that an element-wise op moves",
     ),
-    number("sync.slow", "us", NotNegative, "c_s: a queue is finished, and restarted empty"),
-    number("sync.queues", "1", NotNegative, "queues that a slow hand-over finishes one by one"),
-    number("sync.fast", "us", NotNegative, "c_f: poll, notify and queued submission"),
-    number("power.base", "W", NotNegative, "P_0: what is drawn without work"),
-    number("power.gpu", "W", NotNegative, "P_g: GPU at work alone"),
-    number("power.npu", "W", NotNegative, "P_n: NPU at work"),
-    number("power.cpu", "W", NotNegative, "CPU at work"),
-    number("power.co_run", "1", Share, "phi: share of P_g while another processor works"),
-    number("power.dram", "W/(GB/s)", NotNegative, "P_dram: memory traffic"),
-    number("power.spin", "W", NotNegative, "P_little: a core that polls"),
-    number("renderer.period", "ms", Positive, "time from frame to frame"),
-    number("renderer.time", "ms", NotNegative, "g: GPU time of a frame"),
-    number("noise.spread", "1", Share, "standard deviation of a run's time, as a share of it"),
+    number("sync.slow", "us", MICROS, "c_s: a queue is finished, and restarted empty"),
+    number("sync.queues", "1", AMOUNT, "queues that a slow hand-over finishes one by one"),
+    number("sync.fast", "us", MICROS, "c_f: poll, notify and queued submission"),
+    number("power.base", "W", AMOUNT, "P_0: what is drawn without work"),
+    number("power.gpu", "W", AMOUNT, "P_g: GPU at work alone"),
+    number("power.npu", "W", AMOUNT, "P_n: NPU at work"),
+    number("power.cpu", "W", AMOUNT, "CPU at work"),
+    number("power.co_run", "1", SHARE, "phi: share of P_g while another processor works"),
+    number("power.dram", "W/(GB/s)", AMOUNT, "P_dram: memory traffic"),
+    number("power.spin", "W", AMOUNT, "P_little: a core that polls"),
+    number("renderer.period", "ms", Between(0.1, 1e6), "time from frame to frame"),
+    number("renderer.time", "ms", MILLIS, "g: GPU time of a frame"),
+    number("noise.spread", "1", SHARE, "standard deviation of a run's time, as a share of it"),
 ];
 
 impl Parameter {
@@ -111,26 +131,19 @@ impl Parameter {
 
     /// Whether a system can have that value.
     pub(super) fn check(&self, value: f64) -> Result<(), SocError> {
-        let (good, expected) = match self.range {
-            Positive => (value > 0.0, "above 0"),
-            NotNegative => (value >= 0.0, "0 or more"),
-            Share => ((0.0..=1.0).contains(&value), "between 0 and 1"),
-        };
-        // What is infinitely fast or large is no impossible idea; a time of that length is.
-        let bounded = value.is_finite() || (self.range == Positive && value > 0.0);
-        if good && bounded {
+        if self.range.contains(value) {
             return Ok(());
         }
-        let Parameter { path, unit, .. } = *self;
-        Err(SocError::Value { path, value, unit, expected })
+        let Parameter { path, unit, range, .. } = *self;
+        Err(SocError::Value { path, value, unit, expected: range })
     }
 
     /// The nearest value that a system can have.
     pub(super) fn nearest_value(&self, value: f64) -> f64 {
         match self.range {
-            Positive => value.max(f64::MIN_POSITIVE),
-            NotNegative => value.max(0.0),
-            Share => value.clamp(0.0, 1.0),
+            Rate => value.max(Range::RATE_MIN),
+            Between(from, to) => value.clamp(from, to),
+            Whole(from, to) => value.round().clamp(f64::from(from), f64::from(to)),
         }
     }
 }

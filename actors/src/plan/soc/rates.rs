@@ -100,6 +100,11 @@ impl Soc {
         micros(self.of(path))
     }
 
+    /// A time that is given in milliseconds.
+    pub(crate) fn millis(&self, path: &str) -> Duration {
+        micros(self.of(path) * 1e3)
+    }
+
     /// A number that is known to be there.
     pub(crate) fn at(&self, path: &str) -> f64 {
         self.of(path)

@@ -101,16 +101,18 @@ impl Shared {
     }
 
     /// Operations of a chunk's attention, each row against all keys up to its chunk's end:
-    /// 4·s·c·q (S0-7); and the bytes of the keys and values that it reads, in fp16.
-    fn attention(&self, job: &Job<'_>, node: usize) -> (f64, f64) {
+    /// 4·s·c·q (S0-7); and the bytes of the keys and values that it reads, in fp16. With a sliding
+    /// window, the keys of s rows together are at most those of the window and s.
+    fn attention(&self, job: &Job<'_>, node: usize, window: Option<usize>) -> (f64, f64) {
         let inputs = &self.graph.nodes()[node].inputs;
         let width = |at: usize| inputs.get(at).map_or(0.0, |v| self.graph.value(*v).width as f64);
         let spans = job.batch.spans.iter();
         let (mut pairs, mut keys) = (0.0, 0.0);
         for span in spans {
-            let end = (span.start + span.rows.len()) as f64;
-            pairs += span.rows.len() as f64 * end;
-            keys += end;
+            let (rows, end) = (span.rows.len(), span.start + span.rows.len());
+            let seen = window.map_or(end, |window| end.min(window.saturating_add(rows))) as f64;
+            pairs += rows as f64 * seen;
+            keys += seen;
         }
         (4.0 * pairs * width(0), 2.0 * keys * (width(1) + width(2)))
     }
@@ -118,11 +120,12 @@ impl Shared {
     /// Time of the ops that are no matrix product on a processor of these rates, and what they
     /// move.
     pub(super) fn other(&self, job: &Job<'_>, node: usize, rates: Rates) -> (f64, NodeLoad) {
-        if let Op::Attention(_) = self.graph.nodes()[node].op {
-            let (flops, bytes) = self.attention(job, node);
+        if let Op::Attention(op) = &self.graph.nodes()[node].op {
+            let (flops, bytes) = self.attention(job, node, op.window);
             let (compute, memory) = (flops / rates.attention * 1e-3, bytes / rates.bandwidth);
-            let nanos = compute.max(memory).max(rates.element_kernel);
-            return (nanos, NodeLoad { bytes, memory_bound: memory >= compute, joins: false });
+            let others = compute.max(rates.element_kernel);
+            let load = NodeLoad { bytes, memory_bound: memory >= others, joins: false };
+            return (memory.max(others), load);
         }
         let rows = match &job.part.graphs[..] {
             [] => self.rows(job, node),

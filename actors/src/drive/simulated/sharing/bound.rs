@@ -1,0 +1,89 @@
+//! The longest chain of runs of which each needs the one before: no order of them ends earlier.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::message::{Chunk, Phase};
+use crate::sequence::SequenceId;
+
+/// Chains of runs that have ended, with the times that they take alone.
+///
+/// A chunk is a chain of its stages: of each the longest part, and the time in which parts are put
+/// together. Chunks of a prompt may overlap. Chunks that decode follow each other, and all rows of
+/// their sequences before them.
+#[derive(Debug, Default)]
+pub(super) struct Bound {
+    chunks: BTreeMap<u64, Chain>,
+    /// By sequence: the longest chain that ends with one of its chunks.
+    ready: BTreeMap<SequenceId, Duration>,
+    /// The longest that ends with a chunk that decodes.
+    decoded: Duration,
+    longest: Duration,
+}
+
+/// The chain that ends with a chunk.
+#[derive(Debug)]
+struct Chain {
+    decodes: bool,
+    /// What is before the present stage.
+    done: Duration,
+    stage: usize,
+    /// The longest part of the present stage so far.
+    part: Duration,
+}
+
+impl Bound {
+    /// Length of the longest chain.
+    pub(super) fn length(&self) -> Duration {
+        self.longest
+    }
+
+    /// A run of a chunk's present stage has ended.
+    pub(super) fn ran(&mut self, chunk: &Chunk, alone: Duration) {
+        let chain = self.chain(chunk);
+        if chain.stage != chunk.cursor {
+            chain.done += std::mem::take(&mut chain.part);
+            chain.stage = chunk.cursor;
+        }
+        chain.part = chain.part.max(alone);
+        self.reach(chunk);
+    }
+
+    /// The parts of a chunk's present stage have been put together.
+    pub(super) fn merged(&mut self, chunk: &Chunk, time: Duration) {
+        let chain = self.chain(chunk);
+        chain.done += std::mem::take(&mut chain.part) + time;
+        self.reach(chunk);
+    }
+
+    fn chain(&mut self, chunk: &Chunk) -> &mut Chain {
+        let decodes = chunk.phase != Phase::Prefill;
+        if decodes && !self.chunks.contains_key(&chunk.id) {
+            // Those before it are through.
+            self.chunks.retain(|_, chain| !chain.decodes);
+        }
+        let ready = &self.ready;
+        let before = || chunk.spans.iter().filter_map(|span| ready.get(&span.sequence));
+        let start = match chunk.phase {
+            Phase::Prefill => Duration::ZERO,
+            Phase::Decode => before().copied().max().unwrap_or_default().max(self.decoded),
+            // Earlier prompt rows of its sequences may still be on their way.
+            Phase::Mixed => self.decoded,
+        };
+        let chain = Chain { decodes, done: start, stage: chunk.cursor, part: Duration::ZERO };
+        self.chunks.entry(chunk.id).or_insert(chain)
+    }
+
+    fn reach(&mut self, chunk: &Chunk) {
+        let Some(chain) = self.chunks.get(&chunk.id) else { return };
+        let length = chain.done + chain.part;
+        self.longest = self.longest.max(length);
+        if chain.decodes {
+            self.decoded = self.decoded.max(length);
+        }
+        for span in &chunk.spans {
+            let ready = self.ready.entry(span.sequence).or_default();
+            *ready = (*ready).max(length);
+        }
+    }
+}
