@@ -185,7 +185,7 @@ mod tests {
     /// sd8gen3 with another value of a pinned number.
     fn with(key: &str, factor: f64) -> Scenario {
         let preset = Soc::preset("sd8gen3").expect("a preset");
-        let mut numbers: toml::Table = preset.to_toml().parse().expect("TOML");
+        let mut numbers: toml::Table = preset.to_toml().expect("text").parse().expect("TOML");
         let (section, name) = key.split_once('.').expect("a path");
         let value = &mut numbers[section][name]["value"];
         *value = (value.as_float().expect("a number") * factor).into();

@@ -3,6 +3,7 @@
 #![expect(unreachable_pub, reason = "a test binary has no outside")]
 
 mod attention_flops;
+mod blank;
 mod cancel;
 mod failure;
 mod failure_in_plans;
@@ -17,6 +18,7 @@ mod random_plans;
 mod random_schedules;
 mod recording;
 mod replay;
+mod requests;
 mod score;
 mod soc;
 mod strategies;

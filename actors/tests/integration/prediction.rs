@@ -1,7 +1,6 @@
 //! Predicted makespans against those of the runtime itself, in virtual time.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::mailbox::ChannelSink;
@@ -17,103 +16,19 @@ use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Door;
-use lapwing_kernels::device::{
-    Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared, Preparer,
-    SlotPool, Step, Tensor, Work,
-};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
 use lapwing_kernels::npu::array::{Array, Preparation};
 use lapwing_traces::Nanos;
 
+use crate::blank::Blank;
 use crate::plan_support::{devices, graph};
 use crate::support::layout;
 
 const CHUNK_ROWS: usize = 64;
 const IN_FLIGHT: usize = 2;
 const COPY_RATE: f64 = 2e9;
-
-/// Writes zeros of the right shape: only time matters here.
-struct Blank {
-    name: String,
-    graph: Arc<Graph>,
-    made: Made,
-}
-
-impl Device for Blank {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
-        if work.prepare == Prepare::OnTheSpot {
-            let (features, order) = (work.part.features, work.part.order);
-            for &rows in &work.part.graphs {
-                let key = GraphKey { nodes: work.nodes.clone(), features, rows, order };
-                if self.made.lock().expect("no panic").insert(key) {
-                    work.observer.step_done(Step::Prepared {
-                        rows,
-                        first: work.nodes.start,
-                        end: work.nodes.end,
-                        bytes: 0,
-                    });
-                }
-            }
-        }
-        // As a device with static graphs does: loads with padding, stores without.
-        let mut next = 0;
-        let rows = work
-            .part
-            .rows_of(self.graph.value(self.graph.nodes()[work.nodes.start].output), work.batch);
-        let mut values = 0;
-        for size in work.part.graphs.iter().filter(|_| !rows.is_empty()) {
-            let real = (rows.len() - next).min(*size);
-            next += real;
-            if real == 0 {
-                break;
-            }
-            for id in self.graph.live_in(work.nodes.clone()) {
-                values += (real + size) * self.graph.value(id).width;
-            }
-            for id in work.writes {
-                values += 2 * real * work.part.features.of_width(self.graph.value(*id).width).len();
-            }
-        }
-        if values > 0 {
-            work.observer.step_done(Step::Converted { bytes: 4 * values as u64 });
-        }
-        for id in work.writes {
-            let value = self.graph.value(*id);
-            let width = work.part.features.of_width(value.width).len();
-            let rows = work.part.rows_of(value, work.batch).len();
-            work.outputs.put(*id, Tensor::new(width, vec![0.0; rows * width]));
-        }
-        Ok(())
-    }
-
-    fn preparer(&self) -> Option<Box<dyn Preparer>> {
-        (self.name == "npu").then(|| Box::new(Maker(Arc::clone(&self.made))) as Box<dyn Preparer>)
-    }
-}
-
-/// Graphs that were made, of a device and of what prepares them.
-type Made = Arc<Mutex<HashSet<GraphKey>>>;
-
-/// Makes graphs at once: what it takes is their modelled time.
-struct Maker(Made);
-
-impl Preparer for Maker {
-    fn prepare(
-        &mut self,
-        keys: &[GraphKey],
-        _keep: &[GraphKey],
-        _observer: &mut dyn Observer,
-    ) -> Result<Prepared, DeviceError> {
-        let mut made = self.0.lock().expect("no panic");
-        let new = keys.iter().filter(|key| made.insert((*key).clone())).cloned().collect();
-        Ok(Prepared { made: new, ..Prepared::default() })
-    }
-}
 
 fn models(
     infos: &[DeviceInfo],
@@ -183,11 +98,7 @@ impl Engine {
         let parts = SchedulerParts { config, planner, kv, policy: Box::new(Fcfs) };
         let scheduler = Scheduler::new(parts).expect("a route");
         let device = |(info, time): (&DeviceInfo, &Arc<dyn TimeModel>)| SimulatedDevice {
-            device: Box::new(Blank {
-                name: info.name.clone(),
-                graph: Arc::clone(graph),
-                made: Made::default(),
-            }),
+            device: Box::new(Blank::new(&info.name, graph, info.kind == DeviceKind::Npu)),
             time: Arc::clone(time),
         };
         let mut sim = Simulation::new(SimulationParts {

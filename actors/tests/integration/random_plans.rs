@@ -8,8 +8,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::RunError;
-use lapwing_actors::message::SchedulerMessage;
 use lapwing_actors::plan::blocks::{BlockKind, blocks};
 use lapwing_actors::plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use lapwing_actors::plan::time::{Job, TimeModel};
@@ -20,7 +18,8 @@ use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_traces::event::Activity;
 use lapwing_traces::{Nanos, Recording, Scope, Timeline};
 
-use crate::support::{Fault, SIZES, Setup, Stream, World, foretell, generate, prompt};
+use crate::requests::{Draw, Request, play};
+use crate::support::{Fault, SIZES, Setup, World};
 
 /// Numbers that depend on a seed and on nothing else.
 struct Dice(u64);
@@ -181,69 +180,21 @@ fn setup(seed: u64, dice: &mut Dice) -> Setup {
     setup
 }
 
-struct Request {
-    prompt: Vec<u32>,
-    tokens_max: usize,
-    cancel_at: Option<Nanos>,
-    stream: Stream,
-}
-
 /// Plays one schedule out and checks it.
 fn run(seed: u64) -> Recording {
     let mut dice = Dice::of(seed);
     let setup = setup(seed, &mut dice);
     let mut world = World::new(&setup);
     world.sim.recorder().set_scope(Scope::All);
-    let mut requests: Vec<Request> = (0..1 + dice.below(6))
-        .map(|i| {
-            let prompt = prompt(seed as u32 + i as u32, 1 + dice.below(24));
-            let tokens_max = dice.below(12);
-            let at = Nanos(dice.below(4_000_000) as u64);
-            let cancel_at = dice.one_in(4).then(|| Nanos(at.0 + dice.below(9_000_000) as u64));
-            let stream = world.submit(at, &prompt, generate(&prompt, tokens_max));
-            if let Some(at) = cancel_at {
-                world.sim.send_at(at, SchedulerMessage::Wake);
-            }
-            Request { prompt, tokens_max, cancel_at, stream }
-        })
-        .collect();
-    loop {
-        let now = world.sim.now();
-        for request in &mut requests {
-            request.stream.drain();
-            if request.cancel_at.is_some_and(|at| at <= now) {
-                request.stream.receiver = None;
-            }
-        }
-        if !world.sim.step() {
-            break;
-        }
-    }
-    // Whoever had to be woken has been; only a stream that was dropped between the last two events
-    // is seen no sooner than at the next message.
-    let stuck = requests.iter().find(|r| r.stream.receiver.is_some() && r.stream.end.is_none());
-    assert!(stuck.is_none(), "seed {seed}: a stream never ended");
-    world.sim.send_at(world.sim.now(), SchedulerMessage::Wake);
-    world.sim.run();
-    world.assert_empty();
-    for request in &requests {
-        check(seed, request);
-    }
-    world.sim.recorder().recording()
-}
-
-fn check(seed: u64, request: &Request) {
-    let (tokens, reason) = foretell(&request.prompt, request.tokens_max);
-    let stream = &request.stream;
-    assert!(tokens.starts_with(&stream.tokens), "seed {seed}: wrong tokens");
-    match &stream.end {
-        Some(Ok(found)) => assert_eq!((&stream.tokens, *found), (&tokens, reason), "seed {seed}"),
-        Some(Err(RunError::Device { reason, .. })) => {
-            assert!(reason.contains("planted"), "seed {seed}: {reason}");
-        }
-        Some(Err(error)) => panic!("seed {seed}: {error}"),
-        None => assert!(request.cancel_at.is_some(), "seed {seed}: a stream never ended"),
-    }
+    let requests = (0..1 + dice.below(6)).map(|i| {
+        let (prompt_tokens, tokens_max) = (1 + dice.below(24), dice.below(12));
+        let at = Nanos(dice.below(4_000_000) as u64);
+        let cancel_at = dice.one_in(4).then(|| Nanos(at.0 + dice.below(9_000_000) as u64));
+        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at };
+        Request::submit(&mut world, seed as u32 + i as u32, draw)
+    });
+    let requests = requests.collect();
+    play(&mut world, requests, seed)
 }
 
 /// No device runs a stage of a chunk twice (S0-30). That each node takes the chunks of a sequence

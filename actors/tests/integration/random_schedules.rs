@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use lapwing_actors::RunError;
-use lapwing_actors::message::SchedulerMessage;
 use lapwing_kernels::device::DeviceError;
 use lapwing_traces::{Nanos, Recording, Scope};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-use crate::support::{Fault, Setup, Stream, World, foretell, generate, prompt};
+use crate::requests::{Draw, Request, play};
+use crate::support::{Fault, Setup, World};
 
 struct Dice(ChaCha8Rng);
 
@@ -18,13 +17,6 @@ impl Dice {
     fn below(&mut self, limit: u64) -> u64 {
         self.0.next_u64() % limit
     }
-}
-
-struct Request {
-    prompt: Vec<u32>,
-    tokens_max: usize,
-    cancel_at: Option<Nanos>,
-    stream: Stream,
 }
 
 fn setup(dice: &mut Dice) -> Setup {
@@ -53,55 +45,15 @@ pub fn run(seed: u64, scope: Scope) -> Recording {
     let setup = setup(&mut dice);
     let mut world = World::new(&setup);
     world.sim.recorder().set_scope(scope);
-    let mut requests: Vec<Request> = (0..1 + dice.below(12))
-        .map(|i| {
-            let prompt = prompt(seed as u32 + i as u32, 1 + dice.below(60) as usize);
-            let tokens_max = dice.below(30) as usize;
-            let at = Nanos(dice.below(4_000_000));
-            let cancel_at = (dice.below(3) == 0).then(|| Nanos(at.0 + dice.below(6_000_000)));
-            let stream = world.submit(at, &prompt, generate(&prompt, tokens_max));
-            if let Some(at) = cancel_at {
-                world.sim.send_at(at, SchedulerMessage::Wake);
-            }
-            Request { prompt, tokens_max, cancel_at, stream }
-        })
-        .collect();
-    loop {
-        let now = world.sim.now();
-        for request in &mut requests {
-            request.stream.drain();
-            if request.cancel_at.is_some_and(|at| at <= now) {
-                request.stream.receiver = None;
-            }
-        }
-        if !world.sim.step() {
-            break;
-        }
-    }
-    // A stream dropped between the last two events is seen at the next message.
-    world.sim.send_at(world.sim.now(), SchedulerMessage::Wake);
-    world.sim.run();
-    world.assert_empty();
-    for request in &requests {
-        check(seed, request);
-    }
-    world.sim.recorder().recording()
-}
-
-fn check(seed: u64, request: &Request) {
-    let (tokens, reason) = foretell(&request.prompt, request.tokens_max);
-    let stream = &request.stream;
-    assert!(tokens.starts_with(&stream.tokens), "seed {seed}: wrong tokens");
-    match &stream.end {
-        Some(Ok(found)) => {
-            assert_eq!((&stream.tokens, *found), (&tokens, reason), "seed {seed}");
-        }
-        Some(Err(RunError::Device { reason, .. })) => {
-            assert!(reason.contains("planted"), "seed {seed}: {reason}");
-        }
-        Some(Err(error)) => panic!("seed {seed}: {error}"),
-        None => assert!(request.cancel_at.is_some(), "seed {seed}: a stream never ended"),
-    }
+    let requests = (0..1 + dice.below(12)).map(|i| {
+        let (prompt_tokens, tokens_max) = (1 + dice.below(60) as usize, dice.below(30) as usize);
+        let at = Nanos(dice.below(4_000_000));
+        let cancel_at = (dice.below(3) == 0).then(|| Nanos(at.0 + dice.below(6_000_000)));
+        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at };
+        Request::submit(&mut world, seed as u32 + i as u32, draw)
+    });
+    let requests = requests.collect();
+    play(&mut world, requests, seed)
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Measuring devices whose time is known.
 
-use lapwing_kernels::device::{Device, DeviceKind, Prepared, Preparer, Tensor, Work};
-use lapwing_kernels::device::{GraphKey, Observer, Step};
+use lapwing_kernels::device::{DeviceKind, GraphKey};
 use lapwing_kernels::graph::{NewNode, ValueId, WeightSpec};
 use lapwing_kernels::npu::array::{Array, Preparation};
 use lapwing_kernels::op::{Activation, Op};
@@ -9,6 +8,7 @@ use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_kernels::quant::DType;
 use lapwing_traces::OsClock;
 
+use self::blank::Blank;
 use super::*;
 use crate::plan::DeviceId;
 use crate::plan::cost::CostModel;
@@ -16,70 +16,9 @@ use crate::plan::fit::Fitted;
 use crate::plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
 use crate::plan::time::{Job, TimeModel};
 
-/// Writes zeros at once: what it takes is its model's time.
-struct Blank {
-    graph: Arc<Graph>,
-    fails: bool,
-}
-
-impl Device for Blank {
-    fn name(&self) -> &str {
-        "blank"
-    }
-
-    fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
-        if self.fails {
-            let (device, reason) = ("blank".to_owned(), "it was told to".to_owned());
-            return Err(DeviceError::Failed { device, reason });
-        }
-        // As a device with static graphs does: loads with padding, stores without.
-        let mut next = 0;
-        let rows = work
-            .part
-            .rows_of(self.graph.value(self.graph.nodes()[work.nodes.start].output), work.batch);
-        let mut values = 0;
-        for size in work.part.graphs.iter().filter(|_| !rows.is_empty()) {
-            let real = (rows.len() - next).min(*size);
-            next += real;
-            if real == 0 {
-                break;
-            }
-            for id in self.graph.live_in(work.nodes.clone()) {
-                values += (real + size) * self.graph.value(id).width;
-            }
-            for id in work.writes {
-                values += 2 * real * work.part.features.of_width(self.graph.value(*id).width).len();
-            }
-        }
-        if values > 0 {
-            work.observer.step_done(Step::Converted { bytes: 4 * values as u64 });
-        }
-        for id in work.writes {
-            let value = self.graph.value(*id);
-            let width = work.part.features.of_width(value.width).len();
-            let rows = work.part.rows_of(value, work.batch).len();
-            work.outputs.put(*id, Tensor::new(width, vec![0.0; rows * width]));
-        }
-        Ok(())
-    }
-
-    fn preparer(&self) -> Option<Box<dyn Preparer>> {
-        Some(Box::new(Maker))
-    }
-}
-
-struct Maker;
-
-impl Preparer for Maker {
-    fn prepare(
-        &mut self,
-        keys: &[GraphKey],
-        _keep: &[GraphKey],
-        _observer: &mut dyn Observer,
-    ) -> Result<Prepared, DeviceError> {
-        Ok(Prepared { made: keys.to_vec(), ..Prepared::default() })
-    }
-}
+#[path = "../../../tests/integration/blank.rs"]
+#[expect(unreachable_pub, reason = "the integration tests share this file")]
+mod blank;
 
 /// A gated feed-forward block of a model.
 fn graph() -> Arc<Graph> {
@@ -129,7 +68,7 @@ fn measured(graph: &Arc<Graph>, fails: bool) -> Vec<Measured> {
     let kinds = [(DeviceKind::Gpu, gpu, vec![]), (DeviceKind::Npu, npu, vec![32, 64, 128])];
     let device = |(kind, time, sizes): (DeviceKind, Arc<dyn TimeModel>, Vec<usize>)| Measured {
         device: LiveDevice {
-            device: Box::new(Blank { graph: Arc::clone(graph), fails }),
+            device: Box::new(Blank::new(kind.name(), graph, true).failing(fails)),
             time: Some(time),
         },
         info: DeviceInfo { name: kind.name().to_owned(), kind, sizes, budget: None },

@@ -9,7 +9,7 @@ use rand_core::SeedableRng;
 
 use super::noise::{fnv, normal};
 use super::surroundings::{DeviceUsage, Surroundings, Usage};
-use crate::drive::modelled::Did;
+use crate::drive::modelled::{Did, Segment};
 use crate::message::Chunk;
 
 mod bound;

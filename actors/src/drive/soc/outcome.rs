@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lapwing_kernels::device::DeviceKind;
-use lapwing_traces::{Nanos, Recording};
+use lapwing_traces::Recording;
 use serde::Serialize;
 
 use super::SocSimulation;

@@ -86,6 +86,27 @@ impl fmt::Debug for Case {
 }
 
 impl Case {
+    fn shape(&self) -> ChunkShape {
+        let (phase, rows) = (Phase::Prefill, self.rows);
+        ChunkShape { phase, rows, selected: 1, context: 0, prompt: rows }
+    }
+
+    /// Time of a part of `rows` rows on a device, in the best of its graphs if it has any.
+    fn part_time(&self, device: usize, part: &Part, rows: usize) -> Duration {
+        let batch = self.shape().batch();
+        let info = &self.devices[device];
+        let ways = match info.kind {
+            DeviceKind::Npu => covers(rows, &info.sizes),
+            _ => vec![Vec::new()],
+        };
+        let times = ways.into_iter().map(|graphs| {
+            let part = &Part { graphs, ..part.clone() };
+            let job = Job { first: 1, end: 2, part, batch: &batch, crossed: false, queued: false };
+            self.laws.job_time(DeviceId(device), &job)
+        });
+        times.min().expect("a way")
+    }
+
     fn solve(&self) -> Arc<Solution> {
         self.solve_with(&self.devices)
     }
@@ -93,8 +114,7 @@ impl Case {
     fn solve_with(&self, devices: &[DeviceInfo]) -> Arc<Solution> {
         let graph = &*self.laws.graph;
         let input = PlanInput { graph, devices, cost: &self.laws, chunk_rows: 1024 };
-        let (phase, rows) = (Phase::Prefill, self.rows);
-        let shape = ChunkShape { phase, rows, selected: 1, context: 0, prompt: rows };
+        let shape = self.shape();
         let question =
             Question { first: 1, end: 2, shape: &shape, home: DeviceId(0), divide: true };
         Solver::new().solve(&input, question)
@@ -161,22 +181,7 @@ fn cases() -> impl proptest::strategy::Strategy<Value = Case> {
 fn brute_force(case: &Case) -> Duration {
     let graph = &*case.laws.graph;
     let width = case.width();
-    let (phase, rows) = (Phase::Prefill, case.rows);
-    let shape = ChunkShape { phase, rows, selected: 1, context: 0, prompt: rows };
-    let batch = shape.batch();
-    let time = |device: usize, part: &Part, rows: usize| {
-        let info = &case.devices[device];
-        let ways = match info.kind {
-            DeviceKind::Npu => covers(rows, &info.sizes),
-            _ => vec![Vec::new()],
-        };
-        let times = ways.into_iter().map(|graphs| {
-            let part = &Part { graphs, ..part.clone() };
-            let job = Job { first: 1, end: 2, part, batch: &batch, crossed: false, queued: false };
-            case.laws.job_time(DeviceId(device), &job)
-        });
-        times.min().expect("a way")
-    };
+    let time = |device, part: &Part, rows| case.part_time(device, part, rows);
     let copy = case.laws.copy_time(2 * 4 * (case.rows * width) as u64);
     let sync = 2 * case.laws.sync;
     let mut best = Duration::MAX;
@@ -235,22 +240,8 @@ proptest! {
 
 /// The least time over every division of a block between three devices on the grid, in every order.
 fn brute_force_of_three(case: &Case) -> Duration {
-    let (phase, rows, width) = (Phase::Prefill, case.rows, case.width());
-    let shape = ChunkShape { phase, rows, selected: 1, context: 0, prompt: rows };
-    let batch = shape.batch();
-    let time = |device: usize, part: Part, rows: usize| {
-        let info = &case.devices[device];
-        let ways = match info.kind {
-            DeviceKind::Npu => covers(rows, &info.sizes),
-            _ => vec![Vec::new()],
-        };
-        let times = ways.into_iter().map(|graphs| {
-            let part = &Part { graphs, ..part.clone() };
-            let job = Job { first: 1, end: 2, part, batch: &batch, crossed: false, queued: false };
-            case.laws.job_time(DeviceId(device), &job)
-        });
-        times.min().expect("a way")
-    };
+    let (rows, width) = (case.rows, case.width());
+    let time = |device, part: Part, rows| case.part_time(device, &part, rows);
     let units = features::units(width);
     let share = |device, from, to| {
         let part = Part { features: Share { from, to, of: units }, ..Part::WHOLE };

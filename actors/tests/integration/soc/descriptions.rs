@@ -12,7 +12,11 @@ use super::{of, run, sd8gen3, short, try_run};
 fn a_description_loses_a_number_or_accepts_a_wrong_one() {
     for name in ["sd8gen3", "ideal", "fast-gpu"] {
         let soc = Soc::preset(name).expect("a preset");
-        assert_eq!(Soc::from_toml(&soc.to_toml().expect("text")).expect("its own text"), soc, "{name}");
+        assert_eq!(
+            Soc::from_toml(&soc.to_toml().expect("text")).expect("its own text"),
+            soc,
+            "{name}"
+        );
         for (path, number) in soc.numbers() {
             let parameter = PARAMETERS.iter().find(|p| p.path == path).expect("is known");
             assert_eq!(number.unit, parameter.unit, "{name}: {path}");
