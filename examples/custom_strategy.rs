@@ -148,7 +148,8 @@ fn simulated() -> Result<(), Box<dyn std::error::Error>> {
 
 fn print(name: &str, scenario: &Scenario) -> Result<(), Box<dyn std::error::Error>> {
     let run = scenario.run()?;
-    let (ms, overlap, watts) = (run.prefill_ms, run.overlap * 100.0, run.prefill_w);
-    println!("{name:20} {ms:7.0} ms to the first token, {overlap:3.0} % overlap, {watts:.2} W");
+    let watts = run.prefill_w.map_or_else(String::new, |watts| format!(", {watts:.2} W"));
+    let (ms, overlap) = (run.prefill_ms, run.overlap * 100.0);
+    println!("{name:20} {ms:7.0} ms to the first token, {overlap:3.0} % overlap{watts}");
     Ok(())
 }
