@@ -17,12 +17,17 @@ const SHAPES: [(usize, usize, usize); 5] =
 /// Rows that are multiplied with every weight, each in its own pass.
 const ROWS: [usize; 5] = [1, 2, 8, 32, 512];
 const LAYERS: usize = 30;
-const REPEATS: usize = 7;
+const REPEATS: usize = 15;
 
+fn median_seconds(f: impl FnMut()) -> f64 {
+    median_of(REPEATS, f)
+}
+
+/// Median of the times of so many calls, after one that does not count.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-fn median_seconds(mut f: impl FnMut()) -> f64 {
+fn median_of(calls: usize, mut f: impl FnMut()) -> f64 {
     f();
-    let mut times: Vec<f64> = (0..REPEATS)
+    let mut times: Vec<f64> = (0..calls)
         .map(|_| {
             let start = Instant::now();
             f();
@@ -30,7 +35,7 @@ fn median_seconds(mut f: impl FnMut()) -> f64 {
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    times[REPEATS / 2]
+    times[calls / 2]
 }
 
 /// As many matrices of a shape as there are per token.
@@ -47,8 +52,8 @@ fn weights(cpu: &Cpu, dtype: DType) -> Vec<Shape> {
         let row_bytes = dtype.row_bytes(k).expect("whole blocks");
         let bytes: Vec<u8> = (0..row_bytes * n).map(|i| (i * 7 % 61) as u8).collect();
         let matrix = Matrix::new(dtype, n, k, &bytes).expect("a matrix");
-        let packed = |_| Packed::new(cpu, &matrix).expect("memory");
-        Shape { k, n, matrices: (0..times).map(packed).collect() }
+        let matrices = Packed::many(cpu, &vec![matrix; times], |_| {}).expect("memory");
+        Shape { k, n, matrices }
     };
     SHAPES.map(shape).into()
 }
@@ -66,11 +71,13 @@ fn pass(
         let m = if matrices.len() == 1 { 1 } else { rows };
         let x: Vec<f32> = (0..m * k).map(|i| (i % 97) as f32 / 97.0 - 0.5).collect();
         let mut out = vec![0.0; m * n];
-        let time = median_seconds(|| {
-            for matrix in matrices {
-                cpu::matmul(cpu, &matrix.all(), &x, None, &mut out);
-            }
+        let calls = REPEATS.div_ceil(matrices.len()).max(1) * matrices.len();
+        let mut next = matrices.iter().cycle();
+        let call = median_of(calls, || {
+            let matrix = next.next().expect("a matrix");
+            cpu::matmul(cpu, &matrix.all(), &x, None, &mut out);
         });
+        let time = call * matrices.len() as f64;
         let read: usize = matrices.iter().map(Packed::bytes).sum();
         let ops = 2.0 * (m * k * n * matrices.len()) as f64;
         let each = time * 1e6 / matrices.len() as f64;

@@ -10,12 +10,12 @@ mod tests;
 
 pub(crate) use group::Group;
 pub(crate) use layout::{Layout, Scales};
-pub(crate) use memory::{Memory, MemoryError};
-pub(crate) use pack::pack;
 
 use crate::cpu::tile::TILE;
 use crate::cpu::{Cpu, Matrix};
 use crate::quant::DType;
+use memory::{Memory, MemoryError};
+use pack::pack;
 use std::ops::Range;
 use std::sync::Arc;
 use thiserror::Error;
@@ -60,21 +60,38 @@ impl Packed {
     pub fn new(ctx: &Cpu, matrix: &Matrix<'_>) -> Result<Packed, PackError> {
         let layout = Layout::new(matrix.dtype(), matrix.cols());
         let bytes = layout.bytes(matrix.rows());
-        let memory = Memory::filled(bytes, |to| pack(ctx, matrix, &layout, to))?;
-        Ok(Packed::within(&Arc::new(memory), 0..bytes, (layout, matrix.rows())))
+        let memory = Arc::new(Memory::filled(bytes, |to| pack(ctx, matrix, &layout, to))?);
+        Ok(Packed { layout, rows: matrix.rows(), memory, bytes: 0..bytes })
     }
 
-    /// What [`pack`] has written into `bytes` of `memory`.
+    /// Packs all `matrices`, one after another into one memory; `packed` is told of each.
     ///
-    /// # Panics
-    /// When those are not the bytes of so many rows.
-    pub(crate) fn within(
-        memory: &Arc<Memory>,
-        bytes: Range<usize>,
-        (layout, rows): (Layout, usize),
-    ) -> Packed {
-        assert!(bytes.len() == layout.bytes(rows) && memory.bytes().len() >= bytes.end);
-        Packed { layout, rows, memory: Arc::clone(memory), bytes }
+    /// # Errors
+    /// [`PackError`] when there is no memory for all of them.
+    pub fn many(
+        ctx: &Cpu,
+        matrices: &[Matrix<'_>],
+        mut packed: impl FnMut(usize),
+    ) -> Result<Vec<Packed>, PackError> {
+        let layout = |matrix: &Matrix<'_>| Layout::new(matrix.dtype(), matrix.cols());
+        let size = |matrix: &Matrix<'_>| layout(matrix).bytes(matrix.rows());
+        let memory = Memory::filled(matrices.iter().map(size).sum(), |mut to| {
+            for (i, matrix) in matrices.iter().enumerate() {
+                let part;
+                (part, to) = to.split_at_mut(size(matrix));
+                pack(ctx, matrix, &layout(matrix), part);
+                packed(i);
+            }
+        })?;
+        let memory = Arc::new(memory);
+        let mut end = 0;
+        let all = matrices.iter().map(|matrix| {
+            let start = end;
+            end += size(matrix);
+            let (layout, memory) = (layout(matrix), Arc::clone(&memory));
+            Packed { layout, rows: matrix.rows(), memory, bytes: start..end }
+        });
+        Ok(all.collect())
     }
 
     /// Format of the values.

@@ -27,6 +27,10 @@ pub(crate) enum Rows<'a> {
 
 /// What is done with a product before it is written.
 #[derive(Clone, Debug)]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the ops that follow a product are not fused yet")
+)]
 pub(crate) enum Then<'a> {
     /// Nothing.
     Write,

@@ -6,6 +6,7 @@ use crate::cpu::Cpu;
 use crate::cpu::tile::ActBlock;
 use crate::cpu::unpack;
 use crate::quant::DType;
+use std::cmp::Ordering;
 
 /// How activations are quantised for a weight format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,14 +96,11 @@ fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [ActBlock])
             let (a, b) = (x[i].abs(), x[16 + i].abs());
             lanes[i] = if a > b { a } else { b };
         }
-        let mut amax = 0.0f32;
-        for lane in lanes {
-            amax = if lane > amax { lane } else { amax };
-        }
+        let amax = most(lanes, |a, b| a > b);
         let d = amax / 127.0;
         let inverse = if amax == 0.0 { 0.0 } else { 127.0 / amax };
-        for i in 0..32 {
-            out.q[i] = nearest(x[i] * inverse);
+        for (q, x) in out.q.iter_mut().zip(x) {
+            *q = nearest(x * inverse);
         }
         let sum: i32 = out.q.iter().map(|q| i32::from(*q)).sum();
         out.d = binary16::round(d);
@@ -118,8 +116,8 @@ fn super_blocks(x: &[f32], out: &mut [ActBlock]) {
     for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
         let (d, inverse) = super_scale(x);
         for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
-            for i in 0..32 {
-                out.q[i] = nearest(x[i] * inverse);
+            for (q, x) in out.q.iter_mut().zip(x) {
+                *q = nearest(x * inverse);
             }
             let half = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>();
             let sums = [half(&out.q[..16]), half(&out.q[16..])];
@@ -130,21 +128,37 @@ fn super_blocks(x: &[f32], out: &mut [ActBlock]) {
     }
 }
 
+/// The lane that comes before all others; by halves, so that no long chain is waited for.
+#[inline(always)]
+fn most(mut lanes: [f32; 16], before: impl Fn(f32, f32) -> bool) -> f32 {
+    for width in [8, 4, 2, 1] {
+        for i in 0..width {
+            let (a, b) = (lanes[i], lanes[i + width]);
+            lanes[i] = if before(a, b) { a } else { b };
+        }
+    }
+    lanes[0]
+}
+
 /// Scale and its inverse from the first value of the largest magnitude, sign included.
 #[inline(always)]
 fn super_scale(x: &[f32; 256]) -> (f32, f32) {
-    let mut lanes = [0.0f32; 16];
+    let (mut high, mut low) = ([0.0f32; 16], [0.0f32; 16]);
     for x in x.as_chunks::<16>().0 {
         for i in 0..16 {
-            let a = x[i].abs();
-            lanes[i] = if a > lanes[i] { a } else { lanes[i] };
+            high[i] = if x[i] > high[i] { x[i] } else { high[i] };
+            low[i] = if x[i] < low[i] { x[i] } else { low[i] };
         }
     }
-    let amax = lanes.into_iter().fold(0.0, |m: f32, a| if a > m { a } else { m });
-    if amax == 0.0 {
+    let (high, low) = (most(high, |a, b| a > b), most(low, |a, b| a < b));
+    if high == 0.0 && low == 0.0 {
         return (0.0, 0.0);
     }
-    let first = x.iter().find(|x| x.abs() == amax);
-    let inverse = -127.0 / first.copied().unwrap_or(amax);
+    let first = match high.partial_cmp(&-low) {
+        Some(Ordering::Greater) => high,
+        Some(Ordering::Less) => low,
+        _ => x.iter().copied().find(|x| x.abs() == high).unwrap_or(high),
+    };
+    let inverse = -127.0 / first;
     (1.0 / inverse, inverse)
 }

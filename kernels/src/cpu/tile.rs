@@ -91,7 +91,6 @@ pub(crate) struct KernelScratch {
 /// One group of two tiles, unpacked.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 unpacks here"))]
 pub(crate) struct PairGroup {
     /// `[8 quads][2 tiles][16 features][4 columns]`.
     pub(crate) q: [[[u8; 64]; 2]; 8],
@@ -118,6 +117,7 @@ pub(crate) struct Step<'a> {
     pub(crate) halves: bool,
     pub(crate) has_minimum: bool,
     /// Whether q may exceed 127.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX2 asks"))]
     pub(crate) wide: bool,
 }
 
@@ -180,21 +180,20 @@ pub(crate) fn add<const FMA: bool>(group: &Group, step: &Step<'_>, sum: &mut [f3
     let len = 8 / parts;
     for part in 0..parts {
         let mut dot = [step.start[part]; TILE];
-        for j in part * len..(part + 1) * len {
-            for lane in 0..TILE {
-                for c in 0..4 {
-                    dot[lane] += i32::from(group.q[j][lane * 4 + c]) * i32::from(quads[j][c]);
+        for (line, four) in group.q.iter().zip(quads).skip(part * len).take(len) {
+            for (dot, q) in dot.iter_mut().zip(line.as_chunks::<4>().0) {
+                for (q, x) in q.iter().zip(four) {
+                    *dot += i32::from(*q) * i32::from(*x);
                 }
             }
         }
-        for lane in 0..TILE {
-            let both = group.scale[part][lane] * step.d;
-            sum[lane] = madd::<FMA>(dot[lane] as f32, both, sum[lane]);
+        for ((sum, dot), scale) in sum.iter_mut().zip(dot).zip(&group.scale[part]) {
+            *sum = madd::<FMA>(dot as f32, scale * step.d, *sum);
         }
     }
     if step.has_minimum {
-        for lane in 0..TILE {
-            sum[lane] = madd::<FMA>(group.min[lane], step.x.s, sum[lane]);
+        for (sum, min) in sum.iter_mut().zip(&group.min) {
+            *sum = madd::<FMA>(*min, step.x.s, *sum);
         }
     }
 }

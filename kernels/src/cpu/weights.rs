@@ -1,6 +1,5 @@
 //! A model's weights as the CPU's kernels want them, once for all devices of the process.
 
-use crate::cpu::packed::{Layout, Memory, pack};
 use crate::cpu::{Cpu, Matrix, MatrixError, PackError, Packed};
 use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
@@ -92,17 +91,22 @@ impl Weights {
                 Ok(tensor)
             })
             .collect::<Result<_, BindError>>()?;
-        let packed = pack_all(ctx, specs, |i| uses[i].product.then_some(&tensors[i]))?;
-        let all = specs.iter().zip(&uses).zip(tensors).zip(packed);
-        let weights = all.map(|(((spec, uses), tensor), packed)| Weight {
+        let products: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].product).collect();
+        let matrices = products.iter().map(|&i| matrix(&specs[i], &tensors[i]));
+        let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
+        let packed = Packed::many(ctx, &matrices, |i| tensors[products[i]].give_back())?;
+        let mut packed = packed.into_iter();
+        let all = specs.iter().zip(&uses).zip(tensors);
+        let weights = all.map(|((spec, uses), tensor)| Weight {
             vector: match uses.vector {
                 true => dequantize(spec.dtype, tensor.bytes()),
                 false => Vec::new(),
             },
-            packed,
+            packed: if uses.product { packed.next() } else { None },
             table: uses.table.then_some(tensor),
         });
-        Ok(Weights { specs: specs.to_vec(), weights: weights.collect(), uses })
+        let weights = weights.collect();
+        Ok(Weights { specs: specs.to_vec(), weights, uses })
     }
 
     /// A weight that the graph reads as a vector: a norm, a bias or rotary factors.
@@ -137,41 +141,6 @@ impl Weights {
 fn matrix<'a>(spec: &WeightSpec, tensor: &'a WeightTensor) -> Result<Matrix<'a>, BindError> {
     Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes())
         .map_err(|source| BindError::Size { name: spec.name.clone(), source })
-}
-
-/// Packs, one after another into one memory, those that have a tensor.
-fn pack_all<'a>(
-    ctx: &Cpu,
-    specs: &[WeightSpec],
-    tensor: impl Fn(usize) -> Option<&'a WeightTensor>,
-) -> Result<Vec<Option<Packed>>, BindError> {
-    let layouts: Vec<Layout> = specs.iter().map(|s| Layout::new(s.dtype, s.cols)).collect();
-    let size = |i: usize| tensor(i).map_or(0, |_| layouts[i].bytes(specs[i].rows));
-    let total = (0..specs.len()).map(size).sum();
-    let mut wrong = Ok(());
-    let memory = Memory::filled(total, |mut to| {
-        for (i, spec) in specs.iter().enumerate() {
-            let Some(tensor) = tensor(i) else { continue };
-            let part;
-            (part, to) = to.split_at_mut(size(i));
-            match matrix(spec, tensor) {
-                Ok(matrix) => pack(ctx, &matrix, &layouts[i], part),
-                Err(error) => return wrong = Err(error),
-            }
-            tensor.give_back();
-        }
-    })
-    .map_err(PackError::from)?;
-    wrong?;
-    let memory = Arc::new(memory);
-    let mut end = 0;
-    let packed = (0..specs.len()).map(|i| {
-        let start = end;
-        end += size(i);
-        tensor(i)?;
-        Some(Packed::within(&memory, start..start + size(i), (layouts[i], specs[i].rows)))
-    });
-    Ok(packed.collect())
 }
 
 fn uses(graph: &Graph) -> Vec<Uses> {

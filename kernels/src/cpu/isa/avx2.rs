@@ -44,11 +44,11 @@ fn add_group<const WIDE: bool>(group: &Group, step: &Step<'_>, sum: &mut [f32; T
     let mut acc = [load(&sum[..8]), load(&sum[8..])];
     for part in 0..parts {
         let mut dot = [_mm256_set1_epi32(step.start[part]); 2];
-        for j in part * len..(part + 1) * len {
-            let four = _mm256_set1_epi32(i32::from_le_bytes(quads[j].map(i8::cast_unsigned)));
+        for (line, four) in group.q.iter().zip(quads).skip(part * len).take(len) {
+            let four = _mm256_set1_epi32(i32::from_le_bytes(four.map(i8::cast_unsigned)));
             for (half, dot) in dot.iter_mut().enumerate() {
                 // SAFETY: a line has 64 bytes.
-                let w = unsafe { _mm256_load_si256(group.q[j].as_ptr().add(half * 32).cast()) };
+                let w = unsafe { _mm256_load_si256(line.as_ptr().add(half * 32).cast()) };
                 *dot = dot4::<WIDE>(*dot, w, four);
             }
         }

@@ -24,7 +24,7 @@ super::kernels!(
 );
 
 /// Most rows for which each tile is unpacked in registers; more rows share what is unpacked once.
-const DIRECT_ROWS: usize = 4;
+const DIRECT_ROWS: usize = 8;
 
 fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
     job.check(out);

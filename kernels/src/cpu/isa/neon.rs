@@ -72,11 +72,11 @@ fn add_group(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
     let len = 8 / parts;
     for part in 0..parts {
         let mut dot = [vdupq_n_s32(step.start[part]); 4];
-        for j in part * len..(part + 1) * len {
-            let four = i32::from_le_bytes(quads[j].map(i8::cast_unsigned));
+        for (line, four) in group.q.iter().zip(quads).skip(part * len).take(len) {
+            let four = i32::from_le_bytes(four.map(i8::cast_unsigned));
             // The four activations twice, as 16 bits, for two weight rows.
             let four = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)));
-            for (line, dot) in group.q[j].as_chunks::<16>().0.iter().zip(&mut dot) {
+            for (line, dot) in line.as_chunks::<16>().0.iter().zip(&mut dot) {
                 // SAFETY: `line` has 16 bytes.
                 let w = unsafe { vld1q_u8(line.as_ptr()) };
                 *dot = vaddq_s32(*dot, four_rows(w, four));

@@ -53,10 +53,10 @@ impl Group {
 
     #[inline(always)]
     fn nibbles(&mut self, from: &[[u8; LINE]]) {
-        for (j, from) in from.iter().enumerate().take(4) {
+        let (low, high) = self.q.split_at_mut(4);
+        for ((low, high), from) in low.iter_mut().zip(high).zip(from) {
             for i in 0..LINE {
-                self.q[j][i] = from[i] & 15;
-                self.q[j + 4][i] = from[i] >> 4;
+                (low[i], high[i]) = (from[i] & 15, from[i] >> 4);
             }
         }
     }

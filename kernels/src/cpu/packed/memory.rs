@@ -5,18 +5,18 @@ use std::fmt;
 use std::io;
 
 /// Read-only bytes that start at a page.
-pub(crate) struct Memory(Mmap);
+pub(super) struct Memory(Mmap);
 
 /// The system gives no such memory.
 #[derive(Debug)]
-pub(crate) struct MemoryError {
-    pub(crate) bytes: usize,
-    pub(crate) source: io::Error,
+pub(super) struct MemoryError {
+    pub(super) bytes: usize,
+    pub(super) source: io::Error,
 }
 
 impl Memory {
     /// Maps `bytes` zeros, lets `fill` write to them, and makes them read-only.
-    pub(crate) fn filled(
+    pub(super) fn filled(
         bytes: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Memory, MemoryError> {
@@ -27,7 +27,7 @@ impl Memory {
         Ok(Memory(map.make_read_only().map_err(failed)?))
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
 }

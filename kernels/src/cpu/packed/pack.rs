@@ -15,7 +15,7 @@ thread_local! {
 ///
 /// # Panics
 /// When `to` has another size.
-pub(crate) fn pack(ctx: &Cpu, matrix: &Matrix<'_>, layout: &Layout, to: &mut [u8]) {
+pub(super) fn pack(ctx: &Cpu, matrix: &Matrix<'_>, layout: &Layout, to: &mut [u8]) {
     assert_eq!(to.len(), layout.bytes(matrix.rows()), "not the packed size");
     let tiles = matrix.rows().div_ceil(TILE);
     let per_task = tiles.div_ceil(ctx.pool().threads() * 4).max(1);

@@ -20,7 +20,12 @@ pub(super) unsafe fn tiles<F: Format>(job: &QuantJob<'_>, out: &mut [f32]) {
                 1 => rows::<F, 1>(tile, (job.x, groups), out, stride),
                 2 => rows::<F, 2>(tile, (job.x, groups), out, stride),
                 3 => rows::<F, 3>(tile, (job.x, groups), out, stride),
-                _ => rows::<F, 4>(tile, (job.x, groups), out, stride),
+                4 => rows::<F, 4>(tile, (job.x, groups), out, stride),
+                5 => rows::<F, 5>(tile, (job.x, groups), out, stride),
+                6 => rows::<F, 6>(tile, (job.x, groups), out, stride),
+                7 => rows::<F, 7>(tile, (job.x, groups), out, stride),
+                8 => rows::<F, 8>(tile, (job.x, groups), out, stride),
+                rows => unreachable!("{rows} rows are unpacked in pairs"),
             }
         }
     }

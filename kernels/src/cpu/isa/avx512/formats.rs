@@ -179,5 +179,7 @@ impl At {
         for line in 0..F::LINES {
             _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(line * 64).cast());
         }
+        let scales = self.scales.wrapping_add(g / F::GROUPS * F::SCALES.bytes() + AHEAD / 4);
+        _mm_prefetch::<_MM_HINT_T0>(scales.cast());
     }
 }

@@ -5,8 +5,44 @@ use super::formats::{At, Format, at};
 use crate::cpu::tile::{ActBlock, KernelScratch, PairGroup, QuantJob, TILE};
 use std::arch::x86_64::*;
 
-/// Rows of a register block.
+/// Most rows of a register block.
 const ROWS: usize = 6;
+
+/// Adds the products of quads `$from .. $to` of group `$w` to `$dot`, all zero, for the blocks at
+/// `$x`, `$groups` apart. A macro, because the sums must stay in registers.
+macro_rules! dot {
+    ($dot:ident, $F:ident, ($w:ident, $x:ident, $groups:ident), $from:literal, $to:literal) => {
+        if $F::OFFSET {
+            for (r, dot) in $dot.iter_mut().enumerate() {
+                *dot = [_mm512_set1_epi32((*$x.add(r * $groups)).start[$from / 4]); T];
+            }
+        }
+        for j in $from..$to {
+            let mut lines = [_mm512_setzero_si512(); T];
+            for t in 0..T {
+                lines[t] = _mm512_load_si512($w.q[j][t].as_ptr().cast());
+            }
+            for (r, dot) in $dot.iter_mut().enumerate() {
+                let four = (&raw const (*$x.add(r * $groups)).q).cast::<i32>().add(j);
+                let four = _mm512_set1_epi32(*four);
+                for t in 0..T {
+                    dot[t] = _mm512_dpbusd_epi32(dot[t], lines[t], four);
+                }
+            }
+        }
+    };
+}
+
+/// `acc += dot · scale`.
+macro_rules! add_scaled {
+    ($acc:ident, $dot:ident, $scale:expr) => {
+        for (acc, dot) in $acc.iter_mut().zip(&$dot) {
+            for t in 0..T {
+                acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[t]), load(&$scale[t]), acc[t]);
+            }
+        }
+    };
+}
 
 /// # Safety
 /// The machine has the features, and lengths are as [`QuantJob::check`] demands.
@@ -22,6 +58,8 @@ pub(super) unsafe fn tiles<F: Format>(
     scratch.pairs.resize(groups, ZERO);
     let pairs = &mut scratch.pairs[..groups];
     let stride = job.tiles.len() * TILE;
+    // Blocks of about the same size: one of few rows would wait for its own sums.
+    let step = job.rows.div_ceil(job.rows.div_ceil(ROWS));
     for t in (0..job.tiles.len()).step_by(2) {
         let two = job.tiles.len() - t > 1;
         let tile = |i: usize| at::<F>(&job.weight.tile(job.tiles.start + t + i));
@@ -31,7 +69,7 @@ pub(super) unsafe fn tiles<F: Format>(
             // SAFETY: as above.
             unsafe { unpack::<F>(tile(1), 1, pairs) };
         }
-        for row in (0..job.rows).step_by(ROWS) {
+        for row in (0..job.rows).step_by(step) {
             let block = Block {
                 pairs,
                 x: &job.x[row * groups..],
@@ -42,8 +80,8 @@ pub(super) unsafe fn tiles<F: Format>(
             // two tiles, 32 values at `out + r·stride`.
             unsafe {
                 match two {
-                    true => block.of::<F, 2>(job.rows - row),
-                    false => block.of::<F, 1>(job.rows - row),
+                    true => block.of::<F, 2>(step.min(job.rows - row)),
+                    false => block.of::<F, 1>(step.min(job.rows - row)),
                 }
             }
         }
@@ -107,19 +145,23 @@ impl Block<'_> {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
     unsafe fn plain<F: Format, const T: usize, const R: usize>(&self) {
         let groups = self.pairs.len();
-        let x = self.x.as_ptr();
         let mut acc = [[_mm512_setzero_ps(); T]; R];
         for (g, w) in self.pairs.iter().enumerate() {
             // SAFETY: row r < R has block g, by the caller.
-            let x: [&ActBlock; R] = std::array::from_fn(|r| unsafe { &*x.add(r * groups + g) });
-            let dot = dot::<F, T, R>(w, x, (0, 8));
-            let (scale, min) = (load::<T>(&w.scale), load::<T>(&w.second));
-            for r in 0..R {
-                let (d, s) = (_mm512_set1_ps(x[r].d), _mm512_set1_ps(x[r].s));
-                for t in 0..T {
-                    let both = _mm512_mul_ps(scale[t], d);
-                    let sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[r][t]), both, acc[r][t]);
-                    acc[r][t] = if F::MIN { _mm512_fmadd_ps(min[t], s, sum) } else { sum };
+            unsafe {
+                let x = self.x.as_ptr().add(g);
+                let mut dot = [[_mm512_setzero_si512(); T]; R];
+                dot!(dot, F, (w, x, groups), 0, 8);
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    let x = x.add(r * groups);
+                    let (d, s) = (_mm512_set1_ps((*x).d), _mm512_set1_ps((*x).s));
+                    for t in 0..T {
+                        let both = _mm512_mul_ps(load(&w.scale[t]), d);
+                        acc[t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[r][t]), both, acc[t]);
+                        if F::MIN {
+                            acc[t] = _mm512_fmadd_ps(load(&w.second[t]), s, acc[t]);
+                        }
+                    }
                 }
             }
         }
@@ -139,34 +181,39 @@ impl Block<'_> {
     unsafe fn super_blocks<F: Format, const T: usize, const R: usize>(&self) {
         let groups = self.pairs.len();
         for (b, pairs) in self.pairs.chunks_exact(8).enumerate() {
-            // SAFETY: row r < R has the blocks of every group, by the caller.
-            let block =
-                |r: usize, g: usize| unsafe { &*self.x.as_ptr().add(r * groups + b * 8 + g) };
+            let first = self.x.as_ptr().wrapping_add(b * 8);
             let mut acc = [[_mm512_setzero_ps(); T]; R];
             for (g, w) in pairs.iter().enumerate() {
-                let x: [&ActBlock; R] = std::array::from_fn(|r| block(r, g));
-                if F::HALVES {
-                    add::<T, R>(&mut acc, dot::<F, T, R>(w, x, (0, 4)), load::<T>(&w.scale));
-                    add::<T, R>(&mut acc, dot::<F, T, R>(w, x, (4, 8)), load::<T>(&w.second));
-                    continue;
-                }
-                add::<T, R>(&mut acc, dot::<F, T, R>(w, x, (0, 8)), load::<T>(&w.scale));
-                let min = load::<T>(&w.second);
-                for r in 0..R {
-                    let s = _mm512_set1_ps(x[r].s);
-                    for t in 0..T {
-                        acc[r][t] = _mm512_fmadd_ps(min[t], s, acc[r][t]);
+                // SAFETY: row r < R has the blocks of every group, by the caller.
+                unsafe {
+                    let x = first.add(g);
+                    let mut dot = [[_mm512_setzero_si512(); T]; R];
+                    if F::HALVES {
+                        dot!(dot, F, (w, x, groups), 0, 4);
+                        add_scaled!(acc, dot, w.scale);
+                        dot = [[_mm512_setzero_si512(); T]; R];
+                        dot!(dot, F, (w, x, groups), 4, 8);
+                        add_scaled!(acc, dot, w.second);
+                        continue;
+                    }
+                    dot!(dot, F, (w, x, groups), 0, 8);
+                    add_scaled!(acc, dot, w.scale);
+                    for (r, acc) in acc.iter_mut().enumerate() {
+                        let s = _mm512_set1_ps((*x.add(r * groups)).s);
+                        for (acc, min) in acc.iter_mut().zip(&w.second) {
+                            *acc = _mm512_fmadd_ps(load(min), s, *acc);
+                        }
                     }
                 }
             }
-            for r in 0..R {
-                let d = _mm512_set1_ps(block(r, 0).d);
-                for t in 0..T {
-                    // SAFETY: the values are there, by the caller.
+            for (r, acc) in acc.iter().enumerate() {
+                for (t, acc) in acc.iter().enumerate() {
+                    // SAFETY: the row's blocks and the values are there, by the caller.
                     unsafe {
+                        let d = _mm512_set1_ps((*first.add(r * groups)).d);
                         let to = self.out.add(r * self.stride + t * TILE);
                         let sum = if b == 0 { _mm512_setzero_ps() } else { _mm512_loadu_ps(to) };
-                        _mm512_storeu_ps(to, _mm512_fmadd_ps(acc[r][t], d, sum));
+                        _mm512_storeu_ps(to, _mm512_fmadd_ps(*acc, d, sum));
                     }
                 }
             }
@@ -174,51 +221,9 @@ impl Block<'_> {
     }
 }
 
-/// `acc += dot · scale`.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn add<const T: usize, const R: usize>(
-    acc: &mut [[__m512; T]; R],
-    dot: [[__m512i; T]; R],
-    scale: [__m512; T],
-) {
-    for r in 0..R {
-        for t in 0..T {
-            acc[r][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot[r][t]), scale[t], acc[r][t]);
-        }
-    }
-}
-
-/// The integer sums of quads `from .. to`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn dot<F: Format, const T: usize, const R: usize>(
-    w: &PairGroup,
-    x: [&ActBlock; R],
-    (from, to): (usize, usize),
-) -> [[__m512i; T]; R] {
-    let mut dot = x.map(|x| match F::OFFSET {
-        true => [_mm512_set1_epi32(x.start[from / 4]); T],
-        false => [_mm512_setzero_si512(); T],
-    });
-    for j in from..to {
-        // SAFETY: a line has 64 bytes.
-        let lines: [__m512i; T] =
-            std::array::from_fn(|t| unsafe { _mm512_load_si512(w.q[j][t].as_ptr().cast()) });
-        for r in 0..R {
-            let four = x[r].q.as_chunks::<4>().0[j].map(i8::cast_unsigned);
-            let four = _mm512_set1_epi32(i32::from_le_bytes(four));
-            for t in 0..T {
-                dot[r][t] = _mm512_dpbusd_epi32(dot[r][t], lines[t], four);
-            }
-        }
-    }
-    dot
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load<const T: usize>(from: &[[f32; TILE]; 2]) -> [__m512; T] {
-    // SAFETY: each has 16 values.
-    std::array::from_fn(|t| unsafe { _mm512_loadu_ps(from[t].as_ptr()) })
+fn load(from: &[f32; TILE]) -> __m512 {
+    // SAFETY: 16 values.
+    unsafe { _mm512_loadu_ps(from.as_ptr()) }
 }
