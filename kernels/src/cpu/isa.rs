@@ -177,7 +177,6 @@ fn features(_: Kind) -> Vec<(&'static str, bool)> {
 macro_rules! kernels {
     ($features:tt, fma = $fma:literal, $($field:ident = $own:path),+ $(,)?) => {
         crate::cpu::isa::shared!($features,
-            quantize(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) = quantize::row;
             rms_norm(x: &[f32], w: &norm::RmsWeight<'_>, out: &mut [f32]) = norm::row::<$fma>;
             rotate(x: &mut [f32], angles: &rope::RowAngles<'_>) = rope::row::<$fma>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = act::gated_body::<$fma>;
@@ -187,7 +186,7 @@ macro_rules! kernels {
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
         );
         pub(super) static KERNELS: Kernels = Kernels {
-            quantize, rms_norm, rotate, gated, soft_cap, softmax,
+            rms_norm, rotate, gated, soft_cap, softmax,
             scale, add, $($field: $own),+
         };
     };

@@ -96,9 +96,9 @@ fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [ActBlock])
             let (a, b) = (x[i].abs(), x[16 + i].abs());
             lanes[i] = if a > b { a } else { b };
         }
-        let amax = most(lanes, |a, b| a > b);
+        let amax = largest(lanes);
         let d = amax / 127.0;
-        let inverse = if amax == 0.0 { 0.0 } else { 127.0 / amax };
+        let inverse = inverse_of(amax);
         for (q, x) in out.q.iter_mut().zip(x) {
             *q = nearest(x * inverse);
         }
@@ -114,7 +114,15 @@ fn super_blocks(x: &[f32], out: &mut [ActBlock]) {
     // The only K format without a minimum.
     let offset = unpack::offset(DType::Q6K);
     for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
-        let (d, inverse) = super_scale(x);
+        let (mut high, mut low) = ([0.0f32; 16], [0.0f32; 16]);
+        for x in x.as_chunks::<16>().0 {
+            for i in 0..16 {
+                high[i] = if x[i] > high[i] { x[i] } else { high[i] };
+                // The smallest, with its sign turned.
+                low[i] = if -x[i] > low[i] { -x[i] } else { low[i] };
+            }
+        }
+        let (d, inverse) = super_scale(x, largest(high), -largest(low));
         for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
             for (q, x) in out.q.iter_mut().zip(x) {
                 *q = nearest(x * inverse);
@@ -128,29 +136,25 @@ fn super_blocks(x: &[f32], out: &mut [ActBlock]) {
     }
 }
 
-/// The lane that comes before all others; by halves, so that no long chain is waited for.
+/// Factor that brings the largest magnitude to 127.
 #[inline(always)]
-fn most(mut lanes: [f32; 16], before: impl Fn(f32, f32) -> bool) -> f32 {
-    for width in [8, 4, 2, 1] {
-        for i in 0..width {
-            let (a, b) = (lanes[i], lanes[i + width]);
-            lanes[i] = if before(a, b) { a } else { b };
-        }
-    }
-    lanes[0]
+pub(crate) fn inverse_of(amax: f32) -> f32 {
+    if amax == 0.0 { 0.0 } else { 127.0 / amax }
 }
 
-/// Scale and its inverse from the first value of the largest magnitude, sign included.
+/// The largest lane; by halves, so that no long chain is waited for.
 #[inline(always)]
-fn super_scale(x: &[f32; 256]) -> (f32, f32) {
-    let (mut high, mut low) = ([0.0f32; 16], [0.0f32; 16]);
-    for x in x.as_chunks::<16>().0 {
-        for i in 0..16 {
-            high[i] = if x[i] > high[i] { x[i] } else { high[i] };
-            low[i] = if x[i] < low[i] { x[i] } else { low[i] };
-        }
-    }
-    let (high, low) = (most(high, |a, b| a > b), most(low, |a, b| a < b));
+fn largest(lanes: [f32; 16]) -> f32 {
+    let larger = |a: f32, b: f32| if a > b { a } else { b };
+    let eight: [f32; 8] = std::array::from_fn(|i| larger(lanes[i], lanes[i + 8]));
+    let four: [f32; 4] = std::array::from_fn(|i| larger(eight[i], eight[i + 4]));
+    larger(larger(four[0], four[2]), larger(four[1], four[3]))
+}
+
+/// Scale and its inverse from the first value of the largest magnitude, sign included. `high` and
+/// `low` are the largest and the smallest value, and 0.
+#[inline(always)]
+pub(crate) fn super_scale(x: &[f32; 256], high: f32, low: f32) -> (f32, f32) {
     if high == 0.0 && low == 0.0 {
         return (0.0, 0.0);
     }

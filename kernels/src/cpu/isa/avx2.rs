@@ -16,6 +16,7 @@ super::kernels!(
     quant_tiles = quant_tiles,
     float_tiles = float_tiles,
     gemm = gemm::gemm,
+    quantize = quantize_row,
     unpack = unpack_tile,
     f16_to_f32 = f16_to_f32,
 );
@@ -75,6 +76,15 @@ fn load(from: &[f32]) -> __m256 {
     let from = &from[..8];
     // SAFETY: `from` has 8 values.
     unsafe { _mm256_loadu_ps(from.as_ptr()) }
+}
+
+fn quantize_row(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn body(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
+        quantize::row(x, kind, out);
+    }
+    // SAFETY: reached only through this module's table, as above.
+    unsafe { body(x, kind, out) }
 }
 
 fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {

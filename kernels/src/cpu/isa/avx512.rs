@@ -6,6 +6,7 @@ mod floats;
 mod formats;
 mod gemm;
 mod pairs;
+mod quantize;
 mod unpack;
 
 use super::*;
@@ -19,6 +20,7 @@ super::kernels!(
     quant_tiles = quant_tiles,
     float_tiles = floats::float_tiles,
     gemm = gemm::gemm,
+    quantize = quantize::quantize,
     unpack = unpack::unpack,
     f16_to_f32 = f16_to_f32,
 );

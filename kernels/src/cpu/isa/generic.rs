@@ -10,6 +10,7 @@ super::kernels!(
     quant_tiles = quant_tiles,
     float_tiles = tile::float_tiles::<false>,
     gemm = gemm::body::<false>,
+    quantize = quantize::row,
     unpack = unpack::tile,
     f16_to_f32 = binary16::f16_to_f32,
 );

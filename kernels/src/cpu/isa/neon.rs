@@ -18,6 +18,7 @@ super::kernels!(
     quant_tiles = quant_tiles,
     float_tiles = float_tiles,
     gemm = gemm,
+    quantize = quantize_row,
     unpack = unpack_tile,
     f16_to_f32 = binary16::f16_to_f32,
 );
@@ -41,6 +42,15 @@ fn gemm(g: &Gemm<'_>, c: &mut [f32]) {
 #[target_feature(enable = "neon")]
 fn gemm_body(g: &Gemm<'_>, c: &mut [f32]) {
     crate::cpu::gemm::body::<true>(g, c);
+}
+
+fn quantize_row(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
+    #[target_feature(enable = "neon")]
+    fn body(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
+        quantize::row(x, kind, out);
+    }
+    // SAFETY: reached only through this module's table, as above.
+    unsafe { body(x, kind, out) }
 }
 
 fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
