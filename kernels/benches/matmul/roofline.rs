@@ -14,7 +14,7 @@ pub(crate) struct Limits {
     int8: f64,
     /// The same of f32 products.
     fp32: f64,
-    /// Reading 64 MiB, in GB/s.
+    /// Reading 192 MiB, in GB/s.
     stream: f64,
 }
 
@@ -33,7 +33,7 @@ impl Limits {
             });
             total.into_inner().expect("no panic") / seconds / 1e9
         };
-        let data = vec![1u64; (64 << 20) / 8];
+        let data = vec![1u64; (192 << 20) / 8];
         let chunks: Vec<&[u64]> = data.chunks(1 << 15).collect();
         let seconds = median_seconds(|| {
             pool.run(chunks.len(), &|i| {

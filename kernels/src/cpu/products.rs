@@ -147,7 +147,7 @@ impl Product<'_> {
     fn cut<'a>(&self, ctx: &Cpu, (m, tiles): (usize, usize), out: &'a mut [f32]) -> Cut<'a, f32> {
         /// Fewest weights of a task (products of weights and rows, where they are more).
         const TASK_WEIGHTS: usize = 1 << 17;
-        const TASK_PRODUCTS: usize = 1 << 20;
+        const TASK_PRODUCTS: usize = 1 << 22;
         /// Most rows of a task, and what its rows are a multiple of.
         const TASK_ROWS: usize = 192;
         const ROWS: usize = 12;

@@ -4,6 +4,7 @@
 use super::formats::{At, Format, at};
 use crate::cpu::tile::{ActBlock, KernelScratch, PairGroup, QuantJob, TILE};
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 /// Most rows of a register block.
 const ROWS: usize = 6;
@@ -69,7 +70,13 @@ pub(super) unsafe fn tiles<F: Format>(
             // SAFETY: as above.
             unsafe { unpack::<F>(tile(1), 1, pairs) };
         }
-        for row in (0..job.rows).step_by(step) {
+        let next = (job.tiles.len() - t > 2).then(|| job.weight.tile(job.tiles.start + t + 2));
+        let blocks = job.rows.div_ceil(step);
+        for (i, row) in (0..job.rows).step_by(step).enumerate() {
+            if let Some(next) = next {
+                let bytes = 2 * next.layout.tile;
+                prefetch(next.values.as_ptr(), i * bytes / blocks..(i + 1) * bytes / blocks);
+            }
             let block = Block {
                 pairs,
                 x: &job.x[row * groups..],
@@ -85,6 +92,16 @@ pub(super) unsafe fn tiles<F: Format>(
                 }
             }
         }
+    }
+}
+
+/// Asks for some bytes of the next pair, so that it is in the second-level cache when its turn
+/// comes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn prefetch(from: *const u8, bytes: Range<usize>) {
+    for at in bytes.step_by(64) {
+        _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(at).cast());
     }
 }
 
