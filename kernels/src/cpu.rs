@@ -11,24 +11,30 @@ mod device;
 mod embed;
 mod gemm;
 mod isa;
-mod matmul;
+mod matrix;
 mod norm;
+mod packed;
 mod pool;
+mod products;
 mod quantize;
 mod rope;
 mod softmax;
 mod tile;
 mod unpack;
+mod weights;
 
 pub use act::{add, add_assign, gated, scale, soft_cap};
 pub use attention::{AttentionJob, AttentionSpan, attention};
-pub use device::{BindError, CpuDevice, CpuDeviceParts};
+pub use device::{CpuDevice, CpuDeviceParts};
 pub use embed::{EmbedError, embed_rows};
 pub use isa::Isa;
-pub use matmul::{Matrix, MatrixError, matmul};
+pub use matrix::{Matrix, MatrixError};
 pub use norm::rms_norm;
+pub use packed::{Features, PackError, Packed};
 pub use pool::{ColumnBlock, Grid, Pool, THREADS_MAX};
+pub use products::matmul;
 pub use rope::{RopeAngles, RopeFreqs, RopeShape, rope};
+pub use weights::{BindError, Weights};
 
 /// Where CPU ops run: a thread pool and an instruction set.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ mod write;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, Weak};
 
 pub use error::{Fault, SplitFault, WeightError};
 pub use gguf::{Gguf, parse, parse_header};
@@ -22,6 +22,7 @@ pub use tensor::{Shape, TensorInfo};
 pub use value::{Array, Text, Value, ValueKind};
 pub use write::{GgufWriter, MetaValue, WriteError};
 
+use crate::cpu::Weights;
 use crate::quant::DType;
 use map::Bytes;
 
@@ -38,6 +39,8 @@ struct Inner {
     tensors: Vec<TensorInfo>,
     /// Index of a tensor, by name.
     by_name: HashMap<String, usize>,
+    /// What devices have packed of it and still use.
+    packed: Mutex<Vec<Weak<Weights>>>,
 }
 
 impl WeightFile {
@@ -102,6 +105,11 @@ impl WeightFile {
         Some(WeightTensor { file: Arc::clone(&self.0), index })
     }
 
+    /// What devices have packed of the file and still use.
+    pub(crate) fn packed(&self) -> &Mutex<Vec<Weak<Weights>>> {
+        &self.0.packed
+    }
+
     /// The files, in order of the parts.
     pub fn paths(&self) -> &[PathBuf] {
         &self.0.paths
@@ -121,6 +129,7 @@ impl Inner {
             metadata: Metadata::new(Vec::new()),
             tensors: Vec::new(),
             by_name: HashMap::new(),
+            packed: Mutex::default(),
         }
     }
 
@@ -172,6 +181,13 @@ impl WeightTensor {
     pub fn bytes(&self) -> &[u8] {
         let info = self.info();
         &self.file.bytes[info.part()][info.range()]
+    }
+
+    /// Gives back the memory of the pages that hold the data; whoever reads them again gets them
+    /// from the file.
+    pub(crate) fn give_back(&self) {
+        let info = self.info();
+        self.file.bytes[info.part()].give_back(info.range());
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::cpu::{Cpu, Matrix, MatrixError, RopeAngles, RopeFreqs};
+use crate::cpu::{BindError, Cpu, Matrix, RopeAngles, RopeFreqs, Weights};
 use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
 use crate::graph::{Graph, ValueId, WeightId};
 use crate::kv::KvStore;
 use crate::op::{Op, RopePairs, RopeSpec};
-use crate::reference::dequantize;
-use crate::weights::{WeightFile, WeightTensor};
+use crate::weights::WeightFile;
 
 mod ops;
 
@@ -20,40 +19,11 @@ pub struct CpuDevice {
     name: String,
     cpu: Cpu,
     graph: Arc<Graph>,
-    weights: Vec<Bound>,
+    weights: Arc<Weights>,
     ropes: Vec<(RopeFreqs, RopePairs)>,
     kv: Arc<KvStore>,
     slots: SlotPool,
     last_uses: Vec<Vec<ValueId>>,
-}
-
-/// A weight at hand: matrices stay where the file is mapped, vectors are small and copied.
-#[derive(Debug)]
-enum Bound {
-    Matrix { tensor: WeightTensor, rows: usize, cols: usize },
-    Vector(Vec<f32>),
-}
-
-/// Why a model's weights cannot be put on a device.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BindError {
-    /// A tensor of the graph is not in the file.
-    #[error(
-        "tensor '{name}' is not in the weight file; use the file that the graph was built from"
-    )]
-    Missing {
-        /// Tensor name.
-        name: String,
-    },
-    /// A tensor has the wrong size.
-    #[error("tensor '{name}': {source}")]
-    Size {
-        /// Tensor name.
-        name: String,
-        /// What is wrong.
-        source: MatrixError,
-    },
 }
 
 /// What a [`CpuDevice`] is made of.
@@ -72,30 +42,15 @@ pub struct CpuDeviceParts {
 }
 
 impl CpuDevice {
-    /// Binds the graph's weights. Matrices are read where they are mapped.
+    /// Takes the graph's weights from `file`, packed for the kernels: once for all devices of
+    /// the process that use the same open file, on this device's threads if it is the first.
     ///
     /// # Errors
-    /// [`BindError`] when `file` is not the one that the graph was built from.
+    /// [`BindError`] when `file` is not the one that the graph was built from, or there is no
+    /// memory.
     pub fn new(parts: CpuDeviceParts, file: &WeightFile) -> Result<CpuDevice, BindError> {
         let CpuDeviceParts { name, cpu, graph, kv, slots } = parts;
-        let vectors = vector_weights(&graph);
-        let weights: Vec<Bound> = graph
-            .weights()
-            .iter()
-            .enumerate()
-            .map(|(id, spec)| {
-                let tensor = file
-                    .tensor(&spec.name)
-                    .ok_or_else(|| BindError::Missing { name: spec.name.clone() })?;
-                Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes())
-                    .map_err(|source| BindError::Size { name: spec.name.clone(), source })?;
-                Ok(if vectors.contains(&WeightId(id)) {
-                    Bound::Vector(dequantize(spec.dtype, tensor.bytes()))
-                } else {
-                    Bound::Matrix { tensor, rows: spec.rows, cols: spec.cols }
-                })
-            })
-            .collect::<Result<_, BindError>>()?;
+        let weights = Weights::of(&cpu, &graph, file)?;
         let ropes = graph.ropes().iter().map(|spec| bind_rope(spec, &weights)).collect();
         let last_uses = graph.last_uses();
         Ok(CpuDevice { name, cpu, graph, weights, ropes, kv, slots, last_uses })
@@ -106,19 +61,13 @@ impl CpuDevice {
         &self.cpu
     }
 
-    fn vector(&self, id: WeightId) -> &[f32] {
-        match &self.weights[id.0] {
-            Bound::Vector(values) => values,
-            Bound::Matrix { .. } => unreachable!("weight {} is bound as a vector", id.0),
-        }
+    /// The model's weights.
+    pub fn weights(&self) -> &Arc<Weights> {
+        &self.weights
     }
 
-    fn matrix(&self, id: WeightId) -> Result<Matrix<'_>, DeviceError> {
-        let spec = &self.graph.weights()[id.0];
-        let Bound::Matrix { tensor, rows, cols } = &self.weights[id.0] else {
-            unreachable!("weight {} is bound as a matrix", id.0)
-        };
-        Matrix::new(spec.dtype, *rows, *cols, tensor.bytes()).map_err(|error| DeviceError::Failed {
+    fn table(&self, id: WeightId) -> Result<Matrix<'_>, DeviceError> {
+        self.weights.table(id).map_err(|error| DeviceError::Failed {
             device: self.name.clone(),
             reason: error.to_string(),
         })
@@ -189,20 +138,7 @@ impl CpuDevice {
     }
 }
 
-/// Weights that are read as vectors of f32: norms, biases, rotary factors.
-fn vector_weights(graph: &Graph) -> Vec<WeightId> {
-    let of_nodes = graph.nodes().iter().filter_map(|node| match &node.op {
-        Op::RmsNorm { weight, .. } => Some(*weight),
-        Op::MatMul { bias, .. } => *bias,
-        _ => None,
-    });
-    of_nodes.chain(graph.ropes().iter().filter_map(|r| r.factors)).collect()
-}
-
-fn bind_rope(spec: &RopeSpec, weights: &[Bound]) -> (RopeFreqs, RopePairs) {
-    let factors = spec.factors.and_then(|id| match &weights[id.0] {
-        Bound::Vector(values) => Some(values.as_slice()),
-        Bound::Matrix { .. } => None,
-    });
+fn bind_rope(spec: &RopeSpec, weights: &Weights) -> (RopeFreqs, RopePairs) {
+    let factors = spec.factors.map(|id| weights.vector(id));
     (RopeFreqs::new(spec.base, spec.dims, spec.scaling, factors), spec.pairs)
 }

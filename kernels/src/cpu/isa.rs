@@ -2,7 +2,7 @@
 //! so whoever holds one may call its kernels.
 
 use crate::cpu::gemm::Gemm;
-use crate::cpu::tile::{self, Acts, F32Tile, QTile, RowsView};
+use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsView};
 use crate::cpu::{act, norm, quantize, rope, softmax};
 
 #[cfg(target_arch = "x86_64")]
@@ -17,16 +17,16 @@ mod neon;
 /// table is used is decided once, by the [`Isa`].
 #[derive(Debug)]
 pub(crate) struct Kernels {
-    /// Unpacks up to 16 rows of a quantised matrix into an interleaved tile.
-    pub(crate) unpack: fn(&RowsView<'_>, &mut QTile),
-    /// Rows of quantised activations times a tile: 16 values per row.
-    pub(crate) dot_tile: fn(&QTile, &Acts<'_>, &mut [f32]),
-    /// Unpacks some columns of up to 16 rows of a float matrix, transposed.
-    pub(crate) unpack_f32: fn(&RowsView<'_>, &mut F32Tile),
+    /// Unpacks up to 16 rows of a quantised matrix, a byte per value, `[k/4][16 rows][4]`.
+    pub(crate) unpack: fn(&RowsView<'_>, &mut [u8]),
+    /// Rows of quantised activations times some tiles: `[rows][16 per tile]`.
+    pub(crate) quant_tiles: fn(&QuantJob<'_>, &mut [f32], &mut KernelScratch),
+    /// Rows of activations times some tiles of floats: `[rows][16 per tile]`.
+    pub(crate) float_tiles: fn(&FloatJob<'_>, &mut [f32]),
     /// `c += a · b` in f32.
     pub(crate) gemm: fn(&Gemm<'_>, &mut [f32]),
     /// Quantises one row of activations.
-    pub(crate) quantize: fn(&[f32], quantize::RowOut<'_>),
+    pub(crate) quantize: fn(&[f32], quantize::ActKind, &mut [ActBlock]),
     /// RMS norm of one row.
     pub(crate) rms_norm: fn(&[f32], &norm::RmsWeight<'_>, &mut [f32]),
     /// Rotates the heads of one row.
@@ -177,8 +177,6 @@ fn features(_: Kind) -> Vec<(&'static str, bool)> {
 macro_rules! kernels {
     ($features:tt, fma = $fma:literal, $($field:ident = $own:path),+ $(,)?) => {
         crate::cpu::isa::shared!($features,
-            unpack_f32(a: &RowsView<'_>, b: &mut F32Tile) = crate::cpu::unpack::tile_f32;
-            quantize(x: &[f32], out: quantize::RowOut<'_>) = quantize::row;
             rms_norm(x: &[f32], w: &norm::RmsWeight<'_>, out: &mut [f32]) = norm::row::<$fma>;
             rotate(x: &mut [f32], angles: &rope::RowAngles<'_>) = rope::row::<$fma>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = act::gated_body::<$fma>;
@@ -188,7 +186,7 @@ macro_rules! kernels {
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
         );
         pub(super) static KERNELS: Kernels = Kernels {
-            unpack_f32, quantize, rms_norm, rotate, gated, soft_cap, softmax,
+            rms_norm, rotate, gated, soft_cap, softmax,
             scale, add, $($field: $own),+
         };
     };

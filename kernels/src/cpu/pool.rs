@@ -11,6 +11,10 @@
     reason = "jobs borrow the caller's stack, and tasks write disjoint parts of one slice"
 )]
 
+mod cuts;
+
+pub(crate) use cuts::Cut;
+
 use crate::sync::{Arc, AtomicPtr, AtomicUsize, Condvar, Mutex, Ordering, lock, spin_loop};
 use std::any::Any;
 use std::marker::PhantomData;
@@ -402,6 +406,11 @@ impl<T> ColumnBlock<'_, T> {
     /// Columns in this block.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// First column of this block.
+    pub(crate) fn start(&self) -> usize {
+        self.start
     }
 
     /// This block's part of row `row`.

@@ -3,108 +3,81 @@
 
 use crate::binary16;
 use crate::cpu::Cpu;
-use crate::cpu::tile::Acts;
+use crate::cpu::tile::ActBlock;
+use crate::cpu::unpack;
 use crate::quant::DType;
+use std::cmp::Ordering;
 
 /// How activations are quantised for a weight format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ActKind {
-    /// Blocks of 32, scale amax/127 rounded to binary16 (ggml's Q8_0).
-    Block,
-    /// As `Block`, and the sum of a block is that of the unrounded scale, rounded to
+    /// Blocks of 32, scale amax/127 rounded to binary16 (ggml's Q8_0), for weights stored as
+    /// unsigned integers above their values by the given offset.
+    Block(i32),
+    /// Blocks of 32, and the sum of a block is that of the unrounded scale, rounded to
     /// binary16 (ggml's Q8_1).
     BlockSum,
-    /// Blocks of 256 with an f32 scale (ggml's Q8_K), divided in groups of the given length.
-    Super(usize),
+    /// Blocks of 256 with an f32 scale (ggml's Q8_K); serves all K formats.
+    Super,
 }
 
 impl ActKind {
     /// `None` for float weights, which take activations as they are.
     pub(crate) fn of(dtype: DType) -> Option<ActKind> {
         match dtype {
-            DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => Some(ActKind::Block),
+            DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => Some(ActKind::Block(unpack::offset(dtype))),
             DType::Q4_1 | DType::Q5_1 => Some(ActKind::BlockSum),
-            DType::Q4K | DType::Q5K => Some(ActKind::Super(32)),
-            DType::Q6K => Some(ActKind::Super(16)),
+            DType::Q4K | DType::Q5K | DType::Q6K => Some(ActKind::Super),
             DType::F32 | DType::F16 | DType::Bf16 => None,
         }
     }
-
-    fn group(self) -> usize {
-        match self {
-            ActKind::Block | ActKind::BlockSum => 32,
-            ActKind::Super(group) => group,
-        }
-    }
 }
 
-/// Where one row goes: `q` has the row's length, `d`, `s` and `sum` one value per group.
-pub(crate) struct RowOut<'a> {
-    pub(crate) kind: ActKind,
-    pub(crate) q: &'a mut [i8],
-    pub(crate) d: &'a mut [f32],
-    pub(crate) s: &'a mut [f32],
-    pub(crate) sum: &'a mut [i32],
-}
-
-/// Buffers of a quantised activation matrix; kept between calls.
+/// A quantised activation matrix; its memory is kept between calls.
 #[derive(Debug, Default)]
 pub(crate) struct ActBuffer {
-    q: Vec<i8>,
-    d: Vec<f32>,
-    s: Vec<f32>,
-    sum: Vec<i32>,
-    k: usize,
-    group: usize,
+    blocks: Vec<ActBlock>,
+    groups: usize,
 }
 
 impl ActBuffer {
     /// Quantises the rows of `x`, each of `k` values.
     pub(crate) fn fill(&mut self, ctx: &Cpu, kind: ActKind, x: &[f32], k: usize) {
-        let (rows, group) = (x.len() / k, kind.group());
-        let groups = k / group;
-        self.q.resize(rows * k, 0);
-        self.d.resize(rows * groups, 0.0);
-        self.s.resize(rows * groups, 0.0);
-        self.sum.resize(rows * groups, 0);
-        (self.k, self.group) = (k, group);
-        let d = self.d.chunks_exact_mut(groups);
-        let s = self.s.chunks_exact_mut(groups);
-        let q = self.q.chunks_exact_mut(k);
-        let sum = self.sum.chunks_exact_mut(groups);
-        let out = q.zip(d).zip(s).zip(sum).map(|(((q, d), s), sum)| RowOut { kind, q, d, s, sum });
-        let mut work: Vec<_> = x.chunks_exact(k).zip(out).collect();
-        let per_task = rows.div_ceil(ctx.pool().threads() * 2).max(4);
-        let kernels = ctx.kernels();
-        ctx.pool().chunks_mut(&mut work, per_task, |_, work| {
-            for (x, out) in work {
-                let RowOut { kind, q, d, s, sum } = out;
-                (kernels.quantize)(x, RowOut { kind: *kind, q, d, s, sum });
+        let (rows, groups) = (x.len() / k, k / 32);
+        self.groups = groups;
+        self.blocks.resize(rows * groups, ActBlock::default());
+        let quantize = ctx.kernels().quantize;
+        let per_task = ctx.rows_per_task(rows, k);
+        ctx.pool().chunks_mut(&mut self.blocks, per_task * groups, |i, blocks| {
+            let x = &x[i * per_task * k..];
+            for (x, blocks) in x.chunks_exact(k).zip(blocks.chunks_exact_mut(groups)) {
+                quantize(x, kind, blocks);
             }
         });
     }
 
     /// The quantised rows.
     pub(crate) fn acts(&self) -> Acts<'_> {
-        Acts {
-            q: &self.q,
-            d: &self.d,
-            s: &self.s,
-            sum: &self.sum,
-            rows: self.q.len() / self.k.max(1),
-            k: self.k,
-        }
+        Acts { blocks: &self.blocks, groups: self.groups }
     }
 }
 
-/// Quantises one row.
+/// Rows of quantised activations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acts<'a> {
+    /// `[rows][groups]`.
+    pub(crate) blocks: &'a [ActBlock],
+    /// Groups of 32 columns per row.
+    pub(crate) groups: usize,
+}
+
+/// Quantises one row into its blocks.
 #[inline(always)]
-pub(crate) fn row(x: &[f32], out: RowOut<'_>) {
-    match out.kind {
-        ActKind::Block => blocks::<false>(x, out),
-        ActKind::BlockSum => blocks::<true>(x, out),
-        ActKind::Super(16) => super_blocks::<16>(x, out),
-        ActKind::Super(_) => super_blocks::<32>(x, out),
+pub(crate) fn row(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
+    match kind {
+        ActKind::Block(offset) => blocks::<false>(x, offset, out),
+        ActKind::BlockSum => blocks::<true>(x, 0, out),
+        ActKind::Super => super_blocks(x, out),
     }
 }
 
@@ -116,64 +89,80 @@ fn nearest(x: f32) -> i8 {
 }
 
 #[inline(always)]
-fn blocks<const ROUNDED_SUM: bool>(x: &[f32], out: RowOut<'_>) {
-    let blocks = x.as_chunks::<32>().0.iter().zip(out.q.as_chunks_mut::<32>().0);
-    for ((((x, q), d_out), s_out), sum_out) in blocks.zip(out.d).zip(out.s).zip(out.sum) {
+fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [ActBlock]) {
+    for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
         let mut lanes = [0.0f32; 16];
         for i in 0..16 {
             let (a, b) = (x[i].abs(), x[16 + i].abs());
             lanes[i] = if a > b { a } else { b };
         }
-        let mut amax = 0.0f32;
-        for lane in lanes {
-            amax = if lane > amax { lane } else { amax };
-        }
+        let amax = largest(lanes);
         let d = amax / 127.0;
-        let inverse = if amax == 0.0 { 0.0 } else { 127.0 / amax };
-        for i in 0..32 {
-            q[i] = nearest(x[i] * inverse);
+        let inverse = inverse_of(amax);
+        for (q, x) in out.q.iter_mut().zip(x) {
+            *q = nearest(x * inverse);
         }
-        *sum_out = q.iter().map(|q| i32::from(*q)).sum();
-        let sum = *sum_out as f32;
-        let rounded = binary16::round(d);
-        *d_out = rounded;
-        *s_out = if ROUNDED_SUM { binary16::round(d * sum) } else { rounded * sum };
+        let sum: i32 = out.q.iter().map(|q| i32::from(*q)).sum();
+        out.d = binary16::round(d);
+        out.s = if ROUNDED_SUM { binary16::round(d * sum as f32) } else { 0.0 };
+        out.start = [-offset * sum, 0];
     }
 }
 
 #[inline(always)]
-fn super_blocks<const GROUP: usize>(x: &[f32], out: RowOut<'_>) {
-    let groups = 256 / GROUP;
-    let blocks = x.as_chunks::<256>().0.iter().zip(out.q.as_chunks_mut::<256>().0);
-    let scales = out.d.chunks_exact_mut(groups).zip(out.s.chunks_exact_mut(groups));
-    let sums = out.sum.chunks_exact_mut(groups);
-    for (((x, q), (d_out, s_out)), sum_out) in blocks.zip(scales).zip(sums) {
-        let (d, inverse) = super_scale(x);
-        for i in 0..256 {
-            q[i] = nearest(x[i] * inverse);
+fn super_blocks(x: &[f32], out: &mut [ActBlock]) {
+    // The only K format without a minimum.
+    let offset = unpack::offset(DType::Q6K);
+    for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
+        let (mut high, mut low) = ([0.0f32; 16], [0.0f32; 16]);
+        for x in x.as_chunks::<16>().0 {
+            for i in 0..16 {
+                high[i] = if x[i] > high[i] { x[i] } else { high[i] };
+                // The smallest, with its sign turned.
+                low[i] = if -x[i] > low[i] { -x[i] } else { low[i] };
+            }
         }
-        for (g, q) in q.as_chunks::<GROUP>().0.iter().enumerate() {
-            sum_out[g] = q.iter().map(|q| i32::from(*q)).sum();
-            (d_out[g], s_out[g]) = (d, d * sum_out[g] as f32);
+        let (d, inverse) = super_scale(x, largest(high), -largest(low));
+        for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
+            for (q, x) in out.q.iter_mut().zip(x) {
+                *q = nearest(x * inverse);
+            }
+            let half = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>();
+            let sums = [half(&out.q[..16]), half(&out.q[16..])];
+            out.d = d;
+            out.s = (sums[0] + sums[1]) as f32;
+            out.start = sums.map(|sum| -offset * sum);
         }
     }
 }
 
-/// Scale and its inverse from the first value of the largest magnitude, sign included.
+/// Factor that brings the largest magnitude to 127.
 #[inline(always)]
-fn super_scale(x: &[f32; 256]) -> (f32, f32) {
-    let mut lanes = [0.0f32; 16];
-    for x in x.as_chunks::<16>().0 {
-        for i in 0..16 {
-            let a = x[i].abs();
-            lanes[i] = if a > lanes[i] { a } else { lanes[i] };
-        }
-    }
-    let amax = lanes.into_iter().fold(0.0, |m: f32, a| if a > m { a } else { m });
-    if amax == 0.0 {
+pub(crate) fn inverse_of(amax: f32) -> f32 {
+    if amax == 0.0 { 0.0 } else { 127.0 / amax }
+}
+
+/// The largest lane; by halves, so that no long chain is waited for.
+#[inline(always)]
+fn largest(lanes: [f32; 16]) -> f32 {
+    let larger = |a: f32, b: f32| if a > b { a } else { b };
+    let eight: [f32; 8] = std::array::from_fn(|i| larger(lanes[i], lanes[i + 8]));
+    let four: [f32; 4] = std::array::from_fn(|i| larger(eight[i], eight[i + 4]));
+    larger(larger(four[0], four[2]), larger(four[1], four[3]))
+}
+
+/// Scale and its inverse from the first value of the largest magnitude, sign included. `high` and
+/// `low` are the largest and the smallest value, and 0.
+#[inline(always)]
+pub(crate) fn super_scale(x: &[f32; 256], high: f32, low: f32) -> (f32, f32) {
+    if high == 0.0 && low == 0.0 {
         return (0.0, 0.0);
     }
-    let first = x.iter().find(|x| x.abs() == amax);
-    let inverse = -127.0 / first.copied().unwrap_or(amax);
+    let first = match high.partial_cmp(&-low) {
+        Some(Ordering::Greater) => high,
+        Some(Ordering::Less) => low,
+        _ => x.iter().copied().find(|x| x.abs() == high).unwrap_or(high),
+    };
+    let inverse = -127.0 / first;
     (1.0 / inverse, inverse)
 }

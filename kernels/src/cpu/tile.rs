@@ -1,14 +1,14 @@
-//! The tile: 16 weight rows unpacked side by side, so that one vector holds one value of
-//! each row and no sum runs across a vector.
+//! The tile: 16 weight rows side by side, so that one vector holds one value of each row and no
+//! sum runs across a vector; and its product in plain Rust.
 
-use crate::cpu::unpack;
+use crate::cpu::packed::{Group, Packed, Scales};
 use crate::quant::DType;
 use std::ops::Range;
 
 /// Weight rows per tile.
 pub(crate) const TILE: usize = 16;
 
-/// Some columns of up to [`TILE`] rows of a weight matrix, as stored.
+/// Up to [`TILE`] whole rows of a weight matrix, as stored.
 #[derive(Clone, Debug)]
 pub(crate) struct RowsView<'a> {
     pub(crate) dtype: DType,
@@ -17,91 +17,87 @@ pub(crate) struct RowsView<'a> {
     pub(crate) row_bytes: usize,
     /// At most [`TILE`].
     pub(crate) rows: usize,
-    pub(crate) cols: Range<usize>,
 }
 
-/// 16 rows of a quantised matrix: `value = scale · (q − offset) + min`, q unsigned, one scale
-/// and minimum per row and group of `group` columns. Formats with a minimum have no offset.
-#[derive(Debug, Default)]
-pub(crate) struct QTile {
-    /// `[k/4][16 rows][4 columns]`.
-    pub(crate) q: Vec<u8>,
-    /// `[k/group][16 rows]`.
-    pub(crate) scale: Vec<f32>,
-    /// `[k/group][16 rows]`.
-    pub(crate) min: Vec<f32>,
-    k: usize,
-    group: usize,
-    offset: i32,
+/// 32 quantised activations of a row: `value = d · q`, each q within ±127.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub(crate) struct ActBlock {
+    pub(crate) q: [i8; 32],
+    pub(crate) d: f32,
+    /// Factor of the weights' minimums: the sum of the values; with blocks of 256 the sum of the
+    /// integers, since their scale is multiplied last.
+    pub(crate) s: f32,
+    /// What the integer sums start with: −offset · Σq for weights that are stored above their
+    /// values, over the whole block, or with blocks of 256 over each half.
+    pub(crate) start: [i32; 2],
 }
 
-impl QTile {
-    /// Makes room for rows of `k` values of `dtype`; rows that are not written later count as
-    /// zero.
-    pub(crate) fn reshape(&mut self, k: usize, dtype: DType) {
-        let group = unpack::group_len(dtype);
-        let groups = k / group;
-        self.q.resize(k * TILE, 0);
-        self.scale.clear();
-        self.scale.resize(groups * TILE, 0.0);
-        self.min.clear();
-        self.min.resize(groups * TILE, 0.0);
-        (self.k, self.group, self.offset) = (k, group, unpack::offset(dtype));
-    }
+/// Rows of quantised activations times some tiles.
+#[derive(Clone, Debug)]
+pub(crate) struct QuantJob<'a> {
+    pub(crate) weight: &'a Packed,
+    pub(crate) tiles: Range<usize>,
+    /// `[rows][k/32]`.
+    pub(crate) x: &'a [ActBlock],
+    pub(crate) rows: usize,
+}
 
-    pub(crate) fn group(&self) -> usize {
-        self.group
-    }
+/// Rows of f32 activations times some tiles of a float matrix.
+#[derive(Clone, Debug)]
+pub(crate) struct FloatJob<'a> {
+    pub(crate) weight: &'a Packed,
+    pub(crate) tiles: Range<usize>,
+    /// `[rows][k]`.
+    pub(crate) x: &'a [f32],
+    pub(crate) rows: usize,
+}
 
-    pub(crate) fn groups(&self) -> usize {
-        self.k / self.group
-    }
-
-    /// Whether `q` may exceed 127.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX2 asks"))]
-    pub(crate) fn wide(&self) -> bool {
-        self.offset == 128
-    }
-
-    /// What `q` is above the stored value.
-    pub(crate) fn offset(&self) -> i32 {
-        self.offset
-    }
-
-    /// Checks everything that a kernel's pointer arithmetic relies on.
+impl QuantJob<'_> {
+    /// Checks everything that a kernel's pointer arithmetic relies on: `x` has `rows` rows of
+    /// k/32 blocks, and `out` `[rows][16 per tile]` values. That the tiles exist is checked where
+    /// they are taken.
     ///
     /// # Panics
-    /// When tile, activations and output do not fit each other.
-    pub(crate) fn check(&self, acts: &Acts<'_>, out: &[f32]) {
-        let groups = self.groups();
-        assert!(matches!(self.group, 16 | 32) && self.k.is_multiple_of(self.group));
-        assert!(self.k == acts.k && self.q.len() == self.k * TILE);
-        assert!(self.scale.len() == groups * TILE && self.min.len() == groups * TILE);
-        assert!(acts.q.len() == acts.rows * self.k && out.len() == acts.rows * TILE);
-        assert!(acts.d.len() == acts.rows * groups && acts.s.len() == acts.rows * groups);
-        assert!(acts.sum.len() == acts.rows * groups);
+    /// When they do not fit each other.
+    pub(crate) fn check(&self, out: &[f32]) {
+        assert!(self.weight.layout().kind != Scales::None, "float weights");
+        assert_eq!(self.x.len(), self.rows * self.weight.layout().groups(), "activations");
+        assert_eq!(out.len(), self.rows * self.tiles.len() * TILE, "out");
     }
 }
 
-/// Rows of quantised activations: `value = d · q`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Acts<'a> {
-    /// `[rows][k]`, each within ±127.
-    pub(crate) q: &'a [i8],
-    /// `[rows][k/group]`.
-    pub(crate) d: &'a [f32],
-    /// Sum of the values of each group, `[rows][k/group]`.
-    pub(crate) s: &'a [f32],
-    /// Sum of the integers of each group, `[rows][k/group]`.
-    pub(crate) sum: &'a [i32],
-    pub(crate) rows: usize,
-    pub(crate) k: usize,
+impl FloatJob<'_> {
+    /// As [`QuantJob::check`]; `x` has `rows` rows of k values.
+    ///
+    /// # Panics
+    /// When they do not fit each other.
+    pub(crate) fn check(&self, out: &[f32]) {
+        assert!(self.weight.layout().kind == Scales::None, "quantised weights");
+        assert_eq!(self.x.len(), self.rows * self.weight.cols(), "activations");
+        assert_eq!(out.len(), self.rows * self.tiles.len() * TILE, "out");
+    }
 }
 
-/// Some columns of 16 rows of a float matrix, transposed: `[columns][16 rows]`.
+/// Tiles unpacked for many rows, and sums of a super-block; kept between calls.
 #[derive(Debug, Default)]
-pub(crate) struct F32Tile {
-    pub(crate) data: Vec<f32>,
+pub(crate) struct KernelScratch {
+    /// Groups of two tiles.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 unpacks here"))]
+    pub(crate) pairs: Vec<PairGroup>,
+    partial: Vec<[f32; TILE]>,
+}
+
+/// One group of two tiles, unpacked.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct PairGroup {
+    /// `[8 quads][2 tiles][16 features][4 columns]`.
+    pub(crate) q: [[[u8; 64]; 2]; 8],
+    /// Of each tile.
+    pub(crate) scale: [[f32; TILE]; 2],
+    /// The minimums of each tile, or the scales of the second half group.
+    pub(crate) second: [[f32; TILE]; 2],
 }
 
 /// `a · b + c`, fused when `FMA`.
@@ -110,41 +106,140 @@ pub(crate) fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// The tile product in plain Rust: `out[row][lane] = Σ_groups scale·d·Σ((q − offset)·x) +
-/// min·s`.
+/// What a group adds to 16 sums.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step<'a> {
+    pub(crate) x: &'a ActBlock,
+    /// Scale of the activations: 1 with blocks of 256, where it is multiplied last.
+    pub(crate) d: f32,
+    /// What the integer sums start with: 0 for a format with minimums.
+    pub(crate) start: [i32; 2],
+    pub(crate) halves: bool,
+    pub(crate) has_minimum: bool,
+    /// Whether q may exceed 127.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX2 asks"))]
+    pub(crate) wide: bool,
+}
+
+/// The product of tiles in one order for any number of rows: per group, `sum += scale·d·(start +
+/// Σ q·x)`, then `sum += min·s`; super-blocks are summed apart, then multiplied with their d.
+/// `add` does this for one group and row. Every group is unpacked once for all rows.
 #[inline(always)]
-pub(crate) fn dot_tile<const FMA: bool>(tile: &QTile, acts: &Acts<'_>, out: &mut [f32]) {
-    tile.check(acts, out);
-    let (groups, group) = (tile.groups(), tile.group);
-    let (lines, _) = out.as_chunks_mut::<TILE>();
-    for (row, out) in lines.iter_mut().enumerate() {
-        let x = &acts.q[row * acts.k..][..acts.k];
-        *out = [0.0; TILE];
+pub(crate) fn tiles<const FMA: bool>(
+    job: &QuantJob<'_>,
+    out: &mut [f32],
+    scratch: &mut KernelScratch,
+    add: impl Fn(&Group, &Step<'_>, &mut [f32; TILE]),
+) {
+    job.check(out);
+    let layout = job.weight.layout();
+    let (groups, kind) = (layout.groups(), layout.kind);
+    let stride = job.tiles.len();
+    let is_super = kind.groups() == 8;
+    let mut group = Group::new();
+    out.fill(0.0);
+    scratch.partial.clear();
+    scratch.partial.resize(job.rows, [0.0; TILE]);
+    let lines = out.as_chunks_mut::<TILE>().0;
+    for (t, tile) in job.tiles.clone().enumerate() {
+        let tile = job.weight.tile(tile);
         for g in 0..groups {
-            let q = &tile.q[g * group * TILE..][..group * TILE];
-            let dot = dot_group(q, &x[g * group..][..group]);
-            let (d, s) = (acts.d[row * groups + g], acts.s[row * groups + g]);
-            let start = -tile.offset * acts.sum[row * groups + g];
-            let scale = &tile.scale[g * TILE..][..TILE];
-            let min = &tile.min[g * TILE..][..TILE];
-            for lane in 0..TILE {
-                out[lane] = madd::<FMA>((start + dot[lane]) as f32, scale[lane] * d, out[lane]);
-                out[lane] = madd::<FMA>(min[lane], s, out[lane]);
+            group.read(&tile, g);
+            let rows = job.x.chunks_exact(groups).zip(&mut scratch.partial);
+            for ((x, partial), sum) in rows.zip(lines.iter_mut().skip(t).step_by(stride)) {
+                let mut step = Step {
+                    x: &x[g],
+                    d: x[g].d,
+                    start: if kind.has_minimum() { [0; 2] } else { x[g].start },
+                    halves: kind == Scales::Halves,
+                    has_minimum: kind.has_minimum(),
+                    wide: layout.lines == 8,
+                };
+                if !is_super {
+                    add(&group, &step, sum);
+                    continue;
+                }
+                step.d = 1.0;
+                add(&group, &step, partial);
+                if g % 8 == 7 {
+                    for lane in 0..TILE {
+                        sum[lane] = madd::<FMA>(partial[lane], x[g].d, sum[lane]);
+                    }
+                    *partial = [0.0; TILE];
+                }
             }
         }
     }
 }
 
+/// One [`Step`] in plain Rust.
 #[inline(always)]
-fn dot_group(q: &[u8], x: &[i8]) -> [i32; TILE] {
-    let mut dot = [0; TILE];
-    let (lines, quads) = (q.as_chunks::<{ TILE * 4 }>().0, x.as_chunks::<4>().0);
-    for (line, x) in lines.iter().zip(quads) {
-        for lane in 0..TILE {
-            for j in 0..4 {
-                dot[lane] += i32::from(line[lane * 4 + j]) * i32::from(x[j]);
+pub(crate) fn add<const FMA: bool>(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
+    let quads = step.x.q.as_chunks::<4>().0;
+    let parts = if step.halves { 2 } else { 1 };
+    let len = 8 / parts;
+    for part in 0..parts {
+        let mut dot = [step.start[part]; TILE];
+        for (line, four) in group.q.iter().zip(quads).skip(part * len).take(len) {
+            for (dot, q) in dot.iter_mut().zip(line.as_chunks::<4>().0) {
+                for (q, x) in q.iter().zip(four) {
+                    *dot += i32::from(*q) * i32::from(*x);
+                }
+            }
+        }
+        for ((sum, dot), scale) in sum.iter_mut().zip(dot).zip(&group.scale[part]) {
+            *sum = madd::<FMA>(dot as f32, scale * step.d, *sum);
+        }
+    }
+    if step.has_minimum {
+        for (sum, min) in sum.iter_mut().zip(&group.min) {
+            *sum = madd::<FMA>(*min, step.x.s, *sum);
+        }
+    }
+}
+
+/// The product of float tiles in plain Rust; every sum runs over the columns in order.
+#[inline(always)]
+pub(crate) fn float_tiles<const FMA: bool>(job: &FloatJob<'_>, out: &mut [f32]) {
+    job.check(out);
+    match job.weight.dtype() {
+        DType::F16 => {
+            values::<FMA, 2>(job, out, |b| crate::binary16::to_f32(u16::from_le_bytes(b)))
+        }
+        DType::Bf16 => values::<FMA, 2>(job, out, crate::cpu::unpack::bf16),
+        _ => values::<FMA, 4>(job, out, f32::from_le_bytes),
+    }
+}
+
+#[inline(always)]
+fn values<const FMA: bool, const BYTES: usize>(
+    job: &FloatJob<'_>,
+    out: &mut [f32],
+    decode: impl Fn([u8; BYTES]) -> f32,
+) {
+    /// Columns at a time: their values stay in the first-level cache for all rows.
+    const COLUMNS: usize = 128;
+    let (k, stride) = (job.weight.cols(), job.tiles.len());
+    let mut block = [[0.0; TILE]; COLUMNS];
+    out.fill(0.0);
+    let lines = out.as_chunks_mut::<TILE>().0;
+    for (t, tile) in job.tiles.clone().enumerate() {
+        let stored = job.weight.tile(tile).values.as_chunks::<BYTES>().0;
+        for (b, stored) in stored.chunks(COLUMNS * TILE).enumerate() {
+            for (to, from) in block.as_flattened_mut().iter_mut().zip(stored) {
+                *to = decode(*from);
+            }
+            let block = &block[..stored.len() / TILE];
+            let rows = job.x.chunks_exact(k).zip(lines.iter_mut().skip(t).step_by(stride));
+            for (x, sum) in rows {
+                let mut acc = *sum;
+                for (x, line) in x[b * COLUMNS..].iter().zip(block) {
+                    for lane in 0..TILE {
+                        acc[lane] = madd::<FMA>(*x, line[lane], acc[lane]);
+                    }
+                }
+                *sum = acc;
             }
         }
     }
-    dot
 }

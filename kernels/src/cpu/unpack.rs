@@ -1,7 +1,7 @@
 //! Stored blocks to unsigned integers with a scale and a minimum per group.
 
 use crate::binary16;
-use crate::cpu::tile::{F32Tile, QTile, RowsView, TILE};
+use crate::cpu::tile::{RowsView, TILE};
 use crate::quant::DType;
 
 /// One block, unpacked: `value[i] = scale[i / group] · q[i] + min[i / group]`. Formats with
@@ -34,35 +34,30 @@ pub(crate) fn offset(dtype: DType) -> i32 {
     }
 }
 
-/// Unpacks whole rows. `view.cols` must be all the columns.
+/// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; leaves absent rows alone.
 #[inline(always)]
-pub(crate) fn tile(view: &RowsView<'_>, tile: &mut QTile) {
-    tile.reshape(view.cols.len(), view.dtype);
+pub(crate) fn tile(view: &RowsView<'_>, to: &mut [u8]) {
     match view.dtype {
-        DType::Q4_0 => blocks::<18, 32, 32>(view, tile, q4_0),
-        DType::Q4_1 => blocks::<20, 32, 32>(view, tile, q4_1),
-        DType::Q5_0 => blocks::<22, 32, 32>(view, tile, q5_0),
-        DType::Q5_1 => blocks::<24, 32, 32>(view, tile, q5_1),
-        DType::Q8_0 => blocks::<34, 32, 32>(view, tile, q8_0),
-        DType::Q4K => blocks::<144, 256, 32>(view, tile, q4_k),
-        DType::Q5K => blocks::<176, 256, 32>(view, tile, q5_k),
-        DType::Q6K => blocks::<210, 256, 16>(view, tile, q6_k),
+        DType::Q4_0 => blocks::<18, 32>(view, to, q4_0),
+        DType::Q4_1 => blocks::<20, 32>(view, to, q4_1),
+        DType::Q5_0 => blocks::<22, 32>(view, to, q5_0),
+        DType::Q5_1 => blocks::<24, 32>(view, to, q5_1),
+        DType::Q8_0 => blocks::<34, 32>(view, to, q8_0),
+        DType::Q4K => blocks::<144, 256>(view, to, q4_k),
+        DType::Q5K => blocks::<176, 256>(view, to, q5_k),
+        DType::Q6K => blocks::<210, 256>(view, to, q6_k),
         DType::F32 | DType::F16 | DType::Bf16 => {}
     }
 }
 
 #[inline(always)]
-fn blocks<const BYTES: usize, const LEN: usize, const GROUP: usize>(
+fn blocks<const BYTES: usize, const LEN: usize>(
     view: &RowsView<'_>,
-    tile: &mut QTile,
+    to: &mut [u8],
     decode: impl Fn(&[u8; BYTES], &mut Block),
 ) {
     let mut block = Block::new();
-    let groups = LEN / GROUP;
-    let has_minimum = tile.offset() == 0;
-    for (b, q) in tile.q.chunks_exact_mut(LEN * TILE).enumerate() {
-        let scale = &mut tile.scale[b * groups * TILE..][..groups * TILE];
-        let min = &mut tile.min[b * groups * TILE..][..groups * TILE];
+    for (b, q) in to.chunks_exact_mut(LEN * TILE).enumerate() {
         for r in 0..view.rows.min(TILE) {
             let at = r * view.row_bytes + b * BYTES;
             let Some(stored) = view.bytes.get(at..).and_then(|s| s.first_chunk()) else {
@@ -72,12 +67,6 @@ fn blocks<const BYTES: usize, const LEN: usize, const GROUP: usize>(
             let lines = q.as_chunks_mut::<{ TILE * 4 }>().0;
             for (line, four) in lines.iter_mut().zip(block.q.as_chunks::<4>().0) {
                 line.as_chunks_mut::<4>().0[r] = *four;
-            }
-            for g in 0..groups {
-                scale[g * TILE + r] = block.scale[g];
-                if has_minimum {
-                    min[g * TILE + r] = block.min[g];
-                }
             }
         }
     }
@@ -111,7 +100,13 @@ pub(crate) fn head(dtype: DType, s: &[u8], b: &mut Block) {
             (b.scale[0], b.min[0]) = (d, -(offset(dtype) as f32) * d);
         }
         DType::Q4_1 | DType::Q5_1 => (b.scale[0], b.min[0]) = (f16_at(0), f16_at(2)),
-        DType::Q4K | DType::Q5K => k_scales(f16_at(0), f16_at(2), &s[4..16], b),
+        DType::Q4K | DType::Q5K => {
+            let (d, dmin, (scales, minimums)) = (f16_at(0), f16_at(2), k_scales(&s[4..16]));
+            for g in 0..8 {
+                b.scale[g] = d * f32::from(scales[g]);
+                b.min[g] = -(dmin * f32::from(minimums[g]));
+            }
+        }
         DType::Q6K => {
             let d = f16_at(208);
             for (g, scale) in s[192..208].iter().enumerate() {
@@ -123,19 +118,19 @@ pub(crate) fn head(dtype: DType, s: &[u8], b: &mut Block) {
     }
 }
 
-/// The 6-bit scales and minimums of a Q4_K or Q5_K super-block: the low 4 are whole bytes,
-/// the high 4 have their upper 2 bits in the top of those.
+/// The 8 scales and 8 minimums, 6 bits each, of the 12 bytes of a Q4_K or Q5_K super-block: the
+/// low 4 are whole bytes, the high 4 have their upper 2 bits in the top of those.
 #[inline(always)]
-fn k_scales(d: f32, dmin: f32, s: &[u8], b: &mut Block) {
-    let Some(s) = s.first_chunk::<12>() else {
-        return;
-    };
-    for j in 0..4 {
-        b.scale[j] = d * f32::from(s[j] & 63);
-        b.min[j] = -(dmin * f32::from(s[j + 4] & 63));
-        b.scale[j + 4] = d * f32::from(s[j + 8] & 15 | (s[j] >> 6) << 4);
-        b.min[j + 4] = -(dmin * f32::from(s[j + 8] >> 4 | (s[j + 4] >> 6) << 4));
+pub(crate) fn k_scales(s: &[u8]) -> ([u8; 8], [u8; 8]) {
+    let (mut scales, mut minimums) = ([0; 8], [0; 8]);
+    if let Some(s) = s.first_chunk::<12>() {
+        for j in 0..4 {
+            (scales[j], minimums[j]) = (s[j] & 63, s[j + 4] & 63);
+            scales[j + 4] = s[j + 8] & 15 | (s[j] >> 6) << 4;
+            minimums[j + 4] = s[j + 8] >> 4 | (s[j + 4] >> 6) << 4;
+        }
     }
+    (scales, minimums)
 }
 
 /// `stored[from .. from + 16]` as 16 low, then 16 high nibbles.
@@ -235,34 +230,6 @@ fn q6_k(s: &[u8; 210], b: &mut Block) {
         }
     }
     head(DType::Q6K, s, b);
-}
-
-/// Unpacks `view.cols` of a float matrix; absent rows become zero.
-#[inline(always)]
-pub(crate) fn tile_f32(view: &RowsView<'_>, tile: &mut F32Tile) {
-    tile.data.clear();
-    tile.data.resize(view.cols.len() * TILE, 0.0);
-    match view.dtype {
-        DType::F32 => values::<4>(view, tile, f32::from_le_bytes),
-        DType::F16 => values::<2>(view, tile, |b| binary16::to_f32(u16::from_le_bytes(b))),
-        DType::Bf16 => values::<2>(view, tile, bf16),
-        _ => {}
-    }
-}
-
-#[inline(always)]
-fn values<const BYTES: usize>(
-    view: &RowsView<'_>,
-    tile: &mut F32Tile,
-    decode: impl Fn([u8; BYTES]) -> f32,
-) {
-    for r in 0..view.rows.min(TILE) {
-        let row = &view.bytes[r * view.row_bytes..][..view.row_bytes];
-        let stored = &row.as_chunks::<BYTES>().0[view.cols.clone()];
-        for (line, stored) in tile.data.as_chunks_mut::<TILE>().0.iter_mut().zip(stored) {
-            line[r] = decode(*stored);
-        }
-    }
 }
 
 /// Value of one little-endian bfloat16.

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,6 +39,22 @@ impl Bytes {
     /// Copies bytes.
     pub(super) fn copy(bytes: &[u8]) -> Bytes {
         Bytes(Arc::new(Storage::Owned(bytes.to_vec())))
+    }
+
+    /// Gives back the memory of the mapped pages that hold `range`. A system that cannot do it
+    /// keeps them until it needs the memory.
+    pub(super) fn give_back(&self, range: Range<usize>) {
+        #[cfg(unix)]
+        if let Storage::Map(map) = &*self.0
+            && range.end <= map.len()
+        {
+            let advice = memmap2::UncheckedAdvice::DontNeed;
+            // SAFETY: the map is a read-only one of a file that does not change, so that a page
+            // which is given back is read from the file again, with the same bytes.
+            let _ = unsafe { map.unchecked_advise_range(advice, range.start, range.len()) };
+        }
+        #[cfg(not(unix))]
+        let _ = range;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every op on every instruction set, over awkward sizes.
 
-use crate::support::{assert_close, cpus, noise};
+use crate::support::{assert_close, cpus, noise, packed};
 use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError};
 use lapwing_kernels::cpu::{RopeFreqs, RopeShape};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
@@ -35,7 +35,7 @@ fn matmul_of_every_format() {
                 let (x, bias) = (noise(2, m * k), noise(3, n));
                 let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
                 let mut out = vec![f32::NAN; m * n];
-                cpu::matmul(&cpu, &matrix, &x, Some(&bias), &mut out);
+                cpu::matmul(&cpu, &packed(&cpu, &matrix).all(), &x, Some(&bias), &mut out);
                 let mut want = reference::matmul(dtype, &bytes, k, &x);
                 for (i, want) in want.iter_mut().enumerate() {
                     *want += f64::from(bias[i % n]);
@@ -71,7 +71,7 @@ fn matmul_of_extreme_bytes_does_not_saturate() {
                 let x = vec![sign; k];
                 let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
                 let mut out = vec![0.0; n];
-                cpu::matmul(&cpu, &matrix, &x, None, &mut out);
+                cpu::matmul(&cpu, &packed(&cpu, &matrix).all(), &x, None, &mut out);
                 let want = reference::matmul(dtype, &bytes, k, &x);
                 let what = format!("{} {dtype} {fill:#x} · {sign}", cpu.isa().name());
                 assert_close(&out, &want, (1e-5, 1e-3), &what);
@@ -91,7 +91,7 @@ fn quantised_product_strays_from_the_float_one() {
         let bytes = reference::quantize(dtype, &weights);
         let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
         let mut out = vec![0.0; m * n];
-        cpu::matmul(&cpu, &matrix, &x, None, &mut out);
+        cpu::matmul(&cpu, &packed(&cpu, &matrix).all(), &x, None, &mut out);
         let error = out.iter().zip(&want).map(|(o, w)| (f64::from(*o) - w).powi(2)).sum::<f64>();
         let allowed = match dtype {
             DType::F32 => 1e-6,

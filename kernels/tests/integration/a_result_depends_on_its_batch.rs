@@ -1,6 +1,6 @@
 //! A row must come out bit for bit the same alone, in a batch, and on any number of threads.
 
-use crate::support::{bits, noise};
+use crate::support::{bits, noise, packed};
 use lapwing_kernels::cpu::{self, Cpu, Isa, Matrix};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
@@ -12,18 +12,18 @@ fn matmul_rows() {
         let one = Cpu::new(1, isa);
         for dtype in DType::ALL {
             let bytes = reference::quantize(dtype, &noise(1, n * k));
-            let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
+            let weight = packed(&one, &Matrix::new(dtype, n, k, &bytes).unwrap());
             let x = noise(2, m * k);
             let mut alone = vec![0.0; m * n];
             for (x, out) in x.chunks(k).zip(alone.chunks_mut(n)) {
-                cpu::matmul(&one, &matrix, x, None, out);
+                cpu::matmul(&one, &weight.all(), x, None, out);
             }
             for threads in [1, 2, 3, 8] {
                 let many = Cpu::new(threads, isa);
                 for batch in [1, 2, 3, 4, 5, 6, 7, 8, 23] {
                     let mut out = vec![0.0; m * n];
                     for (x, out) in x.chunks(batch * k).zip(out.chunks_mut(batch * n)) {
-                        cpu::matmul(&many, &matrix, x, None, out);
+                        cpu::matmul(&many, &weight.all(), x, None, out);
                     }
                     let what = format!("{} {dtype} batch {batch} on {threads}", isa.name());
                     assert_eq!(bits(&out), bits(&alone), "{what}");

@@ -18,3 +18,4 @@ mod attention_sees_a_wrong_key;
 mod gguf_bytes;
 mod npu;
 mod support;
+mod weights_are_packed_twice;

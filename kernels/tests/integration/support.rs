@@ -1,6 +1,6 @@
 //! Data and comparisons for the tests.
 
-use lapwing_kernels::cpu::{Cpu, Isa};
+use lapwing_kernels::cpu::{Cpu, Isa, Matrix, Packed};
 
 /// Pseudo-random values in (−1, 1), the same on every run.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<f32> {
@@ -33,4 +33,9 @@ pub(crate) fn assert_close(got: &[f32], want: &[f64], (tolerance, scale): (f64, 
 /// Bits, so that even signs of zero and NaN payloads count.
 pub(crate) fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
+}
+
+/// A matrix as the products take it.
+pub(crate) fn packed(cpu: &Cpu, matrix: &Matrix<'_>) -> Packed {
+    Packed::new(cpu, matrix).expect("memory")
 }

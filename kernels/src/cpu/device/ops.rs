@@ -33,9 +33,15 @@ impl OpRun<'_> {
         let mut out = slots.take(rows.len() * features.len());
         match &self.node.op {
             Op::MatMul { weight, bias } => {
-                let matrix = self.device.matrix(*weight)?.features(features.clone());
-                let bias = bias.map(|b| &self.device.vector(b)[features]);
-                matmul(cpu, &matrix, self.whole(0)?, bias, &mut out);
+                let weights = &self.device.weights;
+                let bias = bias.map(|b| &weights.vector(b)[features.clone()]);
+                matmul(
+                    cpu,
+                    &weights.packed(*weight).features(features),
+                    self.whole(0)?,
+                    bias,
+                    &mut out,
+                );
                 return Ok(out);
             }
             Op::Gated(activation) => {
@@ -59,12 +65,12 @@ impl OpRun<'_> {
         match &self.node.op {
             Op::Embed { table, scale } => {
                 let ids = &self.batch.ids[rows];
-                embed_rows(cpu, &self.device.matrix(*table)?, ids, *scale, &mut out).map_err(
+                embed_rows(cpu, &self.device.table(*table)?, ids, *scale, &mut out).map_err(
                     |EmbedError::Id { id, rows }| DeviceError::TokenId { id, vocab: rows },
                 )?;
             }
             Op::RmsNorm { weight, eps } => {
-                rms_norm(cpu, self.whole(0)?, self.device.vector(*weight), *eps, &mut out);
+                rms_norm(cpu, self.whole(0)?, self.device.weights.vector(*weight), *eps, &mut out);
             }
             Op::Rope { heads, rope: index } => {
                 out.copy_from_slice(self.whole(0)?);

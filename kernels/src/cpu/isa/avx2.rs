@@ -5,52 +5,96 @@ mod gemm;
 
 use super::*;
 use crate::binary16;
-use crate::cpu::tile::TILE;
+use crate::cpu::packed::Group;
+use crate::cpu::tile::{Step, TILE};
 use crate::cpu::unpack;
 use std::arch::x86_64::*;
 
 super::kernels!(
     "avx2,fma,f16c",
     fma = true,
-    dot_tile = dot_tile,
+    quant_tiles = quant_tiles,
+    float_tiles = float_tiles,
     gemm = gemm::gemm,
+    quantize = quantize_row,
     unpack = unpack_tile,
     f16_to_f32 = f16_to_f32,
 );
 
-fn dot_tile(tile: &QTile, acts: &Acts<'_>, out: &mut [f32]) {
-    tile.check(acts, out);
+fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
     // SAFETY: reached only through this module's table, which `Isa` hands out only when the
-    // machine has the features; `check` has compared all lengths.
-    unsafe {
-        match (tile.group(), tile.wide()) {
-            (32, false) => dot_groups::<8, false>(tile, acts, out),
-            (32, true) => dot_groups::<8, true>(tile, acts, out),
-            _ => dot_groups::<4, false>(tile, acts, out),
+    // machine has the features.
+    unsafe { quant_body(job, out, scratch) }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+fn quant_body(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
+    tile::tiles::<true>(job, out, scratch, |group, step, sum| match step.wide {
+        false => add_group::<false>(group, step, sum),
+        true => add_group::<true>(group, step, sum),
+    });
+}
+
+/// One [`Step`].
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn add_group<const WIDE: bool>(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
+    let quads = step.x.q.as_chunks::<4>().0;
+    let parts = if step.halves { 2 } else { 1 };
+    let len = 8 / parts;
+    let mut acc = [load(&sum[..8]), load(&sum[8..])];
+    for part in 0..parts {
+        let mut dot = [_mm256_set1_epi32(step.start[part]); 2];
+        for (line, four) in group.q.iter().zip(quads).skip(part * len).take(len) {
+            let four = _mm256_set1_epi32(i32::from_le_bytes(four.map(i8::cast_unsigned)));
+            for (half, dot) in dot.iter_mut().enumerate() {
+                // SAFETY: a line has 64 bytes.
+                let w = unsafe { _mm256_load_si256(line.as_ptr().add(half * 32).cast()) };
+                *dot = dot4::<WIDE>(*dot, w, four);
+            }
         }
+        for half in 0..2 {
+            let scale = load(&group.scale[part][half * 8..]);
+            let both = _mm256_mul_ps(scale, _mm256_set1_ps(step.d));
+            acc[half] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(dot[half]), both, acc[half]);
+        }
+    }
+    for (half, mut acc) in acc.into_iter().enumerate() {
+        if step.has_minimum {
+            acc = _mm256_fmadd_ps(load(&group.min[half * 8..]), _mm256_set1_ps(step.x.s), acc);
+        }
+        let to = &mut sum[half * 8..half * 8 + 8];
+        // SAFETY: `to` has 8 values.
+        unsafe { _mm256_storeu_ps(to.as_mut_ptr(), acc) };
     }
 }
 
-/// `QUADS` = group length / 4.
-///
-/// # Safety
-/// Lengths as `QTile::check` demands.
-#[target_feature(enable = "avx2,fma")]
-unsafe fn dot_groups<const QUADS: usize, const WIDE: bool>(
-    tile: &QTile,
-    acts: &Acts<'_>,
-    out: &mut [f32],
-) {
-    let mut row = 0;
-    while row < acts.rows {
-        // SAFETY: rows `row..row + R` exist by the conditions; lengths by the caller.
-        row += unsafe {
-            match acts.rows - row {
-                2.. => dot_rows::<QUADS, WIDE, 2>(tile, acts, row, out),
-                _ => dot_rows::<QUADS, WIDE, 1>(tile, acts, row, out),
-            }
-        };
+/// The first 8 values.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load(from: &[f32]) -> __m256 {
+    let from = &from[..8];
+    // SAFETY: `from` has 8 values.
+    unsafe { _mm256_loadu_ps(from.as_ptr()) }
+}
+
+fn quantize_row(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn body(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
+        quantize::row(x, kind, out);
     }
+    // SAFETY: reached only through this module's table, as above.
+    unsafe { body(x, kind, out) }
+}
+
+fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
+    // SAFETY: reached only through this module's table, as above.
+    unsafe { float_body(job, out) }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+fn float_body(job: &FloatJob<'_>, out: &mut [f32]) {
+    tile::float_tiles::<true>(job, out);
 }
 
 /// Adds the four products of each lane's unsigned bytes of `w` and signed bytes of `x`.
@@ -66,64 +110,6 @@ fn dot4<const WIDE: bool>(sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
     }
     let half = _mm256_and_si256(_mm256_srli_epi16::<1>(w), _mm256_set1_epi8(0x7f));
     add(add(sum, half), _mm256_sub_epi8(w, half))
-}
-
-/// # Safety
-/// Lengths as `QTile::check` demands, and `row + R <= acts.rows`.
-#[target_feature(enable = "avx2,fma")]
-unsafe fn dot_rows<const QUADS: usize, const WIDE: bool, const R: usize>(
-    tile: &QTile,
-    acts: &Acts<'_>,
-    row: usize,
-    out: &mut [f32],
-) -> usize {
-    let groups = tile.groups();
-    let x = acts.q[row * acts.k..].as_ptr();
-    let (dx, sx) = (acts.d[row * groups..].as_ptr(), acts.s[row * groups..].as_ptr());
-    let sums = acts.sum[row * groups..].as_ptr();
-    let (q, scale, min) = (tile.q.as_ptr(), tile.scale.as_ptr(), tile.min.as_ptr());
-    let mut acc = [[_mm256_setzero_ps(); 2]; R];
-    for g in 0..groups {
-        // SAFETY: g < groups, so all offsets stay below the lengths that `check` compared:
-        // k·16 in q, groups·16 in scale and min, k per row in x, groups per row in d, s and sum.
-        unsafe {
-            let mut dot = [[_mm256_setzero_si256(); 2]; R];
-            for (r, dot) in dot.iter_mut().enumerate() {
-                *dot = [_mm256_set1_epi32(-tile.offset() * *sums.add(r * groups + g)); 2];
-            }
-            for c in 0..QUADS {
-                let quad = g * QUADS + c;
-                let line = q.add(quad * 4 * TILE);
-                let w = [line, line.add(32)].map(|p| _mm256_loadu_si256(p.cast()));
-                for (r, dot) in dot.iter_mut().enumerate() {
-                    let four = x.add(r * acts.k + quad * 4).cast::<i32>().read_unaligned();
-                    let four = _mm256_set1_epi32(four);
-                    dot[0] = dot4::<WIDE>(dot[0], w[0], four);
-                    dot[1] = dot4::<WIDE>(dot[1], w[1], four);
-                }
-            }
-            for half in 0..2 {
-                let w_scale = _mm256_loadu_ps(scale.add(g * TILE + half * 8));
-                let w_min = _mm256_loadu_ps(min.add(g * TILE + half * 8));
-                for r in 0..R {
-                    let (dx, sx) = (*dx.add(r * groups + g), *sx.add(r * groups + g));
-                    let both = _mm256_mul_ps(w_scale, _mm256_set1_ps(dx));
-                    let dot = _mm256_cvtepi32_ps(dot[r][half]);
-                    let sum = _mm256_fmadd_ps(dot, both, acc[r][half]);
-                    acc[r][half] = _mm256_fmadd_ps(w_min, _mm256_set1_ps(sx), sum);
-                }
-            }
-        }
-    }
-    for (r, acc) in acc.iter().enumerate() {
-        let to = &mut out[(row + r) * TILE..(row + r + 1) * TILE];
-        // SAFETY: `to` has 16 values.
-        unsafe {
-            _mm256_storeu_ps(to.as_mut_ptr(), acc[0]);
-            _mm256_storeu_ps(to.as_mut_ptr().add(8), acc[1]);
-        }
-    }
-    R
 }
 
 fn f16_to_f32(x: &[u16], out: &mut [f32]) {
@@ -145,12 +131,12 @@ fn f16_to_f32_body(x: &[u16], out: &mut [f32]) {
     binary16::f16_to_f32(x_tail, out_tail);
 }
 
-fn unpack_tile(view: &RowsView<'_>, to: &mut QTile) {
+fn unpack_tile(view: &RowsView<'_>, to: &mut [u8]) {
     // SAFETY: reached only through this module's table, as above.
     unsafe { unpack_body(view, to) }
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
-fn unpack_body(view: &RowsView<'_>, to: &mut QTile) {
+fn unpack_body(view: &RowsView<'_>, to: &mut [u8]) {
     unpack::tile(view, to);
 }

@@ -7,27 +7,30 @@
 use super::*;
 use crate::binary16;
 use crate::cpu::gemm::Gemm;
-use crate::cpu::tile::TILE;
+use crate::cpu::packed::Group;
+use crate::cpu::tile::{Step, TILE};
 use crate::cpu::unpack;
 use std::arch::aarch64::*;
 
 super::kernels!(
     "neon",
     fma = true,
-    dot_tile = dot_tile,
+    quant_tiles = quant_tiles,
+    float_tiles = float_tiles,
     gemm = gemm,
+    quantize = quantize_row,
     unpack = unpack_tile,
     f16_to_f32 = binary16::f16_to_f32,
 );
 
-fn unpack_tile(view: &RowsView<'_>, to: &mut QTile) {
+fn unpack_tile(view: &RowsView<'_>, to: &mut [u8]) {
     // SAFETY: reached only through this module's table, which `Isa` hands out only when the
     // machine has NEON.
     unsafe { unpack_body(view, to) }
 }
 
 #[target_feature(enable = "neon")]
-fn unpack_body(view: &RowsView<'_>, to: &mut QTile) {
+fn unpack_body(view: &RowsView<'_>, to: &mut [u8]) {
     unpack::tile(view, to);
 }
 
@@ -41,50 +44,68 @@ fn gemm_body(g: &Gemm<'_>, c: &mut [f32]) {
     crate::cpu::gemm::body::<true>(g, c);
 }
 
-fn dot_tile(tile: &QTile, acts: &Acts<'_>, out: &mut [f32]) {
-    tile.check(acts, out);
-    for row in 0..acts.rows {
-        // SAFETY: reached only through this module's table, as above; `check` has compared
-        // all lengths, and `row` exists.
-        unsafe { dot_row(tile, acts, row, &mut out[row * TILE..(row + 1) * TILE]) };
+fn quantize_row(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
+    #[target_feature(enable = "neon")]
+    fn body(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
+        quantize::row(x, kind, out);
     }
+    // SAFETY: reached only through this module's table, as above.
+    unsafe { body(x, kind, out) }
 }
 
-/// # Safety
-/// Lengths as `QTile::check` demands, `row < acts.rows`, and `out` has 16 values.
+fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
+    // SAFETY: reached only through this module's table, as above.
+    unsafe { float_body(job, out) }
+}
+
 #[target_feature(enable = "neon")]
-unsafe fn dot_row(tile: &QTile, acts: &Acts<'_>, row: usize, out: &mut [f32]) {
-    let (groups, quads) = (tile.groups(), tile.group() / 4);
-    let x = acts.q[row * acts.k..].as_ptr();
-    let (scale, min) = (tile.scale.as_ptr(), tile.min.as_ptr());
-    let mut acc = [vdupq_n_f32(0.0); 4];
-    for g in 0..groups {
-        let (d, s) = (acts.d[row * groups + g], acts.s[row * groups + g]);
-        let start = -tile.offset() * acts.sum[row * groups + g];
-        // SAFETY: g < groups, so all offsets stay below the lengths that `check` compared:
-        // k·16 in q, groups·16 in scale and min, k per row in x.
-        unsafe {
-            let mut dot = [vdupq_n_s32(start); 4];
-            for quad in g * quads..(g + 1) * quads {
-                let four = x.add(quad * 4).cast::<i32>().read_unaligned();
-                // The four activations twice, as 16 bits, for two weight rows.
-                let four = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)));
-                for (part, dot) in dot.iter_mut().enumerate() {
-                    let w = vld1q_u8(tile.q.as_ptr().add(quad * 4 * TILE + part * 16));
-                    *dot = vaddq_s32(*dot, four_rows(w, four));
-                }
+fn float_body(job: &FloatJob<'_>, out: &mut [f32]) {
+    tile::float_tiles::<true>(job, out);
+}
+
+fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
+    // SAFETY: reached only through this module's table, as above.
+    unsafe { quant_body(job, out, scratch) }
+}
+
+#[target_feature(enable = "neon")]
+fn quant_body(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
+    tile::tiles::<true>(job, out, scratch, |group, step, sum| add_group(group, step, sum));
+}
+
+/// One [`Step`].
+#[inline]
+#[target_feature(enable = "neon")]
+fn add_group(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
+    let quads = step.x.q.as_chunks::<4>().0;
+    let parts = if step.halves { 2 } else { 1 };
+    let len = 8 / parts;
+    for part in 0..parts {
+        let mut dot = [vdupq_n_s32(step.start[part]); 4];
+        for (line, four) in group.q.iter().zip(quads).skip(part * len).take(len) {
+            let four = i32::from_le_bytes(four.map(i8::cast_unsigned));
+            // The four activations twice, as 16 bits, for two weight rows.
+            let four = vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four)));
+            for (line, dot) in line.as_chunks::<16>().0.iter().zip(&mut dot) {
+                // SAFETY: `line` has 16 bytes.
+                let w = unsafe { vld1q_u8(line.as_ptr()) };
+                *dot = vaddq_s32(*dot, four_rows(w, four));
             }
-            for part in 0..4 {
-                let at = g * TILE + part * 4;
-                let both = vmulq_n_f32(vld1q_f32(scale.add(at)), d);
-                acc[part] = vfmaq_f32(acc[part], vcvtq_f32_s32(dot[part]), both);
-                acc[part] = vfmaq_f32(acc[part], vld1q_f32(min.add(at)), vdupq_n_f32(s));
+        }
+        let scales = group.scale[part].as_chunks::<4>().0;
+        for ((sum, scale), dot) in sum.as_chunks_mut::<4>().0.iter_mut().zip(scales).zip(dot) {
+            // SAFETY: all have 4 values.
+            unsafe {
+                let both = vmulq_n_f32(vld1q_f32(scale.as_ptr()), step.d);
+                let acc = vfmaq_f32(vld1q_f32(sum.as_ptr()), vcvtq_f32_s32(dot), both);
+                vst1q_f32(sum.as_mut_ptr(), acc);
             }
         }
     }
-    for (acc, to) in acc.into_iter().zip(out.as_chunks_mut::<4>().0) {
-        // SAFETY: `to` has 4 values.
-        unsafe { vst1q_f32(to.as_mut_ptr(), acc) };
+    if step.has_minimum {
+        for (sum, min) in sum.iter_mut().zip(&group.min) {
+            *sum = min.mul_add(step.x.s, *sum);
+        }
     }
 }
 

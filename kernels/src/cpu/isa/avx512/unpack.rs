@@ -2,97 +2,32 @@
 //! lines of 16 rows × 4 columns.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use crate::cpu::tile::{QTile, RowsView, TILE};
-use crate::cpu::unpack::{self, Block};
+use crate::cpu::tile::{RowsView, TILE};
 use crate::quant::DType;
 use std::arch::x86_64::*;
 
-pub(super) fn unpack(view: &RowsView<'_>, tile: &mut QTile) {
-    tile.reshape(view.cols.len(), view.dtype);
+/// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; absent rows repeat the last.
+pub(super) fn unpack(view: &RowsView<'_>, to: &mut [u8]) {
     let rows = view.rows.min(TILE);
-    let blocks = view.cols.len() / view.dtype.block_len();
+    let blocks = to.len() / (view.dtype.block_len() * TILE);
     let used = blocks * view.dtype.block_bytes();
-    if rows == 0 {
+    if rows == 0 || blocks == 0 {
         return;
     }
     assert!(view.row_bytes >= used && view.bytes.len() >= (rows - 1) * view.row_bytes + used);
-    // Absent rows repeat the last; their scales stay zero.
     let row = |r: usize| &view.bytes[r.min(rows - 1) * view.row_bytes..][..used];
     let rows_at: [*const u8; TILE] = std::array::from_fn(|r| row(r).as_ptr());
     // SAFETY: reached only through the AVX-512 table, which `Isa` hands out only when the
     // machine has the features; every row has `blocks` stored blocks, as checked above.
-    unsafe { blocks_of(view.dtype, &rows_at, blocks, tile) }
-    if view.dtype.block_len() > 32 {
-        return scales(view, rows, tile);
-    }
-    // SAFETY: as above.
-    unsafe { small_scales(view.dtype, &rows_at, blocks, tile) }
-    if rows < TILE {
-        tile.scale
-            .iter_mut()
-            .enumerate()
-            .filter(|(i, _)| i % TILE >= rows)
-            .for_each(|(_, s)| *s = 0.0);
-        tile.min
-            .iter_mut()
-            .enumerate()
-            .filter(|(i, _)| i % TILE >= rows)
-            .for_each(|(_, m)| *m = 0.0);
-    }
-}
-
-/// Scales and minimums of the formats with blocks of 32.
-///
-/// # Safety
-/// Each of `rows` has `blocks` blocks of `dtype`; the tile is shaped for them.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,f16c")]
-unsafe fn small_scales(dtype: DType, rows: &[*const u8; TILE], blocks: usize, tile: &mut QTile) {
-    let has_minimum = matches!(dtype, DType::Q4_1 | DType::Q5_1);
-    let to =
-        tile.scale.as_chunks_mut::<TILE>().0.iter_mut().zip(tile.min.as_chunks_mut::<TILE>().0);
-    for (b, (scale, min)) in to.enumerate().take(blocks) {
-        let lines = Lines { rows, at: b * dtype.block_bytes(), q: &mut [] };
-        // SAFETY: every such block has more than 16 bytes; `scale` and `min` have 16 values.
-        unsafe {
-            let heads = lines.load(0)[0];
-            let d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(heads));
-            let m = match has_minimum {
-                true => _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(heads))),
-                false => _mm512_setzero_ps(),
-            };
-            _mm512_storeu_ps(scale.as_mut_ptr(), d);
-            _mm512_storeu_ps(min.as_mut_ptr(), m);
-        }
-    }
-}
-
-/// Scales and minimums of the formats with blocks of 256.
-fn scales(view: &RowsView<'_>, rows: usize, tile: &mut QTile) {
-    let groups = view.dtype.block_len() / tile.group();
-    let bytes = view.dtype.block_bytes();
-    let has_minimum = tile.offset() == 0;
-    let mut block = Block::new();
-    let scale = tile.scale.chunks_exact_mut(groups * TILE);
-    for (b, (scale, min)) in scale.zip(tile.min.chunks_exact_mut(groups * TILE)).enumerate() {
-        for r in 0..rows {
-            let stored = &view.bytes[r * view.row_bytes + b * bytes..][..bytes];
-            unpack::head(view.dtype, stored, &mut block);
-            for g in 0..groups {
-                scale[g * TILE + r] = block.scale[g];
-                if has_minimum {
-                    min[g * TILE + r] = block.min[g];
-                }
-            }
-        }
-    }
+    unsafe { blocks_of(view.dtype, &rows_at, blocks, to) }
 }
 
 /// # Safety
-/// Each of `rows` has `blocks` blocks of `dtype`; the tile is shaped for them.
+/// Each of `rows` has `blocks` blocks of `dtype`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-unsafe fn blocks_of(dtype: DType, rows: &[*const u8; TILE], blocks: usize, tile: &mut QTile) {
+unsafe fn blocks_of(dtype: DType, rows: &[*const u8; TILE], blocks: usize, to: &mut [u8]) {
     let (bytes, len) = (dtype.block_bytes(), dtype.block_len());
-    for (b, q) in tile.q.chunks_exact_mut(len * TILE).take(blocks).enumerate() {
+    for (b, q) in to.chunks_exact_mut(len * TILE).take(blocks).enumerate() {
         let mut lines = Lines { rows, at: b * bytes, q };
         // SAFETY: block `b` exists in every row; each function reads inside its block.
         unsafe {

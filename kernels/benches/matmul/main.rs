@@ -1,0 +1,149 @@
+//! Matrix products of a small model's shapes against what the machine can do, and attention:
+//! medians of several passes over all layers, whose weights are all different, so that decoding
+//! reads them from memory; the limits are measured in the same run.
+//!
+//! `cargo bench -p lapwing-kernels -- [threads] [format,format…] [isa]`
+
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionSpan, Cpu, Isa, Matrix, Packed};
+use lapwing_kernels::kv::{KvLayout, KvStore};
+use lapwing_kernels::quant::DType;
+use std::time::Instant;
+
+mod roofline;
+
+/// (k, n, times per token) of SmolLM2-135M: 30 layers and the output head.
+const SHAPES: [(usize, usize, usize); 5] =
+    [(576, 576, 60), (576, 192, 60), (576, 1536, 60), (1536, 576, 30), (576, 49152, 1)];
+/// Rows that are multiplied with every weight, each in its own pass.
+const ROWS: [usize; 5] = [1, 2, 8, 32, 512];
+const LAYERS: usize = 30;
+const REPEATS: usize = 15;
+
+fn median_seconds(f: impl FnMut()) -> f64 {
+    times_of(REPEATS, f).0
+}
+
+/// Median and best of the times of so many calls, after one that does not count.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn times_of(calls: usize, mut f: impl FnMut()) -> (f64, f64) {
+    f();
+    let mut times: Vec<f64> = (0..calls)
+        .map(|_| {
+            let start = Instant::now();
+            f();
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    (times[calls / 2], times[0])
+}
+
+/// As many matrices of a shape as there are per token.
+struct Shape {
+    k: usize,
+    n: usize,
+    matrices: Vec<Packed>,
+}
+
+/// The weights of a model whose rows fit the format; K formats get k up to the next block.
+fn weights(cpu: &Cpu, dtype: DType) -> Vec<Shape> {
+    let shape = |(k, n, times): (usize, usize, usize)| {
+        let k = k.next_multiple_of(dtype.block_len());
+        let row_bytes = dtype.row_bytes(k).expect("whole blocks");
+        let bytes: Vec<u8> = (0..row_bytes * n).map(|i| (i * 7 % 61) as u8).collect();
+        let matrix = Matrix::new(dtype, n, k, &bytes).expect("a matrix");
+        let matrices = Packed::many(cpu, &vec![matrix; times], |_| {}).expect("memory");
+        Shape { k, n, matrices }
+    };
+    SHAPES.map(shape).into()
+}
+
+/// Seconds of one pass over all layers; prints each shape's and the pass's part of the limits.
+fn pass(
+    cpu: &Cpu,
+    (dtype, shapes): (DType, &[Shape]),
+    rows: usize,
+    limits: &roofline::Limits,
+) -> f64 {
+    let (mut seconds, mut least, mut products, mut bytes) = (0.0, 0.0, 0.0, 0.0);
+    for Shape { k, n, matrices } in shapes {
+        // The head runs for the last row only.
+        let m = if matrices.len() == 1 { 1 } else { rows };
+        let x: Vec<f32> = (0..m * k).map(|i| (i % 97) as f32 / 97.0 - 0.5).collect();
+        let mut out = vec![0.0; m * n];
+        let calls = REPEATS.div_ceil(matrices.len()).max(1) * matrices.len();
+        let mut next = matrices.iter().cycle();
+        let (call, best) = times_of(calls, || {
+            let matrix = next.next().expect("a matrix");
+            cpu::matmul(cpu, &matrix.all(), &x, None, &mut out);
+        });
+        let time = call * matrices.len() as f64;
+        let read: usize = matrices.iter().map(Packed::bytes).sum();
+        let ops = 2.0 * (m * k * n * matrices.len()) as f64;
+        let each = time * 1e6 / matrices.len() as f64;
+        let what = limits.part(dtype, (ops, read as f64), time);
+        let most = limits.part(dtype, (ops, read as f64), best * matrices.len() as f64);
+        println!("  {dtype} m={m:<4} k={k:<5} n={n:<6} {each:9.1} us {what}, best {most}");
+        seconds += time;
+        least += best * matrices.len() as f64;
+        products += ops;
+        bytes += read as f64;
+    }
+    for (what, seconds) in [("median", seconds), ("best", least)] {
+        let part = limits.part(dtype, (products, bytes), seconds);
+        println!("  {dtype} m={rows:<4} all layers, {what:6} {:10.1} us {part}", seconds * 1e6);
+    }
+    seconds
+}
+
+fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
+    let layout = KvLayout { layers: 1, kv_heads: 3, head_dim: 64, page_rows: KvLayout::PAGE_ROWS };
+    let pages: Vec<u32> = (0..layout.pages_for(context + rows) as u32).collect();
+    let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
+    let q = vec![0.1; rows * 9 * 64];
+    let mut out = vec![0.0; q.len()];
+    let spans = [AttentionSpan { rows: 0..rows, start_pos: context, pages: &pages }];
+    let (window, soft_cap) = (None, None);
+    let job = AttentionJob {
+        kv: &kv.layer(0),
+        q: &q,
+        spans: &spans,
+        heads: 9,
+        scale: 0.125,
+        window,
+        soft_cap,
+    };
+    let seconds = median_seconds(|| cpu::attention(cpu, &job, &mut out));
+    println!("attention rows={rows} context={context}: {:9.1} us", seconds * 1e6);
+    seconds * LAYERS as f64
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1).filter(|a| !a.starts_with('-'));
+    let threads = args.next().and_then(|a| a.parse().ok()).unwrap_or(2);
+    let wanted = args.next().unwrap_or_else(|| "Q4_1".into());
+    let isa_name = args.next();
+    for isa in Isa::available() {
+        if isa_name.as_ref().map_or(isa != Isa::best(), |name| name != isa.name()) {
+            continue;
+        }
+        let cpu = Cpu::new(threads, isa);
+        println!("{}; {} threads", isa.why(), cpu.pool().threads());
+        for dtype in DType::ALL {
+            if !wanted.split(',').any(|name| name == dtype.to_string()) {
+                continue;
+            }
+            let limits = roofline::Limits::measure(cpu.pool());
+            println!("{limits}");
+            let shapes = weights(&cpu, dtype);
+            for rows in ROWS {
+                let products = pass(&cpu, (dtype, &shapes), rows, &limits);
+                if rows == 1 || rows == 512 {
+                    let attention = attention(&cpu, rows, if rows == 1 { 512 } else { 0 });
+                    let speed = rows as f64 / (products + attention);
+                    println!("  {dtype} {rows} rows with attention: {speed:.0} tokens/s");
+                }
+            }
+        }
+    }
+}

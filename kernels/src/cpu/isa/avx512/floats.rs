@@ -1,0 +1,157 @@
+//! Float weights: blocks of up to 12 rows × 2 tiles in registers; the stored values are converted
+//! as they are read.
+#![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
+
+use crate::cpu::tile::{FloatJob, TILE};
+use crate::quant::DType;
+use std::arch::x86_64::*;
+
+/// Rows of a register block.
+const ROWS: usize = 12;
+
+pub(super) fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
+    job.check(out);
+    if job.rows == 0 || out.is_empty() {
+        return;
+    }
+    // SAFETY: reached only through the AVX-512 table, which `Isa` hands out only when the
+    // machine has the features; `check` has compared all lengths.
+    unsafe {
+        match job.weight.dtype() {
+            DType::F16 => tiles::<F16>(job, out),
+            DType::Bf16 => tiles::<Bf16>(job, out),
+            _ => tiles::<F32>(job, out),
+        }
+    }
+}
+
+/// A stored float format.
+trait Float {
+    const BYTES: usize;
+
+    /// 16 values.
+    ///
+    /// # Safety
+    /// They are there, and the machine has AVX-512 and F16C.
+    unsafe fn load(from: *const u8) -> __m512;
+}
+
+struct F16;
+struct Bf16;
+struct F32;
+
+impl Float for F16 {
+    const BYTES: usize = 2;
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> __m512 {
+        // SAFETY: by the caller.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
+    }
+}
+
+impl Float for Bf16 {
+    const BYTES: usize = 2;
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> __m512 {
+        // SAFETY: by the caller.
+        unsafe {
+            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
+        }
+    }
+}
+
+impl Float for F32 {
+    const BYTES: usize = 4;
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> __m512 {
+        // SAFETY: by the caller.
+        unsafe { _mm512_loadu_ps(from.cast()) }
+    }
+}
+
+/// Some rows times one or two tiles.
+struct Block<const T: usize> {
+    tiles: [*const u8; T],
+    x: *const f32,
+    k: usize,
+    out: *mut f32,
+    stride: usize,
+}
+
+/// # Safety
+/// Lengths as [`FloatJob::check`] demands.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
+unsafe fn tiles<F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
+    let (k, stride) = (job.weight.cols(), job.tiles.len() * TILE);
+    let tile = |t: usize| {
+        let values = job.weight.tile(job.tiles.start + t).values;
+        assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
+        values.as_ptr()
+    };
+    for t in (0..job.tiles.len()).step_by(2) {
+        for row in (0..job.rows).step_by(ROWS) {
+            let (x, rows) = (job.x[row * k..].as_ptr(), job.rows - row);
+            let out = out[row * stride + t * TILE..].as_mut_ptr();
+            // SAFETY: the tiles have k lines of 16 values; `rows` rows of k values are left in
+            // `x`, and of 16 values per tile in `out`.
+            unsafe {
+                match job.tiles.len() - t {
+                    1 => Block { tiles: [tile(t)], x, k, out, stride }.of::<F>(rows),
+                    _ => Block { tiles: [tile(t), tile(t + 1)], x, k, out, stride }.of::<F>(rows),
+                }
+            }
+        }
+    }
+}
+
+impl<const T: usize> Block<T> {
+    /// # Safety
+    /// Each tile has `k` lines; min(`rows`, 12) rows of `k` values are at `x`, and as many of
+    /// 16·T values, `stride` apart, at `out`.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
+    unsafe fn of<F: Float>(&self, rows: usize) {
+        // SAFETY: by the caller.
+        unsafe {
+            match rows {
+                1 => self.rows::<F, 1>(),
+                2 => self.rows::<F, 2>(),
+                3 => self.rows::<F, 3>(),
+                4 => self.rows::<F, 4>(),
+                5 => self.rows::<F, 5>(),
+                6 => self.rows::<F, 6>(),
+                7 => self.rows::<F, 7>(),
+                8 => self.rows::<F, 8>(),
+                9 => self.rows::<F, 9>(),
+                10 => self.rows::<F, 10>(),
+                11 => self.rows::<F, 11>(),
+                _ => self.rows::<F, 12>(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Block::of`] for R rows.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
+    unsafe fn rows<F: Float, const R: usize>(&self) {
+        let mut acc = [[_mm512_setzero_ps(); T]; R];
+        for i in 0..self.k {
+            // SAFETY: i < k, by the caller.
+            unsafe {
+                let w = self.tiles.map(|tile| F::load(tile.add(i * TILE * F::BYTES)));
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    let x = _mm512_set1_ps(*self.x.add(r * self.k + i));
+                    for t in 0..T {
+                        acc[t] = _mm512_fmadd_ps(x, w[t], acc[t]);
+                    }
+                }
+            }
+        }
+        for (r, acc) in acc.iter().enumerate() {
+            for (t, acc) in acc.iter().enumerate() {
+                // SAFETY: by the caller.
+                unsafe { _mm512_storeu_ps(self.out.add(r * self.stride + t * TILE), *acc) };
+            }
+        }
+    }
+}

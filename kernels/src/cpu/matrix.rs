@@ -1,0 +1,96 @@
+//! A weight matrix as stored.
+
+use crate::cpu::tile::RowsView;
+use crate::quant::DType;
+use std::ops::Range;
+use thiserror::Error;
+
+/// Why bytes are not a matrix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MatrixError {
+    /// The rows do not divide into blocks.
+    #[error("a row of {cols} values is not a whole number of {dtype} blocks of {}; the weight \
+             cannot be stored in this format", dtype.block_len())]
+    Row {
+        /// Format.
+        dtype: DType,
+        /// Values per row.
+        cols: usize,
+    },
+    /// Too few or too many bytes.
+    #[error(
+        "a {rows} × {cols} {dtype} matrix does not take {bytes} bytes; check the weight's \
+             shape and format"
+    )]
+    Size {
+        /// Format.
+        dtype: DType,
+        /// Rows.
+        rows: usize,
+        /// Values per row.
+        cols: usize,
+        /// Bytes that were given.
+        bytes: usize,
+    },
+}
+
+/// A weight matrix as stored: `rows` output features of `cols` input features.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    dtype: DType,
+    rows: usize,
+    cols: usize,
+    row_bytes: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Matrix<'a> {
+    /// A view of `bytes` as `rows` (n) × `cols` (k) values of `dtype`.
+    ///
+    /// # Errors
+    /// When a row is not a whole number of blocks or `bytes` has not exactly the size.
+    pub fn new(
+        dtype: DType,
+        rows: usize,
+        cols: usize,
+        bytes: &'a [u8],
+    ) -> Result<Matrix<'a>, MatrixError> {
+        let row_bytes = dtype.row_bytes(cols).filter(|_| cols > 0);
+        let row_bytes = row_bytes.ok_or(MatrixError::Row { dtype, cols })?;
+        if row_bytes.checked_mul(rows) != Some(bytes.len()) {
+            let bytes = bytes.len();
+            return Err(MatrixError::Size { dtype, rows, cols, bytes });
+        }
+        Ok(Matrix { dtype, rows, cols, row_bytes, bytes })
+    }
+
+    /// Format.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Output features (n).
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Input features (k).
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Stored bytes of row `row`, which must exist.
+    pub(crate) fn row(&self, row: usize) -> &'a [u8] {
+        &self.bytes[row * self.row_bytes..][..self.row_bytes]
+    }
+
+    /// Whole rows.
+    pub(crate) fn view(&self, rows: Range<usize>) -> RowsView<'a> {
+        RowsView {
+            dtype: self.dtype,
+            bytes: &self.bytes[rows.start * self.row_bytes..rows.end * self.row_bytes],
+            row_bytes: self.row_bytes,
+            rows: rows.len(),
+        }
+    }
+}

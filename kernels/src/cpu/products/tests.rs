@@ -1,0 +1,110 @@
+//! A product does not depend on what is computed with it or done with it.
+
+use super::{Product, Rows, Then, matmul, products};
+use crate::cpu::packed::Packed;
+use crate::cpu::quantize::{ActBuffer, ActKind};
+use crate::cpu::{Cpu, Isa, Matrix, gated};
+use crate::op::Activation;
+use crate::quant::DType;
+use crate::reference;
+use std::ops::Range;
+
+fn noise(seed: u32, len: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1u32 << 23) as f32 - 1.0
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn weight(cpu: &Cpu, dtype: DType, n: usize, k: usize) -> Packed {
+    let bytes = reference::quantize(dtype, &noise(n as u32, n * k));
+    Packed::new(cpu, &Matrix::new(dtype, n, k, &bytes).unwrap()).unwrap()
+}
+
+/// The columns `range` of rows of `n`.
+fn columns(x: &[f32], n: usize, range: &Range<usize>) -> Vec<f32> {
+    x.chunks(n).flat_map(|row| row[range.clone()].iter().copied()).collect()
+}
+
+fn bits(x: &[f32]) -> Vec<u32> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn cut_features_differ_from_all() {
+    let (n, k) = (77, 256);
+    for isa in Isa::available() {
+        let cpu = Cpu::new(2, isa);
+        for dtype in DType::ALL {
+            let weight = weight(&cpu, dtype, n, k);
+            for m in [1, 3, 9] {
+                let (x, bias) = (noise(1, m * k), noise(2, n));
+                let mut all = vec![0.0; m * n];
+                matmul(&cpu, &weight.all(), &x, Some(&bias), &mut all);
+                for range in [0..n, 0..1, 15..17, 25..51, 16..48, 76..77, 30..30] {
+                    let mut part = vec![f32::NAN; m * range.len()];
+                    let (features, bias) = (weight.features(range.clone()), &bias[range.clone()]);
+                    matmul(&cpu, &features, &x, Some(bias), &mut part);
+                    let what = format!("{} {dtype} {m} rows, {range:?}", isa.name());
+                    assert_eq!(bits(&part), bits(&columns(&all, n, &range)), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_one_dispatch_differ_from_those_of_several() {
+    let k = 512;
+    for (isa, threads) in Isa::available().into_iter().flat_map(|isa| [(isa, 1), (isa, 3)]) {
+        let cpu = Cpu::new(threads, isa);
+        for dtype in [DType::Q4_0, DType::Q4_1, DType::Q4K, DType::F16] {
+            let [q, v, gate, up] = [70, 20, 45, 46].map(|n| weight(&cpu, dtype, n, k));
+            for m in [1, 2, 7, 40, 200] {
+                let (x, bias, residual) = (noise(3, m * k), noise(4, 46), noise(5, m * 20));
+                let alone = |weight: &Packed, range: Range<usize>, bias: Option<&[f32]>| {
+                    let mut out = vec![0.0; m * range.len()];
+                    matmul(&cpu, &weight.features(range), &x, bias, &mut out);
+                    out
+                };
+                let mut buffer = ActBuffer::default();
+                let rows = match ActKind::of(dtype) {
+                    Some(kind) => {
+                        buffer.fill(&cpu, kind, &x, k);
+                        Rows::Quantised(buffer.acts())
+                    }
+                    None => Rows::Floats(&x),
+                };
+                let cut = 5..40;
+                let activation = Activation::Silu;
+                let up_bias = &bias[..cut.len()];
+                let mut outs = [70, 20, cut.len()].map(|n| vec![f32::NAN; m * n]);
+                let [a, b, c] = &mut outs;
+                let gates =
+                    Then::Gate { activation, up: up.features(cut.clone()), bias: Some(up_bias) };
+                let product =
+                    |weight, bias, then, out| Product { x: rows, weight, bias, then, out };
+                products(
+                    &cpu,
+                    m,
+                    &mut [
+                        product(q.all(), None, Then::Write, &mut a[..]),
+                        product(v.all(), Some(&bias[..20]), Then::Add(&residual), &mut b[..]),
+                        product(gate.features(cut.clone()), None, gates, &mut c[..]),
+                    ],
+                );
+                let mut sum = alone(&v, 0..20, Some(&bias[..20]));
+                sum.iter_mut().zip(&residual).for_each(|(sum, r)| *sum += r);
+                let mut gate_up = vec![0.0; m * cut.len()];
+                let (gate, up) = (alone(&gate, cut.clone(), None), alone(&up, cut, Some(up_bias)));
+                gated(&cpu, activation, &gate, &up, &mut gate_up);
+                let wants = [alone(&q, 0..70, None), sum, gate_up];
+                for (i, (out, want)) in outs.iter().zip(&wants).enumerate() {
+                    assert_eq!(bits(out), bits(want), "{} {dtype} {m} rows: {i}", isa.name());
+                }
+            }
+        }
+    }
+}

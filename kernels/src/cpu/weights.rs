@@ -1,0 +1,165 @@
+//! A model's weights as the CPU's kernels want them, once for all devices of the process.
+
+use crate::cpu::{Cpu, Matrix, MatrixError, PackError, Packed};
+use crate::graph::{Graph, WeightId, WeightSpec};
+use crate::op::Op;
+use crate::reference::dequantize;
+use crate::weights::{WeightFile, WeightTensor};
+use std::sync::{Arc, PoisonError};
+
+/// Why a model's weights cannot be put on a device.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// A tensor of the graph is not in the file.
+    #[error(
+        "tensor '{name}' is not in the weight file; use the file that the graph was built from"
+    )]
+    Missing {
+        /// Tensor name.
+        name: String,
+    },
+    /// A tensor has the wrong size.
+    #[error("tensor '{name}': {source}")]
+    Size {
+        /// Tensor name.
+        name: String,
+        /// What is wrong.
+        source: MatrixError,
+    },
+    /// The matrices cannot be packed.
+    #[error(transparent)]
+    Pack(#[from] PackError),
+}
+
+/// The weights of a graph: vectors in f32, the matrices of products packed, tables of embeddings
+/// where the file is mapped.
+#[derive(Debug)]
+pub struct Weights {
+    specs: Vec<WeightSpec>,
+    uses: Vec<Uses>,
+    weights: Vec<Weight>,
+}
+
+/// What a graph does with a weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Uses {
+    vector: bool,
+    product: bool,
+    table: bool,
+}
+
+#[derive(Debug, Default)]
+struct Weight {
+    vector: Vec<f32>,
+    packed: Option<Packed>,
+    table: Option<WeightTensor>,
+}
+
+impl Weights {
+    /// The weights of `graph` in `file`. While another device of the process uses the same
+    /// weights of the same open file, they are shared; else the matrices are packed on `ctx`, and
+    /// the pages of the file that were read for it are given back.
+    ///
+    /// # Errors
+    /// [`BindError`] when `file` is not the one that the graph was built from, or there is no
+    /// memory.
+    pub fn of(ctx: &Cpu, graph: &Graph, file: &WeightFile) -> Result<Arc<Weights>, BindError> {
+        let uses = uses(graph);
+        let mut shared = file.packed().lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|weights| weights.strong_count() > 0);
+        let same = |w: &Arc<Weights>| w.specs == graph.weights() && w.uses == uses;
+        if let Some(weights) = shared.iter().filter_map(|w| w.upgrade()).find(same) {
+            return Ok(weights);
+        }
+        let weights = Arc::new(Weights::load(ctx, (graph.weights(), uses), file)?);
+        shared.push(Arc::downgrade(&weights));
+        Ok(weights)
+    }
+
+    fn load(
+        ctx: &Cpu,
+        (specs, uses): (&[WeightSpec], Vec<Uses>),
+        file: &WeightFile,
+    ) -> Result<Weights, BindError> {
+        let tensors: Vec<WeightTensor> = specs
+            .iter()
+            .map(|spec| {
+                let missing = || BindError::Missing { name: spec.name.clone() };
+                let tensor = file.tensor(&spec.name).ok_or_else(missing)?;
+                matrix(spec, &tensor)?;
+                Ok(tensor)
+            })
+            .collect::<Result<_, BindError>>()?;
+        let products: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].product).collect();
+        let matrices = products.iter().map(|&i| matrix(&specs[i], &tensors[i]));
+        let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
+        let packed = Packed::many(ctx, &matrices, |i| tensors[products[i]].give_back())?;
+        let mut packed = packed.into_iter();
+        let all = specs.iter().zip(&uses).zip(tensors);
+        let weights = all.map(|((spec, uses), tensor)| Weight {
+            vector: match uses.vector {
+                true => dequantize(spec.dtype, tensor.bytes()),
+                false => Vec::new(),
+            },
+            packed: if uses.product { packed.next() } else { None },
+            table: uses.table.then_some(tensor),
+        });
+        let weights = weights.collect();
+        Ok(Weights { specs: specs.to_vec(), weights, uses })
+    }
+
+    /// A weight that the graph reads as a vector: a norm, a bias or rotary factors.
+    pub(crate) fn vector(&self, id: WeightId) -> &[f32] {
+        assert!(self.uses[id.0].vector, "weight {} is read as a vector", id.0);
+        &self.weights[id.0].vector
+    }
+
+    /// The matrix of a product.
+    pub(crate) fn packed(&self, id: WeightId) -> &Packed {
+        match &self.weights[id.0].packed {
+            Some(packed) => packed,
+            None => unreachable!("weight {} is the matrix of a product", id.0),
+        }
+    }
+
+    /// A table of embeddings, as stored.
+    pub(crate) fn table(&self, id: WeightId) -> Result<Matrix<'_>, MatrixError> {
+        let spec = &self.specs[id.0];
+        match &self.weights[id.0].table {
+            Some(tensor) => Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes()),
+            None => unreachable!("weight {} is a table", id.0),
+        }
+    }
+
+    /// Bytes of all packed matrices.
+    pub fn packed_bytes(&self) -> usize {
+        self.weights.iter().filter_map(|w| w.packed.as_ref()).map(Packed::bytes).sum()
+    }
+}
+
+fn matrix<'a>(spec: &WeightSpec, tensor: &'a WeightTensor) -> Result<Matrix<'a>, BindError> {
+    Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes())
+        .map_err(|source| BindError::Size { name: spec.name.clone(), source })
+}
+
+fn uses(graph: &Graph) -> Vec<Uses> {
+    let mut uses = vec![Uses::default(); graph.weights().len()];
+    for node in graph.nodes() {
+        match &node.op {
+            Op::RmsNorm { weight, .. } => uses[weight.0].vector = true,
+            Op::MatMul { weight, bias } => {
+                uses[weight.0].product = true;
+                if let Some(bias) = bias {
+                    uses[bias.0].vector = true;
+                }
+            }
+            Op::Embed { table, .. } => uses[table.0].table = true,
+            _ => {}
+        }
+    }
+    for factors in graph.ropes().iter().filter_map(|rope| rope.factors) {
+        uses[factors.0].vector = true;
+    }
+    uses
+}

@@ -1,0 +1,47 @@
+//! Devices of a process share the packed weights of an open file, and the file stays readable.
+
+use std::sync::Arc;
+
+use lapwing_kernels::device::Device;
+use lapwing_kernels::weights::WeightFile;
+
+use crate::npu::{Task, Tiny};
+
+#[test]
+fn a_second_device_packs_its_own() {
+    let tiny = Tiny::open("gemma3.gguf");
+    let first = tiny.cpu();
+    let second = tiny.cpu();
+    assert!(Arc::ptr_eq(first.weights(), second.weights()));
+    assert!(first.weights().packed_bytes() > 0);
+    let weak = Arc::downgrade(first.weights());
+    drop((first, second));
+    assert!(weak.upgrade().is_none(), "weights that nobody uses are kept");
+    assert!(tiny.cpu().weights().packed_bytes() > 0);
+}
+
+#[test]
+fn a_page_that_was_given_back_has_other_bytes() {
+    let tiny = Tiny::open("gemma3.gguf");
+    let bytes = |file: &WeightFile| -> Vec<Vec<u8>> {
+        let names = file.tensors().map(|tensor| tensor.name.clone());
+        names.map(|name| file.tensor(&name).expect("a tensor").bytes().to_vec()).collect()
+    };
+    let before = bytes(&tiny.file);
+    let device = tiny.cpu();
+    assert!(bytes(&tiny.file) == before);
+    drop(device);
+}
+
+#[test]
+fn weights_packed_by_another_device_compute_something_else() {
+    let tiny = Tiny::open("gemma3.gguf");
+    let task = Task::new(tiny.gated(), 5, &[]);
+    let mut alone = tiny.cpu();
+    let want = tiny.run(&mut alone as &mut dyn Device, &task, &mut ()).expect("a result");
+    let _npu = tiny.systolic();
+    let mut second = tiny.cpu();
+    drop(alone);
+    let got = tiny.run(&mut second, &task, &mut ()).expect("a result");
+    tiny.assert_same(&task, &got, &want, "a second device");
+}
