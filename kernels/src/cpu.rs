@@ -21,7 +21,7 @@ mod tile;
 mod unpack;
 
 pub use act::{add, add_assign, gated, scale, soft_cap};
-pub use attention::{AttentionJob, AttentionSpan, attention};
+pub use attention::{AttentionJob, AttentionMask, AttentionSpan, attention};
 pub use device::{BindError, CpuDevice, CpuDeviceParts};
 pub use embed::{EmbedError, embed_rows};
 pub use isa::Isa;

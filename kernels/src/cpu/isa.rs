@@ -4,14 +4,17 @@
 use crate::cpu::gemm::Gemm;
 use crate::cpu::tile::{self, Acts, F32Tile, QTile, RowsView};
 use crate::cpu::{act, norm, quantize, rope, softmax};
+use product::{Product, Widen};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod generic;
+pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub(crate) mod product;
 
 /// The inner loops of one instruction set. All are safe to call with any lengths; which
 /// table is used is decided once, by the [`Isa`].
@@ -35,10 +38,18 @@ pub(crate) struct Kernels {
     pub(crate) gated: fn(crate::op::Activation, &[f32], &[f32], &mut [f32]),
     /// `cap · tanh(x / cap)` in place.
     pub(crate) soft_cap: fn(&mut [f32], f32),
-    /// One page of online softmax for one row.
-    pub(crate) softmax: fn(&mut [f32], &softmax::PageMask, &mut softmax::Online) -> f32,
-    /// binary16 to f32.
-    pub(crate) f16_to_f32: fn(&[u16], &mut [f32]),
+    /// `c = a · b` or `c += a · b`, b being keys or values as stored.
+    pub(crate) product: fn(&Product<'_>, &mut [f32]),
+    /// Keys or values to f32.
+    pub(crate) widen: fn(&Widen<'_>, &mut [f32]),
+    /// f32 to binary16.
+    pub(crate) narrow: fn(&[f32], &mut [u16]),
+    /// One step of online softmax for one row.
+    pub(crate) weigh: fn(&mut [f32], &softmax::Weigh<'_>, &mut softmax::Online) -> f32,
+    /// `x = x · factor + y · factor`.
+    pub(crate) join: fn(&mut [f32], &[f32], (f32, f32)),
+    /// Whether reading binary16 and int8 costs no more than reading f32.
+    pub(crate) reads_narrow: bool,
     /// `x *= factor`.
     pub(crate) scale: fn(&mut [f32], f32),
     /// `out = a + b`.
@@ -175,7 +186,7 @@ fn features(_: Kind) -> Vec<(&'static str, bool)> {
 /// Makes a [`Kernels`] table: the bodies that are written once in plain Rust, compiled
 /// with `$features`, beside the intrinsics of the instruction set (`$own`).
 macro_rules! kernels {
-    ($features:tt, fma = $fma:literal, $($field:ident = $own:path),+ $(,)?) => {
+    ($features:tt, fma = $fma:literal, lanes = $lanes:ty, $($field:ident = $own:expr),+ $(,)?) => {
         crate::cpu::isa::shared!($features,
             unpack_f32(a: &RowsView<'_>, b: &mut F32Tile) = crate::cpu::unpack::tile_f32;
             quantize(x: &[f32], out: quantize::RowOut<'_>) = quantize::row;
@@ -183,13 +194,19 @@ macro_rules! kernels {
             rotate(x: &mut [f32], angles: &rope::RowAngles<'_>) = rope::row::<$fma>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = act::gated_body::<$fma>;
             soft_cap(x: &mut [f32], cap: f32) = act::soft_cap_body::<$fma>;
-            softmax(s: &mut [f32], m: &softmax::PageMask, o: &mut softmax::Online) -> f32 = softmax::page::<$fma>;
+            join(x: &mut [f32], y: &[f32], factors: (f32, f32)) = softmax::join::<$fma>;
             scale(x: &mut [f32], factor: f32) = act::scale_body;
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
         );
+        crate::cpu::isa::attending!($features,
+            product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
+            widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::product::widen::<$lanes>;
+            narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::product::narrow::<$lanes>;
+            weigh(s: &mut [f32], w: &softmax::Weigh<'_>, o: &mut softmax::Online) -> f32 = softmax::weigh::<$lanes>;
+        );
         pub(super) static KERNELS: Kernels = Kernels {
-            unpack_f32, quantize, rms_norm, rotate, gated, soft_cap, softmax,
-            scale, add, $($field: $own),+
+            unpack_f32, quantize, rms_norm, rotate, gated, soft_cap, join,
+            product, widen, narrow, weigh, scale, add, $($field: $own),+
         };
     };
 }
@@ -209,4 +226,26 @@ macro_rules! shared {
         })*
     };
 }
-use {kernels, shared};
+
+/// As `shared!`, for bodies that are unsafe because they use intrinsics.
+macro_rules! attending {
+    (() , $($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $body:path;)*) => {
+        $(fn $name($($arg: $ty),*) $(-> $ret)? {
+            // SAFETY: plain Rust needs no instructions.
+            unsafe { $body($($arg),*) }
+        })*
+    };
+    ($features:literal, $($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $body:path;)*) => {
+        $(fn $name($($arg: $ty),*) $(-> $ret)? {
+            #[target_feature(enable = $features)]
+            fn inner($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: this function is compiled for the features of the vectors.
+                unsafe { $body($($arg),*) }
+            }
+            // SAFETY: reached only through this module's table, which `Isa` hands out only
+            // when the machine has the features.
+            unsafe { inner($($arg),*) }
+        })*
+    };
+}
+use {attending, kernels, shared};

@@ -2,8 +2,8 @@
 
 use crate::support::{assert_close, bits, cpus, noise};
 use half::f16;
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionSpan, Cpu, Isa};
-use lapwing_kernels::kv::{KvLayer, KvLayout, KvStore, PageId};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
+use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
 use lapwing_kernels::reference::{self, DenseAttention};
 
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +46,16 @@ fn sequence(case: &Case) -> Sequence {
         kv_heads: case.kv_heads,
         head_dim: case.head_dim,
         page_rows: case.page_rows,
+        dtype: KvDtype::F16,
     };
     let count = layout.pages_for(case.positions) as u32;
     let pages: Vec<PageId> = (0..count).rev().map(|i| 2 * i + 1).collect();
     let store = KvStore::new(layout, 2 * count + 1).expect("memory");
     let all: Vec<PageId> = (0..2 * count + 1).collect();
     let poison = vec![f32::INFINITY; all.len() * case.page_rows * width];
-    store.layer(1).write(&all, 0, (&poison, &poison));
-    store.layer(1).write(&pages, 0, (&k, &v));
+    let cpu = Cpu::new(2, Isa::best());
+    store.layer(1).write(&cpu, &all, 0, (&poison, &poison));
+    store.layer(1).write(&cpu, &pages, 0, (&k, &v));
     Sequence { q: noise(1, case.positions * case.heads * case.head_dim), k, v, pages, store }
 }
 
@@ -69,7 +71,7 @@ fn job<'a>(
         spans,
         heads: case.heads,
         scale: 0.5,
-        window: case.window,
+        mask: case.window.map_or(AttentionMask::Causal, AttentionMask::Window),
         soft_cap: case.soft_cap,
     }
 }

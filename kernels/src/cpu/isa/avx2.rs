@@ -2,9 +2,9 @@
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 mod gemm;
+mod lanes;
 
 use super::*;
-use crate::binary16;
 use crate::cpu::tile::TILE;
 use crate::cpu::unpack;
 use std::arch::x86_64::*;
@@ -12,10 +12,11 @@ use std::arch::x86_64::*;
 super::kernels!(
     "avx2,fma,f16c",
     fma = true,
+    lanes = lanes::Ymm,
     dot_tile = dot_tile,
     gemm = gemm::gemm,
     unpack = unpack_tile,
-    f16_to_f32 = f16_to_f32,
+    reads_narrow = true,
 );
 
 fn dot_tile(tile: &QTile, acts: &Acts<'_>, out: &mut [f32]) {
@@ -124,25 +125,6 @@ unsafe fn dot_rows<const QUADS: usize, const WIDE: bool, const R: usize>(
         }
     }
     R
-}
-
-fn f16_to_f32(x: &[u16], out: &mut [f32]) {
-    // SAFETY: reached only through this module's table, as above.
-    unsafe { f16_to_f32_body(x, out) }
-}
-
-#[target_feature(enable = "avx2,f16c")]
-fn f16_to_f32_body(x: &[u16], out: &mut [f32]) {
-    let (xs, x_tail) = x.as_chunks::<8>();
-    let (outs, out_tail) = out.as_chunks_mut::<8>();
-    for (x, out) in xs.iter().zip(outs) {
-        // SAFETY: both chunks have 8 values.
-        unsafe {
-            let half = _mm_loadu_si128(x.as_ptr().cast());
-            _mm256_storeu_ps(out.as_mut_ptr(), _mm256_cvtph_ps(half));
-        }
-    }
-    binary16::f16_to_f32(x_tail, out_tail);
 }
 
 fn unpack_tile(view: &RowsView<'_>, to: &mut QTile) {

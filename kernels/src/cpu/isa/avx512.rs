@@ -2,20 +2,21 @@
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 mod gemm;
+mod lanes;
 mod unpack;
 
 use super::*;
-use crate::binary16;
 use crate::cpu::tile::TILE;
 use std::arch::x86_64::*;
 
 super::kernels!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c",
     fma = true,
+    lanes = lanes::Zmm,
     dot_tile = dot_tile,
     gemm = gemm::gemm,
     unpack = unpack::unpack,
-    f16_to_f32 = f16_to_f32,
+    reads_narrow = true,
 );
 
 fn dot_tile(tile: &QTile, acts: &Acts<'_>, out: &mut [f32]) {
@@ -97,23 +98,4 @@ unsafe fn dot_rows<const QUADS: usize, const R: usize>(
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), *acc) };
     }
     R
-}
-
-fn f16_to_f32(x: &[u16], out: &mut [f32]) {
-    // SAFETY: reached only through this module's table, as above.
-    unsafe { f16_to_f32_body(x, out) }
-}
-
-#[target_feature(enable = "avx512f")]
-fn f16_to_f32_body(x: &[u16], out: &mut [f32]) {
-    let (xs, x_tail) = x.as_chunks::<16>();
-    let (outs, out_tail) = out.as_chunks_mut::<16>();
-    for (x, out) in xs.iter().zip(outs) {
-        // SAFETY: both chunks have 16 values.
-        unsafe {
-            let half = _mm256_loadu_si256(x.as_ptr().cast());
-            _mm512_storeu_ps(out.as_mut_ptr(), _mm512_cvtph_ps(half));
-        }
-    }
-    binary16::f16_to_f32(x_tail, out_tail);
 }

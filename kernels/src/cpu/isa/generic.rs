@@ -1,14 +1,15 @@
 //! Plain Rust, for any machine.
+#![expect(unsafe_code, reason = "the attention kernels are written over vectors of any kind")]
 
 use super::*;
-use crate::binary16;
 use crate::cpu::{gemm, unpack};
 
 super::kernels!(
     (),
     fma = false,
+    lanes = lanes::Plain<false>,
     dot_tile = tile::dot_tile::<false>,
     gemm = gemm::body::<false>,
     unpack = unpack::tile,
-    f16_to_f32 = binary16::f16_to_f32,
+    reads_narrow = false,
 );

@@ -5,7 +5,6 @@
 )]
 
 use super::*;
-use crate::binary16;
 use crate::cpu::gemm::Gemm;
 use crate::cpu::tile::TILE;
 use crate::cpu::unpack;
@@ -14,10 +13,11 @@ use std::arch::aarch64::*;
 super::kernels!(
     "neon",
     fma = true,
+    lanes = lanes::Plain<true>,
     dot_tile = dot_tile,
     gemm = gemm,
     unpack = unpack_tile,
-    f16_to_f32 = binary16::f16_to_f32,
+    reads_narrow = false,
 );
 
 fn unpack_tile(view: &RowsView<'_>, to: &mut QTile) {
