@@ -33,7 +33,7 @@ pub(crate) struct Kernels {
     /// RMS norm of one row.
     pub(crate) rms_norm: fn(&[f32], &norm::RmsWeight<'_>, &mut [f32]),
     /// Rotates the heads of one row.
-    pub(crate) rotate: fn(&mut [f32], &rope::RowAngles<'_>),
+    pub(crate) rotate: fn(&[f32], &rope::RowAngles<'_>, &mut [f32]),
     /// `act(gate) · up`.
     pub(crate) gated: fn(crate::op::Activation, &[f32], &[f32], &mut [f32]),
     /// `cap · tanh(x / cap)` in place.
@@ -191,7 +191,7 @@ macro_rules! kernels {
             unpack_f32(a: &RowsView<'_>, b: &mut F32Tile) = crate::cpu::unpack::tile_f32;
             quantize(x: &[f32], out: quantize::RowOut<'_>) = quantize::row;
             rms_norm(x: &[f32], w: &norm::RmsWeight<'_>, out: &mut [f32]) = norm::row::<$fma>;
-            rotate(x: &mut [f32], angles: &rope::RowAngles<'_>) = rope::row::<$fma>;
+            rotate(x: &[f32], angles: &rope::RowAngles<'_>, out: &mut [f32]) = rope::row::<$fma>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = act::gated_body::<$fma>;
             soft_cap(x: &mut [f32], cap: f32) = act::soft_cap_body::<$fma>;
             join(x: &mut [f32], y: &[f32], factors: (f32, f32)) = softmax::join::<$fma>;

@@ -114,9 +114,12 @@ impl Task<'_> {
             for (head, to) in out.row_mut(row).chunks_exact_mut(head_dim).enumerate() {
                 let line = row * group + head;
                 let sum = s.total_online[line].sum;
-                let inverse = if sum == 0.0 { 0.0 } else { 1.0 / sum };
+                if sum == 0.0 {
+                    to.fill(0.0);
+                    continue;
+                }
                 to.copy_from_slice(&s.total[line * value_width..][..head_dim]);
-                (self.kernels.scale)(to, inverse);
+                (self.kernels.scale)(to, 1.0 / sum);
             }
         }
     }

@@ -67,10 +67,9 @@ impl OpRun<'_> {
                 rms_norm(cpu, self.whole(0)?, self.device.vector(*weight), *eps, &mut out);
             }
             Op::Rope { heads, rope: index } => {
-                out.copy_from_slice(self.whole(0)?);
                 let pairs = self.device.ropes[*index].1;
                 let shape = RopeShape { heads: *heads, head_dim: spec.width / heads, pairs };
-                rope(cpu, &mut out, shape, &self.angles[*index]);
+                rope(cpu, self.whole(0)?, shape, &self.angles[*index], &mut out);
             }
             Op::Attention(op) => self.attend(op, &mut out)?,
             Op::SelectRows => {

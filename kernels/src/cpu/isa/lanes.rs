@@ -45,7 +45,7 @@ pub(crate) trait Lanes: Copy {
 /// is within 0.8 ULP.
 pub(crate) const EXP2: [f32; 6] = [
     std::f32::consts::LN_2,
-    0.240_226_51,
+    0.240_226_5,
     0.055_503_57,
     0.009_618_083,
     0.001_339_086_3,

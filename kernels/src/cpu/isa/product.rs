@@ -138,28 +138,28 @@ unsafe fn block<V: Lanes, E: Element, const R: usize, const C: usize>(
     unsafe {
         let mut acc = [[V::splat(0.0); C]; R];
         if p.add {
-            for r in 0..R {
-                for j in 0..C {
-                    acc[r][j] = V::load(c.add(r * p.c_stride + j * LANES));
+            for (r, acc) in acc.iter_mut().enumerate() {
+                for (j, acc) in acc.iter_mut().enumerate() {
+                    *acc = V::load(c.add(r * p.c_stride + j * LANES));
                 }
             }
         }
         for i in 0..p.depth {
             let line = b.add(i * p.b_stride);
             let mut w = [V::splat(0.0); C];
-            for j in 0..C {
-                w[j] = E::load::<V>(line.add(j * LANES));
+            for (j, w) in w.iter_mut().enumerate() {
+                *w = E::load::<V>(line.add(j * LANES));
             }
-            for r in 0..R {
+            for (r, acc) in acc.iter_mut().enumerate() {
                 let x = V::splat(*a.add(r * p.a_stride + i));
-                for j in 0..C {
-                    acc[r][j] = x.fma(w[j], acc[r][j]);
+                for (w, acc) in w.iter().zip(acc) {
+                    *acc = x.fma(*w, *acc);
                 }
             }
         }
-        for r in 0..R {
-            for j in 0..C {
-                acc[r][j].store(c.add(r * p.c_stride + j * LANES));
+        for (r, acc) in acc.iter().enumerate() {
+            for (j, acc) in acc.iter().enumerate() {
+                acc.store(c.add(r * p.c_stride + j * LANES));
             }
         }
     }
