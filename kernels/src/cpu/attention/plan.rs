@@ -1,11 +1,12 @@
 //! How attention is divided into tasks.
 
 use super::AttentionJob;
+use crate::aligned::Aligned;
 use crate::kv::KvLayout;
 use std::ops::Range;
 
 /// Lines (rows × heads that share one KV head) of a task, about.
-const LINES: usize = 64;
+const LINES: usize = 128;
 /// Most rows of a task.
 const ROWS_MAX: usize = 32;
 /// Keys between two corrections of the running maximum, about.
@@ -57,7 +58,7 @@ impl Shape {
 
     /// Values of a partial result of `lines`: weighted values, then maxima, then sums.
     pub(super) fn partial_len(&self, lines: usize) -> usize {
-        lines * (self.value_width + 2)
+        (lines * (self.value_width + 2)).next_multiple_of(16)
     }
 
     /// Rows of a block: a power of two, so that blocks end where pages do.
@@ -94,7 +95,7 @@ pub(super) struct Plan {
     pub(super) blocks: Vec<Block>,
     pub(super) rows: Vec<Range<usize>>,
     pub(super) units: Vec<Unit>,
-    pub(super) partials: Vec<f32>,
+    pub(super) partials: Aligned<f32>,
     /// Length of each unit's partial result.
     pub(super) partial_len: usize,
 }
@@ -140,10 +141,7 @@ impl Plan {
             }
         }
         self.partial_len = shape.partial_len(lines);
-        let len = self.partial_len * self.units.len();
-        if self.partials.len() < len {
-            self.partials.resize(len, 0.0);
-        }
+        self.partials.room(self.partial_len * self.units.len());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::plan::{Block, Shape};
 use super::{AttentionJob, mask};
+use crate::aligned::Aligned;
 use crate::cpu::isa::Kernels;
 use crate::cpu::isa::product::{Product, Widen};
 use crate::cpu::pool::ColumnBlock;
@@ -18,25 +19,25 @@ const DIRECT_LINES: usize = 6;
 #[derive(Default)]
 pub(super) struct Scratch {
     /// `[lines][head_dim]`.
-    q: Vec<f32>,
+    q: Aligned<f32>,
     /// `[head_dim][step_width]`.
-    keys: Vec<f32>,
+    keys: Aligned<f32>,
     /// `[step_width][value_width]`.
-    values: Vec<f32>,
+    values: Aligned<f32>,
     /// `[lines][step_width]`.
-    scores: Vec<f32>,
+    scores: Aligned<f32>,
     /// Of the split, `[lines][value_width]`.
-    acc: Vec<f32>,
+    acc: Aligned<f32>,
     online: Vec<Online>,
     /// Of all splits before.
-    total: Vec<f32>,
+    total: Aligned<f32>,
     total_online: Vec<Online>,
     /// Keys that the rows see of a step, `[rows][chunks]`.
     bits: Vec<u16>,
     /// Keys that any row of a run sees, per chunk.
     seen: Vec<u16>,
-    key_scale: Vec<f32>,
-    value_scale: Vec<f32>,
+    key_scale: Aligned<f32>,
+    value_scale: Aligned<f32>,
 }
 
 pub(super) struct Task<'a> {
@@ -60,13 +61,6 @@ struct Step {
     pages: Range<usize>,
     full: bool,
     direct: bool,
-}
-
-/// Grows a buffer whose values are written before they are read.
-fn room(buffer: &mut Vec<f32>, len: usize) {
-    if buffer.len() < len {
-        buffer.resize(len, 0.0);
-    }
 }
 
 impl Task<'_> {
@@ -127,7 +121,7 @@ impl Task<'_> {
     fn begin(&self, s: &mut Scratch) {
         let shape = &self.shape;
         let (lines, group) = (self.lines(), shape.group);
-        room(&mut s.q, lines * shape.head_dim);
+        s.q.room(lines * shape.head_dim);
         let factor = self.job.scale * self.job.soft_cap.map_or(LOG2_E, |_| 1.0);
         let width = group * shape.head_dim;
         for (row, q) in self.block.rows.clone().zip(s.q.chunks_exact_mut(width)) {
@@ -135,13 +129,13 @@ impl Task<'_> {
             q.copy_from_slice(&self.job.q[at..][..width]);
             (self.kernels.scale)(q, factor);
         }
-        room(&mut s.keys, shape.head_dim * shape.step_width());
-        room(&mut s.values, shape.step_width() * shape.value_width);
-        room(&mut s.scores, lines * shape.step_width());
-        room(&mut s.acc, lines * shape.value_width);
-        room(&mut s.total, lines * shape.value_width);
-        room(&mut s.key_scale, shape.step_width());
-        room(&mut s.value_scale, shape.step_width());
+        s.keys.room(shape.head_dim * shape.step_width());
+        s.values.room(shape.step_width() * shape.value_width);
+        s.scores.room(lines * shape.step_width());
+        s.acc.room(lines * shape.value_width);
+        s.total.room(lines * shape.value_width);
+        s.key_scale.room(shape.step_width());
+        s.value_scale.room(shape.step_width());
         s.total_online.clear();
         s.total_online.resize(lines, Online::START);
     }
