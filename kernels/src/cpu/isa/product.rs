@@ -93,6 +93,7 @@ unsafe fn columns<V: Lanes, E: Element>(p: &Product<'_>, b: *const E, c: *mut f3
             let (b, c) = (b.add(at * LANES), c.add(at * LANES));
             at += match p.chunks - at {
                 4.. if V::COLUMNS >= 4 => rows::<V, E, 4>(p, b, c),
+                3 if V::COLUMNS >= 4 => rows::<V, E, 3>(p, b, c),
                 2.. if V::COLUMNS >= 2 => rows::<V, E, 2>(p, b, c),
                 _ => rows::<V, E, 1>(p, b, c),
             };
