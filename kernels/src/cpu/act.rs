@@ -104,30 +104,6 @@ pub(crate) fn tanh<const FMA: bool>(x: f32) -> f32 {
 }
 
 #[inline(always)]
-fn sigmoid<const FMA: bool>(x: f32) -> f32 {
-    1.0 / (1.0 + exp::<FMA>(-x))
-}
-
-#[inline(always)]
-pub(crate) fn gated_body<const FMA: bool>(
-    kind: Activation,
-    gate: &[f32],
-    up: &[f32],
-    out: &mut [f32],
-) {
-    let all = out.iter_mut().zip(gate.iter().zip(up));
-    match kind {
-        Activation::Silu => all.for_each(|(out, (g, u))| *out = g * sigmoid::<FMA>(*g) * u),
-        Activation::GeluTanh => all.for_each(|(out, (g, u))| {
-            // (1 + tanh y) / 2 = σ(2y), which loses nothing for negative y.
-            let inner = madd::<FMA>(0.044_715 * g * g, *g, *g);
-            let twice = 2.0 * 0.797_884_6 * inner;
-            *out = g * sigmoid::<FMA>(twice) * u;
-        }),
-    }
-}
-
-#[inline(always)]
 pub(crate) fn soft_cap_body<const FMA: bool>(x: &mut [f32], cap: f32) {
     let inverse = 1.0 / cap;
     x.iter_mut().for_each(|x| *x = cap * tanh::<FMA>(*x * inverse));

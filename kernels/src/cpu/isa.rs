@@ -10,6 +10,7 @@ use product::{Product, Widen};
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod gates;
 mod generic;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
@@ -192,7 +193,6 @@ macro_rules! kernels {
             quantize(x: &[f32], out: quantize::RowOut<'_>) = quantize::row;
             rms_norm(x: &[f32], w: &norm::RmsWeight<'_>, out: &mut [f32]) = norm::row::<$fma>;
             rotate(x: &[f32], angles: &rope::RowAngles<'_>, out: &mut [f32]) = rope::row::<$fma>;
-            gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = act::gated_body::<$fma>;
             soft_cap(x: &mut [f32], cap: f32) = act::soft_cap_body::<$fma>;
             join(x: &mut [f32], y: &[f32], factors: (f32, f32)) = softmax::join::<$fma>;
             scale(x: &mut [f32], factor: f32) = act::scale_body;
@@ -201,6 +201,7 @@ macro_rules! kernels {
         crate::cpu::isa::attending!($features,
             product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
             widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::product::widen::<$lanes>;
+            gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::isa::gates::gated::<$lanes>;
             narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::product::narrow::<$lanes>;
             weigh(s: &mut [f32], w: &softmax::Weigh<'_>, o: &mut softmax::Online) -> f32 = softmax::weigh::<$lanes>;
         );

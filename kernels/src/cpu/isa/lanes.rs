@@ -27,13 +27,14 @@ pub(crate) trait Lanes: Copy {
     unsafe fn add(self, other: Self) -> Self;
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
+    unsafe fn div(self, other: Self) -> Self;
     /// `self · b + c`.
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     /// The larger; `other` where either is NaN.
     unsafe fn max(self, other: Self) -> Self;
     /// `other` where the bit is clear.
     unsafe fn keep(self, bits: u16, other: Self) -> Self;
-    /// `2^x` for x ≤ 0: the result of [`exp2`], lane by lane, but for its rounding.
+    /// `2^x`: the result of [`exp2`], lane by lane, but for its rounding.
     unsafe fn exp2(self) -> Self;
     /// Sum of all lanes: halves are added until one is left.
     unsafe fn sum(self) -> f32;
@@ -52,14 +53,15 @@ pub(crate) const EXP2: [f32; 6] = [
     1.545_316_3e-4,
 ];
 
-/// Below this, `2^x` rounds to zero.
-pub(crate) const EXP2_MIN: f32 = -160.0;
+/// Below the first, `2^x` rounds to zero, and above the second it is infinite.
+pub(crate) const EXP2_RANGE: [f32; 2] = [-160.0, 160.0];
 
-/// `2^x` for x ≤ 0; zero far below, NaN for NaN.
+/// `2^x`, within 1 ULP; zero far below, infinite far above, NaN for NaN.
 #[inline(always)]
 pub(crate) fn exp2<const FMA: bool>(x: f32) -> f32 {
     const MAGIC: f32 = 12_582_912.0;
-    let x = if x < EXP2_MIN { EXP2_MIN } else { x };
+    let x = if x < EXP2_RANGE[0] { EXP2_RANGE[0] } else { x };
+    let x = if x > EXP2_RANGE[1] { EXP2_RANGE[1] } else { x };
     let shifted = x + MAGIC;
     let exponent = shifted.to_bits().wrapping_sub(MAGIC.to_bits()).cast_signed();
     let r = x - (shifted - MAGIC);
@@ -143,6 +145,10 @@ impl<const FMA: bool> Lanes for Plain<FMA> {
     #[inline(always)]
     unsafe fn mul(self, other: Self) -> Self {
         self.zip(other, |a, b| a * b)
+    }
+    #[inline(always)]
+    unsafe fn div(self, other: Self) -> Self {
+        self.zip(other, |a, b| a / b)
     }
     #[inline(always)]
     unsafe fn fma(self, b: Self, mut c: Self) -> Self {

@@ -1,7 +1,7 @@
 //! Sixteen values in two registers.
 #![expect(unsafe_code, reason = "intrinsics")]
 
-use crate::cpu::isa::lanes::{EXP2, EXP2_MIN, Lanes};
+use crate::cpu::isa::lanes::{EXP2, EXP2_RANGE, Lanes};
 use std::arch::x86_64::*;
 
 /// Two 256-bit registers.
@@ -22,7 +22,8 @@ macro_rules! cpu {
 unsafe fn exp2(x: __m256) -> __m256 {
     const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     cpu!({
-        let x = _mm256_max_ps(_mm256_set1_ps(EXP2_MIN), x);
+        let x = _mm256_max_ps(_mm256_set1_ps(EXP2_RANGE[0]), x);
+        let x = _mm256_min_ps(_mm256_set1_ps(EXP2_RANGE[1]), x);
         let n = _mm256_round_ps::<NEAREST>(x);
         let r = _mm256_sub_ps(x, n);
         let mut p = _mm256_set1_ps(EXP2[5]);
@@ -108,6 +109,10 @@ impl Lanes for Ymm {
     #[inline(always)]
     unsafe fn mul(self, other: Self) -> Self {
         cpu!(Ymm(_mm256_mul_ps(self.0, other.0), _mm256_mul_ps(self.1, other.1)))
+    }
+    #[inline(always)]
+    unsafe fn div(self, other: Self) -> Self {
+        cpu!(Ymm(_mm256_div_ps(self.0, other.0), _mm256_div_ps(self.1, other.1)))
     }
     #[inline(always)]
     unsafe fn fma(self, b: Self, c: Self) -> Self {

@@ -1,7 +1,7 @@
 //! Sixteen values in one register.
 #![expect(unsafe_code, reason = "intrinsics")]
 
-use crate::cpu::isa::lanes::{EXP2, EXP2_MIN, Lanes};
+use crate::cpu::isa::lanes::{EXP2, EXP2_RANGE, Lanes};
 use std::arch::x86_64::*;
 
 /// A 512-bit register.
@@ -59,6 +59,10 @@ impl Lanes for Zmm {
         Zmm(cpu!(_mm512_mul_ps(self.0, other.0)))
     }
     #[inline(always)]
+    unsafe fn div(self, other: Self) -> Self {
+        Zmm(cpu!(_mm512_div_ps(self.0, other.0)))
+    }
+    #[inline(always)]
     unsafe fn fma(self, b: Self, c: Self) -> Self {
         Zmm(cpu!(_mm512_fmadd_ps(self.0, b.0, c.0)))
     }
@@ -74,7 +78,8 @@ impl Lanes for Zmm {
     unsafe fn exp2(self) -> Self {
         const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
         cpu!({
-            let x = _mm512_max_ps(_mm512_set1_ps(EXP2_MIN), self.0);
+            let x = _mm512_max_ps(_mm512_set1_ps(EXP2_RANGE[0]), self.0);
+            let x = _mm512_min_ps(_mm512_set1_ps(EXP2_RANGE[1]), x);
             let n = _mm512_roundscale_ps::<NEAREST>(x);
             let r = _mm512_sub_ps(x, n);
             let mut p = _mm512_set1_ps(EXP2[5]);
