@@ -40,14 +40,6 @@ pub(crate) fn round(x: f32) -> f32 {
     to_f32(from_f32(x))
 }
 
-/// Converts all; slices of equal length.
-#[inline(always)]
-pub(crate) fn f16_to_f32(x: &[u16], out: &mut [f32]) {
-    for (x, out) in x.iter().zip(out) {
-        *out = to_f32(*x);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,6 @@ mod act;
 mod attention;
 mod device;
 mod embed;
-mod gemm;
 mod isa;
 mod matrix;
 mod norm;
@@ -24,7 +23,7 @@ mod unpack;
 mod weights;
 
 pub use act::{add, add_assign, gated, scale, soft_cap};
-pub use attention::{AttentionJob, AttentionSpan, attention};
+pub use attention::{AttentionJob, AttentionMask, AttentionSpan, attention};
 pub use device::{CpuDevice, CpuDeviceParts};
 pub use embed::{EmbedError, embed_rows};
 pub use isa::Isa;

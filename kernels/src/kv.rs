@@ -1,12 +1,29 @@
 //! Keys and values in pages: who owns which page, and the storage.
 
-use crate::binary16::from_f32;
-use crate::sync::{Mutex, MutexGuard, lock};
+use crate::sync::{Mutex, lock};
 use std::sync::Arc;
 use thiserror::Error;
 
+mod store;
+
+pub(crate) use store::{HeadPage, Panel, scale_of};
+pub use store::{KvLayer, KvStore};
+
 /// Number of a page in the pool and in the store.
 pub type PageId = u32;
+
+/// How keys and values are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KvDtype {
+    /// As computed.
+    F32,
+    /// Rounded to nearest binary16.
+    #[default]
+    F16,
+    /// `value = scale · q` with q within ±127 and one scale (f32) per position and head:
+    /// the largest magnitude over 127.
+    I8,
+}
 
 /// Shape of a KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +36,8 @@ pub struct KvLayout {
     pub head_dim: usize,
     /// Positions per page.
     pub page_rows: usize,
+    /// How values are stored.
+    pub dtype: KvDtype,
 }
 
 impl KvLayout {
@@ -32,7 +51,18 @@ impl KvLayout {
 
     /// Bytes of one page over all layers, keys and values.
     pub fn page_bytes(&self) -> usize {
-        self.layers * 2 * self.part_len() * 2
+        let values = 2 * self.part_len();
+        let layer = match self.dtype {
+            KvDtype::F32 => 4 * values,
+            KvDtype::F16 => 2 * values,
+            KvDtype::I8 => values + 2 * self.scale_bytes(),
+        };
+        self.layers * layer
+    }
+
+    /// Bytes of the scales of the keys (or of the values) of one layer's page of [`KvDtype::I8`].
+    fn scale_bytes(&self) -> usize {
+        self.kv_heads * self.page_rows * size_of::<f32>()
     }
 
     /// Values of the keys (or of the values) of one layer's page.
@@ -178,117 +208,5 @@ impl KvLease {
         let keep = layout.pages_for(rows);
         self.pages.truncate(keep);
         self.ids.truncate(keep);
-    }
-}
-
-/// The storage of all pages, in binary16, shared by the devices of one address space. Memory of
-/// pages that were never written is not touched. Each layer has a lock of its own, which a device
-/// holds while it attends: chunks in different layers do not wait for each other.
-///
-/// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are
-/// sums over vectors of neighbouring keys, and values are `[kv_head][row][head_dim]`.
-#[derive(Debug)]
-pub struct KvStore {
-    layout: KvLayout,
-    pages: usize,
-    layers: Vec<Mutex<Vec<u16>>>,
-}
-
-impl KvStore {
-    /// Zeroed storage for `pages` pages.
-    ///
-    /// # Errors
-    /// When the system does not give that much memory.
-    pub fn new(layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
-        let pages = pages as usize;
-        let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
-        let all = (layout.page_bytes() / 2).checked_mul(pages).ok_or(too_large)?;
-        // A zeroed vector ends the process where there is no memory; this only asks for it.
-        Vec::<u16>::new().try_reserve_exact(all).map_err(|_| too_large)?;
-        let layer = 2 * layout.part_len() * pages;
-        let layers = (0..layout.layers).map(|_| Mutex::new(vec![0; layer])).collect();
-        Ok(KvStore { layout, pages, layers })
-    }
-
-    /// No layer and no page: for a device that never attends.
-    pub fn none() -> KvStore {
-        let layout = KvLayout { layers: 0, kv_heads: 0, head_dim: 0, page_rows: 1 };
-        KvStore { layout, pages: 0, layers: Vec::new() }
-    }
-
-    /// Shape.
-    pub fn layout(&self) -> &KvLayout {
-        &self.layout
-    }
-
-    /// Pages.
-    pub fn pages(&self) -> usize {
-        self.pages
-    }
-
-    /// A layer's keys and values. Waits for whoever else holds them.
-    ///
-    /// # Panics
-    /// When there is no such layer.
-    pub fn layer(&self, layer: usize) -> KvLayer<'_> {
-        KvLayer { layout: self.layout, pages: self.pages, data: lock(&self.layers[layer]) }
-    }
-}
-
-/// Keys and values of one layer, locked.
-#[derive(Debug)]
-pub struct KvLayer<'a> {
-    layout: KvLayout,
-    pages: usize,
-    data: MutexGuard<'a, Vec<u16>>,
-}
-
-impl KvLayer<'_> {
-    /// Shape.
-    pub fn layout(&self) -> &KvLayout {
-        &self.layout
-    }
-
-    /// Writes rows `start_pos …` of one sequence: `k` and `v` are `[rows][kv_heads][head_dim]`,
-    /// rounded to nearest binary16, ties to even.
-    ///
-    /// # Panics
-    /// When `k` and `v` are not whole rows of one number, or `pages` are too few or unknown.
-    pub fn write(&mut self, pages: &[PageId], start_pos: usize, (k, v): (&[f32], &[f32])) {
-        let KvLayout { head_dim, page_rows, .. } = self.layout;
-        let width = self.layout.kv_heads * head_dim;
-        assert!(k.len() == v.len() && k.len().is_multiple_of(width), "not whole rows of k and v");
-        let rows = k.chunks_exact(width).zip(v.chunks_exact(width));
-        for (i, (k, v)) in rows.enumerate() {
-            let (page, row) = ((start_pos + i) / page_rows, (start_pos + i) % page_rows);
-            let (keys, values) = self.parts_mut(pages[page]);
-            for (j, k) in k.iter().enumerate() {
-                keys[j * page_rows + row] = from_f32(*k);
-            }
-            let heads = values.chunks_exact_mut(page_rows * head_dim);
-            for (head, v) in heads.zip(v.chunks_exact(head_dim)) {
-                for (to, v) in head[row * head_dim..][..head_dim].iter_mut().zip(v) {
-                    *to = from_f32(*v);
-                }
-            }
-        }
-    }
-
-    fn part_start(&self, page: PageId) -> usize {
-        assert!((page as usize) < self.pages, "KV page {page} of {}", self.pages);
-        page as usize * 2 * self.layout.part_len()
-    }
-
-    fn parts_mut(&mut self, page: PageId) -> (&mut [u16], &mut [u16]) {
-        let (start, len) = (self.part_start(page), self.layout.part_len());
-        self.data[start..start + 2 * len].split_at_mut(len)
-    }
-
-    /// Keys `[head_dim][page_rows]` and values `[page_rows][head_dim]` of one head's page.
-    pub(crate) fn head(&self, page: PageId, kv_head: usize) -> (&[u16], &[u16]) {
-        let (start, len) = (self.part_start(page), self.layout.part_len());
-        let head = self.layout.head_dim * self.layout.page_rows;
-        let (keys, values) = self.data[start..start + 2 * len].split_at(len);
-        (&keys[kv_head * head..][..head], &values[kv_head * head..][..head])
     }
 }

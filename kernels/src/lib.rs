@@ -1,6 +1,7 @@
 //! Kernels compute: tensors, quantisation, weight files, op graphs, model architectures,
 //! CPU back end, KV pages, and a naive reference as oracle. No clock, no channel, no logging.
 
+mod aligned;
 mod binary16;
 pub mod completion;
 pub mod cost;

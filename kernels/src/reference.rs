@@ -6,7 +6,6 @@ mod formats;
 pub use formats::{dequantize, quantize};
 
 use crate::quant::DType;
-use std::ops::Range;
 
 /// Activations as the quantised matmul sees them: `x` after the rounding to int8 that
 /// belongs to weights of `dtype`, and for Q4_1 and Q5_1 the block sums that meet the
@@ -119,8 +118,9 @@ pub struct DenseAttention<'a> {
     pub soft_cap: Option<f64>,
 }
 
-/// Attention with a dense mask: `sees(row)` gives the key positions of a query row.
-pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Range<usize>) -> Vec<f64> {
+/// Attention with a dense mask: `sees(row)` gives the key positions of a query row;
+/// a row that sees none becomes zero.
+pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Vec<usize>) -> Vec<f64> {
     let (heads, kv_heads, dim) = job.shape;
     let dot = |a: &[f32], b: &[f32]| -> f64 {
         a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
@@ -133,13 +133,15 @@ pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Range<usize>)
             let s = dot(q, &job.k[at(key)..][..dim]) * job.scale;
             job.soft_cap.map_or(s, |cap| soft_cap(s, cap))
         };
-        let scores: Vec<f64> = sees(row).map(score).collect();
+        let keys = sees(row);
+        let scores: Vec<f64> = keys.iter().map(|key| score(*key)).collect();
         let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = scores.iter().map(|s| (s - max).exp()).collect();
         let sum: f64 = weights.iter().sum();
         out.extend((0..dim).map(|d| {
-            let parts = sees(row).zip(&weights).map(|(key, w)| w * f64::from(job.v[at(key) + d]));
-            parts.sum::<f64>() / sum
+            let parts =
+                keys.iter().zip(&weights).map(|(key, w)| w * f64::from(job.v[at(*key) + d]));
+            if keys.is_empty() { 0.0 } else { parts.sum::<f64>() / sum }
         }));
     }
     out

@@ -21,7 +21,7 @@ use lapwing_actors::sequence::Door;
 use lapwing_actors::worker::{Worker, WorkerEffect};
 use lapwing_kernels::device::{DeviceInfo, DeviceKind, Tensor, TensorSet};
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
-use lapwing_kernels::kv::{KvLayout, KvPool};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::quant::DType;
 use lapwing_traces::{Clock, Nanos, OsClock};
@@ -69,7 +69,7 @@ impl Engine {
             strategy,
             chunk_rows: 256,
         });
-        let layout = KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: 16 };
+        let layout = KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: 16, dtype: KvDtype::F16 };
         let context = TOKENS + PROMPT;
         let scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max: 8, permits: 2, vocab: VOCAB },

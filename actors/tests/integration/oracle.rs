@@ -12,7 +12,7 @@ use lapwing_kernels::device::{
     Preparer, Step, Tensor, Work,
 };
 use lapwing_kernels::graph::{Graph, NewNode, RowSet, ValueId, WeightSpec};
-use lapwing_kernels::kv::{KvLayout, PageId};
+use lapwing_kernels::kv::{KvDtype, KvLayout, PageId};
 use lapwing_kernels::op::{AttentionOp, Op};
 use lapwing_kernels::part::Share;
 use lapwing_kernels::quant::DType;
@@ -56,7 +56,7 @@ pub fn graph(layers: usize) -> Graph {
 }
 
 pub fn layout() -> KvLayout {
-    KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: PAGE_ROWS }
+    KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: PAGE_ROWS, dtype: KvDtype::F16 }
 }
 
 fn mix(hash: u64, id: u32) -> u64 {

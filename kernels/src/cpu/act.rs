@@ -24,21 +24,32 @@ pub fn gated(ctx: &Cpu, kind: Activation, gate: &[f32], up: &[f32], out: &mut [f
 /// When the lengths differ.
 pub fn add(ctx: &Cpu, a: &[f32], b: &[f32], out: &mut [f32]) {
     assert!(a.len() == b.len() && a.len() == out.len(), "a, b and out differ in length");
-    (ctx.kernels().add)(a, b, out);
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(out.len(), 1);
+    ctx.pool().chunks_mut(out, chunk, |i, out| {
+        let at = i * chunk..i * chunk + out.len();
+        (kernels.add)(&a[at.clone()], &b[at], out);
+    });
 }
 
 /// `x += y`, both of one length.
 ///
 /// # Panics
 /// When the lengths differ.
-pub fn add_assign(_: &Cpu, x: &mut [f32], y: &[f32]) {
+pub fn add_assign(ctx: &Cpu, x: &mut [f32], y: &[f32]) {
     assert_eq!(x.len(), y.len(), "x and y differ in length");
-    x.iter_mut().zip(y).for_each(|(x, y)| *x += y);
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(x.len(), 1);
+    ctx.pool().chunks_mut(x, chunk, |i, x| {
+        (kernels.join)(x, &y[i * chunk..][..x.len()], (1.0, 1.0));
+    });
 }
 
 /// `x *= factor`.
 pub fn scale(ctx: &Cpu, x: &mut [f32], factor: f32) {
-    (ctx.kernels().scale)(x, factor);
+    let kernels = ctx.kernels();
+    let chunk = ctx.rows_per_task(x.len(), 1);
+    ctx.pool().chunks_mut(x, chunk, |_, x| (kernels.scale)(x, factor));
 }
 
 /// `x = cap · tanh(x / cap)`.
@@ -90,30 +101,6 @@ pub(crate) fn tanh<const FMA: bool>(x: f32) -> f32 {
     let near = madd::<FMA>(p * square, x, x);
     let far = 1.0 - 2.0 / (exp::<FMA>(2.0 * x) + 1.0);
     if square < 0.04 { near } else { far }
-}
-
-#[inline(always)]
-fn sigmoid<const FMA: bool>(x: f32) -> f32 {
-    1.0 / (1.0 + exp::<FMA>(-x))
-}
-
-#[inline(always)]
-pub(crate) fn gated_body<const FMA: bool>(
-    kind: Activation,
-    gate: &[f32],
-    up: &[f32],
-    out: &mut [f32],
-) {
-    let all = out.iter_mut().zip(gate.iter().zip(up));
-    match kind {
-        Activation::Silu => all.for_each(|(out, (g, u))| *out = g * sigmoid::<FMA>(*g) * u),
-        Activation::GeluTanh => all.for_each(|(out, (g, u))| {
-            // (1 + tanh y) / 2 = σ(2y), which loses nothing for negative y.
-            let inner = madd::<FMA>(0.044_715 * g * g, *g, *g);
-            let twice = 2.0 * 0.797_884_6 * inner;
-            *out = g * sigmoid::<FMA>(twice) * u;
-        }),
-    }
 }
 
 #[inline(always)]

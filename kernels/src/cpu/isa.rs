@@ -1,17 +1,20 @@
 //! Instruction sets as tokens: an [`Isa`] exists only if this machine has the instructions,
 //! so whoever holds one may call its kernels.
 
-use crate::cpu::gemm::Gemm;
 use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsView};
 use crate::cpu::{act, norm, quantize, rope, softmax};
+use product::{Product, Widen};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod gates;
 mod generic;
+pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub(crate) mod product;
 
 /// The inner loops of one instruction set. All are safe to call with any lengths; which
 /// table is used is decided once, by the [`Isa`].
@@ -23,22 +26,28 @@ pub(crate) struct Kernels {
     pub(crate) quant_tiles: fn(&QuantJob<'_>, &mut [f32], &mut KernelScratch),
     /// Rows of activations times some tiles of floats: `[rows][16 per tile]`.
     pub(crate) float_tiles: fn(&FloatJob<'_>, &mut [f32]),
-    /// `c += a · b` in f32.
-    pub(crate) gemm: fn(&Gemm<'_>, &mut [f32]),
     /// Quantises one row of activations.
     pub(crate) quantize: fn(&[f32], quantize::ActKind, &mut [ActBlock]),
     /// RMS norm of one row.
     pub(crate) rms_norm: fn(&[f32], &norm::RmsWeight<'_>, &mut [f32]),
     /// Rotates the heads of one row.
-    pub(crate) rotate: fn(&mut [f32], &rope::RowAngles<'_>),
+    pub(crate) rotate: fn(&[f32], &rope::RowAngles<'_>, &mut [f32]),
     /// `act(gate) · up`.
     pub(crate) gated: fn(crate::op::Activation, &[f32], &[f32], &mut [f32]),
     /// `cap · tanh(x / cap)` in place.
     pub(crate) soft_cap: fn(&mut [f32], f32),
-    /// One page of online softmax for one row.
-    pub(crate) softmax: fn(&mut [f32], &softmax::PageMask, &mut softmax::Online) -> f32,
-    /// binary16 to f32.
-    pub(crate) f16_to_f32: fn(&[u16], &mut [f32]),
+    /// `c = a · b` or `c += a · b`, b being keys or values as stored.
+    pub(crate) product: fn(&Product<'_>, &mut [f32]),
+    /// Keys or values to f32.
+    pub(crate) widen: fn(&Widen<'_>, &mut [f32]),
+    /// f32 to binary16.
+    pub(crate) narrow: fn(&[f32], &mut [u16]),
+    /// One step of online softmax for one row.
+    pub(crate) weigh: fn(&mut [f32], &softmax::Weigh<'_>, &mut softmax::Online) -> f32,
+    /// `x = x · factor + y · factor`.
+    pub(crate) join: fn(&mut [f32], &[f32], (f32, f32)),
+    /// Whether reading binary16 and int8 costs no more than reading f32.
+    pub(crate) reads_narrow: bool,
     /// `x *= factor`.
     pub(crate) scale: fn(&mut [f32], f32),
     /// `out = a + b`.
@@ -175,19 +184,25 @@ fn features(_: Kind) -> Vec<(&'static str, bool)> {
 /// Makes a [`Kernels`] table: the bodies that are written once in plain Rust, compiled
 /// with `$features`, beside the intrinsics of the instruction set (`$own`).
 macro_rules! kernels {
-    ($features:tt, fma = $fma:literal, $($field:ident = $own:path),+ $(,)?) => {
+    ($features:tt, fma = $fma:literal, lanes = $lanes:ty, $($field:ident = $own:expr),+ $(,)?) => {
         crate::cpu::isa::shared!($features,
             rms_norm(x: &[f32], w: &norm::RmsWeight<'_>, out: &mut [f32]) = norm::row::<$fma>;
-            rotate(x: &mut [f32], angles: &rope::RowAngles<'_>) = rope::row::<$fma>;
-            gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = act::gated_body::<$fma>;
+            rotate(x: &[f32], angles: &rope::RowAngles<'_>, out: &mut [f32]) = rope::row::<$fma>;
             soft_cap(x: &mut [f32], cap: f32) = act::soft_cap_body::<$fma>;
-            softmax(s: &mut [f32], m: &softmax::PageMask, o: &mut softmax::Online) -> f32 = softmax::page::<$fma>;
+            join(x: &mut [f32], y: &[f32], factors: (f32, f32)) = softmax::join::<$fma>;
             scale(x: &mut [f32], factor: f32) = act::scale_body;
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
         );
+        crate::cpu::isa::attending!($features,
+            product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
+            widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::product::widen::<$lanes>;
+            gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::isa::gates::gated::<$lanes>;
+            narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::product::narrow::<$lanes>;
+            weigh(s: &mut [f32], w: &softmax::Weigh<'_>, o: &mut softmax::Online) -> f32 = softmax::weigh::<$lanes>;
+        );
         pub(super) static KERNELS: Kernels = Kernels {
-            rms_norm, rotate, gated, soft_cap, softmax,
-            scale, add, $($field: $own),+
+            rms_norm, rotate, gated, soft_cap, join,
+            product, widen, narrow, weigh, scale, add, $($field: $own),+
         };
     };
 }
@@ -207,4 +222,26 @@ macro_rules! shared {
         })*
     };
 }
-use {kernels, shared};
+
+/// As `shared!`, for bodies that are unsafe because they use intrinsics.
+macro_rules! attending {
+    (() , $($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $body:path;)*) => {
+        $(fn $name($($arg: $ty),*) $(-> $ret)? {
+            // SAFETY: plain Rust needs no instructions.
+            unsafe { $body($($arg),*) }
+        })*
+    };
+    ($features:literal, $($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $body:path;)*) => {
+        $(fn $name($($arg: $ty),*) $(-> $ret)? {
+            #[target_feature(enable = $features)]
+            fn inner($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: this function is compiled for the features of the vectors.
+                unsafe { $body($($arg),*) }
+            }
+            // SAFETY: reached only through this module's table, which `Isa` hands out only
+            // when the machine has the features.
+            unsafe { inner($($arg),*) }
+        })*
+    };
+}
+use {attending, kernels, shared};

@@ -275,6 +275,37 @@ impl Pool {
         });
     }
 
+    /// Calls `f(index, part)` for parts `picks[0]`, `picks[1]`, … of `data`, each of `part_len`
+    /// values, in parallel.
+    ///
+    /// # Panics
+    /// When a part is picked twice or lies outside `data`.
+    pub fn picks_mut<T: Send>(
+        &self,
+        data: &mut [T],
+        part_len: usize,
+        picks: &[u32],
+        f: impl Fn(usize, &mut [T]) + Sync,
+    ) {
+        let parts = data.len().checked_div(part_len).unwrap_or(0);
+        for (i, pick) in picks.iter().enumerate() {
+            assert!((*pick as usize) < parts, "part {pick} of {parts}");
+            assert!(!picks[..i].contains(pick), "part {pick} is picked twice");
+        }
+        let base = Base(data.as_mut_ptr());
+        self.run(picks.len(), &|i| {
+            // SAFETY: the part lies inside `data`, no two picks are equal, and each task number
+            // is run once, so that this is the only reference to it.
+            let part = unsafe {
+                std::slice::from_raw_parts_mut(
+                    base.get().add(picks[i] as usize * part_len),
+                    part_len,
+                )
+            };
+            f(i, part);
+        });
+    }
+
     /// Cuts the row-major matrix `data` (rows of `row_len`) into blocks of `col_chunk`
     /// columns and calls `f(first column, block)` for each, in parallel. Values after the
     /// last whole row are left alone.

@@ -122,13 +122,15 @@ pub(crate) struct RowAngles<'a> {
     shape: RopeShape,
 }
 
-/// Rotates `x` of `[rows][heads][head_dim]` in place.
+/// Rotates `x` of `[rows][heads][head_dim]` into `out`.
 ///
 /// # Panics
-/// When `x` has not as many rows as `angles`, or more values would turn than a head has.
-pub fn rope(ctx: &Cpu, x: &mut [f32], shape: RopeShape, angles: &RopeAngles) {
+/// When `x` or `out` has not as many rows as `angles`, or more values would turn than a head
+/// has.
+pub fn rope(ctx: &Cpu, x: &[f32], shape: RopeShape, angles: &RopeAngles, out: &mut [f32]) {
     let width = shape.heads * shape.head_dim;
     assert_eq!(x.len(), angles.rows * width, "x is not rows × heads × head_dim");
+    assert_eq!(x.len(), out.len(), "x and out differ in length");
     if x.is_empty() {
         return;
     }
@@ -136,34 +138,48 @@ pub fn rope(ctx: &Cpu, x: &mut [f32], shape: RopeShape, angles: &RopeAngles) {
     assert!(2 * pairs <= shape.head_dim, "{pairs} pairs turn in {} values", shape.head_dim);
     let kernels = ctx.kernels();
     let chunk = ctx.rows_per_task(angles.rows, width);
-    ctx.pool().chunks_mut(x, chunk * width, |i, x| {
-        for (j, x) in x.chunks_exact_mut(width).enumerate() {
-            let at = (i * chunk + j) * pairs;
+    ctx.pool().chunks_mut(out, chunk * width, |i, out| {
+        for (j, out) in out.chunks_exact_mut(width).enumerate() {
+            let row = i * chunk + j;
+            let at = row * pairs;
             let (cos, sin) = (&angles.cos[at..][..pairs], &angles.sin[at..][..pairs]);
-            (kernels.rotate)(x, &RowAngles { cos, sin, shape });
+            (kernels.rotate)(&x[row * width..][..width], &RowAngles { cos, sin, shape }, out);
         }
     });
 }
 
 #[inline(always)]
-pub(crate) fn row<const FMA: bool>(x: &mut [f32], angles: &RowAngles<'_>) {
-    let pairs = angles.cos.len();
-    for head in x.chunks_exact_mut(angles.shape.head_dim) {
-        let turned = &mut head[..2 * pairs];
+pub(crate) fn row<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32]) {
+    let (pairs, head_dim) = (angles.cos.len(), angles.shape.head_dim);
+    for (x, out) in x.chunks_exact(head_dim).zip(out.chunks_exact_mut(head_dim)) {
+        let (x, rest) = x.split_at(2 * pairs);
+        let (out, kept) = out.split_at_mut(2 * pairs);
+        kept.copy_from_slice(rest);
         match angles.shape.pairs {
-            RopePairs::Halves => {
-                let (a, b) = turned.split_at_mut(pairs);
-                for i in 0..pairs {
-                    (a[i], b[i]) = turn::<FMA>(a[i], b[i], angles.cos[i], angles.sin[i]);
-                }
-            }
-            RopePairs::Adjacent => {
-                for (i, pair) in turned.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-                    (pair[0], pair[1]) =
-                        turn::<FMA>(pair[0], pair[1], angles.cos[i], angles.sin[i]);
-                }
-            }
+            RopePairs::Halves => halves::<FMA>(x, angles, out),
+            RopePairs::Adjacent => adjacent::<FMA>(x, angles, out),
         }
+    }
+}
+
+#[inline(always)]
+fn halves<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32]) {
+    let pairs = angles.cos.len();
+    let (a, b) = x.split_at(pairs);
+    let (out_a, out_b) = out.split_at_mut(pairs);
+    let (cos, sin) = (&angles.cos[..pairs], &angles.sin[..pairs]);
+    let (a, b) = (&a[..pairs], &b[..pairs]);
+    let (out_a, out_b) = (&mut out_a[..pairs], &mut out_b[..pairs]);
+    for i in 0..pairs {
+        (out_a[i], out_b[i]) = turn::<FMA>(a[i], b[i], cos[i], sin[i]);
+    }
+}
+
+#[inline(always)]
+fn adjacent<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32]) {
+    let pairs = x.as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<2>().0);
+    for ((x, out), (cos, sin)) in pairs.zip(angles.cos.iter().zip(angles.sin)) {
+        (out[0], out[1]) = turn::<FMA>(x[0], x[1], *cos, *sin);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::ModelError;
 use super::spec::{self, ArchSpec};
-use crate::kv::KvLayout;
+use crate::kv::{KvDtype, KvLayout};
 use crate::op::RopeScaling;
 use crate::weights::Metadata;
 
@@ -133,6 +133,7 @@ impl ModelConfig {
             kv_heads: self.kv_heads,
             head_dim: self.head_dim,
             page_rows: KvLayout::PAGE_ROWS,
+            dtype: KvDtype::default(),
         }
     }
 

@@ -212,9 +212,9 @@ fn rope_turns_the_wrong_pairs() {
     for cpu in cpus(2) {
         for style in [RopePairs::Adjacent, RopePairs::Halves] {
             let x = noise(8, positions.len() * heads * head_dim);
-            let mut got = x.clone();
+            let mut got = vec![f32::NAN; x.len()];
             let shape = RopeShape { heads, head_dim, pairs: style };
-            cpu::rope(&cpu, &mut got, shape, &freqs.angles(&positions));
+            cpu::rope(&cpu, &x, shape, &freqs.angles(&positions), &mut got);
             let mut want: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
             for (i, head) in want.chunks_mut(head_dim).enumerate() {
                 for pair in 0..dims / 2 {
@@ -238,10 +238,11 @@ fn rope_scaling_and_factors() {
     let (dims, position) = (8, 300);
     let first = |scaling, factors: Option<&[f32]>| {
         let freqs = RopeFreqs::new(10_000.0, dims, scaling, factors);
-        let mut x = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0];
+        let x = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0];
+        let mut out = [f32::NAN; 8];
         let shape = RopeShape { heads: 1, head_dim: dims, pairs: RopePairs::Adjacent };
-        cpu::rope(&Cpu::new(1, Isa::best()), &mut x, shape, &freqs.angles(&[position]));
-        x
+        cpu::rope(&Cpu::new(1, Isa::best()), &x, shape, &freqs.angles(&[position]), &mut out);
+        out
     };
     let want = |angles: [f64; 4], magnitude: f64| {
         let pairs = angles.iter().flat_map(|a| [a.cos() * magnitude, a.sin() * magnitude]);

@@ -1,8 +1,9 @@
 //! KV pages come back, once each, whoever held them.
 
-use lapwing_kernels::kv::{KvLayout, KvLease, KvPool, OutOfPages};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvLease, KvPool, OutOfPages};
 
-const LAYOUT: KvLayout = KvLayout { layers: 1, kv_heads: 1, head_dim: 4, page_rows: 32 };
+const LAYOUT: KvLayout =
+    KvLayout { layers: 1, kv_heads: 1, head_dim: 4, page_rows: 32, dtype: KvDtype::F16 };
 
 #[test]
 fn pages_return_when_the_last_owner_drops_them() {

@@ -2,8 +2,8 @@
 
 use crate::support::{assert_close, bits, cpus, noise};
 use half::f16;
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionSpan, Cpu, Isa};
-use lapwing_kernels::kv::{KvLayer, KvLayout, KvStore, PageId};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
+use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
 use lapwing_kernels::reference::{self, DenseAttention};
 
 #[derive(Clone, Copy, Debug)]
@@ -13,8 +13,9 @@ struct Case {
     head_dim: usize,
     page_rows: usize,
     positions: usize,
-    window: Option<usize>,
+    mask: AttentionMask<'static>,
     soft_cap: Option<f32>,
+    dtype: KvDtype,
 }
 
 const PLAIN: Case = Case {
@@ -23,8 +24,9 @@ const PLAIN: Case = Case {
     head_dim: 16,
     page_rows: 32,
     positions: 70,
-    window: None,
+    mask: AttentionMask::Causal,
     soft_cap: None,
+    dtype: KvDtype::F16,
 };
 
 struct Sequence {
@@ -35,26 +37,44 @@ struct Sequence {
     store: KvStore,
 }
 
+/// What is left of heads of `head_dim` values when they are stored.
+fn stored(dtype: KvDtype, head_dim: usize, x: &[f32]) -> Vec<f32> {
+    match dtype {
+        KvDtype::F32 => x.to_vec(),
+        KvDtype::F16 => x.iter().map(|x| f16::from_f32(*x).to_f32()).collect(),
+        KvDtype::I8 => x.chunks(head_dim).flat_map(rounded_to_i8).collect(),
+    }
+}
+
+fn rounded_to_i8(head: &[f32]) -> Vec<f32> {
+    let highest = head.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+    let (scale, inverse) = (highest / 127.0, 127.0 / highest);
+    head.iter().map(|x| (x * inverse).round_ties_even() * scale).collect()
+}
+
 /// All keys and values written, in pages that are neither neighbours nor in order, between
 /// pages full of infinities.
 fn sequence(case: &Case) -> Sequence {
-    let round = |x: Vec<f32>| x.iter().map(|x| f16::from_f32(*x).to_f32()).collect::<Vec<_>>();
     let width = case.kv_heads * case.head_dim;
-    let (k, v) = (round(noise(2, case.positions * width)), round(noise(3, case.positions * width)));
+    let round = |x: Vec<f32>| stored(case.dtype, case.head_dim, &x);
+    let (k, v) = (noise(2, case.positions * width), noise(3, case.positions * width));
     let layout = KvLayout {
         layers: 2,
         kv_heads: case.kv_heads,
         head_dim: case.head_dim,
         page_rows: case.page_rows,
+        dtype: case.dtype,
     };
     let count = layout.pages_for(case.positions) as u32;
     let pages: Vec<PageId> = (0..count).rev().map(|i| 2 * i + 1).collect();
     let store = KvStore::new(layout, 2 * count + 1).expect("memory");
     let all: Vec<PageId> = (0..2 * count + 1).collect();
     let poison = vec![f32::INFINITY; all.len() * case.page_rows * width];
-    store.layer(1).write(&all, 0, (&poison, &poison));
-    store.layer(1).write(&pages, 0, (&k, &v));
-    Sequence { q: noise(1, case.positions * case.heads * case.head_dim), k, v, pages, store }
+    let cpu = Cpu::new(2, Isa::best());
+    store.layer(1).write(&cpu, &all, 0, (&poison, &poison));
+    store.layer(1).write(&cpu, &pages, 0, (&k, &v));
+    let q = noise(1, case.positions * case.heads * case.head_dim);
+    Sequence { q, k: round(k), v: round(v), pages, store }
 }
 
 fn job<'a>(
@@ -69,9 +89,22 @@ fn job<'a>(
         spans,
         heads: case.heads,
         scale: 0.5,
-        window: case.window,
+        mask: case.mask,
         soft_cap: case.soft_cap,
     }
+}
+
+/// Keys that the row at `pos` sees, from the definition of the mask.
+fn seen(mask: &AttentionMask<'_>, pos: usize) -> Vec<usize> {
+    let sees = |key: &usize| match mask {
+        AttentionMask::Causal => true,
+        AttentionMask::Window(window) => key + window > pos,
+        AttentionMask::Dilated { count, stride } => (0..*count).any(|i| key + i * stride == pos),
+        AttentionMask::Blocks { len, listed } => {
+            listed.contains(&((pos / len) as u32, (key / len) as u32))
+        }
+    };
+    (0..=pos).filter(sees).collect()
 }
 
 fn check(case: Case) {
@@ -84,8 +117,7 @@ fn check(case: Case) {
         scale: 0.5,
         soft_cap: case.soft_cap.map(f64::from),
     };
-    let window = case.window.unwrap_or(usize::MAX);
-    let want = reference::attention(&dense, |pos| (pos + 1).saturating_sub(window)..pos + 1);
+    let want = reference::attention(&dense, |pos| seen(&case.mask, pos));
     for cpu in cpus(2) {
         let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
         let mut out = vec![f32::NAN; s.q.len()];
@@ -104,7 +136,7 @@ fn causal_edge_at_page_boundaries() {
 #[test]
 fn window_edge_at_page_boundaries() {
     for window in [1, 2, 16, 31, 32, 33, 64, 200] {
-        check(Case { window: Some(window), positions: 100, ..PLAIN });
+        check(Case { mask: AttentionMask::Window(window), positions: 100, ..PLAIN });
     }
 }
 
@@ -128,40 +160,146 @@ fn odd_heads_and_pages() {
 #[test]
 fn soft_cap_bends_the_scores() {
     check(Case { soft_cap: Some(0.7), ..PLAIN });
-    check(Case { soft_cap: Some(50.0), window: Some(20), ..PLAIN });
+    check(Case { soft_cap: Some(50.0), mask: AttentionMask::Window(20), ..PLAIN });
+}
+
+/// Rows of blocks 1, 4 and 9 see nothing; some see only blocks far before their own.
+const LISTED: [(u32, u32); 12] = [
+    (0, 0),
+    (2, 0),
+    (2, 2),
+    (3, 1),
+    (5, 2),
+    (6, 6),
+    (7, 0),
+    (7, 3),
+    (7, 7),
+    (8, 7),
+    (10, 4),
+    (10, 11),
+];
+
+fn sparse_masks() -> Vec<AttentionMask<'static>> {
+    let dilated = [(1, 1), (5, 3), (100, 2), (4, 60), (3, 200)];
+    let dilated = dilated.map(|(count, stride)| AttentionMask::Dilated { count, stride });
+    let blocks = [1, 7, 24, 32].map(|len| AttentionMask::Blocks { len, listed: &LISTED });
+    dilated.into_iter().chain(blocks).collect()
+}
+
+#[test]
+fn sparse_masks_against_dense_ones() {
+    for mask in sparse_masks() {
+        for (positions, page_rows, dtype) in
+            [(300, 32, KvDtype::F16), (70, 7, KvDtype::F32), (300, 16, KvDtype::F32)]
+        {
+            check(Case { mask, positions, page_rows, dtype, ..PLAIN });
+        }
+    }
+}
+
+#[test]
+fn every_stored_type_over_many_splits() {
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
+        for (head_dim, page_rows) in [(16, 32), (33, 24), (64, 16), (7, 5)] {
+            check(Case {
+                dtype,
+                head_dim,
+                page_rows,
+                positions: 600,
+                heads: 3,
+                kv_heads: 1,
+                ..PLAIN
+            });
+        }
+        check(Case { dtype, soft_cap: Some(0.7), ..PLAIN });
+    }
+}
+
+#[test]
+fn eight_bits_stray_little_from_the_values_that_were_written() {
+    let case = Case { dtype: KvDtype::I8, head_dim: 64, positions: 100, ..PLAIN };
+    let exact = sequence(&Case { dtype: KvDtype::F32, ..case });
+    let rounded = sequence(&case);
+    let out_of = |s: &Sequence| {
+        let spans = [AttentionSpan { rows: 0..100, start_pos: 0, pages: &s.pages }];
+        let mut out = vec![0.0; s.q.len()];
+        cpu::attention(
+            &Cpu::new(1, Isa::best()),
+            &job(&case, s, &s.store.layer(1), &spans),
+            &mut out,
+        );
+        out
+    };
+    let (want, got) = (out_of(&exact), out_of(&rounded));
+    let error: f64 = want.iter().zip(&got).map(|(w, g)| f64::from(w - g).powi(2)).sum();
+    let norm: f64 = want.iter().map(|w| f64::from(*w).powi(2)).sum();
+    assert!((error / norm).sqrt() < 0.02, "{}", (error / norm).sqrt());
+}
+
+/// All rows at once on one thread against every other cut of the sequence.
+fn cut(case: Case) {
+    let s = sequence(&case);
+    let n = case.positions;
+    for isa in Isa::available() {
+        let mut whole = vec![0.0; s.q.len()];
+        let spans = [AttentionSpan { rows: 0..n, start_pos: 0, pages: &s.pages }];
+        cpu::attention(&Cpu::new(1, isa), &job(&case, &s, &s.store.layer(1), &spans), &mut whole);
+        for (chunk, threads) in
+            [(1, 1), (1, 4), (7, 2), (16, 3), (32, 2), (64, 4), (n - 1, 2), (n, 8)]
+        {
+            let what = format!("{} {case:?} chunk {chunk} on {threads}", isa.name());
+            let spans = (0..n).step_by(chunk).map(|start| AttentionSpan {
+                rows: start..(start + chunk).min(n),
+                start_pos: start,
+                pages: &s.pages,
+            });
+            let spans: Vec<_> = spans.collect();
+            let cpu = Cpu::new(threads, isa);
+            let mut together = vec![0.0; s.q.len()];
+            cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut together);
+            assert!(bits(&together) == bits(&whole), "one call, {what}");
+            let mut apart = vec![0.0; s.q.len()];
+            for span in spans {
+                cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &[span]), &mut apart);
+            }
+            assert!(bits(&apart) == bits(&whole), "apart, {what}");
+        }
+    }
 }
 
 #[test]
 fn a_row_depends_on_how_its_sequence_was_cut() {
-    for window in [None, Some(1), Some(20), Some(33)] {
-        let case = Case { window, positions: 100, ..PLAIN };
-        let s = sequence(&case);
-        for isa in Isa::available() {
-            let mut whole = vec![0.0; s.q.len()];
-            let spans = [AttentionSpan { rows: 0..100, start_pos: 0, pages: &s.pages }];
-            cpu::attention(
-                &Cpu::new(1, isa),
-                &job(&case, &s, &s.store.layer(1), &spans),
-                &mut whole,
-            );
-            for (chunk, threads) in [(1, 1), (7, 2), (16, 3), (32, 2), (64, 4), (99, 2)] {
-                let spans = (0..100usize).step_by(chunk).map(|start| AttentionSpan {
-                    rows: start..(start + chunk).min(100),
-                    start_pos: start,
-                    pages: &s.pages,
-                });
-                let spans: Vec<_> = spans.collect();
-                let cpu = Cpu::new(threads, isa);
-                let mut together = vec![0.0; s.q.len()];
-                cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut together);
-                assert_eq!(bits(&together), bits(&whole), "one call, chunk {chunk}");
-                let mut apart = vec![0.0; s.q.len()];
-                for span in spans {
-                    cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &[span]), &mut apart);
-                }
-                assert_eq!(bits(&apart), bits(&whole), "apart, chunk {chunk}");
-            }
+    let windows = [1, 20, 33].map(AttentionMask::Window);
+    for mask in windows.into_iter().chain([AttentionMask::Causal]).chain(sparse_masks()) {
+        cut(Case { mask, positions: 100, ..PLAIN });
+    }
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
+        cut(Case { dtype, positions: 700, heads: 3, kv_heads: 1, ..PLAIN });
+        cut(Case { dtype, positions: 300, page_rows: 7, head_dim: 33, ..PLAIN });
+    }
+}
+
+#[test]
+fn a_long_row_starves_the_short_ones_of_its_batch() {
+    let case = Case { positions: 1500, ..PLAIN };
+    let s = sequence(&case);
+    let positions = [3, 1499, 40, 700, 0];
+    let width = case.heads * case.head_dim;
+    let spans: Vec<_> = positions
+        .iter()
+        .enumerate()
+        .map(|(row, pos)| AttentionSpan { rows: row..row + 1, start_pos: *pos, pages: &s.pages })
+        .collect();
+    let (kv, q) = (s.store.layer(1), &s.q[..positions.len() * width]);
+    for isa in Isa::available() {
+        let job = AttentionJob { q, ..job(&case, &s, &kv, &spans) };
+        let (mut alone, mut together) = (vec![0.0; q.len()], vec![0.0; q.len()]);
+        cpu::attention(&Cpu::new(5, isa), &job, &mut together);
+        for span in &spans {
+            let job = AttentionJob { spans: std::slice::from_ref(span), ..job.clone() };
+            cpu::attention(&Cpu::new(1, isa), &job, &mut alone);
         }
+        assert_eq!(bits(&alone), bits(&together), "{}", isa.name());
     }
 }
 

@@ -178,12 +178,7 @@ impl Report {
     /// What an engine makes of it.
     pub(super) fn add_engine(&mut self, engine: &Engine) {
         let config = engine.model();
-        let layout = KvLayout {
-            layers: config.layers,
-            kv_heads: config.kv_heads,
-            head_dim: config.head_dim,
-            page_rows: 1,
-        };
+        let layout = KvLayout { page_rows: 1, ..config.kv_layout() };
         self.kv_bytes_per_token = Some(layout.page_bytes());
         self.hyper_parameters = Some(HyperParameters::of(config, engine));
         let placement = engine.placement();

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::CpuDevice;
 use crate::cpu::{
-    AttentionJob, AttentionSpan, EmbedError, RopeAngles, RopeShape, add, attention, embed_rows,
-    gated, matmul, rms_norm, rope, soft_cap,
+    AttentionJob, AttentionMask, AttentionSpan, EmbedError, RopeAngles, RopeShape, add, attention,
+    embed_rows, gated, matmul, rms_norm, rope, soft_cap,
 };
 use crate::device::{Batch, DeviceError, Slot, TensorSet};
 use crate::graph::Node;
@@ -73,10 +73,9 @@ impl OpRun<'_> {
                 rms_norm(cpu, self.whole(0)?, self.device.weights.vector(*weight), *eps, &mut out);
             }
             Op::Rope { heads, rope: index } => {
-                out.copy_from_slice(self.whole(0)?);
                 let pairs = self.device.ropes[*index].1;
                 let shape = RopeShape { heads: *heads, head_dim: spec.width / heads, pairs };
-                rope(cpu, &mut out, shape, &self.angles[*index]);
+                rope(cpu, self.whole(0)?, shape, &self.angles[*index], &mut out);
             }
             Op::Attention(op) => self.attend(op, &mut out)?,
             Op::SelectRows => {
@@ -101,7 +100,7 @@ impl OpRun<'_> {
         let mut spans = Vec::with_capacity(self.batch.spans.len());
         for span in &self.batch.spans {
             let values = span.rows.start * width..span.rows.end * width;
-            kv.write(&span.pages, span.start, (&k[values.clone()], &v[values]));
+            kv.write(&self.device.cpu, &span.pages, span.start, (&k[values.clone()], &v[values]));
             spans.push(AttentionSpan {
                 rows: span.rows.clone(),
                 start_pos: span.start,
@@ -114,7 +113,7 @@ impl OpRun<'_> {
             spans: &spans,
             heads: q.len() / self.batch.rows() / layout.head_dim,
             scale: op.scale,
-            window: op.window,
+            mask: op.window.map_or(AttentionMask::Causal, AttentionMask::Window),
             soft_cap: op.soft_cap,
         };
         attention(&self.device.cpu, &job, out);

@@ -1,10 +1,9 @@
 //! AVX2 with FMA and F16C.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-mod gemm;
+mod lanes;
 
 use super::*;
-use crate::binary16;
 use crate::cpu::packed::Group;
 use crate::cpu::tile::{Step, TILE};
 use crate::cpu::unpack;
@@ -13,12 +12,12 @@ use std::arch::x86_64::*;
 super::kernels!(
     "avx2,fma,f16c",
     fma = true,
+    lanes = lanes::Ymm,
     quant_tiles = quant_tiles,
     float_tiles = float_tiles,
-    gemm = gemm::gemm,
     quantize = quantize_row,
     unpack = unpack_tile,
-    f16_to_f32 = f16_to_f32,
+    reads_narrow = true,
 );
 
 fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
@@ -110,25 +109,6 @@ fn dot4<const WIDE: bool>(sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
     }
     let half = _mm256_and_si256(_mm256_srli_epi16::<1>(w), _mm256_set1_epi8(0x7f));
     add(add(sum, half), _mm256_sub_epi8(w, half))
-}
-
-fn f16_to_f32(x: &[u16], out: &mut [f32]) {
-    // SAFETY: reached only through this module's table, as above.
-    unsafe { f16_to_f32_body(x, out) }
-}
-
-#[target_feature(enable = "avx2,f16c")]
-fn f16_to_f32_body(x: &[u16], out: &mut [f32]) {
-    let (xs, x_tail) = x.as_chunks::<8>();
-    let (outs, out_tail) = out.as_chunks_mut::<8>();
-    for (x, out) in xs.iter().zip(outs) {
-        // SAFETY: both chunks have 8 values.
-        unsafe {
-            let half = _mm_loadu_si128(x.as_ptr().cast());
-            _mm256_storeu_ps(out.as_mut_ptr(), _mm256_cvtph_ps(half));
-        }
-    }
-    binary16::f16_to_f32(x_tail, out_tail);
 }
 
 fn unpack_tile(view: &RowsView<'_>, to: &mut [u8]) {

@@ -1,18 +1,18 @@
 //! Plain Rust, for any machine.
+#![expect(unsafe_code, reason = "the attention kernels are written over vectors of any kind")]
 
 use super::*;
-use crate::binary16;
-use crate::cpu::{gemm, unpack};
+use crate::cpu::unpack;
 
 super::kernels!(
     (),
     fma = false,
+    lanes = lanes::Plain<false>,
     quant_tiles = quant_tiles,
     float_tiles = tile::float_tiles::<false>,
-    gemm = gemm::body::<false>,
     quantize = quantize::row,
     unpack = unpack::tile,
-    f16_to_f32 = binary16::f16_to_f32,
+    reads_narrow = false,
 );
 
 fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {

@@ -5,8 +5,6 @@
 )]
 
 use super::*;
-use crate::binary16;
-use crate::cpu::gemm::Gemm;
 use crate::cpu::packed::Group;
 use crate::cpu::tile::{Step, TILE};
 use crate::cpu::unpack;
@@ -15,12 +13,12 @@ use std::arch::aarch64::*;
 super::kernels!(
     "neon",
     fma = true,
+    lanes = lanes::Plain<true>,
     quant_tiles = quant_tiles,
     float_tiles = float_tiles,
-    gemm = gemm,
     quantize = quantize_row,
     unpack = unpack_tile,
-    f16_to_f32 = binary16::f16_to_f32,
+    reads_narrow = false,
 );
 
 fn unpack_tile(view: &RowsView<'_>, to: &mut [u8]) {
@@ -32,16 +30,6 @@ fn unpack_tile(view: &RowsView<'_>, to: &mut [u8]) {
 #[target_feature(enable = "neon")]
 fn unpack_body(view: &RowsView<'_>, to: &mut [u8]) {
     unpack::tile(view, to);
-}
-
-fn gemm(g: &Gemm<'_>, c: &mut [f32]) {
-    // SAFETY: reached only through this module's table, as above.
-    unsafe { gemm_body(g, c) }
-}
-
-#[target_feature(enable = "neon")]
-fn gemm_body(g: &Gemm<'_>, c: &mut [f32]) {
-    crate::cpu::gemm::body::<true>(g, c);
 }
 
 fn quantize_row(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {

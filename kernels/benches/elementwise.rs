@@ -1,0 +1,84 @@
+//! Ops that only stream memory, over 512 rows of a small model, beside a copy of as many bytes
+//! in the same run: the shortest of many runs.
+//!
+//! `cargo bench -p lapwing-kernels --bench elementwise -- [threads] [isa]`
+
+use lapwing_kernels::cpu::{self, Cpu, Isa, RopeFreqs, RopeShape};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
+use std::time::Instant;
+
+const ROWS: usize = 512;
+const WIDTH: usize = 576;
+const HEADS: usize = 9;
+const KV_HEADS: usize = 3;
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn shortest(mut f: impl FnMut()) -> f64 {
+    let seconds = (0..200).map(|_| {
+        let start = Instant::now();
+        f();
+        start.elapsed().as_secs_f64()
+    });
+    seconds.fold(f64::INFINITY, f64::min)
+}
+
+fn report(name: &str, bytes: usize, seconds: f64) {
+    println!("{name:20} {:8.1} us {:6.1} GB/s", seconds * 1e6, bytes as f64 / seconds / 1e9);
+}
+
+fn kv_write(cpu: &Cpu, dtype: KvDtype, x: &[f32]) -> f64 {
+    let head_dim = WIDTH / HEADS;
+    let layout = KvLayout { layers: 1, kv_heads: KV_HEADS, head_dim, page_rows: 32, dtype };
+    let pages: Vec<u32> = (0..layout.pages_for(ROWS) as u32).collect();
+    let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
+    let k = &x[..ROWS * KV_HEADS * head_dim];
+    shortest(|| kv.layer(0).write(cpu, &pages, 0, (k, k)))
+}
+
+fn measure(cpu: &Cpu) {
+    let x: Vec<f32> = (0..ROWS * WIDTH).map(|i| (i * 7 % 97) as f32 / 97.0 - 0.5).collect();
+    let y = x.clone();
+    let mut out = vec![0.0; x.len()];
+    let bytes = size_of_val(&*x);
+    let chunk = x.len().div_ceil(4 * cpu.pool().threads());
+    let copy = shortest(|| {
+        cpu.pool().chunks_mut(&mut out, chunk, |i, out| {
+            out.copy_from_slice(&x[i * chunk..][..out.len()]);
+        });
+    });
+    report("copy", 2 * bytes, copy);
+    let weight = vec![1.0; WIDTH];
+    report("norm", 2 * bytes, shortest(|| cpu::rms_norm(cpu, &x, &weight, 1e-5, &mut out)));
+    report("add", 3 * bytes, shortest(|| cpu::add(cpu, &x, &y, &mut out)));
+    for kind in [Activation::Silu, Activation::GeluTanh] {
+        let seconds = shortest(|| cpu::gated(cpu, kind, &x, &y, &mut out));
+        report(&format!("{kind:?}"), 3 * bytes, seconds);
+    }
+    let positions: Vec<u32> = (0..ROWS as u32).collect();
+    let freqs = RopeFreqs::new(10_000.0, WIDTH / HEADS, RopeScaling::None, None);
+    for pairs in [RopePairs::Halves, RopePairs::Adjacent] {
+        let shape = RopeShape { heads: HEADS, head_dim: WIDTH / HEADS, pairs };
+        let angles = freqs.angles(&positions);
+        let seconds = shortest(|| cpu::rope(cpu, &x, shape, &angles, &mut out));
+        report(&format!("rope {pairs:?}"), 2 * bytes, seconds);
+    }
+    report("angles", 0, shortest(|| drop(freqs.angles(&positions))));
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
+        let bytes = ROWS * KV_HEADS * (WIDTH / HEADS) * 2 * size_of::<f32>();
+        report(&format!("write {dtype:?}"), bytes, kv_write(cpu, dtype, &x));
+    }
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1).filter(|a| !a.starts_with('-'));
+    let threads = args.next().and_then(|a| a.parse().ok()).unwrap_or(2);
+    let isa_name = args.next();
+    for isa in Isa::available() {
+        if isa_name.as_ref().is_none_or(|name| name == isa.name()) {
+            let cpu = Cpu::new(threads, isa);
+            println!("{}, {} threads", isa.name(), cpu.pool().threads());
+            measure(&cpu);
+        }
+    }
+}

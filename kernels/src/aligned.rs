@@ -1,0 +1,61 @@
+//! Buffers that start at a cache line, so that no vector load or store crosses two.
+
+use std::ops::{Deref, DerefMut};
+
+/// Bytes of a cache line, and of the widest vector.
+const LINE: usize = 64;
+
+/// Values in memory of which the first lies at the start of a cache line.
+#[derive(Debug, Default)]
+pub(crate) struct Aligned<T> {
+    data: Vec<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T: Copy + Default> Aligned<T> {
+    /// `zeroed` makes as many zeros as it is asked for.
+    pub(crate) fn new(len: usize, zeroed: impl FnOnce(usize) -> Vec<T>) -> Aligned<T> {
+        let data = zeroed(len + LINE / size_of::<T>());
+        let start = data.as_ptr().align_offset(LINE);
+        Aligned { data, start, len }
+    }
+
+    /// Makes it at least `len` long; what it holds is lost if it grows.
+    pub(crate) fn room(&mut self, len: usize) {
+        if self.len < len {
+            *self = Aligned::new(len, |len| vec![T::default(); len]);
+        }
+    }
+}
+
+impl<T> Deref for Aligned<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.data[self.start..self.start + self.len]
+    }
+}
+
+impl<T> DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.data[self.start..self.start + self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_starts_inside_a_line() {
+        let mut buffer = Aligned::<u16>::default();
+        assert!(buffer.is_empty());
+        for len in [0, 1, 33, 1000, 7] {
+            buffer.room(len);
+            assert!(buffer.len() >= len && buffer.as_ptr().addr().is_multiple_of(LINE));
+            buffer.fill(1);
+        }
+        assert_eq!(buffer.len(), 1000);
+    }
+}

@@ -1,0 +1,96 @@
+//! Which keys a row sees.
+
+use std::ops::Range;
+
+/// Keys that the row at a position sees; never a later key than its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AttentionMask<'a> {
+    /// All up to its own.
+    #[default]
+    Causal,
+    /// A band: its own and those before it, this many in all.
+    Window(usize),
+    /// Its own and every `stride`-th before it, `count` in all.
+    Dilated {
+        /// Keys that a row sees.
+        count: usize,
+        /// Distance of neighbouring keys.
+        stride: usize,
+    },
+    /// Blocks of `len` positions: a row sees the listed key blocks of its own block.
+    Blocks {
+        /// Positions per block.
+        len: usize,
+        /// (block of the row, block of the keys), ascending.
+        listed: &'a [(u32, u32)],
+    },
+}
+
+impl AttentionMask<'_> {
+    /// Whether no size is zero and all lists are in order.
+    pub(super) fn is_valid(&self) -> bool {
+        match self {
+            AttentionMask::Causal => true,
+            AttentionMask::Window(window) => *window > 0,
+            AttentionMask::Dilated { count, stride } => *count > 0 && *stride > 0,
+            AttentionMask::Blocks { len, listed } => *len > 0 && listed.is_sorted_by(|a, b| a < b),
+        }
+    }
+
+    /// No key before this one is seen by the row at `pos` or a later one.
+    pub(super) fn first_key(&self, pos: usize) -> usize {
+        match self {
+            AttentionMask::Causal => 0,
+            AttentionMask::Window(window) => (pos + 1).saturating_sub(*window),
+            AttentionMask::Dilated { count, stride } => {
+                pos.saturating_sub((*count - 1).saturating_mul(*stride))
+            }
+            // A later block may list an earlier one.
+            AttentionMask::Blocks { .. } => 0,
+        }
+    }
+
+    /// Whether every row sees every key; `false` may also mean that this is not known.
+    pub(super) fn sees_all(&self, rows: &Range<usize>, keys: &Range<usize>) -> bool {
+        let band = matches!(self, AttentionMask::Causal | AttentionMask::Window(_));
+        band && keys.end <= rows.start + 1 && self.first_key(rows.end - 1) <= keys.start
+    }
+
+    /// Which of the 16 keys from `key` on the row at `pos` sees.
+    pub(super) fn bits(&self, pos: usize, key: usize) -> u16 {
+        let causal = span(key, 0..pos + 1);
+        if causal == 0 {
+            return 0;
+        }
+        match self {
+            AttentionMask::Causal => causal,
+            AttentionMask::Window(_) => causal & span(key, self.first_key(pos)..pos + 1),
+            AttentionMask::Dilated { count, stride } => {
+                let sees = |key: usize| {
+                    key <= pos
+                        && (pos - key).is_multiple_of(*stride)
+                        && (pos - key) / stride < *count
+                };
+                (0..16).fold(0, |bits, i| bits | u16::from(sees(key + i)) << i)
+            }
+            AttentionMask::Blocks { len, listed } => {
+                let row = u32::try_from(pos / len).unwrap_or(u32::MAX);
+                let blocks = key / len..=(key + 15) / len;
+                let seen = blocks.filter(|block| {
+                    let block = u32::try_from(*block).unwrap_or(u32::MAX);
+                    listed.binary_search(&(row, block)).is_ok()
+                });
+                causal
+                    & seen.fold(0, |bits, block| bits | span(key, block * len..(block + 1) * len))
+            }
+        }
+    }
+}
+
+/// Which of the 16 keys from `key` on lie in `keys`.
+pub(super) fn span(key: usize, keys: Range<usize>) -> u16 {
+    let low = keys.start.saturating_sub(key).min(16);
+    let high = keys.end.saturating_sub(key).min(16);
+    let below = |n: usize| u16::try_from((1u32 << n) - 1).unwrap_or(u16::MAX);
+    below(high) & !below(low)
+}

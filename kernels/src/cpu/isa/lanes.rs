@@ -1,0 +1,186 @@
+//! Sixteen `f32` side by side: what the attention kernels are written in, once for all
+//! instruction sets.
+#![expect(unsafe_code, reason = "loads and stores through pointers, as the intrinsics have it")]
+
+use crate::binary16;
+use crate::cpu::tile::madd;
+
+/// Values per vector.
+pub(crate) const LANES: usize = 16;
+
+/// Sixteen values of f32.
+///
+/// # Safety
+/// Every method: the machine has the instructions of the implementing type, and pointers are
+/// valid for 16 values.
+pub(crate) trait Lanes: Copy {
+    /// Vectors per row of a register block.
+    const COLUMNS: usize;
+
+    unsafe fn splat(x: f32) -> Self;
+    unsafe fn load(at: *const f32) -> Self;
+    unsafe fn load_f16(at: *const u16) -> Self;
+    unsafe fn load_i8(at: *const i8) -> Self;
+    unsafe fn store(self, at: *mut f32);
+    /// Rounded to nearest binary16, ties to even.
+    unsafe fn store_f16(self, at: *mut u16);
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn sub(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
+    unsafe fn div(self, other: Self) -> Self;
+    /// `self · b + c`.
+    unsafe fn fma(self, b: Self, c: Self) -> Self;
+    /// The larger; `other` where either is NaN.
+    unsafe fn max(self, other: Self) -> Self;
+    /// `other` where the bit is clear.
+    unsafe fn keep(self, bits: u16, other: Self) -> Self;
+    /// `2^x`: the result of [`exp2`], lane by lane, but for its rounding.
+    unsafe fn exp2(self) -> Self;
+    /// Sum of all lanes: halves are added until one is left.
+    unsafe fn sum(self) -> f32;
+    /// The largest lane.
+    unsafe fn highest(self) -> f32;
+}
+
+/// Coefficients of `(2^r − 1) / r` for |r| ≤ 1/2, interpolated at Chebyshev nodes; `1 + r·q(r)`
+/// is within 0.8 ULP.
+pub(crate) const EXP2: [f32; 6] = [
+    std::f32::consts::LN_2,
+    0.240_226_5,
+    0.055_503_57,
+    0.009_618_083,
+    0.001_339_086_3,
+    1.545_316_3e-4,
+];
+
+/// Below the first, `2^x` rounds to zero, and above the second it is infinite.
+pub(crate) const EXP2_RANGE: [f32; 2] = [-160.0, 160.0];
+
+/// `2^x`, within 1 ULP; zero far below, infinite far above, NaN for NaN.
+#[inline(always)]
+pub(crate) fn exp2<const FMA: bool>(x: f32) -> f32 {
+    const MAGIC: f32 = 12_582_912.0;
+    let x = if x < EXP2_RANGE[0] { EXP2_RANGE[0] } else { x };
+    let x = if x > EXP2_RANGE[1] { EXP2_RANGE[1] } else { x };
+    let shifted = x + MAGIC;
+    let exponent = shifted.to_bits().wrapping_sub(MAGIC.to_bits()).cast_signed();
+    let r = x - (shifted - MAGIC);
+    let mut p = EXP2[5];
+    for c in EXP2[..5].iter().rev() {
+        p = madd::<FMA>(p, r, *c);
+    }
+    p = madd::<FMA>(p, r, 1.0);
+    // Two factors, since 2^exponent itself may be out of range.
+    let half = exponent >> 1;
+    let power = |n: i32| f32::from_bits((n.wrapping_add(127) << 23).cast_unsigned());
+    p * power(half) * power(exponent - half)
+}
+
+/// Lanes in plain Rust.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain<const FMA: bool>([f32; LANES]);
+
+impl<const FMA: bool> Plain<FMA> {
+    #[inline(always)]
+    fn zip(mut self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
+        for i in 0..LANES {
+            self.0[i] = f(self.0[i], other.0[i]);
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn halves(mut self, f: impl Fn(f32, f32) -> f32) -> f32 {
+        let mut half = LANES / 2;
+        while half > 0 {
+            for i in 0..half {
+                self.0[i] = f(self.0[i], self.0[i + half]);
+            }
+            half /= 2;
+        }
+        self.0[0]
+    }
+}
+
+impl<const FMA: bool> Lanes for Plain<FMA> {
+    const COLUMNS: usize = 1;
+
+    #[inline(always)]
+    unsafe fn splat(x: f32) -> Self {
+        Plain([x; LANES])
+    }
+    #[inline(always)]
+    unsafe fn load(at: *const f32) -> Self {
+        // SAFETY: valid for 16 values, by the caller.
+        Plain(unsafe { at.cast::<[f32; LANES]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn load_f16(at: *const u16) -> Self {
+        // SAFETY: valid for 16 values, by the caller.
+        Plain(unsafe { at.cast::<[u16; LANES]>().read_unaligned() }.map(binary16::to_f32))
+    }
+    #[inline(always)]
+    unsafe fn load_i8(at: *const i8) -> Self {
+        // SAFETY: valid for 16 values, by the caller.
+        Plain(unsafe { at.cast::<[i8; LANES]>().read_unaligned() }.map(f32::from))
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut f32) {
+        // SAFETY: valid for 16 values, by the caller.
+        unsafe { at.cast::<[f32; LANES]>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn store_f16(self, at: *mut u16) {
+        // SAFETY: valid for 16 values, by the caller.
+        unsafe { at.cast::<[u16; LANES]>().write_unaligned(self.0.map(binary16::from_f32)) }
+    }
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        self.zip(other, |a, b| a + b)
+    }
+    #[inline(always)]
+    unsafe fn sub(self, other: Self) -> Self {
+        self.zip(other, |a, b| a - b)
+    }
+    #[inline(always)]
+    unsafe fn mul(self, other: Self) -> Self {
+        self.zip(other, |a, b| a * b)
+    }
+    #[inline(always)]
+    unsafe fn div(self, other: Self) -> Self {
+        self.zip(other, |a, b| a / b)
+    }
+    #[inline(always)]
+    unsafe fn fma(self, b: Self, mut c: Self) -> Self {
+        for i in 0..LANES {
+            c.0[i] = madd::<FMA>(self.0[i], b.0[i], c.0[i]);
+        }
+        c
+    }
+    #[inline(always)]
+    unsafe fn max(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    unsafe fn keep(mut self, bits: u16, other: Self) -> Self {
+        for i in 0..LANES {
+            self.0[i] = if bits >> i & 1 == 1 { self.0[i] } else { other.0[i] };
+        }
+        self
+    }
+    #[inline(always)]
+    unsafe fn exp2(mut self) -> Self {
+        for x in &mut self.0 {
+            *x = exp2::<FMA>(*x);
+        }
+        self
+    }
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        self.halves(|a, b| a + b)
+    }
+    #[inline(always)]
+    unsafe fn highest(self) -> f32 {
+        self.halves(|a, b| if a > b { a } else { b })
+    }
+}

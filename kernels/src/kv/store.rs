@@ -1,0 +1,310 @@
+//! The storage of keys and values.
+
+use super::{KvDtype, KvLayout, KvTooLarge, PageId};
+use crate::aligned::Aligned;
+use crate::cpu::Cpu;
+use crate::sync::{Mutex, MutexGuard, lock};
+
+/// The storage of all pages, shared by the devices of one address space. Memory of pages that
+/// were never written is not touched. Each layer has a lock of its own, which a device holds
+/// while it attends: chunks in different layers do not wait for each other.
+///
+/// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are
+/// sums over vectors of neighbouring keys, and values are `[kv_head][row][head_dim]`; after both
+/// come the scales of [`KvDtype::I8`], of keys and of values, as `[kv_head][row]`.
+#[derive(Debug)]
+pub struct KvStore {
+    layout: KvLayout,
+    pages: usize,
+    layers: Vec<Mutex<Data>>,
+}
+
+#[derive(Debug)]
+enum Data {
+    F32(Aligned<f32>),
+    F16(Aligned<u16>),
+    I8(Aligned<i8>),
+}
+
+impl Data {
+    fn zeroed(dtype: KvDtype, len: usize) -> Data {
+        match dtype {
+            KvDtype::F32 => Data::F32(Aligned::new(len, |len| vec![0.0; len])),
+            KvDtype::F16 => Data::F16(Aligned::new(len, |len| vec![0; len])),
+            KvDtype::I8 => Data::I8(Aligned::new(len, |len| vec![0; len])),
+        }
+    }
+}
+
+/// Stored elements of one layer's page.
+fn page_len(layout: &KvLayout) -> usize {
+    match layout.dtype {
+        KvDtype::F32 | KvDtype::F16 => 2 * layout.part_len(),
+        KvDtype::I8 => 2 * layout.part_len() + 2 * layout.scale_bytes(),
+    }
+}
+
+impl KvStore {
+    /// Zeroed storage for `pages` pages.
+    ///
+    /// # Errors
+    /// When the system does not give that much memory.
+    pub fn new(layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
+        let pages = pages as usize;
+        let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
+        let all = layout.page_bytes().checked_mul(pages).ok_or(too_large)?;
+        // A zeroed vector ends the process where there is no memory; this only asks for it.
+        Vec::<u8>::new().try_reserve_exact(all).map_err(|_| too_large)?;
+        let layer = page_len(&layout) * pages;
+        let layers =
+            (0..layout.layers).map(|_| Mutex::new(Data::zeroed(layout.dtype, layer))).collect();
+        Ok(KvStore { layout, pages, layers })
+    }
+
+    /// No layer and no page: for a device that never attends.
+    pub fn none() -> KvStore {
+        let dtype = KvDtype::default();
+        let layout = KvLayout { layers: 0, kv_heads: 0, head_dim: 0, page_rows: 1, dtype };
+        KvStore { layout, pages: 0, layers: Vec::new() }
+    }
+
+    /// Shape.
+    pub fn layout(&self) -> &KvLayout {
+        &self.layout
+    }
+
+    /// Pages.
+    pub fn pages(&self) -> usize {
+        self.pages
+    }
+
+    /// A layer's keys and values. Waits for whoever else holds them.
+    ///
+    /// # Panics
+    /// When there is no such layer.
+    pub fn layer(&self, layer: usize) -> KvLayer<'_> {
+        KvLayer { layout: self.layout, pages: self.pages, data: lock(&self.layers[layer]) }
+    }
+}
+
+/// Stored keys or values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Panel<'a> {
+    F32(&'a [f32]),
+    F16(&'a [u16]),
+    I8(&'a [i8]),
+}
+
+impl<'a> Panel<'a> {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Panel::F32(x) => x.len(),
+            Panel::F16(x) => x.len(),
+            Panel::I8(x) => x.len(),
+        }
+    }
+
+    /// Without the first `n` elements.
+    pub(crate) fn skip(self, n: usize) -> Panel<'a> {
+        match self {
+            Panel::F32(x) => Panel::F32(&x[n..]),
+            Panel::F16(x) => Panel::F16(&x[n..]),
+            Panel::I8(x) => Panel::I8(&x[n..]),
+        }
+    }
+}
+
+/// One head's part of a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadPage<'a> {
+    /// `[head_dim][page_rows]`.
+    pub(crate) keys: Panel<'a>,
+    /// `[page_rows][head_dim]`.
+    pub(crate) values: Panel<'a>,
+    /// Bytes of the scales of keys and of values, one f32 per row; empty unless I8.
+    pub(crate) scales: [&'a [i8]; 2],
+}
+
+/// Value of one stored scale.
+pub(crate) fn scale_of(bytes: &[i8; 4]) -> f32 {
+    f32::from_ne_bytes(bytes.map(i8::cast_unsigned))
+}
+
+/// Keys and values of one layer, locked.
+#[derive(Debug)]
+pub struct KvLayer<'a> {
+    layout: KvLayout,
+    pages: usize,
+    data: MutexGuard<'a, Data>,
+}
+
+impl KvLayer<'_> {
+    /// Shape.
+    pub fn layout(&self) -> &KvLayout {
+        &self.layout
+    }
+
+    /// Writes rows `start_pos …` of one sequence: `k` and `v` are `[rows][kv_heads][head_dim]`,
+    /// stored as [`KvDtype`] says.
+    ///
+    /// # Panics
+    /// When `k` and `v` are not whole rows of one number, or `pages` are too few or unknown, or
+    /// one page comes twice.
+    pub fn write(
+        &mut self,
+        cpu: &Cpu,
+        pages: &[PageId],
+        start_pos: usize,
+        (k, v): (&[f32], &[f32]),
+    ) {
+        let layout = self.layout;
+        let (page_rows, width) = (layout.page_rows, layout.kv_heads * layout.head_dim);
+        assert!(k.len() == v.len() && k.len().is_multiple_of(width), "not whole rows of k and v");
+        let end_pos = start_pos + k.len() / width;
+        if k.is_empty() {
+            return;
+        }
+        let first = start_pos / page_rows;
+        let pages = &pages[first..end_pos.div_ceil(page_rows)];
+        for page in pages {
+            assert!((*page as usize) < self.pages, "KV page {page} of {}", self.pages);
+        }
+        let rows = |i: usize| {
+            let page_start = (first + i) * page_rows;
+            let from = page_start.max(start_pos);
+            let to = (page_start + page_rows).min(end_pos);
+            let values = (from - start_pos) * width..(to - start_pos) * width;
+            let (k, v) = (&k[values.clone()], &v[values]);
+            Rows { layout, at: from - page_start, k, v }
+        };
+        let (pool, len) = (cpu.pool(), page_len(&layout));
+        let narrow = cpu.kernels().narrow;
+        match &mut *self.data {
+            Data::F32(data) => pool.picks_mut(data, len, pages, |i, page| {
+                rows(i).put(page, |x, to| to.copy_from_slice(x));
+            }),
+            Data::F16(data) => {
+                pool.picks_mut(data, len, pages, |i, page| rows(i).put(page, narrow));
+            }
+            Data::I8(data) => {
+                pool.picks_mut(data, len, pages, |i, page| rows(i).put_quantised(page));
+            }
+        }
+    }
+
+    /// Keys and values of one head's page.
+    ///
+    /// # Panics
+    /// When there is no such page or head.
+    pub(crate) fn head(&self, page: PageId, kv_head: usize) -> HeadPage<'_> {
+        assert!((page as usize) < self.pages, "KV page {page} of {}", self.pages);
+        let len = page_len(&self.layout);
+        let start = page as usize * len;
+        match &*self.data {
+            Data::F32(data) => self.cut(&data[start..start + len], kv_head, Panel::F32),
+            Data::F16(data) => self.cut(&data[start..start + len], kv_head, Panel::F16),
+            Data::I8(data) => {
+                let page = &data[start..start + len];
+                let rows = size_of::<f32>() * self.layout.page_rows;
+                let (keys, values) =
+                    page[2 * self.layout.part_len()..].split_at(self.layout.scale_bytes());
+                let scales = [keys, values].map(|s| &s[kv_head * rows..][..rows]);
+                HeadPage { scales, ..self.cut(page, kv_head, Panel::I8) }
+            }
+        }
+    }
+
+    fn cut<'a, T>(
+        &self,
+        page: &'a [T],
+        kv_head: usize,
+        panel: impl Fn(&'a [T]) -> Panel<'a>,
+    ) -> HeadPage<'a> {
+        let head = self.layout.head_dim * self.layout.page_rows;
+        let (keys, values) = page.split_at(self.layout.part_len());
+        HeadPage {
+            keys: panel(&keys[kv_head * head..][..head]),
+            values: panel(&values[kv_head * head..][..head]),
+            scales: [&[], &[]],
+        }
+    }
+}
+
+/// Rows for one page.
+struct Rows<'a> {
+    layout: KvLayout,
+    /// Row of the page that comes first.
+    at: usize,
+    k: &'a [f32],
+    v: &'a [f32],
+}
+
+impl Rows<'_> {
+    /// Calls `f(head, row of the page, keys, values)` for each head of each row.
+    fn each(&self, mut f: impl FnMut(usize, usize, &[f32], &[f32])) {
+        let KvLayout { kv_heads, head_dim, .. } = self.layout;
+        let lines = self.k.chunks_exact(head_dim).zip(self.v.chunks_exact(head_dim));
+        for (i, (k, v)) in lines.enumerate() {
+            f(i % kv_heads, self.at + i / kv_heads, k, v);
+        }
+    }
+
+    fn put<T: Copy + Default>(&self, page: &mut [T], convert: impl Fn(&[f32], &mut [T])) {
+        let KvLayout { head_dim, page_rows, .. } = self.layout;
+        let (keys, values) = page.split_at_mut(self.layout.part_len());
+        self.each(|head, row, k, v| {
+            let start = head * head_dim * page_rows;
+            let keys = &mut keys[start..][..head_dim * page_rows];
+            let mut part = [T::default(); 64];
+            for (j, k) in k.chunks(64).enumerate() {
+                let part = &mut part[..k.len()];
+                convert(k, part);
+                let lines = keys[j * 64 * page_rows..].chunks_exact_mut(page_rows);
+                lines.zip(part).for_each(|(line, k)| line[row] = *k);
+            }
+            convert(v, &mut values[start + row * head_dim..][..head_dim]);
+        });
+    }
+
+    fn put_quantised(&self, page: &mut [i8]) {
+        let KvLayout { head_dim, page_rows, .. } = self.layout;
+        let (q, scales) = page.split_at_mut(2 * self.layout.part_len());
+        let (keys, values) = q.split_at_mut(self.layout.part_len());
+        let (key_scales, value_scales) = scales.split_at_mut(self.layout.scale_bytes());
+        self.each(|head, row, k, v| {
+            let start = head * head_dim * page_rows;
+            let at = (head * page_rows + row) * size_of::<f32>();
+            let (scale, inverse) = scale_for(k);
+            key_scales[at..][..4].copy_from_slice(&bytes_of(scale));
+            let lines = keys[start..].chunks_exact_mut(page_rows);
+            lines.zip(k).for_each(|(line, k)| line[row] = round(*k * inverse));
+            let (scale, inverse) = scale_for(v);
+            value_scales[at..][..4].copy_from_slice(&bytes_of(scale));
+            let to = &mut values[start + row * head_dim..][..head_dim];
+            to.iter_mut().zip(v).for_each(|(to, v)| *to = round(*v * inverse));
+        });
+    }
+}
+
+fn bytes_of(scale: f32) -> [i8; 4] {
+    scale.to_ne_bytes().map(u8::cast_signed)
+}
+
+/// Scale of a row and its inverse.
+fn scale_for(x: &[f32]) -> (f32, f32) {
+    let (lines, tail) = x.as_chunks::<16>();
+    let mut lanes = [0.0f32; 16];
+    for line in lines {
+        for (lane, x) in lanes.iter_mut().zip(line) {
+            *lane = if x.abs() > *lane { x.abs() } else { *lane };
+        }
+    }
+    let highest = lanes.iter().chain(tail).fold(0.0f32, |m, x| m.max(x.abs()));
+    (highest / 127.0, if highest == 0.0 { 0.0 } else { 127.0 / highest })
+}
+
+/// Nearest integer, ties to even; |x| is at most 127. The sum leaves the integer in the low bits,
+/// which unlike a call to round becomes vector code on every machine.
+fn round(x: f32) -> i8 {
+    (x + 12_582_912.0).to_bits() as i8
+}
