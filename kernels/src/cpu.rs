@@ -15,6 +15,7 @@ mod matmul;
 mod norm;
 mod pool;
 mod quantize;
+pub mod roofline;
 mod rope;
 mod softmax;
 mod tile;

@@ -12,6 +12,7 @@ mod avx512;
 mod generic;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub(crate) mod peak;
 
 /// The inner loops of one instruction set. All are safe to call with any lengths; which
 /// table is used is decided once, by the [`Isa`].
