@@ -131,7 +131,13 @@ async fn roofline(threads: usize, isa: Isa, session: &Session) -> Result<Rooflin
         Roofline::measure(&Cpu::new(threads, isa), ROUNDS, &now)
     });
     match work.await {
-        Ok(Ok(roof)) => Ok(roof),
+        Ok(Ok(roof)) if roof.threads == threads => Ok(roof),
+        Ok(Ok(roof)) => {
+            let got = roof.threads;
+            Err(Failure::failed(format!(
+                "of {threads} threads only {got} can be had; use -t {got}"
+            )))
+        }
         Ok(Err(error)) => Err(Failure::failed(error.to_string())),
         Err(error) => Err(Failure::failed(format!("measuring ended early: {error}"))),
     }
