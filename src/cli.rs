@@ -24,6 +24,7 @@ Examples:
   lapwing chat -m gemma-3-1b-it                talk to another model
   lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
   lapwing bench -m FILE.gguf -t 4              measure tokens per second
+  lapwing bench -m FILE.gguf --vs llama.cpp    measure another engine in turn with this one
   lapwing timeline run.lwt                     where the time of a recorded run went
   lapwing profile --device phone               measure the devices, to predict times
   lapwing plan --length 525 --device phone     who would run what of a prompt, and how long

@@ -47,7 +47,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Models(args) => models::run(args, session).await,
         Command::Inspect(args) => inspect::run(args, session).await,
         Command::Tokenize(args) => tokenize::run(args, session).await,
-        Command::Devices(args) => devices::run(&args, session),
+        Command::Devices(args) => devices::run(args, session).await,
         Command::Perplexity(args) => perplexity::run(args, session).await,
         Command::Plan(args) => plan::run(args, session).await,
         Command::Profile(args) => profile::run(args, session).await,

@@ -16,6 +16,7 @@ mod packed;
 mod pool;
 mod products;
 mod quantize;
+pub mod roofline;
 mod rope;
 mod softmax;
 mod tile;

@@ -178,6 +178,34 @@ impl EngineArgs {
         }
     }
 
+    /// Arguments that give another process of this program the same settings.
+    pub(crate) fn to_args(&self) -> Vec<String> {
+        let EngineArgs { threads: _, chunk, isa, devices } = self;
+        let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, permits } =
+            devices;
+        let number = |number: &Option<usize>| number.map(|number| number.to_string());
+        let swap = order_swap.map(|swap| match swap {
+            OrderSwap::On => "on".to_owned(),
+            OrderSwap::Off => "off".to_owned(),
+        });
+        let single = [
+            ("--threads", Some(self.thread_count().to_string())),
+            ("--chunk", number(chunk)),
+            ("--isa", isa.clone()),
+            ("--strategy", strategy.clone()),
+            ("--order-swap", swap),
+            ("--ratio", ratio.as_ref().map(ToString::to_string)),
+            ("--edge-rows", number(edge_rows)),
+            ("--permits", number(permits)),
+        ];
+        let single = single.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let wait = wait.iter().map(|(link, mode)| format!("{}={}", link.name(), mode.name()));
+        let several = device.iter().map(|device| ("--device", device.clone()));
+        let several = several.chain(place.iter().map(|place| ("--place", place.clone())));
+        let several = several.chain(wait.map(|wait| ("--wait", wait)));
+        single.chain(several).flat_map(|(name, value)| [name.to_owned(), value]).collect()
+    }
+
     /// Threads that will compute.
     pub(crate) fn thread_count(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -187,5 +215,30 @@ impl EngineArgs {
     /// Name of the instruction set that will be used.
     pub(crate) fn isa_name(&self) -> String {
         self.isa.clone().unwrap_or_else(|| Isa::best().name().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        engine: EngineArgs,
+    }
+
+    #[test]
+    fn a_setting_does_not_reach_another_process() {
+        let line = "x --threads 3 --chunk 64 --isa avx2 --device cpu --device npu --strategy pipe \
+                    --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
+                    --wait devices=spin --wait scheduler=blocking --permits 7";
+        let given = Line::parse_from(line.split_whitespace()).engine;
+        let args = given.to_args();
+        assert_eq!(args.len(), line.split_whitespace().count() - 1, "{args:?}");
+        let program = std::iter::once("x".to_owned());
+        let passed = Line::parse_from(program.chain(args)).engine;
+        assert_eq!(format!("{given:?}"), format!("{passed:?}"));
     }
 }

@@ -1,8 +1,5 @@
 //! `lapwing devices`: what this machine has, and what it has not.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
 use indicatif::HumanBytes;
 use lapwing::devices::DeviceSpec;
 use lapwing::plan::strategies;
@@ -13,11 +10,22 @@ use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 use super::failure::Failure;
 use super::output::{print, print_json, visible};
 use super::session::Session;
+use crate::cli::at_least_one;
+use drivers::{ABSENT_KINDS, AbsentKind, library_folders};
+
+mod drivers;
+mod kernels;
 
 const EXAMPLES: &str = "\
 Examples:
   lapwing devices
   lapwing devices --json
+  lapwing devices --kernels -t 2 -m FILE.gguf
+
+With --kernels it measures for some seconds what the CPU does at most, and with -m every kind of op of
+that model, alone and as it runs in an engine, beside the least time that these limits allow: the
+longer of its operations at the peak of its arithmetic and its bytes at the rate of reading memory.
+Above 100 %, operands came from a cache.
 
 With --json:
   {\"cores\":N,\"memory\":{\"total_bytes\":N,\"available_bytes\":N},
@@ -26,12 +34,33 @@ With --json:
               {\"kind\":\"opencl\",\"present\":false,\"why\":\"…\",\"libraries\":[\"PATH\",…]},…],
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
    \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…]}
-  presets: what --device takes by name; libraries: drivers of that kind found on the machine, whether or not they are used.";
+  presets: what --device takes by name; libraries: drivers of that kind found on the machine, whether or not they are used.
+  With --kernels:
+  {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
+   \"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},\"kernels\":[{\"op\":\"matmul\",\"format\":\"Q4_1\"|null,
+   \"arithmetic\":\"int8\"|\"f32\",\"how\":\"…\"},…],\"measured\":[{\"op\":\"…\",\"features\":N,\"inner\":N,
+   \"format\":\"…\",\"rows\":N,\"context\":N,\"us\":X,\"gops\":X,\"gbps\":X,\"bound_by\":\"…\",\"of_bound\":X},…]}";
 
 /// Options of `devices`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Show which kernel computes each op and why, and what of the machine it uses
+    #[arg(long)]
+    kernels: bool,
+
+    /// Measure the ops of this model: a .gguf file, a name or hf:owner/repo/file.gguf[@revision]
+    #[arg(short, long, value_name = "MODEL", requires = "kernels")]
+    model: Option<String>,
+
+    /// Threads that compute [default: all that the machine runs at once]
+    #[arg(short, long, value_name = "N", value_parser = at_least_one, requires = "kernels")]
+    threads: Option<usize>,
+
+    /// Instruction set [default: the best one]
+    #[arg(long, value_name = "NAME", requires = "kernels")]
+    isa: Option<String>,
+}
 
 #[derive(Serialize)]
 struct Report {
@@ -90,55 +119,11 @@ struct Device {
     libraries: Vec<String>,
 }
 
-/// A kind of device that this version does not use, and the libraries its drivers come as.
-struct AbsentKind {
-    kind: &'static str,
-    title: &'static str,
-    libraries: &'static [&'static str],
-}
-
-const ABSENT_KINDS: [AbsentKind; 2] = [
-    AbsentKind {
-        kind: "opencl",
-        title: "OpenCL (GPU)",
-        libraries: &["libOpenCL.so", "libOpenCL.so.1", "OpenCL.dll", "OpenCL.framework"],
-    },
-    AbsentKind {
-        kind: "npu",
-        title: "NPU",
-        libraries: &[
-            "libQnnHtp.so",
-            "QnnHtp.dll",
-            "libze_intel_npu.so",
-            "libze_intel_npu.so.1",
-            "libopenvino_c.so",
-            "openvino_c.dll",
-            "librknnrt.so",
-        ],
-    },
-];
-
-/// Where systems keep their libraries.
-const FOLDERS: [&str; 15] = [
-    "/lib",
-    "/lib64",
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/local/lib",
-    "/usr/local/lib64",
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib/arm-linux-gnueabihf",
-    "/system/vendor/lib64",
-    "/vendor/lib64",
-    "/opt/intel/openvino/runtime/lib/intel64",
-    "/System/Library/Frameworks",
-    "C:\\Windows\\System32",
-];
-
 /// Prints what there is.
-pub(crate) fn run(_args: &Args, session: &Session) -> Result<(), Failure> {
+pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
+    if args.kernels {
+        return kernels::run(&args, session).await;
+    }
     let report = report();
     if session.json { print_json(&report) } else { print_report(&report) }
 }
@@ -206,48 +191,6 @@ fn own_kinds() -> [Device; 2] {
     ]
 }
 
-impl AbsentKind {
-    fn look_for(&self, folders: &[PathBuf]) -> Device {
-        let found: BTreeSet<PathBuf> = folders
-            .iter()
-            .flat_map(|folder| self.libraries.iter().map(move |library| folder.join(library)))
-            .filter(|path| path.exists())
-            .map(|path| path.canonicalize().unwrap_or(path))
-            .collect();
-        let libraries: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
-        let driver = if libraries.is_empty() {
-            format!("no driver library was found ({})", self.libraries.join(", "))
-        } else {
-            format!("a driver library is here ({})", libraries.join(", "))
-        };
-        Device {
-            kind: self.kind,
-            present: false,
-            why: format!("this version of Lapwing uses no such driver; {driver}"),
-            libraries,
-        }
-    }
-
-    fn title(kind: &str) -> &str {
-        let known = ABSENT_KINDS.iter().find(|absent| absent.kind == kind);
-        known.map_or(kind, |absent| absent.title)
-    }
-}
-
-/// Folders that a loader would look in, without the same one twice.
-fn library_folders() -> Vec<PathBuf> {
-    let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let named: Vec<PathBuf> = std::env::split_paths(&named).collect();
-    let usual = FOLDERS.iter().map(|folder| Path::new(folder).to_owned());
-    let mut folders: Vec<PathBuf> = Vec::new();
-    for folder in named.into_iter().chain(usual).filter(|folder| folder.is_absolute()) {
-        if !folders.contains(&folder) {
-            folders.push(folder);
-        }
-    }
-    folders
-}
-
 fn print_report(report: &Report) -> Result<(), Failure> {
     let bold = anstyle::Style::new().bold();
     let mut text = String::new();
@@ -281,20 +224,4 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         text.push_str(&format!("  {name:<19} {about}\n"));
     }
     print(&text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_driver_on_the_machine_is_named_though_it_is_not_used() {
-        let folder = tempfile::tempdir().expect("folder");
-        let kind = &ABSENT_KINDS[0];
-        let before = kind.look_for(&[folder.path().to_owned()]);
-        assert!(before.libraries.is_empty() && before.why.contains("no driver library"));
-        std::fs::write(folder.path().join("libOpenCL.so.1"), b"").expect("write");
-        let after = kind.look_for(&[folder.path().to_owned()]);
-        assert!(!after.present && after.libraries[0].ends_with("libOpenCL.so.1"), "{}", after.why);
-    }
 }

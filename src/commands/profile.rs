@@ -115,7 +115,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
 }
 
 /// Measures on a thread of its own; Ctrl-C ends it before the next op.
-async fn measure(
+pub(super) async fn measure(
     builder: EngineBuilder,
     limits: Limits,
     session: &Session,

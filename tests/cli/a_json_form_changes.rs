@@ -109,6 +109,39 @@ fn a_field_of_bench_differs_from_the_documentation() {
     assert_eq!((&printed["threads"], &printed["repetitions"]), (&2.into(), &3.into()));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_field_of_bench_beside_other_engines_differs_from_the_documentation() {
+    use crate::a_peer_misleads::{HONEST, program};
+    let folder = tempfile::tempdir().expect("folder");
+    let vs = format!("llama.cpp={}", program(folder.path(), "fake", HONEST));
+    let kept = folder.path().join("run.json").display().to_string();
+    let llama = model("llama.gguf");
+    let args = ["bench", "-m", &llama, "-p", "8", "-n", "0", "-r", "1", "--vs", &vs, "--json"];
+    json(&[&args[..], &["--save", &kept]].concat());
+    let printed = json(&[&args[..], &["--against", &kept]].concat());
+    assert_documented("bench beside other engines", &printed, &[]);
+    let record = std::fs::read_to_string(&kept).expect("kept");
+    let record: Value = serde_json::from_str(&record).expect("JSON");
+    let mut without = printed;
+    for more in ["pairs", "ratios", "against"] {
+        without.as_object_mut().expect("object").remove(more);
+    }
+    assert_eq!(fields(&record, &[]), fields(&without, &[]));
+}
+
+#[test]
+fn a_field_of_the_kernels_differs_from_the_documentation() {
+    let llama = model("llama.gguf");
+    let args = ["devices", "--kernels", "-t", "1", "--json"];
+    let printed = json(&[&args[..], &["-m", &llama]].concat());
+    let shown = if printed["roofline"]["int8"].is_null() { &["int8"][..] } else { &[] };
+    assert_documented("devices --kernels", &printed, shown);
+    let all = json(&args);
+    assert!(all["measured"].is_null(), "{all}");
+    assert_eq!(fields(&all["kernels"], &[]), fields(&printed["kernels"], &[]));
+}
+
 #[test]
 fn a_field_of_compared_strategies_differs_from_the_documentation() {
     let llama = model("llama.gguf");

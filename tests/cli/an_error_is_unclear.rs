@@ -18,7 +18,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 fn a_wrong_argument_does_not_say_what_would_be_right() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 46] = [
+    let rows: [(&[&str], i32, &[&str]); 49] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -51,6 +51,17 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
         (&["bench", "-m", m, "--length", "0"], 2, &["at least 1"]),
         (&["bench", "-m", m, "--html", "x.html"], 2, &["--length", "--strategy all"]),
         (&["bench", "-m", m, "--strategy", "all", "-p", "9"], 2, &["-p", "--length"]),
+        (
+            &["bench", "-m", m, "--strategy", "all", "--vs", "openvino"],
+            2,
+            &["--vs", "one strategy"],
+        ),
+        (&["bench", "-m", m, "-d", "9999", "-n", "0"], 1, &["context is 10512", "256"]),
+        (
+            &["bench", "-m", m, "--vs", "x", "--trace", "x.lwt"],
+            2,
+            &["--vs", "llama.cpp and openvino"],
+        ),
         (&["plan", "-m", m], 2, &["--length"]),
         (&["plan", "-m", m, "-l", "0"], 2, &["at least 1"]),
         (&["plan", "-m", m, "-l", "9999"], 1, &["context is 10000", "256"]),

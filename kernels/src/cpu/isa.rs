@@ -14,6 +14,7 @@ mod generic;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub(crate) mod peak;
 pub(crate) mod product;
 
 /// The inner loops of one instruction set. All are safe to call with any lengths; which

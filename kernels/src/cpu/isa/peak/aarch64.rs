@@ -1,0 +1,56 @@
+//! Peak loops for AArch64.
+#![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
+
+use super::{PeakLoop, PeakLoops};
+use std::arch::aarch64::*;
+use std::hint::black_box;
+
+/// Chains that do not wait for each other.
+const CHAINS: usize = 16;
+
+pub(super) const NEON: PeakLoops = PeakLoops {
+    dot: Some(PeakLoop {
+        instructions: "smull + sadalp",
+        ops: 2 * 8 * PAIRED as u64,
+        // SAFETY: in this table, which `PeakLoops::of` hands out only for an `Isa` that exists,
+        // and so only when the machine has its features.
+        run: |iterations| unsafe { dot_neon(iterations) },
+    }),
+    fma: Some(PeakLoop {
+        instructions: "fmla",
+        ops: 2 * 4 * CHAINS as u64,
+        // SAFETY: as above.
+        run: |iterations| unsafe { fma_neon(iterations) },
+    }),
+};
+
+/// Chains of the paired products: fewer, since their operands take registers too.
+const PAIRED: usize = 8;
+
+#[target_feature(enable = "neon")]
+fn dot_neon(iterations: u64) {
+    let step = black_box(vdup_n_s8(1));
+    let x = black_box([vdup_n_s8(3), vdup_n_s8(5), vdup_n_s8(7), vdup_n_s8(9)]);
+    // Changed in every iteration, so that no product can be taken out of the loop.
+    let mut w = black_box([vdup_n_s8(11), vdup_n_s8(13)]);
+    let mut sums = [vdupq_n_s32(0); PAIRED];
+    for _ in 0..iterations {
+        w = [vadd_s8(w[0], step), vsub_s8(w[1], step)];
+        for (at, sum) in sums.iter_mut().enumerate() {
+            *sum = vpadalq_s16(*sum, vmull_s8(w[at / 4], x[at % 4]));
+        }
+    }
+    black_box(sums);
+}
+
+#[target_feature(enable = "neon")]
+fn fma_neon(iterations: u64) {
+    let (a, b) = black_box((vdupq_n_f32(0.999), vdupq_n_f32(0.001)));
+    let mut sums = [vdupq_n_f32(0.0); CHAINS];
+    for _ in 0..iterations {
+        for sum in &mut sums {
+            *sum = vfmaq_f32(*sum, a, b);
+        }
+    }
+    black_box(sums);
+}

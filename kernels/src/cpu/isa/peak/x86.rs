@@ -1,0 +1,101 @@
+//! Peak loops for x86-64.
+#![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
+
+use super::{PeakLoop, PeakLoops};
+use std::arch::x86_64::*;
+use std::hint::black_box;
+
+/// Chains that do not wait for each other: more than latency times units of any such processor.
+const CHAINS: usize = 12;
+
+pub(super) const AVX512: PeakLoops = PeakLoops {
+    dot: Some(PeakLoop {
+        instructions: "vpdpbusd zmm",
+        ops: 2 * 64 * CHAINS as u64,
+        // SAFETY: in this table, which `PeakLoops::of` hands out only for an `Isa` that exists,
+        // and so only when the machine has its features.
+        run: |iterations| unsafe { dot_avx512(iterations) },
+    }),
+    fma: Some(PeakLoop {
+        instructions: "vfmadd zmm",
+        ops: 2 * 16 * CHAINS as u64,
+        // SAFETY: as above.
+        run: |iterations| unsafe { fma_avx512(iterations) },
+    }),
+};
+
+pub(super) const AVX2: PeakLoops = PeakLoops {
+    dot: Some(PeakLoop {
+        instructions: "vpmaddubsw + vpmaddwd + vpaddd ymm",
+        ops: 2 * 32 * PAIRED as u64,
+        // SAFETY: as above.
+        run: |iterations| unsafe { dot_avx2(iterations) },
+    }),
+    fma: Some(PeakLoop {
+        instructions: "vfmadd ymm",
+        ops: 2 * 8 * CHAINS as u64,
+        // SAFETY: as above.
+        run: |iterations| unsafe { fma_avx2(iterations) },
+    }),
+};
+
+#[target_feature(enable = "avx512f,avx512vnni")]
+fn dot_avx512(iterations: u64) {
+    let (w, x) = black_box((_mm512_set1_epi8(3), _mm512_set1_epi8(5)));
+    let mut sums = [_mm512_setzero_si512(); CHAINS];
+    for _ in 0..iterations {
+        for sum in &mut sums {
+            *sum = _mm512_dpbusd_epi32(*sum, w, x);
+        }
+    }
+    black_box(sums);
+}
+
+#[target_feature(enable = "avx512f")]
+fn fma_avx512(iterations: u64) {
+    let (a, b) = black_box((_mm512_set1_ps(0.999), _mm512_set1_ps(0.001)));
+    let mut sums = [_mm512_setzero_ps(); CHAINS];
+    for _ in 0..iterations {
+        for sum in &mut sums {
+            *sum = _mm512_fmadd_ps(*sum, a, b);
+        }
+    }
+    black_box(sums);
+}
+
+/// Chains of the paired products: fewer, since their operands take registers too.
+const PAIRED: usize = 8;
+
+#[target_feature(enable = "avx2")]
+fn dot_avx2(iterations: u64) {
+    let (one, step) = black_box((_mm256_set1_epi16(1), _mm256_set1_epi8(1)));
+    let x = black_box([
+        _mm256_set1_epi8(3),
+        _mm256_set1_epi8(5),
+        _mm256_set1_epi8(7),
+        _mm256_set1_epi8(9),
+    ]);
+    // Changed in every iteration, so that no product can be taken out of the loop.
+    let mut w = black_box([_mm256_set1_epi8(11), _mm256_set1_epi8(13)]);
+    let mut sums = [_mm256_setzero_si256(); PAIRED];
+    for _ in 0..iterations {
+        w = [_mm256_add_epi8(w[0], step), _mm256_sub_epi8(w[1], step)];
+        for (at, sum) in sums.iter_mut().enumerate() {
+            let pairs = _mm256_maddubs_epi16(w[at / 4], x[at % 4]);
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pairs, one));
+        }
+    }
+    black_box(sums);
+}
+
+#[target_feature(enable = "avx2,fma")]
+fn fma_avx2(iterations: u64) {
+    let (a, b) = black_box((_mm256_set1_ps(0.999), _mm256_set1_ps(0.001)));
+    let mut sums = [_mm256_setzero_ps(); CHAINS];
+    for _ in 0..iterations {
+        for sum in &mut sums {
+            *sum = _mm256_fmadd_ps(*sum, a, b);
+        }
+    }
+    black_box(sums);
+}

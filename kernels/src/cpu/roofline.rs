@@ -1,0 +1,254 @@
+//! What this CPU does at most, measured: products of 8-bit integers and of `f32` on registers, and
+//! bytes read from memory; and what of it an op could use.
+//!
+//! An op of `flops` operations that moves `bytes` takes at least
+//! max(flops / peak, bytes / bandwidth) (Williams, Waterman and Patterson, 2009). Operands that lie
+//! in a cache may be faster than that.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::cost::Cost;
+use crate::cpu::isa::peak::{PeakLoop, PeakLoops};
+use crate::cpu::quantize::ActKind;
+use crate::cpu::{Cpu, Isa};
+use crate::quant::DType;
+
+/// Shortest time of a measured loop.
+const ROUND_MIN: Duration = Duration::from_millis(5);
+/// Iterations of the first loop.
+const ITERATIONS_FIRST: u64 = 1 << 12;
+/// Bytes of a read task.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Least and most bytes that are read in a round, and those where the cache's size is not known.
+const READ_BYTES_MIN: usize = 64 << 20;
+const READ_BYTES_MAX: usize = 1 << 30;
+const READ_BYTES_UNKNOWN: usize = 256 << 20;
+
+/// A limit, measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Peak {
+    /// Instructions that reach it, as assemblers write them.
+    pub instructions: &'static str,
+    /// Operations per second of all threads together; a multiply-add is two.
+    pub ops_per_second: f64,
+}
+
+/// Limits of a CPU with so many threads and that instruction set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Roofline {
+    /// Instruction set.
+    pub isa: Isa,
+    /// Threads.
+    pub threads: usize,
+    /// Products of 8-bit integers, summed in 32 bits; `None` where no loop is known that measures
+    /// it.
+    pub dot: Option<Peak>,
+    /// Multiply-adds of `f32`; `None` as above.
+    pub float: Option<Peak>,
+    /// Bytes read per second from a buffer that no cache holds.
+    pub read_bytes_per_second: f64,
+    /// Bytes of that buffer.
+    pub read_bytes: usize,
+}
+
+/// Why nothing was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RooflineError {
+    /// The buffer to read does not fit.
+    #[error("no {bytes} bytes of memory to measure reading with; end other programs")]
+    Memory {
+        /// Bytes that were asked for.
+        bytes: usize,
+    },
+}
+
+/// Names of all ops, as [`Op::name`](crate::op::Op::name).
+pub const OP_NAMES: [&str; 9] =
+    ["embed", "rms_norm", "matmul", "rope", "attention", "gated", "add", "select_rows", "soft_cap"];
+
+/// The arithmetic that most of an op's operations are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Products of 8-bit integers.
+    Dot,
+    /// Of `f32`.
+    Float,
+}
+
+/// How the CPU computes an op.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Its arithmetic.
+    pub arithmetic: Arithmetic,
+    /// What it does, and why, in words.
+    pub how: String,
+}
+
+impl Kernel {
+    /// Of an op, by its [`Op::name`](crate::op::Op::name), whose weight, if it has one, is stored
+    /// in that format; `None` where there is no such op.
+    pub fn of(op: &str, weight: Option<DType>) -> Option<Kernel> {
+        let float = |how: &str| Kernel { arithmetic: Arithmetic::Float, how: how.to_owned() };
+        Some(match op {
+            "matmul" => return weight.map(Kernel::of_product),
+            "embed" => float("rows of the table, widened to f32"),
+            "attention" => float("f32 over pages of keys and values, softmax as they come"),
+            "rms_norm" | "rope" | "gated" | "add" | "soft_cap" => float("f32, row by row"),
+            "select_rows" => float("copies of rows"),
+            _ => return None,
+        })
+    }
+
+    fn of_product(dtype: DType) -> Kernel {
+        match ActKind::of(dtype) {
+            Some(_) => Kernel {
+                arithmetic: Arithmetic::Dot,
+                how: format!(
+                    "int8 dot products: {dtype} weights are integers, and activations are made \
+                     int8 in blocks of {}",
+                    dtype.block_len()
+                ),
+            },
+            None => Kernel {
+                arithmetic: Arithmetic::Float,
+                how: format!("f32 products: {dtype} weights are floats, widened to f32"),
+            },
+        }
+    }
+}
+
+/// The least time of an op.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// Seconds.
+    pub seconds: f64,
+    /// What sets it: `int8`, `f32` or `memory`.
+    pub by: &'static str,
+}
+
+impl Roofline {
+    /// Measures each limit in `rounds` runs (at least 1) of some milliseconds and takes the fastest.
+    /// Nothing else should run meanwhile. `now` tells the time since any fixed start.
+    ///
+    /// # Errors
+    /// [`RooflineError`] when there is no memory to read.
+    pub fn measure(
+        cpu: &Cpu,
+        rounds: usize,
+        now: &dyn Fn() -> Duration,
+    ) -> Result<Roofline, RooflineError> {
+        let clock = Rounds { rounds: rounds.max(1), now };
+        let loops = PeakLoops::of(cpu.isa());
+        let read_bytes = read_bytes(last_cache_bytes());
+        Ok(Roofline {
+            isa: cpu.isa(),
+            threads: cpu.pool().threads(),
+            dot: loops.dot.map(|of| clock.peak(cpu, of)),
+            float: loops.fma.map(|of| clock.peak(cpu, of)),
+            read_bytes_per_second: clock.read(cpu, read_bytes)?,
+            read_bytes,
+        })
+    }
+
+    /// The least time of an op of that cost; `None` where the peak of its arithmetic is not known,
+    /// or it costs nothing.
+    pub fn bound(&self, arithmetic: Arithmetic, cost: Cost) -> Option<Bound> {
+        let (peak, by) = match arithmetic {
+            Arithmetic::Dot => (self.dot?, "int8"),
+            Arithmetic::Float => (self.float?, "f32"),
+        };
+        let compute = Bound { seconds: cost.flops as f64 / peak.ops_per_second, by };
+        let memory =
+            Bound { seconds: cost.bytes as f64 / self.read_bytes_per_second, by: "memory" };
+        let bound = if compute.seconds > memory.seconds { compute } else { memory };
+        (bound.seconds > 0.0).then_some(bound)
+    }
+}
+
+/// Timing of repeated runs.
+struct Rounds<'a> {
+    rounds: usize,
+    now: &'a dyn Fn() -> Duration,
+}
+
+impl Rounds<'_> {
+    fn time(&self, run: &dyn Fn()) -> Duration {
+        let start = (self.now)();
+        run();
+        // A clock that stands still would make a rate without bounds.
+        (self.now)().saturating_sub(start).max(Duration::from_nanos(1))
+    }
+
+    fn fastest(&self, run: &dyn Fn()) -> f64 {
+        let times = (0..self.rounds).map(|_| self.time(run).as_secs_f64());
+        times.fold(f64::INFINITY, f64::min)
+    }
+
+    fn peak(&self, cpu: &Cpu, of: PeakLoop) -> Peak {
+        let threads = cpu.pool().threads();
+        let run = |iterations: u64| cpu.pool().run(threads, &|_| (of.run)(iterations));
+        let mut iterations = ITERATIONS_FIRST;
+        while self.time(&|| run(iterations)) < ROUND_MIN {
+            iterations *= 2;
+        }
+        let ops = of.ops as f64 * iterations as f64 * threads as f64;
+        let ops_per_second = ops / self.fastest(&|| run(iterations));
+        Peak { instructions: of.instructions, ops_per_second }
+    }
+
+    fn read(&self, cpu: &Cpu, bytes: usize) -> Result<f64, RooflineError> {
+        let words = bytes / size_of::<u64>();
+        let mut buffer: Vec<u64> = Vec::new();
+        buffer.try_reserve_exact(words).map_err(|_| RooflineError::Memory { bytes })?;
+        buffer.resize(words, 0);
+        let chunk = CHUNK_BYTES / size_of::<u64>();
+        // Pages that were never written to are all the same one.
+        cpu.pool().chunks_mut(&mut buffer, chunk, |at, words| words.fill(at as u64 + 1));
+        let chunks: Vec<&[u64]> = buffer.chunks(chunk).collect();
+        let run = || cpu.pool().run(chunks.len(), &|at| _ = black_box(sum(chunks[at])));
+        run();
+        Ok((words * size_of::<u64>()) as f64 / self.fastest(&run))
+    }
+}
+
+fn sum(words: &[u64]) -> u64 {
+    let (blocks, rest) = words.as_chunks::<16>();
+    let mut lanes = [0u64; 16];
+    for block in blocks {
+        lanes.iter_mut().zip(block).for_each(|(lane, word)| *lane = lane.wrapping_add(*word));
+    }
+    lanes.iter().chain(rest).fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+/// Four times the last cache, within bounds.
+fn read_bytes(cache: Option<usize>) -> usize {
+    let wanted = cache.map_or(READ_BYTES_UNKNOWN, |cache| cache.saturating_mul(4));
+    wanted.clamp(READ_BYTES_MIN, READ_BYTES_MAX)
+}
+
+/// Bytes of the largest cache of the first core, where the system tells.
+fn last_cache_bytes() -> Option<usize> {
+    let folder = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
+    let sizes = folder.filter_map(|entry| {
+        let text = std::fs::read_to_string(entry.ok()?.path().join("size")).ok()?;
+        cache_bytes(&text)
+    });
+    sizes.max()
+}
+
+/// Bytes of a size as Linux writes it: `32768K`.
+fn cache_bytes(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let (number, unit) = match text.strip_suffix('K') {
+        Some(number) => (number, 1 << 10),
+        None => text.strip_suffix('M').map_or((text, 1), |number| (number, 1 << 20)),
+    };
+    number.parse::<usize>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use std::cell::Cell;
+use std::time::Instant;
+
+use super::*;
+
+/// A clock on which every look takes that long.
+fn ticking(step: Duration) -> impl Fn() -> Duration {
+    let now = Cell::new(Duration::ZERO);
+    move || {
+        now.set(now.get() + step);
+        now.get()
+    }
+}
+
+#[test]
+fn rates_are_what_was_done_by_the_time_it_took() {
+    for isa in Isa::available() {
+        for threads in [1, 2] {
+            let cpu = Cpu::new(threads, isa);
+            let step = Duration::from_millis(10);
+            let roof = Roofline::measure(&cpu, 2, &ticking(step)).expect("memory");
+            let loops = PeakLoops::of(isa);
+            for (peak, of) in [(roof.dot, loops.dot), (roof.float, loops.fma)] {
+                let expected =
+                    of.map(|of| (of.ops * ITERATIONS_FIRST * threads as u64) as f64 / 0.01);
+                let got = peak.map(|peak| peak.ops_per_second);
+                assert_eq!(got, expected, "{isa:?} with {threads} threads");
+            }
+            assert_eq!(roof.read_bytes_per_second, roof.read_bytes as f64 / 0.01);
+            assert_eq!((roof.isa, roof.threads), (isa, threads));
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "whether a loop takes time is seen in real time")]
+fn the_compiler_leaves_nothing_of_a_loop() {
+    for isa in Isa::available() {
+        let loops = PeakLoops::of(isa);
+        for of in [loops.dot, loops.fma].into_iter().flatten() {
+            let fastest = |iterations: u64| {
+                let time = |_| {
+                    let start = Instant::now();
+                    (of.run)(iterations);
+                    start.elapsed()
+                };
+                (0..9).map(time).min().expect("nine times")
+            };
+            let (short, long) = (fastest(1 << 12), fastest(1 << 16));
+            assert!(long > 6 * short, "{} of {isa:?}: {short:?}, {long:?}", of.instructions);
+            // No core does more than 4096 operations in a cycle of 10 GHz.
+            let ops = (of.ops << 16) as f64;
+            assert!(ops / long.as_secs_f64() < 4096.0 * 1e10, "{}: {long:?}", of.instructions);
+        }
+    }
+}
+
+#[test]
+fn every_instruction_set_has_a_peak_of_f32() {
+    for isa in Isa::available() {
+        assert!(PeakLoops::of(isa).fma.is_some(), "{isa:?}");
+    }
+}
+
+#[test]
+fn a_bound_is_that_of_the_scarcer_resource() {
+    let peak = |ops_per_second| Some(Peak { instructions: "", ops_per_second });
+    let roof = Roofline {
+        isa: Isa::available()[0],
+        threads: 1,
+        dot: peak(100.0),
+        float: peak(10.0),
+        read_bytes_per_second: 5.0,
+        read_bytes: 1,
+    };
+    let rows = [
+        (Arithmetic::Dot, (1000, 20), Some((10.0, "int8"))),
+        (Arithmetic::Float, (1000, 20), Some((100.0, "f32"))),
+        (Arithmetic::Dot, (1000, 200), Some((40.0, "memory"))),
+        (Arithmetic::Float, (0, 20), Some((4.0, "memory"))),
+        (Arithmetic::Float, (0, 0), None),
+    ];
+    for (arithmetic, (flops, bytes), expected) in rows {
+        let bound = roof.bound(arithmetic, Cost { flops, bytes });
+        assert_eq!(bound.map(|bound| (bound.seconds, bound.by)), expected);
+    }
+    let unknown = Roofline { dot: None, ..roof };
+    assert_eq!(unknown.bound(Arithmetic::Dot, Cost { flops: 1, bytes: 1 }), None);
+}
+
+#[test]
+fn the_buffer_does_not_fit_a_cache() {
+    let rows = [("32K\n", 32 << 10), ("32768K", 32 << 20), ("64M", 64 << 20), ("512", 512)];
+    for (text, bytes) in rows {
+        assert_eq!(cache_bytes(text), Some(bytes), "{text}");
+    }
+    assert_eq!(cache_bytes("big"), None);
+    assert_eq!(read_bytes(Some(32 << 20)), 128 << 20);
+    assert_eq!(read_bytes(Some(1 << 10)), READ_BYTES_MIN);
+    assert_eq!(read_bytes(Some(1 << 40)), READ_BYTES_MAX);
+    assert_eq!(read_bytes(None), READ_BYTES_UNKNOWN);
+}
+
+#[test]
+fn quantised_weights_are_multiplied_as_integers_and_floats_as_floats() {
+    for dtype in DType::ALL {
+        let kernel = Kernel::of("matmul", Some(dtype)).expect("a kernel");
+        let float = matches!(dtype, DType::F32 | DType::F16 | DType::Bf16);
+        let expected = if float { Arithmetic::Float } else { Arithmetic::Dot };
+        assert_eq!(kernel.arithmetic, expected, "{dtype}: {}", kernel.how);
+        assert!(kernel.how.contains(&dtype.to_string()), "{}", kernel.how);
+    }
+}
+
+#[test]
+fn an_op_has_no_kernel() {
+    for op in OP_NAMES {
+        assert!(Kernel::of(op, Some(DType::Q8_0)).is_some(), "{op}");
+    }
+    assert_eq!(Kernel::of("convolution", None), None);
+    assert_eq!(Kernel::of("matmul", None), None, "a product needs a weight");
+}

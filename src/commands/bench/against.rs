@@ -1,0 +1,140 @@
+//! A run beside one that was kept.
+
+use serde::Serialize;
+
+use super::report::Record;
+use crate::commands::session::Session;
+
+/// The comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Against {
+    /// When the kept run was made.
+    pub(super) date: String,
+    /// In what the two differ, beside the speed.
+    pub(super) differs: Vec<String>,
+    pub(super) ratios: Vec<Change>,
+}
+
+/// One test of one engine, now and then.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Change {
+    pub(super) engine: String,
+    pub(super) test: String,
+    /// Median tokens per second of this run.
+    pub(super) now: f64,
+    /// Of the kept one.
+    pub(super) then: f64,
+    /// now / then.
+    pub(super) ratio: f64,
+}
+
+/// Compares every test of every engine that both runs have.
+pub(super) fn compare(now: &Record, then: &Record, session: &Session) -> Against {
+    let found = against(now, then);
+    if !found.differs.is_empty() {
+        let differs = found.differs.join("; ");
+        session.note(&format!("the kept run is of something else: {differs}"));
+    }
+    if found.ratios.is_empty() {
+        session.note("the kept run has none of these tests");
+    }
+    found
+}
+
+fn against(now: &Record, then: &Record) -> Against {
+    let mut differs = Vec::new();
+    let mut differ = |what: &str, now: String, then: String| {
+        if now != then {
+            differs.push(format!("{what} is {now}, was {then}"));
+        }
+    };
+    let machine = |record: &Record| {
+        let lapwing::profile::Machine { cpu, cores, isa, os } = &record.machine;
+        format!("{cpu} with {cores} cores, {isa}, {os}")
+    };
+    differ("the machine", machine(now), machine(then));
+    differ("the number of threads", now.threads.to_string(), then.threads.to_string());
+    // The same model may lie in another place.
+    let model = |record: &Record| {
+        let name = std::path::Path::new(&record.model).file_name();
+        let name = name.map_or_else(|| record.model.clone(), |n| n.to_string_lossy().into_owned());
+        format!("{name} of {} bytes", record.model_bytes)
+    };
+    differ("the model", model(now), model(then));
+    let mut ratios = Vec::new();
+    for engine in &now.engines {
+        let Some(kept) = then.engines.iter().find(|kept| kept.name == engine.name) else {
+            continue;
+        };
+        for result in &engine.results {
+            let Some(before) = kept.results.iter().find(|before| before.test == result.test) else {
+                continue;
+            };
+            let (now, then) = (result.tokens_per_second.median, before.tokens_per_second.median);
+            ratios.push(Change {
+                engine: engine.name.clone(),
+                test: result.test.clone(),
+                now,
+                then,
+                ratio: now / then,
+            });
+        }
+    }
+    Against { date: then.date.clone(), differs, ratios }
+}
+
+#[cfg(test)]
+mod tests {
+    use lapwing::profile::Machine;
+
+    use super::super::report::{EngineRuns, Figures, Measured};
+    use super::*;
+
+    fn record(speeds: &[(&str, f64)], threads: usize) -> Record {
+        let measured = |(test, speed): &(&str, f64)| Measured {
+            test: (*test).to_owned(),
+            tokens: 1,
+            depth: 0,
+            tokens_per_second: Figures::of(vec![*speed]).expect("a speed"),
+        };
+        let machine = Machine { cpu: "c".into(), cores: 2, isa: "avx2".into(), os: "o".into() };
+        Record {
+            version: Record::VERSION,
+            date: "2026-01-02T03:04:05Z".to_owned(),
+            machine,
+            model: "/a/m.gguf".to_owned(),
+            model_bytes: 7,
+            threads,
+            engines: vec![EngineRuns {
+                name: "lapwing".to_owned(),
+                version: "1".to_owned(),
+                results: speeds.iter().map(measured).collect(),
+                peak_bytes: None,
+                one_token_ms: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_test_is_compared_with_another_one() {
+        let now = record(&[("pp8", 30.0), ("tg4", 5.0), ("tg8", 1.0)], 2);
+        let mut then = record(&[("tg4", 4.0), ("pp8", 60.0)], 2);
+        then.model = "/b/m.gguf".to_owned();
+        let found = against(&now, &then);
+        let ratios: Vec<(&str, f64)> = found.ratios.iter().map(|c| (&*c.test, c.ratio)).collect();
+        assert_eq!(ratios, [("pp8", 0.5), ("tg4", 1.25)]);
+        assert!(found.differs.is_empty(), "{:?}", found.differs);
+    }
+
+    #[test]
+    fn another_machine_or_number_of_threads_goes_unsaid() {
+        let now = record(&[("pp8", 30.0)], 2);
+        let mut then = record(&[("pp8", 30.0)], 1);
+        then.machine.isa = "generic".to_owned();
+        let differs = against(&now, &then).differs.join("; ");
+        assert!(
+            differs.contains("generic") && differs.contains("threads is 2, was 1"),
+            "{differs}"
+        );
+    }
+}

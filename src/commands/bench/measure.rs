@@ -1,0 +1,169 @@
+//! Our own tests: prompts and generations, alone in the engine.
+
+use std::fmt;
+use std::time::Duration;
+
+use lapwing::{Engine, Prompt, Request, Stations};
+use lapwing_traces::metrics::rate;
+
+use super::report::{Figures, Measured};
+use crate::commands::failure::Failure;
+use crate::commands::session::Session;
+
+/// One thing to measure: so many tokens after `depth` tokens of context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Test {
+    pub(super) kind: Kind,
+    pub(super) tokens: usize,
+    pub(super) depth: usize,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A prompt.
+    Prompt,
+    /// Generation.
+    Generate,
+}
+
+impl Kind {
+    /// As it begins a test's name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Prompt => "pp",
+            Kind::Generate => "tg",
+        }
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.kind.name(), self.tokens)?;
+        if self.depth > 0 { write!(f, "@d{}", self.depth) } else { Ok(()) }
+    }
+}
+
+/// How often each test runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Runs {
+    pub(super) repetitions: usize,
+    /// Once more beforehand.
+    pub(super) warm_up: bool,
+}
+
+/// Runs every test.
+pub(super) async fn measure(
+    tests: &[Test],
+    runs: Runs,
+    engine: &Engine,
+    bar: Option<&indicatif::ProgressBar>,
+    session: &Session,
+) -> Result<Vec<Measured>, Failure> {
+    let mut results = Vec::new();
+    let unmeasured = usize::from(runs.warm_up);
+    for test in tests {
+        let mut speeds = Vec::new();
+        match bar {
+            Some(bar) => bar.set_message(test.to_string()),
+            None => session.note(&format!("measuring {test}")),
+        }
+        for run in 0..unmeasured + runs.repetitions {
+            bar.iter().for_each(|bar| bar.tick());
+            let speed = test.speed(engine, run as u64).await?;
+            speeds.extend((run >= unmeasured).then_some(speed));
+            bar.iter().for_each(|bar| bar.inc(1));
+        }
+        results.push(Measured::new(test, speeds)?);
+    }
+    Ok(results)
+}
+
+impl Measured {
+    /// A test's speeds in tokens per second, in the order of measurement.
+    pub(super) fn new(test: &Test, speeds: Vec<f64>) -> Result<Measured, Failure> {
+        let figures = Figures::of(speeds).ok_or_else(|| {
+            Failure::failed(format!("{test} took no time that could be measured"))
+        })?;
+        Ok(Measured {
+            test: test.to_string(),
+            tokens: test.tokens,
+            depth: test.depth,
+            tokens_per_second: figures,
+        })
+    }
+}
+
+impl Test {
+    /// Tokens of context that it needs.
+    pub(super) fn context(self) -> usize {
+        let more = match self.kind {
+            Kind::Prompt => 1,
+            Kind::Generate => 2,
+        };
+        self.depth.saturating_add(self.tokens).saturating_add(more)
+    }
+
+    /// Tokens per second of one run.
+    async fn speed(self, engine: &Engine, run: u64) -> Result<f64, Failure> {
+        let Test { kind, tokens, depth } = self;
+        match (kind, depth) {
+            (Kind::Prompt, 0) => {
+                Ok(rate(tokens, prefill(engine, prompt_ids(engine, tokens, run)).await?))
+            }
+            (Kind::Prompt, _) => {
+                let mut ids = prompt_ids(engine, depth + tokens, run);
+                let whole = prefill(engine, ids.clone()).await?;
+                ids.truncate(depth);
+                let before = prefill(engine, ids).await?;
+                match whole.checked_sub(before) {
+                    Some(time) if !time.is_zero() => Ok(rate(tokens, time)),
+                    _ => Err(Failure::failed(format!(
+                        "{self}: {} tokens took no longer than {depth}; measure more tokens, or \
+                         let the machine do nothing else",
+                        depth + tokens
+                    ))),
+                }
+            }
+            (Kind::Generate, 0) => {
+                let bos = engine.tokenizer().bos().unwrap_or(0);
+                Ok(rate(tokens, stations(engine, vec![bos], tokens + 1).await?.decode()))
+            }
+            (Kind::Generate, _) => {
+                let ids = prompt_ids(engine, depth, run);
+                Ok(rate(tokens, stations(engine, ids, tokens + 1).await?.decode()))
+            }
+        }
+    }
+}
+
+/// Begin token, if the model wants it, and ids spread over the vocabulary.
+fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
+    let tokenizer = engine.tokenizer();
+    let vocab = tokenizer.vocab_size().max(1) as u64;
+    let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
+    // Weyl sequence, its high bits mixed down: repeatable, and no two runs have the same prompt.
+    let id = |i: u64| {
+        let x = (seed << 32 | i).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        ((x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 16) % vocab
+    };
+    let spread = (0..count as u64).map(|i| id(i) as u32);
+    bos.into_iter().chain(spread).take(count).collect()
+}
+
+/// Time from the admission of these ids to the token that follows them.
+async fn prefill(engine: &Engine, ids: Vec<u32>) -> Result<Duration, Failure> {
+    Ok(stations(engine, ids, 1).await?.prefill())
+}
+
+async fn stations(engine: &Engine, ids: Vec<u32>, tokens: usize) -> Result<Stations, Failure> {
+    let request = Request::new(Prompt::Ids(ids)).greedy().ignore_eos().max_tokens(tokens);
+    let mut stream = engine.generate(request).await?;
+    while let Some(token) = stream.next().await {
+        token?;
+    }
+    match stream.summary() {
+        Some(summary) if summary.stations.generated_tokens == tokens => Ok(summary.stations),
+        _ => Err(Failure::failed(format!("the engine did not generate {tokens} tokens"))),
+    }
+}

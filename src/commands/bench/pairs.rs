@@ -1,0 +1,260 @@
+//! `lapwing bench --vs …`: this engine and others in turn on the same file, each repetition in
+//! processes of their own.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::against::{Against, compare};
+use super::child::{self, Ended};
+use super::measure::{Kind, Test};
+use super::peer::{Answer, Job, Peer};
+use super::report::{EngineRuns, Figures, Measured, Ratio, Record};
+use super::stored::{self, About};
+use crate::cli::EngineArgs;
+use crate::commands::failure::Failure;
+use crate::commands::output::print_json;
+use crate::commands::session::Session;
+
+/// What is measured.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) model: PathBuf,
+    pub(super) engine: &'a EngineArgs,
+    pub(super) peers: &'a [Peer],
+    pub(super) tests: Vec<Test>,
+    pub(super) pairs: usize,
+    pub(super) warm_up: bool,
+    pub(super) save: Option<&'a Path>,
+    pub(super) against: Option<Record>,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+pub(super) struct Report<'a> {
+    #[serde(flatten)]
+    pub(super) record: &'a Record,
+    pub(super) pairs: usize,
+    /// This engine by each other one.
+    pub(super) ratios: Vec<Ratio>,
+    pub(super) against: Option<Against>,
+}
+
+/// Name of this engine in reports.
+pub(super) const OURS: &str = "lapwing";
+
+/// What our own process prints, as far as it is needed here.
+#[derive(Debug, Deserialize)]
+struct Printed {
+    results: Vec<Measured>,
+}
+
+/// All values of one engine, in the order of the pairs.
+#[derive(Debug)]
+struct Values {
+    version: String,
+    /// By test, then by pair.
+    speeds: Vec<Vec<f64>>,
+    peak_bytes: Vec<Option<f64>>,
+    one_token_ms: Vec<f64>,
+}
+
+/// Measures, keeps and prints.
+pub(super) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Failure> {
+    for peer in wanted.peers {
+        peer.check().await?;
+    }
+    let runs = measure(&wanted, session).await?;
+    let about = About { model: &wanted.model, engine: wanted.engine };
+    let record = about.record(runs)?;
+    if let Some(path) = wanted.save {
+        stored::save(&record, path, session)?;
+    }
+    let report = Report {
+        pairs: wanted.pairs,
+        ratios: ratios(&record.engines),
+        against: wanted.against.as_ref().map(|then| compare(&record, then, session)),
+        record: &record,
+    };
+    if session.json { print_json(&report) } else { super::text::print_pairs(&report) }
+}
+
+async fn measure(wanted: &Wanted<'_>, session: &Session) -> Result<Vec<EngineRuns>, Failure> {
+    let names: Vec<&str> =
+        std::iter::once(OURS).chain(wanted.peers.iter().map(Peer::name)).collect();
+    let empty = || Values {
+        version: String::new(),
+        speeds: vec![Vec::new(); wanted.tests.len()],
+        peak_bytes: Vec::new(),
+        one_token_ms: Vec::new(),
+    };
+    let mut values: Vec<Values> = names.iter().map(|_| empty()).collect();
+    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs, {eta} left");
+    if let Some(bar) = &bar {
+        bar.set_length((wanted.pairs * names.len()) as u64);
+    }
+    for pair in 1..=wanted.pairs {
+        for (at, values) in values.iter_mut().enumerate() {
+            match &bar {
+                Some(bar) => bar.set_message(names[at].to_owned()),
+                None => session.note(&format!("pair {pair} of {}: {}", wanted.pairs, names[at])),
+            }
+            wanted.one_run(at.checked_sub(1), values).await?;
+            bar.iter().for_each(|bar| bar.inc(1));
+        }
+    }
+    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
+    let engines = names.into_iter().zip(values);
+    engines.map(|(name, values)| values.into_runs(name, &wanted.tests)).collect()
+}
+
+impl Wanted<'_> {
+    /// One repetition of every test, and one start, by a peer or by us.
+    async fn one_run(&self, peer: Option<usize>, values: &mut Values) -> Result<(), Failure> {
+        let tests = &self.tests[..];
+        let (answer, ended) = self.process(peer, (tests, self.warm_up)).await?;
+        for (speeds, speed) in values.speeds.iter_mut().zip(answer.speeds) {
+            speeds.push(speed);
+        }
+        values.version = answer.version;
+        values.peak_bytes.push(ended.peak_bytes.map(|bytes| bytes as f64));
+        let start = [Test { kind: Kind::Prompt, tokens: 1, depth: 0 }];
+        let (_, started) = self.process(peer, (&start, false)).await?;
+        values.one_token_ms.push(started.wall.as_secs_f64() * 1e3);
+        Ok(())
+    }
+
+    async fn process(
+        &self,
+        peer: Option<usize>,
+        (tests, warm_up): (&[Test], bool),
+    ) -> Result<(Answer, Ended), Failure> {
+        let threads = self.engine.thread_count();
+        let job = Job { model: &self.model, threads, tests, warm_up };
+        match peer {
+            Some(at) => self.peers[at].measure(job).await,
+            None => self.ourselves(job).await,
+        }
+    }
+
+    async fn ourselves(&self, job: Job<'_>) -> Result<(Answer, Ended), Failure> {
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::failed(format!("this program's file is unknown: {error}")))?;
+        let ended = child::run(&program, &own_args(self.engine, job)).await?;
+        let Printed { results } = serde_json::from_slice(&ended.stdout)
+            .map_err(|error| Failure::failed(format!("this program's own JSON: {error}")))?;
+        let speed = |test: &Test| {
+            let name = test.to_string();
+            let result = results.iter().find(|result| result.test == name);
+            result.map(|result| result.tokens_per_second.median).ok_or_else(|| {
+                Failure::failed(format!("this program's own JSON has no test {name}"))
+            })
+        };
+        let speeds = job.tests.iter().map(speed).collect::<Result<Vec<f64>, Failure>>()?;
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok((Answer { version, speeds }, ended))
+    }
+}
+
+/// Arguments with which this program does a job.
+fn own_args(engine: &EngineArgs, job: Job<'_>) -> Vec<String> {
+    let of = |kind: Kind| {
+        let tokens = job.tests.iter().filter(|test| test.kind == kind).map(|test| test.tokens);
+        super::peer::list_or_zero(tokens)
+    };
+    let depths = super::peer::list_or_zero(job.tests.iter().map(|test| test.depth));
+    let mut args = vec!["bench".to_owned(), "--json".to_owned()];
+    let pairs = [
+        ("-m", job.model.display().to_string()),
+        ("-p", of(Kind::Prompt)),
+        ("-n", of(Kind::Generate)),
+        ("-d", depths),
+        ("-r", "1".to_owned()),
+    ];
+    args.extend(pairs.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
+    if !job.warm_up {
+        args.push("--no-warmup".to_owned());
+    }
+    args.extend(engine.to_args());
+    args
+}
+
+impl Values {
+    fn into_runs(self, name: &str, tests: &[Test]) -> Result<EngineRuns, Failure> {
+        let measured = tests.iter().zip(self.speeds);
+        let results = measured.map(|(test, speeds)| Measured::new(test, speeds));
+        let peaks: Option<Vec<f64>> = self.peak_bytes.into_iter().collect();
+        Ok(EngineRuns {
+            name: name.to_owned(),
+            version: self.version,
+            results: results.collect::<Result<_, Failure>>()?,
+            peak_bytes: peaks.and_then(Figures::of),
+            one_token_ms: Figures::of(self.one_token_ms),
+        })
+    }
+}
+
+/// The first engine by each other one, in everything that both have.
+fn ratios(engines: &[EngineRuns]) -> Vec<Ratio> {
+    let Some((ours, peers)) = engines.split_first() else { return Vec::new() };
+    let of_peer = |theirs: &EngineRuns| {
+        let tests = ours.results.iter().zip(&theirs.results).filter_map(|(a, b)| {
+            Ratio::new(&theirs.name, &a.test, (&a.tokens_per_second, &b.tokens_per_second))
+        });
+        let of = |what: &str, a: &Option<Figures>, b: &Option<Figures>| {
+            Ratio::new(&theirs.name, what, (a.as_ref()?, b.as_ref()?))
+        };
+        let start = of("one_token_ms", &ours.one_token_ms, &theirs.one_token_ms);
+        let peak = of("peak_bytes", &ours.peak_bytes, &theirs.peak_bytes);
+        tests.chain(start).chain(peak).collect::<Vec<Ratio>>()
+    };
+    peers.iter().flat_map(of_peer).collect()
+}
+
+impl Ratio {
+    fn new(engine: &str, what: &str, (ours, theirs): (&Figures, &Figures)) -> Option<Ratio> {
+        let pairs = ours.all.iter().zip(&theirs.all).map(|(a, b)| a / b);
+        Some(Ratio {
+            engine: engine.to_owned(),
+            what: what.to_owned(),
+            of_pairs: Figures::of(pairs.collect())?,
+            of_medians: ours.median / theirs.median,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(name: &str, speeds: &[f64], peak: Option<&[f64]>) -> EngineRuns {
+        let figures = |values: &[f64]| Figures::of(values.to_vec());
+        EngineRuns {
+            name: name.to_owned(),
+            version: String::new(),
+            results: vec![Measured {
+                test: "pp8".to_owned(),
+                tokens: 8,
+                depth: 0,
+                tokens_per_second: figures(speeds).expect("speeds"),
+            }],
+            peak_bytes: peak.and_then(figures),
+            one_token_ms: None,
+        }
+    }
+
+    #[test]
+    fn a_ratio_is_upside_down_or_not_of_its_pair() {
+        let ours = engine("lapwing", &[10.0, 40.0, 30.0], Some(&[5.0, 5.0, 5.0]));
+        let theirs = engine("x", &[10.0, 10.0, 20.0], None);
+        let found = ratios(&[ours.clone(), theirs]);
+        assert_eq!(found.len(), 1, "no memory is known of x: {found:?}");
+        let Ratio { engine: name, what, of_pairs, of_medians } = &found[0];
+        assert_eq!((&**name, &**what), ("x", "pp8"));
+        assert_eq!((of_pairs.all.as_slice(), of_pairs.median), (&[1.0, 4.0, 1.5][..], 1.5));
+        assert_eq!(*of_medians, 3.0);
+        let known = engine("y", &[10.0, 10.0, 20.0], Some(&[10.0, 10.0, 20.0]));
+        let whats: Vec<String> = ratios(&[ours, known]).into_iter().map(|r| r.what).collect();
+        assert_eq!(whats, ["pp8", "peak_bytes"]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Other engines: which there are, how they are called, and what they answer.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::child::{self, ChildError};
+use super::measure::Test;
+use crate::commands::failure::Failure;
+
+mod llama_cpp;
+mod openvino;
+
+/// An engine to be measured beside ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Peer {
+    kind: PeerKind,
+    program: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PeerKind {
+    LlamaCpp,
+    OpenVino,
+}
+
+/// What a process is to measure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job<'a> {
+    pub(super) model: &'a Path,
+    pub(super) threads: usize,
+    pub(super) tests: &'a [Test],
+    /// Run each test once more beforehand.
+    pub(super) warm_up: bool,
+}
+
+/// What a process has measured.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Answer {
+    pub(super) version: String,
+    /// Tokens per second of each test, in the order of the tests.
+    pub(super) speeds: Vec<f64>,
+}
+
+impl PeerKind {
+    const ALL: [PeerKind; 2] = [PeerKind::LlamaCpp, PeerKind::OpenVino];
+
+    fn name(self) -> &'static str {
+        match self {
+            PeerKind::LlamaCpp => "llama.cpp",
+            PeerKind::OpenVino => "openvino",
+        }
+    }
+
+    /// What is called if nothing else is named.
+    fn program(self) -> &'static str {
+        match self {
+            PeerKind::LlamaCpp => llama_cpp::PROGRAM,
+            PeerKind::OpenVino => openvino::PROGRAM,
+        }
+    }
+
+    /// How it is installed.
+    fn install(self) -> &'static str {
+        match self {
+            PeerKind::LlamaCpp => llama_cpp::INSTALL,
+            PeerKind::OpenVino => openvino::INSTALL,
+        }
+    }
+}
+
+impl FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Peer, String> {
+        let (name, program) = match text.split_once('=') {
+            Some((_, "")) => return Err("there is no program after '='".to_owned()),
+            Some((name, program)) => (name, Some(program)),
+            None => (text, None),
+        };
+        let kind = PeerKind::ALL.into_iter().find(|kind| kind.name() == name);
+        let kind = kind.ok_or_else(|| {
+            let names = PeerKind::ALL.map(PeerKind::name).join(" and ");
+            format!("'{name}' is not known; there are {names}, as NAME or NAME=PROGRAM")
+        })?;
+        Ok(Peer { kind, program: program.unwrap_or(kind.program()).into() })
+    }
+}
+
+impl Peer {
+    /// Name in reports.
+    pub(super) fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    /// Calls it without measuring anything, so that nothing is measured in vain.
+    pub(super) async fn check(&self) -> Result<(), Failure> {
+        let args = match self.kind {
+            PeerKind::LlamaCpp => llama_cpp::probe(),
+            PeerKind::OpenVino => openvino::probe(),
+        };
+        let name = self.name();
+        child::run(&self.program, &args).await.map(drop).map_err(|error| {
+            let install = self.kind.install();
+            let hint =
+                format!("{install}, or name the program: --vs {name}=PROGRAM (docs/benchmarks.md)");
+            Failure::failed(format!("{name} is not here: {error}")).hint(hint)
+        })
+    }
+
+    /// Measures, in a process of its own.
+    pub(super) async fn measure(&self, job: Job<'_>) -> Result<(Answer, child::Ended), Failure> {
+        let args = match self.kind {
+            PeerKind::LlamaCpp => llama_cpp::args(job),
+            PeerKind::OpenVino => openvino::args(job),
+        };
+        let failed = |error: ChildError| Failure::failed(format!("{}: {error}", self.name()));
+        let ended = child::run(&self.program, &args).await.map_err(failed)?;
+        let answer = match self.kind {
+            PeerKind::LlamaCpp => llama_cpp::answer(&ended.stdout, job.tests),
+            PeerKind::OpenVino => openvino::answer(&ended.stdout, job.tests),
+        };
+        let answer = answer.map_err(|why| {
+            let program = self.program.display();
+            Failure::failed(format!("{}: '{program}' printed something else: {why}", self.name()))
+                .hint("docs/benchmarks.md says which versions are known to work")
+        })?;
+        Ok((answer, ended))
+    }
+}
+
+/// `1,2,3`, without repetitions; `0` for none.
+pub(super) fn list_or_zero(values: impl Iterator<Item = usize>) -> String {
+    let mut seen: Vec<String> = Vec::new();
+    for value in values.map(|value| value.to_string()) {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    if seen.is_empty() { "0".to_owned() } else { seen.join(",") }
+}
+
+/// What a JSON text should have been, and how it begins.
+fn unreadable(stdout: &[u8], error: &dyn std::fmt::Display) -> String {
+    const SHOWN: usize = 120;
+    let text = String::from_utf8_lossy(stdout);
+    match text.trim() {
+        "" => "nothing".to_owned(),
+        text => {
+            let begin: String = text.chars().take(SHOWN).collect();
+            format!("{error}: {begin}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_taken_for_another() {
+        let peer = |text: &str| text.parse::<Peer>();
+        let llama = peer("llama.cpp").expect("known");
+        assert_eq!((llama.name(), &*llama.program), ("llama.cpp", Path::new("llama-bench")));
+        let named = peer("openvino=/venv/bin/python=3").expect("known");
+        assert_eq!((named.name(), &*named.program), ("openvino", Path::new("/venv/bin/python=3")));
+        for wrong in ["", "llama", "=x", "llama.cpp=", "mnn"] {
+            assert!(peer(wrong).is_err(), "{wrong}");
+        }
+        assert!(peer("mnn").is_err_and(|error| error.contains("llama.cpp and openvino")));
+    }
+}

@@ -1,0 +1,65 @@
+//! Runs of `bench` that are kept, to be compared with later ones.
+
+use std::path::Path;
+
+use lapwing_traces::whole_file;
+
+use super::report::{EngineRuns, Record};
+use crate::cli::EngineArgs;
+use crate::commands::failure::Failure;
+use crate::commands::session::Session;
+use crate::commands::timeline::files;
+
+/// What was measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct About<'a> {
+    pub(super) model: &'a Path,
+    pub(super) engine: &'a EngineArgs,
+}
+
+impl About<'_> {
+    /// What is kept of these runs.
+    pub(super) fn record(self, engines: Vec<EngineRuns>) -> Result<Record, Failure> {
+        let identity = self.engine.without_strategy(self.model.to_owned())?.identity()?;
+        // To the second: more would only make the text longer.
+        let second = jiff::Timestamp::now().as_second();
+        let date = jiff::Timestamp::from_second(second)
+            .map_err(|error| Failure::failed(format!("the date is unknown: {error}")))?;
+        Ok(Record {
+            version: Record::VERSION,
+            date: date.to_string(),
+            machine: identity.machine,
+            model: self.model.display().to_string(),
+            model_bytes: std::fs::metadata(self.model).map_or(0, |data| data.len()),
+            threads: self.engine.thread_count(),
+            engines,
+        })
+    }
+}
+
+/// Whether a run can be kept there; asked before it is measured.
+pub(super) fn check(path: &Path) -> Result<(), Failure> {
+    whole_file::check(path).map_err(|error| Failure::file("write", path, &error))
+}
+
+/// Keeps a run.
+pub(super) fn save(record: &Record, path: &Path, session: &Session) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(record)
+        .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
+    files::write(path, format!("{json}\n").as_bytes(), session)
+}
+
+/// Reads a run that was kept.
+pub(super) fn load(path: &Path) -> Result<Record, Failure> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let wrong = |what: String| {
+        Failure::failed(format!("{} is no run that `bench --save` kept: {what}", path.display()))
+            .hint("measure again with --save FILE.json")
+    };
+    let record: Record = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    match record.version {
+        Record::VERSION => Ok(record),
+        other => Err(wrong(format!("its form is {other}, but {} is read", Record::VERSION))),
+    }
+}

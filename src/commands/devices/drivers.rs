@@ -1,0 +1,111 @@
+//! Kinds of device that this version does not use, and what the machine has for them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::Device;
+
+/// One, and the libraries its drivers come as.
+pub(super) struct AbsentKind {
+    pub(super) kind: &'static str,
+    title: &'static str,
+    libraries: &'static [&'static str],
+}
+
+pub(super) const ABSENT_KINDS: [AbsentKind; 2] = [
+    AbsentKind {
+        kind: "opencl",
+        title: "OpenCL (GPU)",
+        libraries: &["libOpenCL.so", "libOpenCL.so.1", "OpenCL.dll", "OpenCL.framework"],
+    },
+    AbsentKind {
+        kind: "npu",
+        title: "NPU",
+        libraries: &[
+            "libQnnHtp.so",
+            "QnnHtp.dll",
+            "libze_intel_npu.so",
+            "libze_intel_npu.so.1",
+            "libopenvino_c.so",
+            "openvino_c.dll",
+            "librknnrt.so",
+        ],
+    },
+];
+
+/// Where systems keep their libraries.
+const FOLDERS: [&str; 15] = [
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib/arm-linux-gnueabihf",
+    "/system/vendor/lib64",
+    "/vendor/lib64",
+    "/opt/intel/openvino/runtime/lib/intel64",
+    "/System/Library/Frameworks",
+    "C:\\Windows\\System32",
+];
+
+impl AbsentKind {
+    pub(super) fn look_for(&self, folders: &[PathBuf]) -> Device {
+        let found: BTreeSet<PathBuf> = folders
+            .iter()
+            .flat_map(|folder| self.libraries.iter().map(move |library| folder.join(library)))
+            .filter(|path| path.exists())
+            .map(|path| path.canonicalize().unwrap_or(path))
+            .collect();
+        let libraries: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+        let driver = if libraries.is_empty() {
+            format!("no driver library was found ({})", self.libraries.join(", "))
+        } else {
+            format!("a driver library is here ({})", libraries.join(", "))
+        };
+        Device {
+            kind: self.kind,
+            present: false,
+            why: format!("this version of Lapwing uses no such driver; {driver}"),
+            libraries,
+        }
+    }
+
+    pub(super) fn title(kind: &str) -> &str {
+        let known = ABSENT_KINDS.iter().find(|absent| absent.kind == kind);
+        known.map_or(kind, |absent| absent.title)
+    }
+}
+
+/// Folders that a loader would look in, without the same one twice.
+pub(super) fn library_folders() -> Vec<PathBuf> {
+    let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let named: Vec<PathBuf> = std::env::split_paths(&named).collect();
+    let usual = FOLDERS.iter().map(|folder| Path::new(folder).to_owned());
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for folder in named.into_iter().chain(usual).filter(|folder| folder.is_absolute()) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_on_the_machine_is_named_though_it_is_not_used() {
+        let folder = tempfile::tempdir().expect("folder");
+        let kind = &ABSENT_KINDS[0];
+        let before = kind.look_for(&[folder.path().to_owned()]);
+        assert!(before.libraries.is_empty() && before.why.contains("no driver library"));
+        std::fs::write(folder.path().join("libOpenCL.so.1"), b"").expect("write");
+        let after = kind.look_for(&[folder.path().to_owned()]);
+        assert!(!after.present && after.libraries[0].ends_with("libOpenCL.so.1"), "{}", after.why);
+    }
+}

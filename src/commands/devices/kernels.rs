@@ -1,0 +1,228 @@
+//! `lapwing devices --kernels`: which kernels compute, why, and what of the machine they use.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lapwing::profile::{Limits, OpShape, Sample};
+use lapwing_kernels::cost::Cost;
+use lapwing_kernels::cpu::roofline::{Arithmetic, Kernel, OP_NAMES, Peak, Roofline};
+use lapwing_kernels::cpu::{Cpu, Isa};
+use lapwing_kernels::device::Batch;
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::model::Model;
+use lapwing_kernels::part::Part;
+use lapwing_kernels::quant::DType;
+use lapwing_kernels::weights::WeightFile;
+use lapwing_traces::{Clock, OsClock};
+use serde::Serialize;
+
+use super::Args;
+use crate::cli::EngineArgs;
+use crate::commands::failure::Failure;
+use crate::commands::output::print_json;
+use crate::commands::profile::measure;
+use crate::commands::resolve::model_file;
+use crate::commands::session::Session;
+
+mod text;
+
+/// Runs of each limit.
+const ROUNDS: usize = 25;
+/// Time for the ops of a model, beside the first run of each kind.
+const PER_DEVICE: Duration = Duration::from_secs(3);
+
+#[derive(Debug, Serialize)]
+struct Report {
+    isa: &'static str,
+    why: String,
+    threads: usize,
+    roofline: RooflineReport,
+    kernels: Vec<KernelReport>,
+    /// None without a model.
+    measured: Option<Vec<OpReport>>,
+}
+
+#[derive(Debug, Serialize)]
+struct RooflineReport {
+    int8: Option<PeakReport>,
+    f32: Option<PeakReport>,
+    read_gbps: f64,
+    read_bytes: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct PeakReport {
+    instructions: &'static str,
+    gops: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct KernelReport {
+    op: String,
+    format: Option<String>,
+    arithmetic: &'static str,
+    how: String,
+}
+
+#[derive(Debug, Serialize)]
+struct OpReport {
+    op: String,
+    features: usize,
+    inner: usize,
+    format: Option<String>,
+    rows: usize,
+    context: usize,
+    us: f64,
+    gops: f64,
+    gbps: f64,
+    bound_by: Option<&'static str>,
+    of_bound: Option<f64>,
+}
+
+/// Measures and prints.
+pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+    let engine =
+        EngineArgs { threads: args.threads, isa: args.isa.clone(), ..EngineArgs::default() };
+    engine.check()?;
+    let isa = Isa::available().into_iter().find(|isa| isa.name() == engine.isa_name());
+    let isa = isa.unwrap_or_else(Isa::best);
+    let path = match &args.model {
+        Some(model) => Some(model_file(model, session).await?),
+        None => None,
+    };
+    let roof = roofline(engine.thread_count(), isa, session).await?;
+    let (kernels, measured) = match &path {
+        None => (all_kernels(), None),
+        Some(path) => {
+            let limits =
+                Limits { runs: 7, per_op: Duration::from_millis(60), per_device: PER_DEVICE };
+            let profile = measure(engine.builder(path.clone())?, limits, session).await?;
+            let samples = profile.devices.into_iter().flat_map(|device| device.samples).collect();
+            let graph = graph(path)?;
+            (kernels_of(&graph), Some(ops(&graph, &roof, samples)))
+        }
+    };
+    let peak = |peak: Peak| PeakReport {
+        instructions: peak.instructions,
+        gops: peak.ops_per_second / 1e9,
+    };
+    let report = Report {
+        isa: isa.name(),
+        why: isa.why(),
+        threads: roof.threads,
+        roofline: RooflineReport {
+            int8: roof.dot.map(peak),
+            f32: roof.float.map(peak),
+            read_gbps: roof.read_bytes_per_second / 1e9,
+            read_bytes: roof.read_bytes,
+        },
+        kernels,
+        measured,
+    };
+    if session.json { print_json(&report) } else { text::print_report(&report) }
+}
+
+/// Measures on a thread of its own.
+async fn roofline(threads: usize, isa: Isa, session: &Session) -> Result<Roofline, Failure> {
+    session.note("measuring what the CPU does at most");
+    let work = tokio::task::spawn_blocking(move || {
+        let clock = OsClock::start();
+        let now = || Duration::from_nanos(clock.now().0);
+        Roofline::measure(&Cpu::new(threads, isa), ROUNDS, &now)
+    });
+    match work.await {
+        Ok(Ok(roof)) if roof.threads == threads => Ok(roof),
+        Ok(Ok(roof)) => {
+            let got = roof.threads;
+            Err(Failure::failed(format!(
+                "of {threads} threads only {got} can be had; use -t {got}"
+            )))
+        }
+        Ok(Err(error)) => Err(Failure::failed(error.to_string())),
+        Err(error) => Err(Failure::failed(format!("measuring ended early: {error}"))),
+    }
+}
+
+fn graph(path: &Path) -> Result<Graph, Failure> {
+    let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
+    let model = Model::from_weights(&file).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(model.graph)
+}
+
+/// Of every op, products in every format.
+fn all_kernels() -> Vec<KernelReport> {
+    let formats = |op: &str| match op {
+        "matmul" => DType::ALL.map(Some).to_vec(),
+        _ => vec![None],
+    };
+    let pairs = OP_NAMES.into_iter().flat_map(|op| formats(op).into_iter().map(move |f| (op, f)));
+    pairs.filter_map(|(op, format)| KernelReport::of(op, format)).collect()
+}
+
+/// Of the ops and formats that a model has, in the order in which it has them.
+fn kernels_of(graph: &Graph) -> Vec<KernelReport> {
+    let mut kernels: Vec<KernelReport> = Vec::new();
+    for node in 0..graph.nodes().len() {
+        let shape = OpShape::of(graph, node, &Part::WHOLE);
+        let kernel = KernelReport::of(&shape.op, format(&shape));
+        kernels.extend(kernel.filter(|kernel| !kernels.contains(kernel)));
+    }
+    kernels
+}
+
+/// Storage format of an op's weight.
+fn format(shape: &OpShape) -> Option<DType> {
+    let name = shape.dtype.as_ref()?;
+    DType::ALL.into_iter().find(|dtype| dtype.to_string() == *name)
+}
+
+impl KernelReport {
+    fn of(op: &str, format: Option<DType>) -> Option<KernelReport> {
+        let Kernel { arithmetic, how } = Kernel::of(op, format)?;
+        let arithmetic = match arithmetic {
+            Arithmetic::Dot => "int8",
+            Arithmetic::Float => "f32",
+        };
+        let format = format.map(|format| format.to_string());
+        Some(KernelReport { op: op.to_owned(), format, arithmetic, how })
+    }
+}
+
+/// Each shape with the fewest and the most rows of it.
+fn ops(graph: &Graph, roof: &Roofline, mut samples: Vec<Sample>) -> Vec<OpReport> {
+    samples.sort_by(|a, b| (&a.shape, a.m, a.context).cmp(&(&b.shape, b.m, b.context)));
+    samples.dedup_by(|a, b| (&a.shape, a.m, a.context) == (&b.shape, b.m, b.context));
+    let ends = |sample: &Sample| {
+        let rows = samples.iter().filter(|other| other.shape == sample.shape).map(|s| s.m);
+        rows.clone().min() == Some(sample.m) || rows.max() == Some(sample.m)
+    };
+    let shown = samples.iter().filter(|sample| ends(sample));
+    shown.filter_map(|sample| op(graph, roof, sample)).collect()
+}
+
+fn op(graph: &Graph, roof: &Roofline, sample: &Sample) -> Option<OpReport> {
+    let Sample { shape, m, context, time } = sample;
+    let node =
+        (0..graph.nodes().len()).find(|node| OpShape::of(graph, *node, &Part::WHOLE) == *shape)?;
+    let mut batch = Batch::default();
+    batch.push(&vec![0; *m], *context, Vec::new(), 0..*m);
+    let cost = graph.cost(node, &batch);
+    let kernel = Kernel::of(&shape.op, format(shape))?;
+    let bound = roof.bound(kernel.arithmetic, cost);
+    let seconds = time.median().as_secs_f64();
+    let Cost { flops, bytes } = cost;
+    let per_ns = |count: u64| count as f64 / seconds / 1e9;
+    Some(OpReport {
+        op: shape.op.clone(),
+        features: shape.n,
+        inner: shape.k,
+        format: shape.dtype.clone(),
+        rows: *m,
+        context: *context,
+        us: seconds * 1e6,
+        gops: per_ns(flops),
+        gbps: per_ns(bytes),
+        bound_by: bound.map(|bound| bound.by),
+        of_bound: bound.map(|bound| bound.seconds / seconds),
+    })
+}

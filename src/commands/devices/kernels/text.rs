@@ -1,0 +1,75 @@
+//! The kernels for readers.
+
+use indicatif::HumanBytes;
+
+use super::{OpReport, PeakReport, Report};
+use crate::commands::failure::Failure;
+use crate::commands::output::print;
+use crate::commands::table::{Align, table};
+
+/// Prints the limits, the kernels and the measured ops.
+pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
+    let bold = anstyle::Style::new().bold();
+    let peak = |name: &str, peak: &Option<PeakReport>| match peak {
+        Some(PeakReport { instructions, gops }) => {
+            format!("  {name:<8} {gops:>7.0} GOP/s  {instructions}\n")
+        }
+        None => format!("  {name:<8}       –        this instruction set has no loop for it\n"),
+    };
+    let roofline = &report.roofline;
+    let mut text = format!(
+        "{}\n\n{bold}At most{bold:#}, with {} threads; a multiply-add is two operations\n{}{}  \
+         {:<8} {:>7.1} GB/s   reading {}\n\n{bold}Kernels{bold:#}\n",
+        report.why,
+        report.threads,
+        peak("int8", &roofline.int8),
+        peak("f32", &roofline.f32),
+        "memory",
+        roofline.read_gbps,
+        HumanBytes(roofline.read_bytes as u64),
+    );
+    for kernel in &report.kernels {
+        let op = format!("{} {}", kernel.op, kernel.format.as_deref().unwrap_or_default());
+        text.push_str(&format!("  {:<18} {}\n", op.trim_end(), kernel.how));
+    }
+    match &report.measured {
+        None => text.push_str("\nWith -m FILE.gguf the ops of that model are measured.\n"),
+        Some(ops) => {
+            text.push_str(&format!("\n{bold}Measured{bold:#}\n{}", measured(ops)));
+        }
+    }
+    print(&text)
+}
+
+fn measured(ops: &[OpReport]) -> String {
+    let rows = ops.iter().map(|op| {
+        let mut name = format!("{} {}", op.op, op.features);
+        if op.inner > 0 {
+            name.push_str(&format!(" × {}", op.inner));
+        }
+        if let Some(format) = &op.format {
+            name.push_str(&format!(" {format}"));
+        }
+        [
+            name,
+            op.rows.to_string(),
+            op.context.to_string(),
+            format!("{:.1}", op.us),
+            format!("{:.1}", op.gops),
+            format!("{:.1}", op.gbps),
+            op.bound_by.unwrap_or("–").to_owned(),
+            op.of_bound.map_or_else(|| "–".to_owned(), |part| format!("{:.0} %", 100.0 * part)),
+        ]
+    });
+    let header = [
+        ("op", Align::Left),
+        ("rows", Align::Right),
+        ("after", Align::Right),
+        ("µs", Align::Right),
+        ("GOP/s", Align::Right),
+        ("GB/s", Align::Right),
+        ("bound by", Align::Left),
+        ("of the bound", Align::Right),
+    ];
+    table(header, rows.collect())
+}
