@@ -4,8 +4,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+begin=$(date +%s)
 step() {
-    printf '\n== %s\n' "$*"
+    seconds=$(($(date +%s) - begin))
+    printf '\n== %d:%02d %s\n' $((seconds / 60)) $((seconds % 60)) "$*"
 }
 
 step "format and lints"
