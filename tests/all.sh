@@ -4,8 +4,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+begin=$(date +%s)
 step() {
-    printf '\n== %s\n' "$*"
+    seconds=$(($(date +%s) - begin))
+    printf '\n== %d:%02d %s\n' $((seconds / 60)) $((seconds % 60)) "$*"
 }
 
 step "format and lints"
@@ -28,8 +30,12 @@ sh traces/tests/perfetto/run.sh
 step "the page in headless Chromium"
 sh traces/tests/browser/run.sh
 
+# The program, its tests and the examples are built at once, so that what they depend on is compiled
+# once.
+step "release build"
+cargo test --release -p lapwing -p lapwing-examples --no-run --quiet
+
 step "models and vocabularies"
-cargo build --release --quiet
 target/release/lapwing pull smollm2-135m-instruct
 target/release/lapwing pull gemma3-270m
 LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
@@ -37,11 +43,11 @@ export LAPWING_TEST_WORK
 sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 
 step "facade, command line, whole models"
-cargo test --release -p lapwing --quiet
+cargo test --release -p lapwing -p lapwing-examples --quiet
 
 step "examples"
 for example in hello_prompt timeline trace_any_tokio_app custom_strategy compare_strategies reproduce_heterollm; do
-    cargo run --release --quiet -p lapwing-examples --example "$example"
+    "target/release/examples/$example"
 done
 
 step "every interleaving of the thread pool, of the completion flag and of the recorder's ring"

@@ -104,7 +104,8 @@ fn queued_us(soc: &Soc, product: &Product) -> Result<(DeviceKind, f64), Simulate
     Ok((kind, times[0].node_time(&job, PRODUCT).as_secs_f64() * 1e6))
 }
 
-/// Time to prepare the graphs of one layer for so many rows, in ms.
+/// Time to prepare the graphs of one layer for a prompt of so many rows, in ms: they have whole
+/// multiples of [`Share::ALIGN`].
 pub(super) fn preparation_ms(soc: &Soc, graph: &Arc<Graph>, rows: usize) -> f64 {
     let workload = Workload { graph: Arc::clone(graph), bits: WeightBits::default() };
     let times = soc.times(&[DeviceKind::Npu], &workload, SyncMode::Fast);
@@ -112,6 +113,7 @@ pub(super) fn preparation_ms(soc: &Soc, graph: &Arc<Graph>, rows: usize) -> f64 
     let nodes: Vec<usize> = (0..graph.nodes().len()).filter(layer).collect();
     let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return 0.0 };
     let (features, order) = (Share::WHOLE, OperandOrder::Swapped);
+    let rows = rows.next_multiple_of(Share::ALIGN);
     let key = GraphKey { nodes: *first..last + 1, features, rows, order };
     times[0].prepare_time(&key).as_secs_f64() * 1e3
 }

@@ -149,7 +149,7 @@ fn nonsense_is_simulated() {
         (&["simulate", "--interference", "film"], "none or game"),
         (&["simulate", "--set", "npu.rate"], "KEY=VALUE"),
         (&["simulate", "--set", "npu.rat=1"], "npu.rate"),
-        (&["simulate", "--set", "npu.rate=0"], "above 0"),
+        (&["simulate", "--set", "npu.rate=0"], "0.000001 or more"),
         (&["simulate", "--set", "npu.rate=50%"], "sign"),
         (&["simulate", "--set", "npu.rate=2,npu.rate=3"], "twice"),
         (&["simulate", "--verify", "65"], "64"),

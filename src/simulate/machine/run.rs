@@ -115,7 +115,8 @@ fn figures(seen: &Seen, scenario: &Scenario) -> Simulated {
     let Seen { begin, first, last, later, .. } = seen;
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let prefill_ms = ms(first.0.since(begin.0));
-    let decode_ms = (*later > 0).then(|| ms(last.0.since(first.0)) / *later as f64);
+    let decode_ms = (*later > 0).then(|| ms(last.0.since(first.0)));
+    let rows = (later * scenario.verify) as f64;
     let (before, after) = (&begin.1, &last.1);
     let devices = || before.devices.iter().zip(&after.devices);
     let busy: f64 = devices().map(|(before, after)| ms(after.busy.since(before.busy))).sum();
@@ -124,7 +125,7 @@ fn figures(seen: &Seen, scenario: &Scenario) -> Simulated {
         prefill_ms,
         prefill_tokens_per_second: scenario.prompt as f64 / prefill_ms * 1e3,
         decode_ms,
-        decode_tokens_per_second: decode_ms.map(|ms| scenario.verify as f64 / ms * 1e3),
+        decode_tokens_per_second: decode_ms.map(|ms| rows / ms * 1e3),
         makespan_ms: ms(last.0.since(begin.0)),
         lower_bound_ms: ms(seen.lower_bound()),
         preparation_ms: after.preparing_ms - before.preparing_ms,

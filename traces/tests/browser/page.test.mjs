@@ -697,7 +697,7 @@ test("many runs are not shown side by side, or cannot be opened", async () => {
   );
   assert.ok((await text(".group:not([hidden]) tbody tr:last-child")).includes("fastest"));
   await page.click(".group:not([hidden]) tbody tr:last-child button");
-  const inner = page.frameLocator("#frame");
+  const inner = page.frameLocator("iframe#frame");
   await inner.locator(".lane").first().waitFor();
   assert.equal(await inner.locator(".lane").count(), 5);
   assert.equal(await text("#opened"), "auto · 300 tokens");
@@ -725,7 +725,7 @@ test("many runs are not shown side by side, or cannot be opened", async () => {
 test("names on an overview run as code", async () => {
   await bare("many-hostile.html");
   await page.locator(".entry h3 button").first().click();
-  const inner = page.frameLocator("#frame");
+  const inner = page.frameLocator("iframe#frame");
   await inner.locator(".lane").first().waitFor();
   assert.equal(await inner.locator("img").count(), 0);
   assert.equal(await page.locator("img").count(), 0);
