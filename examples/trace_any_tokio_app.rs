@@ -21,6 +21,8 @@ use lapwing_traces::{
 };
 use tokio::sync::{Mutex, mpsc};
 use tracing::{Span, info, info_span};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -33,7 +35,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     // ── What adds the timeline ──────────────────────────────────────────────────────────────
     let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
     recorder.set_scope(Scope::All);
-    tracing_subscriber::registry().with(TimelineLayer::new(recorder.clone())).init();
+    // What libraries log is none of this program's work.
+    let own = Targets::new().with_target(module_path!(), LevelFilter::TRACE);
+    let timeline = TimelineLayer::new(recorder.clone()).with_filter(own);
+    tracing_subscriber::registry().with(timeline).init();
 
     let words = tokio::runtime::Runtime::new()?.block_on(count_words())?;
 
