@@ -17,7 +17,7 @@ mod ops;
 mod scratch;
 mod stage;
 
-use fused::{Bounds, FusedRun, Group};
+use fused::{FusedRun, Group, Known};
 use ops::OpRun;
 use scratch::Scratch;
 use stage::Stage;
@@ -39,6 +39,8 @@ pub struct CpuDevice {
     kv: Arc<KvStore>,
     slots: SlotPool,
     last_uses: Vec<Vec<ValueId>>,
+    /// The group that begins with each node, if any does.
+    groups: Vec<Option<Group>>,
     /// One for each run at the same time.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -71,7 +73,12 @@ impl CpuDevice {
         let ropes = graph.ropes().iter().map(|spec| bind_rope(spec, &weights)).collect();
         let last_uses = graph.last_uses();
         let scratch = Mutex::new(Vec::new());
-        Ok(CpuDevice { name, cpu, graph, weights, ropes, kv, slots, last_uses, scratch })
+        let groups = Vec::new();
+        let mut device =
+            CpuDevice { name, cpu, graph, weights, ropes, kv, slots, last_uses, groups, scratch };
+        let nodes = 0..device.graph.nodes().len();
+        device.groups = nodes.map(|node| Group::at(&device.known(), node)).collect();
+        Ok(device)
     }
 
     /// The threads and instruction set in use.
@@ -82,6 +89,11 @@ impl CpuDevice {
     /// The model's weights.
     pub fn weights(&self) -> &Arc<Weights> {
         &self.weights
+    }
+
+    fn known(&self) -> Known<'_> {
+        let CpuDevice { graph, weights, last_uses, .. } = self;
+        Known { graph, weights, last_uses }
     }
 
     fn table(&self, id: WeightId) -> Result<Matrix<'_>, DeviceError> {
@@ -133,9 +145,9 @@ impl CpuDevice {
         }
         let mut next = nodes.start;
         while next < nodes.end {
-            let bounds = Bounds { nodes: next..nodes.end, part, writes };
-            let group = Group::find(self, &bounds);
-            let done = next..group.as_ref().map_or(next + 1, |group| group.nodes().end);
+            let group = self.groups[next].as_ref();
+            let group = group.filter(|group| group.fits(nodes.end, part, writes));
+            let done = next..group.map_or(next + 1, |group| group.nodes().end);
             (done.start..done.end - 1).for_each(|node| work.observer.node_done(node));
             let first = nodes.start;
             let stage = Stage { device: self, part, batch, inputs, written: (first, &written[..]) };

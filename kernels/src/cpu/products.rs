@@ -216,10 +216,14 @@ struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    /// `[rows][16 per tile]` into `out`.
+    /// `[rows][16 per tile]` at the beginning of `out`.
     fn multiply(&self, weight: &Packed, scratch: &mut KernelScratch, out: &mut Vec<f32>) {
         let (rows, tiles) = (self.rows.len(), self.tiles.clone());
-        out.resize(rows * tiles.len() * TILE, 0.0);
+        let len = rows * tiles.len() * TILE;
+        if out.len() < len {
+            out.resize(len, 0.0);
+        }
+        let out = &mut out[..len];
         let kernels = self.ctx.kernels();
         match self.x {
             Rows::Quantised(Acts { blocks, groups }) => {

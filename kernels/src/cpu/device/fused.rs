@@ -4,35 +4,52 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::CpuDevice;
 use super::stage::Stage;
 use crate::cpu::norm::RmsWeight;
 use crate::cpu::products::{FormSource, Forms, PRODUCTS_MAX, Product, Then, products};
 use crate::cpu::quantize::ActKind;
-use crate::cpu::{Features, Packed};
+use crate::cpu::{Features, Packed, Weights};
 use crate::device::{DeviceError, Slot};
-use crate::graph::{Node, ValueId, WeightId};
+use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::{Activation, Op};
 use crate::part::Part;
+use crate::quant::DType;
 
 /// Most nodes of a group: a norm, products, and what is done with them.
 const NODES_MAX: usize = PRODUCTS_MAX + 2;
 
-/// What a group may reach.
-#[derive(Debug)]
-pub(super) struct Bounds<'a> {
-    /// Nodes that are still to be computed.
-    pub(super) nodes: Range<usize>,
-    pub(super) part: &'a Part,
-    /// Values that are asked for.
-    pub(super) writes: &'a [ValueId],
+/// What a device knows of its model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) weights: &'a Weights,
+    /// As [`Graph::last_uses`].
+    pub(super) last_uses: &'a [Vec<ValueId>],
 }
 
-impl Bounds<'_> {
+impl<'a> Known<'a> {
     /// Whether nothing reads a value after these nodes, so that it need not be written.
-    fn ends(&self, device: &CpuDevice, value: ValueId, nodes: Range<usize>) -> bool {
-        let mut dead = device.last_uses[nodes].iter().flatten();
-        !self.writes.contains(&value) && dead.any(|dead| *dead == value)
+    fn ends(&self, value: ValueId, nodes: Range<usize>) -> bool {
+        self.last_uses[nodes].iter().flatten().any(|dead| *dead == value)
+    }
+
+    /// The norm that a node is, if over whole rows.
+    fn norm(&self, node: &Node) -> Option<Norm> {
+        let Op::RmsNorm { weight, eps } = node.op else { return None };
+        let is_row = self.graph.weights()[weight.0].cols == self.graph.value(node.output).width;
+        is_row.then_some(Norm { weight, eps })
+    }
+
+    /// The matrix and the bias of a product.
+    fn product(&self, node: usize) -> (&'a Packed, Option<&'a [f32]>) {
+        let Op::MatMul { weight, bias } = self.graph.nodes()[node].op else {
+            unreachable!("node {node} is a product");
+        };
+        (self.weights.packed(weight), bias.map(|bias| self.weights.vector(bias)))
+    }
+
+    fn format(&self, node: usize) -> DType {
+        self.product(node).0.dtype()
     }
 }
 
@@ -61,26 +78,33 @@ enum Tail {
 }
 
 impl Group {
-    /// The group that begins with the first node of `bounds`; `None` where that is to be computed
-    /// alone.
-    pub(super) fn find(device: &CpuDevice, bounds: &Bounds<'_>) -> Option<Group> {
-        let nodes = device.graph.nodes();
-        let Range { start, end } = bounds.nodes;
-        let norm = norm_of(device, &nodes[start]).filter(|_| bounds.part.features.is_whole());
+    /// The group that begins with a node, if any does.
+    pub(super) fn at(known: &Known<'_>, start: usize) -> Option<Group> {
+        let nodes = known.graph.nodes();
+        let norm = known.norm(&nodes[start]);
         let (first, input) = match norm {
             Some(_) => (start + 1, nodes[start].output),
             None => (start, *nodes[start].inputs.first()?),
         };
         let is_product =
             |node: &&Node| matches!(node.op, Op::MatMul { .. }) && node.inputs[0] == input;
-        let count = nodes[first..end].iter().take(PRODUCTS_MAX).take_while(is_product).count();
+        let count = nodes[first..].iter().take(PRODUCTS_MAX).take_while(is_product).count();
         if count == 0 {
             return None;
         }
         let mut group = Group { norm, products: first..first + count, tail: None };
-        group.tail = group.tail_of(device, bounds);
-        let needs_norm = norm.is_some() && !bounds.ends(device, input, group.nodes());
+        group.tail = group.tail_of(known);
+        let needs_norm = norm.is_some() && !known.ends(input, group.nodes());
         (group.nodes().len() > 1 && !needs_norm).then_some(group)
+    }
+
+    /// Whether a part of a stage that ends before node `end` can compute it together: it has all
+    /// of its nodes, no value is asked for that is not written, and norms have whole rows.
+    pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
+        let (nodes, written) = (self.nodes(), self.written());
+        nodes.end <= end
+            && (self.norm.is_none() || part.features.is_whole())
+            && writes.iter().all(|id| !nodes.contains(&id.0) || written.contains(&id.0))
     }
 
     /// Its nodes.
@@ -89,11 +113,19 @@ impl Group {
         start..self.products.end + usize::from(self.tail.is_some())
     }
 
-    fn tail_of(&self, device: &CpuDevice, bounds: &Bounds<'_>) -> Option<Tail> {
+    /// Those of its nodes whose values are written.
+    fn written(&self) -> Range<usize> {
+        match self.tail {
+            Some(_) => self.products.end..self.products.end + 1,
+            None => self.products.clone(),
+        }
+    }
+
+    fn tail_of(&self, known: &Known<'_>) -> Option<Tail> {
         let Range { start, end: at } = self.products;
-        let node = device.graph.nodes()[..bounds.nodes.end].get(at)?;
+        let node = known.graph.nodes().get(at)?;
         // Values are numbered as the nodes that write them.
-        let ends = |product| bounds.ends(device, ValueId(product), start..at + 1);
+        let ends = |product| known.ends(ValueId(product), start..at + 1);
         match node.op {
             Op::Add if self.products.len() == 1 && ends(start) => {
                 let residual = node.inputs.iter().position(|input| input.0 != start)?;
@@ -102,7 +134,7 @@ impl Group {
             Op::Gated(activation) if self.products.len() == 2 => {
                 let (gate, up) = (node.inputs[0].0, node.inputs[1].0);
                 let both = [(start, start + 1), (start + 1, start)].contains(&(gate, up));
-                let kind = |product| ActKind::of(packed(device, product).dtype());
+                let kind = |product| ActKind::of(known.format(product));
                 let is_one = both && ends(gate) && ends(up) && kind(gate) == kind(up);
                 is_one.then_some(Tail::Gate { activation, gate, up })
             }
@@ -111,29 +143,10 @@ impl Group {
     }
 }
 
-/// The norm that a node is, if over whole rows.
-fn norm_of(device: &CpuDevice, node: &Node) -> Option<Norm> {
-    let Op::RmsNorm { weight, eps } = node.op else { return None };
-    let is_row = device.graph.weights()[weight.0].cols == device.graph.value(node.output).width;
-    is_row.then_some(Norm { weight, eps })
-}
-
-/// The matrix and the bias of a product.
-fn weights_of(device: &CpuDevice, product: usize) -> (&Packed, Option<&[f32]>) {
-    let Op::MatMul { weight, bias } = device.graph.nodes()[product].op else {
-        unreachable!("node {product} is a product");
-    };
-    (device.weights.packed(weight), bias.map(|bias| device.weights.vector(bias)))
-}
-
-fn packed(device: &CpuDevice, product: usize) -> &Packed {
-    weights_of(device, product).0
-}
-
 /// A group and what it computes from.
 pub(super) struct FusedRun<'a> {
     pub(super) stage: Stage<'a>,
-    pub(super) group: Group,
+    pub(super) group: &'a Group,
 }
 
 impl FusedRun<'_> {
@@ -142,8 +155,8 @@ impl FusedRun<'_> {
         &self,
         forms: &mut Forms,
     ) -> Result<[Option<Slot>; NODES_MAX], DeviceError> {
-        let (device, Group { norm, products: nodes, tail }) = (self.stage.device, &self.group);
-        let (all, graph) = (self.group.nodes(), &device.graph);
+        let (device, Group { norm, products: nodes, tail }) = (self.stage.device, self.group);
+        let (all, graph, known) = (self.group.nodes(), &device.graph, device.known());
         let first = &graph.nodes()[all.start];
         let x = self.stage.whole(first, 0)?;
         let k = graph.value(first.inputs[0]).width;
@@ -155,13 +168,10 @@ impl FusedRun<'_> {
         };
         let norm = norm
             .map(|Norm { weight, eps }| RmsWeight { weight: device.weights.vector(weight), eps });
-        let formats = nodes.clone().map(|product| packed(device, product).dtype());
+        let formats = nodes.clone().map(|product| known.format(product));
         forms.fill(&device.cpu, formats, &FormSource { x, k, norm });
         let mut outputs = [const { None }; NODES_MAX];
-        let written = match tail {
-            Some(_) => all.end - 1..all.end,
-            None => nodes.clone(),
-        };
+        let written = self.group.written();
         for node in written.clone() {
             outputs[node - all.start] = Some(self.stage.output(&graph.nodes()[node]));
         }
@@ -185,7 +195,7 @@ impl FusedRun<'_> {
 
     /// The part's features of a product's matrix and bias.
     fn features(&self, product: usize) -> (Features<'_>, Option<&[f32]>) {
-        let (weight, bias) = weights_of(self.stage.device, product);
+        let (weight, bias) = self.stage.device.known().product(product);
         let features = self.stage.part.features.of_width(weight.rows());
         (weight.features(features.clone()), bias.map(|bias| &bias[features]))
     }
