@@ -57,7 +57,8 @@ impl Batch {
 /// Told how far a stage is. What a stage does, it does one after another, so that each step begins
 /// where the one before it ends.
 pub trait Observer {
-    /// That node of the graph has been computed.
+    /// That node of the graph has been computed. Of nodes that a device computes together, all but
+    /// the last are reported when it begins with them, so that their time lies at the last.
     fn node_done(&mut self, node: usize);
 
     /// Something else has been done.

@@ -56,8 +56,11 @@ impl SlotPool {
         slots.stats.in_use += 1;
         slots.stats.in_use_max = slots.stats.in_use_max.max(slots.stats.in_use);
         drop(slots);
-        data.resize(len, 0.0);
-        Slot { data, home: Some(self.clone()) }
+        // Kept as long as it ever was: what a shorter one holds need not be filled again.
+        if data.len() < len {
+            data.resize(len, 0.0);
+        }
+        Slot { data, len, home: Some(self.clone()) }
     }
 
     /// How it has been used.
@@ -83,13 +86,15 @@ impl Default for SlotPool {
 #[derive(Debug, Default)]
 pub struct Slot {
     data: Vec<f32>,
+    /// At most as long as `data`.
+    len: usize,
     home: Option<SlotPool>,
 }
 
 impl From<Vec<f32>> for Slot {
     /// Values that belong to no pool.
     fn from(data: Vec<f32>) -> Slot {
-        Slot { data, home: None }
+        Slot { len: data.len(), data, home: None }
     }
 }
 
@@ -105,13 +110,13 @@ impl Deref for Slot {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        &self.data
+        &self.data[..self.len]
     }
 }
 
 impl DerefMut for Slot {
     fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.data
+        &mut self.data[..self.len]
     }
 }
 

@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Batch, Device, Prepare, SlotPool, TensorSet, Work};
-use lapwing_kernels::graph::Graph;
+use lapwing_kernels::device::{Batch, Device, Observer, Prepare, SlotPool, TensorSet, Work};
+use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::WeightFile;
 use serde_json::Value;
+
+#[path = "tiny_models/fused.rs"]
+mod fused;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny")
@@ -41,6 +44,39 @@ fn device(
     (CpuDevice::new(parts, file).expect("bound weights"), lease)
 }
 
+/// Runs a part of a stage, and returns what it writes.
+fn run_part(
+    device: &mut CpuDevice,
+    (nodes, part): (Range<usize>, &Part),
+    batch: &Batch,
+    (inputs, writes): (&TensorSet, &[ValueId]),
+) -> TensorSet {
+    let mut outputs = TensorSet::default();
+    let mut seen = Seen(Vec::new());
+    let work = Work {
+        nodes: nodes.clone(),
+        part,
+        prepare: Prepare::Ahead,
+        batch,
+        inputs,
+        writes,
+        outputs: &mut outputs,
+        observer: &mut seen,
+    };
+    device.run(work).expect("a run");
+    assert!(seen.0.iter().copied().eq(nodes.clone()), "{nodes:?}: told of {:?}", seen.0);
+    outputs
+}
+
+/// Nodes that a device has reported.
+struct Seen(Vec<usize>);
+
+impl Observer for Seen {
+    fn node_done(&mut self, node: usize) {
+        self.0.push(node);
+    }
+}
+
 /// Runs a stage, and keeps what later ones read.
 fn run(
     device: &mut CpuDevice,
@@ -49,35 +85,39 @@ fn run(
     batch: &Batch,
     tensors: &mut TensorSet,
 ) {
-    let mut outputs = TensorSet::default();
-    let work = Work {
-        nodes: nodes.clone(),
-        part: &Part::WHOLE,
-        prepare: Prepare::Ahead,
-        batch,
-        inputs: tensors,
-        writes: &graph.writes(nodes.clone()),
-        outputs: &mut outputs,
-        observer: &mut (),
-    };
-    device.run(work).expect("a run");
+    let writes = graph.writes(nodes.clone());
+    let at = (nodes.clone(), &Part::WHOLE);
+    let outputs = run_part(device, at, batch, (tensors, &writes));
     tensors.keep(&graph.live_out(nodes));
     tensors.append(outputs);
 }
 
 /// Logits of all positions, the prompt cut into chunks of `chunk` rows.
 fn logits(file: &WeightFile, ids: &[u32], chunk: usize, cpu: Cpu) -> Vec<Vec<f32>> {
+    staged_logits(file, ids, (chunk, usize::MAX), cpu)
+}
+
+/// As [`logits`], the graph cut into stages of `stage` nodes.
+fn staged_logits(
+    file: &WeightFile,
+    ids: &[u32],
+    (chunk, stage): (usize, usize),
+    cpu: Cpu,
+) -> Vec<Vec<f32>> {
     let model = Model::from_weights(file).expect("a model");
     let graph = Arc::new(model.graph);
     let output = graph.output();
-    let nodes = 0..graph.nodes().len();
+    let nodes = graph.nodes().len();
     let (mut device, lease) = device(&model.config, &graph, file, ids.len(), cpu);
     let mut rows = Vec::new();
     for (i, ids) in ids.chunks(chunk).enumerate() {
         let mut batch = Batch::default();
         batch.push(ids, i * chunk, lease.page_ids().to_vec(), 0..ids.len());
         let mut tensors = TensorSet::default();
-        run(&mut device, &graph, nodes.clone(), &batch, &mut tensors);
+        for start in (0..nodes).step_by(stage) {
+            let nodes = start..start.saturating_add(stage).min(nodes);
+            run(&mut device, &graph, nodes, &batch, &mut tensors);
+        }
         let tensor = tensors.take(output).expect("logits");
         rows.extend((0..tensor.rows()).map(|r| tensor.row(r).to_vec()));
     }

@@ -4,8 +4,10 @@
 //!
 //! `cargo bench -p lapwing-kernels -- [threads] [format,format…] [isa]`
 
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionSpan, Cpu, Isa, Matrix, Packed};
-use lapwing_kernels::kv::{KvLayout, KvStore};
+use lapwing_kernels::cpu::{
+    self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa, Matrix, Packed,
+};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::quant::DType;
 use std::time::Instant;
 
@@ -97,21 +99,21 @@ fn pass(
 }
 
 fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
-    let layout = KvLayout { layers: 1, kv_heads: 3, head_dim: 64, page_rows: KvLayout::PAGE_ROWS };
+    let (page_rows, dtype) = (KvLayout::PAGE_ROWS, KvDtype::default());
+    let layout = KvLayout { layers: 1, kv_heads: 3, head_dim: 64, page_rows, dtype };
     let pages: Vec<u32> = (0..layout.pages_for(context + rows) as u32).collect();
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let q = vec![0.1; rows * 9 * 64];
     let mut out = vec![0.0; q.len()];
     let spans = [AttentionSpan { rows: 0..rows, start_pos: context, pages: &pages }];
-    let (window, soft_cap) = (None, None);
     let job = AttentionJob {
         kv: &kv.layer(0),
         q: &q,
         spans: &spans,
         heads: 9,
         scale: 0.125,
-        window,
-        soft_cap,
+        mask: AttentionMask::Causal,
+        soft_cap: None,
     };
     let seconds = median_seconds(|| cpu::attention(cpu, &job, &mut out));
     println!("attention rows={rows} context={context}: {:9.1} us", seconds * 1e6);

@@ -1,19 +1,34 @@
-//! The CPU as a [`Device`]: walks a stage's nodes, one op after another on the pool.
+//! The CPU as a [`Device`]: walks a stage's nodes, one op or one fused group after another on the
+//! pool.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::cpu::{BindError, Cpu, Matrix, RopeAngles, RopeFreqs, Weights};
+use crate::cpu::{BindError, Cpu, Matrix, RopeFreqs, Weights};
 use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
-use crate::graph::{Graph, ValueId, WeightId};
+use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::kv::KvStore;
 use crate::op::{Op, RopePairs, RopeSpec};
+use crate::sync::{Mutex, lock};
 use crate::weights::WeightFile;
 
+mod fused;
 mod ops;
+mod scratch;
+mod stage;
 
+use fused::{FusedRun, Group, Known};
 use ops::OpRun;
+use scratch::Scratch;
+use stage::Stage;
 
 /// A CPU with a model's weights.
+///
+/// Ops that follow each other are computed together where nothing else reads what lies between
+/// them: a norm and the products of its result, which are quantised for once; a product and the
+/// residual that is added to it; a feed-forward block's gate and up. The results are those of the
+/// ops one by one, bit for bit. An observer is told of the group's nodes but the last before it
+/// begins, so that the time of all of them lies at the last.
 #[derive(Debug)]
 pub struct CpuDevice {
     name: String,
@@ -24,6 +39,10 @@ pub struct CpuDevice {
     kv: Arc<KvStore>,
     slots: SlotPool,
     last_uses: Vec<Vec<ValueId>>,
+    /// The group that begins with each node, if any does.
+    groups: Vec<Option<Group>>,
+    /// One for each run at the same time.
+    scratch: Mutex<Vec<Scratch>>,
 }
 
 /// What a [`CpuDevice`] is made of.
@@ -53,7 +72,13 @@ impl CpuDevice {
         let weights = Weights::of(&cpu, &graph, file)?;
         let ropes = graph.ropes().iter().map(|spec| bind_rope(spec, &weights)).collect();
         let last_uses = graph.last_uses();
-        Ok(CpuDevice { name, cpu, graph, weights, ropes, kv, slots, last_uses })
+        let scratch = Mutex::new(Vec::new());
+        let groups = Vec::new();
+        let mut device =
+            CpuDevice { name, cpu, graph, weights, ropes, kv, slots, last_uses, groups, scratch };
+        let nodes = 0..device.graph.nodes().len();
+        device.groups = nodes.map(|node| Group::at(&device.known(), node)).collect();
+        Ok(device)
     }
 
     /// The threads and instruction set in use.
@@ -64,6 +89,11 @@ impl CpuDevice {
     /// The model's weights.
     pub fn weights(&self) -> &Arc<Weights> {
         &self.weights
+    }
+
+    fn known(&self) -> Known<'_> {
+        let CpuDevice { graph, weights, last_uses, .. } = self;
+        Known { graph, weights, last_uses }
     }
 
     fn table(&self, id: WeightId) -> Result<Matrix<'_>, DeviceError> {
@@ -94,47 +124,64 @@ impl CpuDevice {
     ///
     /// # Errors
     /// As [`Device::run`].
-    pub fn run_shared(&self, work: Work<'_>) -> Result<(), DeviceError> {
-        let Work { nodes, part, batch, inputs, writes, outputs, observer, .. } = work;
-        let positions = match &part.rows {
-            Some(rows) => &batch.positions[rows.clone()],
-            None => &batch.positions[..],
-        };
-        let uses_rope =
-            self.graph.nodes()[nodes.clone()].iter().any(|n| matches!(n.op, Op::Rope { .. }));
-        let angles: Vec<RopeAngles> = match uses_rope {
-            true => self.ropes.iter().map(|(freqs, _)| freqs.angles(positions)).collect(),
-            false => Vec::new(),
-        };
-        let first = nodes.start;
-        let mut written: Vec<Option<Slot>> = Vec::with_capacity(nodes.len());
-        for index in nodes {
-            let node = &self.graph.nodes()[index];
-            let run = OpRun {
-                device: self,
-                node,
-                part,
-                batch,
-                angles: &angles,
-                inputs,
-                written: (first, &written),
+    pub fn run_shared(&self, mut work: Work<'_>) -> Result<(), DeviceError> {
+        let mut scratch = lock(&self.scratch).pop().unwrap_or_default();
+        let result = self.run_with(&mut work, &mut scratch);
+        scratch.written.clear();
+        lock(&self.scratch).push(scratch);
+        result
+    }
+
+    fn run_with(&self, work: &mut Work<'_>, scratch: &mut Scratch) -> Result<(), DeviceError> {
+        let Work { nodes, part, batch, inputs, writes, .. } = &*work;
+        let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
+        let Scratch { written, spans, forms, angles } = scratch;
+        if self.graph.nodes()[nodes.clone()].iter().any(|n| matches!(n.op, Op::Rope { .. })) {
+            let positions = match &part.rows {
+                Some(rows) => &batch.positions[rows.clone()],
+                None => &batch.positions[..],
             };
-            let output = run.compute()?;
-            written.push(Some(output));
-            for dead in &self.last_uses[index] {
-                if let Some(slot) = dead.0.checked_sub(first).and_then(|at| written.get_mut(at)) {
-                    *slot = None;
+            angles.fill(&self.cpu, self.ropes.iter().map(|(freqs, _)| freqs), positions);
+        }
+        let mut next = nodes.start;
+        while next < nodes.end {
+            let group = self.groups[next].as_ref();
+            let group = group.filter(|group| group.fits(nodes.end, part, writes));
+            let done = next..group.map_or(next + 1, |group| group.nodes().end);
+            (done.start..done.end - 1).for_each(|node| work.observer.node_done(node));
+            let first = nodes.start;
+            let stage = Stage { device: self, part, batch, inputs, written: (first, &written[..]) };
+            match group {
+                Some(group) => {
+                    let outputs = FusedRun { stage, group }.compute(forms)?;
+                    written.extend(outputs.into_iter().take(done.len()));
+                }
+                None => {
+                    let node: &Node = &self.graph.nodes()[next];
+                    let output = OpRun { stage, node, angles }.compute(spans)?;
+                    written.push(Some(output));
                 }
             }
-            observer.node_done(index);
+            self.release(done.clone(), first, written);
+            work.observer.node_done(done.end - 1);
+            next = done.end;
         }
         for &id in writes {
-            if let Some(data) = written.get_mut(id.0 - first).and_then(Option::take) {
+            if let Some(data) = written.get_mut(id.0 - nodes.start).and_then(Option::take) {
                 let width = part.features.of_width(self.graph.value(id).width).len();
-                outputs.put(id, Tensor { width, data });
+                work.outputs.put(id, Tensor { width, data });
             }
         }
         Ok(())
+    }
+
+    /// Gives back the slots of values that these nodes were the last to read.
+    fn release(&self, nodes: Range<usize>, first: usize, written: &mut [Option<Slot>]) {
+        for dead in self.last_uses[nodes].iter().flatten() {
+            if let Some(slot) = dead.0.checked_sub(first).and_then(|at| written.get_mut(at)) {
+                *slot = None;
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cpu::Cpu;
 use crate::cpu::tile::madd;
 
 /// Weight and epsilon of an RMS norm.
+#[derive(Debug)]
 pub(crate) struct RmsWeight<'a> {
     pub(crate) weight: &'a [f32],
     pub(crate) eps: f32,

@@ -223,6 +223,12 @@ impl Pool {
         self.helpers.len() + 1
     }
 
+    /// How often its helpers have been called so far. Jobs of a single task, or inside others, run
+    /// on their caller.
+    pub fn dispatches(&self) -> usize {
+        (self.shared.gate.load(Ordering::Relaxed) & GENERATION_MASK) / GENERATION
+    }
+
     /// Runs `task(0) … task(tasks − 1)`, each once, in any order and on any thread, and
     /// returns when all have ended.
     ///

@@ -1,13 +1,16 @@
 //! `out[m, n] = x[m, k] · W[n, k]ᵀ` for every weight format: one or several products, with what
 //! follows them, in one dispatch on the pool.
 
+mod forms;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use forms::{FormSource, Forms};
 
 use crate::cpu::Cpu;
 use crate::cpu::packed::{Features, Packed};
 use crate::cpu::pool::{ColumnBlock, Cut};
-use crate::cpu::quantize::{ActBuffer, ActKind, Acts};
+use crate::cpu::quantize::{ActKind, Acts};
 use crate::cpu::tile::{FloatJob, KernelScratch, QuantJob, TILE};
 use crate::op::Activation;
 use std::cell::RefCell;
@@ -27,10 +30,6 @@ pub(crate) enum Rows<'a> {
 
 /// What is done with a product before it is written.
 #[derive(Clone, Debug)]
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the ops that follow a product are not fused yet")
-)]
 pub(crate) enum Then<'a> {
     /// Nothing.
     Write,
@@ -63,7 +62,7 @@ struct Scratch {
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
-    static ACTS: RefCell<ActBuffer> = RefCell::default();
+    static FORMS: RefCell<Forms> = RefCell::default();
 }
 
 /// `out[m, n] = x[m, k] · weight[n, k]ᵀ (+ bias[n])`.
@@ -77,19 +76,12 @@ pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>,
     let k = weight.packed().cols();
     let m = x.len() / k;
     assert_eq!(x.len(), m * k, "x is not whole rows of {k}");
-    let mut one = |rows: Rows<'_>| {
-        let weight = weight.clone();
-        products(ctx, m, &mut [Product { x: rows, weight, bias, then: Then::Write, out }]);
-    };
-    match ActKind::of(weight.packed().dtype()) {
-        Some(kind) => {
-            let mut acts = ACTS.take();
-            acts.fill(ctx, kind, x, k);
-            one(Rows::Quantised(acts.acts()));
-            ACTS.set(acts);
-        }
-        None => one(Rows::Floats(x)),
-    }
+    let mut forms = FORMS.take();
+    let dtype = weight.packed().dtype();
+    forms.fill(ctx, [dtype].into_iter(), &FormSource { x, k, norm: None });
+    let (x, weight) = (forms.rows(dtype, x), weight.clone());
+    products(ctx, m, [Product { x, weight, bias, then: Then::Write, out }]);
+    FORMS.set(forms);
 }
 
 /// Computes up to [`PRODUCTS_MAX`] products of m rows in one dispatch. The value of an output
@@ -97,22 +89,26 @@ pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>,
 ///
 /// # Panics
 /// When there are more products, or the sizes of one do not fit each other.
-pub(crate) fn products(ctx: &Cpu, m: usize, products: &mut [Product<'_>]) {
-    assert!(products.len() <= PRODUCTS_MAX, "{} products at once", products.len());
-    products.iter().for_each(|product| product.check(m));
+pub(crate) fn products<'a>(ctx: &Cpu, m: usize, products: impl IntoIterator<Item = Product<'a>>) {
+    let mut list = [const { None }; PRODUCTS_MAX];
+    for (index, product) in products.into_iter().enumerate() {
+        assert!(index < PRODUCTS_MAX, "more than {PRODUCTS_MAX} products at once");
+        product.check(m);
+        list[index] = Some(product);
+    }
     if m == 0 {
         return;
     }
-    let tiles: usize = products.iter().map(|p| p.weight.tiles().len()).sum();
+    let tiles: usize = list.iter().flatten().map(|p| p.weight.tiles().len()).sum();
     let mut cuts = [const { None }; PRODUCTS_MAX];
-    for (cut, product) in cuts.iter_mut().zip(products.iter_mut()) {
+    for (cut, product) in cuts.iter_mut().zip(list.iter_mut().flatten()) {
         let out = std::mem::take(&mut product.out);
         *cut = (!out.is_empty()).then(|| product.cut(ctx, (m, tiles), out));
     }
-    let products = &*products;
     ctx.pool().cuts_mut(&mut cuts, |index, rows, block| {
+        let Some(product) = &list[index] else { return };
         let mut scratch = SCRATCH.take();
-        products[index].compute(ctx, rows, block, &mut scratch);
+        product.compute(ctx, rows, block, &mut scratch);
         SCRATCH.set(scratch);
     });
 }
@@ -220,10 +216,14 @@ struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    /// `[rows][16 per tile]` into `out`.
+    /// `[rows][16 per tile]` at the beginning of `out`.
     fn multiply(&self, weight: &Packed, scratch: &mut KernelScratch, out: &mut Vec<f32>) {
         let (rows, tiles) = (self.rows.len(), self.tiles.clone());
-        out.resize(rows * tiles.len() * TILE, 0.0);
+        let len = rows * tiles.len() * TILE;
+        if out.len() < len {
+            out.resize(len, 0.0);
+        }
+        let out = &mut out[..len];
         let kernels = self.ctx.kernels();
         match self.x {
             Rows::Quantised(Acts { blocks, groups }) => {

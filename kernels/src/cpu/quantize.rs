@@ -3,9 +3,11 @@
 
 use crate::binary16;
 use crate::cpu::Cpu;
+use crate::cpu::products::FormSource;
 use crate::cpu::tile::ActBlock;
 use crate::cpu::unpack;
 use crate::quant::DType;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 
 /// How activations are quantised for a weight format.
@@ -33,6 +35,10 @@ impl ActKind {
     }
 }
 
+thread_local! {
+    static NORMED: RefCell<Vec<f32>> = RefCell::default();
+}
+
 /// A quantised activation matrix; its memory is kept between calls.
 #[derive(Debug, Default)]
 pub(crate) struct ActBuffer {
@@ -41,18 +47,27 @@ pub(crate) struct ActBuffer {
 }
 
 impl ActBuffer {
-    /// Quantises the rows of `x`, each of `k` values.
-    pub(crate) fn fill(&mut self, ctx: &Cpu, kind: ActKind, x: &[f32], k: usize) {
+    /// Quantises rows of `k` values: those of `x`, or their norms.
+    pub(crate) fn fill(&mut self, ctx: &Cpu, kind: ActKind, source: &FormSource<'_>) {
+        let FormSource { x, k, norm } = source;
         let (rows, groups) = (x.len() / k, k / 32);
         self.groups = groups;
         self.blocks.resize(rows * groups, ActBlock::default());
-        let quantize = ctx.kernels().quantize;
-        let per_task = ctx.rows_per_task(rows, k);
+        let kernels = ctx.kernels();
+        let per_task = ctx.rows_per_task(rows, *k);
         ctx.pool().chunks_mut(&mut self.blocks, per_task * groups, |i, blocks| {
             let x = &x[i * per_task * k..];
-            for (x, blocks) in x.chunks_exact(k).zip(blocks.chunks_exact_mut(groups)) {
-                quantize(x, kind, blocks);
+            let rows = x.chunks_exact(*k).zip(blocks.chunks_exact_mut(groups));
+            let Some(norm) = norm else {
+                return rows.for_each(|(x, blocks)| (kernels.quantize)(x, kind, blocks));
+            };
+            let mut normed = NORMED.take();
+            normed.resize(*k, 0.0);
+            for (x, blocks) in rows {
+                (kernels.rms_norm)(x, norm, &mut normed);
+                (kernels.quantize)(&normed, kind, blocks);
             }
+            NORMED.set(normed);
         });
     }
 

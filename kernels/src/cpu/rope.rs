@@ -50,31 +50,47 @@ impl RopeFreqs {
     /// Cosines and sines for rows at `positions`; made once per step and used by every
     /// layer with the same frequencies.
     pub fn angles(&self, positions: &[u32]) -> RopeAngles {
-        let pairs = self.pairs.len();
-        let mut angles = RopeAngles {
-            cos: Vec::with_capacity(pairs * positions.len()),
-            sin: Vec::with_capacity(pairs * positions.len()),
-            rows: positions.len(),
-        };
-        for position in positions {
-            // Powers by repeated multiplication, rounding at each step, as llama.cpp does.
-            let mut theta = *position as f32;
-            for pair in &self.pairs {
-                let extrapolated = theta / pair.factor;
-                let interpolated = pair.interpolation * extrapolated;
-                let share = pair.extrapolation_share;
-                let angle = match share {
-                    0.0 => interpolated,
-                    _ => interpolated * (1.0 - share) + extrapolated * share,
-                };
-                angles.cos.push(angle.cos() * self.magnitude);
-                angles.sin.push(angle.sin() * self.magnitude);
-                theta *= self.ratio;
-            }
-        }
+        let mut angles = RopeAngles::default();
+        let lines = angles.room(self.pairs.len(), positions.len());
+        let lines = lines.chunks_exact_mut(2 * self.pairs.len().max(1));
+        positions.iter().zip(lines).for_each(|(position, line)| self.line(*position, line));
         angles
     }
+
+    /// As [`RopeFreqs::angles`], over the pool, in the memory of `to`.
+    pub(crate) fn fill(&self, ctx: &Cpu, positions: &[u32], to: &mut RopeAngles) {
+        let width = 2 * self.pairs.len().max(1);
+        let chunk = ctx.rows_per_task(positions.len(), width * ANGLE_VALUES);
+        let lines = to.room(self.pairs.len(), positions.len());
+        ctx.pool().chunks_mut(lines, chunk * width, |i, lines| {
+            let positions = positions[i * chunk..].iter();
+            let lines = positions.zip(lines.chunks_exact_mut(width));
+            lines.for_each(|(position, line)| self.line(*position, line));
+        });
+    }
+
+    /// Cosines, then sines of a row.
+    fn line(&self, position: u32, line: &mut [f32]) {
+        let (cos, sin) = line.split_at_mut(self.pairs.len());
+        // Powers by repeated multiplication, rounding at each step, as llama.cpp does.
+        let mut theta = position as f32;
+        for (pair, (cos, sin)) in self.pairs.iter().zip(cos.iter_mut().zip(sin)) {
+            let extrapolated = theta / pair.factor;
+            let interpolated = pair.interpolation * extrapolated;
+            let share = pair.extrapolation_share;
+            let angle = match share {
+                0.0 => interpolated,
+                _ => interpolated * (1.0 - share) + extrapolated * share,
+            };
+            *cos = angle.cos() * self.magnitude;
+            *sin = angle.sin() * self.magnitude;
+            theta *= self.ratio;
+        }
+    }
 }
+
+/// An angle costs about as much as so many values of an element-wise op.
+const ANGLE_VALUES: usize = 16;
 
 /// First and last pair of YaRN's ramp.
 fn corrected_pairs(base: f32, dims: f32, scaling: RopeScaling) -> (f32, f32) {
@@ -89,10 +105,10 @@ fn corrected_pairs(base: f32, dims: f32, scaling: RopeScaling) -> (f32, f32) {
 }
 
 /// Cosines and sines of some rows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RopeAngles {
-    cos: Vec<f32>,
-    sin: Vec<f32>,
+    /// `[rows][cosines, sines][pairs]`.
+    values: Vec<f32>,
     rows: usize,
 }
 
@@ -100,6 +116,12 @@ impl RopeAngles {
     /// Rows that these angles are for.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    fn room(&mut self, pairs: usize, rows: usize) -> &mut [f32] {
+        self.rows = rows;
+        self.values.resize(2 * pairs * rows, 0.0);
+        &mut self.values
     }
 }
 
@@ -134,15 +156,14 @@ pub fn rope(ctx: &Cpu, x: &[f32], shape: RopeShape, angles: &RopeAngles, out: &m
     if x.is_empty() {
         return;
     }
-    let pairs = angles.cos.len() / angles.rows;
+    let pairs = angles.values.len() / angles.rows / 2;
     assert!(2 * pairs <= shape.head_dim, "{pairs} pairs turn in {} values", shape.head_dim);
     let kernels = ctx.kernels();
     let chunk = ctx.rows_per_task(angles.rows, width);
     ctx.pool().chunks_mut(out, chunk * width, |i, out| {
         for (j, out) in out.chunks_exact_mut(width).enumerate() {
             let row = i * chunk + j;
-            let at = row * pairs;
-            let (cos, sin) = (&angles.cos[at..][..pairs], &angles.sin[at..][..pairs]);
+            let (cos, sin) = angles.values[row * 2 * pairs..][..2 * pairs].split_at(pairs);
             (kernels.rotate)(&x[row * width..][..width], &RowAngles { cos, sin, shape }, out);
         }
     });

@@ -33,6 +33,9 @@ unsafe fn all<V: Lanes, const GELU: bool>(gate: &[f32], up: &[f32], out: &mut [f
     }
     let mut padded = [[0.0; LANES]; 3];
     let n = out_tail.len().min(gate_tail.len()).min(up_tail.len());
+    if n == 0 {
+        return;
+    }
     let [gate, up, out] = &mut padded;
     gate[..n].copy_from_slice(&gate_tail[..n]);
     up[..n].copy_from_slice(&up_tail[..n]);

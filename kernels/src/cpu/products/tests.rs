@@ -1,8 +1,7 @@
 //! A product does not depend on what is computed with it or done with it.
 
-use super::{Product, Rows, Then, matmul, products};
+use super::{FormSource, Forms, Product, Then, matmul, products};
 use crate::cpu::packed::Packed;
-use crate::cpu::quantize::{ActBuffer, ActKind};
 use crate::cpu::{Cpu, Isa, Matrix, gated};
 use crate::op::Activation;
 use crate::quant::DType;
@@ -69,14 +68,10 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
                     matmul(&cpu, &weight.features(range), &x, bias, &mut out);
                     out
                 };
-                let mut buffer = ActBuffer::default();
-                let rows = match ActKind::of(dtype) {
-                    Some(kind) => {
-                        buffer.fill(&cpu, kind, &x, k);
-                        Rows::Quantised(buffer.acts())
-                    }
-                    None => Rows::Floats(&x),
-                };
+                let mut forms = Forms::default();
+                let source = FormSource { x: &x, k, norm: None };
+                forms.fill(&cpu, [dtype].into_iter(), &source);
+                let rows = forms.rows(dtype, &x);
                 let cut = 5..40;
                 let activation = Activation::Silu;
                 let up_bias = &bias[..cut.len()];
@@ -89,7 +84,7 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
                 products(
                     &cpu,
                     m,
-                    &mut [
+                    [
                         product(q.all(), None, Then::Write, &mut a[..]),
                         product(v.all(), Some(&bias[..20]), Then::Add(&residual), &mut b[..]),
                         product(gate.features(cut.clone()), None, gates, &mut c[..]),

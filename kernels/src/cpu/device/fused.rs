@@ -1,0 +1,202 @@
+//! Nodes that are computed together: an RMS norm and the products of its result, products of one
+//! value, and what is done with products before they are written.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::stage::Stage;
+use crate::cpu::norm::RmsWeight;
+use crate::cpu::products::{FormSource, Forms, PRODUCTS_MAX, Product, Then, products};
+use crate::cpu::quantize::ActKind;
+use crate::cpu::{Features, Packed, Weights};
+use crate::device::{DeviceError, Slot};
+use crate::graph::{Graph, Node, ValueId, WeightId};
+use crate::op::{Activation, Op};
+use crate::part::Part;
+use crate::quant::DType;
+
+/// Most nodes of a group: a norm, products, and what is done with them.
+const NODES_MAX: usize = PRODUCTS_MAX + 2;
+
+/// What a device knows of its model.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) weights: &'a Weights,
+    /// As [`Graph::last_uses`].
+    pub(super) last_uses: &'a [Vec<ValueId>],
+}
+
+impl<'a> Known<'a> {
+    /// Whether nothing reads a value after these nodes, so that it need not be written.
+    fn ends(&self, value: ValueId, nodes: Range<usize>) -> bool {
+        self.last_uses[nodes].iter().flatten().any(|dead| *dead == value)
+    }
+
+    /// The norm that a node is, if over whole rows.
+    fn norm(&self, node: &Node) -> Option<Norm> {
+        let Op::RmsNorm { weight, eps } = node.op else { return None };
+        let is_row = self.graph.weights()[weight.0].cols == self.graph.value(node.output).width;
+        is_row.then_some(Norm { weight, eps })
+    }
+
+    /// The matrix and the bias of a product.
+    fn product(&self, node: usize) -> (&'a Packed, Option<&'a [f32]>) {
+        let Op::MatMul { weight, bias } = self.graph.nodes()[node].op else {
+            unreachable!("node {node} is a product");
+        };
+        (self.weights.packed(weight), bias.map(|bias| self.weights.vector(bias)))
+    }
+
+    fn format(&self, node: usize) -> DType {
+        self.product(node).0.dtype()
+    }
+}
+
+/// Nodes that follow each other: a norm (or none), products of its result (or of one value), and
+/// a residual added to the only product or the gate of the only two (or neither). Nothing else
+/// reads what lies between them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Group {
+    norm: Option<Norm>,
+    products: Range<usize>,
+    tail: Option<Tail>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Norm {
+    weight: WeightId,
+    eps: f32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tail {
+    /// The residual is the last node's input of that number.
+    Add { residual: usize },
+    /// Nodes of the products.
+    Gate { activation: Activation, gate: usize, up: usize },
+}
+
+impl Group {
+    /// The group that begins with a node, if any does.
+    pub(super) fn at(known: &Known<'_>, start: usize) -> Option<Group> {
+        let nodes = known.graph.nodes();
+        let norm = known.norm(&nodes[start]);
+        let (first, input) = match norm {
+            Some(_) => (start + 1, nodes[start].output),
+            None => (start, *nodes[start].inputs.first()?),
+        };
+        let is_product =
+            |node: &&Node| matches!(node.op, Op::MatMul { .. }) && node.inputs[0] == input;
+        let count = nodes[first..].iter().take(PRODUCTS_MAX).take_while(is_product).count();
+        if count == 0 {
+            return None;
+        }
+        let mut group = Group { norm, products: first..first + count, tail: None };
+        group.tail = group.tail_of(known);
+        let needs_norm = norm.is_some() && !known.ends(input, group.nodes());
+        (group.nodes().len() > 1 && !needs_norm).then_some(group)
+    }
+
+    /// Whether a part of a stage that ends before node `end` can compute it together: it has all
+    /// of its nodes, no value is asked for that is not written, and norms have whole rows.
+    pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
+        let (nodes, written) = (self.nodes(), self.written());
+        nodes.end <= end
+            && (self.norm.is_none() || part.features.is_whole())
+            && writes.iter().all(|id| !nodes.contains(&id.0) || written.contains(&id.0))
+    }
+
+    /// Its nodes.
+    pub(super) fn nodes(&self) -> Range<usize> {
+        let start = self.products.start - usize::from(self.norm.is_some());
+        start..self.products.end + usize::from(self.tail.is_some())
+    }
+
+    /// Those of its nodes whose values are written.
+    fn written(&self) -> Range<usize> {
+        match self.tail {
+            Some(_) => self.products.end..self.products.end + 1,
+            None => self.products.clone(),
+        }
+    }
+
+    fn tail_of(&self, known: &Known<'_>) -> Option<Tail> {
+        let Range { start, end: at } = self.products;
+        let node = known.graph.nodes().get(at)?;
+        // Values are numbered as the nodes that write them.
+        let ends = |product| known.ends(ValueId(product), start..at + 1);
+        match node.op {
+            Op::Add if self.products.len() == 1 && ends(start) => {
+                let residual = node.inputs.iter().position(|input| input.0 != start)?;
+                Some(Tail::Add { residual })
+            }
+            Op::Gated(activation) if self.products.len() == 2 => {
+                let (gate, up) = (node.inputs[0].0, node.inputs[1].0);
+                let both = [(start, start + 1), (start + 1, start)].contains(&(gate, up));
+                let kind = |product| ActKind::of(known.format(product));
+                let is_one = both && ends(gate) && ends(up) && kind(gate) == kind(up);
+                is_one.then_some(Tail::Gate { activation, gate, up })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A group and what it computes from.
+pub(super) struct FusedRun<'a> {
+    pub(super) stage: Stage<'a>,
+    pub(super) group: &'a Group,
+}
+
+impl FusedRun<'_> {
+    /// What its nodes write, as far as later ones read it.
+    pub(super) fn compute(
+        &self,
+        forms: &mut Forms,
+    ) -> Result<[Option<Slot>; NODES_MAX], DeviceError> {
+        let (device, Group { norm, products: nodes, tail }) = (self.stage.device, self.group);
+        let (all, graph, known) = (self.group.nodes(), &device.graph, device.known());
+        let first = &graph.nodes()[all.start];
+        let x = self.stage.whole(first, 0)?;
+        let k = graph.value(first.inputs[0]).width;
+        let residual = match tail {
+            Some(Tail::Add { residual }) => {
+                self.stage.columns(&graph.nodes()[all.end - 1], *residual)?
+            }
+            _ => Cow::Borrowed(&[][..]),
+        };
+        let norm = norm
+            .map(|Norm { weight, eps }| RmsWeight { weight: device.weights.vector(weight), eps });
+        let formats = nodes.clone().map(|product| known.format(product));
+        forms.fill(&device.cpu, formats, &FormSource { x, k, norm });
+        let mut outputs = [const { None }; NODES_MAX];
+        let written = self.group.written();
+        for node in written.clone() {
+            outputs[node - all.start] = Some(self.stage.output(&graph.nodes()[node]));
+        }
+        let outs = outputs[written.start - all.start..].iter_mut().flatten();
+        let list = written.zip(outs).map(|(node, out)| {
+            let (product, then) = match *tail {
+                None => (node, Then::Write),
+                Some(Tail::Add { .. }) => (nodes.start, Then::Add(&residual)),
+                Some(Tail::Gate { activation, gate, up }) => {
+                    let (up, bias) = self.features(up);
+                    (gate, Then::Gate { activation, up, bias })
+                }
+            };
+            let (weight, bias) = self.features(product);
+            let x = forms.rows(weight.packed().dtype(), x);
+            Product { x, weight, bias, then, out }
+        });
+        products(&device.cpu, self.stage.rows(first.output), list);
+        Ok(outputs)
+    }
+
+    /// The part's features of a product's matrix and bias.
+    fn features(&self, product: usize) -> (Features<'_>, Option<&[f32]>) {
+        let (weight, bias) = self.stage.device.known().product(product);
+        let features = self.stage.part.features.of_width(weight.rows());
+        (weight.features(features.clone()), bias.map(|bias| &bias[features]))
+    }
+}

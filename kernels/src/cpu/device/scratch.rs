@@ -1,0 +1,66 @@
+//! What a device keeps between runs, so that a step allocates nothing.
+
+use crate::cpu::products::Forms;
+use crate::cpu::{AttentionSpan, Cpu, RopeAngles, RopeFreqs};
+use crate::device::Slot;
+
+/// Buffers of one run, for the next.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// Values of the stage, in the order of its nodes; empty between runs.
+    pub(super) written: Vec<Option<Slot>>,
+    pub(super) spans: Spans,
+    pub(super) forms: Forms,
+    pub(super) angles: Angles,
+}
+
+/// The angles of every rotary embedding for the latest positions: all stages of a step use them.
+#[derive(Debug, Default)]
+pub(super) struct Angles {
+    positions: Vec<u32>,
+    of_rope: Vec<RopeAngles>,
+}
+
+impl Angles {
+    /// Has them for rows at `positions`.
+    pub(super) fn fill<'a>(
+        &mut self,
+        ctx: &Cpu,
+        ropes: impl ExactSizeIterator<Item = &'a RopeFreqs>,
+        positions: &[u32],
+    ) {
+        if self.of_rope.len() == ropes.len() && self.positions == positions {
+            return;
+        }
+        self.positions.clear();
+        self.positions.extend_from_slice(positions);
+        self.of_rope.resize_with(ropes.len(), RopeAngles::default);
+        ropes.zip(&mut self.of_rope).for_each(|(freqs, to)| freqs.fill(ctx, positions, to));
+    }
+
+    /// Those of the rotary embedding with that number in the graph.
+    pub(super) fn of(&self, rope: usize) -> &RopeAngles {
+        &self.of_rope[rope]
+    }
+}
+
+/// Room for the spans of an attention.
+#[derive(Debug, Default)]
+pub(super) struct Spans(Vec<AttentionSpan<'static>>);
+
+impl Spans {
+    /// Calls `f` with `spans` as a slice.
+    pub(super) fn with<'a, R>(
+        &mut self,
+        spans: impl Iterator<Item = AttentionSpan<'a>>,
+        f: impl FnOnce(&[AttentionSpan<'a>]) -> R,
+    ) -> R {
+        let mut room: Vec<AttentionSpan<'a>> = std::mem::take(&mut self.0);
+        room.extend(spans);
+        let result = f(&room);
+        room.clear();
+        // Collecting in place keeps the memory.
+        self.0 = room.into_iter().map(|span| AttentionSpan { pages: &[], ..span }).collect();
+        result
+    }
+}

@@ -1,0 +1,127 @@
+//! Ops that are computed together: the same results as one by one, in few dispatches.
+
+use super::{device, folder, ids, logits, names, reference, run, run_part, staged_logits};
+use std::ops::Range;
+use std::sync::Arc;
+
+use lapwing_kernels::cpu::{Cpu, Isa};
+use lapwing_kernels::device::{Batch, SlotPool, TensorSet};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::merge::Merge;
+use lapwing_kernels::model::{Model, ModelConfig};
+use lapwing_kernels::part::{Part, Share};
+use lapwing_kernels::weights::WeightFile;
+
+#[test]
+fn ops_that_are_fused_differ_from_ops_one_by_one() {
+    for name in names() {
+        let reference = reference(&name);
+        let file = folder().join(reference["file"].as_str().expect("a file"));
+        let file = WeightFile::open(&file).expect("a weight file");
+        let ids = ids(&reference);
+        for isa in Isa::available() {
+            // A stage of one node has nothing to be computed together with.
+            let single = staged_logits(&file, &ids, (512, 1), Cpu::new(2, isa));
+            for (chunk, stage) in [(512, usize::MAX), (1, usize::MAX), (512, 2), (39, 3), (7, 5)] {
+                let found = staged_logits(&file, &ids, (chunk, stage), Cpu::new(2, isa));
+                let what = format!("{name} on {}, stages of {stage}", isa.name());
+                assert!(found == single, "{what}, chunks of {chunk}");
+            }
+        }
+    }
+}
+
+/// The longest runs of nodes of which `can_cut` is true.
+fn cut_stages(graph: &Graph, can_cut: impl Fn(Range<usize>) -> bool) -> Vec<Range<usize>> {
+    let mut stages: Vec<Range<usize>> = Vec::new();
+    let mut start = 0;
+    while start < graph.nodes().len() {
+        let longer = (start + 1..=graph.nodes().len()).take_while(|end| can_cut(start..*end));
+        let end = longer.last();
+        stages.extend(end.map(|end| start..end));
+        start = end.unwrap_or(start + 1);
+    }
+    stages
+}
+
+/// Logits of one chunk when the nodes of `cuts` are divided into `parts` and the others are not.
+fn cut_logits(
+    (file, graph): (&WeightFile, &Arc<Graph>),
+    config: &ModelConfig,
+    ids: &[u32],
+    (cuts, parts): (&[Range<usize>], &[Part]),
+) -> Vec<Vec<f32>> {
+    let (mut device, lease) = device(config, graph, file, ids.len(), Cpu::new(2, Isa::best()));
+    let mut batch = Batch::default();
+    batch.push(ids, 0, lease.page_ids().to_vec(), 0..ids.len());
+    let (mut tensors, slots) = (TensorSet::default(), SlotPool::default());
+    let mut next = 0;
+    let end = graph.nodes().len();
+    for cut in cuts.iter().cloned().chain(std::iter::once(end..end)) {
+        if next < cut.start {
+            run(&mut device, graph, next..cut.start, &batch, &mut tensors);
+        }
+        next = cut.end;
+        if cut.is_empty() {
+            continue;
+        }
+        let writes = graph.writes(cut.clone());
+        let outputs = parts.iter().map(|part| {
+            let outputs = run_part(&mut device, (cut.clone(), part), &batch, (&tensors, &writes));
+            (part, outputs)
+        });
+        let merge = Merge { graph, batch: &batch, writes: &writes, slots: &slots };
+        let (outputs, _) = merge.run(outputs.collect()).expect("all parts");
+        tensors.keep(&graph.live_out(cut));
+        tensors.append(outputs);
+    }
+    let tensor = tensors.take(graph.output()).expect("logits");
+    (0..tensor.rows()).map(|r| tensor.row(r).to_vec()).collect()
+}
+
+#[test]
+fn fused_ops_of_parts_differ_from_those_of_the_whole() {
+    for name in names() {
+        let reference = reference(&name);
+        let file = folder().join(reference["file"].as_str().expect("a file"));
+        let file = WeightFile::open(&file).expect("a weight file");
+        let ids = ids(&reference);
+        let whole = logits(&file, &ids, 512, Cpu::new(2, Isa::best()));
+        let model = Model::from_weights(&file).expect("a model");
+        let graph = Arc::new(model.graph);
+        let rows =
+            [0..13, 13..14, 14..ids.len()].map(|rows| Part { rows: Some(rows), ..Part::WHOLE });
+        let features = [(0, 1), (1, 3)]
+            .map(|(from, to)| Part { features: Share { from, to, of: 3 }, ..Part::WHOLE });
+        let by_rows = cut_stages(&graph, |nodes| graph.can_cut_rows(nodes));
+        let by_features = cut_stages(&graph, |nodes| graph.can_cut_features(nodes));
+        assert!(by_rows.iter().chain(&by_features).any(|cut| cut.len() > 2), "{name}");
+        for (cuts, parts) in [(&by_rows[..], &rows[..]), (&by_features[..], &features[..])] {
+            let at = (&file, &graph);
+            let found = cut_logits(at, &model.config, &ids, (cuts, parts));
+            assert!(found == whole, "{name}: {parts:?}");
+        }
+    }
+}
+
+#[test]
+fn a_decode_step_calls_the_threads_more_often_than_it_must() {
+    for name in names() {
+        let reference = reference(&name);
+        let file = folder().join(reference["file"].as_str().expect("a file"));
+        let file = WeightFile::open(&file).expect("a weight file");
+        let model = Model::from_weights(&file).expect("a model");
+        let (graph, layers) = (Arc::new(model.graph), model.config.layers);
+        let (mut device, lease) = device(&model.config, &graph, &file, 2, Cpu::new(2, Isa::best()));
+        let mut tensors = TensorSet::default();
+        for (position, id) in ids(&reference)[..2].iter().enumerate() {
+            let before = device.cpu().pool().dispatches();
+            let mut batch = Batch::default();
+            batch.push(&[*id], position, lease.page_ids().to_vec(), 0..1);
+            run(&mut device, &graph, 0..graph.nodes().len(), &batch, &mut tensors);
+            let count = device.cpu().pool().dispatches() - before;
+            // Queries, keys and values; attention; its output; gate and up; down. Then the logits.
+            assert!((3 * layers..=5 * layers + 1).contains(&count), "{name}: {count} dispatches");
+        }
+    }
+}
