@@ -51,7 +51,7 @@ mod tests {
     fn a_buffer_starts_inside_a_line() {
         let mut buffer = Aligned::<u16>::default();
         assert!(buffer.is_empty());
-        for len in [0, 1, 33, 1000, 7] {
+        for len in [1, 33, 1000, 7] {
             buffer.room(len);
             assert!(buffer.len() >= len && buffer.as_ptr().addr().is_multiple_of(LINE));
             buffer.fill(1);
