@@ -5,6 +5,7 @@ use super::lanes::Ymm;
 use crate::cpu::isa::blocks::{Dots, Rows};
 use crate::cpu::isa::formats::Format;
 use crate::cpu::packed::Group;
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 /// With `vpmaddubsw`: products of unsigned and signed bytes, added in pairs of 16 bits. Pairs of
@@ -56,6 +57,16 @@ fn prefetch(at: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
 }
 
+/// The same value, of which the compiler knows nothing more, and not before those that were kept
+/// before it: sums stay in the order in which they are written, for which the registers suffice.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn keep(mut x: __m256i) -> __m256i {
+    // SAFETY: no instruction.
+    unsafe { asm!("/* {0} */", inout(ymm_reg) x, options(nomem, nostack, preserves_flags)) };
+    x
+}
+
 impl Pairs {
     /// Quads whose pairs fit in 16 bits together: |x| is at most 127, and q less than
     /// 2^bits, so that a pair is at most 2 · 127 · (2^bits − 1).
@@ -94,7 +105,8 @@ impl Dots for Pairs {
                     for (r, pairs) in pairs.iter_mut().enumerate() {
                         let x = _mm256_set1_epi32(x.quad(r, j));
                         for h in 0..2 {
-                            pairs[h] = _mm256_add_epi16(pairs[h], _mm256_maddubs_epi16(w[h], x));
+                            let sum = _mm256_add_epi16(pairs[h], _mm256_maddubs_epi16(w[h], x));
+                            pairs[h] = keep(sum);
                         }
                     }
                 }
@@ -142,7 +154,7 @@ unsafe fn signed<const R: usize, const FROM: usize, const TO: usize>(
                 let x = _mm256_set1_epi32(x.quad(r, j));
                 for h in 0..2 {
                     let pairs = _mm256_maddubs_epi16(size[h], _mm256_sign_epi8(x, w[h]));
-                    sums[h] = _mm256_add_epi32(sums[h], _mm256_madd_epi16(pairs, ones));
+                    sums[h] = keep(_mm256_add_epi32(sums[h], _mm256_madd_epi16(pairs, ones)));
                 }
             }
         }
