@@ -11,7 +11,7 @@ use lapwing_actors::plan::profile::Profile;
 use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
 use lapwing_kernels::cpu::{Isa, THREADS_MAX};
 use lapwing_kernels::device::DeviceKind;
-use lapwing_kernels::kv::KvLayout;
+use lapwing_kernels::kv::{KvDtype, KvLayout};
 use lapwing_kernels::model::ModelConfig;
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
@@ -41,6 +41,7 @@ pub(crate) struct Settings {
     pub(crate) isa: Option<String>,
     pub(crate) context: Option<usize>,
     pub(crate) cache_tokens: Option<usize>,
+    pub(crate) kv: KvDtype,
     pub(crate) chunk_rows: Option<usize>,
     pub(crate) sequences_max: Option<usize>,
     pub(crate) requests_max: Option<usize>,
@@ -132,7 +133,7 @@ pub(crate) fn choose_isa(name: Option<&str>) -> Result<Isa, Error> {
 
 impl Settings {
     pub(crate) fn choose(&self, model: &ModelConfig) -> Result<Chosen, Error> {
-        let layout = model.kv_layout();
+        let layout = KvLayout { dtype: self.kv, ..model.kv_layout() };
         let default_context = model.context.min(CONTEXT_DEFAULT_MAX);
         let context =
             within("context", self.context.unwrap_or(default_context), 1..=model.context)?;
@@ -143,7 +144,9 @@ impl Settings {
             .checked_mul(layout.pages_for(cache_tokens))
             .is_some_and(|bytes| bytes <= isize::MAX as usize);
         if !fits {
-            return Err(Error::config("cache_tokens", cache_tokens, "small enough to address"));
+            let (bytes, rows) = (layout.page_bytes(), layout.page_rows);
+            let right = format!("small enough to address, at {bytes} bytes for {rows} tokens");
+            return Err(Error::config("cache_tokens", cache_tokens, &right));
         }
         let sequences_max = within("sequences_max", self.sequences_max.unwrap_or(16), 1..=4096)?;
         let requests_max = within("requests_max", self.requests_max.unwrap_or(1024), 1..=1 << 20)?;

@@ -2,25 +2,21 @@
 //! read bandwidth, both measured in the same run.
 //!
 //! `cargo bench -p lapwing-kernels --bench attention -- [threads] [isa] [best]`
-#![cfg_attr(
-    target_arch = "x86_64",
-    expect(
-        unsafe_code,
-        reason = "the multiply–add rate is measured with the CPU's own instructions"
-    )
-)]
 
+use lapwing_kernels::cpu::roofline::Roofline;
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
-use std::hint::black_box;
 use std::time::Instant;
 
 const REPEATS: usize = 15;
 
+/// Median of the seconds of `f`, after one call that does not count; with `best`, the shortest of
+/// many, for a machine that is not quiet.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-fn median_seconds(mut f: impl FnMut()) -> f64 {
+fn seconds_of(best: bool, mut f: impl FnMut()) -> f64 {
     f();
-    let mut times: Vec<f64> = (0..REPEATS)
+    let repeats = if best { 10 * REPEATS } else { REPEATS };
+    let mut times: Vec<f64> = (0..repeats)
         .map(|_| {
             let start = Instant::now();
             f();
@@ -28,96 +24,13 @@ fn median_seconds(mut f: impl FnMut()) -> f64 {
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    times[REPEATS / 2]
+    times[if best { 0 } else { repeats / 2 }]
 }
 
-/// Multiply–adds of one call of [`multiply_add`].
-const CHAIN: usize = 16 * 16 * 20_000;
-
-#[cfg(target_arch = "x86_64")]
-fn multiply_add() -> f32 {
-    use std::arch::x86_64::*;
-    #[target_feature(enable = "avx512f")]
-    fn wide() -> f32 {
-        let mut acc = [_mm512_set1_ps(black_box(1.0)); 16];
-        let x = _mm512_set1_ps(black_box(0.5));
-        for _ in 0..20_000 {
-            for acc in &mut acc {
-                *acc = _mm512_fmadd_ps(x, *acc, x);
-            }
-        }
-        acc.iter().map(|acc| _mm512_reduce_add_ps(*acc)).sum()
-    }
-    #[target_feature(enable = "avx2,fma")]
-    fn narrow() -> f32 {
-        let mut acc = [_mm256_set1_ps(black_box(1.0)); 16];
-        let x = _mm256_set1_ps(black_box(0.5));
-        for _ in 0..40_000 {
-            for acc in &mut acc {
-                *acc = _mm256_fmadd_ps(x, *acc, x);
-            }
-        }
-        acc.iter().map(|acc| _mm256_cvtss_f32(*acc)).sum()
-    }
-    if is_x86_feature_detected!("avx512f") {
-        // SAFETY: the machine has AVX-512.
-        unsafe { wide() }
-    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        // SAFETY: the machine has AVX2 and FMA.
-        unsafe { narrow() }
-    } else {
-        plain()
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn multiply_add() -> f32 {
-    plain()
-}
-
-fn plain() -> f32 {
-    let mut acc = [black_box(1.0f32); 256];
-    for _ in 0..20_000 {
-        acc.iter_mut().for_each(|acc| *acc = *acc * 0.5 + 0.5);
-    }
-    acc.iter().sum()
-}
-
-/// GB/s of reading 128 MiB on all threads.
-fn bandwidth(cpu: &Cpu) -> f64 {
-    let threads = cpu.pool().threads();
-    let words = vec![1u64; 16 << 20];
-    let part = words.len() / threads;
-    let read = median_seconds(|| {
-        cpu.pool().run(threads, &|i| {
-            let sum = words[i * part..][..part].iter().fold(0u64, |sum, w| sum ^ w);
-            black_box(sum);
-        });
-    });
-    8.0 * (threads * part) as f64 / read / 1e9
-}
-
-/// Medians of the seconds of `f` and of multiply–adds on all threads, run in turn; with `best`,
-/// the shortest of many, for a machine that is not quiet.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-fn beside_multiply_adds(cpu: &Cpu, best: bool, mut f: impl FnMut()) -> (f64, f64) {
-    let mut times = [const { Vec::new() }; 2];
-    let repeats = if best { 10 * REPEATS } else { REPEATS };
-    for _ in 0..=repeats {
-        let start = Instant::now();
-        cpu.pool().run(cpu.pool().threads(), &|_| {
-            black_box(multiply_add());
-        });
-        let middle = Instant::now();
-        f();
-        times[0].push(middle.elapsed().as_secs_f64());
-        times[1].push((middle - start).as_secs_f64());
-    }
-    let [f, adds] = times.map(|mut times| {
-        times.sort_by(f64::total_cmp);
-        times[if best { 0 } else { repeats / 2 }]
-    });
-    (f, adds)
+fn limits(cpu: &Cpu) -> Roofline {
+    let start = Instant::now();
+    Roofline::measure(cpu, REPEATS, &|| start.elapsed()).expect("memory")
 }
 
 #[derive(Clone, Copy)]
@@ -161,7 +74,7 @@ fn measure(
     cpu: &Cpu,
     model: &Model,
     (rows, context): (usize, usize),
-    (bandwidth, best): (f64, bool),
+    (roof, best): (&Roofline, bool),
 ) {
     let Model { heads, kv_heads, head_dim, dtype, .. } = *model;
     let page_rows = KvLayout::PAGE_ROWS;
@@ -184,13 +97,14 @@ fn measure(
         mask: model.window.map_or(AttentionMask::Causal, AttentionMask::Window),
         soft_cap: None,
     };
-    let (seconds, adds) = beside_multiply_adds(cpu, best, || cpu::attention(cpu, &job, &mut out));
-    let limit = 2.0 * (cpu.pool().threads() * CHAIN) as f64 / adds / 1e9;
+    let seconds = seconds_of(best, || cpu::attention(cpu, &job, &mut out));
+    let limit = roof.float.expect("a measured limit").ops_per_second / 1e9;
+    let bandwidth = roof.read_bytes_per_second / 1e9;
     let seen: usize =
         (context..context + rows).map(|p| (p + 1).min(model.window.unwrap_or(usize::MAX))).sum();
     let flops = 4.0 * (seen * heads * head_dim) as f64 / seconds / 1e9;
     let keys = model.window.map_or(context + rows, |w| (context + rows).min(w + rows));
-    let bytes = (keys * width * 4) as f64 / seconds / 1e9;
+    let bytes = (layout.page_bytes() * keys / page_rows) as f64 / seconds / 1e9;
     println!(
         "{}: {rows:4} rows after {context:4}: {:9.1} us {flops:6.1} GFLOPS of {limit:5.1} = {:5.1} %, {bytes:5.1} GB/s = {:5.1} %",
         model.name,
@@ -210,13 +124,13 @@ fn main() {
             continue;
         }
         let cpu = Cpu::new(threads, isa);
-        let bandwidth = bandwidth(&cpu);
-        println!("{}, {threads} threads: {bandwidth:.1} GB/s", isa.name());
+        println!("{}, {threads} threads", isa.name());
         for model in &MODELS {
+            let roof = limits(&cpu);
             for case in
                 [(64, 448), (512, 0), (512, 512), (512, 4000), (1, 128), (1, 512), (1, 4000)]
             {
-                measure(&cpu, model, case, (bandwidth, best));
+                measure(&cpu, model, case, (&roof, best));
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Keys and values in pages: who owns which page, and the storage.
 
 use crate::sync::{Mutex, lock};
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -23,6 +25,43 @@ pub enum KvDtype {
     /// `value = scale · q` with q within ±127 and one scale (f32) per position and head:
     /// the largest magnitude over 127.
     I8,
+}
+
+/// No such way to store keys and values.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("'{name}' is no way to store keys and values; it must be one of f32, f16, int8")]
+pub struct UnknownKvDtype {
+    /// What was given.
+    pub name: String,
+}
+
+impl KvDtype {
+    /// Every way, the most exact first.
+    pub const ALL: [KvDtype; 3] = [KvDtype::F32, KvDtype::F16, KvDtype::I8];
+
+    /// `f32`, `f16` or `int8`.
+    pub fn name(self) -> &'static str {
+        match self {
+            KvDtype::F32 => "f32",
+            KvDtype::F16 => "f16",
+            KvDtype::I8 => "int8",
+        }
+    }
+}
+
+impl fmt::Display for KvDtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for KvDtype {
+    type Err = UnknownKvDtype;
+
+    fn from_str(name: &str) -> Result<KvDtype, UnknownKvDtype> {
+        let known = KvDtype::ALL.into_iter().find(|dtype| dtype.name() == name);
+        known.ok_or_else(|| UnknownKvDtype { name: name.to_owned() })
+    }
 }
 
 /// Shape of a KV cache.
@@ -88,7 +127,7 @@ pub struct OutOfPages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "the system gives no memory for a KV cache of {pages} pages of {page_bytes} bytes; set a \
-         smaller context or cache"
+         smaller context or cache, or store keys and values in fewer bytes (int8)"
 )]
 pub struct KvTooLarge {
     /// Pages asked for.

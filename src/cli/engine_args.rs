@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use lapwing::devices::{DeviceSpec, DeviceSpecError};
 use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
-use lapwing::{Engine, EngineBuilder, WaitLink, WaitMode};
+use lapwing::{Engine, EngineBuilder, KvDtype, WaitLink, WaitMode};
 use lapwing_kernels::cpu::Isa;
 
 use super::{at_least_one, order_swap, wait};
@@ -36,6 +36,11 @@ pub(crate) struct EngineArgs {
     /// Instruction set; `lapwing devices` lists them [default: the best one]
     #[arg(long, value_name = "NAME")]
     pub(crate) isa: Option<String>,
+
+    /// How keys and values are kept: f32, f16, or int8, which takes half the memory of f16 and costs
+    /// accuracy
+    #[arg(long, value_name = "TYPE", default_value_t)]
+    pub(crate) kv: KvDtype,
 
     #[command(flatten)]
     pub(crate) devices: DeviceArgs,
@@ -132,7 +137,7 @@ impl EngineArgs {
     /// The builder with all settings but the strategy.
     pub(crate) fn without_strategy(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
         let options = self.devices.options();
-        let mut builder = Engine::builder().model(model).strategy_options(options);
+        let mut builder = Engine::builder().model(model).strategy_options(options).kv(self.kv);
         for device in self.devices.specs()? {
             builder = builder.device(device);
         }
@@ -180,7 +185,7 @@ impl EngineArgs {
 
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
-        let EngineArgs { threads: _, chunk, isa, devices } = self;
+        let EngineArgs { threads: _, chunk, isa, kv, devices } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, permits } =
             devices;
         let number = |number: &Option<usize>| number.map(|number| number.to_string());
@@ -192,6 +197,7 @@ impl EngineArgs {
             ("--threads", Some(self.thread_count().to_string())),
             ("--chunk", number(chunk)),
             ("--isa", isa.clone()),
+            ("--kv", Some(kv.to_string())),
             ("--strategy", strategy.clone()),
             ("--order-swap", swap),
             ("--ratio", ratio.as_ref().map(ToString::to_string)),
@@ -231,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_setting_does_not_reach_another_process() {
-        let line = "x --threads 3 --chunk 64 --isa avx2 --device cpu --device npu --strategy pipe \
+        let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --device cpu --device npu --strategy pipe \
                     --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
                     --wait devices=spin --wait scheduler=blocking --permits 7";
         let given = Line::parse_from(line.split_whitespace()).engine;

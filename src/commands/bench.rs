@@ -61,7 +61,7 @@ this machine was later than the devices' models. --html writes all timelines ont
 With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,\"min\":X,\"max\":X,
    \"all\":[…]}},{\"test\":\"tg128@d512\",…}],\"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",
-   \"threads\":N,\"isa\":\"…\",\"chunk\":N,\"repetitions\":N,\"against\":null}
+   \"threads\":N,\"isa\":\"…\",\"kv\":\"…\",\"chunk\":N,\"repetitions\":N,\"against\":null}
   With --vs (and, but for pairs, ratios and against, what --save keeps):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
    \"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
@@ -140,6 +140,7 @@ struct Report {
     architecture: String,
     threads: usize,
     isa: String,
+    kv: &'static str,
     chunk: usize,
     repetitions: usize,
     against: Option<Against>,
@@ -195,6 +196,7 @@ async fn alone(
         architecture: engine.model().arch.name.to_owned(),
         threads: args.engine.thread_count(),
         isa: args.engine.isa_name(),
+        kv: args.engine.kv.name(),
         chunk: engine.chunk_rows(),
         repetitions: args.repetitions(),
         against: None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
+use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
@@ -51,6 +52,13 @@ impl EngineBuilder {
     /// context. Memory is taken only where tokens are.
     pub fn cache_tokens(mut self, tokens: usize) -> EngineBuilder {
         self.settings.cache_tokens = Some(tokens);
+        self
+    }
+
+    /// How the KV cache stores keys and values; by default as binary16. int8 takes half the memory
+    /// of that and costs accuracy; f32 takes twice as much.
+    pub fn kv(mut self, dtype: KvDtype) -> EngineBuilder {
+        self.settings.kv = dtype;
         self
     }
 

@@ -33,6 +33,19 @@ fn threads_chunks_or_the_instruction_set_change_the_text() {
 }
 
 #[test]
+fn keys_and_values_are_kept_as_before() {
+    let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", "words that make a prompt"];
+    let logprobs = |kv: &[&str]| run(&[kv, &greedy].concat())["logprobs"].clone();
+    let kept = ["f32", "f16", "int8"].map(|kv| logprobs(&["--kv", kv]));
+    assert_eq!(logprobs(&[]), kept[1]);
+    assert!(kept[0] != kept[1] && kept[1] != kept[2], "{kept:?}");
+    let first = |all: &Value| all[0].as_f64().expect("a number");
+    for other in &kept[1..] {
+        assert!((first(other) - first(&kept[0])).abs() < 0.1, "{kept:?}");
+    }
+}
+
+#[test]
 fn the_answer_goes_on_past_its_end() {
     let llama = model("llama.gguf");
     let greedy = ["--temp", "0", "--ignore-eos", "-n", "30", "ab"];

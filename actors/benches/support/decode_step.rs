@@ -69,7 +69,8 @@ impl Engine {
             strategy,
             chunk_rows: 256,
         });
-        let layout = KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: 16, dtype: KvDtype::F16 };
+        let layout =
+            KvLayout { layers: 1, kv_heads: 1, head_dim: 2, page_rows: 16, dtype: KvDtype::F16 };
         let context = TOKENS + PROMPT;
         let scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max: 8, permits: 2, vocab: VOCAB },

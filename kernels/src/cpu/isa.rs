@@ -3,14 +3,24 @@
 
 use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsView};
 use crate::cpu::{act, norm, quantize, rope, softmax};
+use kind::{KINDS, Kind};
 use product::{Product, Widen};
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avxvnni;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod blocks;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod floats;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod formats;
 pub(crate) mod gates;
 mod generic;
+mod kind;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -55,17 +65,6 @@ pub(crate) struct Kernels {
     pub(crate) add: fn(&[f32], &[f32], &mut [f32]),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Generic,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "aarch64")]
-    Neon,
-}
-
 /// An instruction set that this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa(Kind);
@@ -78,33 +77,25 @@ impl Isa {
 
     /// Every instruction set that this machine has, slowest first. Never empty.
     pub fn available() -> Vec<Isa> {
-        let mut all = vec![Isa(Kind::Generic)];
-        #[cfg(target_arch = "x86_64")]
-        {
-            all.extend(missing(Kind::Avx2).is_empty().then_some(Isa(Kind::Avx2)));
-            all.extend(missing(Kind::Avx512).is_empty().then_some(Isa(Kind::Avx512)));
-        }
-        #[cfg(target_arch = "aarch64")]
-        all.extend(missing(Kind::Neon).is_empty().then_some(Isa(Kind::Neon)));
-        all
+        KINDS.iter().filter(|kind| kind.missing().is_empty()).map(|kind| Isa(*kind)).collect()
     }
 
-    /// Short name: `generic`, `avx2`, `avx512` or `neon`.
+    /// Short name: `generic`, `avx2`, `avxvnni`, `avx512`, `neon`, `neon-dotprod` or `neon-i8mm`.
     pub fn name(self) -> &'static str {
-        name(self.0)
+        self.0.name()
     }
 
     /// What this instruction set needs and, for each faster one, what the machine lacks.
     pub fn why(self) -> String {
-        let needs = needs(self.0).join(", ");
-        let mut why = match needs.as_str() {
-            "" => format!("{}: needs nothing special", self.name()),
-            _ => format!("{}: has {needs}", self.name()),
+        let needs: Vec<_> = self.0.features().into_iter().map(|(name, _)| name).collect();
+        let mut why = match needs.as_slice() {
+            [] => format!("{}: needs nothing special", self.name()),
+            needs => format!("{}: has {}", self.name(), needs.join(", ")),
         };
-        for kind in kinds_of_this_architecture() {
-            let lacks = missing(kind);
+        for kind in KINDS {
+            let lacks = kind.missing();
             if !lacks.is_empty() {
-                why += &format!("; {} lacks {}", name(kind), lacks.join(", "));
+                why += &format!("; {} lacks {}", kind.name(), lacks.join(", "));
             }
         }
         why
@@ -117,69 +108,17 @@ impl Isa {
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => &avx2::KERNELS,
             #[cfg(target_arch = "x86_64")]
+            Kind::AvxVnni => &avxvnni::KERNELS,
+            #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => &avx512::KERNELS,
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => &neon::KERNELS,
+            #[cfg(target_arch = "aarch64")]
+            Kind::NeonDotprod => &neon::DOTPROD,
+            #[cfg(target_arch = "aarch64")]
+            Kind::NeonI8mm => &neon::I8MM,
         }
     }
-}
-
-fn name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Generic => "generic",
-        #[cfg(target_arch = "x86_64")]
-        Kind::Avx2 => "avx2",
-        #[cfg(target_arch = "x86_64")]
-        Kind::Avx512 => "avx512",
-        #[cfg(target_arch = "aarch64")]
-        Kind::Neon => "neon",
-    }
-}
-
-fn kinds_of_this_architecture() -> Vec<Kind> {
-    vec![
-        Kind::Generic,
-        #[cfg(target_arch = "x86_64")]
-        Kind::Avx2,
-        #[cfg(target_arch = "x86_64")]
-        Kind::Avx512,
-        #[cfg(target_arch = "aarch64")]
-        Kind::Neon,
-    ]
-}
-
-fn needs(kind: Kind) -> Vec<&'static str> {
-    features(kind).into_iter().map(|(name, _)| name).collect()
-}
-
-fn missing(kind: Kind) -> Vec<&'static str> {
-    let lacking = features(kind).into_iter().filter(|(_, has)| !has);
-    lacking.map(|(name, _)| name).collect()
-}
-
-#[cfg(target_arch = "x86_64")]
-fn features(kind: Kind) -> Vec<(&'static str, bool)> {
-    macro_rules! has { ($($f:tt),*) => { vec![$(($f, std::arch::is_x86_feature_detected!($f))),*] } }
-    match kind {
-        Kind::Generic => Vec::new(),
-        Kind::Avx2 => has!("avx2", "fma", "f16c"),
-        Kind::Avx512 => {
-            has!("avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "avx2", "fma", "f16c")
-        }
-    }
-}
-
-#[cfg(target_arch = "aarch64")]
-fn features(kind: Kind) -> Vec<(&'static str, bool)> {
-    match kind {
-        Kind::Generic => Vec::new(),
-        Kind::Neon => vec![("neon", std::arch::is_aarch64_feature_detected!("neon"))],
-    }
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn features(_: Kind) -> Vec<(&'static str, bool)> {
-    Vec::new()
 }
 
 /// Makes a [`Kernels`] table: the bodies that are written once in plain Rust, compiled
@@ -246,3 +185,32 @@ macro_rules! attending {
     };
 }
 use {attending, kernels, shared};
+
+/// A `quant_tiles` of the [`blocks`], compiled with `$features` for sums of kind `$dots`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! products {
+    ($name:ident, $features:literal, $dots:ty) => {
+        fn $name(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
+            /// # Safety
+            /// The machine has the features, and lengths are as [`QuantJob::check`] demands.
+            #[target_feature(enable = $features)]
+            unsafe fn tiles<F: formats::Format>(
+                job: &QuantJob<'_>,
+                out: &mut [f32],
+                scratch: &mut KernelScratch,
+            ) {
+                // SAFETY: by the caller; this function is compiled for the sums' features.
+                unsafe { blocks::tiles::<$dots, F>(job, out, scratch) }
+            }
+            job.check(out);
+            if job.rows == 0 || out.is_empty() {
+                return;
+            }
+            // SAFETY: reached only through this module's tables, which `Isa` hands out only when
+            // the machine has the features; `check` has compared all lengths.
+            unsafe { formats::with_format!(job.weight.dtype(), tiles(job, out, scratch)) }
+        }
+    };
+}
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use products;

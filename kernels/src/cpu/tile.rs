@@ -85,6 +85,12 @@ pub(crate) struct KernelScratch {
     /// Groups of two tiles.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 unpacks here"))]
     pub(crate) pairs: Vec<PairGroup>,
+    /// Groups of one tile.
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        expect(dead_code, reason = "vectors of 256 or 128 bits unpack here")
+    )]
+    pub(crate) groups: Vec<Group>,
     partial: Vec<[f32; TILE]>,
 }
 
@@ -107,30 +113,20 @@ pub(crate) fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
 }
 
 /// What a group adds to 16 sums.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step<'a> {
-    pub(crate) x: &'a ActBlock,
+struct Step<'a> {
+    x: &'a ActBlock,
     /// Scale of the activations: 1 with blocks of 256, where it is multiplied last.
-    pub(crate) d: f32,
+    d: f32,
     /// What the integer sums start with: 0 for a format with minimums.
-    pub(crate) start: [i32; 2],
-    pub(crate) halves: bool,
-    pub(crate) has_minimum: bool,
-    /// Whether q may exceed 127.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX2 asks"))]
-    pub(crate) wide: bool,
+    start: [i32; 2],
+    halves: bool,
+    has_minimum: bool,
 }
 
 /// The product of tiles in one order for any number of rows: per group, `sum += scale·d·(start +
 /// Σ q·x)`, then `sum += min·s`; super-blocks are summed apart, then multiplied with their d.
-/// `add` does this for one group and row. Every group is unpacked once for all rows.
-#[inline(always)]
-pub(crate) fn tiles<const FMA: bool>(
-    job: &QuantJob<'_>,
-    out: &mut [f32],
-    scratch: &mut KernelScratch,
-    add: impl Fn(&Group, &Step<'_>, &mut [f32; TILE]),
-) {
+/// In plain Rust; every group is unpacked once for all rows.
+pub(crate) fn tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
     job.check(out);
     let layout = job.weight.layout();
     let (groups, kind) = (layout.groups(), layout.kind);
@@ -153,7 +149,6 @@ pub(crate) fn tiles<const FMA: bool>(
                     start: if kind.has_minimum() { [0; 2] } else { x[g].start },
                     halves: kind == Scales::Halves,
                     has_minimum: kind.has_minimum(),
-                    wide: layout.lines == 8,
                 };
                 if !is_super {
                     add(&group, &step, sum);
@@ -163,7 +158,7 @@ pub(crate) fn tiles<const FMA: bool>(
                 add(&group, &step, partial);
                 if g % 8 == 7 {
                     for lane in 0..TILE {
-                        sum[lane] = madd::<FMA>(partial[lane], x[g].d, sum[lane]);
+                        sum[lane] += partial[lane] * x[g].d;
                     }
                     *partial = [0.0; TILE];
                 }
@@ -172,9 +167,8 @@ pub(crate) fn tiles<const FMA: bool>(
     }
 }
 
-/// One [`Step`] in plain Rust.
-#[inline(always)]
-pub(crate) fn add<const FMA: bool>(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
+/// One [`Step`].
+fn add(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
     let quads = step.x.q.as_chunks::<4>().0;
     let parts = if step.halves { 2 } else { 1 };
     let len = 8 / parts;
@@ -188,31 +182,27 @@ pub(crate) fn add<const FMA: bool>(group: &Group, step: &Step<'_>, sum: &mut [f3
             }
         }
         for ((sum, dot), scale) in sum.iter_mut().zip(dot).zip(&group.scale[part]) {
-            *sum = madd::<FMA>(dot as f32, scale * step.d, *sum);
+            *sum += dot as f32 * (scale * step.d);
         }
     }
     if step.has_minimum {
         for (sum, min) in sum.iter_mut().zip(&group.min) {
-            *sum = madd::<FMA>(*min, step.x.s, *sum);
+            *sum += min * step.x.s;
         }
     }
 }
 
 /// The product of float tiles in plain Rust; every sum runs over the columns in order.
-#[inline(always)]
-pub(crate) fn float_tiles<const FMA: bool>(job: &FloatJob<'_>, out: &mut [f32]) {
+pub(crate) fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
     job.check(out);
     match job.weight.dtype() {
-        DType::F16 => {
-            values::<FMA, 2>(job, out, |b| crate::binary16::to_f32(u16::from_le_bytes(b)))
-        }
-        DType::Bf16 => values::<FMA, 2>(job, out, crate::cpu::unpack::bf16),
-        _ => values::<FMA, 4>(job, out, f32::from_le_bytes),
+        DType::F16 => values::<2>(job, out, |b| crate::binary16::to_f32(u16::from_le_bytes(b))),
+        DType::Bf16 => values::<2>(job, out, crate::cpu::unpack::bf16),
+        _ => values::<4>(job, out, f32::from_le_bytes),
     }
 }
 
-#[inline(always)]
-fn values<const FMA: bool, const BYTES: usize>(
+fn values<const BYTES: usize>(
     job: &FloatJob<'_>,
     out: &mut [f32],
     decode: impl Fn([u8; BYTES]) -> f32,
@@ -235,7 +225,7 @@ fn values<const FMA: bool, const BYTES: usize>(
                 let mut acc = *sum;
                 for (x, line) in x[b * COLUMNS..].iter().zip(block) {
                     for lane in 0..TILE {
-                        acc[lane] = madd::<FMA>(*x, line[lane], acc[lane]);
+                        acc[lane] += x * line[lane];
                     }
                 }
                 *sum = acc;

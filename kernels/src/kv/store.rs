@@ -1,9 +1,12 @@
 //! The storage of keys and values.
 
+mod rows;
+
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
 use crate::aligned::Aligned;
 use crate::cpu::Cpu;
 use crate::sync::{Mutex, MutexGuard, lock};
+use rows::Rows;
 
 /// The storage of all pages, shared by the devices of one address space. Memory of pages that
 /// were never written is not touched. Each layer has a lock of its own, which a device holds
@@ -228,83 +231,4 @@ impl KvLayer<'_> {
             scales: [&[], &[]],
         }
     }
-}
-
-/// Rows for one page.
-struct Rows<'a> {
-    layout: KvLayout,
-    /// Row of the page that comes first.
-    at: usize,
-    k: &'a [f32],
-    v: &'a [f32],
-}
-
-impl Rows<'_> {
-    /// Calls `f(head, row of the page, keys, values)` for each head of each row.
-    fn each(&self, mut f: impl FnMut(usize, usize, &[f32], &[f32])) {
-        let KvLayout { kv_heads, head_dim, .. } = self.layout;
-        let lines = self.k.chunks_exact(head_dim).zip(self.v.chunks_exact(head_dim));
-        for (i, (k, v)) in lines.enumerate() {
-            f(i % kv_heads, self.at + i / kv_heads, k, v);
-        }
-    }
-
-    fn put<T: Copy + Default>(&self, page: &mut [T], convert: impl Fn(&[f32], &mut [T])) {
-        let KvLayout { head_dim, page_rows, .. } = self.layout;
-        let (keys, values) = page.split_at_mut(self.layout.part_len());
-        self.each(|head, row, k, v| {
-            let start = head * head_dim * page_rows;
-            let keys = &mut keys[start..][..head_dim * page_rows];
-            let mut part = [T::default(); 64];
-            for (j, k) in k.chunks(64).enumerate() {
-                let part = &mut part[..k.len()];
-                convert(k, part);
-                let lines = keys[j * 64 * page_rows..].chunks_exact_mut(page_rows);
-                lines.zip(part).for_each(|(line, k)| line[row] = *k);
-            }
-            convert(v, &mut values[start + row * head_dim..][..head_dim]);
-        });
-    }
-
-    fn put_quantised(&self, page: &mut [i8]) {
-        let KvLayout { head_dim, page_rows, .. } = self.layout;
-        let (q, scales) = page.split_at_mut(2 * self.layout.part_len());
-        let (keys, values) = q.split_at_mut(self.layout.part_len());
-        let (key_scales, value_scales) = scales.split_at_mut(self.layout.scale_bytes());
-        self.each(|head, row, k, v| {
-            let start = head * head_dim * page_rows;
-            let at = (head * page_rows + row) * size_of::<f32>();
-            let (scale, inverse) = scale_for(k);
-            key_scales[at..][..4].copy_from_slice(&bytes_of(scale));
-            let lines = keys[start..].chunks_exact_mut(page_rows);
-            lines.zip(k).for_each(|(line, k)| line[row] = round(*k * inverse));
-            let (scale, inverse) = scale_for(v);
-            value_scales[at..][..4].copy_from_slice(&bytes_of(scale));
-            let to = &mut values[start + row * head_dim..][..head_dim];
-            to.iter_mut().zip(v).for_each(|(to, v)| *to = round(*v * inverse));
-        });
-    }
-}
-
-fn bytes_of(scale: f32) -> [i8; 4] {
-    scale.to_ne_bytes().map(u8::cast_signed)
-}
-
-/// Scale of a row and its inverse.
-fn scale_for(x: &[f32]) -> (f32, f32) {
-    let (lines, tail) = x.as_chunks::<16>();
-    let mut lanes = [0.0f32; 16];
-    for line in lines {
-        for (lane, x) in lanes.iter_mut().zip(line) {
-            *lane = if x.abs() > *lane { x.abs() } else { *lane };
-        }
-    }
-    let highest = lanes.iter().chain(tail).fold(0.0f32, |m, x| m.max(x.abs()));
-    (highest / 127.0, if highest == 0.0 { 0.0 } else { 127.0 / highest })
-}
-
-/// Nearest integer, ties to even; |x| is at most 127. The sum leaves the integer in the low bits,
-/// which unlike a call to round becomes vector code on every machine.
-fn round(x: f32) -> i8 {
-    (x + 12_582_912.0).to_bits() as i8
 }

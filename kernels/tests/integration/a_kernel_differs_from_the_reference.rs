@@ -53,9 +53,15 @@ fn matmul_of_extreme_bytes_does_not_saturate() {
     // Largest quantised weights times largest activations: sums of pairs pass 16 bits
     // wherever a kernel is careless.
     for cpu in cpus(1) {
-        for (dtype, fill) in
-            [(DType::Q8_0, 0x7f), (DType::Q8_0, 0x80), (DType::Q4_1, 0xff), (DType::Q6K, 0xff)]
-        {
+        for (dtype, fill) in [
+            (DType::Q8_0, 0x7f),
+            (DType::Q8_0, 0x80),
+            (DType::Q4_0, 0xff),
+            (DType::Q4_1, 0xff),
+            (DType::Q5_0, 0xff),
+            (DType::Q5_1, 0xff),
+            (DType::Q6K, 0xff),
+        ] {
             let (k, n) = (512, 16);
             let mut bytes = reference::quantize(dtype, &vec![1.0; n * k]);
             let scale = if dtype == DType::Q6K { 208 } else { 0 };
@@ -63,14 +69,14 @@ fn matmul_of_extreme_bytes_does_not_saturate() {
                 let keep = [block[scale], block[scale + 1]];
                 block.fill(fill);
                 block[scale..scale + 2].copy_from_slice(&keep);
-                if dtype == DType::Q4_1 {
+                if matches!(dtype, DType::Q4_1 | DType::Q5_1) {
                     block[2..4].fill(0);
                 }
             }
-            for sign in [1.0, -1.0] {
-                let x = vec![sign; k];
+            for (sign, rows) in [(1.0, 1), (-1.0, 1), (1.0, 4), (-1.0, 9)] {
+                let x = vec![sign; rows * k];
                 let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
-                let mut out = vec![0.0; n];
+                let mut out = vec![0.0; rows * n];
                 cpu::matmul(&cpu, &packed(&cpu, &matrix).all(), &x, None, &mut out);
                 let want = reference::matmul(dtype, &bytes, k, &x);
                 let what = format!("{} {dtype} {fill:#x} · {sign}", cpu.isa().name());

@@ -54,6 +54,8 @@ fn against(now: &Record, then: &Record) -> Against {
     };
     differ("the machine", machine(now), machine(then));
     differ("the number of threads", now.threads.to_string(), then.threads.to_string());
+    let kv = |record: &Record| record.kv.0.to_string();
+    differ("the type of keys and values", kv(now), kv(then));
     // The same model may lie in another place.
     let model = |record: &Record| {
         let name = std::path::Path::new(&record.model).file_name();
@@ -87,7 +89,7 @@ fn against(now: &Record, then: &Record) -> Against {
 mod tests {
     use lapwing::profile::Machine;
 
-    use super::super::report::{EngineRuns, Figures, Measured};
+    use super::super::report::{EngineRuns, Figures, Kv, Measured};
     use super::*;
 
     fn record(speeds: &[(&str, f64)], threads: usize) -> Record {
@@ -105,6 +107,7 @@ mod tests {
             model: "/a/m.gguf".to_owned(),
             model_bytes: 7,
             threads,
+            kv: Kv::default(),
             engines: vec![EngineRuns {
                 name: "lapwing".to_owned(),
                 version: "1".to_owned(),
@@ -127,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_or_number_of_threads_goes_unsaid() {
+    fn another_machine_or_setting_goes_unsaid() {
         let now = record(&[("pp8", 30.0)], 2);
         let mut then = record(&[("pp8", 30.0)], 1);
         then.machine.isa = "generic".to_owned();
+        then.kv = Kv(lapwing::KvDtype::I8);
         let differs = against(&now, &then).differs.join("; ");
-        assert!(
-            differs.contains("generic") && differs.contains("threads is 2, was 1"),
-            "{differs}"
-        );
+        for part in ["generic", "threads is 2, was 1", "keys and values is f16, was int8"] {
+            assert!(differs.contains(part), "{part}: {differs}");
+        }
     }
 }

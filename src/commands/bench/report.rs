@@ -1,6 +1,8 @@
 //! What was measured, as it is printed and as it is kept.
 
+use lapwing::KvDtype;
 use lapwing::profile::Machine;
+use lapwing_kernels::kv::UnknownKvDtype;
 use lapwing_traces::Spread;
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +58,29 @@ pub(super) struct Record {
     pub(super) model: String,
     pub(super) model_bytes: u64,
     pub(super) threads: usize,
+    /// How this engine kept keys and values.
+    #[serde(default)]
+    pub(super) kv: Kv,
     pub(super) engines: Vec<EngineRuns>,
+}
+
+/// A [`KvDtype`] by its name; f16 where a run does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "&'static str", try_from = "String")]
+pub(super) struct Kv(pub(super) KvDtype);
+
+impl From<Kv> for &'static str {
+    fn from(Kv(dtype): Kv) -> &'static str {
+        dtype.name()
+    }
+}
+
+impl TryFrom<String> for Kv {
+    type Error = UnknownKvDtype;
+
+    fn try_from(name: String) -> Result<Kv, UnknownKvDtype> {
+        name.parse().map(Kv)
+    }
 }
 
 impl Record {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lapwing_traces::whole_file;
 
-use super::report::{EngineRuns, Record};
+use super::report::{EngineRuns, Kv, Record};
 use crate::cli::EngineArgs;
 use crate::commands::failure::Failure;
 use crate::commands::session::Session;
@@ -32,6 +32,7 @@ impl About<'_> {
             model: self.model.display().to_string(),
             model_bytes: std::fs::metadata(self.model).map_or(0, |data| data.len()),
             threads: self.engine.thread_count(),
+            kv: Kv(self.engine.kv),
             engines,
         })
     }

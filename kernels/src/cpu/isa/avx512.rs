@@ -3,14 +3,13 @@
 
 mod direct;
 mod floats;
-mod formats;
 mod lanes;
 mod pairs;
 mod quantize;
+mod stored;
 mod unpack;
 
 use super::*;
-use crate::quant::DType;
 
 super::kernels!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c",

@@ -8,13 +8,9 @@ super::kernels!(
     (),
     fma = false,
     lanes = lanes::Plain<false>,
-    quant_tiles = quant_tiles,
-    float_tiles = tile::float_tiles::<false>,
+    quant_tiles = tile::tiles,
+    float_tiles = tile::float_tiles,
     quantize = quantize::row,
     unpack = unpack::tile,
     reads_narrow = false,
 );
-
-fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
-    tile::tiles::<false>(job, out, scratch, tile::add::<false>);
-}

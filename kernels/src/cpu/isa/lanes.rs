@@ -20,6 +20,7 @@ pub(crate) trait Lanes: Copy {
     unsafe fn splat(x: f32) -> Self;
     unsafe fn load(at: *const f32) -> Self;
     unsafe fn load_f16(at: *const u16) -> Self;
+    unsafe fn load_bf16(at: *const u16) -> Self;
     unsafe fn load_i8(at: *const i8) -> Self;
     unsafe fn store(self, at: *mut f32);
     /// Rounded to nearest binary16, ties to even.
@@ -118,6 +119,12 @@ impl<const FMA: bool> Lanes for Plain<FMA> {
     unsafe fn load_f16(at: *const u16) -> Self {
         // SAFETY: valid for 16 values, by the caller.
         Plain(unsafe { at.cast::<[u16; LANES]>().read_unaligned() }.map(binary16::to_f32))
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(at: *const u16) -> Self {
+        // SAFETY: valid for 16 values, by the caller.
+        let x = unsafe { at.cast::<[u16; LANES]>().read_unaligned() };
+        Plain(x.map(|x| f32::from_bits(u32::from(x) << 16)))
     }
     #[inline(always)]
     unsafe fn load_i8(at: *const i8) -> Self {

@@ -36,9 +36,15 @@ impl PeakLoops {
             #[cfg(target_arch = "x86_64")]
             "avx2" => x86::AVX2,
             #[cfg(target_arch = "x86_64")]
+            "avxvnni" => x86::AVXVNNI,
+            #[cfg(target_arch = "x86_64")]
             "avx512" => x86::AVX512,
             #[cfg(target_arch = "aarch64")]
             "neon" => aarch64::NEON,
+            #[cfg(target_arch = "aarch64")]
+            "neon-dotprod" => aarch64::DOTPROD,
+            #[cfg(target_arch = "aarch64")]
+            "neon-i8mm" => aarch64::I8MM,
             _ => PeakLoops::default(),
         }
     }

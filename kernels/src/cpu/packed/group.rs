@@ -25,6 +25,13 @@ impl Group {
     /// Reads group `index` of a quantised tile.
     #[inline(always)]
     pub(crate) fn read(&mut self, tile: &TileBytes<'_>, index: usize) {
+        self.read_values(tile, index);
+        self.read_scales(tile, index);
+    }
+
+    /// The integers of group `index`.
+    #[inline(always)]
+    pub(crate) fn read_values(&mut self, tile: &TileBytes<'_>, index: usize) {
         let lines = tile.layout.lines;
         let from = &tile.values[index * lines * LINE..][..lines * LINE];
         match (from.as_chunks::<LINE>().0, lines) {
@@ -48,7 +55,6 @@ impl Group {
             }
             (from, _) => self.nibbles(from),
         }
-        self.scales(tile, index);
     }
 
     #[inline(always)]
@@ -62,7 +68,7 @@ impl Group {
     }
 
     #[inline(always)]
-    fn scales(&mut self, tile: &TileBytes<'_>, index: usize) {
+    fn read_scales(&mut self, tile: &TileBytes<'_>, index: usize) {
         let kind = tile.layout.kind;
         let (block, g) = (index / kind.groups(), index % kind.groups());
         let from = &tile.scales[block * kind.bytes()..][..kind.bytes()];

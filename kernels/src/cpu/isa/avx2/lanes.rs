@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 /// Two 256-bit registers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ymm(__m256, __m256);
+pub(in crate::cpu::isa) struct Ymm(pub(super) __m256, pub(super) __m256);
 
 /// An intrinsic inside a method of [`Lanes`].
 macro_rules! cpu {
@@ -73,6 +73,14 @@ impl Lanes for Ymm {
         cpu!({
             let (low, high) = (_mm_loadu_si128(at.cast()), _mm_loadu_si128(at.add(8).cast()));
             Ymm(_mm256_cvtph_ps(low), _mm256_cvtph_ps(high))
+        })
+    }
+    #[inline(always)]
+    unsafe fn load_bf16(at: *const u16) -> Self {
+        cpu!({
+            let (low, high) = (_mm_loadu_si128(at.cast()), _mm_loadu_si128(at.add(8).cast()));
+            let wide = [low, high].map(|x| _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(x)));
+            Ymm(_mm256_castsi256_ps(wide[0]), _mm256_castsi256_ps(wide[1]))
         })
     }
     #[inline(always)]

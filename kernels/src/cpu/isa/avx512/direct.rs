@@ -1,6 +1,7 @@
 //! Few rows: every line of a tile is read once and unpacked in registers, for all rows.
 
-use super::formats::{At, Format, at};
+use super::stored::{At, at};
+use crate::cpu::isa::formats::Format;
 use crate::cpu::tile::{ActBlock, QuantJob, TILE};
 use std::arch::x86_64::*;
 

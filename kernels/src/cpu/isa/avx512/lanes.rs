@@ -32,6 +32,11 @@ impl Lanes for Zmm {
         Zmm(cpu!(_mm512_cvtph_ps(_mm256_loadu_si256(at.cast()))))
     }
     #[inline(always)]
+    unsafe fn load_bf16(at: *const u16) -> Self {
+        let wide = cpu!(_mm512_cvtepu16_epi32(_mm256_loadu_si256(at.cast())));
+        Zmm(cpu!(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))))
+    }
+    #[inline(always)]
     unsafe fn load_i8(at: *const i8) -> Self {
         Zmm(cpu!(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at.cast())))))
     }

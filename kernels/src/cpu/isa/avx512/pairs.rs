@@ -1,7 +1,8 @@
 //! Many rows: two tiles are unpacked once, then multiplied with blocks of 6 rows, whose sums
 //! stay in registers.
 
-use super::formats::{At, Format, at};
+use super::stored::{At, at};
+use crate::cpu::isa::formats::Format;
 use crate::cpu::tile::{ActBlock, KernelScratch, PairGroup, QuantJob, TILE};
 use std::arch::x86_64::*;
 use std::ops::Range;

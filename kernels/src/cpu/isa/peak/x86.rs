@@ -24,9 +24,19 @@ pub(super) const AVX512: PeakLoops = PeakLoops {
     }),
 };
 
+pub(super) const AVXVNNI: PeakLoops = PeakLoops {
+    dot: Some(PeakLoop {
+        instructions: "vpdpbusd ymm",
+        ops: 2 * 32 * CHAINS as u64,
+        // SAFETY: as above.
+        run: |iterations| unsafe { dot_avxvnni(iterations) },
+    }),
+    fma: AVX2.fma,
+};
+
 pub(super) const AVX2: PeakLoops = PeakLoops {
     dot: Some(PeakLoop {
-        instructions: "vpmaddubsw + vpmaddwd + vpaddd ymm",
+        instructions: "vpmaddubsw + vpaddw ymm",
         ops: 2 * 32 * PAIRED as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { dot_avx2(iterations) },
@@ -51,6 +61,18 @@ fn dot_avx512(iterations: u64) {
     black_box(sums);
 }
 
+#[target_feature(enable = "avxvnni")]
+fn dot_avxvnni(iterations: u64) {
+    let (w, x) = black_box((_mm256_set1_epi8(3), _mm256_set1_epi8(5)));
+    let mut sums = [_mm256_setzero_si256(); CHAINS];
+    for _ in 0..iterations {
+        for sum in &mut sums {
+            *sum = _mm256_dpbusd_avx_epi32(*sum, w, x);
+        }
+    }
+    black_box(sums);
+}
+
 #[target_feature(enable = "avx512f")]
 fn fma_avx512(iterations: u64) {
     let (a, b) = black_box((_mm512_set1_ps(0.999), _mm512_set1_ps(0.001)));
@@ -66,9 +88,10 @@ fn fma_avx512(iterations: u64) {
 /// Chains of the paired products: fewer, since their operands take registers too.
 const PAIRED: usize = 8;
 
+/// Sums of pairs in 16 bits, which those of narrow weights fit in.
 #[target_feature(enable = "avx2")]
 fn dot_avx2(iterations: u64) {
-    let (one, step) = black_box((_mm256_set1_epi16(1), _mm256_set1_epi8(1)));
+    let step = black_box(_mm256_set1_epi8(1));
     let x = black_box([
         _mm256_set1_epi8(3),
         _mm256_set1_epi8(5),
@@ -81,8 +104,7 @@ fn dot_avx2(iterations: u64) {
     for _ in 0..iterations {
         w = [_mm256_add_epi8(w[0], step), _mm256_sub_epi8(w[1], step)];
         for (at, sum) in sums.iter_mut().enumerate() {
-            let pairs = _mm256_maddubs_epi16(w[at / 4], x[at % 4]);
-            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pairs, one));
+            *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(w[at / 4], x[at % 4]));
         }
     }
     black_box(sums);

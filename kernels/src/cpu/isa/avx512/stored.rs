@@ -1,66 +1,9 @@
-//! The weight formats as types, and how a group of a tile comes into registers.
+//! How a group of a tile comes into registers.
 
+use crate::cpu::isa::formats::Format;
 use crate::cpu::packed::{Layout, Scales, TileBytes};
 use crate::cpu::tile::TILE;
 use std::arch::x86_64::*;
-
-/// What is different about a packed format; the functions are compiled for each.
-pub(super) trait Format {
-    /// Lines of 64 bytes per group.
-    const LINES: usize;
-    /// How scales are stored.
-    const SCALES: Scales;
-    /// Whether integer sums start with the activations' `start`.
-    const OFFSET: bool;
-    /// Groups that have a scale of the activations together.
-    const GROUPS: usize =
-        if matches!(Self::SCALES, Scales::Super | Scales::Halves) { 8 } else { 1 };
-    /// Whether half groups have their own scales.
-    const HALVES: bool = matches!(Self::SCALES, Scales::Halves);
-    /// Whether the format has minimums.
-    const MIN: bool = matches!(Self::SCALES, Scales::Minimum | Scales::Super);
-}
-
-macro_rules! formats {
-    ($($name:ident = $lines:literal, $scales:ident, $offset:literal;)*) => {$(
-        #[doc = concat!("The format ", stringify!($name), ".")]
-        pub(super) struct $name;
-        impl Format for $name {
-            const LINES: usize = $lines;
-            const SCALES: Scales = Scales::$scales;
-            const OFFSET: bool = $offset;
-        }
-    )*};
-}
-
-formats! {
-    Q4_0 = 4, Plain, true;
-    Q4_1 = 4, Minimum, false;
-    Q5_0 = 5, Plain, true;
-    Q5_1 = 5, Minimum, false;
-    Q8_0 = 8, Plain, true;
-    Q4K = 4, Super, false;
-    Q5K = 5, Super, false;
-    Q6K = 6, Halves, true;
-}
-
-/// Calls a function for the format of a [`DType`](crate::quant::DType); none for floats.
-macro_rules! with_format {
-    ($dtype:expr, $module:ident::$function:ident($($arg:expr),*)) => {
-        match $dtype {
-            DType::Q4_0 => $module::$function::<formats::Q4_0>($($arg),*),
-            DType::Q4_1 => $module::$function::<formats::Q4_1>($($arg),*),
-            DType::Q5_0 => $module::$function::<formats::Q5_0>($($arg),*),
-            DType::Q5_1 => $module::$function::<formats::Q5_1>($($arg),*),
-            DType::Q8_0 => $module::$function::<formats::Q8_0>($($arg),*),
-            DType::Q4K => $module::$function::<formats::Q4K>($($arg),*),
-            DType::Q5K => $module::$function::<formats::Q5K>($($arg),*),
-            DType::Q6K => $module::$function::<formats::Q6K>($($arg),*),
-            DType::F32 | DType::F16 | DType::Bf16 => {}
-        }
-    };
-}
-pub(super) use with_format;
 
 /// Where the parts of a tile begin.
 #[derive(Clone, Copy)]

@@ -4,14 +4,14 @@
 //!
 //! `cargo bench -p lapwing-kernels -- [threads] [format,format…] [isa]`
 
+use lapwing_kernels::cost::Cost;
+use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{
     self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa, Matrix, Packed,
 };
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::quant::DType;
-use std::time::Instant;
-
-mod roofline;
+use std::time::{Duration, Instant};
 
 /// (k, n, times per token) of SmolLM2-135M: 30 layers and the output head.
 const SHAPES: [(usize, usize, usize); 5] =
@@ -61,13 +61,8 @@ fn weights(cpu: &Cpu, dtype: DType) -> Vec<Shape> {
 }
 
 /// Seconds of one pass over all layers; prints each shape's and the pass's part of the limits.
-fn pass(
-    cpu: &Cpu,
-    (dtype, shapes): (DType, &[Shape]),
-    rows: usize,
-    limits: &roofline::Limits,
-) -> f64 {
-    let (mut seconds, mut least, mut products, mut bytes) = (0.0, 0.0, 0.0, 0.0);
+fn pass(cpu: &Cpu, (dtype, shapes): (DType, &[Shape]), rows: usize, roof: &Roofline) -> f64 {
+    let (mut seconds, mut least, mut products, mut bytes) = (0.0, 0.0, 0, 0);
     for Shape { k, n, matrices } in shapes {
         // The head runs for the last row only.
         let m = if matrices.len() == 1 { 1 } else { rows };
@@ -81,21 +76,51 @@ fn pass(
         });
         let time = call * matrices.len() as f64;
         let read: usize = matrices.iter().map(Packed::bytes).sum();
-        let ops = 2.0 * (m * k * n * matrices.len()) as f64;
+        let ops = 2 * m * k * n * matrices.len();
         let each = time * 1e6 / matrices.len() as f64;
-        let what = limits.part(dtype, (ops, read as f64), time);
-        let most = limits.part(dtype, (ops, read as f64), best * matrices.len() as f64);
+        let what = part(roof, dtype, (ops, read), time);
+        let most = part(roof, dtype, (ops, read), best * matrices.len() as f64);
         println!("  {dtype} m={m:<4} k={k:<5} n={n:<6} {each:9.1} us {what}, best {most}");
         seconds += time;
         least += best * matrices.len() as f64;
         products += ops;
-        bytes += read as f64;
+        bytes += read;
     }
     for (what, seconds) in [("median", seconds), ("best", least)] {
-        let part = limits.part(dtype, (products, bytes), seconds);
+        let part = part(roof, dtype, (products, bytes), seconds);
         println!("  {dtype} m={rows:<4} all layers, {what:6} {:10.1} us {part}", seconds * 1e6);
     }
     seconds
+}
+
+/// How far a measurement of (operations, bytes) reaches to what limits it.
+fn part(roof: &Roofline, dtype: DType, (ops, bytes): (usize, usize), seconds: f64) -> String {
+    let cost = Cost { flops: ops as u64, bytes: bytes as u64 };
+    let kernel = Kernel::of("matmul", Some(dtype)).expect("a product");
+    let bound = roof.bound(kernel.arithmetic, cost).expect("a measured limit");
+    let rate = |amount: usize| amount as f64 / seconds / 1e9;
+    let memory = 100.0 * bytes as f64 / roof.read_bytes_per_second / seconds;
+    format!(
+        "{:7.1} GOPS {:6.2} GB/s {memory:5.1} %, of the bound ({}) {:5.1} %",
+        rate(ops),
+        rate(bytes),
+        bound.by,
+        100.0 * bound.seconds / seconds
+    )
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+fn limits(cpu: &Cpu) -> Roofline {
+    let start = Instant::now();
+    let now = || -> Duration { start.elapsed() };
+    let roof = Roofline::measure(cpu, REPEATS, &now).expect("memory");
+    for (what, peak) in [("int8", roof.dot), ("f32", roof.float)] {
+        if let Some(peak) = peak {
+            println!("{what}: {:.0} GOPS, {}", peak.ops_per_second / 1e9, peak.instructions);
+        }
+    }
+    println!("reading: {:.1} GB/s", roof.read_bytes_per_second / 1e9);
+    roof
 }
 
 fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
@@ -135,11 +160,10 @@ fn main() {
             if !wanted.split(',').any(|name| name == dtype.to_string()) {
                 continue;
             }
-            let limits = roofline::Limits::measure(cpu.pool());
-            println!("{limits}");
+            let roof = limits(&cpu);
             let shapes = weights(&cpu, dtype);
             for rows in ROWS {
-                let products = pass(&cpu, (dtype, &shapes), rows, &limits);
+                let products = pass(&cpu, (dtype, &shapes), rows, &roof);
                 if rows == 1 || rows == 512 {
                     let attention = attention(&cpu, rows, if rows == 1 { 512 } else { 0 });
                     let speed = rows as f64 / (products + attention);

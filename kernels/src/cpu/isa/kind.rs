@@ -1,0 +1,105 @@
+//! Which instruction sets there are, and what they need.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Generic,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    #[cfg(target_arch = "aarch64")]
+    NeonDotprod,
+    #[cfg(target_arch = "aarch64")]
+    NeonI8mm,
+}
+
+/// Every kind that this architecture may have, slowest first.
+pub(super) const KINDS: &[Kind] = &[
+    Kind::Generic,
+    #[cfg(target_arch = "x86_64")]
+    Kind::Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Kind::AvxVnni,
+    #[cfg(target_arch = "x86_64")]
+    Kind::Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Kind::Neon,
+    #[cfg(target_arch = "aarch64")]
+    Kind::NeonDotprod,
+    #[cfg(target_arch = "aarch64")]
+    Kind::NeonI8mm,
+];
+
+impl Kind {
+    /// Short name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Generic => "generic",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Kind::AvxVnni => "avxvnni",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => "neon",
+            #[cfg(target_arch = "aarch64")]
+            Kind::NeonDotprod => "neon-dotprod",
+            #[cfg(target_arch = "aarch64")]
+            Kind::NeonI8mm => "neon-i8mm",
+        }
+    }
+
+    /// Features that this machine lacks.
+    pub(super) fn missing(self) -> Vec<&'static str> {
+        let lacking = self.features().into_iter().filter(|(_, has)| !has);
+        lacking.map(|(name, _)| name).collect()
+    }
+
+    /// Features that it needs, and whether this machine has them.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn features(self) -> Vec<(&'static str, bool)> {
+        macro_rules! has { ($($f:tt),*) => { vec![$(($f, std::arch::is_x86_feature_detected!($f))),*] } }
+        match self {
+            Kind::Generic => Vec::new(),
+            Kind::Avx2 => has!("avx2", "fma", "f16c"),
+            Kind::AvxVnni => has!("avxvnni", "avx2", "fma", "f16c"),
+            Kind::Avx512 => {
+                has!(
+                    "avx512f",
+                    "avx512bw",
+                    "avx512vl",
+                    "avx512dq",
+                    "avx512vnni",
+                    "avx2",
+                    "fma",
+                    "f16c"
+                )
+            }
+        }
+    }
+
+    /// Features that it needs, and whether this machine has them.
+    #[cfg(target_arch = "aarch64")]
+    pub(super) fn features(self) -> Vec<(&'static str, bool)> {
+        macro_rules! has {
+            ($($f:tt),*) => { vec![$(($f, std::arch::is_aarch64_feature_detected!($f))),*] }
+        }
+        match self {
+            Kind::Generic => Vec::new(),
+            Kind::Neon => has!("neon"),
+            Kind::NeonDotprod => has!("neon", "dotprod"),
+            Kind::NeonI8mm => has!("neon", "dotprod", "i8mm"),
+        }
+    }
+
+    /// Features that it needs: none are known for this architecture.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub(super) fn features(self) -> Vec<(&'static str, bool)> {
+        Vec::new()
+    }
+}
