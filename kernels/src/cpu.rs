@@ -30,7 +30,7 @@ pub use embed::{EmbedError, embed_rows};
 pub use isa::Isa;
 pub use matrix::{Matrix, MatrixError};
 pub use norm::rms_norm;
-pub use packed::{Features, PackError, Packed};
+pub use packed::{CacheFault, Features, KeepError, PackCache, PackError, PackReport, Packed};
 pub use pool::{ColumnBlock, Grid, Pool, THREADS_MAX};
 pub use products::matmul;
 pub use rope::{RopeAngles, RopeFreqs, RopeShape, rope};
