@@ -26,7 +26,7 @@ mod weights;
 pub use act::{add, add_assign, gated, scale, soft_cap};
 pub use attention::{AttentionJob, AttentionMask, AttentionSpan, attention};
 pub use device::{CpuDevice, CpuDeviceParts};
-pub use embed::{EmbedError, embed_rows};
+pub use embed::{EmbedError, Table, embed_rows};
 pub use isa::Isa;
 pub use matrix::{Matrix, MatrixError};
 pub use norm::rms_norm;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cpu::{BindError, Cpu, Matrix, RopeAngles, RopeFreqs, Weights};
+use crate::cpu::{BindError, Cpu, RopeAngles, RopeFreqs, Table, Weights};
 use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
 use crate::graph::{Graph, ValueId, WeightId};
 use crate::kv::KvStore;
@@ -66,7 +66,7 @@ impl CpuDevice {
         &self.weights
     }
 
-    fn table(&self, id: WeightId) -> Result<Matrix<'_>, DeviceError> {
+    fn table(&self, id: WeightId) -> Result<Table<'_>, DeviceError> {
         self.weights.table(id).map_err(|error| DeviceError::Failed {
             device: self.name.clone(),
             reason: error.to_string(),

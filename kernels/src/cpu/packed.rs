@@ -174,6 +174,15 @@ impl Packed {
         TileBytes { layout: &self.layout, values, scales }
     }
 
+    /// The values of one output feature, as a table of embeddings has them.
+    ///
+    /// # Panics
+    /// When it has no such feature, or `to` another length.
+    pub fn row(&self, row: usize, to: &mut [f32]) {
+        assert!(row < self.rows && to.len() == self.layout.cols, "row {row} of {}", self.rows);
+        group::feature(&self.tile(row / TILE), row % TILE, to);
+    }
+
     /// Number of tiles.
     #[cfg(test)]
     pub(crate) fn tiles(&self) -> usize {

@@ -1,6 +1,6 @@
 //! A model's weights as the CPU's kernels want them, once for all devices of the process.
 
-use crate::cpu::{Cpu, Matrix, MatrixError, PackCache, PackError, PackReport, Packed};
+use crate::cpu::{Cpu, Matrix, MatrixError, PackCache, PackError, PackReport, Packed, Table};
 use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::reference::dequantize;
@@ -32,8 +32,8 @@ pub enum BindError {
     Pack(#[from] PackError),
 }
 
-/// The weights of a graph: vectors in f32, the matrices of products packed, tables of embeddings
-/// where the file is mapped.
+/// The weights of a graph: vectors in f32, the matrices of products packed, other tables of
+/// embeddings where the file is mapped.
 #[derive(Debug)]
 pub struct Weights {
     specs: Vec<WeightSpec>,
@@ -108,7 +108,7 @@ impl Weights {
                 false => Vec::new(),
             },
             packed: if uses.product { packed.next() } else { None },
-            table: uses.table.then_some(tensor),
+            table: (uses.table && !uses.product).then_some(tensor),
         });
         let weights = weights.collect();
         Ok((Weights { specs: specs.to_vec(), weights, uses }, report))
@@ -128,12 +128,16 @@ impl Weights {
         }
     }
 
-    /// A table of embeddings, as stored.
-    pub(crate) fn table(&self, id: WeightId) -> Result<Matrix<'_>, MatrixError> {
+    /// A table of embeddings: of one that is also the matrix of a product, the packed values, so
+    /// that no pages of the file are needed for it.
+    pub(crate) fn table(&self, id: WeightId) -> Result<Table<'_>, MatrixError> {
         let spec = &self.specs[id.0];
-        match &self.weights[id.0].table {
-            Some(tensor) => Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes()),
-            None => unreachable!("weight {} is a table", id.0),
+        match &self.weights[id.0] {
+            Weight { packed: Some(packed), .. } => Ok(Table::Packed(packed)),
+            Weight { table: Some(tensor), .. } => {
+                Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes()).map(Table::Stored)
+            }
+            _ => unreachable!("weight {} is a table", id.0),
         }
     }
 

@@ -80,7 +80,7 @@ impl Damage {
         let len = file.len().max(1);
         match *self {
             Damage::Flip { at, bit } => {
-                file.iter_mut().nth(at % len).into_iter().for_each(|b| *b ^= 1 << bit)
+                file.get_mut(at % len).into_iter().for_each(|b| *b ^= 1 << bit)
             }
             Damage::Truncate { to } => file.truncate(to % len),
             Damage::Extend { by, with } => file.extend(vec![with; by]),

@@ -65,7 +65,7 @@ impl OpRun<'_> {
         match &self.node.op {
             Op::Embed { table, scale } => {
                 let ids = &self.batch.ids[rows];
-                embed_rows(cpu, &self.device.table(*table)?, ids, *scale, &mut out).map_err(
+                embed_rows(cpu, self.device.table(*table)?, ids, *scale, &mut out).map_err(
                     |EmbedError::Id { id, rows }| DeviceError::TokenId { id, vocab: rows },
                 )?;
             }
