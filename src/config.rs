@@ -54,6 +54,8 @@ pub(crate) struct Settings {
     pub(crate) profile: Option<Arc<Profile>>,
     pub(crate) device_wait: Option<WaitMode>,
     pub(crate) scheduler_wait: Option<WaitMode>,
+    pub(crate) packed_cache: Option<PathBuf>,
+    pub(crate) packed_cache_max: Option<u64>,
 }
 
 /// Where actors wait for messages.

@@ -19,6 +19,7 @@ use lapwing_traces::Recorder;
 use crate::chat::ChatTemplate;
 use crate::devices::DeviceSpec;
 use crate::error::Error;
+use crate::packed::PackedWeights;
 use crate::placement::{Explainer, Placement};
 use crate::request::{Prompt, Request};
 use crate::sampling::random_seed;
@@ -49,6 +50,7 @@ struct Inner {
     placement: Placement,
     explainer: Explainer,
     strategies: Strategies,
+    packed: PackedWeights,
     slots: SlotPool,
     context: usize,
     chunk_rows: usize,
@@ -276,6 +278,11 @@ impl Engine {
         let explainer = &self.inner.explainer;
         let route = explainer.parts.strategy.route(&explainer.parts.input(), &shape)?;
         Ok(explainer.placement(&route, shape))
+    }
+
+    /// Where the packed weights came from, and what is wrong with the folder that keeps them.
+    pub fn packed_weights(&self) -> &PackedWeights {
+        &self.inner.packed
     }
 
     /// The engine's devices.

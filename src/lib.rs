@@ -8,6 +8,7 @@ mod engine;
 mod error;
 #[cfg(feature = "fetch")]
 pub mod models;
+mod packed;
 mod placement;
 pub mod plan;
 pub mod profile;
@@ -29,6 +30,7 @@ pub use lapwing_kernels::kv::KvDtype;
 pub use lapwing_traces as traces;
 pub use lapwing_traces::Stations;
 pub use lapwing_traces::event::WaitMode;
+pub use packed::PackedWeights;
 pub use placement::{PartPlacement, Placement, StageKind, StagePlacement};
 pub use request::{Prompt, Request};
 pub use sampling::SamplingParams;

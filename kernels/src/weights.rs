@@ -6,14 +6,16 @@ mod gguf;
 mod map;
 mod metadata;
 mod split;
+mod stamp;
 mod tensor;
 mod value;
 mod write;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub use error::{Fault, SplitFault, WeightError};
 pub use gguf::{Gguf, parse, parse_header};
@@ -22,9 +24,10 @@ pub use tensor::{Shape, TensorInfo};
 pub use value::{Array, Text, Value, ValueKind};
 pub use write::{GgufWriter, MetaValue, WriteError};
 
-use crate::cpu::Weights;
+use crate::cpu::{PackCache, PackReport, Weights};
 use crate::quant::DType;
-use map::Bytes;
+pub(crate) use map::Bytes;
+pub(crate) use stamp::Stamp;
 
 /// An open model: one file, or all parts of a split one. Cloning shares it.
 #[derive(Clone)]
@@ -39,8 +42,18 @@ struct Inner {
     tensors: Vec<TensorInfo>,
     /// Index of a tensor, by name.
     by_name: HashMap<String, usize>,
-    /// What devices have packed of it and still use.
-    packed: Mutex<Vec<Weak<Weights>>>,
+    packed: Mutex<PackedState>,
+}
+
+/// What devices have packed of a file.
+#[derive(Default)]
+pub(crate) struct PackedState {
+    /// What of it is still used.
+    pub(crate) weights: Vec<Weak<Weights>>,
+    /// Where it is kept.
+    pub(crate) cache: Option<PackCache>,
+    /// What became of that, the last time.
+    pub(crate) report: Option<Arc<PackReport>>,
 }
 
 impl WeightFile {
@@ -105,9 +118,50 @@ impl WeightFile {
         Some(WeightTensor { file: Arc::clone(&self.0), index })
     }
 
-    /// What devices have packed of the file and still use.
-    pub(crate) fn packed(&self) -> &Mutex<Vec<Weak<Weights>>> {
-        &self.0.packed
+    /// Lets devices that pack the weights from now on keep them in a file, and map it where it is
+    /// there; without it, they pack.
+    pub fn keep_packed(&self, cache: PackCache) {
+        self.packed().cache = Some(cache);
+    }
+
+    /// What became of the file of packed weights when a device last needed them; none where there
+    /// was no device or no [`keep_packed`](WeightFile::keep_packed).
+    pub fn pack_report(&self) -> Option<Arc<PackReport>> {
+        self.packed().report.clone()
+    }
+
+    /// What devices have packed of the file.
+    pub(crate) fn packed(&self) -> MutexGuard<'_, PackedState> {
+        self.0.packed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the file system said of the files when they were opened, in order of the parts.
+    pub(crate) fn stamps(&self) -> impl Iterator<Item = Option<Stamp>> {
+        self.0.bytes.iter().map(Bytes::stamp)
+    }
+
+    /// Whether the file system says the same of the files as when they were opened.
+    pub(crate) fn is_unchanged(&self) -> bool {
+        let now = self.0.paths.iter().map(|path| Stamp::of_path(path).ok());
+        self.stamps().zip(now).all(|(then, now)| then.is_some() && then == now)
+    }
+
+    /// CRC-32 of each file's bytes before the tensors' data, and of blocks spread over the data.
+    pub(crate) fn samples(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.0.bytes.iter().enumerate().map(|(part, bytes)| {
+            let tensors = self.0.tensors.iter().filter(|info| info.part() == part);
+            let starts = tensors.map(|info| info.range().start);
+            let data = starts.min().unwrap_or(bytes.len()).min(bytes.len());
+            let mut blocks = crc32fast::Hasher::new();
+            for range in stamp::samples(data, bytes.len()) {
+                blocks.update(&bytes[range.clone()]);
+                // A page that is touched brings its neighbours.
+                const AROUND: usize = 1 << 16;
+                let end = range.end.next_multiple_of(AROUND).min(bytes.len());
+                bytes.give_back(range.start / AROUND * AROUND..end);
+            }
+            (crc32fast::hash(&bytes[..data]), blocks.finalize())
+        })
     }
 
     /// The files, in order of the parts.
@@ -183,11 +237,13 @@ impl WeightTensor {
         &self.file.bytes[info.part()][info.range()]
     }
 
-    /// Gives back the memory of the pages that hold the data; whoever reads them again gets them
-    /// from the file.
-    pub(crate) fn give_back(&self) {
+    /// Gives back the memory of the pages that hold `range` of the data; whoever reads them again
+    /// gets them from the file.
+    pub(crate) fn give_back(&self, range: Range<usize>) {
         let info = self.info();
-        self.file.bytes[info.part()].give_back(info.range());
+        let start = info.range().start;
+        let range = range.start.min(info.bytes)..range.end.min(info.bytes);
+        self.file.bytes[info.part()].give_back(start + range.start..start + range.end);
     }
 }
 

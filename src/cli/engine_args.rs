@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lapwing::devices::{DeviceSpec, DeviceSpecError};
+use lapwing::models::ModelCache;
 use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
 use lapwing::{Engine, EngineBuilder, KvDtype, WaitLink, WaitMode};
 use lapwing_kernels::cpu::Isa;
@@ -41,6 +42,10 @@ pub(crate) struct EngineArgs {
     /// accuracy
     #[arg(long, value_name = "TYPE", default_value_t)]
     pub(crate) kv: KvDtype,
+
+    /// Do not keep packed weights in the cache folder, and do not use those that are kept
+    #[arg(long)]
+    pub(crate) no_packed_cache: bool,
 
     #[command(flatten)]
     pub(crate) devices: DeviceArgs,
@@ -159,6 +164,12 @@ impl EngineArgs {
         if let Some(isa) = &self.isa {
             builder = builder.isa(isa);
         }
+        // Where there is no folder for anything, a model on disk runs all the same.
+        if !self.no_packed_cache
+            && let Ok(cache) = ModelCache::open(None)
+        {
+            builder = builder.packed_cache(cache.dir().join("packed"));
+        }
         Ok(builder)
     }
 
@@ -185,7 +196,7 @@ impl EngineArgs {
 
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
-        let EngineArgs { threads: _, chunk, isa, kv, devices } = self;
+        let EngineArgs { threads: _, chunk, isa, kv, no_packed_cache, devices } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, permits } =
             devices;
         let number = |number: &Option<usize>| number.map(|number| number.to_string());
@@ -209,7 +220,9 @@ impl EngineArgs {
         let several = device.iter().map(|device| ("--device", device.clone()));
         let several = several.chain(place.iter().map(|place| ("--place", place.clone())));
         let several = several.chain(wait.map(|wait| ("--wait", wait)));
-        single.chain(several).flat_map(|(name, value)| [name.to_owned(), value]).collect()
+        let flags = no_packed_cache.then(|| "--no-packed-cache".to_owned());
+        let pairs = single.chain(several).flat_map(|(name, value)| [name.to_owned(), value]);
+        pairs.chain(flags).collect()
     }
 
     /// Threads that will compute.
@@ -239,7 +252,7 @@ mod tests {
     fn a_setting_does_not_reach_another_process() {
         let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --device cpu --device npu --strategy pipe \
                     --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
-                    --wait devices=spin --wait scheduler=blocking --permits 7";
+                    --wait devices=spin --wait scheduler=blocking --permits 7 --no-packed-cache";
         let given = Line::parse_from(line.split_whitespace()).engine;
         let args = given.to_args();
         assert_eq!(args.len(), line.split_whitespace().count() - 1, "{args:?}");

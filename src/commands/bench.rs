@@ -61,7 +61,8 @@ this machine was later than the devices' models. --html writes all timelines ont
 With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,\"min\":X,\"max\":X,
    \"all\":[…]}},{\"test\":\"tg128@d512\",…}],\"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",
-   \"threads\":N,\"isa\":\"…\",\"kv\":\"…\",\"chunk\":N,\"repetitions\":N,\"against\":null}
+   \"threads\":N,\"isa\":\"…\",\"kv\":\"…\",\"chunk\":N,\"repetitions\":N,
+   \"peak_resident_bytes\":N|null,\"against\":null}
   With --vs (and, but for pairs, ratios and against, what --save keeps):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
    \"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
@@ -143,6 +144,8 @@ struct Report {
     kv: &'static str,
     chunk: usize,
     repetitions: usize,
+    /// Most memory that the process has had resident, where the system tells.
+    peak_resident_bytes: Option<u64>,
     against: Option<Against>,
 }
 
@@ -187,7 +190,7 @@ async fn alone(
     if args.trace.trace.is_some() {
         builder = builder.recorder(trace::recorder());
     }
-    let engine = open(builder).await?;
+    let engine = open(builder, session).await?;
     let results = measured(args, &tests, &engine, session).await?;
     let mut report = Report {
         results,
@@ -199,6 +202,7 @@ async fn alone(
         kv: args.engine.kv.name(),
         chunk: engine.chunk_rows(),
         repetitions: args.repetitions(),
+        peak_resident_bytes: child::resident_peak(std::process::id()),
         against: None,
     };
     if args.save.is_some() || kept.is_some() {

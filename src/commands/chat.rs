@@ -83,7 +83,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     if let Some(context) = args.sampling.ctx {
         builder = builder.context(context);
     }
-    let engine = open(builder).await?;
+    let engine = open(builder, session).await?;
     args.sampling.check_ids(engine.tokenizer().vocab_size())?;
     if engine.chat_template().is_none() {
         return Err(Failure::failed(format!(

@@ -53,14 +53,14 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
     let path = model_file(&args.model, session).await?;
-    let report = report(&path, &args).await?;
+    let report = report(&path, &args, session).await?;
     if session.json { print_json(&report) } else { print(&text::of(&report)) }
 }
 
-async fn report(path: &Path, args: &Args) -> Result<Report, Failure> {
+async fn report(path: &Path, args: &Args, session: &Session) -> Result<Report, Failure> {
     let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
     let mut report = Report::of_file(&file, args.full);
-    match open(args.engine.builder(path.to_owned())?).await {
+    match open(args.engine.builder(path.to_owned())?, session).await {
         Ok(engine) => report.add_engine(&engine),
         Err(Failure::Failed { message, .. }) => report.cannot_run = Some(message),
         Err(other) => return Err(other),

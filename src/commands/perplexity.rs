@@ -74,7 +74,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let path = model_file(&args.model.model, session).await?;
     let builder = args.engine.builder(path)?.context(args.ctx);
     let cache_tokens = args.ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);
-    let engine = open(builder.cache_tokens(cache_tokens)).await?;
+    let engine = open(builder.cache_tokens(cache_tokens), session).await?;
     let ids = engine.tokenizer().encode(&text, Special::Plain, true);
     let windows = windows(&ids, args.ctx, engine.tokenizer());
     if windows.is_empty() {

@@ -104,7 +104,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let path = model_file(&args.model.model, session).await?;
     let context = args.length.saturating_add(1);
     let builder = args.engine.builder(path)?.context(context);
-    let engine = open(builder).await?;
+    let engine = open(builder, session).await?;
     let report = report(&engine, &args);
     engine.shutdown(Shutdown::Now).await?;
     let report = report?;

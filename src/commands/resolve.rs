@@ -62,8 +62,10 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
 }
 
 /// Opens the engine beside the runtime, with the profile that is stored for its devices.
-pub(crate) async fn open(builder: EngineBuilder) -> Result<Engine, Failure> {
-    Ok(with_stored(builder)?.build().await?)
+pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
+    let engine = with_stored(builder)?.build().await?;
+    engine.packed_weights().notes.iter().for_each(|note| session.note(note));
+    Ok(engine)
 }
 
 fn existing(path: PathBuf) -> Result<PathBuf, Failure> {

@@ -103,7 +103,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     if args.watch || args.trace.trace.is_some() {
         builder = builder.recorder(trace::recorder());
     }
-    let engine = open(builder).await?;
+    let engine = open(builder, session).await?;
     args.sampling.check_ids(engine.tokenizer().vocab_size())?;
     let prompt = prompt(&args, text, &engine, session)?;
     let stream = engine.generate(args.sampling.request(prompt)).await?;

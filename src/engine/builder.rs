@@ -182,6 +182,27 @@ impl EngineBuilder {
         self
     }
 
+    /// Keeps weights that were packed for the CPU in a folder, one file for each model, and maps them
+    /// from there on the next start: it is then quicker, and processes share the memory. By default
+    /// nothing is kept. A file that is damaged, or of what the model was before, is not used but
+    /// replaced; [`Engine::packed_weights`] says so.
+    ///
+    /// The weight file is known again by its size, the times of its last changes, its number in
+    /// the file system, and checksums over its metadata and over blocks of its data; the kept file
+    /// is checked as a whole on each start. Nothing may change it while it is in use: only those
+    /// whom you trust may write to the folder.
+    pub fn packed_cache(mut self, folder: impl Into<PathBuf>) -> EngineBuilder {
+        self.settings.packed_cache = Some(folder.into());
+        self
+    }
+
+    /// Most bytes of all files in the folder of [`packed_cache`](EngineBuilder::packed_cache), by
+    /// default 16 GiB. Those used least recently are removed.
+    pub fn packed_cache_max(mut self, bytes: u64) -> EngineBuilder {
+        self.settings.packed_cache_max = Some(bytes);
+        self
+    }
+
     /// Opens the model and starts the actors. The work is done beside the caller's runtime.
     ///
     /// # Errors

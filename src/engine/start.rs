@@ -23,6 +23,7 @@ use crate::chat::ChatTemplate;
 use crate::config::{COPY_RATE, Chosen, HAND_OVER, Settings};
 use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
+use crate::packed::{PackedFolder, PackedWeights};
 use crate::placement::{Explainer, Placement};
 use crate::tokenizer::Tokenizer;
 
@@ -42,7 +43,10 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let timed = chosen.devices.len() > 1 && settings.profile.is_none();
     let clock = timed.then(|| &**recorder.clock());
     let strategies = Strategies::new(&settings, &chosen)?;
+    let folder = PackedFolder::of(&settings);
+    folder.iter().for_each(|folder| folder.offer(file));
     let devices = devices(&graph, file, (&chosen, &slots, clock))?;
+    let packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let placement = explainer.full_chunk(chosen.context)?;
     let scheduler = Scheduler::new(SchedulerParts {
@@ -76,6 +80,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         placement,
         explainer,
         strategies,
+        packed,
         slots,
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,

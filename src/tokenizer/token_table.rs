@@ -1,6 +1,8 @@
 //! The tokens themselves: text, traits, score, and the way back from text to id.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::vocabulary::{TokenKind, Vocabulary};
 use super::{TokenizerError, byte_alphabet};
@@ -54,10 +56,15 @@ impl Traits {
 
 /// All tokens of one vocabulary. Ids handed out by it are valid in it.
 pub(super) struct TokenTable {
-    texts: Vec<String>,
+    /// All texts, one after another: a vocabulary may have some hundred thousand.
+    texts: String,
+    /// Where each text ends.
+    ends: Vec<usize>,
     traits: Vec<Traits>,
     scores: Vec<f32>,
-    ids: HashMap<String, u32>,
+    /// By text.
+    ids: HashTable<u32>,
+    hasher: DefaultHashBuilder,
     /// Length in bytes of the longest token: longer text is no token.
     text_len_max: usize,
     /// Token of each byte, by `<0xNN>` or by the byte itself as text.
@@ -68,33 +75,40 @@ impl TokenTable {
     /// Indexes a checked vocabulary.
     pub(super) fn new(vocabulary: &Vocabulary) -> Result<Self, TokenizerError> {
         let tokens = vocabulary.tokens.len();
-        let mut ids = HashMap::with_capacity(tokens);
+        let kind = |id| vocabulary.kinds.get(id).copied().unwrap_or(TokenKind::Normal);
+        let mut table = Self {
+            texts: String::with_capacity(vocabulary.tokens.iter().map(String::len).sum()),
+            ends: Vec::with_capacity(tokens),
+            traits: (0..tokens).map(|id| Traits::new(kind(id))).collect(),
+            scores: vocabulary.scores.clone(),
+            ids: HashTable::with_capacity(tokens),
+            hasher: DefaultHashBuilder::default(),
+            text_len_max: vocabulary.tokens.iter().map(String::len).max().unwrap_or(0),
+            byte_ids: [None; 256],
+        };
         for (id, text) in (0_u32..).zip(&vocabulary.tokens) {
-            if let Some(first) = ids.insert(text.clone(), id) {
+            if let Some(first) = table.id(text) {
                 let text = text.clone();
                 return Err(TokenizerError::DuplicateToken { text, first, second: id });
             }
+            table.texts.push_str(text);
+            table.ends.push(table.texts.len());
+            let Self { texts, ends, ids, hasher, .. } = &mut table;
+            let hash = |id: &u32| hasher.hash_one(text_of(texts, ends, *id));
+            ids.insert_unique(hasher.hash_one(text.as_str()), id, hash);
         }
-        let kind = |id| vocabulary.kinds.get(id).copied().unwrap_or(TokenKind::Normal);
-        let mut byte_ids = [None; 256];
-        for (byte, id) in (0..=u8::MAX).zip(&mut byte_ids) {
+        for byte in 0..=u8::MAX {
             let own_text = char::from(byte).is_ascii().then(|| char::from(byte).to_string());
-            let by_text = || ids.get(own_text.as_deref()?).copied();
-            *id = ids.get(&format!("<0x{byte:02X}>")).copied().or_else(by_text);
+            let by_text = || table.id(own_text.as_deref()?);
+            let id = table.id(&format!("<0x{byte:02X}>")).or_else(by_text);
+            table.byte_ids[usize::from(byte)] = id;
         }
-        Ok(Self {
-            traits: (0..tokens).map(|id| Traits::new(kind(id))).collect(),
-            scores: vocabulary.scores.clone(),
-            text_len_max: vocabulary.tokens.iter().map(String::len).max().unwrap_or(0),
-            texts: vocabulary.tokens.clone(),
-            ids,
-            byte_ids,
-        })
+        Ok(table)
     }
 
     /// Number of tokens; every id is below it.
     pub(super) fn len(&self) -> u32 {
-        u32::try_from(self.texts.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.ends.len()).unwrap_or(u32::MAX)
     }
 
     /// Id of the token with exactly this text.
@@ -102,7 +116,8 @@ impl TokenTable {
         if text.len() > self.text_len_max {
             return None;
         }
-        self.ids.get(text).copied()
+        let same = |id: &u32| self.text(*id) == text;
+        self.ids.find(self.hasher.hash_one(text), same).copied()
     }
 
     /// Id of the token that stands for one raw byte.
@@ -117,7 +132,7 @@ impl TokenTable {
 
     /// The text as the vocabulary writes it; empty for ids out of range.
     pub(super) fn text(&self, id: u32) -> &str {
-        self.texts.get(id as usize).map_or("", String::as_str)
+        text_of(&self.texts, &self.ends, id)
     }
 
     /// The traits; none for ids out of range.
@@ -146,5 +161,15 @@ impl TokenTable {
     /// The bytes of a token of byte-level BPE.
     pub(super) fn byte_level_bytes(&self, id: u32) -> Vec<u8> {
         byte_alphabet::read(self.text(id))
+    }
+}
+
+/// The text of a token; empty for ids out of range.
+fn text_of<'a>(texts: &'a str, ends: &[usize], id: u32) -> &'a str {
+    let before = (id as usize).checked_sub(1);
+    let start = before.map_or(Some(0), |before| ends.get(before).copied());
+    match (start, ends.get(id as usize)) {
+        (Some(start), Some(end)) => &texts[start..*end],
+        _ => "",
     }
 }

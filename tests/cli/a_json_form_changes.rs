@@ -107,6 +107,10 @@ fn a_field_of_bench_differs_from_the_documentation() {
         assert_eq!(result["tokens_per_second"]["all"].as_array().map(Vec::len), Some(3));
     }
     assert_eq!((&printed["threads"], &printed["repetitions"]), (&2.into(), &3.into()));
+    if cfg!(target_os = "linux") {
+        let peak = printed["peak_resident_bytes"].as_u64();
+        assert!(peak.is_some_and(|peak| peak > 1 << 20), "{printed}");
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -46,6 +46,40 @@ fn keys_and_values_are_kept_as_before() {
 }
 
 #[test]
+fn kept_weights_are_not_made_or_change_the_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let llama = model("llama.gguf");
+    let answer = |more: &[&str]| {
+        let greedy = ["run", "-m", &llama, "--raw", "--json", "--temp", "0", "-n", "8", "ab"];
+        let mut command = lapwing(&[&greedy[..], more].concat());
+        command.env("LAPWING_CACHE", folder.path());
+        let ended = ended(command);
+        (ended.json()["ids"].clone(), ended.stderr)
+    };
+    let packed = folder.path().join("packed");
+    let (want, said) = answer(&["--no-packed-cache"]);
+    assert_eq!((said, packed.exists()), (String::new(), false));
+    for _ in 0..2 {
+        assert_eq!(answer(&[]), (want.clone(), String::new()));
+    }
+    let kept =
+        || std::fs::read_dir(&packed).expect("a folder").map(|file| file.expect("a file").path());
+    assert_eq!(kept().count(), 1);
+    let file = kept().next().expect("a file");
+    let bytes = std::fs::read(&file).expect("read");
+    std::fs::remove_file(&file).expect("removed");
+    std::fs::write(&file, &bytes[..bytes.len() / 2]).expect("written");
+    let (ids, said) = answer(&[]);
+    assert_eq!(ids, want);
+    assert!(said.contains("are not used: it is damaged"), "{said}");
+    assert_eq!(answer(&[]), (want.clone(), String::new()), "it was made again");
+    std::fs::remove_dir_all(&packed).expect("removed");
+    std::fs::write(&packed, b"").expect("a file in the folder's place");
+    let (ids, said) = answer(&[]);
+    assert!(ids == want && said.contains("are not kept: cannot make"), "{said}");
+}
+
+#[test]
 fn the_answer_goes_on_past_its_end() {
     let llama = model("llama.gguf");
     let greedy = ["--temp", "0", "--ignore-eos", "-n", "30", "ab"];

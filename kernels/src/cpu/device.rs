@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::cpu::{BindError, Cpu, Matrix, RopeFreqs, Weights};
+use crate::cpu::{BindError, Cpu, RopeFreqs, Table, Weights};
 use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::kv::KvStore;
@@ -96,7 +96,7 @@ impl CpuDevice {
         Known { graph, weights, last_uses }
     }
 
-    fn table(&self, id: WeightId) -> Result<Matrix<'_>, DeviceError> {
+    fn table(&self, id: WeightId) -> Result<Table<'_>, DeviceError> {
         self.weights.table(id).map_err(|error| DeviceError::Failed {
             device: self.name.clone(),
             reason: error.to_string(),

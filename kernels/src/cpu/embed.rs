@@ -2,7 +2,7 @@
 
 use crate::binary16;
 use crate::cpu::unpack::{self, Block, group_len};
-use crate::cpu::{Cpu, Matrix};
+use crate::cpu::{Cpu, Matrix, Packed};
 use crate::quant::DType;
 use thiserror::Error;
 
@@ -19,21 +19,40 @@ pub enum EmbedError {
     },
 }
 
-/// `out[i] = weight[ids[i]] · scale`; `out` is `[ids.len()][weight.cols()]`.
+/// A table of embeddings.
+#[derive(Clone, Copy, Debug)]
+pub enum Table<'a> {
+    /// As stored.
+    Stored(Matrix<'a>),
+    /// Packed for products, where the table is also the matrix of one.
+    Packed(&'a Packed),
+}
+
+impl Table<'_> {
+    fn size(&self) -> (usize, usize) {
+        match self {
+            Table::Stored(matrix) => (matrix.rows(), matrix.cols()),
+            Table::Packed(packed) => (packed.rows(), packed.cols()),
+        }
+    }
+}
+
+/// `out[i] = table[ids[i]] · scale`; `out` is `[ids.len()][columns of the table]`. Both forms of a
+/// table give the same bits.
 ///
 /// # Errors
-/// When an id is not a row of `weight`; `out` is then unchanged.
+/// When an id is not a row of `table`; `out` is then unchanged.
 ///
 /// # Panics
 /// When `out` has another size.
 pub fn embed_rows(
     ctx: &Cpu,
-    weight: &Matrix<'_>,
+    table: Table<'_>,
     ids: &[u32],
     scale: f32,
     out: &mut [f32],
 ) -> Result<(), EmbedError> {
-    let (rows, cols) = (weight.rows(), weight.cols());
+    let (rows, cols) = table.size();
     assert_eq!(out.len(), ids.len() * cols, "out is not ids × {cols}");
     if let Some(&id) = ids.iter().find(|id| **id as usize >= rows) {
         return Err(EmbedError::Id { id, rows });
@@ -41,7 +60,10 @@ pub fn embed_rows(
     let chunk = ctx.rows_per_task(ids.len(), cols);
     ctx.pool().chunks_mut(out, chunk * cols, |i, out| {
         for (id, out) in ids[i * chunk..].iter().zip(out.chunks_exact_mut(cols)) {
-            row(weight.dtype(), weight.row(*id as usize), out);
+            match table {
+                Table::Stored(matrix) => row(matrix.dtype(), matrix.row(*id as usize), out),
+                Table::Packed(packed) => packed.row(*id as usize, out),
+            }
             if scale != 1.0 {
                 (ctx.kernels().scale)(out, scale);
             }

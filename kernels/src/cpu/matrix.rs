@@ -79,6 +79,11 @@ impl<'a> Matrix<'a> {
         self.cols
     }
 
+    /// Stored bytes of a row, at least 1.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.row_bytes
+    }
+
     /// Stored bytes of row `row`, which must exist.
     pub(crate) fn row(&self, row: usize) -> &'a [u8] {
         &self.bytes[row * self.row_bytes..][..self.row_bytes]

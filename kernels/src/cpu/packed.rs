@@ -1,6 +1,7 @@
 //! Weight matrices laid out once for the products: tiles of 16 output features, each one
 //! contiguous stream, without loss of the stored values and in about the stored size.
 
+mod cache;
 mod group;
 mod layout;
 mod memory;
@@ -8,12 +9,15 @@ mod pack;
 #[cfg(test)]
 mod tests;
 
+pub use cache::{CacheFault, KeepError, PackCache, PackReport};
 pub(crate) use group::Group;
 pub(crate) use layout::{Layout, Scales};
 
 use crate::cpu::tile::TILE;
 use crate::cpu::{Cpu, Matrix};
 use crate::quant::DType;
+use crate::weights::{WeightFile, WeightTensor};
+use cache::Subject;
 use memory::{Memory, MemoryError};
 use pack::pack;
 use std::ops::Range;
@@ -60,38 +64,67 @@ impl Packed {
     pub fn new(ctx: &Cpu, matrix: &Matrix<'_>) -> Result<Packed, PackError> {
         let layout = Layout::new(matrix.dtype(), matrix.cols());
         let bytes = layout.bytes(matrix.rows());
-        let memory = Arc::new(Memory::filled(bytes, |to| pack(ctx, matrix, &layout, to))?);
+        let rows = (matrix, 0..matrix.rows());
+        let memory = Arc::new(Memory::filled(bytes, |to| pack(ctx, rows, &layout, to))?);
         Ok(Packed { layout, rows: matrix.rows(), memory, bytes: 0..bytes })
     }
 
-    /// Packs all `matrices`, one after another into one memory; `packed` is told of each.
+    /// Packs all `matrices`, one after another into one memory; `read` is told of the bytes of each
+    /// that will not be read again.
     ///
     /// # Errors
     /// [`PackError`] when there is no memory for all of them.
     pub fn many(
         ctx: &Cpu,
         matrices: &[Matrix<'_>],
-        mut packed: impl FnMut(usize),
+        read: impl FnMut(usize, Range<usize>),
     ) -> Result<Vec<Packed>, PackError> {
-        let layout = |matrix: &Matrix<'_>| Layout::new(matrix.dtype(), matrix.cols());
-        let size = |matrix: &Matrix<'_>| layout(matrix).bytes(matrix.rows());
-        let memory = Memory::filled(matrices.iter().map(size).sum(), |mut to| {
-            for (i, matrix) in matrices.iter().enumerate() {
-                let part;
-                (part, to) = to.split_at_mut(size(matrix));
-                pack(ctx, matrix, &layout(matrix), part);
-                packed(i);
+        Ok(Packed::within(pack_all(ctx, matrices, read)?, matrices))
+    }
+
+    /// As [`many`](Packed::many) of `tensors` of a weight file, mapped from `cache` where they are
+    /// kept there, else packed and kept. While they are packed, the pages of the weight file are
+    /// given back as soon as they have been read.
+    ///
+    /// # Errors
+    /// As [`many`](Packed::many). A file that cannot be used or written is no error; the report says
+    /// so.
+    pub(crate) fn kept(
+        ctx: &Cpu,
+        (matrices, tensors): (&[Matrix<'_>], &[&WeightTensor]),
+        (cache, file): (Option<&PackCache>, &WeightFile),
+    ) -> Result<(Vec<Packed>, PackReport), PackError> {
+        let mut report = PackReport::default();
+        let known = cache.and_then(|cache| Some((cache, Subject::new(file, matrices, tensors)?)));
+        if let Some((cache, subject)) = &known {
+            match cache::open(ctx, &cache.path, subject) {
+                Ok(Some(memory)) => {
+                    report.mapped = true;
+                    return Ok((Packed::within(memory, matrices), report));
+                }
+                Ok(None) => {}
+                Err(fault) => report.unusable = Some(fault),
             }
-        })?;
+        }
+        let memory = pack_all(ctx, matrices, |i, bytes| tensors[i].give_back(bytes))?;
+        if let Some((cache, subject)) = &known {
+            let data = &memory.bytes()[..subject.bytes()];
+            report.not_kept = cache::keep(ctx, cache, (subject, data), file).err();
+        }
+        Ok((Packed::within(memory, matrices), report))
+    }
+
+    /// `matrices`, which lie packed one after another in `memory`.
+    fn within(memory: Memory, matrices: &[Matrix<'_>]) -> Vec<Packed> {
         let memory = Arc::new(memory);
         let mut end = 0;
         let all = matrices.iter().map(|matrix| {
+            let (layout, memory) = (layout_of(matrix), Arc::clone(&memory));
             let start = end;
-            end += size(matrix);
-            let (layout, memory) = (layout(matrix), Arc::clone(&memory));
+            end += layout.bytes(matrix.rows());
             Packed { layout, rows: matrix.rows(), memory, bytes: start..end }
         });
-        Ok(all.collect())
+        all.collect()
     }
 
     /// Format of the values.
@@ -141,11 +174,50 @@ impl Packed {
         TileBytes { layout: &self.layout, values, scales }
     }
 
+    /// The values of one output feature, as a table of embeddings has them.
+    ///
+    /// # Panics
+    /// When it has no such feature, or `to` another length.
+    pub fn row(&self, row: usize, to: &mut [f32]) {
+        assert!(row < self.rows && to.len() == self.layout.cols, "row {row} of {}", self.rows);
+        group::feature(&self.tile(row / TILE), row % TILE, to);
+    }
+
     /// Number of tiles.
     #[cfg(test)]
     pub(crate) fn tiles(&self) -> usize {
         self.rows.div_ceil(TILE)
     }
+}
+
+/// Packs matrices one after another, strip by strip; `read` is told of the bytes of each.
+fn pack_all(
+    ctx: &Cpu,
+    matrices: &[Matrix<'_>],
+    mut read: impl FnMut(usize, Range<usize>),
+) -> Result<Memory, PackError> {
+    let size = |matrix: &Matrix<'_>| layout_of(matrix).bytes(matrix.rows());
+    let memory = Memory::filled(matrices.iter().map(size).sum(), |mut to| {
+        for (i, matrix) in matrices.iter().enumerate() {
+            let (layout, row_bytes) = (layout_of(matrix), matrix.row_bytes());
+            let rows = (STRIP_BYTES / row_bytes).max(1).next_multiple_of(TILE);
+            for start in (0..matrix.rows()).step_by(rows) {
+                let strip = start..matrix.rows().min(start + rows);
+                let part;
+                (part, to) = to.split_at_mut(layout.bytes(strip.len()));
+                pack(ctx, (matrix, strip.clone()), &layout, part);
+                read(i, strip.start * row_bytes..strip.end * row_bytes);
+            }
+        }
+    })?;
+    Ok(memory)
+}
+
+/// Bytes of a weight file after which its pages are given back: enough that it costs nothing.
+const STRIP_BYTES: usize = 8 << 20;
+
+fn layout_of(matrix: &Matrix<'_>) -> Layout {
+    Layout::new(matrix.dtype(), matrix.cols())
 }
 
 /// Some output features of a packed matrix.

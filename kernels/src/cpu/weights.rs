@@ -1,11 +1,11 @@
 //! A model's weights as the CPU's kernels want them, once for all devices of the process.
 
-use crate::cpu::{Cpu, Matrix, MatrixError, PackError, Packed};
+use crate::cpu::{Cpu, Matrix, MatrixError, PackCache, PackError, PackReport, Packed, Table};
 use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::reference::dequantize;
 use crate::weights::{WeightFile, WeightTensor};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Why a model's weights cannot be put on a device.
 #[derive(Debug, thiserror::Error)]
@@ -32,8 +32,8 @@ pub enum BindError {
     Pack(#[from] PackError),
 }
 
-/// The weights of a graph: vectors in f32, the matrices of products packed, tables of embeddings
-/// where the file is mapped.
+/// The weights of a graph: vectors in f32, the matrices of products packed, other tables of
+/// embeddings where the file is mapped.
 #[derive(Debug)]
 pub struct Weights {
     specs: Vec<WeightSpec>,
@@ -59,29 +59,33 @@ struct Weight {
 impl Weights {
     /// The weights of `graph` in `file`. While another device of the process uses the same
     /// weights of the same open file, they are shared; else the matrices are packed on `ctx`, and
-    /// the pages of the file that were read for it are given back.
+    /// the pages of the file that were read for it are given back, or they are mapped from where
+    /// an earlier start has kept them ([`WeightFile::keep_packed`]).
     ///
     /// # Errors
     /// [`BindError`] when `file` is not the one that the graph was built from, or there is no
     /// memory.
     pub fn of(ctx: &Cpu, graph: &Graph, file: &WeightFile) -> Result<Arc<Weights>, BindError> {
         let uses = uses(graph);
-        let mut shared = file.packed().lock().unwrap_or_else(PoisonError::into_inner);
-        shared.retain(|weights| weights.strong_count() > 0);
+        let mut shared = file.packed();
+        shared.weights.retain(|weights| weights.strong_count() > 0);
         let same = |w: &Arc<Weights>| w.specs == graph.weights() && w.uses == uses;
-        if let Some(weights) = shared.iter().filter_map(|w| w.upgrade()).find(same) {
+        if let Some(weights) = shared.weights.iter().filter_map(|w| w.upgrade()).find(same) {
             return Ok(weights);
         }
-        let weights = Arc::new(Weights::load(ctx, (graph.weights(), uses), file)?);
-        shared.push(Arc::downgrade(&weights));
+        let cache = shared.cache.as_ref();
+        let (weights, report) = Weights::load(ctx, (graph.weights(), uses), (cache, file))?;
+        let weights = Arc::new(weights);
+        shared.report = cache.is_some().then(|| Arc::new(report));
+        shared.weights.push(Arc::downgrade(&weights));
         Ok(weights)
     }
 
     fn load(
         ctx: &Cpu,
         (specs, uses): (&[WeightSpec], Vec<Uses>),
-        file: &WeightFile,
-    ) -> Result<Weights, BindError> {
+        (cache, file): (Option<&PackCache>, &WeightFile),
+    ) -> Result<(Weights, PackReport), BindError> {
         let tensors: Vec<WeightTensor> = specs
             .iter()
             .map(|spec| {
@@ -94,7 +98,8 @@ impl Weights {
         let products: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].product).collect();
         let matrices = products.iter().map(|&i| matrix(&specs[i], &tensors[i]));
         let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
-        let packed = Packed::many(ctx, &matrices, |i| tensors[products[i]].give_back())?;
+        let of_products: Vec<&WeightTensor> = products.iter().map(|i| &tensors[*i]).collect();
+        let (packed, report) = Packed::kept(ctx, (&matrices, &of_products), (cache, file))?;
         let mut packed = packed.into_iter();
         let all = specs.iter().zip(&uses).zip(tensors);
         let weights = all.map(|((spec, uses), tensor)| Weight {
@@ -103,10 +108,10 @@ impl Weights {
                 false => Vec::new(),
             },
             packed: if uses.product { packed.next() } else { None },
-            table: uses.table.then_some(tensor),
+            table: (uses.table && !uses.product).then_some(tensor),
         });
         let weights = weights.collect();
-        Ok(Weights { specs: specs.to_vec(), weights, uses })
+        Ok((Weights { specs: specs.to_vec(), weights, uses }, report))
     }
 
     /// A weight that the graph reads as a vector: a norm, a bias or rotary factors.
@@ -123,12 +128,16 @@ impl Weights {
         }
     }
 
-    /// A table of embeddings, as stored.
-    pub(crate) fn table(&self, id: WeightId) -> Result<Matrix<'_>, MatrixError> {
+    /// A table of embeddings: of one that is also the matrix of a product, the packed values, so
+    /// that no pages of the file are needed for it.
+    pub(crate) fn table(&self, id: WeightId) -> Result<Table<'_>, MatrixError> {
         let spec = &self.specs[id.0];
-        match &self.weights[id.0].table {
-            Some(tensor) => Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes()),
-            None => unreachable!("weight {} is a table", id.0),
+        match &self.weights[id.0] {
+            Weight { packed: Some(packed), .. } => Ok(Table::Packed(packed)),
+            Weight { table: Some(tensor), .. } => {
+                Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes()).map(Table::Stored)
+            }
+            _ => unreachable!("weight {} is a table", id.0),
         }
     }
 

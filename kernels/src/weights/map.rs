@@ -1,4 +1,5 @@
-//! Bytes of a weight file: a memory map, or a copy in memory for the pure parser.
+//! Bytes of a weight file, or of a kept file of packed weights: a memory map, or a copy in memory
+//! for the pure parser.
 #![expect(unsafe_code, reason = "mapping a file is unsafe: another process may change it")]
 
 use std::fs::File;
@@ -9,18 +10,20 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
+use super::stamp::Stamp;
+
 /// Shared, read-only bytes. Cloning shares them; the last clone unmaps the file.
 #[derive(Clone)]
-pub(super) struct Bytes(Arc<Storage>);
+pub(crate) struct Bytes(Arc<Storage>);
 
 enum Storage {
-    Map(Mmap),
+    Map(Mmap, Stamp),
     Owned(Vec<u8>),
 }
 
 impl Bytes {
     /// Maps a whole file; pages are read when they are touched.
-    pub(super) fn map(path: &Path) -> io::Result<Bytes> {
+    pub(crate) fn map(path: &Path) -> io::Result<Bytes> {
         let file = File::open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() {
@@ -31,9 +34,18 @@ impl Bytes {
         }
         // SAFETY: the map is private to this type, read-only, and its length never changes.
         // Who changes or truncates the file while it is mapped breaks the contract stated at
-        // `WeightFile::open`; every reader checks its ranges against the mapped length.
+        // `WeightFile::open` and `PackCache`; every reader checks its ranges against the mapped
+        // length.
         let map = unsafe { Mmap::map(&file)? };
-        Ok(Bytes(Arc::new(Storage::Map(map))))
+        Ok(Bytes(Arc::new(Storage::Map(map, Stamp::of(&meta)))))
+    }
+
+    /// What the file system said of the file when it was opened; none of bytes in memory.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        match &*self.0 {
+            Storage::Map(_, stamp) => Some(*stamp),
+            Storage::Owned(_) => None,
+        }
     }
 
     /// Copies bytes.
@@ -45,7 +57,7 @@ impl Bytes {
     /// keeps them until it needs the memory.
     pub(super) fn give_back(&self, range: Range<usize>) {
         #[cfg(unix)]
-        if let Storage::Map(map) = &*self.0
+        if let Storage::Map(map, _) = &*self.0
             && range.end <= map.len()
         {
             let advice = memmap2::UncheckedAdvice::DontNeed;
@@ -63,7 +75,7 @@ impl Deref for Bytes {
 
     fn deref(&self) -> &[u8] {
         match &*self.0 {
-            Storage::Map(map) => map,
+            Storage::Map(map, _) => map,
             Storage::Owned(bytes) => bytes,
         }
     }

@@ -1,7 +1,7 @@
 //! Every op on every instruction set, over awkward sizes.
 
-use crate::support::{assert_close, cpus, noise, packed};
-use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError};
+use crate::support::{assert_close, bits, cpus, noise, packed};
+use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError, Packed, Table};
 use lapwing_kernels::cpu::{RopeFreqs, RopeShape};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use lapwing_kernels::quant::DType;
@@ -122,11 +122,16 @@ fn embedding_of_every_format() {
             let matrix = Matrix::new(dtype, n, k, &bytes).unwrap();
             let ids = [4, 0, 4, 2];
             let mut out = vec![0.0; ids.len() * k];
-            cpu::embed_rows(&cpu, &matrix, &ids, 1.5, &mut out).unwrap();
+            let table = Table::Stored(matrix);
+            cpu::embed_rows(&cpu, table, &ids, 1.5, &mut out).unwrap();
+            let packed = Packed::new(&cpu, &matrix).unwrap();
+            let mut same = vec![0.0; ids.len() * k];
+            cpu::embed_rows(&cpu, Table::Packed(&packed), &ids, 1.5, &mut same).unwrap();
+            assert_eq!(bits(&same), bits(&out), "{dtype}: packed");
             let want = ids.iter().flat_map(|id| all[*id as usize * k..][..k].iter());
             let want: Vec<f64> = want.map(|w| f64::from(*w) * 1.5).collect();
             assert_close(&out, &want, (5e-7, 1.0), &format!("{dtype}"));
-            let error = cpu::embed_rows(&cpu, &matrix, &[1, 5], 1.0, &mut out[..2 * k]);
+            let error = cpu::embed_rows(&cpu, table, &[1, 5], 1.0, &mut out[..2 * k]);
             assert_eq!(error, Err(EmbedError::Id { id: 5, rows: 5 }));
         }
     }

@@ -16,6 +16,7 @@ mod an_array_has_no_steps;
 mod an_npu_computes_something_else;
 mod attention_sees_a_wrong_key;
 mod gguf_bytes;
+mod kept_weights_are_wrong;
 mod npu;
 mod support;
 mod weights_are_packed_twice;

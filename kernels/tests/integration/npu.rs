@@ -79,7 +79,11 @@ impl Task {
 impl Tiny {
     pub(crate) fn open(name: &str) -> Tiny {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
-        let file = WeightFile::open(&folder.join(name).with_extension("gguf")).expect("a file");
+        Tiny::of(&folder.join(name).with_extension("gguf"))
+    }
+
+    pub(crate) fn of(path: &Path) -> Tiny {
+        let file = WeightFile::open(path).expect("a file");
         let graph = Arc::new(Model::from_weights(&file).expect("a model").graph);
         Tiny { file, graph }
     }

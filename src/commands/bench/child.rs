@@ -101,7 +101,7 @@ fn tail(bytes: &[u8]) -> String {
 }
 
 /// Most memory that a running process has had resident.
-fn resident_peak(pid: u32) -> Option<u64> {
+pub(super) fn resident_peak(pid: u32) -> Option<u64> {
     high_water(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }
 

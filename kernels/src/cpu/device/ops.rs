@@ -42,7 +42,7 @@ impl OpRun<'_> {
             }
             Op::Embed { table, scale } => {
                 let ids = &batch.ids[part.rows_of(spec, batch)];
-                embed_rows(cpu, &device.table(*table)?, ids, *scale, &mut out).map_err(
+                embed_rows(cpu, device.table(*table)?, ids, *scale, &mut out).map_err(
                     |EmbedError::Id { id, rows }| DeviceError::TokenId { id, vocab: rows },
                 )?;
             }

@@ -1,9 +1,11 @@
 //! One group of a tile in plain Rust.
 
 use super::TileBytes;
-use super::layout::{LINE, Scales};
+use super::layout::{GROUP, LINE, Scales};
 use crate::binary16;
 use crate::cpu::tile::TILE;
+use crate::cpu::unpack;
+use crate::quant::DType;
 
 /// 32 columns of 16 features: `value = scale · (q − offset) + min`, q unsigned; with scales of
 /// half groups, the second is that of the last 16 columns. The minimum is 0 where a format has
@@ -69,31 +71,79 @@ impl Group {
 
     #[inline(always)]
     fn read_scales(&mut self, tile: &TileBytes<'_>, index: usize) {
-        let kind = tile.layout.kind;
-        let (block, g) = (index / kind.groups(), index % kind.groups());
-        let from = &tile.scales[block * kind.bytes()..][..kind.bytes()];
-        let half = |at: usize, i: usize| {
-            let bytes = [from[at + 2 * i], from[at + 2 * i + 1]];
-            binary16::to_f32(u16::from_le_bytes(bytes))
-        };
         for i in 0..TILE {
-            match kind {
-                Scales::None => {}
-                Scales::Plain => self.scale[0][i] = half(0, i),
-                Scales::Minimum => {
-                    (self.scale[0][i], self.min[i]) = (half(0, i), half(2 * TILE, i));
-                }
-                Scales::Super => {
-                    self.scale[0][i] = half(0, i) * f32::from(from[(4 + g) * TILE + i]);
-                    self.min[i] = -(half(2 * TILE, i) * f32::from(from[(12 + g) * TILE + i]));
-                }
-                Scales::Halves => {
-                    for h in 0..2 {
-                        let sub = from[(2 * g + h) * TILE + i].cast_signed();
-                        self.scale[h][i] = half(16 * TILE, i) * f32::from(sub);
-                    }
+            let (scale, min) = scale(tile, index, i);
+            (self.scale[0][i], self.scale[1][i], self.min[i]) = (scale[0], scale[1], min);
+        }
+    }
+}
+
+/// Scales and minimum of feature `i` in group `index`.
+#[inline(always)]
+fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
+    let kind = tile.layout.kind;
+    let (block, g) = (index / kind.groups(), index % kind.groups());
+    let from = &tile.scales[block * kind.bytes()..][..kind.bytes()];
+    let half = |at: usize| {
+        let bytes = [from[at + 2 * i], from[at + 2 * i + 1]];
+        binary16::to_f32(u16::from_le_bytes(bytes))
+    };
+    match kind {
+        Scales::None => ([0.0; 2], 0.0),
+        Scales::Plain => ([half(0), 0.0], 0.0),
+        Scales::Minimum => ([half(0), 0.0], half(2 * TILE)),
+        Scales::Super => {
+            let scale = half(0) * f32::from(from[(4 + g) * TILE + i]);
+            ([scale, 0.0], -(half(2 * TILE) * f32::from(from[(12 + g) * TILE + i])))
+        }
+        Scales::Halves => {
+            let of_half =
+                |h: usize| half(16 * TILE) * f32::from(from[(2 * g + h) * TILE + i].cast_signed());
+            ([of_half(0), of_half(1)], 0.0)
+        }
+    }
+}
+
+/// The values of feature `lane` of a tile.
+pub(crate) fn feature(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
+    let layout = tile.layout;
+    let stored = |bytes: usize| tile.values.chunks_exact(bytes).skip(lane).step_by(TILE);
+    let two = |stored: &[u8]| u16::from_le_bytes([stored[0], stored[1]]);
+    match layout.dtype {
+        DType::F32 => to.iter_mut().zip(stored(4)).for_each(|(to, from)| {
+            *to = f32::from_le_bytes([from[0], from[1], from[2], from[3]]);
+        }),
+        DType::F16 => {
+            to.iter_mut().zip(stored(2)).for_each(|(to, from)| *to = binary16::to_f32(two(from)));
+        }
+        DType::Bf16 => to.iter_mut().zip(stored(2)).for_each(|(to, from)| {
+            *to = f32::from_bits(u32::from(two(from)) << 16);
+        }),
+        dtype => {
+            let offset = unpack::offset(dtype) as f32;
+            let groups = tile.values.chunks_exact(layout.lines * LINE);
+            for (index, (lines, to)) in groups.zip(to.chunks_exact_mut(GROUP)).enumerate() {
+                let (scale, min) = scale(tile, index, lane);
+                for (col, to) in to.iter_mut().enumerate() {
+                    let half = if layout.kind == Scales::Halves { col / 16 } else { 0 };
+                    let q = f32::from(value(lines, layout.lines, (lane, col)));
+                    *to = scale[half] * (q - offset) + min;
                 }
             }
         }
+    }
+}
+
+/// One value of a group's lines, as [`Group::read`] joins them.
+#[inline(always)]
+fn value(from: &[u8], lines: usize, (lane, col): (usize, usize)) -> u8 {
+    let (j, at) = (col / 4, lane * 4 + col % 4);
+    let line = |line: usize| from[line * LINE + at];
+    let nibble = || line(j % 4) >> (4 * (j / 4)) & 15;
+    match lines {
+        8 => line(j),
+        5 => nibble() | (line(4) >> j & 1) << 4,
+        6 => nibble() | (line(4 + j / 4) >> (2 * (j % 4)) & 3) << 4,
+        _ => nibble(),
     }
 }

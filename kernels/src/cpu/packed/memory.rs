@@ -1,11 +1,19 @@
-//! Where packed weights lie: one anonymous mapping, with huge pages where the system has them.
+//! Where packed weights lie: an anonymous mapping, with huge pages where the system has them, or a
+//! file that an earlier start has kept.
 
+use crate::weights::Bytes;
 use memmap2::{Mmap, MmapMut};
 use std::fmt;
 use std::io;
 
 /// Read-only bytes that start at a page.
-pub(super) struct Memory(Mmap);
+pub(super) struct Memory(Kind);
+
+enum Kind {
+    Own(Mmap),
+    /// The file's bytes from this one on.
+    File(Bytes, usize),
+}
 
 /// The system gives no such memory.
 #[derive(Debug)]
@@ -24,11 +32,19 @@ impl Memory {
         let mut map = MmapMut::map_anon(bytes.max(1)).map_err(failed)?;
         advise_huge(&map);
         fill(&mut map[..bytes]);
-        Ok(Memory(map.make_read_only().map_err(failed)?))
+        Ok(Memory(Kind::Own(map.make_read_only().map_err(failed)?)))
+    }
+
+    /// A mapped file's bytes from `start` on, which must be the start of a page.
+    pub(super) fn of_file(file: Bytes, start: usize) -> Memory {
+        Memory(Kind::File(file, start))
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Kind::Own(map) => map,
+            Kind::File(file, start) => &file[*start..],
+        }
     }
 }
 
@@ -43,6 +59,6 @@ fn advise_huge(map: &MmapMut) {
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Memory({} bytes)", self.0.len())
+        write!(f, "Memory({} bytes)", self.bytes().len())
     }
 }

@@ -5,25 +5,32 @@ use super::layout::{GROUP, LINE, Scales};
 use crate::cpu::tile::{RowsView, TILE};
 use crate::cpu::{Cpu, Matrix, unpack};
 use std::cell::RefCell;
+use std::ops::Range;
 
 thread_local! {
     /// A tile's values, a byte each.
     static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Packs `matrix` into `to`, all zero, of `layout.bytes(matrix.rows())` bytes; in parallel.
+/// Packs these rows of `matrix`, of which the first begins a tile, into `to`, all zero, of
+/// `layout.bytes(rows.len())` bytes; in parallel.
 ///
 /// # Panics
 /// When `to` has another size.
-pub(super) fn pack(ctx: &Cpu, matrix: &Matrix<'_>, layout: &Layout, to: &mut [u8]) {
-    assert_eq!(to.len(), layout.bytes(matrix.rows()), "not the packed size");
-    let tiles = matrix.rows().div_ceil(TILE);
+pub(super) fn pack(
+    ctx: &Cpu,
+    (matrix, rows): (&Matrix<'_>, Range<usize>),
+    layout: &Layout,
+    to: &mut [u8],
+) {
+    assert_eq!(to.len(), layout.bytes(rows.len()), "not the packed size");
+    let tiles = rows.len().div_ceil(TILE);
     let per_task = tiles.div_ceil(ctx.pool().threads() * 4).max(1);
     ctx.pool().chunks_mut(to, per_task * layout.tile, |task, to| {
         let mut bytes = BYTES.take();
         for (i, to) in to.chunks_exact_mut(layout.tile).enumerate() {
-            let start = (task * per_task + i) * TILE;
-            let view = matrix.view(start..matrix.rows().min(start + TILE));
+            let start = rows.start + (task * per_task + i) * TILE;
+            let view = matrix.view(start..rows.end.min(start + TILE));
             let (values, scales) = to.split_at_mut(layout.values);
             match layout.kind {
                 Scales::None if layout.dtype.block_bytes() == 2 => floats::<2>(&view, values),

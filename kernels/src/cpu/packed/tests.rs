@@ -83,3 +83,52 @@ fn packed_weights_take_much_more_memory_than_stored_ones() {
         assert!((1.0..1.03).contains(&more), "{dtype}: {more}");
     }
 }
+
+/// Bytes in which all values occur, the same on every run.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+#[test]
+fn kept_weights_of_another_layout_have_the_same_version() {
+    // Whoever changes what is packed must raise the version of the packed values (VALUES in
+    // `cache/form.rs`) and put the new checksums here.
+    const OF_VERSION_1: [u32; 11] = [
+        1691637459, 1114157116, 1114157116, 1759422829, 3594175354, 484198769, 3768954763,
+        2311357355, 375374439, 1073453869, 1524822819,
+    ];
+    for isa in Isa::available() {
+        let cpu = Cpu::new(2, isa);
+        let sums = DType::ALL.map(|dtype| {
+            let stored = noise(35 * dtype.row_bytes(512).unwrap());
+            let matrix = Matrix::new(dtype, 35, 512, &stored).unwrap();
+            let packed = Packed::new(&cpu, &matrix).unwrap();
+            crc32fast::hash(&packed.memory.bytes()[..packed.bytes()])
+        });
+        assert_eq!(sums, OF_VERSION_1, "{}", isa.name());
+    }
+}
+
+#[test]
+fn a_matrix_of_several_strips_is_packed_as_another() {
+    let cpu = Cpu::new(2, Isa::best());
+    let (rows, cols) = (2 * super::STRIP_BYTES / 4096 + 7, 1024);
+    let stored = noise(rows * cols * 4);
+    let matrix = Matrix::new(DType::F32, rows, cols, &stored).unwrap();
+    let whole = Packed::new(&cpu, &matrix).unwrap();
+    let mut read = Vec::new();
+    let strips = Packed::many(&cpu, &[matrix, matrix], |i, bytes| read.push((i, bytes))).unwrap();
+    assert!(read.len() >= 6, "{read:?}");
+    for (i, strips) in strips.iter().enumerate() {
+        let mut ranges = read.iter().filter(|(of, _)| *of == i).map(|(_, bytes)| bytes.clone());
+        let end = ranges.try_fold(0, |end, range| (range.start == end).then_some(range.end));
+        assert_eq!(end, Some(stored.len()), "every byte is told once, in order");
+        let bytes = |packed: &Packed| packed.memory.bytes()[packed.bytes.clone()].to_vec();
+        assert!(bytes(strips) == bytes(&whole));
+    }
+}

@@ -1,0 +1,168 @@
+//! A file of packed weights beside the weight file: written by the start that packs, mapped by
+//! those that follow.
+//!
+//! The file is believed only as far as it has been checked: it must name the same source, matrices
+//! and layout as are asked for now, and every byte of it is covered by a checksum that is computed
+//! on every start. What does not pass is packed again, and replaced.
+
+mod error;
+mod form;
+
+pub use error::{CacheFault, KeepError};
+
+use super::layout::Layout;
+use super::memory::Memory;
+use crate::cpu::tile::TILE;
+use crate::cpu::{Cpu, Matrix};
+use crate::sync::{AtomicBool, Ordering};
+use crate::weights::{Bytes, WeightFile, WeightTensor};
+use form::{CHUNK, Form, head};
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Where packed weights are kept.
+///
+/// The file is replaced as a whole and never changed, so that any number of processes may use and
+/// replace it at the same time. Nothing else may change it while it is mapped. Its checksums find
+/// what was damaged by accident; who may write to the folder may write weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackCache {
+    /// The file; its folder is made when it is missing.
+    pub path: PathBuf,
+    /// Most bytes that it may have.
+    pub bytes_max: u64,
+}
+
+/// What became of a [`PackCache`].
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct PackReport {
+    /// The weights were mapped from the file; else they were packed.
+    pub mapped: bool,
+    /// Why the file that was there was not used.
+    pub unusable: Option<CacheFault>,
+    /// Why what was packed was not kept; none where it was, too.
+    pub not_kept: Option<KeepError>,
+}
+
+/// What a file of packed weights must be of.
+pub(super) struct Subject {
+    /// The weight file's state.
+    source: String,
+    /// The matrices, and where they lie in both files.
+    matrices: String,
+    bytes: usize,
+}
+
+impl Subject {
+    /// `matrices` of `tensors`, packed one after another; none where the file system says nothing
+    /// of the weight file.
+    pub(super) fn new(
+        file: &WeightFile,
+        matrices: &[Matrix<'_>],
+        tensors: &[&WeightTensor],
+    ) -> Option<Subject> {
+        let mut source = String::new();
+        for (stamp, (head, data)) in file.stamps().zip(file.samples()) {
+            let _ = writeln!(source, "{}, {head:08x} {data:08x}", stamp?);
+        }
+        let mut text = format!("tiles of {TILE}\n");
+        let mut bytes = 0;
+        for (matrix, tensor) in matrices.iter().zip(tensors) {
+            let layout = Layout::new(matrix.dtype(), matrix.cols());
+            let Layout { dtype, cols, tile, .. } = layout;
+            let (rows, part, at) = (matrix.rows(), tensor.info().part(), tensor.info().range());
+            let _ = writeln!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
+            bytes += layout.bytes(rows);
+        }
+        Some(Subject { source, matrices: text, bytes })
+    }
+
+    /// Bytes of the packed matrices.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Maps a file and checks all of it, on the pool. None where there is no file.
+pub(super) fn open(
+    ctx: &Cpu,
+    path: &Path,
+    subject: &Subject,
+) -> Result<Option<Memory>, CacheFault> {
+    let file = match Bytes::map(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(CacheFault::Read(error)),
+    };
+    let Form { start, checksums } = form::check(&file, subject)?;
+    let data = &file[start..];
+    let sound = AtomicBool::new(true);
+    ctx.pool().run(checksums.len(), &|i| {
+        let found = crc32fast::hash(chunk(data, i));
+        if checksums[i] != found.to_le_bytes() {
+            sound.store(false, Ordering::Relaxed);
+        }
+    });
+    match sound.load(Ordering::Relaxed) {
+        true => Ok(Some(Memory::of_file(file, start))),
+        false => Err(CacheFault::Damaged { what: "the packed values" }),
+    }
+}
+
+/// Writes a file beside the one at the cache's path, which it then replaces.
+pub(super) fn keep(
+    ctx: &Cpu,
+    cache: &PackCache,
+    (subject, data): (&Subject, &[u8]),
+    file: &WeightFile,
+) -> Result<(), KeepError> {
+    let failed = |doing: &'static str| {
+        let path = cache.path.clone();
+        move |source| KeepError::Write { doing, path, source }
+    };
+    let mut checksums = vec![0; data.len().div_ceil(CHUNK)];
+    ctx.pool().chunks_mut(&mut checksums, 1, |i, to| to.fill(crc32fast::hash(chunk(data, i))));
+    let head = head(subject, &checksums);
+    let bytes = (head.len() + data.len()) as u64;
+    if bytes > cache.bytes_max {
+        return Err(KeepError::TooLarge { bytes, bytes_max: cache.bytes_max });
+    }
+    let folder = cache.path.parent().unwrap_or(Path::new(""));
+    std::fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
+    let mut beside = tempfile::Builder::new()
+        .prefix(PART_PREFIX)
+        .suffix(PART_SUFFIX)
+        .tempfile_in(folder)
+        .map_err(failed("make a file beside"))?;
+    let made = beside.as_file().metadata().and_then(|made| made.modified());
+    let made = made.map_err(failed("ask for the time of"))?;
+    if !file.stamps().flatten().all(|stamp| stamp.is_settled(made)) {
+        return Err(KeepError::JustChanged);
+    }
+    let written = beside.write_all(&head).and_then(|()| beside.write_all(data));
+    written.map_err(failed("write"))?;
+    if !file.is_unchanged() {
+        return Err(KeepError::Changing);
+    }
+    beside.persist(&cache.path).map_err(|error| failed("replace")(error.error))?;
+    Ok(())
+}
+
+/// How the name of a file begins that is being written.
+const PART_PREFIX: &str = ".lapwing-";
+/// How it ends.
+const PART_SUFFIX: &str = ".part";
+
+impl PackCache {
+    /// Whether a file of this name is one that is being written, or was when a process died.
+    pub fn is_part(name: &str) -> bool {
+        name.starts_with(PART_PREFIX) && name.ends_with(PART_SUFFIX)
+    }
+}
+
+fn chunk(data: &[u8], index: usize) -> &[u8] {
+    let start = index * CHUNK;
+    &data[start..data.len().min(start + CHUNK)]
+}

@@ -1,0 +1,273 @@
+//! Files of packed weights that are damaged, stale, foreign, or written by several at once: whatever
+//! they hold, a device computes what it would without them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lapwing_kernels::cpu::{CacheFault, KeepError, PackCache, PackReport};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use crate::npu::{Task, Tiny};
+
+const MODEL: &str = "gemma3.gguf";
+
+fn model() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny").join(MODEL)
+}
+
+fn cache(folder: &Path) -> PackCache {
+    PackCache { path: folder.join("kept/model.lwp"), bytes_max: 1 << 30 }
+}
+
+/// What a device with that cache computes, and what became of the cache.
+fn start(model: &Path, cache: Option<&PackCache>) -> (Vec<u32>, Option<Arc<PackReport>>) {
+    let tiny = Tiny::of(model);
+    cache.into_iter().for_each(|cache| tiny.file.keep_packed(cache.clone()));
+    let mut device = tiny.cpu();
+    let task = Task::new(tiny.gated(), 5, &[]);
+    let values = tiny.run(&mut device, &task, &mut ()).expect("values");
+    let written = tiny.graph.writes(task.nodes.clone());
+    let written = written.iter().flat_map(|id| values.get(*id).expect("a value").data.to_vec());
+    (written.map(f32::to_bits).collect(), tiny.file.pack_report())
+}
+
+/// Starts until the file is old enough to be kept; the report of the start that kept it.
+fn keep(model: &Path, cache: &PackCache) -> Arc<PackReport> {
+    loop {
+        let (_, report) = start(model, Some(cache));
+        let report = report.expect("a report");
+        match report.not_kept {
+            Some(KeepError::JustChanged) => {}
+            Some(ref error) => panic!("{error}"),
+            None => return report,
+        }
+    }
+}
+
+#[test]
+fn a_kept_file_is_not_used_or_not_made() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache(folder.path());
+    let (want, none) = start(&model(), None);
+    assert!(none.is_none());
+    for mapped in [false, true, true] {
+        let (got, report) = start(&model(), Some(&cache));
+        let report = report.expect("a report");
+        assert_eq!(got, want);
+        assert_eq!(report.mapped, mapped, "{report:?}");
+        assert!(report.unusable.is_none() && report.not_kept.is_none(), "{report:?}");
+    }
+    let files = fs::read_dir(folder.path().join("kept")).expect("a folder");
+    assert_eq!(files.count(), 1, "nothing is left behind");
+}
+
+/// What is done to a file.
+#[derive(Clone, Debug)]
+enum Damage {
+    Flip { at: usize, bit: u8 },
+    Truncate { to: usize },
+    Extend { by: usize, with: u8 },
+    Write { at: usize, number: u32 },
+    Fill { at: usize, len: usize, with: u8 },
+    Remove { at: usize, len: usize },
+    Swap { a: usize, b: usize, len: usize },
+}
+
+impl Damage {
+    fn apply(&self, file: &mut Vec<u8>) {
+        let len = file.len().max(1);
+        match *self {
+            Damage::Flip { at, bit } => {
+                file.get_mut(at % len).into_iter().for_each(|b| *b ^= 1 << bit)
+            }
+            Damage::Truncate { to } => file.truncate(to % len),
+            Damage::Extend { by, with } => file.extend(vec![with; by]),
+            Damage::Write { at, number } => {
+                let bytes = file.iter_mut().skip(at % len).take(4);
+                bytes.zip(number.to_le_bytes()).for_each(|(to, from)| *to = from);
+            }
+            Damage::Fill { at, len: n, with } => {
+                file.iter_mut().skip(at % len).take(n).for_each(|b| *b = with);
+            }
+            Damage::Remove { at, len: n } => {
+                let start = (at % len).min(file.len());
+                file.drain(start..file.len().min(start + n));
+            }
+            Damage::Swap { a, b, len: n } => {
+                (0..n).for_each(|i| {
+                    if a % len + i < file.len() && b % len + i < file.len() {
+                        file.swap(a % len + i, b % len + i);
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// A place in the file: often in its head.
+fn place() -> impl Strategy<Value = usize> {
+    prop_oneof![0usize..32, 0usize..9000, any::<usize>()]
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        4 => (place(), 0u8..8).prop_map(|(at, bit)| Damage::Flip { at, bit }),
+        1 => place().prop_map(|to| Damage::Truncate { to }),
+        1 => (1usize..9000, any::<u8>()).prop_map(|(by, with)| Damage::Extend { by, with }),
+        2 => (place(), prop_oneof![Just(0), Just(u32::MAX), Just(1 << 31), any::<u32>()])
+            .prop_map(|(at, number)| Damage::Write { at, number }),
+        1 => (place(), 1usize..9000, any::<u8>())
+            .prop_map(|(at, len, with)| Damage::Fill { at, len, with }),
+        1 => (place(), 1usize..9000).prop_map(|(at, len)| Damage::Remove { at, len }),
+        1 => (place(), place(), 1usize..5000).prop_map(|(a, b, len)| Damage::Swap { a, b, len }),
+    ]
+}
+
+#[test]
+fn a_damaged_file_gives_wrong_values_or_a_panic() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache(folder.path());
+    keep(&model(), &cache);
+    let whole = fs::read(&cache.path).expect("a kept file");
+    let (want, _) = start(&model(), None);
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let all = prop::collection::vec(damage(), 1..4);
+    let result = runner.run(&all, |all| {
+        let mut file = whole.clone();
+        all.iter().for_each(|damage| damage.apply(&mut file));
+        // A file that is mapped is never written to; this one is another.
+        fs::remove_file(&cache.path).expect("removed");
+        fs::write(&cache.path, &file).expect("written");
+        let (got, report) = start(&model(), Some(&cache));
+        let report = report.ok_or_else(|| TestCaseError::fail("no report"))?;
+        prop_assert!(got == want, "other values");
+        prop_assert_eq!(report.mapped, file == whole, "{:?}", &report);
+        prop_assert_eq!(report.unusable.is_none(), file == whole, "{:?}", &report);
+        prop_assert!(fs::read(&cache.path).expect("a file") == whole, "it is made again");
+        Ok(())
+    });
+    result.expect("no damage has an effect");
+}
+
+#[test]
+fn a_file_of_another_version_or_of_something_else_is_believed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache(folder.path());
+    keep(&model(), &cache);
+    let whole = fs::read(&cache.path).expect("a kept file");
+    let replaced = |at: usize, with: u8| {
+        let mut file = whole.clone();
+        file[at] = with;
+        file
+    };
+    let fault = |file: &[u8]| {
+        fs::remove_file(&cache.path).expect("removed");
+        fs::write(&cache.path, file).expect("written");
+        let (_, report) = start(&model(), Some(&cache));
+        let report = report.expect("a report");
+        assert!(!report.mapped && report.not_kept.is_none(), "{report:?}");
+        report.unusable.as_ref().expect("a fault").to_string()
+    };
+    assert!(fault(b"").contains("no file of packed weights"));
+    assert!(fault(&fs::read(model()).expect("a model")).contains("no file of packed weights"));
+    assert!(fault(&replaced(8, 0)).contains("version 0."));
+    assert!(fault(&replaced(12, 99)).contains(".99"));
+    assert!(fault(&whole[..20]).contains("ends early"));
+    assert!(fault(&whole[..whole.len() - 1]).contains("its length"));
+    assert!(fault(&replaced(whole.len() - 1, !whole[whole.len() - 1])).contains("values"));
+}
+
+#[test]
+fn a_changed_model_is_served_from_what_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache(folder.path());
+    let copy = folder.path().join("model.gguf");
+    fs::copy(model(), &copy).expect("a copy");
+    let modified = fs::metadata(&copy).and_then(|data| data.modified()).expect("a time");
+    assert!(!keep(&copy, &cache).mapped);
+    assert!(keep(&copy, &cache).mapped);
+    // In place, of the same size, and with the time of change set back.
+    let mut bytes = fs::read(&copy).expect("a model");
+    let tensor = Tiny::of(&copy);
+    let gate = tensor.file.tensors().find(|info| info.name.contains("ffn_gate")).expect("a gate");
+    let range = gate.range();
+    bytes[range].iter_mut().for_each(|byte| *byte ^= 4);
+    fs::write(&copy, &bytes).expect("written");
+    let file = fs::File::options().write(true).open(&copy).expect("a file");
+    file.set_modified(modified).expect("a time");
+    let (want, _) = start(&copy, None);
+    let (got, report) = start(&copy, Some(&cache));
+    let report = report.expect("a report");
+    assert_eq!(got, want);
+    assert!(matches!(report.unusable, Some(CacheFault::Stale)), "{report:?}");
+    assert_ne!(want, start(&model(), None).0, "the change changes nothing");
+    keep(&copy, &cache);
+    let (got, report) = start(&copy, Some(&cache));
+    assert!(got == want && report.expect("a report").mapped);
+}
+
+#[test]
+fn a_model_written_just_now_is_kept_though_a_change_would_not_show() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache(folder.path());
+    let copy = folder.path().join("model.gguf");
+    fs::copy(model(), &copy).expect("a copy");
+    let file = fs::File::options().write(true).open(&copy).expect("a file");
+    let future = fs::metadata(&copy).and_then(|data| data.modified()).expect("a time")
+        + std::time::Duration::from_secs(3600);
+    file.set_modified(future).expect("a time");
+    let (_, report) = start(&copy, Some(&cache));
+    let report = report.expect("a report");
+    assert!(matches!(report.not_kept, Some(KeepError::JustChanged)), "{report:?}");
+    assert!(!cache.path.exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_stops_a_model() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (want, _) = start(&model(), None);
+    fs::write(folder.path().join("kept"), b"a file").expect("written");
+    let (got, report) = start(&model(), Some(&cache(folder.path())));
+    let report = report.expect("a report");
+    assert!(got == want && !report.mapped);
+    assert!(matches!(report.not_kept, Some(KeepError::Write { .. })), "{report:?}");
+    // A folder in the file's place.
+    let taken = PackCache { path: folder.path().to_owned(), bytes_max: u64::MAX };
+    let (got, report) = start(&model(), Some(&taken));
+    let report = report.expect("a report");
+    assert!(got == want && report.unusable.is_some() && report.not_kept.is_some(), "{report:?}");
+    let small = PackCache { path: folder.path().join("small"), bytes_max: 4096 };
+    let (got, report) = start(&model(), Some(&small));
+    let report = report.expect("a report");
+    assert!(matches!(report.not_kept, Some(KeepError::TooLarge { .. })), "{report:?}");
+    assert!(got == want && !small.path.exists());
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "something is left");
+}
+
+#[test]
+fn writers_at_the_same_time_disturb_each_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = cache(folder.path());
+    let (want, _) = start(&model(), None);
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let (cache, want) = (&cache, &want);
+            scope.spawn(move || {
+                for round in 0..20 {
+                    let (got, report) = start(&model(), Some(cache));
+                    let report = report.expect("a report");
+                    assert!(got == *want, "{thread} {round}: other values");
+                    assert!(report.unusable.is_none(), "half a file was seen: {report:?}");
+                    assert!(report.not_kept.is_none(), "{report:?}");
+                    if round % 3 == thread % 3 {
+                        let _ = fs::remove_file(&cache.path);
+                    }
+                }
+            });
+        }
+    });
+    let files = fs::read_dir(folder.path().join("kept")).expect("a folder");
+    assert!(files.count() <= 1, "something is left behind");
+}
