@@ -3,6 +3,7 @@
 use super::*;
 use crate::cpu::isa::{blocks, formats};
 use crate::cpu::packed::Packed;
+use crate::cpu::products::FormSource;
 use crate::cpu::quantize::{ActBuffer, ActKind};
 use crate::cpu::tile::{KernelScratch, QuantJob, TILE};
 use crate::cpu::{Cpu, Isa, Matrix};
@@ -39,7 +40,8 @@ fn dot_products_of_four_differ_from_those_of_pairs() {
         let weight = Packed::new(&cpu, &Matrix::new(dtype, n, k, &bytes).unwrap()).unwrap();
         for rows in [1, 2, 3, 4, 5, 8, 13] {
             let mut acts = ActBuffer::default();
-            acts.fill(&cpu, kind, &noise(rows, rows * k), k);
+            let source = FormSource { x: &noise(rows, rows * k), k, norm: None };
+            acts.fill(&cpu, kind, &source);
             let x = acts.acts().blocks;
             let job = QuantJob { weight: &weight, tiles: 0..3, x, rows };
             let mut outs = [vec![f32::NAN; rows * 3 * TILE], vec![f32::NAN; rows * 3 * TILE]];
