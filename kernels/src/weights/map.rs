@@ -53,17 +53,22 @@ impl Bytes {
         Bytes(Arc::new(Storage::Owned(bytes.to_vec())))
     }
 
-    /// Gives back the memory of the mapped pages that hold `range`. A system that cannot do it
-    /// keeps them until it needs the memory.
+    /// Gives back the memory of the mapped pages that hold `range`, and of those around it: a page
+    /// that is touched may bring up to 2 MiB of its neighbours. A system that cannot do it keeps them
+    /// until it needs the memory.
     pub(super) fn give_back(&self, range: Range<usize>) {
+        #[cfg(unix)]
+        const AROUND: usize = 2 << 20;
         #[cfg(unix)]
         if let Storage::Map(map, _) = &*self.0
             && range.end <= map.len()
         {
             let advice = memmap2::UncheckedAdvice::DontNeed;
+            let start = range.start / AROUND * AROUND;
+            let end = range.end.next_multiple_of(AROUND).min(map.len());
             // SAFETY: the map is a read-only one of a file that does not change, so that a page
             // which is given back is read from the file again, with the same bytes.
-            let _ = unsafe { map.unchecked_advise_range(advice, range.start, range.len()) };
+            let _ = unsafe { map.unchecked_advise_range(advice, start, end - start) };
         }
         #[cfg(not(unix))]
         let _ = range;
