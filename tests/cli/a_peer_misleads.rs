@@ -70,14 +70,15 @@ fn a_ratio_is_not_that_of_what_was_measured_in_turn() {
     let folder = tempfile::tempdir().expect("folder");
     let fake = program(folder.path(), "fake", HONEST);
     let vs = format!("llama.cpp={fake}");
-    let args = ["-p", "8,16", "-n", "4", "-d", "0,16", "-r", "3", "--vs", &vs, "--json"];
+    // The depth is short beside the prompts: at a depth, a prompt's time is a difference of two.
+    let args = ["-p", "160,180", "-n", "4", "-d", "0,4", "-r", "3", "--vs", &vs, "--json"];
     let call = ended(bench(&args));
     let report = call.json();
     let engines = report["engines"].as_array().expect("engines");
     let names: Vec<&Value> = engines.iter().map(|engine| &engine["name"]).collect();
     assert_eq!(names, ["lapwing", "llama.cpp"]);
     assert_eq!(engines[1]["version"], "build 9 (c0ffee)");
-    let tests = ["pp8", "pp16", "tg4", "pp8@d16", "pp16@d16", "tg4@d16"];
+    let tests = ["pp160", "pp180", "tg4", "pp160@d4", "pp180@d4", "tg4@d4"];
     for (at, test) in tests.into_iter().enumerate() {
         let of = |engine: usize| {
             let result = &engines[engine]["results"][at];
@@ -109,7 +110,7 @@ fn a_ratio_is_not_that_of_what_was_measured_in_turn() {
     assert_eq!(calls.len(), 7, "{calls:?}");
     let llama = model("llama.gguf");
     assert_eq!(calls[0], "--help");
-    let all = format!("-m {llama} -p 8,16 -n 4 -t 1 -fa 1 -r 1 -o json -d 0,16");
+    let all = format!("-m {llama} -p 160,180 -n 4 -t 1 -fa 1 -r 1 -o json -d 0,4");
     let start = format!("-m {llama} -p 1 -n 0 -t 1 -fa 1 -r 1 -o json --no-warmup");
     assert_eq!(calls[1..], [&*all, &*start].repeat(3));
 }
