@@ -102,11 +102,13 @@ impl Weights {
         let (packed, report) = Packed::kept(ctx, (&matrices, &of_products), (cache, file))?;
         let mut packed = packed.into_iter();
         let all = specs.iter().zip(&uses).zip(tensors);
+        let read = |spec: &WeightSpec, tensor: &WeightTensor| {
+            let vector = dequantize(spec.dtype, tensor.bytes());
+            tensor.give_back(0..tensor.bytes().len());
+            vector
+        };
         let weights = all.map(|((spec, uses), tensor)| Weight {
-            vector: match uses.vector {
-                true => dequantize(spec.dtype, tensor.bytes()),
-                false => Vec::new(),
-            },
+            vector: if uses.vector { read(spec, &tensor) } else { Vec::new() },
             packed: if uses.product { packed.next() } else { None },
             table: (uses.table && !uses.product).then_some(tensor),
         });
