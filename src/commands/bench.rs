@@ -42,7 +42,7 @@ Examples:
 
 ppN: N token ids, different in each run and alone in the engine, from their admission to the first
 token that follows them. tgN: generation after the begin token alone; N + 1 tokens are generated and
-the N gaps between them timed; end tokens are not chosen. ppN@dD, tgN@dD: the same after D token ids;
+the N gaps between them timed; end tokens are not chosen. ppN@dD, tgN@dD: the same after D tokens;
 of a prompt, the time of D + N ids less that of D. Every test runs once more beforehand, unmeasured.
 N = 0 leaves a test out. With --trace all runs are recorded, which takes up to 1 % of their speed.
 

@@ -100,10 +100,11 @@ impl Task<'_> {
                 to[page_rows * value_width..].fill(0.0);
             }
             for (to, from) in [&mut s.key_scale, &mut s.value_scale].into_iter().zip(scales) {
-                let to = &mut to[at..at + page_width];
+                let (to, padding) = to[at..at + page_width].split_at_mut(page_rows);
                 for (to, from) in to.iter_mut().zip(from.as_chunks::<4>().0) {
                     *to = scale_of(from);
                 }
+                padding.fill(0.0);
             }
         }
     }
