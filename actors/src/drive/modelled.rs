@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lapwing_kernels::device::{
-    Device, DeviceError, GraphKey, Observer, SlotPool, Step, TensorSet, Work,
+    Device, DeviceError, GraphKey, Observer, SlotPool, Step, Tensor, TensorSet, Work,
 };
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::merge::Merge;
@@ -157,5 +157,15 @@ impl Observer for StepLog {
 
     fn step_done(&mut self, step: Step) {
         self.0.push(step);
+    }
+}
+
+/// What a device without values writes: a zero for each row whose logits are wanted, from which
+/// sampling makes a token.
+pub(crate) fn put_logits(graph: &Graph, work: &mut Work<'_>) {
+    let logits = graph.output();
+    if work.writes.contains(&logits) {
+        let rows = work.batch.selected.len();
+        work.outputs.put(logits, Tensor::new(1, vec![0.0; rows]));
     }
 }

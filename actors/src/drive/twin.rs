@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lapwing_kernels::device::{
     Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared, Preparer,
-    Step, Tensor, Work,
+    Step, Work,
 };
 use lapwing_kernels::graph::Graph;
 
+use crate::drive::modelled;
 use crate::plan::shape::{convert_bytes, rows_of};
 
 mod kept;
@@ -77,11 +78,7 @@ impl Device for Twin {
         if self.info.kind == DeviceKind::Npu {
             self.run_graphs(&mut work)?;
         }
-        let logits = self.graph.output();
-        if work.writes.contains(&logits) {
-            let rows = work.batch.selected.len();
-            work.outputs.put(logits, Tensor::new(1, vec![0.0; rows]));
-        }
+        modelled::put_logits(&self.graph, &mut work);
         Ok(())
     }
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{
     Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared, Preparer,
-    Step, Tensor, Work,
+    Step, Work,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 
+use crate::drive::modelled;
 use crate::plan::soc::Soc;
 
 /// A processor of a model without weights: it hands on nothing but logits of a single token, of
@@ -113,11 +114,7 @@ impl Device for Shapes {
         if work.prepare == Prepare::OnTheSpot {
             self.prepare(&mut work);
         }
-        let logits = self.graph.output();
-        if work.writes.contains(&logits) {
-            let rows = work.batch.selected.len();
-            work.outputs.put(logits, Tensor::new(1, vec![0.0; rows]));
-        }
+        modelled::put_logits(&self.graph, &mut work);
         Ok(())
     }
 
