@@ -108,6 +108,10 @@ fn seen(mask: &AttentionMask<'_>, pos: usize) -> Vec<usize> {
 }
 
 fn check(case: Case) {
+    cpus(2).iter().for_each(|cpu| check_on(cpu, case));
+}
+
+fn check_on(cpu: &Cpu, case: Case) {
     let s = sequence(&case);
     let dense = DenseAttention {
         q: &s.q,
@@ -118,12 +122,10 @@ fn check(case: Case) {
         soft_cap: case.soft_cap.map(f64::from),
     };
     let want = reference::attention(&dense, |pos| seen(&case.mask, pos));
-    for cpu in cpus(2) {
-        let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
-        let mut out = vec![f32::NAN; s.q.len()];
-        cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut out);
-        assert_close(&out, &want, (3e-6, 1.0), &format!("{} {case:?}", cpu.isa().name()));
-    }
+    let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
+    let mut out = vec![f32::NAN; s.q.len()];
+    cpu::attention(cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut out);
+    assert_close(&out, &want, (3e-6, 1.0), &format!("{} {case:?}", cpu.isa().name()));
 }
 
 #[test]
@@ -212,6 +214,19 @@ fn every_stored_type_over_many_splits() {
             });
         }
         check(Case { dtype, soft_cap: Some(0.7), ..PLAIN });
+    }
+}
+
+/// A thread's buffers hold what its last call left: here, infinities behind the last key of a
+/// page, where the next call's pages have padding.
+#[test]
+fn padding_keeps_what_another_layout_left_in_it() {
+    for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
+        for isa in Isa::available() {
+            let cpu = Cpu::new(1, isa);
+            check_on(&cpu, Case { dtype, positions: 5, ..PLAIN });
+            check_on(&cpu, Case { dtype, positions: 20, page_rows: 7, head_dim: 7, ..PLAIN });
+        }
     }
 }
 

@@ -10,8 +10,13 @@ use tokio::process::Command;
 
 use crate::commands::failure::Failure;
 
-/// How often a process is asked for its memory: the answer only grows, and asking costs little.
-const POLL: Duration = Duration::from_millis(20);
+/// How often a process is asked for its memory, at most and at least: the answer only grows, and
+/// asking costs little.
+const POLL_MIN: Duration = Duration::from_millis(1);
+const POLL_MAX: Duration = Duration::from_millis(20);
+/// Between the two, it is asked again after this part of the time it has run for, so that little
+/// of a short life is missed.
+const POLL_PART: u32 = 20;
 /// How much of what a process has printed an error repeats, in bytes.
 const TAIL_BYTES: usize = 600;
 
@@ -77,13 +82,15 @@ pub(super) async fn run(program: &Path, args: &[String]) -> Result<Ended, ChildE
     let pid = child.id();
     let ended = child.wait_with_output();
     tokio::pin!(ended);
-    let mut poll = tokio::time::interval(POLL);
     let mut peak_bytes = None;
     let output = loop {
+        let pause = Duration::from_nanos(clock.now().0) / POLL_PART;
         tokio::select! {
             biased;
             output = &mut ended => break output.map_err(start)?,
-            _ = poll.tick() => peak_bytes = pid.and_then(resident_peak).or(peak_bytes),
+            () = tokio::time::sleep(pause.clamp(POLL_MIN, POLL_MAX)) => {
+                peak_bytes = pid.and_then(resident_peak).or(peak_bytes);
+            }
         }
     };
     let wall = Duration::from_nanos(clock.now().0);
