@@ -60,9 +60,10 @@ this machine was later than the devices' models. --html writes all timelines ont
 
 With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
-   \"min\":X,\"max\":X,\"all\":[…]}},{\"test\":\"tg128@d512\",…}],\"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",
-   \"threads\":N,\"isa\":\"…\",\"kv\":\"…\",\"chunk\":N,\"repetitions\":N,
-   \"peak_resident_bytes\":N|null,\"against\":null}
+   \"min\":X,\"max\":X,\"all\":[…]}},{\"test\":\"tg128@d512\",…}],
+   \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,
+   \"isa\":\"…\",\"kv\":\"…\",\"chunk\":N,\"repetitions\":N,\"peak_resident_bytes\":N|null,
+   \"against\":null}
   With --vs (and, but for pairs, ratios and against, what --save keeps):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
    \"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,
