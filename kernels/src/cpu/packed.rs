@@ -11,7 +11,7 @@ mod tests;
 
 pub use cache::{CacheFault, KeepError, PackCache, PackReport};
 pub(crate) use group::Group;
-pub(crate) use layout::{Layout, Scales};
+pub(crate) use layout::{LINE, Layout, Scales};
 
 use crate::cpu::tile::TILE;
 use crate::cpu::{Cpu, Matrix};

@@ -3,7 +3,7 @@
 //! sum products of bytes ([`Dots`]); all else is written once.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use crate::cpu::isa::formats::Format;
+use crate::cpu::isa::formats::{Format, ahead};
 use crate::cpu::isa::lanes::Lanes;
 use crate::cpu::packed::{Group, Scales, TileBytes};
 use crate::cpu::tile::{ActBlock, KernelScratch, QuantJob, TILE};
@@ -45,7 +45,7 @@ pub(crate) trait Dots {
     /// As the trait says.
     unsafe fn floats(sums: Self::Sums) -> Self::Floats;
 
-    /// Asks for the line at an address that need not exist.
+    /// Asks for the line at an address that need not exist, into the second-level cache.
     #[inline(always)]
     fn prefetch(_: *const u8) {}
 }
@@ -104,12 +104,7 @@ struct Stored<'a, D, F> {
 impl<D: Dots, F: Format> Source for Stored<'_, D, F> {
     #[inline(always)]
     unsafe fn group(&mut self, g: usize) -> &Group {
-        /// Bytes ahead.
-        const AHEAD: usize = 2048;
-        let from = self.tile.values.as_ptr().wrapping_add(g * F::LINES * 64 + AHEAD);
-        for line in 0..F::LINES {
-            D::prefetch(from.wrapping_add(line * 64));
-        }
+        ahead::<F>(self.tile.values.as_ptr(), g, D::prefetch);
         // SAFETY: by the caller.
         unsafe { unpack::<D, F>(&self.tile, g, &mut self.group) };
         &self.group

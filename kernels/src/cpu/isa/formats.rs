@@ -1,6 +1,6 @@
 //! The quantised formats as types, for which kernels are compiled.
 
-use crate::cpu::packed::Scales;
+use crate::cpu::packed::{LINE, Scales};
 
 /// What is different about a packed format; the functions are compiled for each.
 pub(crate) trait Format {
@@ -11,8 +11,9 @@ pub(crate) trait Format {
     /// Whether integer sums start with the activations' `start`.
     const OFFSET: bool;
     /// Groups that have a scale of the activations together.
-    const GROUPS: usize =
-        if matches!(Self::SCALES, Scales::Super | Scales::Halves) { 8 } else { 1 };
+    const GROUPS: usize = Self::SCALES.groups();
+    /// Bytes of a tile per group, with its part of the scales.
+    const SHARE: usize = Self::LINES * LINE + Self::SCALES.bytes() / Self::SCALES.groups();
     /// Whether half groups have their own scales.
     const HALVES: bool = matches!(Self::SCALES, Scales::Halves);
     /// Whether the format has minimums.
@@ -41,6 +42,21 @@ formats! {
     Q4K = 4, Super, false;
     Q5K = 5, Super, false;
     Q6K = 6, Halves, true;
+}
+
+/// Bytes between what is read and what is asked for: what memory delivers to a thread while it
+/// fetches one line, with some to spare. Asked for into the second-level cache, which has room for
+/// them and waits for more lines at once than the first.
+pub(crate) const AHEAD: usize = 8192;
+
+/// Calls `prefetch` with as many lines as group `g` is long, [`AHEAD`] bytes after it, so that all
+/// of the tile and of those after it is asked for once, in order.
+#[inline(always)]
+pub(crate) fn ahead<F: Format>(tile: *const u8, g: usize, prefetch: impl Fn(*const u8)) {
+    let edge = |g: usize| (g * F::SHARE + AHEAD) / LINE * LINE;
+    for at in (edge(g)..edge(g + 1)).step_by(LINE) {
+        prefetch(tile.wrapping_add(at));
+    }
 }
 
 /// Calls a function for the format of a [`DType`](crate::quant::DType); none for floats.

@@ -28,7 +28,7 @@ pub(crate) enum Scales {
 
 impl Scales {
     /// Bytes per super-block of 8 groups, or per group where there is none.
-    pub(crate) fn bytes(self) -> usize {
+    pub(crate) const fn bytes(self) -> usize {
         match self {
             Scales::None => 0,
             Scales::Plain => 2 * TILE,
@@ -39,7 +39,7 @@ impl Scales {
     }
 
     /// Groups that share them.
-    pub(crate) fn groups(self) -> usize {
+    pub(crate) const fn groups(self) -> usize {
         if matches!(self, Scales::Super | Scales::Halves) { 8 } else { 1 }
     }
 

@@ -2,12 +2,16 @@
 //! as they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
+use crate::cpu::isa::formats::AHEAD;
+use crate::cpu::packed::LINE;
 use crate::cpu::tile::{FloatJob, TILE};
 use crate::quant::DType;
 use std::arch::x86_64::*;
 
 /// Rows of a register block.
 const ROWS: usize = 12;
+/// Most rows with which reading the weights takes longer than multiplying them.
+const DIRECT_ROWS: usize = 4;
 
 pub(super) fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
     job.check(out);
@@ -138,7 +142,13 @@ impl<const T: usize> Block<T> {
         for i in 0..self.k {
             // SAFETY: i < k, by the caller.
             unsafe {
-                let w = self.tiles.map(|tile| F::load(tile.add(i * TILE * F::BYTES)));
+                let at = i * TILE * F::BYTES;
+                if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
+                    for tile in self.tiles {
+                        _mm_prefetch::<_MM_HINT_T1>(tile.wrapping_add(at + AHEAD).cast());
+                    }
+                }
+                let w = self.tiles.map(|tile| F::load(tile.add(at)));
                 for (r, acc) in acc.iter_mut().enumerate() {
                     let x = _mm512_set1_ps(*self.x.add(r * self.k + i));
                     for t in 0..T {

@@ -1,6 +1,6 @@
 //! How a group of a tile comes into registers.
 
-use crate::cpu::isa::formats::Format;
+use crate::cpu::isa::formats::{Format, ahead};
 use crate::cpu::packed::{Layout, Scales, TileBytes};
 use crate::cpu::tile::TILE;
 use std::arch::x86_64::*;
@@ -112,17 +112,10 @@ impl At {
         }
     }
 
-    /// Asks for the lines that will be read some groups later; beyond the tile lies the next.
+    /// Asks for what will be read some groups later; beyond the tile lies the next.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn prefetch<F: Format>(self, g: usize) {
-        /// Bytes ahead.
-        const AHEAD: usize = 2048;
-        let from = self.values.wrapping_add(g * F::LINES * 64 + AHEAD);
-        for line in 0..F::LINES {
-            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(line * 64).cast());
-        }
-        let scales = self.scales.wrapping_add(g / F::GROUPS * F::SCALES.bytes() + AHEAD / 4);
-        _mm_prefetch::<_MM_HINT_T0>(scales.cast());
+        ahead::<F>(self.values, g, |at| _mm_prefetch::<_MM_HINT_T1>(at.cast()));
     }
 }
