@@ -7,6 +7,11 @@ use rand_core::{Rng, SeedableRng};
 
 use crate::message::FinishReason;
 
+mod vocab;
+
+use vocab::argmax;
+pub use vocab::logprob;
+
 /// How tokens are chosen. The steps run in the order of the fields, temperature last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplingParams {
@@ -273,24 +278,6 @@ impl Sampler {
         // Rounding can leave a rest; it belongs to the last candidate.
         self.candidates[self.candidates.len() - 1].id
     }
-}
-
-/// Index of the largest finite logit, the first of equals; `None` if there is none.
-fn argmax(logits: &[f32]) -> Option<usize> {
-    let mut best: Option<usize> = None;
-    for (i, logit) in logits.iter().enumerate() {
-        if logit.is_finite() && best.is_none_or(|b| *logit > logits[b]) {
-            best = Some(i);
-        }
-    }
-    best
-}
-
-/// Natural logarithm of the softmax probability of `id`.
-pub fn logprob(logits: &[f32], id: u32) -> f32 {
-    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let sum: f64 = logits.iter().map(|l| f64::from((l - max).exp())).sum();
-    (f64::from(logits[id as usize] - max) - sum.ln()) as f32
 }
 
 #[cfg(test)]
