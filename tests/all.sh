@@ -20,9 +20,25 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "library without optional features"
 cargo check -p lapwing --no-default-features --quiet
 
-step "kernels, traces, actors"
-cargo test -p lapwing-kernels -p lapwing-traces -p lapwing-actors \
-    --features lapwing-traces/layer --quiet
+# Everything is built at once, with the same features, so that nothing is compiled twice; kernels are
+# optimised in tests, too.
+step "build"
+cargo test --workspace --features lapwing-traces/layer --no-run --quiet
+
+step "models and vocabularies"
+target/debug/lapwing pull smollm2-135m-instruct
+target/debug/lapwing pull gemma3-270m
+LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
+export LAPWING_TEST_WORK
+sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
+
+step "kernels, traces, actors, facade, command line, whole models"
+cargo test --workspace --features lapwing-traces/layer --quiet
+
+step "examples"
+for example in hello_prompt timeline trace_any_tokio_app custom_strategy compare_strategies reproduce_heterollm; do
+    "target/debug/examples/$example"
+done
 
 step "exports in Perfetto's trace processor"
 sh traces/tests/perfetto/run.sh
@@ -30,35 +46,10 @@ sh traces/tests/perfetto/run.sh
 step "the page in headless Chromium"
 sh traces/tests/browser/run.sh
 
-# The program, its tests and the examples are built at once, so that what they depend on is compiled
-# once.
-step "release build"
-cargo test --release -p lapwing -p lapwing-examples --no-run --quiet
-
-step "models and vocabularies"
-target/release/lapwing pull smollm2-135m-instruct
-target/release/lapwing pull gemma3-270m
-LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
-export LAPWING_TEST_WORK
-sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
-
-step "facade, command line, whole models"
-cargo test --release -p lapwing -p lapwing-examples --quiet
-
-step "examples"
-for example in hello_prompt timeline trace_any_tokio_app custom_strategy compare_strategies reproduce_heterollm; do
-    "target/release/examples/$example"
-done
-
-step "every interleaving of the thread pool, of the completion flag and of the recorder's ring"
+step "every interleaving of the thread pool, of the completion flag, of joins and of the recorder's ring"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-    cargo test --release --quiet -p lapwing-kernels --lib pool
-RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-    cargo test --release --quiet -p lapwing-kernels --lib completion
-RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-    cargo test --release --quiet -p lapwing-traces --lib ring
-RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-    cargo test --release --quiet -p lapwing-actors --lib join
+    cargo test --release --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib \
+    -- interleavings
 
 step "AArch64 kernels under emulation"
 sh .ci/neon.sh --quiet

@@ -88,7 +88,7 @@ mod tests {
 }
 
 #[cfg(all(test, loom))]
-mod loom_tests {
+mod interleavings {
     use super::*;
 
     #[test]

@@ -468,7 +468,7 @@ impl<T> ColumnBlock<'_, T> {
 }
 
 #[cfg(all(test, loom))]
-mod tests {
+mod interleavings {
     use super::*;
 
     fn every_task_runs_once(jobs: usize, threads: usize, preemptions: usize) {

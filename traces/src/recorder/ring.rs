@@ -88,7 +88,7 @@ impl Ring {
 }
 
 #[cfg(all(test, loom))]
-mod loom_tests {
+mod interleavings {
     use std::sync::Arc;
 
     use super::*;
