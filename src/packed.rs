@@ -70,11 +70,11 @@ impl PackedFolder {
         let kept = not_kept.is_none();
         let now = SystemTime::from(jiff::Timestamp::now());
         if *mapped {
-            // Who may only read the folder does not decide what is removed from it.
+            // Who may only read the folder neither marks nor removes anything.
             let marked = fs::File::open(&self.file).and_then(|file| file.set_modified(now));
             marked.unwrap_or_else(|error| tracing::debug!(%error, "use of packed weights"));
         }
-        if kept {
+        if kept && !*mapped {
             let trimmed = trim(&self.folder, &self.file, (self.bytes_max, now));
             notes.extend(trimmed.err().map(|error| {
                 let folder = self.folder.display();
@@ -98,10 +98,12 @@ fn file_name(model: &Path) -> String {
 }
 
 /// Removes files that were used least recently until all have at most `bytes_max` bytes, `keep`
-/// excepted, and files that nobody has finished writing.
+/// excepted, and files that nobody has finished writing. The first that cannot be removed is the
+/// error, after all the others.
 fn trim(folder: &Path, keep: &Path, (bytes_max, now): (u64, SystemTime)) -> io::Result<()> {
     let mut kept = Vec::new();
     let mut bytes = 0;
+    let mut removed = Ok(());
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         // Another process may have removed it.
@@ -112,7 +114,7 @@ fn trim(folder: &Path, keep: &Path, (bytes_max, now): (u64, SystemTime)) -> io::
         } else if PackCache::is_part(&name) {
             let age = now.duration_since(used).unwrap_or_default();
             if age > ABANDONED {
-                remove(&path)?;
+                removed = removed.and(remove(&path));
             }
         } else if path.extension().is_some_and(|extension| extension == EXTENSION) {
             bytes += data.len();
@@ -122,11 +124,13 @@ fn trim(folder: &Path, keep: &Path, (bytes_max, now): (u64, SystemTime)) -> io::
     kept.sort();
     for (_, path, len) in kept {
         if bytes > bytes_max && path != keep {
-            remove(&path)?;
-            bytes -= len;
+            match remove(&path) {
+                Ok(()) => bytes -= len,
+                Err(error) => removed = removed.and(Err(error)),
+            }
         }
     }
-    Ok(())
+    removed
 }
 
 fn remove(path: &Path) -> io::Result<()> {

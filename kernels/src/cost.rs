@@ -13,7 +13,7 @@ use crate::part::Part;
 
 /// Bytes of a value of an activation.
 const VALUE: u64 = 4;
-/// Bytes of a value of the KV cache.
+/// Bytes of a value of the KV cache: those of its default, binary16, whatever it holds.
 const KV_VALUE: u64 = 2;
 
 /// Cost of an op, or of several.

@@ -69,16 +69,17 @@ fn attend(dtype: KvDtype, mask: AttentionMask<'_>) {
     assert_silent(&mut step, &format!("{dtype:?} {mask:?}"));
 }
 
-/// Fails when every call of `step` after the first allocates. Some other call may, because the
-/// test harness has a thread of its own.
+/// Fails when most calls of `step` after the first allocate. Some may, because the test harness has
+/// a thread of its own.
 fn assert_silent(step: &mut dyn FnMut(), what: &str) {
     step();
-    let counts = [(); 3].map(|()| {
+    let counts = [(); 5].map(|()| {
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         step();
         ALLOCATIONS.load(Ordering::Relaxed) - before
     });
-    assert!(counts.contains(&0), "{what}: {counts:?} allocations");
+    let silent = counts.iter().filter(|count| **count == 0).count();
+    assert!(silent >= 3, "{what}: {counts:?} allocations");
 }
 
 /// One test, because tests of one process run side by side and share the count.
@@ -147,7 +148,7 @@ fn model_steps(name: &str) {
         batch.push(&ids, rows.start, pages.clone(), rows.len() - 1..rows.len());
         batch
     };
-    let (prompt, tokens) = (batch(0..20), [20, 21, 22, 23, 24].map(|at| batch(at..at + 1)));
+    let (prompt, tokens) = (batch(0..20), [20, 21, 22, 23, 24, 25, 26].map(|at| batch(at..at + 1)));
     assert_silent(&mut || step(&prompt), &format!("{name}: a prompt"));
     step(&tokens[0]);
     let mut at = 1;

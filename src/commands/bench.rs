@@ -47,8 +47,9 @@ of a prompt, the time of D + N ids less that of D. Every test runs once more bef
 N = 0 leaves a test out. With --trace all runs are recorded, which takes up to 1 % of their speed.
 
 With --vs, this engine and others run in turn on the same file with the same number of threads: -r
-times a process of each, and each process runs every test once to warm up and once measured. Ratios
-are of neighbours in time. Also measured: the most memory that a process has resident, and the time
+times a process of each, and each process runs every test once to warm up (llama-bench: the prompt
+without its context, and one token) and once measured. Ratios are of neighbours in time. --kv,
+--chunk and devices are ours only. Also measured: the most memory that a process has resident, and the time
 of one that loads the model, computes one token and ends. docs/benchmarks.md says how others are
 installed.
 
@@ -66,7 +67,7 @@ With --json:
    \"against\":null}
   With --vs (and, but for pairs, ratios and against, what --save keeps):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
-   \"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,
+   \"kv\":\"…\",\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,
    \"one_token_ms\":{…}},…],
    \"pairs\":N,\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",\"of_pairs\":{…},\"of_medians\":X},…],
    \"against\":null}
@@ -162,6 +163,12 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if tests.is_empty() {
         return Err(Failure::usage("there is nothing to measure: -p and -n are 0"));
     }
+    if let Some(peer) = peer::twice(&args.vs) {
+        return Err(Failure::usage(format!(
+            "--vs {0} is given twice; measure one with --save FILE, the other with --against FILE",
+            peer.name()
+        )));
+    }
     args.save.as_deref().map_or(Ok(()), stored::check)?;
     let kept = args.against.as_deref().map(stored::load).transpose()?;
     let path = model_file(&args.model.model, session).await?;
@@ -215,7 +222,13 @@ async fn alone(
             peak_bytes: None,
             one_token_ms: None,
         };
-        let record = About { model: &path, engine: &args.engine }.record(vec![ours])?;
+        let record = About {
+            model: &path,
+            engine: &args.engine,
+            warm_up: !args.no_warmup,
+            processes: false,
+        }
+        .record(vec![ours])?;
         if let Some(path) = &args.save {
             stored::save(&record, path, session)?;
         }

@@ -39,7 +39,8 @@ With --json:
   {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
    \"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},\"kernels\":[{\"op\":\"matmul\",\"format\":\"Q4_1\"|null,
    \"arithmetic\":\"int8\"|\"f32\",\"how\":\"…\"},…],\"measured\":[{\"op\":\"…\",\"features\":N,\"inner\":N,
-   \"format\":\"…\",\"rows\":N,\"context\":N,\"us\":X,\"gops\":X,\"gbps\":X,\"bound_by\":\"…\",\"of_bound\":X},…]}";
+   \"format\":\"…\"|null,\"rows\":N,\"context\":N,\"us\":X,\"gops\":X,\"gbps\":X,
+   \"bound_by\":\"…\"|null,\"of_bound\":X|null},…]|null}";
 
 /// Options of `devices`.
 #[derive(Debug, clap::Args)]

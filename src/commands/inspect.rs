@@ -61,7 +61,7 @@ async fn report(path: &Path, args: &Args, session: &Session) -> Result<Report, F
     let file = WeightFile::open(path).map_err(|error| Failure::failed(error.to_string()))?;
     let mut report = Report::of_file(&file, args.full);
     match open(args.engine.builder(path.to_owned())?, session).await {
-        Ok(engine) => report.add_engine(&engine),
+        Ok(engine) => report.add_engine(&engine, args.engine.kv),
         Err(Failure::Failed { message, .. }) => report.cannot_run = Some(message),
         Err(other) => return Err(other),
     }

@@ -64,7 +64,11 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
 /// Opens the engine beside the runtime, with the profile that is stored for its devices.
 pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
     let engine = with_stored(builder)?.build().await?;
-    engine.packed_weights().notes.iter().for_each(|note| session.note(note));
+    for note in &engine.packed_weights().notes {
+        session.note(&format!(
+            "{note} (--no-packed-cache does without them, LAPWING_CACHE names another folder)"
+        ));
+    }
     Ok(engine)
 }
 

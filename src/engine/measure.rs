@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lapwing_actors::drive::measure::{Limits, MeasureParts, MeasureProgress, Measured, measure};
 use lapwing_actors::plan::fit::Fitted;
 use lapwing_actors::plan::profile::{Identity, Profile};
-use lapwing_kernels::kv::KvStore;
+use lapwing_kernels::kv::{KvDtype, KvStore};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::OsClock;
@@ -22,10 +22,15 @@ use crate::profile::machine;
 pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
     let stem = settings.model.file_stem().unwrap_or(settings.model.as_os_str());
     let bytes = std::fs::metadata(&settings.model).map_or(0, |data| data.len());
+    // Attention over other keys and values takes another time.
+    let kv = match settings.kv {
+        KvDtype::F16 => String::new(),
+        kv => format!(", {kv} keys and values"),
+    };
     let devices = chosen
         .devices
         .iter()
-        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads")));
+        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads{kv}")));
     Identity {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(chosen.isa.name()),

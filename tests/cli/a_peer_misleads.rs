@@ -156,6 +156,15 @@ fn a_missing_peer_does_not_say_how_it_is_installed() {
 }
 
 #[test]
+fn two_peers_of_a_name_are_told_apart_by_nothing() {
+    let twice = ended(bench(&["--vs", "llama.cpp=/a", "--vs", "openvino", "--vs", "llama.cpp=/b"]));
+    assert_eq!((twice.code, &*twice.stdout), (Some(2), ""), "{twice:?}");
+    for part in ["--vs llama.cpp is given twice", "--save", "--against"] {
+        assert!(twice.stderr.contains(part), "{part}: {twice:?}");
+    }
+}
+
+#[test]
 fn a_peer_that_fails_or_says_something_else_is_believed() {
     let folder = tempfile::tempdir().expect("folder");
     let help = "[ \"$1\" = --help ] && exit 0\n";

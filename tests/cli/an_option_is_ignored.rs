@@ -46,6 +46,16 @@ fn keys_and_values_are_kept_as_before() {
 }
 
 #[test]
+fn a_cache_of_other_keys_and_values_has_the_size_of_the_default() {
+    let bytes = |kv: &str| {
+        let report = crate::support::json(&["inspect", &model("llama.gguf"), "--kv", kv, "--json"]);
+        report["kv_bytes_per_token"].as_u64().expect("a number")
+    };
+    assert_eq!(bytes("f32"), 2 * bytes("f16"));
+    assert!(bytes("int8") < bytes("f16"));
+}
+
+#[test]
 fn kept_weights_are_not_made_or_change_the_text() {
     let folder = tempfile::tempdir().expect("a folder");
     let llama = model("llama.gguf");

@@ -17,7 +17,7 @@ use crate::cpu::tile::TILE;
 use crate::cpu::{Cpu, Matrix};
 use crate::quant::DType;
 use crate::weights::{WeightFile, WeightTensor};
-use cache::Subject;
+use cache::{Beside, Subject};
 use memory::{Memory, MemoryError};
 use pack::pack;
 use std::ops::Range;
@@ -106,10 +106,12 @@ impl Packed {
                 Err(fault) => report.unusable = Some(fault),
             }
         }
+        let beside = known.as_ref().map(|(cache, subject)| Beside::new(cache, subject, file));
         let memory = pack_all(ctx, matrices, |i, bytes| tensors[i].give_back(bytes))?;
-        if let Some((cache, subject)) = &known {
+        if let (Some(beside), Some((_, subject))) = (beside, &known) {
             let data = &memory.bytes()[..subject.bytes()];
-            report.not_kept = cache::keep(ctx, cache, (subject, data), file).err();
+            let kept = beside.and_then(|beside| beside.keep(ctx, (subject, data), file));
+            report.not_kept = kept.err();
         }
         Ok((Packed::within(memory, matrices), report))
     }

@@ -20,6 +20,8 @@ use crate::quant::DType;
 const ROUND_MIN: Duration = Duration::from_millis(5);
 /// Iterations of the first loop.
 const ITERATIONS_FIRST: u64 = 1 << 12;
+/// Where a clock that stands still is believed: seconds on any machine.
+const ITERATIONS_MAX: u64 = 1 << 28;
 /// Bytes of a read task.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Least and most bytes that are read in a round, and those where the cache's size is not known.
@@ -192,7 +194,7 @@ impl Rounds<'_> {
         let threads = cpu.pool().threads();
         let run = |iterations: u64| cpu.pool().run(threads, &|_| (of.run)(iterations));
         let mut iterations = ITERATIONS_FIRST;
-        while self.time(&|| run(iterations)) < ROUND_MIN {
+        while iterations < ITERATIONS_MAX && self.time(&|| run(iterations)) < ROUND_MIN {
             iterations *= 2;
         }
         let ops = of.ops as f64 * iterations as f64 * threads as f64;

@@ -163,10 +163,10 @@ impl KvLayer<'_> {
         let layout = self.layout;
         let (page_rows, width) = (layout.page_rows, layout.kv_heads * layout.head_dim);
         assert!(k.len() == v.len() && k.len().is_multiple_of(width), "not whole rows of k and v");
-        let end_pos = start_pos + k.len() / width;
         if k.is_empty() {
             return;
         }
+        let end_pos = start_pos + k.len() / width;
         let first = start_pos / page_rows;
         let pages = &pages[first..end_pos.div_ceil(page_rows)];
         for page in pages {

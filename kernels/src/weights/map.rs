@@ -24,10 +24,15 @@ enum Storage {
 impl Bytes {
     /// Maps a whole file; pages are read when they are touched.
     pub(crate) fn map(path: &Path) -> io::Result<Bytes> {
+        let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        // Asked before it is opened, too, which waits where it is a pipe.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(other());
+        }
         let file = File::open(path)?;
         let meta = file.metadata()?;
         if !meta.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+            return Err(other());
         }
         if meta.len() == 0 {
             return Ok(Bytes::copy(&[]));

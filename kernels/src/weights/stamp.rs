@@ -6,11 +6,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What the file system says of a file: two equal stamps of a settled file mean equal contents.
+/// What the file system says of a file: two equal stamps of a settled file mean equal contents, as
+/// far as the file system tells; samples of the contents are the second line of defence.
 ///
 /// On Unix: size, times of the last change of contents and of anything, to the nanosecond, device
 /// and number of the file. A program can set the first time back, but not the second. Elsewhere:
-/// size, times of the last change of contents and of creation.
+/// size, times of the last change of contents, which can be set back, and of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     bytes: u64,

@@ -87,6 +87,33 @@ fn matmul_of_extreme_bytes_does_not_saturate() {
 }
 
 #[test]
+fn activations_without_a_scale_stop_a_product() {
+    let quantised = DType::ALL.into_iter().filter(|dtype| dtype.block_len() > 1);
+    for (dtype, cpu) in quantised.flat_map(|dtype| cpus(1).into_iter().map(move |c| (dtype, c))) {
+        let (k, n) = (512, 16);
+        let bytes = reference::quantize(dtype, &noise(5, n * k));
+        let packed = packed(&cpu, &Matrix::new(dtype, n, k, &bytes).expect("a matrix"));
+        let what = format!("{} {dtype}", cpu.isa().name());
+        for rows in [1, 9] {
+            let product = |x: f32| {
+                let mut out = vec![f32::NAN; rows * n];
+                cpu::matmul(&cpu, &packed.all(), &vec![x; rows * k], None, &mut out);
+                out
+            };
+            // So small that 127 by them is infinite.
+            for tiny in [1e-38, -1e-38, f32::MIN_POSITIVE, 1e-45] {
+                let out = product(tiny);
+                assert!(out.iter().all(|out| out.abs() < 1e-30), "{what} of {tiny}: {out:?}");
+            }
+            // Nothing is promised of these but that they come to an end.
+            for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                product(odd);
+            }
+        }
+    }
+}
+
+#[test]
 fn quantised_product_strays_from_the_float_one() {
     let (m, n, k) = (4, 32, 512);
     let (weights, x) = (noise(1, n * k), noise(2, m * k));

@@ -36,7 +36,13 @@ pub(super) fn compare(now: &Record, then: &Record, session: &Session) -> Against
         session.note(&format!("the kept run is of something else: {differs}"));
     }
     if found.ratios.is_empty() {
-        session.note("the kept run has none of these tests");
+        let mut tests: Vec<&str> = then
+            .engines
+            .iter()
+            .flat_map(|engine| engine.results.iter().map(|result| &*result.test))
+            .collect();
+        tests.dedup();
+        session.note(&format!("the kept run has none of these tests, but {}", tests.join(", ")));
     }
     found
 }
@@ -56,6 +62,9 @@ fn against(now: &Record, then: &Record) -> Against {
     differ("the number of threads", now.threads.to_string(), then.threads.to_string());
     let kv = |record: &Record| record.kv.0.to_string();
     differ("the type of keys and values", kv(now), kv(then));
+    if !then.settings.is_empty() {
+        differ("the setting", now.settings.clone(), then.settings.clone());
+    }
     // The same model may lie in another place.
     let model = |record: &Record| {
         let name = std::path::Path::new(&record.model).file_name();
@@ -108,6 +117,7 @@ mod tests {
             model_bytes: 7,
             threads,
             kv: Kv::default(),
+            settings: "cpu=cpu on 2 threads, warm".to_owned(),
             engines: vec![EngineRuns {
                 name: "lapwing".to_owned(),
                 version: "1".to_owned(),
@@ -135,8 +145,9 @@ mod tests {
         let mut then = record(&[("pp8", 30.0)], 1);
         then.machine.isa = "generic".to_owned();
         then.kv = Kv(lapwing::KvDtype::I8);
+        then.settings = "npu=systolic on 1 threads, warm".to_owned();
         let differs = against(&now, &then).differs.join("; ");
-        for part in ["generic", "threads is 2, was 1", "keys and values is f16, was int8"] {
+        for part in ["generic", "threads is 2, was 1", "keys and values is f16, was int8", "npu"] {
             assert!(differs.contains(part), "{part}: {differs}");
         }
     }

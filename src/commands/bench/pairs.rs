@@ -65,7 +65,8 @@ pub(super) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Fai
         peer.check().await?;
     }
     let runs = measure(&wanted, session).await?;
-    let about = About { model: &wanted.model, engine: wanted.engine };
+    let Wanted { model, engine, warm_up, .. } = &wanted;
+    let about = About { model, engine, warm_up: *warm_up, processes: true };
     let record = about.record(runs)?;
     if let Some(path) = wanted.save {
         stored::save(&record, path, session)?;

@@ -68,6 +68,12 @@ impl PeerKind {
     }
 }
 
+/// A peer that is named more than once: reports name engines by their kind.
+pub(super) fn twice(peers: &[Peer]) -> Option<&Peer> {
+    let mut later = peers.iter().enumerate();
+    later.find(|(at, peer)| peers[..*at].iter().any(|p| p.kind == peer.kind)).map(|(_, peer)| peer)
+}
+
 impl FromStr for Peer {
     type Err = String;
 

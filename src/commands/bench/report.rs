@@ -61,6 +61,10 @@ pub(super) struct Record {
     /// How this engine kept keys and values.
     #[serde(default)]
     pub(super) kv: Kv,
+    /// What else this engine was told: devices, strategy, rows of a chunk, warm-up, and whether each
+    /// run had a process of its own. Empty where a run does not say.
+    #[serde(default)]
+    pub(super) settings: String,
     pub(super) engines: Vec<EngineRuns>,
 }
 

@@ -15,6 +15,10 @@ use crate::commands::timeline::files;
 pub(super) struct About<'a> {
     pub(super) model: &'a Path,
     pub(super) engine: &'a EngineArgs,
+    /// Each test ran once beforehand.
+    pub(super) warm_up: bool,
+    /// Each repetition was a process of its own.
+    pub(super) processes: bool,
 }
 
 impl About<'_> {
@@ -28,13 +32,27 @@ impl About<'_> {
         Ok(Record {
             version: Record::VERSION,
             date: date.to_string(),
-            machine: identity.machine,
+            machine: identity.machine.clone(),
             model: self.model.display().to_string(),
             model_bytes: std::fs::metadata(self.model).map_or(0, |data| data.len()),
             threads: self.engine.thread_count(),
             kv: Kv(self.engine.kv),
+            settings: self.settings(&identity.devices, identity.chunk_rows),
             engines,
         })
+    }
+}
+
+impl About<'_> {
+    fn settings(self, devices: &[(String, String)], chunk_rows: usize) -> String {
+        let mut all: Vec<String> =
+            devices.iter().map(|(name, what)| format!("{name}={what}")).collect();
+        let strategy = self.engine.devices.strategy.as_deref();
+        all.extend(strategy.map(|strategy| format!("strategy {strategy}")));
+        all.push(format!("chunks of {chunk_rows} rows"));
+        all.push(if self.warm_up { "warm" } else { "not warm" }.to_owned());
+        all.push(if self.processes { "a process for each run" } else { "one process" }.to_owned());
+        all.join(", ")
     }
 }
 

@@ -45,7 +45,7 @@ impl Args {
 
     /// An option that says nothing of strategies, and what to do instead.
     fn not_of_strategies(&self) -> Option<(&'static str, &'static str)> {
-        const ONE: &str = "name one strategy";
+        const ONE: &str = "leave out --length, and name one strategy at most";
         let given = [
             (self.prompt.is_some(), "-p", "use --length"),
             (self.trace.trace.is_some(), "--trace", "use --html"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lapwing::{Engine, PartPlacement, StagePlacement};
-use lapwing_kernels::kv::KvLayout;
+use lapwing_kernels::kv::{KvDtype, KvLayout};
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::weights::{TensorInfo, Value, WeightFile};
 use serde::Serialize;
@@ -175,10 +175,10 @@ impl Report {
         }
     }
 
-    /// What an engine makes of it.
-    pub(super) fn add_engine(&mut self, engine: &Engine) {
+    /// What an engine makes of it that keeps keys and values so.
+    pub(super) fn add_engine(&mut self, engine: &Engine, kv: KvDtype) {
         let config = engine.model();
-        let layout = KvLayout { page_rows: 1, ..config.kv_layout() };
+        let layout = KvLayout { page_rows: 1, dtype: kv, ..config.kv_layout() };
         self.kv_bytes_per_token = Some(layout.page_bytes());
         self.hyper_parameters = Some(HyperParameters::of(config, engine));
         let placement = engine.placement();

@@ -129,7 +129,9 @@ impl Group {
         match node.op {
             Op::Add if self.products.len() == 1 && ends(start) => {
                 let residual = node.inputs.iter().position(|input| input.0 != start)?;
-                Some(Tail::Add { residual })
+                // The group's own norm is not written.
+                let is_norm = self.norm.is_some() && node.inputs[residual].0 + 1 == start;
+                (!is_norm).then_some(Tail::Add { residual })
             }
             Op::Gated(activation) if self.products.len() == 2 => {
                 let (gate, up) = (node.inputs[0].0, node.inputs[1].0);

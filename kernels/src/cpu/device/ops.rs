@@ -75,6 +75,9 @@ impl OpRun<'_> {
         if part.rows.is_some() {
             return Err(self.stage.unsupported(self.node, "some rows"));
         }
+        if batch.rows() == 0 {
+            return Ok(());
+        }
         let [q, k, v] = [0, 1, 2].map(|index| self.stage.whole(self.node, index));
         let (q, k, v) = (q?, k?, v?);
         let mut kv = device.kv.layer(op.layer);

@@ -31,7 +31,7 @@ pub(crate) trait Dots {
     unsafe fn arrange<F: Format>(_: &mut Group) {}
 
     /// `start + Σ q·x` over the quads `FROM .. TO`, which are a whole group or half of one, for R
-    /// rows; exact, whatever q and x are. `start` is [`ActBlock::start`] for formats with an offset,
+    /// rows; exact for x within ±127, whatever q is. `start` is [`ActBlock::start`] for formats with an offset,
     /// otherwise 0.
     ///
     /// # Safety

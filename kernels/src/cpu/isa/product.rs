@@ -90,7 +90,8 @@ unsafe fn columns<V: Lanes, E: Element>(p: &Product<'_>, b: *const E, c: *mut f3
     while at < p.chunks {
         // SAFETY: the blocks start inside the matrices and end before `chunks`.
         unsafe {
-            let (b, c) = (b.add(at * LANES), c.add(at * LANES));
+            // Without depth, `b` may be empty.
+            let (b, c) = (b.wrapping_add(at * LANES), c.add(at * LANES));
             at += match p.chunks - at {
                 4.. if V::COLUMNS >= 4 => rows::<V, E, 4>(p, b, c),
                 3 if V::COLUMNS >= 4 => rows::<V, E, 3>(p, b, c),

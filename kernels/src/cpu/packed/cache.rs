@@ -111,43 +111,68 @@ pub(super) fn open(
     }
 }
 
-/// Writes a file beside the one at the cache's path, which it then replaces.
-pub(super) fn keep(
-    ctx: &Cpu,
-    cache: &PackCache,
-    (subject, data): (&Subject, &[u8]),
-    file: &WeightFile,
-) -> Result<(), KeepError> {
-    let failed = |doing: &'static str| {
-        let path = cache.path.clone();
-        move |source| KeepError::Write { doing, path, source }
-    };
-    let mut checksums = vec![0; data.len().div_ceil(CHUNK)];
-    ctx.pool().chunks_mut(&mut checksums, 1, |i, to| to.fill(crc32fast::hash(chunk(data, i))));
-    let head = head(subject, &checksums);
-    let bytes = (head.len() + data.len()) as u64;
-    if bytes > cache.bytes_max {
-        return Err(KeepError::TooLarge { bytes, bytes_max: cache.bytes_max });
+/// A file beside the one at the cache's path, which it will replace.
+pub(super) struct Beside<'a> {
+    cache: &'a PackCache,
+    file: tempfile::NamedTempFile,
+}
+
+impl<'a> Beside<'a> {
+    /// Makes it, before the weight file is packed: its time tells whether a change of the weight file
+    /// from now on will show.
+    pub(super) fn new(
+        cache: &'a PackCache,
+        subject: &Subject,
+        weights: &WeightFile,
+    ) -> Result<Beside<'a>, KeepError> {
+        let bytes = subject.bytes as u64;
+        if bytes > cache.bytes_max {
+            return Err(KeepError::TooLarge { bytes, bytes_max: cache.bytes_max });
+        }
+        let folder = cache.path.parent().unwrap_or(Path::new(""));
+        std::fs::create_dir_all(folder).map_err(failed(cache, "make the folder of"))?;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PART_PREFIX).suffix(PART_SUFFIX);
+        // Others may read it, as far as the user's mask lets them: a folder may serve several users.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+        let file = builder.tempfile_in(folder).map_err(failed(cache, "make a file beside"))?;
+        let made = file.as_file().metadata().and_then(|made| made.modified());
+        let made = made.map_err(failed(cache, "ask for the time of"))?;
+        if !weights.stamps().flatten().all(|stamp| stamp.is_settled(made)) {
+            return Err(KeepError::JustChanged);
+        }
+        Ok(Beside { cache, file })
     }
-    let folder = cache.path.parent().unwrap_or(Path::new(""));
-    std::fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
-    let mut beside = tempfile::Builder::new()
-        .prefix(PART_PREFIX)
-        .suffix(PART_SUFFIX)
-        .tempfile_in(folder)
-        .map_err(failed("make a file beside"))?;
-    let made = beside.as_file().metadata().and_then(|made| made.modified());
-    let made = made.map_err(failed("ask for the time of"))?;
-    if !file.stamps().flatten().all(|stamp| stamp.is_settled(made)) {
-        return Err(KeepError::JustChanged);
+
+    /// Writes what was packed, and replaces the file at the cache's path.
+    pub(super) fn keep(
+        mut self,
+        ctx: &Cpu,
+        (subject, data): (&Subject, &[u8]),
+        weights: &WeightFile,
+    ) -> Result<(), KeepError> {
+        let cache = self.cache;
+        let mut checksums = vec![0; data.len().div_ceil(CHUNK)];
+        ctx.pool().chunks_mut(&mut checksums, 1, |i, to| to.fill(crc32fast::hash(chunk(data, i))));
+        let head = head(subject, &checksums);
+        let bytes = (head.len() + data.len()) as u64;
+        if bytes > cache.bytes_max {
+            return Err(KeepError::TooLarge { bytes, bytes_max: cache.bytes_max });
+        }
+        let written = self.file.write_all(&head).and_then(|()| self.file.write_all(data));
+        written.map_err(failed(cache, "write"))?;
+        if !weights.is_unchanged() {
+            return Err(KeepError::Changing);
+        }
+        self.file.persist(&cache.path).map_err(|error| failed(cache, "replace")(error.error))?;
+        Ok(())
     }
-    let written = beside.write_all(&head).and_then(|()| beside.write_all(data));
-    written.map_err(failed("write"))?;
-    if !file.is_unchanged() {
-        return Err(KeepError::Changing);
-    }
-    beside.persist(&cache.path).map_err(|error| failed("replace")(error.error))?;
-    Ok(())
+}
+
+fn failed(cache: &PackCache, doing: &'static str) -> impl FnOnce(io::Error) -> KeepError {
+    let path = cache.path.clone();
+    move |source| KeepError::Write { doing, path, source }
 }
 
 /// How the name of a file begins that is being written.

@@ -62,17 +62,17 @@ fn load(x: &[f32; 32]) -> [__m512; 2] {
     unsafe { [_mm512_loadu_ps(x.as_ptr()), _mm512_loadu_ps(x.as_ptr().add(16))] }
 }
 
-/// The nearest integers, ties to even, of `v · inverse`, and the sum of each half.
+/// The nearest integers, ties to even, of `v · inverse`, cut to 8 bits, and the sum of each half.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn round(v: [__m512; 2], inverse: f32, q: &mut [i8; 32]) -> [i32; 2] {
     let inverse = _mm512_set1_ps(inverse);
-    let a = _mm512_cvtps_epi32(_mm512_mul_ps(v[0], inverse));
-    let b = _mm512_cvtps_epi32(_mm512_mul_ps(v[1], inverse));
+    // What is no number becomes a large one: it is the bytes that are summed.
+    let bytes = v.map(|v| _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(v, inverse))));
     // SAFETY: there are 32 values.
     unsafe {
-        _mm_storeu_si128(q.as_mut_ptr().cast(), _mm512_cvtepi32_epi8(a));
-        _mm_storeu_si128(q.as_mut_ptr().add(16).cast(), _mm512_cvtepi32_epi8(b));
+        _mm_storeu_si128(q.as_mut_ptr().cast(), bytes[0]);
+        _mm_storeu_si128(q.as_mut_ptr().add(16).cast(), bytes[1]);
     }
-    [_mm512_reduce_add_epi32(a), _mm512_reduce_add_epi32(b)]
+    bytes.map(|bytes| _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(bytes)))
 }

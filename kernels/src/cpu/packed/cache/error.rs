@@ -41,7 +41,7 @@ pub enum CacheFault {
 #[non_exhaustive]
 pub enum KeepError {
     /// The system refuses: no space, no permission.
-    #[error("cannot {doing} {path}: {source}; free space or choose another folder", path = path.display())]
+    #[error("cannot {doing} {path}: {source}; free space, or keep them in another folder", path = path.display())]
     Write {
         /// What was tried.
         doing: &'static str,
@@ -51,7 +51,7 @@ pub enum KeepError {
         source: io::Error,
     },
     /// It is larger than it may be.
-    #[error("its {bytes} bytes are more than the {bytes_max} that it may have; set a higher limit")]
+    #[error("its {bytes} bytes are more than the {bytes_max} that it may have")]
     TooLarge {
         /// Bytes that it would have.
         bytes: u64,
