@@ -95,19 +95,23 @@ fn activations_without_a_scale_stop_a_product() {
         let packed = packed(&cpu, &Matrix::new(dtype, n, k, &bytes).expect("a matrix"));
         let what = format!("{} {dtype}", cpu.isa().name());
         for rows in [1, 9] {
-            let product = |x: f32| {
+            // The fourth value of each block is another.
+            let product = |x: f32, fourth: f32| {
                 let mut out = vec![f32::NAN; rows * n];
-                cpu::matmul(&cpu, &packed.all(), &vec![x; rows * k], None, &mut out);
+                let mut x = vec![x; rows * k];
+                x.iter_mut().skip(3).step_by(32).for_each(|x| *x = fourth);
+                cpu::matmul(&cpu, &packed.all(), &x, None, &mut out);
                 out
             };
             // So small that 127 by them is infinite.
             for tiny in [1e-38, -1e-38, f32::MIN_POSITIVE, 1e-45] {
-                let out = product(tiny);
+                let out = product(tiny, 0.0);
                 assert!(out.iter().all(|out| out.abs() < 1e-30), "{what} of {tiny}: {out:?}");
             }
             // Nothing is promised of these but that they come to an end.
             for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-                product(odd);
+                product(0.25, odd);
+                product(0.0, odd);
             }
         }
     }
