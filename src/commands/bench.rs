@@ -67,8 +67,8 @@ With --json:
    \"against\":null}
   With --vs (and, but for pairs, ratios and against, what --save keeps):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
-   \"kv\":\"…\",\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,
-   \"one_token_ms\":{…}},…],
+   \"kv\":\"…\",\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",
+   \"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
    \"pairs\":N,\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",\"of_pairs\":{…},\"of_medians\":X},…],
    \"against\":null}
   Strategies compared:
