@@ -49,9 +49,9 @@ N = 0 leaves a test out. With --trace all runs are recorded, which takes up to 1
 With --vs, this engine and others run in turn on the same file with the same number of threads: -r
 times a process of each, and each process runs every test once to warm up (llama-bench: the prompt
 without its context, and one token) and once measured. Ratios are of neighbours in time. --kv,
---chunk and devices are ours only. Also measured: the most memory that a process has resident, and the time
-of one that loads the model, computes one token and ends. docs/benchmarks.md says how others are
-installed.
+--chunk and devices are ours only. Also measured: the most memory that a process has resident, and
+the time of one that loads the model, computes one token and ends. docs/benchmarks.md says how
+others are installed.
 
 With --length, or several names in --strategy, strategies are compared: the same prompts by each of
 them on the same devices, with -r repetitions in two rounds and -n generated tokens (4 by default).
