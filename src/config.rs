@@ -9,7 +9,7 @@ use std::time::Duration;
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::plan::profile::Profile;
 use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
-use lapwing_kernels::cpu::{Isa, THREADS_MAX};
+use lapwing_kernels::cpu::{Activations, Isa, THREADS_MAX};
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::kv::{KvDtype, KvLayout};
 use lapwing_kernels::model::ModelConfig;
@@ -42,6 +42,7 @@ pub(crate) struct Settings {
     pub(crate) context: Option<usize>,
     pub(crate) cache_tokens: Option<usize>,
     pub(crate) kv: KvDtype,
+    pub(crate) activations: Activations,
     pub(crate) chunk_rows: Option<usize>,
     pub(crate) sequences_max: Option<usize>,
     pub(crate) requests_max: Option<usize>,
@@ -108,6 +109,7 @@ pub(crate) struct Chosen {
     /// The devices, and the threads of each.
     pub(crate) devices: Vec<(DeviceSpec, usize)>,
     pub(crate) isa: Isa,
+    pub(crate) activations: Activations,
     pub(crate) context: usize,
     pub(crate) pages: u32,
     pub(crate) layout: KvLayout,
@@ -161,6 +163,7 @@ impl Settings {
         Ok(Chosen {
             devices,
             isa: choose_isa(self.isa.as_deref())?,
+            activations: self.activations,
             context,
             pages: layout.pages_for(cache_tokens) as u32,
             layout,

@@ -25,6 +25,7 @@ pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
 pub use lapwing_actors::RunError;
 pub use lapwing_actors::message::Shutdown;
+pub use lapwing_kernels::cpu::Activations;
 pub use lapwing_kernels::kv::KvDtype;
 /// What a run is recorded with, and what can be said of a recording.
 pub use lapwing_traces as traces;

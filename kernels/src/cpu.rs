@@ -36,17 +36,46 @@ pub use products::matmul;
 pub use rope::{RopeAngles, RopeFreqs, RopeShape, rope};
 pub use weights::{BindError, Weights};
 
+/// How activations meet quantised weights. Float weights always take them in f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activations {
+    /// Rounded to int8 as they come (dynamic quantisation), in the blocks that the weights' format
+    /// has in llama.cpp.
+    #[default]
+    Int8,
+    /// Kept in f32, and the weights widened to it: no error but that of f32 sums. Several times
+    /// slower.
+    F32,
+}
+
+impl Activations {
+    /// Short name: `int8` or `f32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activations::Int8 => "int8",
+            Activations::F32 => "f32",
+        }
+    }
+}
+
 /// Where CPU ops run: a thread pool and an instruction set.
 #[derive(Debug)]
 pub struct Cpu {
     pool: Pool,
     isa: Isa,
+    activations: Activations,
 }
 
 impl Cpu {
     /// A CPU of `threads` threads (the caller included) that uses `isa`.
     pub fn new(threads: usize, isa: Isa) -> Cpu {
-        Cpu { pool: Pool::new(threads), isa }
+        Cpu { pool: Pool::new(threads), isa, activations: Activations::default() }
+    }
+
+    /// The same with another treatment of activations.
+    #[must_use]
+    pub fn with_activations(self, activations: Activations) -> Cpu {
+        Cpu { activations, ..self }
     }
 
     /// The thread pool.
@@ -57,6 +86,11 @@ impl Cpu {
     /// The instruction set in use.
     pub fn isa(&self) -> Isa {
         self.isa
+    }
+
+    /// How activations meet quantised weights.
+    pub fn activations(&self) -> Activations {
+        self.activations
     }
 
     pub(crate) fn kernels(&self) -> &'static isa::Kernels {

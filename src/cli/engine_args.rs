@@ -6,7 +6,7 @@ use clap::Args;
 use lapwing::devices::{DeviceSpec, DeviceSpecError};
 use lapwing::models::ModelCache;
 use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
-use lapwing::{Engine, EngineBuilder, KvDtype, WaitLink, WaitMode};
+use lapwing::{Activations, Engine, EngineBuilder, KvDtype, WaitLink, WaitMode};
 use lapwing_kernels::cpu::Isa;
 
 use super::{at_least_one, order_swap, wait};
@@ -42,6 +42,11 @@ pub(crate) struct EngineArgs {
     /// accuracy
     #[arg(long, value_name = "TYPE", default_value_t)]
     pub(crate) kv: KvDtype,
+
+    /// Compute with activations in f32 instead of rounding them to int8: no error but that of f32
+    /// sums, and several times slower
+    #[arg(long)]
+    pub(crate) exact: bool,
 
     /// Do not keep packed weights in the cache folder, and do not use those that are kept
     #[arg(long)]
@@ -142,7 +147,8 @@ impl EngineArgs {
     /// The builder with all settings but the strategy.
     pub(crate) fn without_strategy(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
         let options = self.devices.options();
-        let mut builder = Engine::builder().model(model).strategy_options(options).kv(self.kv);
+        let mut builder = Engine::builder().model(model).strategy_options(options);
+        builder = builder.kv(self.kv).activations(self.activations());
         for device in self.devices.specs()? {
             builder = builder.device(device);
         }
@@ -196,7 +202,7 @@ impl EngineArgs {
 
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
-        let EngineArgs { threads: _, chunk, isa, kv, no_packed_cache, devices } = self;
+        let EngineArgs { threads: _, chunk, isa, kv, exact, no_packed_cache, devices } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, permits } =
             devices;
         let number = |number: &Option<usize>| number.map(|number| number.to_string());
@@ -220,9 +226,15 @@ impl EngineArgs {
         let several = device.iter().map(|device| ("--device", device.clone()));
         let several = several.chain(place.iter().map(|place| ("--place", place.clone())));
         let several = several.chain(wait.map(|wait| ("--wait", wait)));
-        let flags = no_packed_cache.then(|| "--no-packed-cache".to_owned());
+        let flags = [("--exact", exact), ("--no-packed-cache", no_packed_cache)];
+        let flags = flags.into_iter().filter(|(_, set)| **set).map(|(flag, _)| flag.to_owned());
         let pairs = single.chain(several).flat_map(|(name, value)| [name.to_owned(), value]);
         pairs.chain(flags).collect()
+    }
+
+    /// How activations meet quantised weights.
+    pub(crate) fn activations(&self) -> Activations {
+        if self.exact { Activations::F32 } else { Activations::Int8 }
     }
 
     /// Threads that will compute.
@@ -252,7 +264,7 @@ mod tests {
     fn a_setting_does_not_reach_another_process() {
         let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --device cpu --device npu --strategy pipe \
                     --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
-                    --wait devices=spin --wait scheduler=blocking --permits 7 --no-packed-cache";
+                    --wait devices=spin --wait scheduler=blocking --permits 7 --exact --no-packed-cache";
         let given = Line::parse_from(line.split_whitespace()).engine;
         let args = given.to_args();
         assert_eq!(args.len(), line.split_whitespace().count() - 1, "{args:?}");

@@ -49,7 +49,7 @@ N = 0 leaves a test out. With --trace all runs are recorded, which takes up to 1
 With --vs, this engine and others run in turn on the same file with the same number of threads: -r
 times a process of each, and each process runs every test once to warm up (llama-bench: the prompt
 without its context, and one token) and once measured. Ratios are of neighbours in time. --kv,
---chunk and devices are ours only. Also measured: the most memory that a process has resident, and
+--exact, --chunk and devices are ours only. Also measured: the most memory that a process has resident, and
 the time of one that loads the model, computes one token and ends. docs/benchmarks.md says how
 others are installed.
 
@@ -63,8 +63,8 @@ With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
    \"min\":X,\"max\":X,\"all\":[…]}},{\"test\":\"tg128@d512\",…}],
    \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,
-   \"isa\":\"…\",\"kv\":\"…\",\"chunk\":N,\"repetitions\":N,\"peak_resident_bytes\":N|null,
-   \"against\":null}
+   \"isa\":\"…\",\"activations\":\"int8\"|\"f32\",\"kv\":\"…\",\"chunk\":N,\"repetitions\":N,
+   \"peak_resident_bytes\":N|null,\"against\":null}
   With --vs (and, but for pairs, ratios and against, what --save keeps):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
    \"kv\":\"…\",\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",
@@ -145,6 +145,7 @@ struct Report {
     threads: usize,
     isa: String,
     kv: &'static str,
+    activations: &'static str,
     chunk: usize,
     repetitions: usize,
     /// Most memory that the process has had resident, where the system tells.
@@ -209,6 +210,7 @@ async fn alone(
         threads: args.engine.thread_count(),
         isa: args.engine.isa_name(),
         kv: args.engine.kv.name(),
+        activations: args.engine.activations().name(),
         chunk: engine.chunk_rows(),
         repetitions: args.repetitions(),
         peak_resident_bytes: child::resident_peak(std::process::id()),

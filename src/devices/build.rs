@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapwing_actors::drive::live::LiveDevice;
 use lapwing_actors::plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
 use lapwing_actors::plan::time::TimeModel;
-use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
+use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
@@ -25,6 +25,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) kv: &'a Arc<KvStore>,
     pub(crate) slots: &'a SlotPool,
     pub(crate) isa: Isa,
+    pub(crate) activations: Activations,
     /// Real devices are timed, because there are others to choose from.
     pub(crate) clock: Option<&'a dyn Clock>,
 }
@@ -45,8 +46,8 @@ pub(crate) fn build(
     threads: usize,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
-    let Shared { graph, file, kv, slots, isa, clock } = shared;
-    let cpu = Cpu::new(threads, *isa);
+    let Shared { graph, file, kv, slots, isa, activations, clock } = shared;
+    let cpu = Cpu::new(threads, *isa).with_activations(*activations);
     let given = cpu.pool().threads();
     if given < threads {
         let most = format!("at most {given}, which is what the system gives");
@@ -73,7 +74,7 @@ pub(crate) fn build(
     }
     let time = time_model(spec, (&ops, real))?;
     let held = spec.is_throttled().then(|| Arc::clone(&time));
-    let kernels = kernels(spec, threads, *isa);
+    let kernels = kernels(spec, threads, (*isa, *activations));
     Ok(Built { device: LiveDevice { device, time: held }, info, time, kernels })
 }
 
@@ -143,9 +144,13 @@ fn rate(rates: Rates) -> Rate {
     }
 }
 
-fn kernels(spec: &DeviceSpec, threads: usize, isa: Isa) -> String {
+fn kernels(spec: &DeviceSpec, threads: usize, (isa, activations): (Isa, Activations)) -> String {
     let plural = if threads == 1 { "" } else { "s" };
-    let own = format!("{} on {threads} thread{plural} ({})", isa.name(), isa.why());
+    let exact = match activations {
+        Activations::Int8 => "",
+        Activations::F32 => ", with f32 activations",
+    };
+    let own = format!("{}{exact} on {threads} thread{plural} ({})", isa.name(), isa.why());
     match spec.speed {
         Speed::Real => own,
         Speed::Throttled(rates) => {

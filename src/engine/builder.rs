@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
+use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recorder;
@@ -59,6 +60,13 @@ impl EngineBuilder {
     /// of that and costs accuracy; f32 takes twice as much.
     pub fn kv(mut self, dtype: KvDtype) -> EngineBuilder {
         self.settings.kv = dtype;
+        self
+    }
+
+    /// How activations meet quantised weights; by default they are rounded to int8. In f32 the only
+    /// error is that of f32 sums, and computing takes several times as long.
+    pub fn activations(mut self, activations: Activations) -> EngineBuilder {
+        self.settings.activations = activations;
         self
     }
 

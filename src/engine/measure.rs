@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lapwing_actors::drive::measure::{Limits, MeasureParts, MeasureProgress, Measured, measure};
 use lapwing_actors::plan::fit::Fitted;
 use lapwing_actors::plan::profile::{Identity, Profile};
+use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::{KvDtype, KvStore};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
@@ -27,10 +28,14 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
         KvDtype::F16 => String::new(),
         kv => format!(", {kv} keys and values"),
     };
-    let devices = chosen
-        .devices
-        .iter()
-        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads{kv}")));
+    // And products of other activations.
+    let activations = match settings.activations {
+        Activations::Int8 => "",
+        Activations::F32 => ", f32 activations",
+    };
+    let devices = chosen.devices.iter().map(|(spec, threads)| {
+        (spec.name.clone(), format!("{spec} on {threads} threads{kv}{activations}"))
+    });
     Identity {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(chosen.isa.name()),
@@ -75,9 +80,16 @@ impl EngineBuilder {
         let graph = Arc::new(model.graph);
         let slots = slot_pool(&graph, &chosen);
         let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-        let isa = chosen.isa;
-        let shared =
-            Shared { graph: &graph, file: &file, kv: &kv, slots: &slots, isa, clock: None };
+        let Chosen { isa, activations, .. } = chosen;
+        let shared = Shared {
+            graph: &graph,
+            file: &file,
+            kv: &kv,
+            slots: &slots,
+            isa,
+            activations,
+            clock: None,
+        };
         let Identity { program, machine, model, chunk_rows, devices: names } =
             identity(&settings, &chosen);
         let built = chosen.devices.iter().zip(names).map(|((spec, threads), (_, description))| {

@@ -99,7 +99,8 @@ fn devices(
     (chosen, slots, clock): (&Chosen, &SlotPool, Option<&dyn Clock>),
 ) -> Result<Vec<Built>, Error> {
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-    let shared = Shared { graph, file, kv: &kv, slots, isa: chosen.isa, clock };
+    let Chosen { isa, activations, .. } = *chosen;
+    let shared = Shared { graph, file, kv: &kv, slots, isa, activations, clock };
     chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared)).collect()
 }
 

@@ -46,6 +46,16 @@ fn keys_and_values_are_kept_as_before() {
 }
 
 #[test]
+fn exact_activations_are_rounded() {
+    let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", "words that make a prompt"];
+    let logprobs = |more: &[&str]| run(&[more, &greedy].concat())["logprobs"].clone();
+    let [rounded, exact] = [&[][..], &["--exact"]].map(logprobs);
+    assert_ne!(rounded, exact);
+    let first = |all: &Value| all[0].as_f64().expect("a number");
+    assert!((first(&rounded) - first(&exact)).abs() < 0.1, "{rounded} {exact}");
+}
+
+#[test]
 fn a_cache_of_other_keys_and_values_has_the_size_of_the_default() {
     let bytes = |kv: &str| {
         let report = crate::support::json(&["inspect", &model("llama.gguf"), "--kv", kv, "--json"]);

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use lapwing::{Prompt, Request};
+use lapwing::{Activations, Prompt, Request};
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{Batch, Device, Prepare, SlotPool, TensorSet, Work};
 use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
@@ -33,12 +33,12 @@ fn own_gap_max(prompts: &[Value]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-async fn compare(name: &str, file: &str, held_min: usize) {
+async fn compare(name: &str, file: &str, (activations, held_min): (Activations, usize)) {
     let reference = reference(file);
     let prompts = reference["prompts"].as_array().expect("prompts");
     let close = number(&reference["close"]);
     let own_gap = own_gap_max(prompts);
-    let engine = builder(name).build().await.expect("an engine");
+    let engine = builder(name).activations(activations).build().await.expect("an engine");
     let mut streams = Vec::new();
     for prompt in prompts {
         let request = Request::new(Prompt::Ids(ids(&prompt["prompt_ids"])));
@@ -66,18 +66,31 @@ async fn compare(name: &str, file: &str, held_min: usize) {
             }
         }
     }
-    println!("{name}: {equal} of {} equal; {held} of {steady} steady ones held", prompts.len());
+    println!(
+        "{name}, {activations:?}: {equal} of {} equal; {held} of {steady} steady ones held",
+        prompts.len()
+    );
     assert!(held >= held_min, "{held} of {steady} steady prompts held to a gap of {close}");
 }
 
 #[tokio::test]
 async fn smollm2_q4_1_generates_llama_cpps_ids() {
-    compare(SMOLLM2, "greedy/smollm2.json", 20).await;
+    compare(SMOLLM2, "greedy/smollm2.json", (Activations::Int8, 20)).await;
 }
 
 #[tokio::test]
 async fn gemma3_q4_k_m_generates_llama_cpps_ids() {
-    compare(GEMMA3, "greedy/gemma3.json", 15).await;
+    compare(GEMMA3, "greedy/gemma3.json", (Activations::Int8, 15)).await;
+}
+
+#[tokio::test]
+async fn exact_smollm2_generates_llama_cpps_ids() {
+    compare(SMOLLM2, "greedy/smollm2.json", (Activations::F32, 20)).await;
+}
+
+#[tokio::test]
+async fn exact_gemma3_generates_llama_cpps_ids() {
+    compare(GEMMA3, "greedy/gemma3.json", (Activations::F32, 15)).await;
 }
 
 /// Logits after a prompt, from the device itself.

@@ -1,6 +1,7 @@
 //! Instruction sets as tokens: an [`Isa`] exists only if this machine has the instructions,
 //! so whoever holds one may call its kernels.
 
+use crate::cpu::packed::{self, TileBytes};
 use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsView};
 use crate::cpu::{act, norm, quantize, rope, softmax};
 use kind::{KINDS, Kind};
@@ -35,6 +36,8 @@ pub(crate) struct Kernels {
     pub(crate) unpack: fn(&RowsView<'_>, &mut [u8]),
     /// Rows of quantised activations times some tiles: `[rows][16 per tile]`.
     pub(crate) quant_tiles: fn(&QuantJob<'_>, &mut [f32], &mut KernelScratch),
+    /// The values of a quantised tile in f32, `[k][16]`, little-endian.
+    pub(crate) widen_tile: fn(&TileBytes<'_>, &mut [u8]),
     /// Rows of activations times some tiles of floats: `[rows][16 per tile]`.
     pub(crate) float_tiles: fn(&FloatJob<'_>, &mut [f32]),
     /// Quantises one row of activations.
@@ -132,6 +135,7 @@ macro_rules! kernels {
             join(x: &mut [f32], y: &[f32], factors: (f32, f32)) = softmax::join::<$fma>;
             scale(x: &mut [f32], factor: f32) = act::scale_body;
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
+            widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = packed::widen;
         );
         crate::cpu::isa::attending!($features,
             product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
@@ -141,7 +145,7 @@ macro_rules! kernels {
             weigh(s: &mut [f32], w: &softmax::Weigh<'_>, o: &mut softmax::Online) -> f32 = softmax::weigh::<$lanes>;
         );
         pub(super) static KERNELS: Kernels = Kernels {
-            rms_norm, rotate, gated, soft_cap, join,
+            rms_norm, rotate, gated, soft_cap, join, widen_tile,
             product, widen, narrow, weigh, scale, add, $($field: $own),+
         };
     };

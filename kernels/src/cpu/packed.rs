@@ -10,10 +10,10 @@ mod pack;
 mod tests;
 
 pub use cache::{CacheFault, KeepError, PackCache, PackReport};
-pub(crate) use group::Group;
+pub(crate) use group::{Group, widen};
 pub(crate) use layout::{LINE, Layout, Scales};
 
-use crate::cpu::tile::TILE;
+use crate::cpu::tile::{FloatTiles, TILE};
 use crate::cpu::{Cpu, Matrix};
 use crate::quant::DType;
 use crate::weights::{WeightFile, WeightTensor};
@@ -174,6 +174,14 @@ impl Packed {
         let tile = &all[index * self.layout.tile..][..self.layout.tile];
         let (values, scales) = tile.split_at(self.layout.values);
         TileBytes { layout: &self.layout, values, scales }
+    }
+
+    /// These tiles of a float matrix.
+    pub(crate) fn float_tiles(&self, tiles: Range<usize>) -> FloatTiles<'_> {
+        let Layout { dtype, cols, tile: stride, .. } = self.layout;
+        let all = &self.memory.bytes()[self.bytes.clone()];
+        let bytes = &all[tiles.start * stride..tiles.end * stride];
+        FloatTiles { dtype, cols, count: tiles.len(), stride, bytes }
     }
 
     /// The values of one output feature, as a table of embeddings has them.

@@ -8,11 +8,13 @@ mod tests;
 pub(crate) use forms::{FormSource, Forms};
 
 use crate::cpu::Cpu;
+use crate::cpu::isa::Kernels;
 use crate::cpu::packed::{Features, Packed};
 use crate::cpu::pool::{ColumnBlock, Cut};
 use crate::cpu::quantize::{ActKind, Acts};
-use crate::cpu::tile::{FloatJob, KernelScratch, QuantJob, TILE};
+use crate::cpu::tile::{FloatJob, FloatTiles, KernelScratch, QuantJob, TILE};
 use crate::op::Activation;
+use crate::quant::DType;
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -22,9 +24,9 @@ pub(crate) const PRODUCTS_MAX: usize = 4;
 /// Activations as a weight's format wants them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rows<'a> {
-    /// For quantised weights, by the kind that [`ActKind::of`] gives for the format.
+    /// Rounded, by the kind that [`ActKind::of`] gives for the weights' format.
     Quantised(Acts<'a>),
-    /// For float weights: `[m][k]`.
+    /// As they are, `[m][k]`: quantised weights are widened for them.
     Floats(&'a [f32]),
 }
 
@@ -68,7 +70,7 @@ thread_local! {
 /// `out[m, n] = x[m, k] · weight[n, k]ᵀ (+ bias[n])`.
 ///
 /// Quantised weights multiply activations that are quantised as llama.cpp does for the
-/// format; float weights multiply them as they are.
+/// format, unless [`Cpu::activations`] says otherwise; float weights multiply them as they are.
 ///
 /// # Panics
 /// When `x` is not whole rows of k, or `out` or `bias` have not m·n or n values.
@@ -79,7 +81,7 @@ pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>,
     let mut forms = FORMS.take();
     let dtype = weight.packed().dtype();
     forms.fill(ctx, [dtype].into_iter(), &FormSource { x, k, norm: None });
-    let (x, weight) = (forms.rows(dtype, x), weight.clone());
+    let (x, weight) = (forms.rows(ctx, dtype, x), weight.clone());
     products(ctx, m, [Product { x, weight, bias, then: Then::Write, out }]);
     FORMS.set(forms);
 }
@@ -131,7 +133,10 @@ impl Product<'_> {
             Then::Gate { up, bias, .. } => {
                 assert!(up.range() == self.weight.range() && up.packed().cols() == k, "up");
                 let (a, b) = (packed.dtype(), up.packed().dtype());
-                assert!(ActKind::of(a) == ActKind::of(b), "{a} and {b} take different activations");
+                assert!(
+                    ActKind::of_format(a) == ActKind::of_format(b),
+                    "{a} and {b} take different activations"
+                );
                 assert!(bias.is_none_or(|b| b.len() == n), "up's bias is not {n} values");
             }
         }
@@ -207,6 +212,24 @@ fn add_to(to: &mut [f32], bias: Option<&[f32]>) {
     }
 }
 
+/// Tiles of a quantised matrix in f32.
+fn widened<'a>(
+    kernels: &Kernels,
+    weight: &Packed,
+    tiles: Range<usize>,
+    to: &'a mut Vec<u8>,
+) -> FloatTiles<'a> {
+    let (cols, count) = (weight.cols(), tiles.len());
+    let stride = cols * TILE * DType::F32.block_bytes();
+    if to.len() < count * stride {
+        to.resize(count * stride, 0);
+    }
+    for (tile, to) in tiles.zip(to.chunks_exact_mut(stride)) {
+        (kernels.widen_tile)(&weight.tile(tile), to);
+    }
+    FloatTiles { dtype: DType::F32, cols, count, stride, bytes: to }
+}
+
 /// Some rows times some tiles.
 struct Tiles<'a> {
     ctx: &'a Cpu,
@@ -233,7 +256,11 @@ impl Tiles<'_> {
             Rows::Floats(x) => {
                 let k = weight.cols();
                 let x = &x[self.rows.start * k..self.rows.end * k];
-                (kernels.float_tiles)(&FloatJob { weight, tiles, x, rows }, out);
+                let tiles = match ActKind::of_format(weight.dtype()) {
+                    None => weight.float_tiles(tiles),
+                    Some(_) => widened(kernels, weight, tiles, &mut scratch.widened),
+                };
+                (kernels.float_tiles)(&FloatJob { tiles, x, rows }, out);
             }
         }
     }

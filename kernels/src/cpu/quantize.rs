@@ -2,10 +2,10 @@
 //! can be compared with it.
 
 use crate::binary16;
-use crate::cpu::Cpu;
 use crate::cpu::products::FormSource;
 use crate::cpu::tile::ActBlock;
 use crate::cpu::unpack;
+use crate::cpu::{Activations, Cpu};
 use crate::quant::DType;
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -24,8 +24,17 @@ pub(crate) enum ActKind {
 }
 
 impl ActKind {
-    /// `None` for float weights, which take activations as they are.
-    pub(crate) fn of(dtype: DType) -> Option<ActKind> {
+    /// `None` where the products take activations as they are: with float weights, and where
+    /// nothing is to be rounded.
+    pub(crate) fn of(activations: Activations, dtype: DType) -> Option<ActKind> {
+        match activations {
+            Activations::Int8 => ActKind::of_format(dtype),
+            Activations::F32 => None,
+        }
+    }
+
+    /// For a format whose activations are to be rounded, if it takes rounded ones.
+    pub(crate) fn of_format(dtype: DType) -> Option<ActKind> {
         match dtype {
             DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => Some(ActKind::Block(unpack::offset(dtype))),
             DType::Q4_1 | DType::Q5_1 => Some(ActKind::BlockSum),

@@ -106,7 +106,7 @@ impl Kernel {
     }
 
     fn of_product(dtype: DType) -> Kernel {
-        match ActKind::of(dtype) {
+        match ActKind::of_format(dtype) {
             Some(_) => Kernel {
                 arithmetic: Arithmetic::Dot,
                 how: format!(

@@ -2,6 +2,7 @@
 //! sum runs across a vector; and its product in plain Rust.
 
 use crate::cpu::packed::{Group, Packed, Scales};
+use crate::cpu::quantize::ActKind;
 use crate::quant::DType;
 use std::ops::Range;
 
@@ -43,11 +44,35 @@ pub(crate) struct QuantJob<'a> {
     pub(crate) rows: usize,
 }
 
-/// Rows of f32 activations times some tiles of a float matrix.
+/// Tiles of float values, one after another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FloatTiles<'a> {
+    /// A float format.
+    pub(crate) dtype: DType,
+    /// k.
+    pub(crate) cols: usize,
+    /// Number of tiles.
+    pub(crate) count: usize,
+    /// From a tile to the next, in bytes.
+    pub(crate) stride: usize,
+    /// Each begins with `[k][16]` values.
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> FloatTiles<'a> {
+    /// The `[k][16]` values of a tile.
+    ///
+    /// # Panics
+    /// When there is no such tile.
+    pub(crate) fn tile(&self, index: usize) -> &'a [u8] {
+        &self.bytes[index * self.stride..][..self.cols * TILE * self.dtype.block_bytes()]
+    }
+}
+
+/// Rows of f32 activations times tiles of floats.
 #[derive(Clone, Debug)]
 pub(crate) struct FloatJob<'a> {
-    pub(crate) weight: &'a Packed,
-    pub(crate) tiles: Range<usize>,
+    pub(crate) tiles: FloatTiles<'a>,
     /// `[rows][k]`.
     pub(crate) x: &'a [f32],
     pub(crate) rows: usize,
@@ -73,9 +98,9 @@ impl FloatJob<'_> {
     /// # Panics
     /// When they do not fit each other.
     pub(crate) fn check(&self, out: &[f32]) {
-        assert!(self.weight.layout().kind == Scales::None, "quantised weights");
-        assert_eq!(self.x.len(), self.rows * self.weight.cols(), "activations");
-        assert_eq!(out.len(), self.rows * self.tiles.len() * TILE, "out");
+        assert!(ActKind::of_format(self.tiles.dtype).is_none(), "quantised weights");
+        assert_eq!(self.x.len(), self.rows * self.tiles.cols, "activations");
+        assert_eq!(out.len(), self.rows * self.tiles.count * TILE, "out");
     }
 }
 
@@ -92,6 +117,8 @@ pub(crate) struct KernelScratch {
     )]
     pub(crate) groups: Vec<Group>,
     partial: Vec<[f32; TILE]>,
+    /// Quantised tiles widened to f32.
+    pub(crate) widened: Vec<u8>,
 }
 
 /// One group of two tiles, unpacked.
@@ -195,7 +222,7 @@ fn add(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
 /// The product of float tiles in plain Rust; every sum runs over the columns in order.
 pub(crate) fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
     job.check(out);
-    match job.weight.dtype() {
+    match job.tiles.dtype {
         DType::F16 => values::<2>(job, out, |b| crate::binary16::to_f32(u16::from_le_bytes(b))),
         DType::Bf16 => values::<2>(job, out, crate::cpu::unpack::bf16),
         _ => values::<4>(job, out, f32::from_le_bytes),
@@ -209,12 +236,12 @@ fn values<const BYTES: usize>(
 ) {
     /// Columns at a time: their values stay in the first-level cache for all rows.
     const COLUMNS: usize = 128;
-    let (k, stride) = (job.weight.cols(), job.tiles.len());
+    let (k, stride) = (job.tiles.cols, job.tiles.count);
     let mut block = [[0.0; TILE]; COLUMNS];
     out.fill(0.0);
     let lines = out.as_chunks_mut::<TILE>().0;
-    for (t, tile) in job.tiles.clone().enumerate() {
-        let stored = job.weight.tile(tile).values.as_chunks::<BYTES>().0;
+    for t in 0..stride {
+        let stored = job.tiles.tile(t).as_chunks::<BYTES>().0;
         for (b, stored) in stored.chunks(COLUMNS * TILE).enumerate() {
             for (to, from) in block.as_flattened_mut().iter_mut().zip(stored) {
                 *to = decode(*from);

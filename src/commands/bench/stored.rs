@@ -32,7 +32,7 @@ impl About<'_> {
         Ok(Record {
             version: Record::VERSION,
             date: date.to_string(),
-            machine: identity.machine.clone(),
+            machine: identity.machine,
             model: self.model.display().to_string(),
             model_bytes: std::fs::metadata(self.model).map_or(0, |data| data.len()),
             threads: self.engine.thread_count(),

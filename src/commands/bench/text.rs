@@ -22,12 +22,13 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         ("max", Align::Right),
     ];
     print(&format!(
-        "{}\n{}, {}, {} threads, {}, {} keys and values, {} runs\n\n{}{}",
+        "{}\n{}, {}, {} threads, {}, {} activations, {} keys and values, {} runs\n\n{}{}",
         visible(&report.model),
         report.architecture,
         indicatif::HumanBytes(report.model_bytes),
         report.threads,
         report.isa,
+        report.activations,
         report.kv,
         report.repetitions,
         table(header, rows.collect()),

@@ -136,7 +136,7 @@ impl Group {
             Op::Gated(activation) if self.products.len() == 2 => {
                 let (gate, up) = (node.inputs[0].0, node.inputs[1].0);
                 let both = [(start, start + 1), (start + 1, start)].contains(&(gate, up));
-                let kind = |product| ActKind::of(known.format(product));
+                let kind = |product| ActKind::of_format(known.format(product));
                 let is_one = both && ends(gate) && ends(up) && kind(gate) == kind(up);
                 is_one.then_some(Tail::Gate { activation, gate, up })
             }
@@ -188,7 +188,7 @@ impl FusedRun<'_> {
                 }
             };
             let (weight, bias) = self.features(product);
-            let x = forms.rows(weight.packed().dtype(), x);
+            let x = forms.rows(&device.cpu, weight.packed().dtype(), x);
             Product { x, weight, bias, then, out }
         });
         products(&device.cpu, self.stage.rows(first.output), list);

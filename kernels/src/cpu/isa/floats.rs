@@ -49,7 +49,7 @@ pub(crate) unsafe fn tiles<V: Lanes>(job: &FloatJob<'_>, out: &mut [f32]) {
     job.check(out);
     // SAFETY: by the caller; `check` has compared all lengths.
     unsafe {
-        match job.weight.dtype() {
+        match job.tiles.dtype {
             DType::F16 => of::<V, F16>(job, out),
             DType::Bf16 => of::<V, Bf16>(job, out),
             _ => of::<V, F32>(job, out),
@@ -70,9 +70,9 @@ struct Block {
 /// Lengths as [`FloatJob::check`] demands, and the machine has the instructions of `V`.
 #[inline(always)]
 unsafe fn of<V: Lanes, F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
-    let (k, stride) = (job.weight.cols(), job.tiles.len() * TILE);
-    for (t, tile) in job.tiles.clone().enumerate() {
-        let values = job.weight.tile(tile).values;
+    let (k, stride) = (job.tiles.cols, job.tiles.count * TILE);
+    for t in 0..job.tiles.count {
+        let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
         for row in (0..job.rows).step_by(ROWS) {
             let (x, rows) = (job.x[row * k..].as_ptr(), job.rows - row);

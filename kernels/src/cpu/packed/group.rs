@@ -1,7 +1,7 @@
 //! One group of a tile in plain Rust.
 
 use super::TileBytes;
-use super::layout::{GROUP, LINE, Scales};
+use super::layout::{GROUP, LINE, Layout, Scales};
 use crate::binary16;
 use crate::cpu::tile::TILE;
 use crate::cpu::unpack;
@@ -100,6 +100,35 @@ fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
             let of_half =
                 |h: usize| half(16 * TILE) * f32::from(from[(2 * g + h) * TILE + i].cast_signed());
             ([of_half(0), of_half(1)], 0.0)
+        }
+    }
+}
+
+/// All values of a quantised tile in f32, `[k][16]`, little-endian; the same as [`feature`] gives.
+///
+/// # Panics
+/// When `to` is too short.
+#[inline(always)]
+pub(crate) fn widen(tile: &TileBytes<'_>, to: &mut [u8]) {
+    let Layout { dtype, cols, kind, .. } = *tile.layout;
+    let offset = unpack::offset(dtype) as f32;
+    let mut group = Group::new();
+    let groups = to[..cols * TILE * 4].as_chunks_mut::<{ GROUP * TILE * 4 }>().0;
+    for (index, to) in groups.iter_mut().enumerate() {
+        group.read(tile, index);
+        let quads = group.q.iter().zip(to.as_chunks_mut::<{ 4 * TILE * 4 }>().0);
+        for (j, (q, to)) in quads.enumerate() {
+            let scale = &group.scale[if kind == Scales::Halves { j / 4 } else { 0 }];
+            let mut words = [0; TILE];
+            for (word, q) in words.iter_mut().zip(q.as_chunks::<4>().0) {
+                *word = u32::from_le_bytes(*q);
+            }
+            for (column, to) in to.as_chunks_mut::<{ TILE * 4 }>().0.iter_mut().enumerate() {
+                for (i, to) in to.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+                    let q = (words[i] >> (8 * column) & 255) as f32;
+                    *to = (scale[i] * (q - offset) + group.min[i]).to_le_bytes();
+                }
+            }
         }
     }
 }

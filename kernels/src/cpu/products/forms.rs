@@ -40,7 +40,8 @@ impl Forms {
     ) {
         self.kinds = [None; PRODUCTS_MAX];
         let mut used = 0;
-        for kind in formats.clone().filter_map(ActKind::of) {
+        let kind_of = |format| ActKind::of(ctx.activations(), format);
+        for kind in formats.clone().filter_map(kind_of) {
             if !self.kinds[..used].contains(&Some(kind)) {
                 self.kinds[used] = Some(kind);
                 self.quantised[used].fill(ctx, kind, source);
@@ -49,19 +50,19 @@ impl Forms {
         }
         self.normed.clear();
         if let Some(norm) = &source.norm
-            && formats.map(ActKind::of).any(|kind| kind.is_none())
+            && formats.map(kind_of).any(|kind| kind.is_none())
         {
             self.normed.resize(source.x.len(), 0.0);
             rms_norm(ctx, source.x, norm.weight, norm.eps, &mut self.normed);
         }
     }
 
-    /// What a weight of that format takes; `x` is the source's.
+    /// What a weight of that format takes; `ctx` and `x` are those that it was filled with.
     ///
     /// # Panics
     /// When the format was not among those that it was filled for.
-    pub(crate) fn rows<'a>(&'a self, format: DType, x: &'a [f32]) -> Rows<'a> {
-        match ActKind::of(format) {
+    pub(crate) fn rows<'a>(&'a self, ctx: &Cpu, format: DType, x: &'a [f32]) -> Rows<'a> {
+        match ActKind::of(ctx.activations(), format) {
             None if self.normed.is_empty() => Rows::Floats(x),
             None => Rows::Floats(&self.normed),
             Some(kind) => {

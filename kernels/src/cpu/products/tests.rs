@@ -2,7 +2,7 @@
 
 use super::{FormSource, Forms, Product, Then, matmul, products};
 use crate::cpu::packed::Packed;
-use crate::cpu::{Cpu, Isa, Matrix, gated};
+use crate::cpu::{Activations, Cpu, Isa, Matrix, gated};
 use crate::op::Activation;
 use crate::quant::DType;
 use crate::reference;
@@ -55,10 +55,36 @@ fn cut_features_differ_from_all() {
 }
 
 #[test]
+fn exact_activations_meet_other_weights_than_those_stored() {
+    let n = 45;
+    for isa in Isa::available() {
+        let exact = Cpu::new(2, isa).with_activations(Activations::F32);
+        for (dtype, k) in DType::ALL.into_iter().flat_map(|dtype| [(dtype, 256), (dtype, 768)]) {
+            let bytes = reference::quantize(dtype, &noise(9, n * k));
+            let values = reference::dequantize(dtype, &bytes);
+            let values: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            let pack = |dtype, bytes: &[u8]| {
+                Packed::new(&exact, &Matrix::new(dtype, n, k, bytes).unwrap()).unwrap()
+            };
+            let (stored, widened) = (pack(dtype, &bytes), pack(DType::F32, &values));
+            for m in [1, 2, 7, 31, 33, 200] {
+                let x = noise(m as u32, m * k);
+                let [mut found, mut want] = [(); 2].map(|()| vec![f32::NAN; m * 40]);
+                matmul(&exact, &stored.features(3..43), &x, None, &mut found);
+                matmul(&exact, &widened.features(3..43), &x, None, &mut want);
+                assert_eq!(bits(&found), bits(&want), "{} {dtype} {m} × {k}", isa.name());
+            }
+        }
+    }
+}
+
+#[test]
 fn products_of_one_dispatch_differ_from_those_of_several() {
     let k = 512;
-    for (isa, threads) in Isa::available().into_iter().flat_map(|isa| [(isa, 1), (isa, 3)]) {
-        let cpu = Cpu::new(threads, isa);
+    let kinds = [(1, Activations::Int8), (3, Activations::Int8), (3, Activations::F32)];
+    let all = Isa::available().into_iter();
+    for (isa, (threads, activations)) in all.flat_map(|isa| kinds.map(|kind| (isa, kind))) {
+        let cpu = Cpu::new(threads, isa).with_activations(activations);
         for dtype in [DType::Q4_0, DType::Q4_1, DType::Q4K, DType::F16] {
             let [q, v, gate, up] = [70, 20, 45, 46].map(|n| weight(&cpu, dtype, n, k));
             for m in [1, 2, 7, 40, 200] {
@@ -71,7 +97,7 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
                 let mut forms = Forms::default();
                 let source = FormSource { x: &x, k, norm: None };
                 forms.fill(&cpu, [dtype].into_iter(), &source);
-                let rows = forms.rows(dtype, &x);
+                let rows = forms.rows(&cpu, dtype, &x);
                 let cut = 5..40;
                 let activation = Activation::Silu;
                 let up_bias = &bias[..cut.len()];

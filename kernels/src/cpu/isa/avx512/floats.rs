@@ -4,7 +4,7 @@
 
 use crate::cpu::isa::formats::AHEAD;
 use crate::cpu::packed::LINE;
-use crate::cpu::tile::{FloatJob, TILE};
+use crate::cpu::tile::{FloatJob, FloatTiles, TILE};
 use crate::quant::DType;
 use std::arch::x86_64::*;
 
@@ -21,7 +21,7 @@ pub(super) fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
     // SAFETY: reached only through the AVX-512 table, which `Isa` hands out only when the
     // machine has the features; `check` has compared all lengths.
     unsafe {
-        match job.weight.dtype() {
+        match job.tiles.dtype {
             DType::F16 => tiles::<F16>(job, out),
             DType::Bf16 => tiles::<Bf16>(job, out),
             _ => tiles::<F32>(job, out),
@@ -87,20 +87,21 @@ struct Block<const T: usize> {
 /// Lengths as [`FloatJob::check`] demands.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
 unsafe fn tiles<F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
-    let (k, stride) = (job.weight.cols(), job.tiles.len() * TILE);
+    let FloatTiles { cols: k, count, .. } = job.tiles;
+    let stride = count * TILE;
     let tile = |t: usize| {
-        let values = job.weight.tile(job.tiles.start + t).values;
+        let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
         values.as_ptr()
     };
-    for t in (0..job.tiles.len()).step_by(2) {
+    for t in (0..count).step_by(2) {
         for row in (0..job.rows).step_by(ROWS) {
             let (x, rows) = (job.x[row * k..].as_ptr(), job.rows - row);
             let out = out[row * stride + t * TILE..].as_mut_ptr();
             // SAFETY: the tiles have k lines of 16 values; `rows` rows of k values are left in
             // `x`, and of 16 values per tile in `out`.
             unsafe {
-                match job.tiles.len() - t {
+                match count - t {
                     1 => Block { tiles: [tile(t)], x, k, out, stride }.of::<F>(rows),
                     _ => Block { tiles: [tile(t), tile(t + 1)], x, k, out, stride }.of::<F>(rows),
                 }

@@ -35,7 +35,7 @@ fn dot_products_of_four_differ_from_those_of_pairs() {
     };
     let (n, k) = (40, 512);
     for dtype in DType::ALL {
-        let Some(kind) = ActKind::of(dtype) else { continue };
+        let Some(kind) = ActKind::of_format(dtype) else { continue };
         let bytes = reference::quantize(dtype, &noise(3, n * k));
         let weight = Packed::new(&cpu, &Matrix::new(dtype, n, k, &bytes).unwrap()).unwrap();
         for rows in [1, 2, 3, 4, 5, 8, 13] {
