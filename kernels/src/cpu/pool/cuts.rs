@@ -1,7 +1,8 @@
 //! Several matrices cut into blocks, all of them tasks of one job.
 #![expect(unsafe_code, reason = "tasks write disjoint parts of the matrices")]
 
-use super::{Base, ColumnBlock, Pool};
+use super::Pool;
+use super::blocks::{Base, ColumnBlock};
 use std::marker::PhantomData;
 use std::ops::Range;
 
