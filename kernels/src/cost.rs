@@ -13,8 +13,6 @@ use crate::part::Part;
 
 /// Bytes of a value of an activation.
 const VALUE: u64 = 4;
-/// Bytes of a value of the KV cache: those of its default, binary16, whatever it holds.
-const KV_VALUE: u64 = 2;
 
 /// Cost of an op, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,7 +101,15 @@ impl Graph {
             let first = (start + 1).saturating_sub(window);
             touched += start + rows - first + rows;
         }
-        (4 * seen * q_width, KV_VALUE * touched * kv_width)
+        (4 * seen * q_width, touched * self.kv_row_bytes(kv_width))
+    }
+
+    /// Bytes of the keys and values, so many together, of a position of one layer.
+    fn kv_row_bytes(&self, values: u64) -> u64 {
+        match self.kv() {
+            None => 2 * values,
+            Some(layout) => layout.row_bytes() as u64,
+        }
     }
 
     fn rows_of(&self, value: ValueId, (part, batch): (&Part, &Batch)) -> u64 {
@@ -144,6 +150,7 @@ fn seen_positions(start: u64, rows: u64, window: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::graph::{NewNode, WeightSpec};
+    use crate::kv::{KvDtype, KvLayout};
     use crate::op::{RopePairs, RopeScaling, RopeSpec};
     use crate::quant::DType;
 
@@ -213,6 +220,17 @@ mod tests {
         assert_eq!(rows.len(), g.nodes().len());
         for (node, (name, flops, bytes)) in rows.into_iter().enumerate() {
             assert_eq!(g.cost(node, &b), Cost { flops, bytes }, "{name}");
+        }
+    }
+
+    #[test]
+    fn other_keys_and_values_cost_as_binary16() {
+        // 22 positions read or written, each of 2 heads of 8 keys and 8 values.
+        let wants = [(KvDtype::F32, 22 * 128), (KvDtype::F16, 22 * 64), (KvDtype::I8, 22 * 48)];
+        for (dtype, want) in wants {
+            let layout = KvLayout { layers: 3, kv_heads: 2, head_dim: 8, page_rows: 32, dtype };
+            let cost = graph(None).with_kv(layout).cost(5, &batch());
+            assert_eq!(cost, Cost { flops: 31 * 128, bytes: want + 1536 }, "{dtype}");
         }
     }
 

@@ -33,6 +33,7 @@ pub use norm::rms_norm;
 pub use packed::{CacheFault, Features, KeepError, PackCache, PackError, PackReport, Packed};
 pub use pool::{ColumnBlock, Grid, Pool, THREADS_MAX};
 pub use products::matmul;
+pub(crate) use rope::Turn;
 pub use rope::{RopeAngles, RopeFreqs, RopeShape, rope};
 pub use weights::{BindError, Weights};
 

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::kv::KvLayout;
 use crate::op::{Op, RopeSpec};
 use crate::quant::DType;
 
@@ -67,9 +68,22 @@ pub struct Graph {
     values: Vec<ValueSpec>,
     weights: Vec<WeightSpec>,
     ropes: Vec<RopeSpec>,
+    kv: Option<KvLayout>,
 }
 
 impl Graph {
+    /// The same graph, told how keys and values are stored, which changes no result but what
+    /// attention is taken to cost. Untold, they count as binary16.
+    #[must_use]
+    pub fn with_kv(self, layout: KvLayout) -> Graph {
+        Graph { kv: Some(layout), ..self }
+    }
+
+    /// How keys and values are stored, if it was told.
+    pub fn kv(&self) -> Option<&KvLayout> {
+        self.kv.as_ref()
+    }
+
     /// Ops in execution order.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 mod store;
 
-pub(crate) use store::{HeadPage, Panel, scale_of};
+pub(crate) use store::{HeadPage, Panel, TURNED_MAX, scale_of};
 pub use store::{KvLayer, KvStore};
 
 /// Number of a page in the pool and in the store.
@@ -90,13 +90,17 @@ impl KvLayout {
 
     /// Bytes of one page over all layers, keys and values.
     pub fn page_bytes(&self) -> usize {
-        let values = 2 * self.part_len();
-        let layer = match self.dtype {
+        self.layers * self.page_rows * self.row_bytes()
+    }
+
+    /// Bytes of one position of one layer, keys and values.
+    pub fn row_bytes(&self) -> usize {
+        let values = 2 * self.kv_heads * self.head_dim;
+        match self.dtype {
             KvDtype::F32 => 4 * values,
             KvDtype::F16 => 2 * values,
-            KvDtype::I8 => values + 2 * self.scale_bytes(),
-        };
-        self.layers * layer
+            KvDtype::I8 => values + 2 * self.kv_heads * size_of::<f32>(),
+        }
     }
 
     /// Bytes of the scales of the keys (or of the values) of one layer's page of [`KvDtype::I8`].

@@ -77,7 +77,7 @@ impl EngineBuilder {
         let file = WeightFile::open(&settings.model)?;
         let model = Model::from_weights(&file)?;
         let chosen = settings.choose(&model.config)?;
-        let graph = Arc::new(model.graph);
+        let graph = Arc::new(model.graph.with_kv(chosen.layout));
         let slots = slot_pool(&graph, &chosen);
         let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
         let Chosen { isa, activations, .. } = chosen;
@@ -120,6 +120,7 @@ impl EngineBuilder {
     pub fn fit(&self, profile: &Profile) -> Result<Fitted, Error> {
         let file = WeightFile::open(&self.settings.model)?;
         let model = Model::from_weights(&file)?;
-        Ok(Fitted::new(profile, Arc::new(model.graph))?)
+        let layout = self.settings.choose(&model.config)?.layout;
+        Ok(Fitted::new(profile, Arc::new(model.graph.with_kv(layout)))?)
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         .recorder
         .clone()
         .unwrap_or_else(|| Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default()));
-    let graph = Arc::new(model.graph);
+    let graph = Arc::new(model.graph.with_kv(chosen.layout));
     let slots = slot_pool(&graph, &chosen);
     // A profile tells more than a short timing.
     let timed = chosen.devices.len() > 1 && settings.profile.is_none();

@@ -17,7 +17,7 @@ mod ops;
 mod scratch;
 mod stage;
 
-use fused::{FusedRun, Group, Known};
+use fused::{Fused, FusedRun, Known};
 use ops::OpRun;
 use scratch::Scratch;
 use stage::Stage;
@@ -26,7 +26,8 @@ use stage::Stage;
 ///
 /// Ops that follow each other are computed together where nothing else reads what lies between
 /// them: a norm and the products of its result, which are quantised for once; a product and the
-/// residual that is added to it; a feed-forward block's gate and up. The results are those of the
+/// residual that is added to it; a feed-forward block's gate and up; an attention and the rotation of
+/// its keys, which are written to their pages as they turn. The results are those of the
 /// ops one by one, bit for bit. An observer is told of the group's nodes but the last before it
 /// begins, so that the time of all of them lies at the last.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub struct CpuDevice {
     slots: SlotPool,
     last_uses: Vec<Vec<ValueId>>,
     /// The group that begins with each node, if any does.
-    groups: Vec<Option<Group>>,
+    groups: Vec<Option<Fused>>,
     /// One for each run at the same time.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -77,7 +78,7 @@ impl CpuDevice {
         let mut device =
             CpuDevice { name, cpu, graph, weights, ropes, kv, slots, last_uses, groups, scratch };
         let nodes = 0..device.graph.nodes().len();
-        device.groups = nodes.map(|node| Group::at(&device.known(), node)).collect();
+        device.groups = nodes.map(|node| Fused::at(&device.known(), node)).collect();
         Ok(device)
     }
 
@@ -152,13 +153,19 @@ impl CpuDevice {
             let first = nodes.start;
             let stage = Stage { device: self, part, batch, inputs, written: (first, &written[..]) };
             match group {
-                Some(group) => {
+                Some(Fused::Keys(rope)) => {
+                    let [keys, node] = [0, 1].map(|at| &self.graph.nodes()[rope + at]);
+                    let run = OpRun { stage, node, angles, keys: Some(keys) };
+                    let output = run.compute(spans)?;
+                    written.extend([None, Some(output)]);
+                }
+                Some(Fused::Products(group)) => {
                     let outputs = FusedRun { stage, group }.compute(forms)?;
                     written.extend(outputs.into_iter().take(done.len()));
                 }
                 None => {
                     let node: &Node = &self.graph.nodes()[next];
-                    let output = OpRun { stage, node, angles }.compute(spans)?;
+                    let output = OpRun { stage, node, angles, keys: None }.compute(spans)?;
                     written.push(Some(output));
                 }
             }

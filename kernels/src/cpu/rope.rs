@@ -118,6 +118,20 @@ impl RopeAngles {
         self.rows
     }
 
+    /// Those of a row.
+    pub(crate) fn row(&self, row: usize, shape: RopeShape) -> RowAngles<'_> {
+        let both = self.values.len() / self.rows;
+        let (cos, sin) = self.values[row * both..][..both].split_at(both / 2);
+        RowAngles { cos, sin, shape }
+    }
+
+    /// # Panics
+    /// When more values would turn than a head has.
+    fn check(&self, shape: RopeShape) {
+        let turned = self.values.len().checked_div(self.rows).unwrap_or(0);
+        assert!(turned <= shape.head_dim, "{turned} values turn of {}", shape.head_dim);
+    }
+
     fn room(&mut self, pairs: usize, rows: usize) -> &mut [f32] {
         self.rows = rows;
         self.values.resize(2 * pairs * rows, 0.0);
@@ -135,6 +149,31 @@ pub struct RopeShape {
     pub head_dim: usize,
     /// Which values form a pair.
     pub pairs: RopePairs,
+}
+
+/// How rows are to be rotated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn<'a> {
+    angles: &'a RopeAngles,
+    shape: RopeShape,
+    /// Row of the angles that is the first of the rows.
+    first: usize,
+}
+
+impl<'a> Turn<'a> {
+    /// Heads of `shape` by the angles of the rows from `first`.
+    ///
+    /// # Panics
+    /// When more values would turn than a head has.
+    pub(crate) fn new(angles: &'a RopeAngles, shape: RopeShape, first: usize) -> Turn<'a> {
+        angles.check(shape);
+        Turn { angles, shape, first }
+    }
+
+    /// Rotates one or more heads of a row.
+    pub(crate) fn heads(&self, ctx: &Cpu, row: usize, x: &[f32], out: &mut [f32]) {
+        (ctx.kernels().rotate)(x, &self.angles.row(self.first + row, self.shape), out);
+    }
 }
 
 /// Angles of one row.
@@ -156,15 +195,13 @@ pub fn rope(ctx: &Cpu, x: &[f32], shape: RopeShape, angles: &RopeAngles, out: &m
     if x.is_empty() {
         return;
     }
-    let pairs = angles.values.len() / angles.rows / 2;
-    assert!(2 * pairs <= shape.head_dim, "{pairs} pairs turn in {} values", shape.head_dim);
+    angles.check(shape);
     let kernels = ctx.kernels();
     let chunk = ctx.rows_per_task(angles.rows, width);
     ctx.pool().chunks_mut(out, chunk * width, |i, out| {
         for (j, out) in out.chunks_exact_mut(width).enumerate() {
             let row = i * chunk + j;
-            let (cos, sin) = angles.values[row * 2 * pairs..][..2 * pairs].split_at(pairs);
-            (kernels.rotate)(&x[row * width..][..width], &RowAngles { cos, sin, shape }, out);
+            (kernels.rotate)(&x[row * width..][..width], &angles.row(row, shape), out);
         }
     });
 }

@@ -2,9 +2,11 @@
 
 mod rows;
 
+pub(crate) use rows::TURNED_MAX;
+
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
 use crate::aligned::Aligned;
-use crate::cpu::Cpu;
+use crate::cpu::{Cpu, Turn};
 use crate::sync::{Mutex, MutexGuard, lock};
 use rows::Rows;
 
@@ -153,12 +155,21 @@ impl KvLayer<'_> {
     /// # Panics
     /// When `k` and `v` are not whole rows of one number, or `pages` are too few or unknown, or
     /// one page comes twice.
-    pub fn write(
+    pub fn write(&mut self, cpu: &Cpu, pages: &[PageId], start_pos: usize, kv: (&[f32], &[f32])) {
+        self.write_turned(cpu, (pages, start_pos), kv, None);
+    }
+
+    /// As [`write`](KvLayer::write), of keys that are rotated on their way.
+    ///
+    /// # Panics
+    /// As [`write`](KvLayer::write); when the keys are to be rotated and heads have more than
+    /// [`TURNED_MAX`] values.
+    pub(crate) fn write_turned(
         &mut self,
         cpu: &Cpu,
-        pages: &[PageId],
-        start_pos: usize,
+        (pages, start_pos): (&[PageId], usize),
         (k, v): (&[f32], &[f32]),
+        turn: Option<Turn<'_>>,
     ) {
         let layout = self.layout;
         let (page_rows, width) = (layout.page_rows, layout.kv_heads * layout.head_dim);
@@ -176,9 +187,11 @@ impl KvLayer<'_> {
             let page_start = (first + i) * page_rows;
             let from = page_start.max(start_pos);
             let to = (page_start + page_rows).min(end_pos);
-            let values = (from - start_pos) * width..(to - start_pos) * width;
+            let first = from - start_pos;
+            let values = first * width..(to - start_pos) * width;
             let (k, v) = (&k[values.clone()], &v[values]);
-            Rows { layout, at: from - page_start, k, v }
+            let turn = turn.map(|turn| (cpu, turn, first));
+            Rows { layout, at: from - page_start, k, v, turn }
         };
         let (pool, len) = (cpu.pool(), page_len(&layout));
         let narrow = cpu.kernels().narrow;

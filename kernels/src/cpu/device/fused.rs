@@ -11,6 +11,7 @@ use crate::cpu::quantize::ActKind;
 use crate::cpu::{Features, Packed, Weights};
 use crate::device::{DeviceError, Slot};
 use crate::graph::{Graph, Node, ValueId, WeightId};
+use crate::kv::TURNED_MAX;
 use crate::op::{Activation, Op};
 use crate::part::Part;
 use crate::quant::DType;
@@ -53,6 +54,57 @@ impl<'a> Known<'a> {
     }
 }
 
+/// Nodes that are computed together.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fused {
+    /// Products, with what comes before and after them.
+    Products(Group),
+    /// The rotation of keys, a node of this number, and the attention that follows and alone reads
+    /// them: they are rotated as they are written to their pages.
+    Keys(usize),
+}
+
+impl Fused {
+    /// What begins with a node, if anything does.
+    pub(super) fn at(known: &Known<'_>, start: usize) -> Option<Fused> {
+        Group::at(known, start).map(Fused::Products).or_else(|| {
+            let [rope, attention] = known.graph.nodes().get(start..start + 2)? else {
+                return None;
+            };
+            let (Op::Rope { heads, .. }, Op::Attention(_)) = (&rope.op, &attention.op) else {
+                return None;
+            };
+            let alone = attention
+                .inputs
+                .iter()
+                .enumerate()
+                .all(|(at, input)| (*input == rope.output) == (at == 1));
+            let fits = known.graph.value(rope.output).width <= TURNED_MAX * heads;
+            (alone && fits && known.ends(rope.output, start..start + 2))
+                .then_some(Fused::Keys(start))
+        })
+    }
+
+    /// Its nodes.
+    pub(super) fn nodes(&self) -> Range<usize> {
+        match self {
+            Fused::Products(group) => group.nodes(),
+            Fused::Keys(rope) => *rope..*rope + 2,
+        }
+    }
+
+    /// Whether a part of a stage that ends before node `end` can compute it together: it has all
+    /// of its nodes, no value is asked for that is not written, and what needs whole rows has them.
+    pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
+        match self {
+            Fused::Products(group) => group.fits(end, part, writes),
+            Fused::Keys(rope) => {
+                rope + 2 <= end && part.features.is_whole() && !writes.contains(&ValueId(*rope))
+            }
+        }
+    }
+}
+
 /// Nodes that follow each other: a norm (or none), products of its result (or of one value), and
 /// a residual added to the only product or the gate of the only two (or neither). Nothing else
 /// reads what lies between them.
@@ -79,7 +131,7 @@ enum Tail {
 
 impl Group {
     /// The group that begins with a node, if any does.
-    pub(super) fn at(known: &Known<'_>, start: usize) -> Option<Group> {
+    fn at(known: &Known<'_>, start: usize) -> Option<Group> {
         let nodes = known.graph.nodes();
         let norm = known.norm(&nodes[start]);
         let (first, input) = match norm {
@@ -98,9 +150,8 @@ impl Group {
         (group.nodes().len() > 1 && !needs_norm).then_some(group)
     }
 
-    /// Whether a part of a stage that ends before node `end` can compute it together: it has all
-    /// of its nodes, no value is asked for that is not written, and norms have whole rows.
-    pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
+    /// As [`Fused::fits`].
+    fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
         let (nodes, written) = (self.nodes(), self.written());
         nodes.end <= end
             && (self.norm.is_none() || part.features.is_whole())
@@ -108,7 +159,7 @@ impl Group {
     }
 
     /// Its nodes.
-    pub(super) fn nodes(&self) -> Range<usize> {
+    fn nodes(&self) -> Range<usize> {
         let start = self.products.start - usize::from(self.norm.is_some());
         start..self.products.end + usize::from(self.tail.is_some())
     }

@@ -3,8 +3,8 @@
 use super::scratch::{Angles, Spans};
 use super::stage::Stage;
 use crate::cpu::{
-    AttentionJob, AttentionMask, AttentionSpan, EmbedError, RopeShape, add, attention, embed_rows,
-    gated, matmul, rms_norm, rope, soft_cap,
+    AttentionJob, AttentionMask, AttentionSpan, EmbedError, RopeShape, Turn, add, attention,
+    embed_rows, gated, matmul, rms_norm, rope, soft_cap,
 };
 use crate::device::{DeviceError, Slot};
 use crate::graph::Node;
@@ -15,6 +15,8 @@ pub(super) struct OpRun<'a> {
     pub(super) stage: Stage<'a>,
     pub(super) node: &'a Node,
     pub(super) angles: &'a Angles,
+    /// Of an attention: the rotation of its keys, if it is left to it.
+    pub(super) keys: Option<&'a Node>,
 }
 
 impl OpRun<'_> {
@@ -50,8 +52,7 @@ impl OpRun<'_> {
                 rms_norm(cpu, whole(0)?, device.weights.vector(*weight), *eps, &mut out);
             }
             Op::Rope { heads, rope: index } => {
-                let pairs = device.ropes[*index].1;
-                let shape = RopeShape { heads: *heads, head_dim: spec.width / heads, pairs };
+                let shape = self.shape(self.node, *heads, *index);
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
             }
             Op::Attention(op) => self.attend(op, spans, &mut out)?,
@@ -63,6 +64,12 @@ impl OpRun<'_> {
             }
         }
         Ok(out)
+    }
+
+    fn shape(&self, node: &Node, heads: usize, rope: usize) -> RopeShape {
+        let device = self.stage.device;
+        let head_dim = device.graph.value(node.output).width / heads;
+        RopeShape { heads, head_dim, pairs: device.ropes[rope].1 }
     }
 
     fn attend(
@@ -78,14 +85,25 @@ impl OpRun<'_> {
         if batch.rows() == 0 {
             return Ok(());
         }
-        let [q, k, v] = [0, 1, 2].map(|index| self.stage.whole(self.node, index));
-        let (q, k, v) = (q?, k?, v?);
+        let [q, v] = [0, 2].map(|index| self.stage.whole(self.node, index));
+        let (q, v) = (q?, v?);
+        let k = match self.keys {
+            Some(rope) => self.stage.whole(rope, 0)?,
+            None => self.stage.whole(self.node, 1)?,
+        };
+        let turn = |first: usize| match self.keys?.op {
+            Op::Rope { heads, rope } => {
+                Some(Turn::new(self.angles.of(rope), self.shape(self.keys?, heads, rope), first))
+            }
+            _ => None,
+        };
         let mut kv = device.kv.layer(op.layer);
         let layout = *kv.layout();
         let width = layout.kv_heads * layout.head_dim;
         for span in &batch.spans {
             let values = span.rows.start * width..span.rows.end * width;
-            kv.write(&device.cpu, &span.pages, span.start, (&k[values.clone()], &v[values]));
+            let (at, kv_rows) = ((&span.pages[..], span.start), (&k[values.clone()], &v[values]));
+            kv.write_turned(&device.cpu, at, kv_rows, turn(span.rows.start));
         }
         let all = batch.spans.iter().map(|span| AttentionSpan {
             rows: span.rows.clone(),

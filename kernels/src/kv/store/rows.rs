@@ -1,6 +1,10 @@
 //! How rows of keys and values come into a page.
 
+use crate::cpu::{Cpu, Turn};
 use crate::kv::KvLayout;
+
+/// Most values of a head whose keys are rotated on their way.
+pub(crate) const TURNED_MAX: usize = 256;
 
 /// Rows for one page.
 pub(super) struct Rows<'a> {
@@ -11,6 +15,8 @@ pub(super) struct Rows<'a> {
     pub(super) k: &'a [f32],
     /// As `k`.
     pub(super) v: &'a [f32],
+    /// How keys are rotated; the first row has this number.
+    pub(super) turn: Option<(&'a Cpu, Turn<'a>, usize)>,
 }
 
 impl Rows<'_> {
@@ -18,8 +24,16 @@ impl Rows<'_> {
     fn each(&self, mut f: impl FnMut(usize, usize, &[f32], &[f32])) {
         let KvLayout { kv_heads, head_dim, .. } = self.layout;
         let lines = self.k.chunks_exact(head_dim).zip(self.v.chunks_exact(head_dim));
+        let mut turned = [0.0; TURNED_MAX];
         for (i, (k, v)) in lines.enumerate() {
-            f(i % kv_heads, self.at + i / kv_heads, k, v);
+            let (head, row) = (i % kv_heads, i / kv_heads);
+            let Some((cpu, turn, first)) = &self.turn else {
+                f(head, self.at + row, k, v);
+                continue;
+            };
+            let turned = &mut turned[..head_dim];
+            turn.heads(cpu, first + row, k, turned);
+            f(head, self.at + row, turned, v);
         }
     }
 
