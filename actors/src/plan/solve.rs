@@ -10,11 +10,11 @@
 //!
 //! Between two devices every border on the grid is tried. Between three or four, row cuts are
 //! searched over at most 16 places (the largest such grid that divides the units evenly), where the
-//! best is found by dynamic programming over the devices; borders then move singly by ever smaller
-//! steps down to one unit, which can end up to about a unit off the best. Sequence cuts are
+//! best is found by dynamic programming over the devices; units then move from part to part by ever
+//! smaller steps down to one, which ends at the best where wider parts take longer. Sequence cuts are
 //! searched exhaustively, by branch and bound, over at most 32 places, which are multiples of 32
-//! rows, and not refined. So up to 16 units and 32 · 32 rows the result is the best of the grid. Of
-//! more than four devices only the four that are fastest alone are combined.
+//! rows, and not refined: up to 32 · 32 rows the result is the best of the grid. Of more than four
+//! devices only the four that are fastest alone are combined.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -12,7 +12,7 @@ const UNITS_MIN: usize = 8;
 /// Most units between which two devices' border is searched.
 const UNITS_MAX: usize = 256;
 /// Most units of the grid on which the borders of three or more devices are searched; from the
-/// best there, borders then move in single units.
+/// best there, single units then move.
 const GRID_MAX: usize = 16;
 
 /// Units of a block's widest value: how many, so that each border lies on the alignment.
@@ -80,22 +80,23 @@ fn best_on_grid(
     reached.pop().flatten().map(|(_, borders)| borders)
 }
 
-/// Moves single borders by ever smaller steps while the slowest part gets faster.
-fn refine(space: &mut Space<'_>, set: &[DeviceId], (borders, step): (&mut [usize], usize)) {
+/// Moves units from one part to another, by ever smaller steps, while the slowest parts get faster.
+///
+/// Where the time of a part only grows with its units, this ends at the best: in a better division
+/// the slowest parts have fewer units and some other one has more, so that one unit moved there from
+/// a slowest part is an improvement already.
+fn refine(space: &mut Space<'_>, set: &[DeviceId], (borders, step): (&mut Vec<usize>, usize)) {
     let mut step = step / 2;
-    let Some(mut known) = slowest(space, set, borders) else { return };
+    let Some(mut known) = slowest_first(space, set, borders) else { return };
+    let all = || 0..set.len();
     while step > 0 {
         let mut better = false;
-        for at in 1..borders.len() - 1 {
-            for moved in [borders[at].saturating_sub(step), borders[at] + step] {
-                if moved <= borders[at - 1] || moved >= borders[at + 1] {
-                    continue;
-                }
-                let before = std::mem::replace(&mut borders[at], moved);
-                match slowest(space, set, borders) {
-                    Some(time) if time < known => (known, better) = (time, true),
-                    _ => borders[at] = before,
-                }
+        for (from, to) in all().flat_map(|from| all().map(move |to| (from, to))) {
+            let Some(moved) = moved(borders, (from, to), step) else { continue };
+            if let Some(times) = slowest_first(space, set, &moved)
+                && times < known
+            {
+                (*borders, known, better) = (moved, times, true);
             }
         }
         if !better {
@@ -105,8 +106,30 @@ fn refine(space: &mut Space<'_>, set: &[DeviceId], (borders, step): (&mut [usize
     offer(space, set, borders);
 }
 
-fn slowest(space: &mut Space<'_>, set: &[DeviceId], borders: &[usize]) -> Option<Duration> {
-    parts(space, set, borders).and_then(|parts| parts.iter().map(|(_, (_, time))| *time).max())
+/// The borders once `step` units of part `from` belong to part `to` and those between have moved on;
+/// none where nothing would be left of it.
+fn moved(borders: &[usize], (from, to): (usize, usize), step: usize) -> Option<Vec<usize>> {
+    let mut moved = borders.to_vec();
+    if from == to || borders[from + 1] - borders[from] <= step {
+        return None;
+    }
+    match from < to {
+        true => moved[from + 1..=to].iter_mut().for_each(|border| *border -= step),
+        false => moved[to + 1..=from].iter_mut().for_each(|border| *border += step),
+    }
+    Some(moved)
+}
+
+/// Times of all parts, the longest first.
+fn slowest_first(
+    space: &mut Space<'_>,
+    set: &[DeviceId],
+    borders: &[usize],
+) -> Option<Vec<Duration>> {
+    let parts = parts(space, set, borders)?;
+    let mut times: Vec<Duration> = parts.iter().map(|(_, (_, time))| *time).collect();
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    Some(times)
 }
 
 fn offer(space: &mut Space<'_>, set: &[DeviceId], borders: &[usize]) {
