@@ -7,7 +7,6 @@ use lapwing_actors::drive::measure::{Limits, MeasureParts, MeasureProgress, Meas
 use lapwing_actors::plan::fit::Fitted;
 use lapwing_actors::plan::profile::{Identity, Profile};
 use lapwing_kernels::kv::{KvDtype, KvStore};
-use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::OsClock;
 
@@ -27,10 +26,12 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
         KvDtype::F16 => String::new(),
         kv => format!(", {kv} keys and values"),
     };
+    let requant = settings.requant.map(|to| format!(", weights requantised to {to}"));
+    let other = kv + &requant.unwrap_or_default();
     let devices = chosen
         .devices
         .iter()
-        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads{kv}")));
+        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads{other}")));
     Identity {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(chosen.isa.name()),
@@ -53,7 +54,7 @@ impl EngineBuilder {
     /// When the model cannot be read, or a setting makes no sense.
     pub fn identity(&self) -> Result<Identity, Error> {
         let file = WeightFile::open(&self.settings.model)?;
-        let model = Model::from_weights(&file)?;
+        let (model, _) = self.settings.model(&file)?;
         Ok(identity(&self.settings, &self.settings.choose(&model.config)?))
     }
 
@@ -70,7 +71,7 @@ impl EngineBuilder {
     ) -> Result<Profile, Error> {
         let settings = self.settings;
         let file = WeightFile::open(&settings.model)?;
-        let model = Model::from_weights(&file)?;
+        let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
         let graph = Arc::new(model.graph);
         let slots = slot_pool(&graph, &chosen);
@@ -107,7 +108,7 @@ impl EngineBuilder {
     /// When the model cannot be read, or the profile makes no sense.
     pub fn fit(&self, profile: &Profile) -> Result<Fitted, Error> {
         let file = WeightFile::open(&self.settings.model)?;
-        let model = Model::from_weights(&file)?;
+        let (model, _) = self.settings.model(&file)?;
         Ok(Fitted::new(profile, Arc::new(model.graph))?)
     }
 }
