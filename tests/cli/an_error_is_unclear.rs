@@ -18,7 +18,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 fn a_wrong_argument_does_not_say_what_would_be_right() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 50] = [
+    let rows: [(&[&str], i32, &[&str]); 51] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),

@@ -1,5 +1,6 @@
 //! Weight matrices laid out once for the products: tiles of 16 output features, each one
-//! contiguous stream, without loss of the stored values and in about the stored size.
+//! contiguous stream, in about the stored size and, unless they are requantised, without loss of
+//! the stored values.
 
 mod cache;
 mod error;
@@ -46,9 +47,8 @@ impl Packed {
         Packed::one(ctx, Source { matrix: *matrix, requant: None })
     }
 
-    /// As [`new`](Packed::new), of a quantised matrix: the values are first dequantised, if they
-    /// are quantised, and then quantised to `format`. At no time there are more than a few rows of
-    /// each thread in between.
+    /// As [`new`](Packed::new), of the matrix quantised to `format`, whatever its own one is: rows
+    /// are dequantised and quantised a tile at a time, so that there is never a second copy.
     ///
     /// # Errors
     /// [`PackError`] when there is no memory for it, or a value has no place in the format.
