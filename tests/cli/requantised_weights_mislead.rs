@@ -19,7 +19,7 @@ fn weights_are_as_stored_although_they_are_to_be_requantised() {
     assert!(stored["requant"].is_null() && said.is_empty(), "{said}");
     let mut seen = vec![stored["logprobs"].clone()];
     for (name, format, most) in
-        [("q8_0", "Q8_0", 0.02), ("Q4_1", "Q4_1", 0.5), ("q4_0", "Q4_0", 0.5)]
+        [("q8_0", "Q8_0", 0.1), ("Q4_1", "Q4_1", 1.0), ("q4_0", "Q4_0", 1.0)]
     {
         let (run, said) = run(&["--requant", name]);
         let text = run["requant"]["text"].as_str().expect("text");

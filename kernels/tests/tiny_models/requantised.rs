@@ -53,8 +53,8 @@ fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Optio
     let is_table = name == "token_embd.weight" && file.tensor("output.weight").is_some();
     let bits = |dtype: DType| dtype.block_bytes() as f64 / dtype.block_len() as f64;
     let is_matrix = tensor.shape().rows() > 1 && !is_table;
-    if !is_matrix || bits(tensor.dtype()) <= bits(format.dtype()) || tensor.shape().cols() % 32 != 0
-    {
+    let has_more = bits(tensor.dtype()) > bits(format.dtype());
+    if !is_matrix || !has_more || !tensor.shape().cols().is_multiple_of(32) {
         return None;
     }
     Some(format.quantize(&dequantize(tensor.dtype(), tensor.bytes())).expect("finite values"))
