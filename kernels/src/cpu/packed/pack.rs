@@ -63,7 +63,7 @@ pub(super) fn pack(
         }
         SCRATCH.set(scratch);
     });
-    match (source.requant, wrong.into_inner()) {
+    match (source.requant, wrong.load(Ordering::Relaxed)) {
         (Some(format), row) if row != usize::MAX => Err(NotFinite { row, format }),
         _ => Ok(()),
     }
