@@ -29,6 +29,7 @@ mod fetch_progress;
 mod input;
 mod interrupts;
 mod output;
+mod requant;
 pub(crate) mod resolve;
 mod table;
 mod trace;

@@ -12,7 +12,9 @@ use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
 use lapwing_kernels::cpu::{Activations, Isa, THREADS_MAX};
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::kv::{KvDtype, KvLayout};
-use lapwing_kernels::model::ModelConfig;
+use lapwing_kernels::model::{Model, ModelConfig};
+use lapwing_kernels::requant::{Requant, Requantized};
+use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
 
@@ -43,6 +45,7 @@ pub(crate) struct Settings {
     pub(crate) cache_tokens: Option<usize>,
     pub(crate) kv: KvDtype,
     pub(crate) activations: Activations,
+    pub(crate) requant: Option<Requant>,
     pub(crate) chunk_rows: Option<usize>,
     pub(crate) sequences_max: Option<usize>,
     pub(crate) requests_max: Option<usize>,
@@ -136,6 +139,13 @@ pub(crate) fn choose_isa(name: Option<&str>) -> Result<Isa, Error> {
 }
 
 impl Settings {
+    /// The file's model, with matrices requantised where that is asked for.
+    pub(crate) fn model(&self, file: &WeightFile) -> Result<(Model, Option<Requantized>), Error> {
+        let mut model = Model::from_weights(file)?;
+        let requantized = self.requant.map(|format| model.graph.requantize(format));
+        Ok((model, requantized))
+    }
+
     pub(crate) fn choose(&self, model: &ModelConfig) -> Result<Chosen, Error> {
         let layout = KvLayout { dtype: self.kv, ..model.kv_layout() };
         let default_context = model.context.min(CONTEXT_DEFAULT_MAX);

@@ -14,6 +14,7 @@ use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::Ticket;
 use lapwing_kernels::device::{SlotPool, SlotStats};
 use lapwing_kernels::model::ModelConfig;
+use lapwing_kernels::requant::Requantized;
 use lapwing_traces::Recorder;
 
 use crate::chat::ChatTemplate;
@@ -51,6 +52,7 @@ struct Inner {
     explainer: Explainer,
     strategies: Strategies,
     packed: PackedWeights,
+    requantized: Option<Requantized>,
     slots: SlotPool,
     context: usize,
     chunk_rows: usize,
@@ -283,6 +285,12 @@ impl Engine {
     /// Where the packed weights came from, and what is wrong with the folder that keeps them.
     pub fn packed_weights(&self) -> &PackedWeights {
         &self.inner.packed
+    }
+
+    /// What is computed with in fewer bits than the file has; none without
+    /// [`requant`](EngineBuilder::requant).
+    pub fn requantized(&self) -> Option<&Requantized> {
+        self.inner.requantized.as_ref()
     }
 
     /// The engine's devices.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use lapwing_kernels::cpu::{PackCache, PackReport};
+use lapwing_kernels::requant::Requant;
 use lapwing_kernels::weights::WeightFile;
 
 use crate::config::Settings;
@@ -46,7 +47,7 @@ impl PackedFolder {
     pub(crate) fn of(settings: &Settings) -> Option<PackedFolder> {
         let folder = settings.packed_cache.clone()?;
         let bytes_max = settings.packed_cache_max.unwrap_or(BYTES_MAX);
-        let file = folder.join(file_name(&settings.model));
+        let file = folder.join(file_name(&settings.model, settings.requant));
         Some(PackedFolder { folder, file, bytes_max })
     }
 
@@ -88,13 +89,15 @@ impl PackedFolder {
     }
 }
 
-/// The model's name, and a checksum of where it lies: models of the same name have files of their own.
-fn file_name(model: &Path) -> String {
+/// The model's name, and a checksum of where it lies: models of the same name have files of their own,
+/// and so has each format that one is requantised to.
+fn file_name(model: &Path, requant: Option<Requant>) -> String {
     let place = fs::canonicalize(model).unwrap_or_else(|_| model.to_owned());
     let stem = model.file_stem().unwrap_or_default().to_string_lossy();
     let stem: String = stem.chars().take(STEM_MAX).collect();
     let place = crc32fast::hash(place.as_os_str().as_encoded_bytes());
-    format!("{stem}-{place:08x}.{EXTENSION}")
+    let requant = requant.map_or_else(String::new, |format| format!("-{}", format.name()));
+    format!("{stem}-{place:08x}{requant}.{EXTENSION}")
 }
 
 /// Removes files that were used least recently until all have at most `bytes_max` bytes, `keep`
@@ -178,8 +181,13 @@ mod tests {
 
     #[test]
     fn two_models_share_a_file() {
-        let [a, b] = ["/x/model.gguf", "/y/model.gguf"].map(|path| file_name(Path::new(path)));
+        let [a, b] =
+            ["/x/model.gguf", "/y/model.gguf"].map(|path| file_name(Path::new(path), None));
         assert!(a != b && a.starts_with("model-") && a.ends_with(".lwp"), "{a} {b}");
-        assert!(file_name(Path::new(&"ü".repeat(300))).len() < 255);
+        for format in Requant::ALL {
+            let other = file_name(Path::new("/x/model.gguf"), Some(format));
+            assert!(other != a && other.starts_with("model-"), "{other} {a}");
+            assert!(file_name(Path::new(&"ü".repeat(300)), Some(format)).len() < 255);
+        }
     }
 }

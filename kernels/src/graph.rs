@@ -1,11 +1,15 @@
 //! Op graph of a model: pure data, no weights inside, so that it can be planned, cut and
 //! simulated without the weight file.
 
+mod formats;
+
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::kv::KvLayout;
 use crate::op::{Op, RopeSpec};
 use crate::quant::DType;
+use crate::requant::Requant;
 
 /// Index of a weight in [`Graph::weights`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,7 +28,7 @@ pub struct WeightSpec {
     pub rows: usize,
     /// Input features, or the length of a vector.
     pub cols: usize,
-    /// Storage format.
+    /// Format that is computed with: that of the file, unless the weight is requantised.
     pub dtype: DType,
 }
 
@@ -69,6 +73,8 @@ pub struct Graph {
     weights: Vec<WeightSpec>,
     ropes: Vec<RopeSpec>,
     kv: Option<KvLayout>,
+    /// Of requantised weights, by id: to what, and the format of the file.
+    requant: BTreeMap<usize, (Requant, DType)>,
 }
 
 impl Graph {

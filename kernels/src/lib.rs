@@ -16,6 +16,7 @@ pub mod op;
 pub mod part;
 pub mod quant;
 pub mod reference;
+pub mod requant;
 pub mod sync;
 pub mod tensor;
 pub mod weights;

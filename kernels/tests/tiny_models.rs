@@ -16,6 +16,8 @@ use serde_json::Value;
 
 #[path = "tiny_models/fused.rs"]
 mod fused;
+#[path = "tiny_models/requantised.rs"]
+mod requantised;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny")

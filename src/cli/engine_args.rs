@@ -6,7 +6,7 @@ use clap::Args;
 use lapwing::devices::{DeviceSpec, DeviceSpecError};
 use lapwing::models::ModelCache;
 use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
-use lapwing::{Activations, Engine, EngineBuilder, KvDtype, WaitLink, WaitMode};
+use lapwing::{Activations, Engine, EngineBuilder, KvDtype, Requant, WaitLink, WaitMode};
 use lapwing_kernels::cpu::Isa;
 
 use super::{at_least_one, order_swap, wait};
@@ -47,6 +47,11 @@ pub(crate) struct EngineArgs {
     /// sums, and several times slower
     #[arg(long)]
     pub(crate) exact: bool,
+
+    /// Compute with matrices quantised to this format where the file has more bits per weight: q8_0,
+    /// q4_1 or q4_0. It costs accuracy [default: all weights as stored]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) requant: Option<Requant>,
 
     /// Do not keep packed weights in the cache folder, and do not use those that are kept
     #[arg(long)]
@@ -149,6 +154,9 @@ impl EngineArgs {
         let options = self.devices.options();
         let mut builder = Engine::builder().model(model).strategy_options(options);
         builder = builder.kv(self.kv).activations(self.activations());
+        if let Some(format) = self.requant {
+            builder = builder.requant(format);
+        }
         for device in self.devices.specs()? {
             builder = builder.device(device);
         }
@@ -202,7 +210,8 @@ impl EngineArgs {
 
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
-        let EngineArgs { threads: _, chunk, isa, kv, exact, no_packed_cache, devices } = self;
+        let EngineArgs { threads: _, chunk, isa, kv, exact, requant, no_packed_cache, devices } =
+            self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, permits } =
             devices;
         let number = |number: &Option<usize>| number.map(|number| number.to_string());
@@ -215,6 +224,7 @@ impl EngineArgs {
             ("--chunk", number(chunk)),
             ("--isa", isa.clone()),
             ("--kv", Some(kv.to_string())),
+            ("--requant", requant.map(|format| format.name().to_owned())),
             ("--strategy", strategy.clone()),
             ("--order-swap", swap),
             ("--ratio", ratio.as_ref().map(ToString::to_string)),
@@ -262,8 +272,8 @@ mod tests {
 
     #[test]
     fn a_setting_does_not_reach_another_process() {
-        let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --device cpu --device npu --strategy pipe \
-                    --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
+        let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --requant q4_0 --device cpu --device npu \
+                    --strategy pipe --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
                     --wait devices=spin --wait scheduler=blocking --permits 7 --exact --no-packed-cache";
         let given = Line::parse_from(line.split_whitespace()).engine;
         let args = given.to_args();

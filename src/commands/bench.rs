@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::compare;
 use super::failure::Failure;
 use super::output::print_json;
+use super::requant::RequantReport;
 use super::resolve::{model_file, open};
 use super::session::Session;
 use super::trace::{self, TraceArg};
@@ -49,9 +50,9 @@ N = 0 leaves a test out. With --trace all runs are recorded, which takes up to 1
 With --vs, this engine and others run in turn on the same file with the same number of threads: -r
 times a process of each, and each process runs every test once to warm up (llama-bench: the prompt
 without its context, and one token) and once measured. Ratios are of neighbours in time. --kv,
---exact, --chunk and devices are ours only. Also measured: the most memory that a process has resident, and
-the time of one that loads the model, computes one token and ends. docs/benchmarks.md says how
-others are installed.
+--exact, --chunk, --requant and devices are ours only; with --requant, others compute with other
+weights. Also measured: the most memory that a process has resident, and the time of one that loads
+the model, computes one token and ends. docs/benchmarks.md says how others are installed.
 
 With --length, or several names in --strategy, strategies are compared: the same prompts by each of
 them on the same devices, with -r repetitions in two rounds and -n generated tokens (4 by default).
@@ -63,14 +64,14 @@ With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
    \"min\":X,\"max\":X,\"all\":[…]}},{\"test\":\"tg128@d512\",…}],
    \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,
-   \"isa\":\"…\",\"activations\":\"int8\"|\"f32\",\"kv\":\"…\",\"chunk\":N,\"repetitions\":N,
-   \"peak_resident_bytes\":N|null,\"against\":null}
+   \"isa\":\"…\",\"activations\":\"int8\"|\"f32\",\"kv\":\"…\",\"requant\":{…}|null,\"chunk\":N,
+   \"repetitions\":N,\"peak_resident_bytes\":N|null,\"against\":null}
   With --vs (and, but for pairs, ratios and against, what --save keeps):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
-   \"kv\":\"…\",\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",\"version\":\"…\",
-   \"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
-   \"pairs\":N,\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",\"of_pairs\":{…},\"of_medians\":X},…],
-   \"against\":null}
+   \"kv\":\"…\",\"requant\":{…}|null,\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",
+   \"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
+   \"pairs\":N,\"same_weights\":true,\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",
+   \"of_pairs\":{…},\"of_medians\":X},…],\"against\":null}
   Strategies compared:
   {\"model\":\"…\",\"devices\":[…],\"lengths\":[{\"tokens\":N,\"fastest\":\"…\",\"chosen_by_auto\":\"…\",
    \"strategies\":[{\"strategy\":\"…\",\"ttft_ms\":X,\"makespan_ms\":X,\"overlap\":X,…}],\"absent\":[…]}],…}";
@@ -146,6 +147,7 @@ struct Report {
     isa: String,
     kv: &'static str,
     activations: &'static str,
+    requant: Option<RequantReport>,
     chunk: usize,
     repetitions: usize,
     /// Most memory that the process has had resident, where the system tells.
@@ -211,6 +213,7 @@ async fn alone(
         isa: args.engine.isa_name(),
         kv: args.engine.kv.name(),
         activations: args.engine.activations().name(),
+        requant: engine.requantized().map(RequantReport::of),
         chunk: engine.chunk_rows(),
         repetitions: args.repetitions(),
         peak_resident_bytes: child::resident_peak(std::process::id()),

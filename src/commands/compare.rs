@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lapwing::Requantized;
 use lapwing::compare::{Compare, Comparison, Figures, LengthComparison};
 use lapwing_traces::whole_file;
 use serde::Serialize;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::output::{print, print_json, visible};
 use super::profile::with_stored;
+use super::requant::{self, RequantReport};
 use super::resolve::model_file;
 use super::session::Session;
 use super::table::{Align, table};
@@ -38,6 +40,7 @@ struct Report<'a> {
     generated_tokens: usize,
     repetitions: usize,
     cost_source: &'a str,
+    requant: Option<RequantReport>,
     lengths: Vec<LengthReport<'a>>,
 }
 
@@ -77,6 +80,8 @@ pub(crate) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Fai
     }
     let path = model_file(wanted.model, session).await?;
     let builder = with_stored(wanted.engine.without_strategy(path)?)?;
+    let requantized = builder.requantized()?;
+    requant::say(requantized.as_ref(), session);
     let mut compare = Compare::new(builder)
         .lengths(wanted.lengths.iter().copied())
         .tokens(wanted.tokens)
@@ -111,7 +116,11 @@ pub(crate) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Fai
     if let Some(path) = &wanted.html {
         write_page(&compared, path, session)?;
     }
-    if session.json { print_json(&report(&compared)) } else { print(&text(&compared)) }
+    if session.json {
+        print_json(&report(&compared, requantized.as_ref()))
+    } else {
+        print(&text(&compared))
+    }
 }
 
 fn write_page(compared: &Comparison, path: &Path, session: &Session) -> Result<(), Failure> {
@@ -119,7 +128,7 @@ fn write_page(compared: &Comparison, path: &Path, session: &Session) -> Result<(
     files::write(path, page.as_bytes(), session)
 }
 
-fn report(compared: &Comparison) -> Report<'_> {
+fn report<'a>(compared: &'a Comparison, requantized: Option<&Requantized>) -> Report<'a> {
     let length = |of: &'_ LengthComparison| -> (usize, Vec<Figures>) {
         (of.tokens, of.runs.iter().map(lapwing::compare::StrategyRun::figures).collect())
     };
@@ -145,6 +154,7 @@ fn report(compared: &Comparison) -> Report<'_> {
         generated_tokens: compared.tokens,
         repetitions: compared.repetitions,
         cost_source: &compared.cost_source,
+        requant: requantized.map(RequantReport::of),
         lengths: lengths.collect(),
     }
 }

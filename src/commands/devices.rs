@@ -1,6 +1,7 @@
 //! `lapwing devices`: what this machine has, and what it has not.
 
 use indicatif::HumanBytes;
+use lapwing::Requant;
 use lapwing::devices::DeviceSpec;
 use lapwing::plan::strategies;
 use lapwing_kernels::cpu::Isa;
@@ -40,7 +41,7 @@ With --json:
    \"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},\"kernels\":[{\"op\":\"matmul\",\"format\":\"Q4_1\"|null,
    \"arithmetic\":\"int8\"|\"f32\",\"how\":\"…\"},…],\"measured\":[{\"op\":\"…\",\"features\":N,\"inner\":N,
    \"format\":\"…\"|null,\"rows\":N,\"context\":N,\"us\":X,\"gops\":X,\"gbps\":X,
-   \"bound_by\":\"…\"|null,\"of_bound\":X|null},…]|null}";
+   \"bound_by\":\"…\"|null,\"of_bound\":X|null},…]|null,\"requant\":{…}|null}";
 
 /// Options of `devices`.
 #[derive(Debug, clap::Args)]
@@ -61,6 +62,10 @@ pub(crate) struct Args {
     /// Instruction set [default: the best one]
     #[arg(long, value_name = "NAME", requires = "kernels")]
     isa: Option<String>,
+
+    /// Requantise the model's matrices to q8_0, q4_1 or q4_0 [default: as stored]
+    #[arg(long, value_name = "FORMAT", requires = "model")]
+    requant: Option<Requant>,
 }
 
 #[derive(Serialize)]

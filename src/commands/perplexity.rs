@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::input::Source;
 use super::output::{print, print_json};
+use super::requant::RequantReport;
 use super::resolve::{model_file, open};
 use super::session::Session;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
@@ -26,7 +27,7 @@ one. The tokens of its second half are scored, given all before them in the wind
 
 With --json:
   {\"perplexity\":X,\"standard_error\":X,\"tokens\":N,\"window\":N,\"windows\":N,\"scored\":N,
-   \"window_mean_nll\":[…],\"model\":\"PATH\"}
+   \"window_mean_nll\":[…],\"model\":\"PATH\",\"requant\":{…}|null}
   tokens: of the whole text; scored: that count; nll: negative natural log-likelihood.";
 
 /// Windows that are in the engine at the same time.
@@ -62,6 +63,7 @@ struct Report {
     scored: usize,
     window_mean_nll: Vec<f64>,
     model: String,
+    requant: Option<RequantReport>,
 }
 
 /// Prints the perplexity of a text.
@@ -156,5 +158,6 @@ fn report(scores: &[Vec<f32>], tokens: usize, window: usize, engine: &Engine) ->
         scored,
         window_mean_nll: scores.iter().map(|s| nll(s) / s.len() as f64).collect(),
         model: engine.model_path().display().to_string(),
+        requant: engine.requantized().map(RequantReport::of),
     }
 }

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::output::{print, print_json, visible};
+use super::requant;
 use super::resolve::model_file;
 use super::session::Session;
 use super::table::{Align, table};
@@ -120,6 +121,7 @@ pub(super) async fn measure(
     limits: Limits,
     session: &Session,
 ) -> Result<Profile, Failure> {
+    requant::say(builder.requantized()?.as_ref(), session);
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
     let stop = Arc::new(AtomicBool::new(false));
     let (stopped, shown) = (Arc::clone(&stop), bar.clone());

@@ -8,6 +8,7 @@ use lapwing::{Engine, EngineBuilder};
 use super::failure::Failure;
 use super::fetch_progress::FetchProgress;
 use super::profile::with_stored;
+use super::requant;
 use super::session::Session;
 
 /// What a model argument means.
@@ -64,6 +65,7 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
 /// Opens the engine beside the runtime, with the profile that is stored for its devices.
 pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
     let engine = with_stored(builder)?.build().await?;
+    requant::say(engine.requantized(), session);
     for note in &engine.packed_weights().notes {
         session.note(&format!(
             "{note} (--no-packed-cache does without them, LAPWING_CACHE names another folder)"

@@ -11,6 +11,7 @@ use super::answer::{Answer, Timings, follow};
 use super::failure::Failure;
 use super::input::{Source, without_last_line_feed};
 use super::output::{print_json, print_plain};
+use super::requant::RequantReport;
 use super::resolve::{ModelChoice, model_file, open};
 use super::session::Session;
 use super::trace::{self, TraceArg};
@@ -30,7 +31,7 @@ with a dash is written after `--`. From a file or stdin, one line feed at the en
 
 With --json, one object is printed at the end:
   {\"prompt_ids\":[…],\"ids\":[…],\"text\":\"…\",\"logprobs\":[…],\"finish_reason\":\"stop\"|\"length\",
-   \"seed\":N,\"timings\":{…},\"model\":\"PATH\"}
+   \"seed\":N,\"timings\":{…},\"model\":\"PATH\",\"requant\":{…}|null}
   ids and logprobs (natural) are those of the answer, without the model's end token.";
 
 /// Options of `run`.
@@ -83,6 +84,7 @@ struct Report<'a> {
     seed: u64,
     timings: Timings,
     model: String,
+    requant: Option<RequantReport>,
 }
 
 /// Answers one prompt.
@@ -127,6 +129,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
             seed,
             timings,
             model: engine.model_path().display().to_string(),
+            requant: engine.requantized().map(RequantReport::of),
         });
     }
     if args.watch {

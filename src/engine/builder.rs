@@ -7,6 +7,7 @@ use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::KvDtype;
+use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
@@ -68,6 +69,26 @@ impl EngineBuilder {
     pub fn activations(mut self, activations: Activations) -> EngineBuilder {
         self.settings.activations = activations;
         self
+    }
+
+    /// Computes with fewer bits per weight than the file has: the matrices of products are quantised
+    /// to `format` when they are packed, those that have more bits per weight and rows of a multiple
+    /// of 32 values. By default all weights are as stored. It costs accuracy, and whatever is
+    /// measured is not of the same weights as the file's; [`Engine::requantized`] says what is
+    /// changed and what not.
+    pub fn requant(mut self, format: Requant) -> EngineBuilder {
+        self.settings.requant = Some(format);
+        self
+    }
+
+    /// What [`requant`](EngineBuilder::requant) will change; none where it is not asked for. Only
+    /// the file's header is read.
+    ///
+    /// # Errors
+    /// When the model cannot be read or is not supported.
+    pub fn requantized(&self) -> Result<Option<Requantized>, Error> {
+        let file = WeightFile::open(&self.settings.model)?;
+        Ok(self.settings.model(&file)?.1)
     }
 
     /// Most prompt tokens in a chunk; by default 512, with an NPU as many as its largest graph

@@ -8,7 +8,6 @@ use lapwing_actors::plan::fit::Fitted;
 use lapwing_actors::plan::profile::{Identity, Profile};
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::{KvDtype, KvStore};
-use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::OsClock;
 
@@ -28,14 +27,17 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
         KvDtype::F16 => String::new(),
         kv => format!(", {kv} keys and values"),
     };
-    // And products of other activations.
+    // And products of other activations or weights.
     let activations = match settings.activations {
         Activations::Int8 => "",
         Activations::F32 => ", f32 activations",
     };
-    let devices = chosen.devices.iter().map(|(spec, threads)| {
-        (spec.name.clone(), format!("{spec} on {threads} threads{kv}{activations}"))
-    });
+    let requant = settings.requant.map(|to| format!(", weights requantised to {to}"));
+    let other = format!("{kv}{activations}{}", requant.unwrap_or_default());
+    let devices = chosen
+        .devices
+        .iter()
+        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads{other}")));
     Identity {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(chosen.isa.name()),
@@ -58,7 +60,7 @@ impl EngineBuilder {
     /// When the model cannot be read, or a setting makes no sense.
     pub fn identity(&self) -> Result<Identity, Error> {
         let file = WeightFile::open(&self.settings.model)?;
-        let model = Model::from_weights(&file)?;
+        let (model, _) = self.settings.model(&file)?;
         Ok(identity(&self.settings, &self.settings.choose(&model.config)?))
     }
 
@@ -75,7 +77,7 @@ impl EngineBuilder {
     ) -> Result<Profile, Error> {
         let settings = self.settings;
         let file = WeightFile::open(&settings.model)?;
-        let model = Model::from_weights(&file)?;
+        let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
         let graph = Arc::new(model.graph.with_kv(chosen.layout));
         let slots = slot_pool(&graph, &chosen);
@@ -119,7 +121,7 @@ impl EngineBuilder {
     /// When the model cannot be read, or the profile makes no sense.
     pub fn fit(&self, profile: &Profile) -> Result<Fitted, Error> {
         let file = WeightFile::open(&self.settings.model)?;
-        let model = Model::from_weights(&file)?;
+        let (model, _) = self.settings.model(&file)?;
         let layout = self.settings.choose(&model.config)?.layout;
         Ok(Fitted::new(profile, Arc::new(model.graph.with_kv(layout)))?)
     }

@@ -12,7 +12,8 @@ use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerPa
 use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::{Graph, RowSet, ValueId};
 use lapwing_kernels::kv::{KvPool, KvStore};
-use lapwing_kernels::model::{Model, ModelConfig};
+use lapwing_kernels::model::ModelConfig;
+use lapwing_kernels::requant::Requantized;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
@@ -29,7 +30,12 @@ use crate::tokenizer::Tokenizer;
 
 /// An engine with these settings on an open file.
 pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Error> {
-    let model = Model::from_weights(file)?;
+    let (model, requantized) = settings.model(file)?;
+    match &requantized {
+        Some(nothing) if nothing.changed == 0 => tracing::warn!("{nothing}"),
+        Some(requantized) => tracing::info!("{requantized}"),
+        None => {}
+    }
     let chosen = settings.choose(&model.config)?;
     let tokenizer = Tokenizer::from_metadata(file.metadata())?;
     let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
@@ -71,7 +77,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         recorder: recorder.clone(),
     })
     .map_err(Error::thread)?;
-    set_facts(&recorder, &settings.model, &model.config, (&chosen, &placement));
+    let of_model = (&*settings.model, &model.config, requantized.as_ref());
+    set_facts(&recorder, of_model, (&chosen, &placement));
     let inner = Inner {
         path: settings.model,
         config: model.config,
@@ -81,6 +88,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         explainer,
         strategies,
         packed,
+        requantized,
         slots,
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
@@ -152,8 +160,7 @@ pub(super) fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
 /// Tells the recorder what it records.
 fn set_facts(
     recorder: &Recorder,
-    path: &Path,
-    config: &ModelConfig,
+    (path, config, requantized): (&Path, &ModelConfig, Option<&Requantized>),
     (chosen, placement): (&Chosen, &Placement),
 ) {
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
@@ -166,6 +173,9 @@ fn set_facts(
     recorder.set_meta("architecture", config.arch.name);
     recorder.set_meta("strategy", &placement.strategy);
     recorder.set_meta("devices", &devices.join(" + "));
+    if let Some(requantized) = requantized {
+        recorder.set_meta("weights", &requantized.to_string());
+    }
     recorder.set_meta("isa", chosen.isa.name());
     recorder.set_meta("threads", &threads.to_string());
     recorder.set_meta("context", &chosen.context.to_string());

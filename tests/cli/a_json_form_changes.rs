@@ -128,10 +128,28 @@ fn a_field_of_bench_beside_other_engines_differs_from_the_documentation() {
     let record = std::fs::read_to_string(&kept).expect("kept");
     let record: Value = serde_json::from_str(&record).expect("JSON");
     let mut without = printed;
-    for more in ["pairs", "ratios", "against"] {
+    for more in ["pairs", "same_weights", "ratios", "against"] {
         without.as_object_mut().expect("object").remove(more);
     }
     assert_eq!(fields(&record, &[]), fields(&without, &[]));
+}
+
+#[test]
+fn a_field_of_requantised_weights_differs_from_the_documentation() {
+    let (llama, requant) = (model("llama.gguf"), ["--requant", "q8_0", "--json"]);
+    let inspected = json(&[&["inspect", &llama], &requant[..]].concat())["requant"].clone();
+    let example = fields(&documented("requantised weights"), &["kept"]);
+    assert_eq!(fields(&inspected, &["kept"]), example);
+    // All has been asked for in vain: every matrix is kept.
+    let small = json(&[&["inspect", &model("format-q4_0.gguf")], &requant[..]].concat());
+    assert_documented("requantised weights", &small["requant"], &[]);
+    let run = ["run", "-m", &llama, "--raw", "-n", "1", "ab"];
+    assert_eq!(json(&[&run[..], &requant].concat())["requant"], inspected);
+    let bench = ["bench", "-m", &llama, "-p", "4", "-n", "0", "-r", "1"];
+    assert_eq!(json(&[&bench[..], &requant].concat())["requant"], inspected);
+    let compared = ["--strategy", "pipe,cpu-only", "--length", "9", "-n", "2"];
+    let compared = json(&[&["bench", "-m", &llama, "-r", "1"], &compared[..], &requant].concat());
+    assert_eq!(compared["requant"], inspected);
 }
 
 #[test]

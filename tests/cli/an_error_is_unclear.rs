@@ -18,7 +18,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 fn a_wrong_argument_does_not_say_what_would_be_right() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 50] = [
+    let rows: [(&[&str], i32, &[&str]); 51] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -29,6 +29,7 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
         (&["run", "-m", m, "--top-p", "1.5", "x"], 2, &["top_p is 1.5"]),
         (&["run", "-m", m, "--isa", "mmx", "x"], 2, &["mmx", "generic"]),
         (&["run", "-m", m, "--kv", "int4", "x"], 2, &["int4", "f32, f16, int8"]),
+        (&["run", "-m", m, "--requant", "q3_k", "x"], 2, &["q3_k", "one of q8_0, q4_1, q4_0"]),
         (&["run", "-m", m, "--logit-bias", "7", "x"], 2, &["ID=BIAS"]),
         (&["run", "-m", m, "--logit-bias", "99999=1", "x"], 2, &["99999", "0 to"]),
         (&["run", "-m", m, "--raw", "--system", "s", "x"], 2, &["--raw"]),

@@ -14,4 +14,5 @@ mod a_simulation_misleads;
 mod a_timeline_misleads;
 mod an_error_is_unclear;
 mod an_option_is_ignored;
+mod requantised_weights_mislead;
 mod support;

@@ -72,7 +72,8 @@ pub fn embed_rows(
     Ok(())
 }
 
-fn row(dtype: DType, stored: &[u8], out: &mut [f32]) {
+/// Values of a stored row.
+pub(crate) fn row(dtype: DType, stored: &[u8], out: &mut [f32]) {
     let f16 = |b: &[u8; 2]| binary16::to_f32(u16::from_le_bytes(*b));
     match dtype {
         DType::F32 => values(stored, out, |b: &[u8; 4]| f32::from_le_bytes(*b)),

@@ -1,51 +1,33 @@
 //! Weight matrices laid out once for the products: tiles of 16 output features, each one
-//! contiguous stream, without loss of the stored values and in about the stored size.
+//! contiguous stream, in about the stored size and, unless they are requantised, without loss of
+//! the stored values.
 
 mod cache;
+mod error;
 mod group;
 mod layout;
 mod memory;
 mod pack;
+mod source;
 #[cfg(test)]
 mod tests;
 
 pub use cache::{CacheFault, KeepError, PackCache, PackReport};
+pub use error::PackError;
 pub(crate) use group::{Group, widen};
 pub(crate) use layout::{LINE, Layout, Scales};
+pub(crate) use source::Source;
 
 use crate::cpu::tile::{FloatTiles, TILE};
 use crate::cpu::{Cpu, Matrix};
 use crate::quant::DType;
+use crate::requant::Requant;
 use crate::weights::{WeightFile, WeightTensor};
 use cache::{Beside, Subject};
-use memory::{Memory, MemoryError};
-use pack::pack;
+use memory::Memory;
+use pack::{NotFinite, pack};
 use std::ops::Range;
 use std::sync::Arc;
-use thiserror::Error;
-
-/// Why a matrix could not be packed.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum PackError {
-    /// The system gives no memory.
-    #[error(
-        "no {bytes} bytes for the packed weights: {source}; free memory, or use a smaller model \
-         or format"
-    )]
-    Memory {
-        /// Bytes that were asked for.
-        bytes: usize,
-        /// What the system said.
-        source: std::io::Error,
-    },
-}
-
-impl From<MemoryError> for PackError {
-    fn from(MemoryError { bytes, source }: MemoryError) -> PackError {
-        PackError::Memory { bytes, source }
-    }
-}
 
 /// A matrix of `rows` (n) output features of `cols` (k) input features, packed. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -62,11 +44,29 @@ impl Packed {
     /// # Errors
     /// [`PackError`] when there is no memory for it.
     pub fn new(ctx: &Cpu, matrix: &Matrix<'_>) -> Result<Packed, PackError> {
-        let layout = Layout::new(matrix.dtype(), matrix.cols());
-        let bytes = layout.bytes(matrix.rows());
-        let rows = (matrix, 0..matrix.rows());
-        let memory = Arc::new(Memory::filled(bytes, |to| pack(ctx, rows, &layout, to))?);
-        Ok(Packed { layout, rows: matrix.rows(), memory, bytes: 0..bytes })
+        Packed::one(ctx, Source { matrix: *matrix, requant: None })
+    }
+
+    /// As [`new`](Packed::new), of the matrix quantised to `format`, whatever its own one is: rows
+    /// are dequantised and quantised a tile at a time, so that there is never a second copy.
+    ///
+    /// # Errors
+    /// [`PackError`] when there is no memory for it, or a value has no place in the format.
+    ///
+    /// # Panics
+    /// When the columns are no multiple of 32.
+    pub fn requantized(
+        ctx: &Cpu,
+        matrix: &Matrix<'_>,
+        format: Requant,
+    ) -> Result<Packed, PackError> {
+        Packed::one(ctx, Source { matrix: *matrix, requant: Some(format) })
+    }
+
+    fn one(ctx: &Cpu, source: Source<'_>) -> Result<Packed, PackError> {
+        let sources = [source];
+        let packed = Packed::within(pack_all(ctx, &sources, |_, _| {})?, &sources).pop();
+        Ok(packed.unwrap_or_else(|| unreachable!("one for each source")))
     }
 
     /// Packs all `matrices`, one after another into one memory; `read` is told of the bytes of each
@@ -79,7 +79,9 @@ impl Packed {
         matrices: &[Matrix<'_>],
         read: impl FnMut(usize, Range<usize>),
     ) -> Result<Vec<Packed>, PackError> {
-        Ok(Packed::within(pack_all(ctx, matrices, read)?, matrices))
+        let sources = matrices.iter().map(|matrix| Source { matrix: *matrix, requant: None });
+        let sources: Vec<Source<'_>> = sources.collect();
+        Ok(Packed::within(pack_all(ctx, &sources, read)?, &sources))
     }
 
     /// As [`many`](Packed::many) of `tensors` of a weight file, mapped from `cache` where they are
@@ -91,40 +93,40 @@ impl Packed {
     /// so.
     pub(crate) fn kept(
         ctx: &Cpu,
-        (matrices, tensors): (&[Matrix<'_>], &[&WeightTensor]),
+        (sources, tensors): (&[Source<'_>], &[&WeightTensor]),
         (cache, file): (Option<&PackCache>, &WeightFile),
     ) -> Result<(Vec<Packed>, PackReport), PackError> {
         let mut report = PackReport::default();
-        let known = cache.and_then(|cache| Some((cache, Subject::new(file, matrices, tensors)?)));
+        let known = cache.and_then(|cache| Some((cache, Subject::new(file, sources, tensors)?)));
         if let Some((cache, subject)) = &known {
             match cache::open(ctx, &cache.path, subject) {
                 Ok(Some(memory)) => {
                     report.mapped = true;
-                    return Ok((Packed::within(memory, matrices), report));
+                    return Ok((Packed::within(memory, sources), report));
                 }
                 Ok(None) => {}
                 Err(fault) => report.unusable = Some(fault),
             }
         }
         let beside = known.as_ref().map(|(cache, subject)| Beside::new(cache, subject, file));
-        let memory = pack_all(ctx, matrices, |i, bytes| tensors[i].give_back(bytes))?;
+        let memory = pack_all(ctx, sources, |i, bytes| tensors[i].give_back(bytes))?;
         if let (Some(beside), Some((_, subject))) = (beside, &known) {
             let data = &memory.bytes()[..subject.bytes()];
             let kept = beside.and_then(|beside| beside.keep(ctx, (subject, data), file));
             report.not_kept = kept.err();
         }
-        Ok((Packed::within(memory, matrices), report))
+        Ok((Packed::within(memory, sources), report))
     }
 
-    /// `matrices`, which lie packed one after another in `memory`.
-    fn within(memory: Memory, matrices: &[Matrix<'_>]) -> Vec<Packed> {
+    /// `sources`, which lie packed one after another in `memory`.
+    fn within(memory: Memory, sources: &[Source<'_>]) -> Vec<Packed> {
         let memory = Arc::new(memory);
         let mut end = 0;
-        let all = matrices.iter().map(|matrix| {
-            let (layout, memory) = (layout_of(matrix), Arc::clone(&memory));
-            let start = end;
-            end += layout.bytes(matrix.rows());
-            Packed { layout, rows: matrix.rows(), memory, bytes: start..end }
+        let all = sources.iter().map(|source| {
+            let (layout, memory) = (source.layout(), Arc::clone(&memory));
+            let (start, rows) = (end, source.matrix.rows());
+            end += layout.bytes(rows);
+            Packed { layout, rows, memory, bytes: start..end }
         });
         all.collect()
     }
@@ -203,32 +205,34 @@ impl Packed {
 /// Packs matrices one after another, strip by strip; `read` is told of the bytes of each.
 fn pack_all(
     ctx: &Cpu,
-    matrices: &[Matrix<'_>],
+    sources: &[Source<'_>],
     mut read: impl FnMut(usize, Range<usize>),
 ) -> Result<Memory, PackError> {
-    let size = |matrix: &Matrix<'_>| layout_of(matrix).bytes(matrix.rows());
-    let memory = Memory::filled(matrices.iter().map(size).sum(), |mut to| {
-        for (i, matrix) in matrices.iter().enumerate() {
-            let (layout, row_bytes) = (layout_of(matrix), matrix.row_bytes());
+    let mut packed = Ok(());
+    let size = |source: &Source<'_>| source.layout().bytes(source.matrix.rows());
+    let memory = Memory::filled(sources.iter().map(size).sum(), |mut to| {
+        for (i, source) in sources.iter().enumerate() {
+            let (layout, matrix) = (source.layout(), &source.matrix);
+            let row_bytes = matrix.row_bytes();
             let rows = (STRIP_BYTES / row_bytes).max(1).next_multiple_of(TILE);
             for start in (0..matrix.rows()).step_by(rows) {
                 let strip = start..matrix.rows().min(start + rows);
                 let part;
                 (part, to) = to.split_at_mut(layout.bytes(strip.len()));
-                pack(ctx, (matrix, strip.clone()), &layout, part);
+                let done = pack(ctx, (source, strip.clone()), &layout, part);
+                if let Err(NotFinite { row, format }) = done {
+                    packed = Err(PackError::NotFinite { matrix: i, row, format });
+                    return;
+                }
                 read(i, strip.start * row_bytes..strip.end * row_bytes);
             }
         }
     })?;
-    Ok(memory)
+    packed.map(|()| memory)
 }
 
 /// Bytes of a weight file after which its pages are given back: enough that it costs nothing.
 const STRIP_BYTES: usize = 8 << 20;
-
-fn layout_of(matrix: &Matrix<'_>) -> Layout {
-    Layout::new(matrix.dtype(), matrix.cols())
-}
 
 /// Some output features of a packed matrix.
 #[derive(Clone, Debug)]

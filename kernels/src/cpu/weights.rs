@@ -1,9 +1,11 @@
 //! A model's weights as the CPU's kernels want them, once for all devices of the process.
 
+use crate::cpu::packed::Source;
 use crate::cpu::{Cpu, Matrix, MatrixError, PackCache, PackError, PackReport, Packed, Table};
 use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::reference::dequantize;
+use crate::requant::Requant;
 use crate::weights::{WeightFile, WeightTensor};
 use std::sync::Arc;
 
@@ -27,9 +29,22 @@ pub enum BindError {
         /// What is wrong.
         source: MatrixError,
     },
+    /// A tensor cannot be requantised.
+    #[error(
+        "tensor '{name}' cannot be requantised to {format}: its row {row} has a value that is \
+         infinite, no number, or too large for a binary16 scale; open the model without requantising"
+    )]
+    Requant {
+        /// Tensor name.
+        name: String,
+        /// First such row.
+        row: usize,
+        /// Format that was asked for.
+        format: Requant,
+    },
     /// The matrices cannot be packed.
     #[error(transparent)]
-    Pack(#[from] PackError),
+    Pack(PackError),
 }
 
 /// The weights of a graph: vectors in f32, the matrices of products packed, other tables of
@@ -74,7 +89,7 @@ impl Weights {
             return Ok(weights);
         }
         let cache = shared.cache.as_ref();
-        let (weights, report) = Weights::load(ctx, (graph.weights(), uses), (cache, file))?;
+        let (weights, report) = Weights::load(ctx, (graph, uses), (cache, file))?;
         let weights = Arc::new(weights);
         shared.report = cache.is_some().then(|| Arc::new(report));
         shared.weights.push(Arc::downgrade(&weights));
@@ -83,32 +98,44 @@ impl Weights {
 
     fn load(
         ctx: &Cpu,
-        (specs, uses): (&[WeightSpec], Vec<Uses>),
+        (graph, uses): (&Graph, Vec<Uses>),
         (cache, file): (Option<&PackCache>, &WeightFile),
     ) -> Result<(Weights, PackReport), BindError> {
+        let specs = graph.weights();
         let tensors: Vec<WeightTensor> = specs
             .iter()
             .map(|spec| {
                 let missing = || BindError::Missing { name: spec.name.clone() };
-                let tensor = file.tensor(&spec.name).ok_or_else(missing)?;
-                matrix(spec, &tensor)?;
-                Ok(tensor)
+                file.tensor(&spec.name).ok_or_else(missing)
             })
             .collect::<Result<_, BindError>>()?;
+        let sources = (0..specs.len()).map(|i| {
+            let (spec, id) = (&specs[i], WeightId(i));
+            let matrix = Matrix::new(graph.stored(id), spec.rows, spec.cols, tensors[i].bytes());
+            let name = || spec.name.clone();
+            let matrix = matrix.map_err(|source| BindError::Size { name: name(), source })?;
+            Ok(Source { matrix, requant: graph.requant(id) })
+        });
+        let sources = sources.collect::<Result<Vec<_>, BindError>>()?;
         let products: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].product).collect();
-        let matrices = products.iter().map(|&i| matrix(&specs[i], &tensors[i]));
-        let matrices = matrices.collect::<Result<Vec<_>, _>>()?;
         let of_products: Vec<&WeightTensor> = products.iter().map(|i| &tensors[*i]).collect();
-        let (packed, report) = Packed::kept(ctx, (&matrices, &of_products), (cache, file))?;
+        let sources: Vec<Source<'_>> = products.iter().map(|i| sources[*i]).collect();
+        let packed = Packed::kept(ctx, (&sources, &of_products), (cache, file));
+        let (packed, report) = packed.map_err(|error| match error {
+            PackError::NotFinite { matrix, row, format } => {
+                BindError::Requant { name: specs[products[matrix]].name.clone(), row, format }
+            }
+            other => BindError::Pack(other),
+        })?;
         let mut packed = packed.into_iter();
-        let all = specs.iter().zip(&uses).zip(tensors);
-        let read = |spec: &WeightSpec, tensor: &WeightTensor| {
-            let vector = dequantize(spec.dtype, tensor.bytes());
+        let all = uses.iter().enumerate().zip(tensors);
+        let read = |i: usize, tensor: &WeightTensor| {
+            let vector = dequantize(graph.stored(WeightId(i)), tensor.bytes());
             tensor.give_back(0..tensor.bytes().len());
             vector
         };
-        let weights = all.map(|((spec, uses), tensor)| Weight {
-            vector: if uses.vector { read(spec, &tensor) } else { Vec::new() },
+        let weights = all.map(|((i, uses), tensor)| Weight {
+            vector: if uses.vector { read(i, &tensor) } else { Vec::new() },
             packed: if uses.product { packed.next() } else { None },
             table: (uses.table && !uses.product).then_some(tensor),
         });
@@ -147,11 +174,6 @@ impl Weights {
     pub fn packed_bytes(&self) -> usize {
         self.weights.iter().filter_map(|w| w.packed.as_ref()).map(Packed::bytes).sum()
     }
-}
-
-fn matrix<'a>(spec: &WeightSpec, tensor: &'a WeightTensor) -> Result<Matrix<'a>, BindError> {
-    Matrix::new(spec.dtype, spec.rows, spec.cols, tensor.bytes())
-        .map_err(|source| BindError::Size { name: spec.name.clone(), source })
 }
 
 fn uses(graph: &Graph) -> Vec<Uses> {

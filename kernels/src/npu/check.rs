@@ -200,15 +200,26 @@ impl Checker {
         let spec = &self.graph.weights()[weight.0];
         let (n, k) = (spec.rows, spec.cols);
         let tensor = self.tensor(weight)?;
-        let row_bytes = spec.dtype.row_bytes(k).unwrap_or(0).max(1);
+        let stored = self.graph.stored(weight);
+        let row_bytes = stored.row_bytes(k).unwrap_or(0).max(1);
         let mut out = vec![0.0; SAMPLES * n];
         let blocks = tensor.bytes().chunks(WEIGHT_ROWS * row_bytes);
         for (at, bytes) in blocks.enumerate() {
+            let width = (bytes.len() / row_bytes).max(1);
+            let requantised;
+            let bytes = match self.graph.requant(weight) {
+                Some(format) => {
+                    let values = reference::dequantize(stored, bytes);
+                    let none = || self.failed(format!("'{}' has no {format} form", spec.name));
+                    requantised = format.quantize(&values).ok_or_else(none)?;
+                    &requantised
+                }
+                None => bytes,
+            };
             let products = match self.rounds(weight) {
                 true => reference::matmul(spec.dtype, bytes, k, x),
                 false => reference::matmul_exact(&reference::dequantize(spec.dtype, bytes), k, x),
             };
-            let width = (bytes.len() / row_bytes).max(1);
             for (sample, products) in products.chunks_exact(width).enumerate() {
                 out[sample * n + at * WEIGHT_ROWS..][..width].copy_from_slice(products);
             }
@@ -217,7 +228,7 @@ impl Checker {
     }
 
     fn vector(&self, weight: WeightId) -> Result<Vec<f32>, DeviceError> {
-        let dtype = self.graph.weights()[weight.0].dtype;
+        let dtype = self.graph.stored(weight);
         Ok(reference::dequantize(dtype, self.tensor(weight)?.bytes()))
     }
 

@@ -16,6 +16,7 @@ use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::npu::{NpuBackend, NpuDevice, NpuDeviceParts, Systolic};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
+use lapwing_kernels::requant::Requant;
 use lapwing_kernels::weights::WeightFile;
 
 use crate::support::noise;
@@ -86,6 +87,14 @@ impl Tiny {
         let file = WeightFile::open(path).expect("a file");
         let graph = Arc::new(Model::from_weights(&file).expect("a model").graph);
         Tiny { file, graph }
+    }
+
+    /// As [`of`](Tiny::of), with matrices requantised.
+    pub(crate) fn requantized(path: &Path, format: Requant) -> Tiny {
+        let file = WeightFile::open(path).expect("a file");
+        let mut graph = Model::from_weights(&file).expect("a model").graph;
+        graph.requantize(format);
+        Tiny { file, graph: Arc::new(graph) }
     }
 
     pub(crate) fn cpu(&self) -> CpuDevice {

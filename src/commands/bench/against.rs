@@ -62,6 +62,11 @@ fn against(now: &Record, then: &Record) -> Against {
     differ("the number of threads", now.threads.to_string(), then.threads.to_string());
     let kv = |record: &Record| record.kv.0.to_string();
     differ("the type of keys and values", kv(now), kv(then));
+    let requant = |record: &Record| match &record.requant {
+        Some(requant) => requant.text.clone(),
+        None => "as stored".to_owned(),
+    };
+    differ("the format of the weights", requant(now), requant(then));
     if !then.settings.is_empty() {
         differ("the setting", now.settings.clone(), then.settings.clone());
     }
@@ -117,6 +122,7 @@ mod tests {
             model_bytes: 7,
             threads,
             kv: Kv::default(),
+            requant: None,
             settings: "cpu=cpu on 2 threads, warm".to_owned(),
             engines: vec![EngineRuns {
                 name: "lapwing".to_owned(),
@@ -145,9 +151,20 @@ mod tests {
         let mut then = record(&[("pp8", 30.0)], 1);
         then.machine.isa = "generic".to_owned();
         then.kv = Kv(lapwing::KvDtype::I8);
+        let requant = serde_json::json!({
+            "format": "Q8_0", "matrices": 2, "changed": 2, "from": ["F16"], "stored_bytes": 4,
+            "bytes": 3, "kept": [], "text": "requantised: 2 of 2"
+        });
+        then.requant = serde_json::from_value(requant).expect("a report");
         then.settings = "npu=systolic on 1 threads, warm".to_owned();
         let differs = against(&now, &then).differs.join("; ");
-        for part in ["generic", "threads is 2, was 1", "keys and values is f16, was int8", "npu"] {
+        for part in [
+            "generic",
+            "threads is 2, was 1",
+            "keys and values is f16, was int8",
+            "weights is as stored, was requantised: 2 of 2",
+            "npu",
+        ] {
             assert!(differs.contains(part), "{part}: {differs}");
         }
     }

@@ -35,6 +35,8 @@ pub(super) struct Report<'a> {
     #[serde(flatten)]
     pub(super) record: &'a Record,
     pub(super) pairs: usize,
+    /// Whether all engines computed with the weights of the file.
+    pub(super) same_weights: bool,
     /// This engine by each other one.
     pub(super) ratios: Vec<Ratio>,
     pub(super) against: Option<Against>,
@@ -73,6 +75,7 @@ pub(super) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Fai
     }
     let report = Report {
         pairs: wanted.pairs,
+        same_weights: record.requant.as_ref().is_none_or(|requant| requant.changed == 0),
         ratios: ratios(&record.engines),
         against: wanted.against.as_ref().map(|then| compare(&record, then, session)),
         record: &record,

@@ -6,6 +6,8 @@ use lapwing_kernels::kv::UnknownKvDtype;
 use lapwing_traces::Spread;
 use serde::{Deserialize, Serialize};
 
+use crate::commands::requant::RequantReport;
+
 /// Repeated measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Figures {
@@ -61,6 +63,10 @@ pub(super) struct Record {
     /// How this engine kept keys and values.
     #[serde(default)]
     pub(super) kv: Kv,
+    /// What this engine computed with in fewer bits than the file has; none where it was not told to,
+    /// or a run does not say.
+    #[serde(default)]
+    pub(super) requant: Option<RequantReport>,
     /// What else this engine was told: devices, strategy, rows of a chunk, warm-up, and whether each
     /// run had a process of its own. Empty where a run does not say.
     #[serde(default)]

@@ -7,6 +7,7 @@ use lapwing_traces::whole_file;
 use super::report::{EngineRuns, Kv, Record};
 use crate::cli::EngineArgs;
 use crate::commands::failure::Failure;
+use crate::commands::requant::RequantReport;
 use crate::commands::session::Session;
 use crate::commands::timeline::files;
 
@@ -24,7 +25,8 @@ pub(super) struct About<'a> {
 impl About<'_> {
     /// What is kept of these runs.
     pub(super) fn record(self, engines: Vec<EngineRuns>) -> Result<Record, Failure> {
-        let identity = self.engine.without_strategy(self.model.to_owned())?.identity()?;
+        let builder = self.engine.without_strategy(self.model.to_owned())?;
+        let (identity, requantized) = (builder.identity()?, builder.requantized()?);
         // To the second: more would only make the text longer.
         let second = jiff::Timestamp::now().as_second();
         let date = jiff::Timestamp::from_second(second)
@@ -37,6 +39,7 @@ impl About<'_> {
             model_bytes: std::fs::metadata(self.model).map_or(0, |data| data.len()),
             threads: self.engine.thread_count(),
             kv: Kv(self.engine.kv),
+            requant: requantized.as_ref().map(RequantReport::of),
             settings: self.settings(&identity.devices, identity.chunk_rows),
             engines,
         })

@@ -6,6 +6,7 @@ use super::pairs::{self, OURS};
 use super::report::{EngineRuns, Figures, Measured, Ratio};
 use crate::commands::failure::Failure;
 use crate::commands::output::{print, visible};
+use crate::commands::requant::RequantReport;
 use crate::commands::table::{Align, table};
 
 /// Prints our own speeds.
@@ -22,7 +23,7 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         ("max", Align::Right),
     ];
     print(&format!(
-        "{}\n{}, {}, {} threads, {}, {} activations, {} keys and values, {} runs\n\n{}{}",
+        "{}\n{}, {}, {} threads, {}, {} activations, {} keys and values, {} runs\n{}\n{}{}",
         visible(&report.model),
         report.architecture,
         indicatif::HumanBytes(report.model_bytes),
@@ -31,6 +32,7 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         report.activations,
         report.kv,
         report.repetitions,
+        requantised(report.requant.as_ref()),
         table(header, rows.collect()),
         of_kept(report.against.as_ref()),
     ))
@@ -58,8 +60,20 @@ pub(super) fn print_pairs(report: &pairs::Report<'_>) -> Result<(), Failure> {
         "\nRatios are lapwing / other: above 1 is better for tok/s, below 1 for time and memory.\n\
          The time is that of a process which loads the model, computes one token and ends.\n",
     );
+    text.push_str(&requantised(record.requant.as_ref()));
+    if !report.same_weights {
+        text.push_str(
+            "Only lapwing computes with requantised weights: the ratios compare engines on different\n\
+             weights, and say nothing of which is faster on the same.\n",
+        );
+    }
     text.push_str(&of_kept(report.against.as_ref()));
     print(&text)
+}
+
+/// What is requantised, if that is asked for.
+fn requantised(requant: Option<&RequantReport>) -> String {
+    requant.map_or_else(String::new, |requant| format!("{OURS}: {}\n", visible(&requant.text)))
 }
 
 fn of_peer(ours: &EngineRuns, peer: &EngineRuns, ratios: &[Ratio]) -> String {

@@ -21,6 +21,7 @@ use crate::cli::EngineArgs;
 use crate::commands::failure::Failure;
 use crate::commands::output::print_json;
 use crate::commands::profile::measure;
+use crate::commands::requant::RequantReport;
 use crate::commands::resolve::model_file;
 use crate::commands::session::Session;
 
@@ -40,6 +41,7 @@ struct Report {
     kernels: Vec<KernelReport>,
     /// None without a model.
     measured: Option<Vec<OpReport>>,
+    requant: Option<RequantReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,8 +83,12 @@ struct OpReport {
 
 /// Measures and prints.
 pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
-    let engine =
-        EngineArgs { threads: args.threads, isa: args.isa.clone(), ..EngineArgs::default() };
+    let engine = EngineArgs {
+        threads: args.threads,
+        isa: args.isa.clone(),
+        requant: args.requant,
+        ..EngineArgs::default()
+    };
     engine.check()?;
     let isa = Isa::available().into_iter().find(|isa| isa.name() == engine.isa_name());
     let isa = isa.unwrap_or_else(Isa::best);
@@ -91,6 +97,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         None => None,
     };
     let roof = roofline(engine.thread_count(), isa, session).await?;
+    let mut requant = None;
     let (kernels, measured) = match &path {
         None => (all_kernels(), None),
         Some(path) => {
@@ -98,7 +105,9 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
                 Limits { runs: 7, per_op: Duration::from_millis(60), per_device: PER_DEVICE };
             let profile = measure(engine.builder(path.clone())?, limits, session).await?;
             let samples = profile.devices.into_iter().flat_map(|device| device.samples).collect();
-            let graph = graph(path)?;
+            let mut graph = graph(path)?;
+            let requantized = args.requant.map(|format| graph.requantize(format));
+            requant = requantized.as_ref().map(RequantReport::of);
             (kernels_of(&graph), Some(ops(&graph, &roof, samples)))
         }
     };
@@ -118,6 +127,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         },
         kernels,
         measured,
+        requant,
     };
     if session.json { print_json(&report) } else { text::print_report(&report) }
 }

@@ -9,6 +9,8 @@ use lapwing_kernels::weights::{TensorInfo, Value, WeightFile};
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use crate::commands::requant::RequantReport;
+
 /// Elements of an array that are shown unless all are wanted.
 const ELEMENTS_MAX: usize = 8;
 /// Characters of a text that are shown unless all are wanted.
@@ -26,6 +28,8 @@ pub(super) struct Report {
     pub(super) formats: Vec<Format>,
     pub(super) hyper_parameters: Option<HyperParameters>,
     pub(super) kv_bytes_per_token: Option<usize>,
+    /// What the engine requantises, where it is asked to.
+    pub(super) requant: Option<RequantReport>,
     pub(super) placement: Option<PlacementReport>,
     /// The same for people.
     #[serde(skip)]
@@ -169,6 +173,7 @@ impl Report {
             formats: formats(file),
             hyper_parameters: None,
             kv_bytes_per_token: None,
+            requant: None,
             placement: None,
             placement_text: None,
             cannot_run: None,
@@ -181,6 +186,7 @@ impl Report {
         let layout = KvLayout { page_rows: 1, dtype: kv, ..config.kv_layout() };
         self.kv_bytes_per_token = Some(layout.page_bytes());
         self.hyper_parameters = Some(HyperParameters::of(config, engine));
+        self.requant = engine.requantized().map(RequantReport::of);
         let placement = engine.placement();
         let stages = placement.stages.iter().map(Stage::of);
         self.placement_text = Some(placement.to_string());

@@ -33,6 +33,9 @@ pub(super) fn of(report: &Report) -> String {
     if let Some(bytes) = report.kv_bytes_per_token {
         text.push_str(&format!("KV cache: {} per token\n", HumanBytes(bytes as u64)));
     }
+    if let Some(requant) = &report.requant {
+        text.push_str(&format!("{}\n", visible(&requant.text)));
+    }
     text.push_str(&heading("what would run where"));
     if let Some(reason) = &report.cannot_run {
         text.push_str(&format!("nothing: {}\n", visible(reason)));

@@ -12,8 +12,9 @@ pub use error::{CacheFault, KeepError};
 
 use super::layout::Layout;
 use super::memory::Memory;
+use super::source::Source;
+use crate::cpu::Cpu;
 use crate::cpu::tile::TILE;
-use crate::cpu::{Cpu, Matrix};
 use crate::sync::{AtomicBool, Ordering};
 use crate::weights::{Bytes, WeightFile, WeightTensor};
 use form::{CHUNK, Form, head};
@@ -46,6 +47,9 @@ pub struct PackReport {
     pub not_kept: Option<KeepError>,
 }
 
+/// Version of requantising: to be raised with every change of what it makes of the same values.
+const REQUANT: u32 = 1;
+
 /// What a file of packed weights must be of.
 pub(super) struct Subject {
     /// The weight file's state.
@@ -56,11 +60,11 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// `matrices` of `tensors`, packed one after another; none where the file system says nothing
+    /// `sources` of `tensors`, packed one after another; none where the file system says nothing
     /// of the weight file.
     pub(super) fn new(
         file: &WeightFile,
-        matrices: &[Matrix<'_>],
+        sources: &[Source<'_>],
         tensors: &[&WeightTensor],
     ) -> Option<Subject> {
         let mut source = String::new();
@@ -69,11 +73,15 @@ impl Subject {
         }
         let mut text = format!("tiles of {TILE}\n");
         let mut bytes = 0;
-        for (matrix, tensor) in matrices.iter().zip(tensors) {
-            let layout = Layout::new(matrix.dtype(), matrix.cols());
+        for (source, tensor) in sources.iter().zip(tensors) {
+            let (layout, matrix) = (source.layout(), &source.matrix);
             let Layout { dtype, cols, tile, .. } = layout;
             let (rows, part, at) = (matrix.rows(), tensor.info().part(), tensor.info().range());
-            let _ = writeln!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
+            let _ = write!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
+            if source.requant.is_some() {
+                let _ = write!(text, " requantised from {} by {REQUANT}", matrix.dtype());
+            }
+            text.push('\n');
             bytes += layout.bytes(rows);
         }
         Some(Subject { source, matrices: text, bytes })

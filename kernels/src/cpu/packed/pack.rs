@@ -1,51 +1,88 @@
 //! Stored rows to tiles.
 
-use super::Layout;
 use super::layout::{GROUP, LINE, Scales};
+use super::source::Requantizer;
+use super::{Layout, Source};
 use crate::cpu::tile::{RowsView, TILE};
-use crate::cpu::{Cpu, Matrix, unpack};
+use crate::cpu::{Cpu, unpack};
+use crate::requant::Requant;
+use crate::sync::{AtomicUsize, Ordering};
 use std::cell::RefCell;
 use std::ops::Range;
 
 thread_local! {
-    /// A tile's values, a byte each.
-    static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Packs these rows of `matrix`, of which the first begins a tile, into `to`, all zero, of
-/// `layout.bytes(rows.len())` bytes; in parallel.
+/// What a thread needs for a tile.
+#[derive(Default)]
+struct Scratch {
+    /// Its values, a byte each.
+    bytes: Vec<u8>,
+    requantizer: Requantizer,
+}
+
+/// This row of the matrix has no place in the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotFinite {
+    pub(super) row: usize,
+    pub(super) format: Requant,
+}
+
+/// Packs these rows of a matrix, of which the first begins a tile, into `to`, all zero, of
+/// `layout.bytes(rows.len())` bytes; in parallel. With an error, what `to` holds means nothing.
 ///
 /// # Panics
 /// When `to` has another size.
 pub(super) fn pack(
     ctx: &Cpu,
-    (matrix, rows): (&Matrix<'_>, Range<usize>),
+    (source, rows): (&Source<'_>, Range<usize>),
     layout: &Layout,
     to: &mut [u8],
-) {
+) -> Result<(), NotFinite> {
     assert_eq!(to.len(), layout.bytes(rows.len()), "not the packed size");
     let tiles = rows.len().div_ceil(TILE);
     let per_task = tiles.div_ceil(ctx.pool().threads() * 4).max(1);
+    let wrong = AtomicUsize::new(usize::MAX);
     ctx.pool().chunks_mut(to, per_task * layout.tile, |task, to| {
-        let mut bytes = BYTES.take();
+        let mut scratch = SCRATCH.take();
+        let Scratch { bytes, requantizer } = &mut scratch;
         for (i, to) in to.chunks_exact_mut(layout.tile).enumerate() {
             let start = rows.start + (task * per_task + i) * TILE;
-            let view = matrix.view(start..rows.end.min(start + TILE));
-            let (values, scales) = to.split_at_mut(layout.values);
-            match layout.kind {
-                Scales::None if layout.dtype.block_bytes() == 2 => floats::<2>(&view, values),
-                Scales::None => floats::<4>(&view, values),
-                _ => {
-                    bytes.clear();
-                    bytes.resize(layout.cols * TILE, 0);
-                    (ctx.kernels().unpack)(&view, &mut bytes);
-                    join(layout.lines, &bytes, values);
-                    copy_scales(&view, layout, scales);
+            let stored = source.matrix.view(start..rows.end.min(start + TILE));
+            let Some(format) = source.requant else {
+                tile(ctx, (&stored, layout), to, bytes);
+                continue;
+            };
+            match requantizer.rows(&stored, (format, layout.cols)) {
+                Ok(view) => tile(ctx, (&view, layout), to, bytes),
+                Err(row) => {
+                    wrong.fetch_min(start + row, Ordering::Relaxed);
                 }
             }
         }
-        BYTES.set(bytes);
+        SCRATCH.set(scratch);
     });
+    match (source.requant, wrong.load(Ordering::Relaxed)) {
+        (Some(format), row) if row != usize::MAX => Err(NotFinite { row, format }),
+        _ => Ok(()),
+    }
+}
+
+/// Packs up to 16 rows.
+fn tile(ctx: &Cpu, (view, layout): (&RowsView<'_>, &Layout), to: &mut [u8], bytes: &mut Vec<u8>) {
+    let (values, scales) = to.split_at_mut(layout.values);
+    match layout.kind {
+        Scales::None if layout.dtype.block_bytes() == 2 => floats::<2>(view, values),
+        Scales::None => floats::<4>(view, values),
+        _ => {
+            bytes.clear();
+            bytes.resize(layout.cols * TILE, 0);
+            (ctx.kernels().unpack)(view, bytes);
+            join(layout.lines, bytes, values);
+            copy_scales(view, layout, scales);
+        }
+    }
 }
 
 /// `[k][16]` values of `BYTES` bytes.

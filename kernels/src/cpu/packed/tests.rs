@@ -1,10 +1,11 @@
 //! Packed values are the stored ones.
 
-use super::{Group, Packed, Scales};
+use super::{Group, PackError, Packed, Scales};
 use crate::cpu::tile::TILE;
 use crate::cpu::{Cpu, Isa, Matrix, unpack};
 use crate::quant::DType;
 use crate::reference;
+use crate::requant::Requant;
 
 /// Values of one feature, as [`Group`] reads them, or as the floats are stored.
 fn unpacked(packed: &Packed, row: usize) -> Vec<f32> {
@@ -130,5 +131,75 @@ fn a_matrix_of_several_strips_is_packed_as_another() {
         assert_eq!(end, Some(stored.len()), "every byte is told once, in order");
         let bytes = |packed: &Packed| packed.memory.bytes()[packed.bytes.clone()].to_vec();
         assert!(bytes(strips) == bytes(&whole));
+    }
+}
+
+/// Rows of every format whose values are all finite.
+fn finite(dtype: DType, rows: usize, cols: usize) -> Vec<u8> {
+    let values: Vec<f32> = noise(4 * rows * cols)
+        .as_chunks()
+        .0
+        .iter()
+        .map(|bytes: &[u8; 4]| f32::from(i16::from_le_bytes([bytes[0], bytes[1]])) / 4096.0)
+        .collect();
+    reference::quantize(dtype, &values)
+}
+
+#[test]
+fn requantised_weights_differ_from_those_of_a_file_in_that_format() {
+    for isa in Isa::available() {
+        let cpu = Cpu::new(2, isa);
+        for (dtype, format) in DType::ALL.iter().flat_map(|d| Requant::ALL.map(|f| (*d, f))) {
+            let blocks: &[usize] = if dtype.block_len() == 256 { &[1, 3] } else { &[1, 3, 7] };
+            for (rows, blocks) in
+                [1, 15, 17, 33].iter().flat_map(|r| blocks.iter().map(|b| (*r, *b)))
+            {
+                let cols = blocks * dtype.block_len().max(32);
+                let stored = finite(dtype, rows, cols);
+                let matrix = Matrix::new(dtype, rows, cols, &stored).unwrap();
+                let before = format.quantize(&reference::dequantize(dtype, &stored)).unwrap();
+                let file = Matrix::new(format.dtype(), rows, cols, &before).unwrap();
+                let got = Packed::requantized(&cpu, &matrix, format).unwrap();
+                let want = Packed::new(&cpu, &file).unwrap();
+                assert_eq!((got.dtype(), got.bytes()), (want.dtype(), want.bytes()));
+                let bytes = |packed: &Packed| packed.memory.bytes()[..packed.bytes()].to_vec();
+                let what = format!("{} {dtype} to {format}, {rows} × {cols}", isa.name());
+                assert!(bytes(&got) == bytes(&want), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn requantised_weights_of_several_strips_differ() {
+    let cpu = Cpu::new(2, Isa::best());
+    let (rows, cols) = (super::STRIP_BYTES / 4096 + 7, 1024);
+    let stored = finite(DType::F32, rows, cols);
+    let matrix = Matrix::new(DType::F32, rows, cols, &stored).unwrap();
+    let packed = Packed::requantized(&cpu, &matrix, Requant::Q4_0).unwrap();
+    for row in [0, super::STRIP_BYTES / 4096 - 1, super::STRIP_BYTES / 4096, rows - 1] {
+        let values = reference::dequantize(DType::F32, matrix.row(row));
+        let want = reference::dequantize(DType::Q4_0, &Requant::Q4_0.quantize(&values).unwrap());
+        assert_eq!(unpacked(&packed, row), want, "row {row}");
+    }
+}
+
+#[test]
+fn a_row_that_cannot_be_requantised_is_packed_or_another_is_named() {
+    let (rows, cols) = (2 * super::STRIP_BYTES / 4096 + 40, 1024);
+    for bad in [f32::NAN, f32::NEG_INFINITY, f32::MAX] {
+        for at in [0, 16, super::STRIP_BYTES / 4096 + 3, rows - 1] {
+            let mut stored = vec![0; rows * cols * 4];
+            for row in [at, rows - 1] {
+                stored[(row * cols + 77) * 4..][..4].copy_from_slice(&bad.to_le_bytes());
+            }
+            let matrix = Matrix::new(DType::F32, rows, cols, &stored).unwrap();
+            let cpu = Cpu::new(2, Isa::best());
+            let error = Packed::requantized(&cpu, &matrix, Requant::Q8_0).unwrap_err();
+            let PackError::NotFinite { matrix: 0, row, format: Requant::Q8_0 } = error else {
+                panic!("{error}")
+            };
+            assert_eq!(row, at, "{bad}");
+        }
     }
 }

@@ -1,0 +1,239 @@
+//! Matrices computed with in fewer bits than the weight file has, where the user asks for it: a
+//! loss that is never taken unasked.
+
+mod blocks;
+mod report;
+
+use crate::graph::{Graph, WeightId};
+use crate::op::Op;
+use crate::quant::DType;
+pub(crate) use blocks::{BLOCK, quantize};
+pub use report::{Kept, KeptBecause, Requantized};
+use std::fmt;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// Format in which matrices are computed with that the weight file has in more bits per weight.
+/// All have blocks of 32 columns; the scale of a block follows from its extremes alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Requant {
+    /// 8.5 bits per weight: d = max |x| / 127, q = x / d to the nearest integer.
+    Q8_0,
+    /// 5 bits per weight: m = min x, d = (max x − m) / 15, q = (x − m) / d to the nearest integer.
+    Q4_1,
+    /// 4.5 bits per weight: d = x / −8 of the x of largest magnitude, q = x / d + 8 to the nearest
+    /// integer, at most 15.
+    Q4_0,
+}
+
+/// No format to requantise to.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("'{name}' is no format to requantise to; it must be one of q8_0, q4_1, q4_0")]
+pub struct UnknownRequant {
+    /// What was given.
+    pub name: String,
+}
+
+impl Requant {
+    /// Every format, the most exact first.
+    pub const ALL: [Requant; 3] = [Requant::Q8_0, Requant::Q4_1, Requant::Q4_0];
+
+    /// The storage format.
+    pub fn dtype(self) -> DType {
+        match self {
+            Requant::Q8_0 => DType::Q8_0,
+            Requant::Q4_1 => DType::Q4_1,
+            Requant::Q4_0 => DType::Q4_0,
+        }
+    }
+
+    /// `q8_0`, `q4_1` or `q4_0`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Requant::Q8_0 => "q8_0",
+            Requant::Q4_1 => "q4_1",
+            Requant::Q4_0 => "q4_0",
+        }
+    }
+
+    /// Stored blocks of `x`; none where a value is infinite or no number, or a block's scale or
+    /// minimum too large for binary16. An incomplete last block is left out.
+    pub fn quantize(self, x: &[f32]) -> Option<Vec<u8>> {
+        let x = &x[..x.len() / BLOCK * BLOCK];
+        let mut stored = vec![0; self.dtype().row_bytes(x.len())?];
+        quantize(self, x, &mut stored).then_some(stored)
+    }
+
+    /// Why a matrix of `stored` values with rows of `cols` is left as it is; none where it is not.
+    fn keeps(self, stored: DType, cols: usize) -> Option<KeptBecause> {
+        let to = self.dtype();
+        if stored.block_bytes() * to.block_len() <= to.block_bytes() * stored.block_len() {
+            return Some(KeptBecause::NoMoreBits);
+        }
+        (!cols.is_multiple_of(BLOCK)).then_some(KeptBecause::Columns { cols })
+    }
+}
+
+impl fmt::Display for Requant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.dtype().fmt(f)
+    }
+}
+
+impl FromStr for Requant {
+    type Err = UnknownRequant;
+
+    fn from_str(name: &str) -> Result<Requant, UnknownRequant> {
+        let known =
+            Requant::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name));
+        known.ok_or_else(|| UnknownRequant { name: name.to_owned() })
+    }
+}
+
+impl Graph {
+    /// Has the matrices of products computed with in `format` that the file has in more bits per
+    /// weight and in rows of whole blocks; a table of embeddings only where it is the matrix of a
+    /// product, too. All other weights stay as stored. What an earlier call has changed is undone.
+    pub fn requantize(&mut self, format: Requant) -> Requantized {
+        let mut products = vec![false; self.weights().len()];
+        for node in self.nodes() {
+            if let Op::MatMul { weight, .. } = node.op {
+                products[weight.0] = true;
+            }
+        }
+        let mut report = Requantized::of(format);
+        for id in (0..products.len()).map(WeightId) {
+            self.set_requant(id, None);
+            if !products[id.0] {
+                continue;
+            }
+            let spec = &self.weights()[id.0];
+            match format.keeps(spec.dtype, spec.cols) {
+                Some(because) => report.keep(spec, because),
+                None => {
+                    report.change(spec);
+                    self.set_requant(id, Some(format));
+                }
+            }
+        }
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{NewNode, ValueId, WeightSpec};
+
+    #[test]
+    fn a_name_is_not_known_or_another() {
+        for format in Requant::ALL {
+            let names = [format.name().to_owned(), format.name().to_uppercase()];
+            for name in names.into_iter().chain([format.to_string(), format.dtype().to_string()]) {
+                assert_eq!(name.parse(), Ok(format), "{name}");
+            }
+        }
+        for name in ["", "q8", "q4_k", "f16", "q8_0 "] {
+            let error = name.parse::<Requant>().expect_err(name).to_string();
+            assert!(error.contains(&format!("'{name}'")) && error.contains("q8_0, q4_1, q4_0"));
+        }
+    }
+
+    /// A table, a product of each of these formats and columns, and a product of the table.
+    fn graph(matrices: &[(DType, usize)], table: (DType, usize), tied: bool) -> Graph {
+        let mut graph = Graph::default();
+        let add = |graph: &mut Graph, name: &str, (dtype, cols)| {
+            graph.add_weight(WeightSpec { name: name.to_owned(), rows: 64, cols, dtype })
+        };
+        let table = add(&mut graph, "table", table);
+        let push = |graph: &mut Graph, op, inputs: &[ValueId]| {
+            graph.push(NewNode { op, inputs, width: 64, layer: None, role: "x" })
+        };
+        let mut last = push(&mut graph, Op::Embed { table, scale: 1.0 }, &[]);
+        for (i, matrix) in matrices.iter().enumerate() {
+            let weight = add(&mut graph, &format!("m{i}"), *matrix);
+            last = push(&mut graph, Op::MatMul { weight, bias: None }, &[last]);
+        }
+        let norm = add(&mut graph, "norm", (DType::F32, 64));
+        last = push(&mut graph, Op::RmsNorm { weight: norm, eps: 1e-5 }, &[last]);
+        if tied {
+            push(&mut graph, Op::MatMul { weight: table, bias: None }, &[last]);
+        }
+        graph
+    }
+
+    fn formats(graph: &Graph) -> Vec<DType> {
+        graph.weights().iter().map(|spec| spec.dtype).collect()
+    }
+
+    #[test]
+    fn a_format_that_would_grow_or_has_odd_columns_is_changed_or_another_is_not() {
+        use DType::*;
+        let columns = |dtype: DType| if dtype.block_len() == 256 { 512 } else { 96 };
+        let all = DType::ALL.map(|dtype| (dtype, columns(dtype)));
+        let rows = [
+            (Requant::Q8_0, &[F32, F16, Bf16][..]),
+            (Requant::Q4_1, &[F32, F16, Bf16, Q5_0, Q5_1, Q8_0, Q5K, Q6K]),
+            (Requant::Q4_0, &[F32, F16, Bf16, Q4_1, Q5_0, Q5_1, Q8_0, Q5K, Q6K]),
+        ];
+        for (format, changed) in rows {
+            let mut graph = graph(&all, (F16, 64), false);
+            let before = graph.clone();
+            let report = graph.requantize(format);
+            let to = |dtype| if changed.contains(&dtype) { format.dtype() } else { dtype };
+            let want: Vec<DType> =
+                [F16].into_iter().chain(DType::ALL.map(to)).chain([F32]).collect();
+            assert_eq!(formats(&graph), want, "{format}");
+            assert_eq!(report.changed, changed.len());
+            assert_eq!(report.matrices, all.len(), "table and norm are no matrices of products");
+            for (id, spec) in before.weights().iter().enumerate().map(|(i, s)| (WeightId(i), s)) {
+                assert_eq!(graph.stored(id), spec.dtype);
+                let is_changed = graph.weights()[id.0].dtype != spec.dtype;
+                assert_eq!(graph.requant(id), is_changed.then_some(format));
+            }
+            graph.requantize(Requant::Q4_0);
+            graph.requantize(format);
+            assert_eq!(formats(&graph), want, "what was asked for last counts");
+        }
+        let mut odd = graph(&[(F16, 100), (F16, 96), (F32, 31)], (F16, 64), false);
+        let report = odd.requantize(Requant::Q4_0);
+        assert_eq!(formats(&odd), [F16, F16, Q4_0, F32, F32]);
+        let kept: Vec<&str> = report.kept.iter().map(|kept| &*kept.tensor).collect();
+        assert_eq!(kept, ["m0", "m2"]);
+    }
+
+    #[test]
+    fn a_tied_table_stays_or_another_does_not() {
+        for (tied, want) in [(false, DType::F16), (true, DType::Q8_0)] {
+            let mut graph = graph(&[(DType::F16, 64)], (DType::F16, 64), tied);
+            let report = graph.requantize(Requant::Q8_0);
+            assert_eq!(graph.weights()[0].dtype, want);
+            assert_eq!(report.changed, 1 + usize::from(tied));
+        }
+    }
+
+    #[test]
+    fn a_report_says_something_else_or_nothing() {
+        let text = |matrices: &[(DType, usize)], format| {
+            graph(matrices, (DType::F32, 64), false).requantize(format).to_string()
+        };
+        let f16 = (DType::F16, 1 << 14);
+        assert_eq!(
+            text(&[f16, f16, (DType::F16, 100)], Requant::Q8_0),
+            "requantised: 2 of 3 matrices from F16 to Q8_0 (4.2 → 2.2 MB); 1 kept as stored: m2 has \
+             100 columns, not a multiple of 32"
+        );
+        assert_eq!(
+            text(&[(DType::F32, 1 << 20), (DType::Q6K, 256), (DType::Q4K, 256)], Requant::Q4_1),
+            "requantised: 2 of 3 matrices from F32 and Q6_K to Q4_1 (268 → 42.0 MB); 1 kept as \
+             stored: 1 of Q4_K, which takes no more bits"
+        );
+        assert_eq!(
+            text(&[(DType::Q4_0, 64), (DType::Q8_0, 64), (DType::F16, 33)], Requant::Q8_0),
+            "requantised to Q8_0: nothing; 3 kept as stored: 1 of Q4_0 and 1 of Q8_0, which take no \
+             more bits; m2 has 33 columns, not a multiple of 32"
+        );
+        let many = text(&[(DType::F16, 33); 5], Requant::Q8_0);
+        assert!(many.ends_with("m2 has 33 columns, not a multiple of 32; and 2 more"), "{many}");
+    }
+}

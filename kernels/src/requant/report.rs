@@ -1,0 +1,152 @@
+//! What requantising has changed and what not.
+
+use super::Requant;
+use crate::graph::WeightSpec;
+use crate::quant::DType;
+use std::fmt;
+
+/// Kept matrices that a report names; the others are counted.
+const NAMED_MAX: usize = 3;
+
+/// What [`Graph::requantize`](crate::graph::Graph::requantize) has done. Its text is one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Requantized {
+    /// What was asked for.
+    pub format: Requant,
+    /// Matrices of products.
+    pub matrices: usize,
+    /// Those that are computed with in the format.
+    pub changed: usize,
+    /// Formats that these have in the file, in the order of the graph.
+    pub from: Vec<DType>,
+    /// Bytes that they take in the file.
+    pub stored_bytes: u64,
+    /// Bytes that they take in the format.
+    pub bytes: u64,
+    /// The others.
+    pub kept: Vec<Kept>,
+}
+
+/// A matrix that stays as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Tensor name.
+    pub tensor: String,
+    /// Its format.
+    pub dtype: DType,
+    /// Why.
+    pub because: KeptBecause,
+}
+
+/// Why a matrix stays as stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptBecause {
+    /// Its format takes no more bits per weight.
+    NoMoreBits,
+    /// Its rows are not whole blocks.
+    Columns {
+        /// Values per row.
+        cols: usize,
+    },
+}
+
+impl Requantized {
+    pub(super) fn of(format: Requant) -> Requantized {
+        Requantized {
+            format,
+            matrices: 0,
+            changed: 0,
+            from: Vec::new(),
+            stored_bytes: 0,
+            bytes: 0,
+            kept: Vec::new(),
+        }
+    }
+
+    pub(super) fn keep(&mut self, spec: &WeightSpec, because: KeptBecause) {
+        self.matrices += 1;
+        self.kept.push(Kept { tensor: spec.name.clone(), dtype: spec.dtype, because });
+    }
+
+    pub(super) fn change(&mut self, spec: &WeightSpec) {
+        self.matrices += 1;
+        self.changed += 1;
+        if !self.from.contains(&spec.dtype) {
+            self.from.push(spec.dtype);
+        }
+        let bytes = |dtype: DType| {
+            let row = dtype.row_bytes(spec.cols).unwrap_or(0) as u64;
+            row.saturating_mul(spec.rows as u64)
+        };
+        self.stored_bytes = self.stored_bytes.saturating_add(bytes(spec.dtype));
+        self.bytes = self.bytes.saturating_add(bytes(self.format.dtype()));
+    }
+
+    /// Why matrices are kept, one text for each reason.
+    fn reasons(&self) -> Vec<String> {
+        let mut formats: Vec<(DType, usize)> = Vec::new();
+        let mut columns = Vec::new();
+        for kept in &self.kept {
+            match kept.because {
+                KeptBecause::Columns { cols } => {
+                    let block = self.format.dtype().block_len();
+                    let tensor = &kept.tensor;
+                    columns.push(format!("{tensor} has {cols} columns, not a multiple of {block}"));
+                }
+                KeptBecause::NoMoreBits => {
+                    match formats.iter_mut().find(|(dtype, _)| *dtype == kept.dtype) {
+                        Some((_, count)) => *count += 1,
+                        None => formats.push((kept.dtype, 1)),
+                    }
+                }
+            }
+        }
+        let mut reasons = Vec::new();
+        if !formats.is_empty() {
+            let take = if formats.len() == 1 { "takes" } else { "take" };
+            let of = formats.into_iter().map(|(dtype, count)| format!("{count} of {dtype}"));
+            reasons.push(format!("{}, which {take} no more bits", list(of.collect())));
+        }
+        let more = columns.len().saturating_sub(NAMED_MAX);
+        columns.truncate(NAMED_MAX);
+        reasons.extend(columns);
+        reasons.extend((more > 0).then(|| format!("and {more} more")));
+        reasons
+    }
+}
+
+impl fmt::Display for Requantized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Requantized { format, matrices, changed, from, stored_bytes, bytes, kept } = self;
+        if *changed == 0 {
+            write!(f, "requantised to {format}: nothing")?;
+        } else {
+            let from = list(from.iter().map(ToString::to_string).collect());
+            let sizes = sizes(*stored_bytes, *bytes);
+            write!(
+                f,
+                "requantised: {changed} of {matrices} matrices from {from} to {format} ({sizes})"
+            )?;
+        }
+        match kept.len() {
+            0 => Ok(()),
+            kept => write!(f, "; {kept} kept as stored: {}", self.reasons().join("; ")),
+        }
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(mut items: Vec<String>) -> String {
+    let last = items.pop().unwrap_or_default();
+    if items.is_empty() { last } else { format!("{} and {last}", items.join(", ")) }
+}
+
+fn sizes(before: u64, after: u64) -> String {
+    let (unit, name) = if before < 1_000_000 { (1e3, "kB") } else { (1e6, "MB") };
+    let number = |bytes: u64| {
+        let size = bytes as f64 / unit;
+        if size < 100.0 { format!("{size:.1}") } else { format!("{size:.0}") }
+    };
+    format!("{} → {} {name}", number(before), number(after))
+}

@@ -1,0 +1,136 @@
+//! Requantised and stored weights of one file never stand for each other: on devices that share,
+//! in kept files, and where an NPU's graphs are compared with the reference.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lapwing_kernels::cpu::{BindError, CacheFault, Cpu, Isa, PackCache, PackReport, Weights};
+use lapwing_kernels::device::Device;
+use lapwing_kernels::part::Part;
+use lapwing_kernels::requant::Requant;
+
+use crate::npu::{Report, Task, Tiny};
+
+fn model(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
+    folder.join(name).with_extension("gguf")
+}
+
+fn tiny(path: &Path, format: Option<Requant>) -> Tiny {
+    format.map_or_else(|| Tiny::of(path), |format| Tiny::requantized(path, format))
+}
+
+/// Every way to compute with a file in F16.
+const WAYS: [Option<Requant>; 4] =
+    [None, Some(Requant::Q8_0), Some(Requant::Q4_1), Some(Requant::Q4_0)];
+
+/// What a gated block computes, with that cache.
+fn start(
+    path: &Path,
+    format: Option<Requant>,
+    cache: Option<&PackCache>,
+) -> (Vec<u32>, Option<Arc<PackReport>>) {
+    let tiny = tiny(path, format);
+    cache.into_iter().for_each(|cache| tiny.file.keep_packed(cache.clone()));
+    let mut device = tiny.cpu();
+    let task = Task::new(tiny.gated(), 5, &[]);
+    let values = tiny.run(&mut device, &task, &mut ()).expect("values");
+    let written = tiny.graph.writes(task.nodes.clone());
+    let written = written.iter().flat_map(|id| values.get(*id).expect("a value").data.to_vec());
+    (written.map(f32::to_bits).collect(), tiny.file.pack_report())
+}
+
+#[test]
+fn a_kept_file_of_one_way_is_used_in_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30 };
+    let path = model("format-f16");
+    let want = WAYS.map(|way| start(&path, way, None).0);
+    for (i, way) in WAYS.into_iter().enumerate() {
+        assert!(want[..i].iter().all(|other| *other != want[i]), "{way:?} changes nothing");
+    }
+    for (before, after) in WAYS.iter().flat_map(|a| WAYS.map(|b| (*a, b))) {
+        let _ = fs::remove_file(&cache.path);
+        let (_, kept) = start(&path, before, Some(&cache));
+        let kept = kept.expect("a report");
+        assert!(!kept.mapped && kept.not_kept.is_none(), "{before:?}: {kept:?}");
+        let (got, report) = start(&path, after, Some(&cache));
+        let at = WAYS.iter().position(|way| *way == after).expect("a way");
+        assert!(got == want[at], "{before:?}, then {after:?}");
+        let report = report.expect("a report");
+        assert_eq!(report.mapped, before == after, "{before:?}, then {after:?}: {report:?}");
+        let other = matches!(report.unusable, Some(CacheFault::Other));
+        assert_eq!(other, before != after, "{report:?}");
+        let (again, mapped) = start(&path, after, Some(&cache));
+        assert!(again == want[at] && mapped.expect("a report").mapped, "{after:?}");
+    }
+}
+
+#[test]
+fn devices_of_one_file_share_what_is_not_the_same() {
+    let stored = Tiny::open("format-f16");
+    let weights = |format: Option<Requant>| {
+        let mut graph = (*stored.graph).clone();
+        format.into_iter().for_each(|format| drop(graph.requantize(format)));
+        Weights::of(&Cpu::new(1, Isa::best()), &graph, &stored.file).expect("bound weights")
+    };
+    let all = WAYS.map(weights);
+    for (i, j) in (0..4).flat_map(|i| (0..4).map(move |j| (i, j))) {
+        assert_eq!(Arc::ptr_eq(&all[i], &weights(WAYS[j])), i == j, "{:?} {:?}", WAYS[i], WAYS[j]);
+    }
+    let bytes: Vec<usize> = all.iter().map(|weights| weights.packed_bytes()).collect();
+    assert!(bytes.is_sorted_by(|a, b| a > b), "{bytes:?}");
+}
+
+#[test]
+fn an_npu_computes_with_stored_weights_or_refuses_requantised_ones() {
+    for (name, format) in [
+        ("llama", Requant::Q8_0),
+        ("gemma3", Requant::Q4_0),
+        ("format-f16", Requant::Q4_1),
+        ("format-bf16", Requant::Q8_0),
+        ("format-q6_k", Requant::Q4_1),
+    ] {
+        let tiny = Tiny::requantized(&model(name), format);
+        let (mut cpu, mut npu) = (tiny.cpu(), tiny.npu(1 << 30));
+        let mut preparer = npu.preparer().expect("a preparer");
+        for nodes in tiny.runs(&npu) {
+            let what = format!("{name} to {format}, nodes {nodes:?}");
+            let task = Task::new(nodes, 44, &[64]);
+            preparer.prepare(&task.keys(), &[], &mut ()).expect(&what);
+            let got = tiny.run(&mut npu, &task, &mut Report::default()).expect(&what);
+            let whole = Task { part: Part::WHOLE, ..task.clone() };
+            let want = tiny.run(&mut cpu, &whole, &mut ()).expect(&what);
+            tiny.assert_same(&task, &got, &want, &what);
+        }
+    }
+}
+
+#[test]
+fn a_weight_that_is_no_number_is_requantised() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.gguf");
+    let mut bytes = fs::read(model("format-f16")).expect("a model");
+    let tiny = Tiny::open("format-f16");
+    let name = "blk.0.ffn_down.weight";
+    let tensor = tiny.file.tensor(name).expect("a matrix");
+    let (range, row) = (tensor.info().range(), 2 * tensor.shape().cols());
+    bytes[range.start + 5 * row + 6..][..2].copy_from_slice(&0x7e00u16.to_le_bytes());
+    fs::write(&path, bytes).expect("written");
+    let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30 };
+    for format in Requant::ALL {
+        let tiny = Tiny::requantized(&path, format);
+        tiny.file.keep_packed(cache.clone());
+        let weights = Weights::of(&Cpu::new(2, Isa::best()), &tiny.graph, &tiny.file);
+        let error = weights.expect_err("no weights");
+        let BindError::Requant { name: tensor, row: 5, format: to } = &error else {
+            panic!("{error}")
+        };
+        assert_eq!((&**tensor, *to), (name, format));
+        assert!(error.to_string().contains("without requantising"), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "something is kept");
+    let stored = Tiny::of(&path);
+    Weights::of(&Cpu::new(2, Isa::best()), &stored.graph, &stored.file).expect("as stored it runs");
+}

@@ -1,0 +1,130 @@
+//! `--requant`: what is changed is what is said, and no weight is changed unasked.
+
+use serde_json::{Value, json as value};
+
+use crate::support::{ended, json, lapwing, model};
+
+#[test]
+fn weights_are_as_stored_although_they_are_to_be_requantised() {
+    let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", "words that make a prompt"];
+    let run = |more: &[&str]| {
+        let llama = model("llama.gguf");
+        let args =
+            [&["run", "-m", &llama, "--raw", "--json", "--no-packed-cache"], &greedy[..], more];
+        let ended = ended(lapwing(&args.concat()));
+        (ended.json(), ended.stderr)
+    };
+    let first = |run: &Value| run["logprobs"][0].as_f64().expect("a number");
+    let (stored, said) = run(&[]);
+    assert!(stored["requant"].is_null() && said.is_empty(), "{said}");
+    let mut seen = vec![stored["logprobs"].clone()];
+    for (name, format, most) in
+        [("q8_0", "Q8_0", 0.1), ("Q4_1", "Q4_1", 1.0), ("q4_0", "Q4_0", 1.0)]
+    {
+        let (run, said) = run(&["--requant", name]);
+        let text = run["requant"]["text"].as_str().expect("text");
+        assert_eq!(said, format!("{text}\n"));
+        assert!(text.starts_with("requantised: ") && text.contains(format), "{text}");
+        assert!(run["requant"]["bytes"].as_u64() < run["requant"]["stored_bytes"].as_u64());
+        assert!(!seen.contains(&run["logprobs"]), "{name}");
+        assert!((first(&run) - first(&stored)).abs() < most, "{name}: {run} {stored}");
+        seen.push(run["logprobs"].clone());
+    }
+}
+
+#[test]
+fn nothing_is_requantised_without_a_word() {
+    let small = model("format-q4_0.gguf");
+    let args = ["run", "-m", &small, "--raw", "--json", "--temp", "0", "-n", "4", "ab"];
+    let stored = ended(lapwing(&args));
+    let asked = ended(lapwing(&[&args[..], &["--requant", "q8_0"]].concat()));
+    assert_eq!(asked.json()["logprobs"], stored.json()["logprobs"]);
+    assert!(asked.stderr.contains("requantised to Q8_0: nothing"), "{}", asked.stderr);
+}
+
+#[test]
+fn plans_and_kernels_are_of_the_stored_format() {
+    let llama = model("llama.gguf");
+    let inspected = |more: &[&str]| json(&[&["inspect", &llama, "--json"], more].concat());
+    let (stored, requantised) = (inspected(&[]), inspected(&["--requant", "q4_1"]));
+    assert_eq!(stored["formats"], requantised["formats"], "the file is the same");
+    let formats = |report: &Value| {
+        let stages = report["placement"]["stages"].as_array().expect("stages").clone();
+        let all = stages.into_iter().flat_map(|stage| {
+            stage["matrices"].as_object().expect("matrices").keys().cloned().collect::<Vec<_>>()
+        });
+        all.collect::<Vec<String>>()
+    };
+    assert!(!formats(&stored).contains(&"Q4_1".to_owned()));
+    assert!(formats(&requantised).iter().all(|format| format == "Q4_1"), "{requantised}");
+    let kernels = ["devices", "--kernels", "-t", "1", "-m", &llama, "--requant", "q4_1", "--json"];
+    let kernels = json(&kernels);
+    assert_eq!(kernels["requant"], requantised["requant"]);
+    for list in ["kernels", "measured"] {
+        let all = kernels[list].as_array().expect(list);
+        let mut products = all.iter().filter(|of| of["op"] == "matmul").peekable();
+        assert!(products.peek().is_some(), "{kernels}");
+        assert!(products.all(|of| of["format"] == "Q4_1"), "{kernels}");
+    }
+    let text = ended(lapwing(&["inspect", &llama, "--requant", "q4_1"])).stdout;
+    assert!(text.contains(requantised["requant"]["text"].as_str().expect("text")), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn kept_weights_of_another_format_are_used_or_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let llama = model("llama.gguf");
+    let answer = |more: &[&str]| {
+        let greedy = ["run", "-m", &llama, "--raw", "--json", "--temp", "0", "-n", "8", "ab"];
+        let mut command = lapwing(&[&greedy[..], more].concat());
+        command.env("LAPWING_CACHE", folder.path());
+        let ended = ended(command);
+        (ended.json()["logprobs"].clone(), ended.stderr)
+    };
+    let ways: [&[&str]; 3] = [&[], &["--requant", "q8_0"], &["--requant", "q4_0"]];
+    let want = ways.map(|way| answer(&[way, &["--no-packed-cache"]].concat()));
+    let kept = || {
+        let files = std::fs::read_dir(folder.path().join("packed")).expect("a folder");
+        let times = files.map(|file| {
+            let path = file.expect("a file").path();
+            std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).expect("a file"))
+        });
+        times.collect::<std::collections::BTreeSet<u64>>()
+    };
+    assert_eq!(ways.map(&answer), want);
+    let files = kept();
+    assert_eq!(files.len(), 3);
+    assert_eq!(ways.map(&answer), want);
+    assert_eq!(kept(), files, "a file is made again");
+}
+
+#[cfg(unix)]
+#[test]
+fn ratios_of_other_weights_seem_to_be_of_the_same() {
+    use crate::a_peer_misleads::{HONEST, program};
+    let folder = tempfile::tempdir().expect("folder");
+    let llama = model("llama.gguf");
+    let bench = |args: &[&str]| lapwing(&[&["bench", "-m", &llama, "-t", "1"], args].concat());
+    let vs = format!("llama.cpp={}", program(folder.path(), "fake", HONEST));
+    let kept = folder.path().join("run.json").display().to_string();
+    let args = ["-p", "8", "-n", "0", "-r", "1", "--vs", &vs];
+    let stored = ended(bench(&[&args[..], &["--save", &kept, "--json"]].concat())).json();
+    assert_eq!((&stored["same_weights"], &stored["requant"]), (&value!(true), &Value::Null));
+    let asked = [&args[..], &["--requant", "q8_0", "--against", &kept]].concat();
+    let requantised = ended(bench(&[&asked[..], &["--json"]].concat())).json();
+    assert_eq!(requantised["same_weights"], false);
+    assert_eq!(requantised["requant"]["format"], "Q8_0");
+    let differs = requantised["against"]["differs"].to_string();
+    assert!(differs.contains("was as stored") && differs.contains("Q8_0"), "{differs}");
+    let text = ended(bench(&asked)).stdout;
+    assert!(text.contains("different\nweights"), "{text}");
+    let calls = std::fs::read_to_string(format!("{}/fake.calls", folder.path().display()));
+    assert!(!calls.expect("calls").contains("requant"), "it is ours only");
+    // Where nothing is changed, the weights are the same.
+    let small = model("format-q4_0.gguf");
+    let args = [&["bench", "-m", &small, "-t", "1", "--requant", "q8_0"], &args[..]].concat();
+    assert_eq!(ended(lapwing(&[&args[..], &["--json"]].concat())).json()["same_weights"], true);
+    let text = ended(lapwing(&args)).stdout;
+    assert!(text.contains("requantised to Q8_0: nothing") && !text.contains("different"), "{text}");
+}
