@@ -48,7 +48,7 @@ sh traces/tests/browser/run.sh
 
 step "every interleaving of the thread pool, of the completion flag, of joins and of the recorder's ring"
 RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-    cargo test --release --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib \
+    cargo test --profile interleavings --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib \
     -- interleavings
 
 step "AArch64 kernels under emulation"

@@ -1,6 +1,6 @@
 //! Attention against dense masks.
 
-use crate::support::{assert_close, bits, cpus, noise};
+use crate::support::{assert_close, attending, bits, noise};
 use half::f16;
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
@@ -108,7 +108,7 @@ fn seen(mask: &AttentionMask<'_>, pos: usize) -> Vec<usize> {
 }
 
 fn check(case: Case) {
-    cpus(2).iter().for_each(|cpu| check_on(cpu, case));
+    attending(2).iter().for_each(|cpu| check_on(cpu, case));
 }
 
 fn check_on(cpu: &Cpu, case: Case) {
@@ -222,8 +222,7 @@ fn every_stored_type_over_many_splits() {
 #[test]
 fn padding_keeps_what_another_layout_left_in_it() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
-        for isa in Isa::available() {
-            let cpu = Cpu::new(1, isa);
+        for cpu in attending(1) {
             check_on(&cpu, Case { dtype, positions: 5, ..PLAIN });
             check_on(&cpu, Case { dtype, positions: 20, page_rows: 7, head_dim: 7, ..PLAIN });
         }
@@ -255,10 +254,11 @@ fn eight_bits_stray_little_from_the_values_that_were_written() {
 fn cut(case: Case) {
     let s = sequence(&case);
     let n = case.positions;
-    for isa in Isa::available() {
+    for one in attending(1) {
+        let isa = one.isa();
         let mut whole = vec![0.0; s.q.len()];
         let spans = [AttentionSpan { rows: 0..n, start_pos: 0, pages: &s.pages }];
-        cpu::attention(&Cpu::new(1, isa), &job(&case, &s, &s.store.layer(1), &spans), &mut whole);
+        cpu::attention(&one, &job(&case, &s, &s.store.layer(1), &spans), &mut whole);
         for (chunk, threads) in
             [(1, 1), (1, 4), (7, 2), (16, 3), (32, 2), (64, 4), (n - 1, 2), (n, 8)]
         {
@@ -306,13 +306,14 @@ fn a_long_row_starves_the_short_ones_of_its_batch() {
         .map(|(row, pos)| AttentionSpan { rows: row..row + 1, start_pos: *pos, pages: &s.pages })
         .collect();
     let (kv, q) = (s.store.layer(1), &s.q[..positions.len() * width]);
-    for isa in Isa::available() {
+    for one in attending(1) {
+        let isa = one.isa();
         let job = AttentionJob { q, ..job(&case, &s, &kv, &spans) };
         let (mut alone, mut together) = (vec![0.0; q.len()], vec![0.0; q.len()]);
         cpu::attention(&Cpu::new(5, isa), &job, &mut together);
         for span in &spans {
             let job = AttentionJob { spans: std::slice::from_ref(span), ..job.clone() };
-            cpu::attention(&Cpu::new(1, isa), &job, &mut alone);
+            cpu::attention(&one, &job, &mut alone);
         }
         assert_eq!(bits(&alone), bits(&together), "{}", isa.name());
     }

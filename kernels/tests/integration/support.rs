@@ -19,6 +19,14 @@ pub(crate) fn cpus(threads: usize) -> Vec<Cpu> {
     Isa::available().into_iter().map(|isa| Cpu::new(threads, isa)).collect()
 }
 
+/// The same for every instruction set with attention of its own: those that differ from the one before
+/// in products of bytes alone share its other kernels.
+pub(crate) fn attending(threads: usize) -> Vec<Cpu> {
+    let shared = ["avxvnni", "neon-dotprod", "neon-i8mm"];
+    let own = Isa::available().into_iter().filter(|isa| !shared.contains(&isa.name()));
+    own.map(|isa| Cpu::new(threads, isa)).collect()
+}
+
 /// Fails unless every value is within `tolerance · (|want| + scale)` of the reference.
 #[track_caller]
 pub(crate) fn assert_close(got: &[f32], want: &[f64], (tolerance, scale): (f64, f64), what: &str) {
