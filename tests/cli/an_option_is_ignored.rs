@@ -47,12 +47,17 @@ fn keys_and_values_are_kept_as_before() {
 
 #[test]
 fn exact_activations_are_rounded() {
-    let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", "words that make a prompt"];
-    let logprobs = |more: &[&str]| run(&[more, &greedy].concat())["logprobs"].clone();
-    let [rounded, exact] = [&[][..], &["--exact"]].map(logprobs);
-    assert_ne!(rounded, exact);
+    let logprobs = |name: &str, more: &[&str]| {
+        let model = model(name);
+        let greedy = ["run", "-m", &model, "--raw", "--json", "--temp", "0", "-n", "4", "words"];
+        json(&[&greedy[..], more].concat())["logprobs"].clone()
+    };
     let first = |all: &Value| all[0].as_f64().expect("a number");
+    let [rounded, exact] = [&[][..], &["--exact"]].map(|more| logprobs("format-q4_1.gguf", more));
+    assert_ne!(rounded, exact);
     assert!((first(&rounded) - first(&exact)).abs() < 0.1, "{rounded} {exact}");
+    let [floats, same] = [&[][..], &["--exact"]].map(|more| logprobs("llama.gguf", more));
+    assert_eq!(floats, same, "float weights take activations as they are anyway");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use crate::cpu::packed::{self, TileBytes};
 use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsView};
 use crate::cpu::{act, norm, quantize, rope, softmax};
+use crate::kv::Panel;
 use kind::{KINDS, Kind};
 use product::{Product, Widen};
 
@@ -52,6 +53,8 @@ pub(crate) struct Kernels {
     pub(crate) soft_cap: fn(&mut [f32], f32),
     /// `c = a · b` or `c += a · b`, b being keys or values as stored.
     pub(crate) product: fn(&Product<'_>, &mut [f32]),
+    /// Asks for keys or values, so that they are near when they are read.
+    pub(crate) fetch: fn(Panel<'_>),
     /// Keys or values to f32.
     pub(crate) widen: fn(&Widen<'_>, &mut [f32]),
     /// f32 to binary16.
@@ -136,6 +139,7 @@ macro_rules! kernels {
             scale(x: &mut [f32], factor: f32) = act::scale_body;
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
             widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = packed::widen;
+            fetch(panel: Panel<'_>) = crate::cpu::isa::product::fetch::<$lanes>;
         );
         crate::cpu::isa::attending!($features,
             product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
@@ -146,7 +150,7 @@ macro_rules! kernels {
         );
         pub(super) static KERNELS: Kernels = Kernels {
             rms_norm, rotate, gated, soft_cap, join, widen_tile,
-            product, widen, narrow, weigh, scale, add, $($field: $own),+
+            product, fetch, widen, narrow, weigh, scale, add, $($field: $own),+
         };
     };
 }

@@ -9,6 +9,7 @@ use crate::aligned::Aligned;
 use crate::cpu::{Cpu, Turn};
 use crate::sync::{Mutex, MutexGuard, lock};
 use rows::Rows;
+use std::ops::Range;
 
 /// The storage of all pages, shared by the devices of one address space. Memory of pages that
 /// were never written is not touched. Each layer has a lock of its own, which a device holds
@@ -106,6 +107,19 @@ impl<'a> Panel<'a> {
             Panel::F32(x) => x.len(),
             Panel::F16(x) => x.len(),
             Panel::I8(x) => x.len(),
+        }
+    }
+
+    /// Where its bytes lie.
+    pub(crate) fn addresses(&self) -> Range<*const u8> {
+        fn of<T>(x: &[T]) -> Range<*const u8> {
+            let Range { start, end } = x.as_ptr_range();
+            start.cast()..end.cast()
+        }
+        match self {
+            Panel::F32(x) => of(x),
+            Panel::F16(x) => of(x),
+            Panel::I8(x) => of(x),
         }
     }
 

@@ -56,8 +56,10 @@ impl Task<'_> {
     /// All splits, joined in the scratch's total.
     pub(super) fn whole(&self, s: &mut Scratch) {
         self.begin(s);
-        for split in self.block.splits.clone() {
-            self.split(split, s);
+        let splits = self.block.splits.clone();
+        let mut near = 0;
+        for split in splits.clone() {
+            near = self.split(split, (near, splits.end), s);
             let Scratch { acc, online, total, total_online, .. } = &mut *s;
             self.join((total, total_online), (acc, |line| online[line]));
         }
@@ -66,7 +68,7 @@ impl Task<'_> {
     /// One split, to be joined later.
     pub(super) fn partial(&self, split: usize, s: &mut Scratch, out: &mut [f32]) {
         self.begin(s);
-        self.split(split, s);
+        self.split(split, (0, split + 1), s);
         let lines = self.lines();
         let (values, state) = out.split_at_mut(lines * self.shape.value_width);
         values.copy_from_slice(&s.acc[..values.len()]);
@@ -149,7 +151,9 @@ impl Task<'_> {
         }
     }
 
-    fn split(&self, split: usize, s: &mut Scratch) {
+    /// Accumulates a split. The keys of pages before `near` have been asked for, and other splits
+    /// of this task follow until `end`; gives the first page whose keys have not been asked for now.
+    fn split(&self, split: usize, (near, end): (usize, usize), s: &mut Scratch) -> usize {
         let Shape { page_rows, step_pages, .. } = self.shape;
         s.acc[..self.lines() * self.shape.value_width].fill(0.0);
         s.online.clear();
@@ -157,13 +161,17 @@ impl Task<'_> {
         let positions = self.positions();
         let first = self.job.mask.first_key(positions.start) / page_rows;
         let last = (positions.end - 1) / page_rows;
+        let until = (end * self.shape.split_pages()).min(last + 1);
         let pages = split * self.shape.split_pages()..(split + 1) * self.shape.split_pages();
+        let mut near = near;
         for start in pages.step_by(step_pages) {
             let end = (start + step_pages).min(last + 1);
             if first < end && start < end {
-                self.step(start..end, s);
+                let next = end..(end + step_pages).min(until);
+                near = self.step(start..end, (near, next), s);
             }
         }
+        near
     }
 
     fn positions(&self) -> Range<usize> {

@@ -3,6 +3,7 @@
 
 use crate::cpu::isa::lanes::{LANES, Lanes};
 use crate::kv::Panel;
+use std::ops::Range;
 
 /// `c = a · b` or `c += a · b`, with `a` of `[rows][depth]`, `b` of `[depth][16 · chunks]` and
 /// `c` of `[rows][16 · chunks]`, rows being some distance apart.
@@ -18,6 +19,8 @@ pub(crate) struct Product<'a> {
     pub(crate) chunks: usize,
     /// Whether to add to `c`.
     pub(crate) add: bool,
+    /// What is read after `b`: asked for bit by bit meanwhile.
+    pub(crate) next: Option<Panel<'a>>,
 }
 
 impl Product<'_> {
@@ -72,12 +75,43 @@ pub(crate) unsafe fn product<V: Lanes>(p: &Product<'_>, c: &mut [f32]) {
     if p.is_empty(c) {
         return;
     }
+    let ahead = Ahead::new(p);
     // SAFETY: `is_empty` has checked that all elements exist.
     unsafe {
         match p.b {
-            Panel::F32(b) => columns::<V, f32>(p, b.as_ptr(), c.as_mut_ptr()),
-            Panel::F16(b) => columns::<V, u16>(p, b.as_ptr(), c.as_mut_ptr()),
-            Panel::I8(b) => columns::<V, i8>(p, b.as_ptr(), c.as_mut_ptr()),
+            Panel::F32(b) => columns::<V, f32>((p, ahead), b.as_ptr(), c.as_mut_ptr()),
+            Panel::F16(b) => columns::<V, u16>((p, ahead), b.as_ptr(), c.as_mut_ptr()),
+            Panel::I8(b) => columns::<V, i8>((p, ahead), b.as_ptr(), c.as_mut_ptr()),
+        }
+    }
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Lines that are asked for with each step of the depth.
+#[derive(Clone, Copy)]
+struct Ahead {
+    start: *const u8,
+    lines: usize,
+}
+
+impl Ahead {
+    /// Nothing.
+    const NONE: Ahead = Ahead { start: std::ptr::null(), lines: 0 };
+
+    fn new(p: &Product<'_>) -> Ahead {
+        p.next.map_or(Ahead::NONE, |next| {
+            let Range { start, end } = next.addresses();
+            let bytes = end.addr() - start.addr();
+            Ahead { start, lines: bytes.div_ceil(LINE * p.depth.max(1)) }
+        })
+    }
+
+    #[inline(always)]
+    fn ask<V: Lanes>(self, step: usize) {
+        for line in step * self.lines..(step + 1) * self.lines {
+            V::prefetch(self.start.wrapping_add(line * LINE));
         }
     }
 }
@@ -85,7 +119,11 @@ pub(crate) unsafe fn product<V: Lanes>(p: &Product<'_>, c: &mut [f32]) {
 /// # Safety
 /// `b` and `c` are those that [`Product::is_empty`] has checked.
 #[inline(always)]
-unsafe fn columns<V: Lanes, E: Element>(p: &Product<'_>, b: *const E, c: *mut f32) {
+unsafe fn columns<V: Lanes, E: Element>(
+    (p, mut ahead): (&Product<'_>, Ahead),
+    b: *const E,
+    c: *mut f32,
+) {
     let mut at = 0;
     while at < p.chunks {
         // SAFETY: the blocks start inside the matrices and end before `chunks`.
@@ -93,11 +131,12 @@ unsafe fn columns<V: Lanes, E: Element>(p: &Product<'_>, b: *const E, c: *mut f3
             // Without depth, `b` may be empty.
             let (b, c) = (b.wrapping_add(at * LANES), c.add(at * LANES));
             at += match p.chunks - at {
-                4.. if V::COLUMNS >= 4 => rows::<V, E, 4>(p, b, c),
-                3 if V::COLUMNS >= 4 => rows::<V, E, 3>(p, b, c),
-                2.. if V::COLUMNS >= 2 => rows::<V, E, 2>(p, b, c),
-                _ => rows::<V, E, 1>(p, b, c),
+                4.. if V::COLUMNS >= 4 => rows::<V, E, 4>((p, ahead), b, c),
+                3 if V::COLUMNS >= 4 => rows::<V, E, 3>((p, ahead), b, c),
+                2.. if V::COLUMNS >= 2 => rows::<V, E, 2>((p, ahead), b, c),
+                _ => rows::<V, E, 1>((p, ahead), b, c),
             };
+            ahead = Ahead::NONE;
         }
     }
 }
@@ -106,7 +145,7 @@ unsafe fn columns<V: Lanes, E: Element>(p: &Product<'_>, b: *const E, c: *mut f3
 /// `C` chunks from `b` and `c` on are inside the matrices.
 #[inline(always)]
 unsafe fn rows<V: Lanes, E: Element, const C: usize>(
-    p: &Product<'_>,
+    (p, mut ahead): (&Product<'_>, Ahead),
     b: *const E,
     c: *mut f32,
 ) -> usize {
@@ -116,12 +155,13 @@ unsafe fn rows<V: Lanes, E: Element, const C: usize>(
         unsafe {
             let (a, c) = (p.a.as_ptr().add(row * p.a_stride), c.add(row * p.c_stride));
             row += match p.rows - row {
-                6.. => block::<V, E, 6, C>(p, a, b, c),
-                4.. => block::<V, E, 4, C>(p, a, b, c),
-                3 => block::<V, E, 3, C>(p, a, b, c),
-                2 => block::<V, E, 2, C>(p, a, b, c),
-                _ => block::<V, E, 1, C>(p, a, b, c),
+                6.. => block::<V, E, 6, C>((p, ahead), a, b, c),
+                4.. => block::<V, E, 4, C>((p, ahead), a, b, c),
+                3 => block::<V, E, 3, C>((p, ahead), a, b, c),
+                2 => block::<V, E, 2, C>((p, ahead), a, b, c),
+                _ => block::<V, E, 1, C>((p, ahead), a, b, c),
             };
+            ahead = Ahead::NONE;
         }
     }
     C
@@ -131,7 +171,7 @@ unsafe fn rows<V: Lanes, E: Element, const C: usize>(
 /// `R` rows and `C` chunks from the pointers on are inside the matrices.
 #[inline(always)]
 unsafe fn block<V: Lanes, E: Element, const R: usize, const C: usize>(
-    p: &Product<'_>,
+    (p, ahead): (&Product<'_>, Ahead),
     a: *const f32,
     b: *const E,
     c: *mut f32,
@@ -147,6 +187,7 @@ unsafe fn block<V: Lanes, E: Element, const R: usize, const C: usize>(
             }
         }
         for i in 0..p.depth {
+            ahead.ask::<V>(i);
             let line = b.add(i * p.b_stride);
             let mut w = [V::splat(0.0); C];
             for (j, w) in w.iter_mut().enumerate() {
@@ -166,6 +207,15 @@ unsafe fn block<V: Lanes, E: Element, const R: usize, const C: usize>(
         }
     }
     R
+}
+
+/// Asks for all of a panel, so that it is near when it is read.
+#[inline(always)]
+pub(crate) fn fetch<V: Lanes>(panel: Panel<'_>) {
+    let Range { start, end } = panel.addresses();
+    for at in (0..end.addr() - start.addr()).step_by(LINE) {
+        V::prefetch(start.wrapping_add(at));
+    }
 }
 
 /// Rows of a panel, to be written as f32 a distance apart.

@@ -1,8 +1,8 @@
 //! Some neighbouring pages' part of a task.
 
 use super::{DIRECT_LINES, Scratch, Task};
-use crate::cpu::attention::mask;
 use crate::cpu::attention::plan::Shape;
+use crate::cpu::attention::{AttentionMask, mask};
 use crate::cpu::isa::product::{Product, Widen};
 use crate::cpu::softmax::Weigh;
 use crate::kv::{HeadPage, KvDtype, Panel, scale_of};
@@ -22,6 +22,10 @@ struct Step {
     pages: Range<usize>,
     full: bool,
     direct: bool,
+    /// Whether pages are asked for before they are read.
+    asks: bool,
+    /// Pages whose keys are asked for, each while the values of one of this step are read.
+    next: Range<usize>,
 }
 
 /// Columns of a step.
@@ -33,17 +37,35 @@ struct Part<'a> {
 }
 
 impl Task<'_> {
-    pub(super) fn step(&self, pages: Range<usize>, s: &mut Scratch) {
+    /// Accumulates these pages. Of pages that are read as stored, one after another, by few rows,
+    /// reading takes longer than computing, and no processor foresees the jump from one page to the
+    /// next: values are asked for while scores are computed, and meanwhile the keys of the pages
+    /// `next`. Keys before page `near` have been asked for; gives the first page whose keys have not.
+    pub(super) fn step(
+        &self,
+        pages: Range<usize>,
+        (near, next): (usize, Range<usize>),
+        s: &mut Scratch,
+    ) -> usize {
         let shape = &self.shape;
         let keys = pages.start * shape.page_rows..pages.end * shape.page_rows;
         let aligned = shape.is_aligned();
         let plain = self.job.kv.layout().dtype == KvDtype::F32;
         let few = self.kernels.reads_narrow && self.lines() <= DIRECT_LINES;
+        let ordered = matches!(self.job.mask, AttentionMask::Causal | AttentionMask::Window(_));
+        let asks = aligned && few && ordered;
         let step = Step {
             full: aligned && self.job.mask.sees_all(&self.positions(), &keys),
             direct: aligned && (plain || few),
+            asks,
+            next,
             pages,
         };
+        if asks {
+            for page in step.pages.start.max(near)..step.pages.end {
+                (self.kernels.fetch)(self.page(page).keys);
+            }
+        }
         self.look(&step, s);
         self.load(&step, s);
         let mut row = 0;
@@ -51,6 +73,7 @@ impl Task<'_> {
             row = run.rows.end;
             self.attend(&step, &run, s);
         }
+        if asks { step.next.end.max(near) } else { near }
     }
 
     /// Notes which keys the rows see.
@@ -138,7 +161,10 @@ impl Task<'_> {
             s.gather(run.rows.clone());
         }
         let lines = run.rows.start * group..run.rows.end * group;
-        self.each_part(step, run, s, |part, s| self.scores(&part, &lines, s));
+        self.each_part(step, run, s, |part, s| {
+            let next = part.stored.as_ref().filter(|_| step.asks).map(|page| page.values);
+            self.scores((&part, next), &lines, s);
+        });
         let scaled = self.job.kv.layout().dtype == KvDtype::I8;
         let columns = run.chunks.start * 16..run.chunks.end * 16;
         let Scratch { scores, acc, online, bits, seen, key_scale, value_scale, .. } = s;
@@ -165,7 +191,11 @@ impl Task<'_> {
                 (self.kernels.scale)(&mut acc[line * value_width..][..value_width], correction);
             }
         }
-        self.each_part(step, run, s, |part, s| self.values(&part, &lines, s));
+        self.each_part(step, run, s, |part, s| {
+            let next = step.next.start + part.page_start / self.shape.page_width;
+            let next = (step.asks && step.next.contains(&next)).then(|| self.page(next).keys);
+            self.values((&part, next), &lines, s);
+        });
     }
 
     /// Calls `f` for each range of columns of which something is seen; where pages are read as
@@ -199,7 +229,12 @@ impl Task<'_> {
         }
     }
 
-    fn scores(&self, part: &Part<'_>, lines: &Range<usize>, s: &mut Scratch) {
+    fn scores(
+        &self,
+        (part, next): (&Part<'_>, Option<Panel<'_>>),
+        lines: &Range<usize>,
+        s: &mut Scratch,
+    ) {
         let head_dim = self.shape.head_dim;
         let width = self.shape.step_width();
         let start = part.columns.start;
@@ -217,11 +252,17 @@ impl Task<'_> {
             depth: head_dim,
             chunks: part.columns.len().div_ceil(16),
             add: false,
+            next,
         };
         (self.kernels.product)(&product, &mut s.scores[lines.start * width + start..]);
     }
 
-    fn values(&self, part: &Part<'_>, lines: &Range<usize>, s: &mut Scratch) {
+    fn values(
+        &self,
+        (part, next): (&Part<'_>, Option<Panel<'_>>),
+        lines: &Range<usize>,
+        s: &mut Scratch,
+    ) {
         let value_width = self.shape.value_width;
         let width = self.shape.step_width();
         let start = part.columns.start;
@@ -239,6 +280,7 @@ impl Task<'_> {
             depth: part.columns.len(),
             chunks: value_width / 16,
             add: true,
+            next,
         };
         (self.kernels.product)(&product, &mut s.acc[lines.start * value_width..]);
     }
