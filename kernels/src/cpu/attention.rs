@@ -15,7 +15,7 @@ use crate::cpu::Cpu;
 use crate::cpu::pool::Grid;
 use crate::kv::{KvLayer, PageId};
 pub use mask::AttentionMask;
-use plan::{Plan, Shape};
+use plan::{Plan, Shape, TASKS_PER_THREAD, Unit};
 use std::cell::RefCell;
 use std::ops::Range;
 use task::{Scratch, Task};
@@ -81,10 +81,20 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
         kv_head,
     };
     let len = *partial_len;
-    ctx.pool().chunks_mut(&mut partials[..units.len() * len], len, |i, partial| {
-        let unit = units[i];
+    // Several units are a task where there are many: their keys lie one after another.
+    let run = (units.len() / (ctx.pool().threads() * TASKS_PER_THREAD)).max(1);
+    ctx.pool().chunks_mut(&mut partials[..units.len() * len], run * len, |i, partials| {
         let mut scratch = SCRATCH.take();
-        task(unit.block, unit.kv_head).partial(unit.split, &mut scratch, partial);
+        let units = &units[i * run..units.len().min((i + 1) * run)];
+        let mut left = units.iter().zip(partials.chunks_exact_mut(len));
+        for of_head in units.chunk_by(|a, b| (a.block, a.kv_head) == (b.block, b.kv_head)) {
+            let [Unit { block, kv_head, split: first }, ..] = *of_head else { continue };
+            let (task, end) = (task(block, kv_head), first + of_head.len());
+            let mut near = 0;
+            for (unit, partial) in left.by_ref().take(of_head.len()) {
+                near = task.partial(unit.split, (near, end), &mut scratch, partial);
+            }
+        }
         SCRATCH.set(scratch);
     });
     let group_width = shape.group * layout.head_dim;

@@ -145,5 +145,6 @@ impl Plan {
     }
 }
 
-/// A block of more than this part of a thread's share is divided.
-const TASKS_PER_THREAD: usize = 4;
+/// A block of more than this part of a thread's share is divided, and its parts are gathered into
+/// about as many tasks for each thread.
+pub(super) const TASKS_PER_THREAD: usize = 4;

@@ -65,16 +65,23 @@ impl Task<'_> {
         }
     }
 
-    /// One split, to be joined later.
-    pub(super) fn partial(&self, split: usize, s: &mut Scratch, out: &mut [f32]) {
+    /// One split, to be joined later; `near` and `end` as [`Task::split`] has them.
+    pub(super) fn partial(
+        &self,
+        split: usize,
+        (near, end): (usize, usize),
+        s: &mut Scratch,
+        out: &mut [f32],
+    ) -> usize {
         self.begin(s);
-        self.split(split, (0, split + 1), s);
+        let near = self.split(split, (near, end), s);
         let lines = self.lines();
         let (values, state) = out.split_at_mut(lines * self.shape.value_width);
         values.copy_from_slice(&s.acc[..values.len()]);
         for (line, online) in s.online[..lines].iter().enumerate() {
             (state[line], state[lines + line]) = (online.max, online.sum);
         }
+        near
     }
 
     /// Joins the partial results of all splits in the scratch's total.
