@@ -40,5 +40,5 @@ on() {
     QEMU_CPU=$cpu "$cargo" test -p lapwing-kernels --target "$target" "$@"
 }
 on max --lib --tests "$@"
-on cortex-a76 --test tiny_models "$@"
-on cortex-a53 --test tiny_models "$@"
+on cortex-a76 --test tiny_models "$@" every_architecture
+on cortex-a53 --test tiny_models "$@" every_architecture

@@ -288,6 +288,10 @@ fn a_row_depends_on_how_its_sequence_was_cut() {
     for mask in windows.into_iter().chain([AttentionMask::Causal]).chain(sparse_masks()) {
         cut(Case { mask, positions: 100, ..PLAIN });
     }
+}
+
+#[test]
+fn a_row_depends_on_how_its_stored_sequence_was_cut() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
         cut(Case { dtype, positions: 700, heads: 3, kv_heads: 1, ..PLAIN });
         cut(Case { dtype, positions: 300, page_rows: 7, head_dim: 33, ..PLAIN });

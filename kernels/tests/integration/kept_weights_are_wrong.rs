@@ -9,7 +9,7 @@ use lapwing_kernels::cpu::{CacheFault, KeepError, PackCache, PackReport};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use crate::npu::{Task, Tiny};
+use crate::npu::Tiny;
 
 const MODEL: &str = "gemma3.gguf";
 
@@ -23,14 +23,7 @@ fn cache(folder: &Path) -> PackCache {
 
 /// What a device with that cache computes, and what became of the cache.
 fn start(model: &Path, cache: Option<&PackCache>) -> (Vec<u32>, Option<Arc<PackReport>>) {
-    let tiny = Tiny::of(model);
-    cache.into_iter().for_each(|cache| tiny.file.keep_packed(cache.clone()));
-    let mut device = tiny.cpu();
-    let task = Task::new(tiny.gated(), 5, &[]);
-    let values = tiny.run(&mut device, &task, &mut ()).expect("values");
-    let written = tiny.graph.writes(task.nodes.clone());
-    let written = written.iter().flat_map(|id| values.get(*id).expect("a value").data.to_vec());
-    (written.map(f32::to_bits).collect(), tiny.file.pack_report())
+    Tiny::of(model).start(cache)
 }
 
 /// Starts until the file is old enough to be kept; the report of the start that kept it.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
+use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa, PackCache, PackReport};
 use lapwing_kernels::device::{
     Batch, Device, DeviceError, GraphKey, Observer, Prepare, SlotPool, Step, Tensor, TensorSet,
     Work,
@@ -95,6 +95,17 @@ impl Tiny {
         let mut graph = Model::from_weights(&file).expect("a model").graph;
         graph.requantize(format);
         Tiny { file, graph: Arc::new(graph) }
+    }
+
+    /// What a gated block is on a CPU that has just started with that cache, bit by bit, and what
+    /// became of the cache.
+    pub(crate) fn start(&self, cache: Option<&PackCache>) -> (Vec<u32>, Option<Arc<PackReport>>) {
+        cache.into_iter().for_each(|cache| self.file.keep_packed(cache.clone()));
+        let task = Task::new(self.gated(), 5, &[]);
+        let values = self.run(&mut self.cpu(), &task, &mut ()).expect("values");
+        let written = self.graph.writes(task.nodes.clone());
+        let written = written.iter().flat_map(|id| values.get(*id).expect("a value").data.to_vec());
+        (written.map(f32::to_bits).collect(), self.file.pack_report())
     }
 
     pub(crate) fn cpu(&self) -> CpuDevice {

@@ -31,14 +31,7 @@ fn start(
     format: Option<Requant>,
     cache: Option<&PackCache>,
 ) -> (Vec<u32>, Option<Arc<PackReport>>) {
-    let tiny = tiny(path, format);
-    cache.into_iter().for_each(|cache| tiny.file.keep_packed(cache.clone()));
-    let mut device = tiny.cpu();
-    let task = Task::new(tiny.gated(), 5, &[]);
-    let values = tiny.run(&mut device, &task, &mut ()).expect("values");
-    let written = tiny.graph.writes(task.nodes.clone());
-    let written = written.iter().flat_map(|id| values.get(*id).expect("a value").data.to_vec());
-    (written.map(f32::to_bits).collect(), tiny.file.pack_report())
+    tiny(path, format).start(cache)
 }
 
 #[test]
