@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{ended, ended_with_input, json, lapwing, model};
+use crate::support::{ended, ended_with_input, greedy_with_cache, json, lapwing, model};
 
 /// JSON of `run --raw` on the tiny model.
 fn run(args: &[&str]) -> Value {
@@ -73,12 +73,8 @@ fn a_cache_of_other_keys_and_values_has_the_size_of_the_default() {
 #[test]
 fn kept_weights_are_not_made_or_change_the_text() {
     let folder = tempfile::tempdir().expect("a folder");
-    let llama = model("llama.gguf");
     let answer = |more: &[&str]| {
-        let greedy = ["run", "-m", &llama, "--raw", "--json", "--temp", "0", "-n", "8", "ab"];
-        let mut command = lapwing(&[&greedy[..], more].concat());
-        command.env("LAPWING_CACHE", folder.path());
-        let ended = ended(command);
+        let ended = greedy_with_cache(folder.path(), more);
         (ended.json()["ids"].clone(), ended.stderr)
     };
     let packed = folder.path().join("packed");

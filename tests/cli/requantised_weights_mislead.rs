@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json as value};
 
-use crate::support::{ended, json, lapwing, model};
+use crate::support::{ended, greedy_with_cache, json, lapwing, model};
 
 #[test]
 fn weights_are_as_stored_although_they_are_to_be_requantised() {
@@ -74,12 +74,8 @@ fn plans_and_kernels_are_of_the_stored_format() {
 #[test]
 fn kept_weights_of_another_format_are_used_or_lost() {
     let folder = tempfile::tempdir().expect("a folder");
-    let llama = model("llama.gguf");
     let answer = |more: &[&str]| {
-        let greedy = ["run", "-m", &llama, "--raw", "--json", "--temp", "0", "-n", "8", "ab"];
-        let mut command = lapwing(&[&greedy[..], more].concat());
-        command.env("LAPWING_CACHE", folder.path());
-        let ended = ended(command);
+        let ended = greedy_with_cache(folder.path(), more);
         (ended.json()["logprobs"].clone(), ended.stderr)
     };
     let ways: [&[&str]; 3] = [&[], &["--requant", "q8_0"], &["--requant", "q4_0"]];

@@ -56,6 +56,15 @@ impl Ended {
     }
 }
 
+/// A few greedy tokens of the tiny model, in JSON, with that folder as the cache.
+pub(crate) fn greedy_with_cache(cache: &Path, more: &[&str]) -> Ended {
+    let llama = model("llama.gguf");
+    let greedy = ["run", "-m", &llama, "--raw", "--json", "--temp", "0", "-n", "8", "ab"];
+    let mut command = lapwing(&[&greedy[..], more].concat());
+    command.env("LAPWING_CACHE", cache);
+    ended(command)
+}
+
 /// Runs to the end.
 pub(crate) fn ended(mut command: Command) -> Ended {
     Ended::of(command.output().expect("the program starts"))

@@ -54,7 +54,7 @@ pub(crate) struct Kernels {
     /// `c = a · b` or `c += a · b`, b being keys or values as stored.
     pub(crate) product: fn(&Product<'_>, &mut [f32]),
     /// Asks for keys or values, so that they are near when they are read.
-    pub(crate) fetch: fn(Panel<'_>),
+    pub(crate) prefetch: fn(Panel<'_>),
     /// Keys or values to f32.
     pub(crate) widen: fn(&Widen<'_>, &mut [f32]),
     /// f32 to binary16.
@@ -139,7 +139,7 @@ macro_rules! kernels {
             scale(x: &mut [f32], factor: f32) = act::scale_body;
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
             widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = packed::widen;
-            fetch(panel: Panel<'_>) = crate::cpu::isa::product::fetch::<$lanes>;
+            prefetch(panel: Panel<'_>) = crate::cpu::isa::product::prefetch::<$lanes>;
         );
         crate::cpu::isa::attending!($features,
             product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
@@ -150,7 +150,7 @@ macro_rules! kernels {
         );
         pub(super) static KERNELS: Kernels = Kernels {
             rms_norm, rotate, gated, soft_cap, join, widen_tile,
-            product, fetch, widen, narrow, weigh, scale, add, $($field: $own),+
+            product, prefetch, widen, narrow, weigh, scale, add, $($field: $own),+
         };
     };
 }

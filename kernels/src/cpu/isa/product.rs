@@ -211,7 +211,7 @@ unsafe fn block<V: Lanes, E: Element, const R: usize, const C: usize>(
 
 /// Asks for all of a panel, so that it is near when it is read.
 #[inline(always)]
-pub(crate) fn fetch<V: Lanes>(panel: Panel<'_>) {
+pub(crate) fn prefetch<V: Lanes>(panel: Panel<'_>) {
     let Range { start, end } = panel.addresses();
     for at in (0..end.addr() - start.addr()).step_by(LINE) {
         V::prefetch(start.wrapping_add(at));

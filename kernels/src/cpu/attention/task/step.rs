@@ -63,7 +63,7 @@ impl Task<'_> {
         };
         if asks {
             for page in step.pages.start.max(near)..step.pages.end {
-                (self.kernels.fetch)(self.page(page).keys);
+                (self.kernels.prefetch)(self.page(page).keys);
             }
         }
         self.look(&step, s);
