@@ -2,15 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use lapwing_kernels::cpu::argmax;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use crate::message::FinishReason;
 
-mod vocab;
-
-use vocab::argmax;
-pub use vocab::logprob;
+pub use lapwing_kernels::cpu::logprob;
 
 /// How tokens are chosen. The steps run in the order of the fields, temperature last.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,9 +7,11 @@
 
 mod act;
 mod attention;
+mod caches;
 mod device;
 mod embed;
 mod isa;
+mod logits;
 mod matrix;
 mod norm;
 mod packed;
@@ -25,9 +27,11 @@ mod weights;
 
 pub use act::{add, add_assign, gated, scale, soft_cap};
 pub use attention::{AttentionJob, AttentionMask, AttentionSpan, attention};
+pub use caches::Caches;
 pub use device::{CpuDevice, CpuDeviceParts};
 pub use embed::{EmbedError, Table, embed_rows};
-pub use isa::Isa;
+pub use isa::{Isa, TileShape};
+pub use logits::{argmax, logprob};
 pub use matrix::{Matrix, MatrixError};
 pub use norm::rms_norm;
 pub use packed::{CacheFault, Features, KeepError, PackCache, PackError, PackReport, Packed};
@@ -65,18 +69,30 @@ pub struct Cpu {
     pool: Pool,
     isa: Isa,
     activations: Activations,
+    caches: Caches,
 }
 
 impl Cpu {
     /// A CPU of `threads` threads (the caller included) that uses `isa`.
     pub fn new(threads: usize, isa: Isa) -> Cpu {
-        Cpu { pool: Pool::new(threads), isa, activations: Activations::default() }
+        Cpu {
+            pool: Pool::new(threads),
+            isa,
+            activations: Activations::default(),
+            caches: Caches::of_machine(),
+        }
     }
 
     /// The same with another treatment of activations.
     #[must_use]
     pub fn with_activations(self, activations: Activations) -> Cpu {
         Cpu { activations, ..self }
+    }
+
+    /// The same, cutting its products for caches of these sizes instead of the machine's.
+    #[must_use]
+    pub fn with_caches(self, caches: Caches) -> Cpu {
+        Cpu { caches, ..self }
     }
 
     /// The thread pool.
@@ -92,6 +108,16 @@ impl Cpu {
     /// How activations meet quantised weights.
     pub fn activations(&self) -> Activations {
         self.activations
+    }
+
+    /// The caches that products are cut for.
+    pub fn caches(&self) -> Caches {
+        self.caches
+    }
+
+    /// Groups of 32 columns that a product unpacks at once.
+    pub(crate) fn panel_groups(&self) -> usize {
+        products::panel_groups(&self.caches, &self.isa.shape())
     }
 
     pub(crate) fn kernels(&self) -> &'static isa::Kernels {

@@ -4,11 +4,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::cpu::quantize::ActKind;
 use crate::cpu::{BindError, Cpu, RopeFreqs, Table, Weights};
 use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::kv::KvStore;
 use crate::op::{Op, RopePairs, RopeSpec};
+use crate::part::Part;
 use crate::sync::{Mutex, lock};
 use crate::weights::WeightFile;
 
@@ -17,7 +19,7 @@ mod ops;
 mod scratch;
 mod stage;
 
-use fused::{Fused, FusedRun, Known};
+use fused::{Fused, FusedRun, Group, Known};
 use ops::OpRun;
 use scratch::Scratch;
 use stage::Stage;
@@ -26,7 +28,8 @@ use stage::Stage;
 ///
 /// Ops that follow each other are computed together where nothing else reads what lies between
 /// them: a norm and the products of its result, which are quantised for once; a product and the
-/// residual that is added to it; a feed-forward block's gate and up; an attention and the rotation of
+/// residual that is added to it; a feed-forward block's gate and up, whose result is quantised as it
+/// comes where only a product of quantised weights reads it; an attention and the rotation of
 /// its keys, which are written to their pages as they turn. The results are those of the
 /// ops one by one, bit for bit. An observer is told of the group's nodes but the last before it
 /// begins, so that the time of all of them lies at the last.
@@ -129,6 +132,7 @@ impl CpuDevice {
         let mut scratch = lock(&self.scratch).pop().unwrap_or_default();
         let result = self.run_with(&mut work, &mut scratch);
         scratch.written.clear();
+        scratch.forms.value = None;
         lock(&self.scratch).push(scratch);
         result
     }
@@ -151,6 +155,12 @@ impl CpuDevice {
             let done = next..group.map_or(next + 1, |group| group.nodes().end);
             (done.start..done.end - 1).for_each(|node| work.observer.node_done(node));
             let first = nodes.start;
+            let residual = match group {
+                Some(Fused::Products(group)) => group.adds_to(&self.known(), writes),
+                _ => None,
+            };
+            let residual = residual.and_then(|id| written.get_mut(id.0.checked_sub(first)?));
+            let residual = residual.and_then(Option::take);
             let stage = Stage { device: self, part, batch, inputs, written: (first, &written[..]) };
             match group {
                 Some(Fused::Keys(rope)) => {
@@ -160,7 +170,8 @@ impl CpuDevice {
                     written.extend([None, Some(output)]);
                 }
                 Some(Fused::Products(group)) => {
-                    let outputs = FusedRun { stage, group }.compute(forms)?;
+                    let form = self.next_form(group, nodes.end, part, writes);
+                    let outputs = FusedRun { stage, group, form, residual }.compute(forms)?;
                     written.extend(outputs.into_iter().take(done.len()));
                 }
                 None => {
@@ -180,6 +191,27 @@ impl CpuDevice {
             }
         }
         Ok(())
+    }
+
+    /// The form in which the next group takes the only result of `group`, if that may be made
+    /// instead of the result: when nothing else reads it, and its columns make enough tasks.
+    fn next_form(
+        &self,
+        group: &Group,
+        end: usize,
+        part: &Part,
+        writes: &[ValueId],
+    ) -> Option<ActKind> {
+        const TASKS_PER_THREAD: usize = 3;
+        let Fused::Products(next) = self.groups.get(group.nodes().end)?.as_ref()? else {
+            return None;
+        };
+        let (value, format) = group.feeds(&self.known(), next)?;
+        let kind = ActKind::of(self.cpu.activations(), format)?;
+        let tasks = self.graph.value(value).width / kind.columns();
+        let fits = next.fits(end, part, writes) && part.features.is_whole();
+        (fits && !writes.contains(&value) && tasks >= TASKS_PER_THREAD * self.cpu.pool().threads())
+            .then_some(kind)
     }
 
     /// Gives back the slots of values that these nodes were the last to read.

@@ -3,7 +3,7 @@
 
 use crate::cpu::packed::{self, TileBytes};
 use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsView};
-use crate::cpu::{act, norm, quantize, rope, softmax};
+use crate::cpu::{act, logits, norm, quantize, rope, softmax};
 use crate::kv::Panel;
 use kind::{KINDS, Kind};
 use product::{Product, Widen};
@@ -28,11 +28,16 @@ pub(crate) mod lanes;
 mod neon;
 pub(crate) mod peak;
 pub(crate) mod product;
+mod shape;
+
+pub use shape::TileShape;
 
 /// The inner loops of one instruction set. All are safe to call with any lengths; which
 /// table is used is decided once, by the [`Isa`].
 #[derive(Debug)]
 pub(crate) struct Kernels {
+    /// The register blocks of products.
+    pub(crate) shape: TileShape,
     /// Unpacks up to 16 rows of a quantised matrix, a byte per value, `[k/4][16 rows][4]`.
     pub(crate) unpack: fn(&RowsView<'_>, &mut [u8]),
     /// Rows of quantised activations times some tiles: `[rows][16 per tile]`.
@@ -69,6 +74,11 @@ pub(crate) struct Kernels {
     pub(crate) scale: fn(&mut [f32], f32),
     /// `out = a + b`.
     pub(crate) add: fn(&[f32], &[f32], &mut [f32]),
+    /// The largest logit that is finite, and the largest that is a number.
+    pub(crate) largest_finite: fn(&[f32]) -> f32,
+    pub(crate) largest: fn(&[f32]) -> f32,
+    /// Σ exp(logit − max).
+    pub(crate) sum_exp: fn(&[f32], f32) -> f64,
 }
 
 /// An instruction set that this machine has.
@@ -107,6 +117,11 @@ impl Isa {
         why
     }
 
+    /// The register blocks of its products.
+    pub fn shape(self) -> TileShape {
+        self.kernels().shape
+    }
+
     /// The inner loops for this instruction set.
     pub(crate) fn kernels(self) -> &'static Kernels {
         match self.0 {
@@ -138,6 +153,9 @@ macro_rules! kernels {
             join(x: &mut [f32], y: &[f32], factors: (f32, f32)) = softmax::join::<$fma>;
             scale(x: &mut [f32], factor: f32) = act::scale_body;
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
+            largest_finite(logits: &[f32]) -> f32 = logits::largest_finite;
+            largest(logits: &[f32]) -> f32 = logits::largest;
+            sum_exp(block: &[f32], max: f32) -> f64 = logits::sum_exp;
             widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = packed::widen;
             prefetch(panel: Panel<'_>) = crate::cpu::isa::product::prefetch::<$lanes>;
         );
@@ -150,7 +168,7 @@ macro_rules! kernels {
         );
         pub(super) static KERNELS: Kernels = Kernels {
             rms_norm, rotate, gated, soft_cap, join, widen_tile,
-            product, prefetch, widen, narrow, weigh, scale, add, $($field: $own),+
+            product, prefetch, widen, narrow, weigh, scale, add, largest_finite, largest, sum_exp, $($field: $own),+
         };
     };
 }

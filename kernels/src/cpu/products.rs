@@ -1,22 +1,24 @@
 //! `out[m, n] = x[m, k] · W[n, k]ᵀ` for every weight format: one or several products, with what
 //! follows them, in one dispatch on the pool.
 
+mod blocking;
 mod forms;
+mod task;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use blocking::panel_groups;
 pub(crate) use forms::{FormSource, Forms};
 
 use crate::cpu::Cpu;
-use crate::cpu::isa::Kernels;
-use crate::cpu::packed::{Features, Packed};
-use crate::cpu::pool::{ColumnBlock, Cut};
+use crate::cpu::packed::{Features, GROUP};
+use crate::cpu::pool::Cut;
 use crate::cpu::quantize::{ActKind, Acts};
-use crate::cpu::tile::{FloatJob, FloatTiles, KernelScratch, QuantJob, TILE};
+use crate::cpu::tile::{ActBlock, TILE};
 use crate::op::Activation;
-use crate::quant::DType;
+use blocking::Blocking;
 use std::cell::RefCell;
-use std::ops::Range;
+use task::Scratch;
 
 /// Most products of one dispatch.
 pub(crate) const PRODUCTS_MAX: usize = 4;
@@ -37,29 +39,21 @@ pub(crate) enum Then<'a> {
     Write,
     /// `out = product + residual`, `[m][n]`.
     Add(&'a [f32]),
+    /// `out += product`.
+    AddTo,
     /// `out = act(product) · (x · upᵀ + bias)`: a feed-forward block's gate and up. `up` has as
     /// many features in the same tiles, and takes the same activations.
     Gate { activation: Activation, up: Features<'a>, bias: Option<&'a [f32]> },
 }
 
-/// `out[m, n] = then(x[m, k] · weight[n, k]ᵀ + bias[n])`.
-#[derive(Debug)]
+/// `then(x[m, k] · weight[n, k]ᵀ + bias[n])`, of `[m][n]`.
+#[derive(Clone, Debug)]
 pub(crate) struct Product<'a> {
     pub(crate) x: Rows<'a>,
     pub(crate) weight: Features<'a>,
     /// `[n]`.
     pub(crate) bias: Option<&'a [f32]>,
     pub(crate) then: Then<'a>,
-    /// `[m][n]`.
-    pub(crate) out: &'a mut [f32],
-}
-
-/// What a thread keeps between calls.
-#[derive(Default)]
-struct Scratch {
-    kernel: KernelScratch,
-    out: Vec<f32>,
-    up: Vec<f32>,
 }
 
 thread_local! {
@@ -82,35 +76,72 @@ pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>,
     let dtype = weight.packed().dtype();
     forms.fill(ctx, [dtype].into_iter(), &FormSource { x, k, norm: None });
     let (x, weight) = (forms.rows(ctx, dtype, x), weight.clone());
-    products(ctx, m, [Product { x, weight, bias, then: Then::Write, out }]);
+    products(ctx, m, [(Product { x, weight, bias, then: Then::Write }, out)]);
     FORMS.set(forms);
 }
 
-/// Computes up to [`PRODUCTS_MAX`] products of m rows in one dispatch. The value of an output
-/// does not depend on m, on the features that are computed with it, or on the other products.
+/// Computes up to [`PRODUCTS_MAX`] products of m rows in one dispatch, each to its `[m][n]` values.
+/// A value does not depend on m, on the features that are computed with it, or on the other
+/// products.
 ///
 /// # Panics
 /// When there are more products, or the sizes of one do not fit each other.
-pub(crate) fn products<'a>(ctx: &Cpu, m: usize, products: impl IntoIterator<Item = Product<'a>>) {
+pub(crate) fn products<'a>(
+    ctx: &Cpu,
+    m: usize,
+    products: impl IntoIterator<Item = (Product<'a>, &'a mut [f32])>,
+) {
     let mut list = [const { None }; PRODUCTS_MAX];
-    for (index, product) in products.into_iter().enumerate() {
+    for (index, (product, out)) in products.into_iter().enumerate() {
         assert!(index < PRODUCTS_MAX, "more than {PRODUCTS_MAX} products at once");
         product.check(m);
-        list[index] = Some(product);
+        assert_eq!(out.len(), m * product.weight.len(), "out of {m} rows");
+        list[index] = Some((product, out));
     }
     if m == 0 {
         return;
     }
-    let tiles: usize = list.iter().flatten().map(|p| p.weight.tiles().len()).sum();
+    let tiles: usize = list.iter().flatten().map(|(p, _)| p.weight.tiles().len()).sum();
     let mut cuts = [const { None }; PRODUCTS_MAX];
-    for (cut, product) in cuts.iter_mut().zip(list.iter_mut().flatten()) {
-        let out = std::mem::take(&mut product.out);
+    for (cut, (product, out)) in cuts.iter_mut().zip(list.iter_mut().flatten()) {
+        let out = std::mem::take(out);
         *cut = (!out.is_empty()).then(|| product.cut(ctx, (m, tiles), out));
     }
     ctx.pool().cuts_mut(&mut cuts, |index, rows, block| {
-        let Some(product) = &list[index] else { return };
+        let Some((product, _)) = &list[index] else { return };
         let mut scratch = SCRATCH.take();
-        product.compute(ctx, rows, block, &mut scratch);
+        product.write(ctx, rows, block, &mut scratch);
+        SCRATCH.set(scratch);
+    });
+}
+
+/// A product of m rows whose values are quantised as they come, to `[m][n/32]` blocks: the same that
+/// quantising its rows would give.
+///
+/// # Panics
+/// When the sizes do not fit each other, the weights' features are not whole tiles, or the values
+/// are to be added to those of the blocks.
+pub(crate) fn quantised_product(
+    ctx: &Cpu,
+    m: usize,
+    product: &Product<'_>,
+    (kind, out): (ActKind, &mut [ActBlock]),
+) {
+    product.check(m);
+    assert!(!matches!(product.then, Then::AddTo), "blocks cannot be added to");
+    let groups = product.weight.len() / GROUP;
+    assert_eq!(out.len(), m * groups, "out of {m} rows");
+    if out.is_empty() {
+        return;
+    }
+    let unit = kind.columns() / TILE;
+    let Blocking { rows, tiles } =
+        Blocking::of(ctx, product, (m, product.weight.tiles().len(), unit));
+    let col_chunk = tiles * TILE / GROUP;
+    let cut = Cut { data: out, row_len: groups, row_chunk: rows, col_chunk, lead: 0 };
+    ctx.pool().cuts_mut(&mut [Some(cut)], |_, rows, block| {
+        let mut scratch = SCRATCH.take();
+        product.write_quantised(ctx, kind, rows, block, &mut scratch);
         SCRATCH.set(scratch);
     });
 }
@@ -119,7 +150,6 @@ impl Product<'_> {
     fn check(&self, m: usize) {
         let (n, packed) = (self.weight.len(), self.weight.packed());
         let k = packed.cols();
-        assert_eq!(self.out.len(), m * n, "out is not {m} × {n}");
         assert!(self.bias.is_none_or(|b| b.len() == n), "bias is not {n} values");
         match self.x {
             Rows::Quantised(acts) => {
@@ -128,7 +158,7 @@ impl Product<'_> {
             Rows::Floats(x) => assert_eq!(x.len(), m * k, "x is not {m} rows of {k}"),
         }
         match &self.then {
-            Then::Write => {}
+            Then::Write | Then::AddTo => {}
             Then::Add(residual) => assert_eq!(residual.len(), m * n, "the residual is not m × n"),
             Then::Gate { up, bias, .. } => {
                 assert!(up.range() == self.weight.range() && up.packed().cols() == k, "up");
@@ -142,126 +172,15 @@ impl Product<'_> {
         }
     }
 
-    /// How `out` is cut into tasks: few, so that claims cost little, each a run of whole tiles;
-    /// many enough that no thread waits long for the last. With many rows also by rows, so that
-    /// a task's activations stay in the second-level cache.
+    /// `out` cut into tasks, in a dispatch of so many tiles.
     fn cut<'a>(&self, ctx: &Cpu, (m, tiles): (usize, usize), out: &'a mut [f32]) -> Cut<'a, f32> {
-        /// Fewest weights of a task (products of weights and rows, where they are more).
-        const TASK_WEIGHTS: usize = 1 << 17;
-        const TASK_PRODUCTS: usize = 1 << 22;
-        /// Most rows of a task, and what its rows are a multiple of.
-        const TASK_ROWS: usize = 192;
-        const ROWS: usize = 12;
-        let of_tile = self.weight.packed().cols() * TILE;
-        let worth = TASK_WEIGHTS.div_ceil(of_tile).min(TASK_PRODUCTS.div_ceil(of_tile * m));
-        let fair = tiles.div_ceil(ctx.pool().threads() * 4);
-        let chunk = worth.min(fair).max(1).next_multiple_of(if m > 1 { 2 } else { 1 });
-        let row_chunk = m.div_ceil(m.div_ceil(TASK_ROWS)).next_multiple_of(ROWS);
+        let Blocking { rows, tiles } = Blocking::of(ctx, self, (m, tiles, 1));
         Cut {
             data: out,
             row_len: self.weight.len(),
-            row_chunk,
-            col_chunk: chunk * TILE,
+            row_chunk: rows,
+            col_chunk: tiles * TILE,
             lead: self.weight.range().start % TILE,
-        }
-    }
-
-    fn compute(
-        &self,
-        ctx: &Cpu,
-        rows: Range<usize>,
-        mut block: ColumnBlock<'_, f32>,
-        scratch: &mut Scratch,
-    ) {
-        let Scratch { kernel, out, up } = scratch;
-        let start = self.weight.range().start;
-        let features = start + block.start()..start + block.start() + block.width();
-        let tiles = features.start / TILE..features.end.div_ceil(TILE);
-        let stride = tiles.len() * TILE;
-        let job = Tiles { ctx, x: self.x, rows: rows.clone(), tiles };
-        job.multiply(self.weight.packed(), kernel, out);
-        if let Then::Gate { up: weight, .. } = &self.then {
-            job.multiply(weight.packed(), kernel, up);
-        }
-        let at = block.start()..block.start() + block.width();
-        let lead = features.start % TILE;
-        for row in 0..rows.len() {
-            let from = row * stride + lead..row * stride + lead + at.len();
-            let line = &mut out[from.clone()];
-            add_to(line, self.bias.map(|b| &b[at.clone()]));
-            let to = block.row_mut(row);
-            match &self.then {
-                Then::Write => to.copy_from_slice(line),
-                Then::Add(residual) => {
-                    let row = &residual[(rows.start + row) * self.weight.len()..];
-                    (ctx.kernels().add)(line, &row[at.clone()], to);
-                }
-                Then::Gate { activation, bias, .. } => {
-                    let up = &mut up[from];
-                    add_to(up, bias.map(|b| &b[at.clone()]));
-                    (ctx.kernels().gated)(*activation, line, up, to);
-                }
-            }
-        }
-    }
-}
-
-fn add_to(to: &mut [f32], bias: Option<&[f32]>) {
-    for (to, bias) in to.iter_mut().zip(bias.into_iter().flatten()) {
-        *to += bias;
-    }
-}
-
-/// Tiles of a quantised matrix in f32.
-fn widened<'a>(
-    kernels: &Kernels,
-    weight: &Packed,
-    tiles: Range<usize>,
-    to: &'a mut Vec<u8>,
-) -> FloatTiles<'a> {
-    let (cols, count) = (weight.cols(), tiles.len());
-    let stride = cols * TILE * DType::F32.block_bytes();
-    if to.len() < count * stride {
-        to.resize(count * stride, 0);
-    }
-    for (tile, to) in tiles.zip(to.chunks_exact_mut(stride)) {
-        (kernels.widen_tile)(&weight.tile(tile), to);
-    }
-    FloatTiles { dtype: DType::F32, cols, count, stride, bytes: to }
-}
-
-/// Some rows times some tiles.
-struct Tiles<'a> {
-    ctx: &'a Cpu,
-    x: Rows<'a>,
-    rows: Range<usize>,
-    tiles: Range<usize>,
-}
-
-impl Tiles<'_> {
-    /// `[rows][16 per tile]` at the beginning of `out`.
-    fn multiply(&self, weight: &Packed, scratch: &mut KernelScratch, out: &mut Vec<f32>) {
-        let (rows, tiles) = (self.rows.len(), self.tiles.clone());
-        let len = rows * tiles.len() * TILE;
-        if out.len() < len {
-            out.resize(len, 0.0);
-        }
-        let out = &mut out[..len];
-        let kernels = self.ctx.kernels();
-        match self.x {
-            Rows::Quantised(Acts { blocks, groups }) => {
-                let x = &blocks[self.rows.start * groups..self.rows.end * groups];
-                (kernels.quant_tiles)(&QuantJob { weight, tiles, x, rows }, out, scratch);
-            }
-            Rows::Floats(x) => {
-                let k = weight.cols();
-                let x = &x[self.rows.start * k..self.rows.end * k];
-                let tiles = match ActKind::of_format(weight.dtype()) {
-                    None => weight.float_tiles(tiles),
-                    Some(_) => widened(kernels, weight, tiles, &mut scratch.widened),
-                };
-                (kernels.float_tiles)(&FloatJob { tiles, x, rows }, out);
-            }
         }
     }
 }

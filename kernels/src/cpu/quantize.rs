@@ -44,6 +44,16 @@ impl ActKind {
     }
 }
 
+impl ActKind {
+    /// Columns that share a scale.
+    pub(crate) fn columns(self) -> usize {
+        match self {
+            ActKind::Block(_) | ActKind::BlockSum => 32,
+            ActKind::Super => 256,
+        }
+    }
+}
+
 thread_local! {
     static NORMED: RefCell<Vec<f32>> = RefCell::default();
 }
@@ -56,12 +66,18 @@ pub(crate) struct ActBuffer {
 }
 
 impl ActBuffer {
+    /// Room for rows of `k` values, with whatever was there.
+    pub(crate) fn room(&mut self, rows: usize, k: usize) -> &mut [ActBlock] {
+        self.groups = k / 32;
+        self.blocks.resize(rows * self.groups, ActBlock::default());
+        &mut self.blocks
+    }
+
     /// Quantises rows of `k` values: those of `x`, or their norms.
     pub(crate) fn fill(&mut self, ctx: &Cpu, kind: ActKind, source: &FormSource<'_>) {
         let FormSource { x, k, norm } = source;
         let (rows, groups) = (x.len() / k, k / 32);
-        self.groups = groups;
-        self.blocks.resize(rows * groups, ActBlock::default());
+        self.room(rows, *k);
         let kernels = ctx.kernels();
         let per_task = ctx.rows_per_task(rows, *k);
         ctx.pool().chunks_mut(&mut self.blocks, per_task * groups, |i, blocks| {
@@ -189,4 +205,61 @@ pub(crate) fn super_scale(x: &[f32; 256], high: f32, low: f32) -> (f32, f32) {
     };
     let inverse = -127.0 / first;
     (1.0 / inverse, inverse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::Isa;
+
+    /// Rows of 256 values in which something can go wrong.
+    fn rows() -> Vec<(&'static str, Vec<f32>)> {
+        let of = |value: &dyn Fn(usize) -> f32| (0..256).map(value).collect::<Vec<f32>>();
+        let noise = |i: usize| ((i * 2_654_435_761) >> 7 & 0xffff) as f32 / 32_768.0 - 1.0;
+        vec![
+            ("noise", of(&noise)),
+            ("zeros", of(&|_| 0.0)),
+            ("a block of zeros among others", of(&|i| if i / 32 == 3 { 0.0 } else { noise(i) })),
+            ("negative only", of(&|i| -1.0 - noise(i))),
+            (
+                "halves between two integers",
+                of(&|i| if i % 32 == 0 { 127.0 } else { i as f32 / 2.0 - 60.0 }),
+            ),
+            ("the largest is negative", of(&|i| if i == 200 { -4.0 } else { noise(i) })),
+            (
+                "two of one magnitude",
+                of(&|i| {
+                    if i % 31 == 0 {
+                        2.0
+                    } else if i % 37 == 0 {
+                        -2.0
+                    } else {
+                        noise(i)
+                    }
+                }),
+            ),
+            ("subnormal", of(&|i| noise(i) * 1e-40)),
+            ("a scale that binary16 rounds to nothing", of(&|i| noise(i) * 1e-7)),
+            ("a scale that binary16 has as a subnormal", of(&|i| noise(i) * 1e-3)),
+            ("a scale beyond binary16", of(&|i| noise(i) * 1e9)),
+        ]
+    }
+
+    #[test]
+    fn a_row_is_rounded_otherwise_on_another_isa() {
+        for isa in Isa::available() {
+            for kind in [ActKind::Block(8), ActKind::Block(128), ActKind::BlockSum, ActKind::Super]
+            {
+                for (what, x) in rows() {
+                    let mut want = [ActBlock::default(); 8];
+                    let mut found = want;
+                    row(&x, kind, &mut want);
+                    (isa.kernels().quantize)(&x, kind, &mut found);
+                    let bits = |b: &ActBlock| (b.q, b.d.to_bits(), b.s.to_bits(), b.start);
+                    let (want, found) = (want.each_ref().map(bits), found.each_ref().map(bits));
+                    assert_eq!(found, want, "{}: {kind:?} of {what}", isa.name());
+                }
+            }
+        }
+    }
 }

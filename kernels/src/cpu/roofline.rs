@@ -145,7 +145,7 @@ impl Roofline {
     ) -> Result<Roofline, RooflineError> {
         let clock = Rounds { rounds: rounds.max(1), now };
         let loops = PeakLoops::of(cpu.isa());
-        let read_bytes = read_bytes(last_cache_bytes());
+        let read_bytes = read_bytes(cpu.caches().last);
         Ok(Roofline {
             isa: cpu.isa(),
             threads: cpu.pool().threads(),
@@ -230,26 +230,6 @@ fn sum(words: &[u64]) -> u64 {
 fn read_bytes(cache: Option<usize>) -> usize {
     let wanted = cache.map_or(READ_BYTES_UNKNOWN, |cache| cache.saturating_mul(4));
     wanted.clamp(READ_BYTES_MIN, READ_BYTES_MAX)
-}
-
-/// Bytes of the largest cache of the first core, where the system tells.
-fn last_cache_bytes() -> Option<usize> {
-    let folder = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
-    let sizes = folder.filter_map(|entry| {
-        let text = std::fs::read_to_string(entry.ok()?.path().join("size")).ok()?;
-        cache_bytes(&text)
-    });
-    sizes.max()
-}
-
-/// Bytes of a size as Linux writes it: `32768K`.
-fn cache_bytes(text: &str) -> Option<usize> {
-    let text = text.trim();
-    let (number, unit) = match text.strip_suffix('K') {
-        Some(number) => (number, 1 << 10),
-        None => text.strip_suffix('M').map_or((text, 1), |number| (number, 1 << 20)),
-    };
-    number.parse::<usize>().ok()?.checked_mul(unit)
 }
 
 #[cfg(test)]

@@ -42,6 +42,9 @@ pub(crate) struct QuantJob<'a> {
     /// `[rows][k/32]`.
     pub(crate) x: &'a [ActBlock],
     pub(crate) rows: usize,
+    /// Groups that are unpacked at once for many rows: as
+    /// [`panel_groups`](crate::cpu::products::panel_groups).
+    pub(crate) panel: usize,
 }
 
 /// Tiles of float values, one after another.
@@ -89,6 +92,7 @@ impl QuantJob<'_> {
         assert!(self.weight.layout().kind != Scales::None, "float weights");
         assert_eq!(self.x.len(), self.rows * self.weight.layout().groups(), "activations");
         assert_eq!(out.len(), self.rows * self.tiles.len() * TILE, "out");
+        assert!(self.panel > 0 && self.panel.is_multiple_of(8), "a panel of {}", self.panel);
     }
 }
 

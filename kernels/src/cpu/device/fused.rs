@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::scratch::FormsOf;
 use super::stage::Stage;
 use crate::cpu::norm::RmsWeight;
-use crate::cpu::products::{FormSource, Forms, PRODUCTS_MAX, Product, Then, products};
+use crate::cpu::products::{FormSource, PRODUCTS_MAX, Product, Then, products};
 use crate::cpu::quantize::ActKind;
-use crate::cpu::{Features, Packed, Weights};
+use crate::cpu::{Packed, Weights};
 use crate::device::{DeviceError, Slot};
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::kv::TURNED_MAX;
@@ -42,7 +43,7 @@ impl<'a> Known<'a> {
     }
 
     /// The matrix and the bias of a product.
-    fn product(&self, node: usize) -> (&'a Packed, Option<&'a [f32]>) {
+    pub(super) fn product(&self, node: usize) -> (&'a Packed, Option<&'a [f32]>) {
         let Op::MatMul { weight, bias } = self.graph.nodes()[node].op else {
             unreachable!("node {node} is a product");
         };
@@ -106,8 +107,8 @@ impl Fused {
 }
 
 /// Nodes that follow each other: a norm (or none), products of its result (or of one value), and
-/// a residual added to the only product or the gate of the only two (or neither). Nothing else
-/// reads what lies between them.
+/// a residual added to the only product or the gate of the only two (or neither); also a product
+/// alone. Nothing else reads what lies between them.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Group {
     norm: Option<Norm>,
@@ -147,19 +148,44 @@ impl Group {
         let mut group = Group { norm, products: first..first + count, tail: None };
         group.tail = group.tail_of(known);
         let needs_norm = norm.is_some() && !known.ends(input, group.nodes());
-        (group.nodes().len() > 1 && !needs_norm).then_some(group)
+        (!needs_norm).then_some(group)
+    }
+
+    /// The only result, if the only product of `next` alone reads it, and the format of that
+    /// product's weights.
+    pub(super) fn feeds(&self, known: &Known<'_>, next: &Group) -> Option<(ValueId, DType)> {
+        let value = ValueId(self.written().start);
+        let readers = &known.graph.nodes()[next.nodes()];
+        let reads = readers.iter().flat_map(|node| &node.inputs).filter(|id| **id == value).count();
+        let product = next.products.start;
+        let alone = self.written().len() == 1
+            && next.norm.is_none()
+            && next.products.len() == 1
+            && known.graph.nodes()[product].inputs[0] == value
+            && reads == 1
+            && known.ends(value, next.nodes());
+        alone.then(|| (value, known.format(product)))
     }
 
     /// As [`Fused::fits`].
-    fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
+    pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
         let (nodes, written) = (self.nodes(), self.written());
         nodes.end <= end
             && (self.norm.is_none() || part.features.is_whole())
             && writes.iter().all(|id| !nodes.contains(&id.0) || written.contains(&id.0))
     }
 
+    /// The residual that it may add its only product to where it lies: nothing else reads it.
+    pub(super) fn adds_to(&self, known: &Known<'_>, writes: &[ValueId]) -> Option<ValueId> {
+        let Some(Tail::Add { residual }) = self.tail else { return None };
+        let (nodes, all) = (known.graph.nodes(), self.nodes());
+        let id = nodes[all.end - 1].inputs[residual];
+        let is_input = nodes[all.start].inputs[0] == id;
+        (!is_input && !writes.contains(&id) && known.ends(id, all.end - 1..all.end)).then_some(id)
+    }
+
     /// Its nodes.
-    fn nodes(&self) -> Range<usize> {
+    pub(super) fn nodes(&self) -> Range<usize> {
         let start = self.products.start - usize::from(self.norm.is_some());
         start..self.products.end + usize::from(self.tail.is_some())
     }
@@ -200,56 +226,67 @@ impl Group {
 pub(super) struct FusedRun<'a> {
     pub(super) stage: Stage<'a>,
     pub(super) group: &'a Group,
+    /// What is made of the only result instead of it.
+    pub(super) form: Option<ActKind>,
+    /// The residual that the only product is added to, if that may be changed.
+    pub(super) residual: Option<Slot>,
 }
 
 impl FusedRun<'_> {
-    /// What its nodes write, as far as later ones read it.
+    /// What its nodes write, as far as later ones read it as it is.
     pub(super) fn compute(
-        &self,
-        forms: &mut Forms,
+        self,
+        forms: &mut FormsOf,
     ) -> Result<[Option<Slot>; NODES_MAX], DeviceError> {
         let (device, Group { norm, products: nodes, tail }) = (self.stage.device, self.group);
+        let mut residual_slot = self.residual;
         let (all, graph, known) = (self.group.nodes(), &device.graph, device.known());
-        let first = &graph.nodes()[all.start];
-        let x = self.stage.whole(first, 0)?;
-        let k = graph.value(first.inputs[0]).width;
+        let (first, cpu) = (&graph.nodes()[all.start], &device.cpu);
+        let in_place = residual_slot.is_some();
         let residual = match tail {
-            Some(Tail::Add { residual }) => {
+            Some(Tail::Add { residual }) if !in_place => {
                 self.stage.columns(&graph.nodes()[all.end - 1], *residual)?
             }
             _ => Cow::Borrowed(&[][..]),
         };
-        let norm = norm
-            .map(|Norm { weight, eps }| RmsWeight { weight: device.weights.vector(weight), eps });
-        let formats = nodes.clone().map(|product| known.format(product));
-        forms.fill(&device.cpu, formats, &FormSource { x, k, norm });
-        let mut outputs = [const { None }; NODES_MAX];
-        let written = self.group.written();
-        for node in written.clone() {
-            outputs[node - all.start] = Some(self.stage.output(&graph.nodes()[node]));
+        let mut x = &[][..];
+        if !forms.take(first.inputs[0]) {
+            x = self.stage.whole(first, 0)?;
+            let k = graph.value(first.inputs[0]).width;
+            let norm = norm.map(|Norm { weight, eps }| {
+                let weight = device.weights.vector(weight);
+                RmsWeight { weight, eps }
+            });
+            let formats = nodes.clone().map(|product| known.format(product));
+            forms.now.fill(cpu, formats, &FormSource { x, k, norm });
         }
-        let outs = outputs[written.start - all.start..].iter_mut().flatten();
-        let list = written.zip(outs).map(|(node, out)| {
+        let (rows, written) = (self.stage.rows(first.output), self.group.written());
+        let product = |node: usize| {
             let (product, then) = match *tail {
                 None => (node, Then::Write),
+                Some(Tail::Add { .. }) if in_place => (nodes.start, Then::AddTo),
                 Some(Tail::Add { .. }) => (nodes.start, Then::Add(&residual)),
                 Some(Tail::Gate { activation, gate, up }) => {
-                    let (up, bias) = self.features(up);
+                    let (up, bias) = self.stage.features(up);
                     (gate, Then::Gate { activation, up, bias })
                 }
             };
-            let (weight, bias) = self.features(product);
-            let x = forms.rows(&device.cpu, weight.packed().dtype(), x);
-            Product { x, weight, bias, then, out }
-        });
-        products(&device.cpu, self.stage.rows(first.output), list);
+            let (weight, bias) = self.stage.features(product);
+            let x = forms.now.rows(cpu, weight.packed().dtype(), x);
+            Product { x, weight, bias, then }
+        };
+        let mut outputs = [const { None }; NODES_MAX];
+        if let Some(kind) = self.form {
+            forms.next.fill_with(cpu, rows, &product(written.start), kind);
+            forms.value = Some(ValueId(written.start));
+            return Ok(outputs);
+        }
+        for node in written.clone() {
+            let new = || self.stage.output(&graph.nodes()[node]);
+            outputs[node - all.start] = Some(residual_slot.take().unwrap_or_else(new));
+        }
+        let outs = outputs[written.start - all.start..].iter_mut().flatten();
+        products(cpu, rows, written.map(product).zip(outs.map(|out| &mut out[..])));
         Ok(outputs)
-    }
-
-    /// The part's features of a product's matrix and bias.
-    fn features(&self, product: usize) -> (Features<'_>, Option<&[f32]>) {
-        let (weight, bias) = self.stage.device.known().product(product);
-        let features = self.stage.part.features.of_width(weight.rows());
-        (weight.features(features.clone()), bias.map(|bias| &bias[features]))
     }
 }

@@ -3,6 +3,7 @@
 use crate::cpu::products::Forms;
 use crate::cpu::{AttentionSpan, Cpu, RopeAngles, RopeFreqs};
 use crate::device::Slot;
+use crate::graph::ValueId;
 
 /// Buffers of one run, for the next.
 #[derive(Debug, Default)]
@@ -10,8 +11,31 @@ pub(super) struct Scratch {
     /// Values of the stage, in the order of its nodes; empty between runs.
     pub(super) written: Vec<Option<Slot>>,
     pub(super) spans: Spans,
-    pub(super) forms: Forms,
+    pub(super) forms: FormsOf,
     pub(super) angles: Angles,
+}
+
+/// Forms of activations.
+#[derive(Debug, Default)]
+pub(super) struct FormsOf {
+    /// Those of the group that is computed.
+    pub(super) now: Forms,
+    /// Those that it makes of its result for the next group, instead of the result.
+    pub(super) next: Forms,
+    /// The result that `next` has.
+    pub(super) value: Option<ValueId>,
+}
+
+impl FormsOf {
+    /// Whether `now` has the forms of a value, because the group before made them.
+    pub(super) fn take(&mut self, value: ValueId) -> bool {
+        let has = self.value == Some(value);
+        if has {
+            self.value = None;
+            std::mem::swap(&mut self.now, &mut self.next);
+        }
+        has
+    }
 }
 
 /// The angles of every rotary embedding for the latest positions: all stages of a step use them.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::CpuDevice;
+use crate::cpu::Features;
 use crate::device::{Batch, DeviceError, Slot, TensorSet};
 use crate::graph::{Node, ValueId};
 use crate::part::Part;
@@ -65,6 +66,13 @@ impl<'a> Stage<'a> {
         let tensor = self.inputs.get(id).ok_or(missing)?;
         let rows = self.part.rows_of(self.device.graph.value(id), self.batch);
         Ok((&tensor.data[rows.start * tensor.width..rows.end * tensor.width], false))
+    }
+
+    /// The part's features of a product's matrix and bias.
+    pub(super) fn features(&self, product: usize) -> (Features<'a>, Option<&'a [f32]>) {
+        let (weight, bias) = self.device.known().product(product);
+        let features = self.part.features.of_width(weight.rows());
+        (weight.features(features.clone()), bias.map(|bias| &bias[features]))
     }
 
     pub(super) fn unsupported(&self, node: &Node, what: &str) -> DeviceError {

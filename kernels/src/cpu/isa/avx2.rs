@@ -11,6 +11,7 @@ super::kernels!(
     "avx2,fma,f16c",
     fma = true,
     lanes = lanes::Ymm,
+    shape = blocks::shape::<dots::Pairs>(),
     quant_tiles = quant_tiles,
     float_tiles = float_tiles,
     quantize = quantize_row,

@@ -11,4 +11,5 @@ use super::*;
 
 super::products!(quant_tiles, "avxvnni,avx2,fma,f16c", dots::Vnni);
 
-pub(super) static KERNELS: Kernels = Kernels { quant_tiles, ..avx2::KERNELS };
+pub(super) static KERNELS: Kernels =
+    Kernels { shape: blocks::shape::<dots::Vnni>(), quant_tiles, ..avx2::KERNELS };

@@ -3,10 +3,13 @@
 //! sum products of bytes ([`Dots`]); all else is written once.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
+use crate::cpu::isa::TileShape;
+use crate::cpu::isa::floats;
 use crate::cpu::isa::formats::{Format, ahead};
 use crate::cpu::isa::lanes::Lanes;
 use crate::cpu::packed::{Group, Scales, TileBytes};
 use crate::cpu::tile::{ActBlock, KernelScratch, QuantJob, TILE};
+use std::ops::Range;
 
 /// Most rows of a block, on any instruction set.
 pub(crate) const ROWS_MAX: usize = 4;
@@ -48,6 +51,18 @@ pub(crate) trait Dots {
     /// Asks for the line at an address that need not exist, into the second-level cache.
     #[inline(always)]
     fn prefetch(_: *const u8) {}
+}
+
+/// The register blocks of these products, and of float weights beside them.
+pub(crate) const fn shape<D: Dots>() -> TileShape {
+    TileShape {
+        direct_rows: D::ROWS,
+        rows: D::ROWS,
+        tiles: 1,
+        panel_group_bytes: size_of::<Group>(),
+        float_rows: floats::ROWS,
+        float_tiles: 1,
+    }
 }
 
 /// The activation blocks of one group, of rows that are some blocks apart.
@@ -111,8 +126,8 @@ impl<D: Dots, F: Format> Source for Stored<'_, D, F> {
     }
 }
 
-/// All of a job: one block of up to [`Dots::ROWS`] rows unpacks as it goes; more rows share what is
-/// unpacked once per tile.
+/// All of a job: one block of up to [`Dots::ROWS`] rows unpacks as it goes; more rows share panels
+/// that are unpacked once. The sums of earlier panels wait in `out`.
 ///
 /// # Safety
 /// The machine has the instructions of `D`, and lengths are as [`QuantJob::check`] demands.
@@ -132,28 +147,34 @@ pub(crate) unsafe fn tiles<D: Dots, F: Format>(
     let step = job.rows.div_ceil(job.rows.div_ceil(D::ROWS));
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = job.weight.tile(tile);
-        let block = |row: usize| Block {
-            x: job.x[row * groups..].as_ptr(),
-            groups,
+        let block = |row: usize, groups_of: Range<usize>| Block {
+            x: job.x[row * groups + groups_of.start..].as_ptr(),
+            row_groups: groups,
+            is_first: groups_of.start == 0,
+            groups: groups_of.len(),
             rows: step.min(job.rows - row),
             stride,
         };
-        // SAFETY: the tile has `groups` groups; `x` has the rows of a block; row r has 16 values at
-        // `out + r·stride`.
-        unsafe {
-            if job.rows <= D::ROWS {
-                let (group, kind) = (Group::new(), std::marker::PhantomData);
-                let source = Stored::<D, F> { tile, group, kind };
-                block(0).of::<D, F, _>(source, &mut out[t * TILE..]);
-                continue;
-            }
-            scratch.groups.resize(groups, Group::new());
-            for (g, group) in scratch.groups.iter_mut().enumerate() {
-                unpack::<D, F>(&tile, g, group);
+        if job.rows <= D::ROWS {
+            let (group, kind) = (Group::new(), std::marker::PhantomData);
+            let source = Stored::<D, F> { tile, group, kind };
+            // SAFETY: the tile has `groups` groups; `x` has the rows of the block; row r has 16
+            // values at `out + r·stride`.
+            unsafe { block(0, 0..groups).of::<D, F, _>(source, &mut out[t * TILE..]) };
+            continue;
+        }
+        for from in (0..groups).step_by(job.panel) {
+            let panel_groups = from..groups.min(from + job.panel);
+            scratch.groups.resize(panel_groups.len(), Group::new());
+            for (g, group) in panel_groups.clone().zip(&mut scratch.groups) {
+                // SAFETY: by the caller.
+                unsafe { unpack::<D, F>(&tile, g, group) };
             }
             for row in (0..job.rows).step_by(step) {
                 let out = &mut out[row * stride + t * TILE..];
-                block(row).of::<D, F, _>(Unpacked(&scratch.groups), out);
+                let source = Unpacked(&scratch.groups);
+                // SAFETY: as above; the panel has these groups.
+                unsafe { block(row, panel_groups.clone()).of::<D, F, _>(source, out) };
             }
         }
     }
@@ -199,6 +220,10 @@ unsafe fn unpack<D: Dots, F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Gr
 /// Some rows times a tile.
 struct Block {
     x: *const ActBlock,
+    /// Distance of rows in the activations.
+    row_groups: usize,
+    /// Whether nothing was summed before.
+    is_first: bool,
     groups: usize,
     rows: usize,
     /// Distance of rows in the output.
@@ -207,8 +232,9 @@ struct Block {
 
 impl Block {
     /// # Safety
-    /// The machine has the instructions of `D`; there are `rows` rows of `groups` blocks at `x`, and
-    /// the source has `groups` groups.
+    /// The machine has the instructions of `D`; there are `rows` rows of `groups` blocks at `x`,
+    /// `row_groups` apart; the source has `groups` groups, from a multiple of 8 on, and all of them
+    /// or a multiple of 8 unless they are the last.
     #[inline(always)]
     unsafe fn of<D: Dots, F: Format, S: Source>(&self, source: S, out: &mut [f32]) {
         const { assert!(D::ROWS <= ROWS_MAX) };
@@ -239,11 +265,16 @@ impl Block {
         }
         // SAFETY: by the caller.
         unsafe {
-            let mut acc = [D::Floats::splat(0.0); R];
-            let mut partial = acc;
+            let mut partial = [D::Floats::splat(0.0); R];
+            let mut acc = partial;
+            if !self.is_first {
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    *acc = D::Floats::load(out.add(r * self.stride));
+                }
+            }
             for g in 0..self.groups {
                 let w = source.group(g);
-                let x = Rows { first: self.x.add(g), stride: self.groups };
+                let x = Rows { first: self.x.add(g), stride: self.row_groups };
                 if F::GROUPS == 1 {
                     add::<D, F, R>(w, x, &mut acc);
                     continue;

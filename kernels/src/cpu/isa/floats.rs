@@ -7,7 +7,7 @@ use crate::cpu::tile::{FloatJob, TILE};
 use crate::quant::DType;
 
 /// Rows of a register block.
-const ROWS: usize = 6;
+pub(crate) const ROWS: usize = 6;
 
 /// A stored float format.
 trait Float {

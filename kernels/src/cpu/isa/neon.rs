@@ -12,6 +12,7 @@ super::kernels!(
     "neon",
     fma = true,
     lanes = lanes::Quads,
+    shape = blocks::shape::<dots::Plain>(),
     quant_tiles = plain_tiles,
     float_tiles = float_tiles,
     quantize = quantize_row,
@@ -20,11 +21,13 @@ super::kernels!(
 );
 
 /// With `sdot` for products.
-pub(super) static DOTPROD: Kernels = Kernels { quant_tiles: dotprod_tiles, ..KERNELS };
+pub(super) static DOTPROD: Kernels =
+    Kernels { shape: blocks::shape::<dots::Dotprod>(), quant_tiles: dotprod_tiles, ..KERNELS };
 
 /// With `smmla` for products of several rows, and `sdot` for those of one, which would leave half
 /// of it unused.
-pub(super) static I8MM: Kernels = Kernels { quant_tiles: one_or_several, ..KERNELS };
+pub(super) static I8MM: Kernels =
+    Kernels { shape: blocks::shape::<dots::I8mm>(), quant_tiles: one_or_several, ..KERNELS };
 
 super::products!(plain_tiles, "neon", dots::Plain);
 super::products!(dotprod_tiles, "neon,dotprod", dots::Dotprod);

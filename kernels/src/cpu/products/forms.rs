@@ -1,6 +1,6 @@
 //! Activations in the forms that some weights take.
 
-use super::{PRODUCTS_MAX, Rows};
+use super::{PRODUCTS_MAX, Product, Rows, quantised_product};
 use crate::cpu::Cpu;
 use crate::cpu::norm::{RmsWeight, rms_norm};
 use crate::cpu::quantize::{ActBuffer, ActKind};
@@ -55,6 +55,18 @@ impl Forms {
             self.normed.resize(source.x.len(), 0.0);
             rms_norm(ctx, source.x, norm.weight, norm.eps, &mut self.normed);
         }
+    }
+
+    /// Has the values of a product of m rows, rounded as they come; never as floats.
+    ///
+    /// # Panics
+    /// As [`quantised_product`].
+    pub(crate) fn fill_with(&mut self, ctx: &Cpu, m: usize, product: &Product<'_>, kind: ActKind) {
+        self.kinds = [None; PRODUCTS_MAX];
+        self.kinds[0] = Some(kind);
+        self.normed.clear();
+        let out = self.quantised[0].room(m, product.weight.len());
+        quantised_product(ctx, m, product, (kind, out));
     }
 
     /// What a weight of that format takes; `ctx` and `x` are those that it was filled with.

@@ -1,8 +1,10 @@
 //! A product does not depend on what is computed with it or done with it.
 
-use super::{FormSource, Forms, Product, Then, matmul, products};
+use super::blocking::Blocking;
+use super::{FormSource, Forms, Product, Then, matmul, products, quantised_product};
 use crate::cpu::packed::Packed;
-use crate::cpu::{Activations, Cpu, Isa, Matrix, gated};
+use crate::cpu::quantize::{ActBuffer, ActKind};
+use crate::cpu::{Activations, Caches, Cpu, Isa, Matrix, gated};
 use crate::op::Activation;
 use crate::quant::DType;
 use crate::reference;
@@ -106,7 +108,7 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
                 let gates =
                     Then::Gate { activation, up: up.features(cut.clone()), bias: Some(up_bias) };
                 let product =
-                    |weight, bias, then, out| Product { x: rows, weight, bias, then, out };
+                    |weight, bias, then, out| (Product { x: rows, weight, bias, then }, out);
                 products(
                     &cpu,
                     m,
@@ -126,6 +128,99 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
                     assert_eq!(bits(out), bits(want), "{} {dtype} {m} rows: {i}", isa.name());
                 }
             }
+        }
+    }
+}
+
+/// Caches of so many bytes in the first and the second level.
+fn caches(first: usize, second: usize) -> Caches {
+    Caches { first, second, ..Caches::default() }
+}
+
+#[test]
+fn values_that_are_quantised_as_they_come_differ_from_rows_quantised_later() {
+    let (n, k) = (512, 256);
+    let sizes = [caches(32 << 10, 1 << 20), caches(1 << 10, 4 << 10)];
+    for (isa, caches) in Isa::available().into_iter().flat_map(|isa| sizes.map(|c| (isa, c))) {
+        let cpu = Cpu::new(2, isa).with_caches(caches);
+        for dtype in [DType::Q4_1, DType::Q6K, DType::F16] {
+            let [weight, up] = [1, 2].map(|seed| {
+                let bytes = reference::quantize(dtype, &noise(seed, n * k));
+                Packed::new(&cpu, &Matrix::new(dtype, n, k, &bytes).unwrap()).unwrap()
+            });
+            for m in [1, 2, 7, 40] {
+                let (x, bias, residual) = (noise(3, m * k), noise(4, n), noise(5, m * n));
+                let mut forms = Forms::default();
+                forms.fill(&cpu, [dtype].into_iter(), &FormSource { x: &x, k, norm: None });
+                let x = forms.rows(&cpu, dtype, &x);
+                let activation = Activation::GeluTanh;
+                let thens = [
+                    Then::Write,
+                    Then::Add(&residual),
+                    Then::Gate { activation, up: up.all(), bias: Some(&bias) },
+                ];
+                for then in thens {
+                    let product =
+                        Product { x, weight: weight.all(), bias: Some(&bias), then: then.clone() };
+                    let mut values = vec![f32::NAN; m * n];
+                    products(&cpu, m, [(product.clone(), &mut values[..])]);
+                    for kind in [ActKind::Block(8), ActKind::BlockSum, ActKind::Super] {
+                        let (mut want, mut found) = (ActBuffer::default(), ActBuffer::default());
+                        want.fill(&cpu, kind, &FormSource { x: &values, k: n, norm: None });
+                        quantised_product(&cpu, m, &product, (kind, found.room(m, n)));
+                        let what = format!("{} {dtype} {m} rows, {then:?}, {kind:?}", isa.name());
+                        assert_eq!(found.acts().blocks, want.acts().blocks, "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_size_of_a_cache_changes_a_bit() {
+    let (n, k) = (77, 2560);
+    let sizes = [(1 << 10, 2 << 10), (16 << 10, 64 << 10), (32 << 10, 1 << 20), (1 << 30, 1 << 30)];
+    for (isa, dtype) in Isa::available().into_iter().flat_map(|isa| DType::ALL.map(|d| (isa, d))) {
+        for m in [1, 5, 9, 65] {
+            let x = noise(6, m * k);
+            let outs = sizes.map(|(first, second)| {
+                let cpu = Cpu::new(2, isa).with_caches(caches(first, second));
+                let mut out = vec![f32::NAN; m * n];
+                matmul(&cpu, &weight(&cpu, dtype, n, k).all(), &x, None, &mut out);
+                bits(&out)
+            });
+            for (size, out) in sizes.iter().zip(&outs) {
+                assert_eq!(out, &outs[3], "{} {dtype} {m} rows, {size:?}", isa.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_task_does_not_fit_the_cache() {
+    let (n, k, m) = (1536, 576, 512);
+    for isa in Isa::available() {
+        let shape = isa.shape();
+        for (first, second) in [(16 << 10, 128 << 10), (32 << 10, 1 << 20), (64 << 10, 4 << 20)] {
+            let caches = caches(first, second);
+            let cpu = Cpu::new(2, isa).with_caches(caches);
+            let panel = cpu.panel_groups();
+            let smallest = panel == 8;
+            let bytes = panel * (shape.panel_group_bytes + shape.rows * 48);
+            assert!(panel.is_multiple_of(8), "{} {caches:?}: {panel}", isa.name());
+            assert!(smallest || bytes <= first, "{} {caches:?}: {bytes}", isa.name());
+            let weight = weight(&cpu, DType::Q4_0, n, k);
+            let mut forms = Forms::default();
+            let x = noise(7, m * k);
+            forms.fill(&cpu, [DType::Q4_0].into_iter(), &FormSource { x: &x, k, norm: None });
+            let rows = forms.rows(&cpu, DType::Q4_0, &x);
+            let product = Product { x: rows, weight: weight.all(), bias: None, then: Then::Write };
+            let cut = Blocking::of(&cpu, &product, (m, n / 16, 1));
+            let bytes = cut.rows * (k / 32 * 48 + cut.tiles * 64);
+            assert!(bytes <= second, "{} {caches:?}: {cut:?}", isa.name());
+            assert!(cut.rows.is_multiple_of(shape.rows), "{} {cut:?}", isa.name());
+            assert!(cut.tiles.is_multiple_of(shape.tiles), "{} {cut:?}", isa.name());
         }
     }
 }

@@ -90,11 +90,6 @@ fn a_bound_is_that_of_the_scarcer_resource() {
 
 #[test]
 fn the_buffer_does_not_fit_a_cache() {
-    let rows = [("32K\n", 32 << 10), ("32768K", 32 << 20), ("64M", 64 << 20), ("512", 512)];
-    for (text, bytes) in rows {
-        assert_eq!(cache_bytes(text), Some(bytes), "{text}");
-    }
-    assert_eq!(cache_bytes("big"), None);
     assert_eq!(read_bytes(Some(32 << 20)), 128 << 20);
     assert_eq!(read_bytes(Some(1 << 10)), READ_BYTES_MIN);
     assert_eq!(read_bytes(Some(1 << 40)), READ_BYTES_MAX);

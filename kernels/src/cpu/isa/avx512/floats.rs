@@ -8,8 +8,9 @@ use crate::cpu::tile::{FloatJob, FloatTiles, TILE};
 use crate::quant::DType;
 use std::arch::x86_64::*;
 
-/// Rows of a register block.
-const ROWS: usize = 12;
+/// Rows and tiles of a register block.
+pub(super) const ROWS: usize = 12;
+pub(super) const TILES: usize = 2;
 /// Most rows with which reading the weights takes longer than multiplying them.
 const DIRECT_ROWS: usize = 4;
 
@@ -94,7 +95,7 @@ unsafe fn tiles<F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
         values.as_ptr()
     };
-    for t in (0..count).step_by(2) {
+    for t in (0..count).step_by(TILES) {
         for row in (0..job.rows).step_by(ROWS) {
             let (x, rows) = (job.x[row * k..].as_ptr(), job.rows - row);
             let out = out[row * stride + t * TILE..].as_mut_ptr();

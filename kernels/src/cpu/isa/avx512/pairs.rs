@@ -1,5 +1,5 @@
-//! Many rows: two tiles are unpacked once, then multiplied with blocks of 6 rows, whose sums
-//! stay in registers.
+//! Many rows: a panel of two tiles is unpacked once, then multiplied with blocks of 6 rows, whose
+//! sums stay in registers; between panels they wait in the output.
 
 use super::stored::{At, at};
 use crate::cpu::isa::formats::Format;
@@ -7,8 +7,9 @@ use crate::cpu::tile::{ActBlock, KernelScratch, PairGroup, QuantJob, TILE};
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-/// Most rows of a register block.
-const ROWS: usize = 6;
+/// Most rows of a register block, and its tiles.
+pub(super) const ROWS: usize = 6;
+pub(super) const TILES: usize = 2;
 
 /// Adds the products of quads `$from .. $to` of group `$w` to `$dot`, all zero, for the blocks at
 /// `$x`, `$groups` apart. A macro, because the sums must stay in registers.
@@ -57,39 +58,46 @@ pub(super) unsafe fn tiles<F: Format>(
     const ZERO: PairGroup =
         PairGroup { q: [[[0; 64]; 2]; 8], scale: [[0.0; TILE]; 2], second: [[0.0; TILE]; 2] };
     let groups = job.weight.layout().groups();
-    scratch.pairs.resize(groups, ZERO);
-    let pairs = &mut scratch.pairs[..groups];
     let stride = job.tiles.len() * TILE;
     // Blocks of about the same size: one of few rows would wait for its own sums.
     let step = job.rows.div_ceil(job.rows.div_ceil(ROWS));
-    for t in (0..job.tiles.len()).step_by(2) {
+    for t in (0..job.tiles.len()).step_by(TILES) {
         let two = job.tiles.len() - t > 1;
         let tile = |i: usize| at::<F>(&job.weight.tile(job.tiles.start + t + i));
-        // SAFETY: both tiles have `groups` groups of the format.
-        unsafe { unpack::<F>(tile(0), 0, pairs) };
-        if two {
-            // SAFETY: as above.
-            unsafe { unpack::<F>(tile(1), 1, pairs) };
-        }
-        let next = (job.tiles.len() - t > 2).then(|| job.weight.tile(job.tiles.start + t + 2));
-        let blocks = job.rows.div_ceil(step);
-        for (i, row) in (0..job.rows).step_by(step).enumerate() {
-            if let Some(next) = next {
-                let bytes = 2 * next.layout.tile;
-                prefetch(next.values.as_ptr(), i * bytes / blocks..(i + 1) * bytes / blocks);
+        let next = (job.tiles.len() - t > TILES).then(|| job.weight.tile(job.tiles.start + t + 2));
+        let blocks = job.rows.div_ceil(step) * groups.div_ceil(job.panel);
+        let mut block_index = 0;
+        for from in (0..groups).step_by(job.panel) {
+            let panel = from..groups.min(from + job.panel);
+            scratch.pairs.resize(panel.len(), ZERO);
+            // SAFETY: both tiles have `groups` groups of the format.
+            unsafe { unpack::<F>(tile(0), 0, (panel.clone(), &mut scratch.pairs)) };
+            if two {
+                // SAFETY: as above.
+                unsafe { unpack::<F>(tile(1), 1, (panel.clone(), &mut scratch.pairs)) };
             }
-            let block = Block {
-                pairs,
-                x: &job.x[row * groups..],
-                out: out[row * stride + t * TILE..].as_mut_ptr(),
-                stride,
-            };
-            // SAFETY: there are as many rows of `groups` blocks left as R; row r has 16 or, with
-            // two tiles, 32 values at `out + r·stride`.
-            unsafe {
-                match two {
-                    true => block.of::<F, 2>(step.min(job.rows - row)),
-                    false => block.of::<F, 1>(step.min(job.rows - row)),
+            for row in (0..job.rows).step_by(step) {
+                if let Some(next) = next {
+                    let part = |i: usize| i * TILES * next.layout.tile / blocks;
+                    prefetch(next.values.as_ptr(), part(block_index)..part(block_index + 1));
+                    block_index += 1;
+                }
+                let block = Block {
+                    pairs: &scratch.pairs,
+                    x: &job.x[row * groups + from..],
+                    groups,
+                    is_first: from == 0,
+                    out: out[row * stride + t * TILE..].as_mut_ptr(),
+                    stride,
+                };
+                // SAFETY: there are as many rows of `groups` blocks left as R, of which those of
+                // the panel begin at `x`; row r has 16 or, with two tiles, 32 values at
+                // `out + r·stride`.
+                unsafe {
+                    match two {
+                        true => block.of::<F, TILES>(step.min(job.rows - row)),
+                        false => block.of::<F, 1>(step.min(job.rows - row)),
+                    }
                 }
             }
         }
@@ -106,13 +114,13 @@ fn prefetch(from: *const u8, bytes: Range<usize>) {
     }
 }
 
-/// Unpacks a tile as number `t` of the pair.
+/// Unpacks some groups of a tile as number `t` of the pair.
 ///
 /// # Safety
-/// The tile has the format and as many groups as `to`.
+/// The tile has the format and the groups.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-unsafe fn unpack<F: Format>(tile: At, t: usize, to: &mut [PairGroup]) {
-    for (g, to) in to.iter_mut().enumerate() {
+unsafe fn unpack<F: Format>(tile: At, t: usize, (groups, to): (Range<usize>, &mut [PairGroup])) {
+    for (g, to) in groups.zip(to) {
         // SAFETY: the group exists, by the caller; each line has 64 bytes, each scale 16 values.
         unsafe {
             for (w, to) in tile.lines::<F>(g).into_iter().zip(&mut to.q) {
@@ -125,18 +133,23 @@ unsafe fn unpack<F: Format>(tile: At, t: usize, to: &mut [PairGroup]) {
     }
 }
 
-/// Some rows times a pair of tiles.
+/// Some rows times a panel of a pair of tiles.
 struct Block<'a> {
+    /// All groups or, unless they are the last, a multiple of 8, from a multiple of 8 on.
     pairs: &'a [PairGroup],
+    /// The rows' blocks of these groups, `groups` apart.
     x: &'a [ActBlock],
+    groups: usize,
+    /// Whether nothing was summed before.
+    is_first: bool,
     out: *mut f32,
     stride: usize,
 }
 
 impl Block<'_> {
     /// # Safety
-    /// `x` has min(`rows`, 6) rows of as many blocks as there are groups; `out` has 16·T values
-    /// at so many multiples of `stride`.
+    /// `x` has min(`rows`, 6) rows, `groups` apart, of as many blocks as there are pairs; `out` has
+    /// 16·T values at so many multiples of `stride`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
     unsafe fn of<F: Format, const T: usize>(&self, rows: usize) {
         // SAFETY: by the caller.
@@ -162,8 +175,16 @@ impl Block<'_> {
     /// As [`Block::of`] for R rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
     unsafe fn plain<F: Format, const T: usize, const R: usize>(&self) {
-        let groups = self.pairs.len();
+        let groups = self.groups;
         let mut acc = [[_mm512_setzero_ps(); T]; R];
+        if !self.is_first {
+            for (r, acc) in acc.iter_mut().enumerate() {
+                for (t, acc) in acc.iter_mut().enumerate() {
+                    // SAFETY: the values are there, by the caller.
+                    *acc = unsafe { _mm512_loadu_ps(self.out.add(r * self.stride + t * TILE)) };
+                }
+            }
+        }
         for (g, w) in self.pairs.iter().enumerate() {
             // SAFETY: row r < R has block g, by the caller.
             unsafe {
@@ -197,7 +218,7 @@ impl Block<'_> {
     /// As [`Block::of`] for R rows, and there are whole super-blocks of 8 groups.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
     unsafe fn super_blocks<F: Format, const T: usize, const R: usize>(&self) {
-        let groups = self.pairs.len();
+        let groups = self.groups;
         for (b, pairs) in self.pairs.chunks_exact(8).enumerate() {
             let first = self.x.as_ptr().wrapping_add(b * 8);
             let mut acc = [[_mm512_setzero_ps(); T]; R];
@@ -230,7 +251,10 @@ impl Block<'_> {
                     unsafe {
                         let d = _mm512_set1_ps((*first.add(r * groups)).d);
                         let to = self.out.add(r * self.stride + t * TILE);
-                        let sum = if b == 0 { _mm512_setzero_ps() } else { _mm512_loadu_ps(to) };
+                        let sum = match self.is_first && b == 0 {
+                            true => _mm512_setzero_ps(),
+                            false => _mm512_loadu_ps(to),
+                        };
                         _mm512_storeu_ps(to, _mm512_fmadd_ps(*acc, d, sum));
                     }
                 }

@@ -1,7 +1,6 @@
 //! Quantising activations: the values of [`crate::cpu::quantize::row`].
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use crate::binary16;
 use crate::cpu::quantize::{ActKind, inverse_of, super_scale};
 use crate::cpu::tile::ActBlock;
 use crate::cpu::unpack;
@@ -20,7 +19,7 @@ pub(super) fn quantize(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,f16c")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
 fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [ActBlock]) {
     for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
         let v = load(x);
@@ -28,13 +27,13 @@ fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [ActBlock])
         let amax = _mm512_reduce_max_ps(amax);
         let sums = round(v, inverse_of(amax), &mut out.q);
         let (d, sum) = (amax / 127.0, sums[0] + sums[1]);
-        out.d = binary16::round(d);
-        out.s = if ROUNDED_SUM { binary16::round(d * sum as f32) } else { 0.0 };
+        out.d = half(d);
+        out.s = if ROUNDED_SUM { half(d * sum as f32) } else { 0.0 };
         out.start = [-offset * sum, 0];
     }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,f16c")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
 fn super_blocks(x: &[f32], out: &mut [ActBlock]) {
     let offset = unpack::offset(DType::Q6K);
     for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
@@ -74,5 +73,21 @@ fn round(v: [__m512; 2], inverse: f32, q: &mut [i8; 32]) -> [i32; 2] {
         _mm_storeu_si128(q.as_mut_ptr().cast(), bytes[0]);
         _mm_storeu_si128(q.as_mut_ptr().add(16).cast(), bytes[1]);
     }
-    bytes.map(|bytes| _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(bytes)))
+    bytes.map(|bytes| sum(bytes))
+}
+
+/// The sum of 16 signed bytes: that of as many unsigned ones, each 128 larger.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn sum(bytes: __m128i) -> i32 {
+    let sums = _mm_sad_epu8(_mm_xor_si128(bytes, _mm_set1_epi8(-128)), _mm_setzero_si128());
+    _mm_cvtsi128_si32(sums) + _mm_extract_epi32::<2>(sums) - 16 * 128
+}
+
+/// `x` rounded to binary16 and back.
+#[inline]
+#[target_feature(enable = "avx512f,f16c")]
+fn half(x: f32) -> f32 {
+    const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
+    _mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtps_ph::<NEAREST>(_mm_set_ss(x))))
 }

@@ -1,30 +1,67 @@
-//! What runs over every logit of a vocabulary: written so that a compiler makes vectors of it, with
-//! the same result on every machine.
+//! What runs over every logit of a vocabulary, with the fastest instructions of the machine and the
+//! same result on every one.
+
+use crate::cpu::Isa;
+use crate::cpu::isa::Kernels;
+use std::sync::OnceLock;
 
 /// Logits side by side.
 const LANES: usize = 16;
-/// Exponentials that are added in f32 before their sum is added in f64.
+/// Logits whose exponentials are added in f32 before their sum is added in f64.
 const BLOCK: usize = 64 * LANES;
 
+/// The kernels of this machine: their results are those of any other.
+fn kernels() -> &'static Kernels {
+    static KERNELS: OnceLock<&'static Kernels> = OnceLock::new();
+    KERNELS.get_or_init(|| Isa::best().kernels())
+}
+
 /// Index of the largest finite logit, the first of equals; `None` if there is none.
-pub(super) fn argmax(logits: &[f32]) -> Option<usize> {
-    let max = largest(logits, f32::is_finite);
-    if max == f32::NEG_INFINITY {
-        return None;
-    }
-    logits.iter().position(|logit| *logit == max)
+pub fn argmax(logits: &[f32]) -> Option<usize> {
+    argmax_with(kernels(), logits)
 }
 
 /// Natural logarithm of the softmax probability of `id`, from `logits` `[vocab]`. What is no number
 /// has no probability.
+///
+/// # Panics
+/// When there is no logit `id`.
 pub fn logprob(logits: &[f32], id: u32) -> f32 {
-    let max = largest(logits, |logit| !logit.is_nan());
-    let sum: f64 = logits.chunks(BLOCK).map(|block| sum_exp(block, max)).sum();
+    logprob_with(kernels(), logits, id)
+}
+
+fn argmax_with(kernels: &Kernels, logits: &[f32]) -> Option<usize> {
+    let (mut max, mut first) = (f32::NEG_INFINITY, None);
+    for (block, logits) in logits.chunks(BLOCK).enumerate() {
+        let largest = (kernels.largest_finite)(logits);
+        if largest > max {
+            (max, first) = (largest, Some(block * BLOCK));
+        }
+    }
+    let first = first?;
+    logits[first..].iter().position(|logit| *logit == max).map(|at| first + at)
+}
+
+fn logprob_with(kernels: &Kernels, logits: &[f32], id: u32) -> f32 {
+    let max = (kernels.largest)(logits);
+    let sum: f64 = logits.chunks(BLOCK).map(|block| (kernels.sum_exp)(block, max)).sum();
     (f64::from(logits[id as usize] - max) - sum.ln()) as f32
 }
 
-/// The largest of those logits that count; −∞ if there are none.
-fn largest(logits: &[f32], counts: impl Fn(f32) -> bool) -> f32 {
+/// The largest finite logit; −∞ if there is none.
+#[inline(always)]
+pub(crate) fn largest_finite(logits: &[f32]) -> f32 {
+    largest_of(logits, f32::is_finite)
+}
+
+/// The largest logit that is a number; −∞ if there is none.
+#[inline(always)]
+pub(crate) fn largest(logits: &[f32]) -> f32 {
+    largest_of(logits, |logit| !logit.is_nan())
+}
+
+#[inline(always)]
+fn largest_of(logits: &[f32], counts: impl Fn(f32) -> bool) -> f32 {
     let larger = |max: &mut f32, logit: f32| {
         *max = if counts(logit) && logit > *max { logit } else { *max };
     };
@@ -41,7 +78,8 @@ fn largest(logits: &[f32], counts: impl Fn(f32) -> bool) -> f32 {
 }
 
 /// Σ exp(logit − max) of a block.
-fn sum_exp(block: &[f32], max: f32) -> f64 {
+#[inline(always)]
+pub(crate) fn sum_exp(block: &[f32], max: f32) -> f64 {
     let mut lanes = [0.0; LANES];
     let (lines, tail) = block.as_chunks::<LANES>();
     for line in lines {
@@ -104,6 +142,21 @@ mod tests {
             }
             let first = logits.iter().position(|logit| *logit == max);
             assert_eq!(argmax(&logits), first, "{len}");
+        }
+    }
+
+    #[test]
+    fn an_isa_chooses_another_token_or_gives_it_another_probability() {
+        let noise = |i: u32| (i.wrapping_mul(2_654_435_761) >> 20) as f32 / 97.0 - 20.0;
+        let mut odd: Vec<f32> = (0..5000).map(noise).collect();
+        (odd[3], odd[1030], odd[4990]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
+        for logits in [(0..2049).map(noise).collect(), vec![1.0; 17], odd] {
+            let want = (argmax(&logits), logprob(&logits, 7).to_bits());
+            for isa in Isa::available() {
+                let found = argmax_with(isa.kernels(), &logits);
+                let logprob = logprob_with(isa.kernels(), &logits, 7);
+                assert_eq!((found, logprob.to_bits()), want, "{}", isa.name());
+            }
         }
     }
 

@@ -1,0 +1,180 @@
+//! The data caches of this machine's cores: what products are blocked for.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Sizes of data caches, as far as a thread may count on them.
+///
+/// They decide how products are cut into blocks and tasks, never a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caches {
+    /// Bytes of a thread in the first level: the smallest of all cores, divided among the hardware
+    /// threads that share it.
+    pub first: usize,
+    /// Bytes of a thread in the second level, in the same way.
+    pub second: usize,
+    /// Bytes of the largest cache, whoever shares it; `None` where it is not known.
+    pub last: Option<usize>,
+    /// Whether the system told the sizes; otherwise they are those that every core of the last ten
+    /// years has at least.
+    pub known: bool,
+}
+
+/// A cache of one hardware thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cache {
+    level: u32,
+    bytes: usize,
+    /// Hardware threads that share it.
+    sharers: usize,
+}
+
+impl Default for Caches {
+    fn default() -> Caches {
+        Caches { first: 32 << 10, second: 256 << 10, last: None, known: false }
+    }
+}
+
+impl Caches {
+    /// Those of this machine, asked for once.
+    pub fn of_machine() -> Caches {
+        static MACHINE: OnceLock<Caches> = OnceLock::new();
+        *MACHINE.get_or_init(|| Caches::below(Path::new("/sys/devices/system/cpu")))
+    }
+
+    /// Those that Linux describes in a folder of `cpuN/cache/indexN`.
+    fn below(folder: &Path) -> Caches {
+        let all: Vec<Cache> = entries(folder, "cpu")
+            .into_iter()
+            .flat_map(|cpu| entries(&cpu.join("cache"), "index"))
+            .filter_map(|index| Cache::read(&index))
+            .collect();
+        let share =
+            |level| all.iter().filter(|c| c.level == level).map(|c| c.bytes / c.sharers).min();
+        let last = all.iter().map(|cache| cache.bytes).max();
+        let default = Caches { last, ..Caches::default() };
+        match (share(1), share(2)) {
+            (Some(first), Some(second)) if first > 0 && second > 0 => {
+                Caches { first, second, last, known: true }
+            }
+            _ => default,
+        }
+    }
+}
+
+/// The numbered entries of a folder; none where it cannot be read.
+fn entries(folder: &Path, prefix: &str) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_numbered =
+        |name: &str| name.strip_prefix(prefix).is_some_and(|rest| rest.parse::<usize>().is_ok());
+    entries.filter(|e| e.file_name().to_str().is_some_and(is_numbered)).map(|e| e.path()).collect()
+}
+
+impl Cache {
+    /// What a folder describes; `None` for a cache of instructions, or where something is missing.
+    fn read(folder: &Path) -> Option<Cache> {
+        let text = |name| std::fs::read_to_string(folder.join(name)).ok();
+        if text("type")?.trim() == "Instruction" {
+            return None;
+        }
+        let level = text("level")?.trim().parse().ok()?;
+        let sharers = text("shared_cpu_list").and_then(|list| listed(list.trim())).unwrap_or(1);
+        Some(Cache { level, bytes: bytes_of(&text("size")?)?, sharers })
+    }
+}
+
+/// Bytes of a size as Linux writes it: `32768K`.
+fn bytes_of(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let (number, unit) = match text.strip_suffix('K') {
+        Some(number) => (number, 1 << 10),
+        None => text.strip_suffix('M').map_or((text, 1), |number| (number, 1 << 20)),
+    };
+    number.parse::<usize>().ok()?.checked_mul(unit)
+}
+
+/// How many numbers a list such as `0-3,8` has; `None` for none, or what is no list.
+fn listed(list: &str) -> Option<usize> {
+    let count = |part: &str| match part.split_once('-') {
+        Some((from, to)) => {
+            let (from, to) = (from.parse::<usize>().ok()?, to.parse::<usize>().ok()?);
+            to.checked_sub(from)?.checked_add(1)
+        }
+        None => part.parse::<usize>().ok().map(|_| 1),
+    };
+    list.split(',').map(count).try_fold(0usize, |sum, count| sum.checked_add(count?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder as Linux has it: per core (level, type, size, sharers).
+    fn machine(cores: &[&[(&str, &str, &str, &str)]]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("cpufreq")).expect("a folder");
+        for (cpu, caches) in cores.iter().enumerate() {
+            for (index, (level, kind, size, sharers)) in caches.iter().enumerate() {
+                let to = folder.path().join(format!("cpu{cpu}/cache/index{index}"));
+                std::fs::create_dir_all(&to).expect("a folder");
+                let files = [
+                    ("level", level),
+                    ("type", kind),
+                    ("size", size),
+                    ("shared_cpu_list", sharers),
+                ];
+                for (name, text) in files {
+                    if !text.is_empty() {
+                        std::fs::write(to.join(name), format!("{text}\n")).expect("a file");
+                    }
+                }
+            }
+        }
+        folder
+    }
+
+    #[test]
+    fn caches_are_misread() {
+        let big = [
+            ("1", "Data", "48K", "0"),
+            ("1", "Instruction", "16K", "0"),
+            ("2", "Unified", "2048K", "0"),
+            ("3", "Unified", "32M", "0-7"),
+        ];
+        let small = [
+            ("1", "Data", "32K", "1"),
+            ("2", "Unified", "2M", "1-4"),
+            ("3", "Unified", "32768K", ""),
+        ];
+        let threads = [("1", "Data", "32K", "0-1"), ("2", "Unified", "1024K", "0,1")];
+        let unknown = Caches::default();
+        let of = |first, second, last| Caches { first, second, last: Some(last), known: true };
+        let cases: [(&str, &[&[_]], Caches); 7] = [
+            ("the smallest core counts", &[&big, &small], of(32 << 10, 512 << 10, 32 << 20)),
+            ("one core", &[&big], of(48 << 10, 2 << 20, 32 << 20)),
+            ("threads share", &[&threads], of(16 << 10, 512 << 10, 1 << 20)),
+            ("nothing is told", &[], unknown),
+            ("no second level", &[&big[..1]], Caches { last: Some(48 << 10), ..unknown }),
+            ("no size", &[&[("1", "Data", "", "0"), ("2", "Unified", "x", "0")]], unknown),
+            (
+                "a size of nothing",
+                &[&[("1", "Data", "0K", "0"), ("2", "Unified", "1M", "0")]],
+                Caches { last: Some(1 << 20), ..unknown },
+            ),
+        ];
+        for (what, cores, want) in cases {
+            assert_eq!(Caches::below(machine(cores).path()), want, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_miscounted() {
+        let cases = [("0", Some(1)), ("0-3,8", Some(5)), ("", None), ("3-1", None), ("0-x", None)];
+        for (list, want) in cases {
+            assert_eq!(listed(list), want, "{list}");
+        }
+        for (text, want) in [("512", Some(512)), ("32K", Some(32 << 10)), ("-1K", None)] {
+            assert_eq!(bytes_of(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! How products are cut for the caches.
+
+use super::{Product, Rows, Then};
+use crate::cpu::Cpu;
+use crate::cpu::caches::Caches;
+use crate::cpu::isa::TileShape;
+use crate::cpu::tile::{ActBlock, TILE};
+
+/// Fewest weights of a task (products of weights and rows, where they are more), so that claims
+/// cost little.
+const TASK_WEIGHTS: usize = 1 << 17;
+const TASK_PRODUCTS: usize = 1 << 22;
+/// Groups that share a scale in any format: panels are whole numbers of them.
+const SUPER_GROUPS: usize = 8;
+
+/// Groups of 32 columns that are unpacked at once for many rows: with the activations that a block
+/// of rows multiplies them with, they fill a part of the first-level cache.
+pub(crate) fn panel_groups(caches: &Caches, shape: &TileShape) -> usize {
+    let of_group = shape.panel_group_bytes + shape.rows * size_of::<ActBlock>();
+    let most = caches.first / 8 * 7 / of_group;
+    (most / SUPER_GROUPS * SUPER_GROUPS).max(SUPER_GROUPS)
+}
+
+/// Rows and tiles of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Blocking {
+    pub(super) rows: usize,
+    pub(super) tiles: usize,
+}
+
+impl Blocking {
+    /// For a product of `m` rows, in a dispatch of `tiles` tiles: few tasks, so that claims cost
+    /// little, each a run of whole tiles; many enough that no thread waits long for the last.
+    /// With many rows also by rows, so that a task's activations and results stay in the
+    /// second-level cache. A task is of a multiple of `unit` tiles.
+    pub(super) fn of(
+        ctx: &Cpu,
+        product: &Product<'_>,
+        (m, tiles, unit): (usize, usize, usize),
+    ) -> Blocking {
+        let (shape, cols) = (ctx.isa().shape(), product.weight.packed().cols());
+        let of_tile = cols * TILE;
+        let worth = TASK_WEIGHTS.div_ceil(of_tile).min(TASK_PRODUCTS.div_ceil(of_tile * m));
+        let fair = tiles.div_ceil(ctx.pool().threads() * 4);
+        let (block_rows, block_tiles, of_x) = match product.x {
+            Rows::Quantised(acts) => (shape.rows, shape.tiles, acts.groups * size_of::<ActBlock>()),
+            Rows::Floats(_) => (shape.float_rows, shape.float_tiles, cols * size_of::<f32>()),
+        };
+        let multiple = if m > 1 { unit.next_multiple_of(block_tiles) } else { unit };
+        let tiles = worth.min(fair).max(1).next_multiple_of(multiple);
+        let results = if matches!(product.then, Then::Gate { .. }) { 2 } else { 1 };
+        let of_row = of_x + results * tiles * TILE * size_of::<f32>();
+        let most = (ctx.caches().second / 2 / of_row).max(block_rows);
+        let rows = m.div_ceil(m.div_ceil(most)).next_multiple_of(block_rows);
+        Blocking { rows, tiles }
+    }
+}

@@ -1,0 +1,194 @@
+//! A task: some rows times some features, and what follows.
+
+use super::{Product, Rows, Then};
+use crate::cpu::Cpu;
+use crate::cpu::isa::Kernels;
+use crate::cpu::packed::{GROUP, Packed};
+use crate::cpu::pool::ColumnBlock;
+use crate::cpu::quantize::{ActKind, Acts};
+use crate::cpu::tile::{ActBlock, FloatJob, FloatTiles, KernelScratch, QuantJob, TILE};
+use crate::quant::DType;
+use std::ops::Range;
+
+/// Values of rows that are gated and quantised at once: they stay in the first-level cache.
+const AT_ONCE: usize = 1024;
+
+/// What a thread keeps between calls.
+#[derive(Default)]
+pub(super) struct Scratch {
+    kernel: KernelScratch,
+    out: Vec<f32>,
+    up: Vec<f32>,
+    done: Vec<f32>,
+}
+
+/// Where the features of a task lie in its rows of whole tiles.
+struct Lines {
+    /// From a row to the next.
+    stride: usize,
+    /// The task's features in the first row.
+    first: Range<usize>,
+}
+
+impl Lines {
+    fn row(&self, row: usize) -> Range<usize> {
+        row * self.stride + self.first.start..row * self.stride + self.first.end
+    }
+}
+
+impl Product<'_> {
+    /// Computes a block of the values.
+    pub(super) fn write(
+        &self,
+        ctx: &Cpu,
+        rows: Range<usize>,
+        mut block: ColumnBlock<'_, f32>,
+        scratch: &mut Scratch,
+    ) {
+        let at = block.start()..block.start() + block.width();
+        let lines = self.multiply(ctx, rows.clone(), at.clone(), scratch);
+        let Scratch { out, up, .. } = scratch;
+        for row in 0..rows.len() {
+            let (line, to) = (&mut out[lines.row(row)], block.row_mut(row));
+            match &self.then {
+                Then::Write => to.copy_from_slice(line),
+                Then::AddTo => (ctx.kernels().join)(to, line, (1.0, 1.0)),
+                Then::Add(residual) => {
+                    let row = &residual[(rows.start + row) * self.weight.len()..];
+                    (ctx.kernels().add)(line, &row[at.clone()], to);
+                }
+                Then::Gate { activation, .. } => {
+                    (ctx.kernels().gated)(*activation, line, &up[lines.row(row)], to);
+                }
+            }
+        }
+    }
+
+    /// Computes a block of the values and quantises it, as [`Kernels::quantize`] does whole rows.
+    /// The block's features are those of whole tiles.
+    pub(super) fn write_quantised(
+        &self,
+        ctx: &Cpu,
+        kind: ActKind,
+        rows: Range<usize>,
+        mut block: ColumnBlock<'_, ActBlock>,
+        scratch: &mut Scratch,
+    ) {
+        let at = block.start() * GROUP..(block.start() + block.width()) * GROUP;
+        let width = at.len();
+        let lines = self.multiply(ctx, rows.clone(), at.clone(), scratch);
+        assert!(lines.first == (0..lines.stride), "features {at:?} are not whole tiles");
+        let Scratch { out, up, done, .. } = scratch;
+        let step = (AT_ONCE / width).max(1);
+        done.resize(step * width, 0.0);
+        for first in (0..rows.len()).step_by(step) {
+            let some = first..rows.len().min(first + step);
+            let values = &out[some.start * width..some.end * width];
+            let done = &mut done[..values.len()];
+            match &self.then {
+                Then::Write | Then::AddTo => done.copy_from_slice(values),
+                Then::Add(residual) => {
+                    let lines = values.chunks_exact(width).zip(done.chunks_exact_mut(width));
+                    for (row, (line, done)) in some.clone().zip(lines) {
+                        let row = &residual[(rows.start + row) * self.weight.len()..];
+                        (ctx.kernels().add)(line, &row[at.clone()], done);
+                    }
+                }
+                Then::Gate { activation, .. } => {
+                    let up = &up[some.start * width..some.end * width];
+                    (ctx.kernels().gated)(*activation, values, up, done);
+                }
+            }
+            for (row, done) in some.zip(done.chunks_exact(width)) {
+                (ctx.kernels().quantize)(done, kind, block.row_mut(row));
+            }
+        }
+    }
+
+    /// The product in `scratch.out`, with its bias, and a gate's other product in `scratch.up`; `at`
+    /// are features of the product's.
+    fn multiply(
+        &self,
+        ctx: &Cpu,
+        rows: Range<usize>,
+        at: Range<usize>,
+        scratch: &mut Scratch,
+    ) -> Lines {
+        let Scratch { kernel, out, up, .. } = scratch;
+        let start = self.weight.range().start;
+        let features = start + at.start..start + at.end;
+        let tiles = features.start / TILE..features.end.div_ceil(TILE);
+        let lead = features.start % TILE;
+        let lines = Lines { stride: tiles.len() * TILE, first: lead..lead + at.len() };
+        let count = rows.len();
+        let job = Tiles { ctx, x: self.x, rows, tiles };
+        let mut product = |weight, bias: Option<&[f32]>, out: &mut Vec<f32>| {
+            job.multiply(weight, kernel, out);
+            let Some(bias) = bias else { return };
+            for row in 0..count {
+                let line = &mut out[lines.row(row)];
+                line.iter_mut().zip(&bias[at.clone()]).for_each(|(to, bias)| *to += bias);
+            }
+        };
+        product(self.weight.packed(), self.bias, out);
+        if let Then::Gate { up: weight, bias, .. } = &self.then {
+            product(weight.packed(), *bias, up);
+        }
+        lines
+    }
+}
+
+/// Tiles of a quantised matrix in f32.
+fn widened<'a>(
+    kernels: &Kernels,
+    weight: &Packed,
+    tiles: Range<usize>,
+    to: &'a mut Vec<u8>,
+) -> FloatTiles<'a> {
+    let (cols, count) = (weight.cols(), tiles.len());
+    let stride = cols * TILE * DType::F32.block_bytes();
+    if to.len() < count * stride {
+        to.resize(count * stride, 0);
+    }
+    for (tile, to) in tiles.zip(to.chunks_exact_mut(stride)) {
+        (kernels.widen_tile)(&weight.tile(tile), to);
+    }
+    FloatTiles { dtype: DType::F32, cols, count, stride, bytes: to }
+}
+
+/// Some rows times some tiles.
+struct Tiles<'a> {
+    ctx: &'a Cpu,
+    x: Rows<'a>,
+    rows: Range<usize>,
+    tiles: Range<usize>,
+}
+
+impl Tiles<'_> {
+    /// `[rows][16 per tile]` at the beginning of `out`.
+    fn multiply(&self, weight: &Packed, scratch: &mut KernelScratch, out: &mut Vec<f32>) {
+        let (rows, tiles) = (self.rows.len(), self.tiles.clone());
+        let len = rows * tiles.len() * TILE;
+        if out.len() < len {
+            out.resize(len, 0.0);
+        }
+        let out = &mut out[..len];
+        let kernels = self.ctx.kernels();
+        match self.x {
+            Rows::Quantised(Acts { blocks, groups }) => {
+                let x = &blocks[self.rows.start * groups..self.rows.end * groups];
+                let panel = self.ctx.panel_groups();
+                (kernels.quant_tiles)(&QuantJob { weight, tiles, x, rows, panel }, out, scratch);
+            }
+            Rows::Floats(x) => {
+                let k = weight.cols();
+                let x = &x[self.rows.start * k..self.rows.end * k];
+                let tiles = match ActKind::of_format(weight.dtype()) {
+                    None => weight.float_tiles(tiles),
+                    Some(_) => widened(kernels, weight, tiles, &mut scratch.widened),
+                };
+                (kernels.float_tiles)(&FloatJob { tiles, x, rows }, out);
+            }
+        }
+    }
+}
