@@ -115,7 +115,13 @@ impl Cpu {
         self.caches
     }
 
-    /// Groups of 32 columns that a product unpacks at once.
+    /// Columns of weights that a product unpacks at once for many rows, in panels of
+    /// [`TileShape::tiles`] tiles: a multiple of 256.
+    pub fn panel_columns(&self) -> usize {
+        self.panel_groups() * packed::GROUP
+    }
+
+    /// The same in groups of 32 columns.
     pub(crate) fn panel_groups(&self) -> usize {
         products::panel_groups(&self.caches, &self.isa.shape())
     }

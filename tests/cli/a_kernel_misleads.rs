@@ -63,7 +63,15 @@ fn without_a_model_the_kernels_are_not_those_of_all_ops() {
     assert!(roof["read_gbps"].as_f64() > Some(0.1), "{report}");
     let text = ended(lapwing(&["devices", "--kernels", "-t", "1"]));
     assert_eq!(text.code, Some(0), "{text:?}");
-    for part in ["GOP/s", "GB/s", "matmul Q6_K", "-m FILE.gguf"] {
+    let blocks = &report["blocks"];
+    let number = |path: &str| blocks.pointer(path).and_then(Value::as_u64).expect(path);
+    assert!(number("/caches/first_bytes") <= number("/caches/second_bytes"), "{blocks}");
+    assert!(number("/panel_columns").is_multiple_of(256), "{blocks}");
+    for path in ["/int8/rows", "/int8/features", "/f32/rows", "/f32/features"] {
+        assert!(number(path) > 0, "{path}: {blocks}");
+    }
+    let panel = format!("panels of {} columns", number("/panel_columns"));
+    for part in ["GOP/s", "GB/s", "matmul Q6_K", "-m FILE.gguf", &panel] {
         assert!(text.stdout.contains(part), "{part} is not in {text:?}");
     }
 }

@@ -15,11 +15,13 @@ use crate::sync::{Mutex, lock};
 use crate::weights::WeightFile;
 
 mod fused;
+mod group;
 mod ops;
 mod scratch;
 mod stage;
 
-use fused::{Fused, FusedRun, Group, Known};
+use fused::{Fused, FusedRun, Known, NormAddRun};
+use group::Group;
 use ops::OpRun;
 use scratch::Scratch;
 use stage::Stage;
@@ -28,7 +30,8 @@ use stage::Stage;
 ///
 /// Ops that follow each other are computed together where nothing else reads what lies between
 /// them: a norm and the products of its result, which are quantised for once; a product and the
-/// residual that is added to it; a feed-forward block's gate and up, whose result is quantised as it
+/// residual that is added to it, where it lies if nothing else reads it; a norm and what it is added
+/// to; a feed-forward block's gate and up, whose result is quantised as it
 /// comes where only a product of quantised weights reads it; an attention and the rotation of
 /// its keys, which are written to their pages as they turn. The results are those of the
 /// ops one by one, bit for bit. An observer is told of the group's nodes but the last before it
@@ -155,12 +158,10 @@ impl CpuDevice {
             let done = next..group.map_or(next + 1, |group| group.nodes().end);
             (done.start..done.end - 1).for_each(|node| work.observer.node_done(node));
             let first = nodes.start;
-            let residual = match group {
-                Some(Fused::Products(group)) => group.adds_to(&self.known(), writes),
-                _ => None,
-            };
-            let residual = residual.and_then(|id| written.get_mut(id.0.checked_sub(first)?));
-            let residual = residual.and_then(Option::take);
+            let residual = group.and_then(|group| {
+                let id = group.adds_to(&self.known(), writes)?;
+                written.get_mut(id.0.checked_sub(first)?)?.take()
+            });
             let stage = Stage { device: self, part, batch, inputs, written: (first, &written[..]) };
             match group {
                 Some(Fused::Keys(rope)) => {
@@ -173,6 +174,10 @@ impl CpuDevice {
                     let form = self.next_form(group, nodes.end, part, writes);
                     let outputs = FusedRun { stage, group, form, residual }.compute(forms)?;
                     written.extend(outputs.into_iter().take(done.len()));
+                }
+                Some(&Fused::NormAdd { node, norm, residual: input }) => {
+                    let run = NormAddRun { stage, node, norm, input, residual };
+                    written.extend([None, Some(run.compute()?)]);
                 }
                 None => {
                     let node: &Node = &self.graph.nodes()[next];

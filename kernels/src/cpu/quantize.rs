@@ -2,12 +2,12 @@
 //! can be compared with it.
 
 use crate::binary16;
+use crate::cpu::norm::each_normed;
 use crate::cpu::products::FormSource;
 use crate::cpu::tile::ActBlock;
 use crate::cpu::unpack;
 use crate::cpu::{Activations, Cpu};
 use crate::quant::DType;
-use std::cell::RefCell;
 use std::cmp::Ordering;
 
 /// How activations are quantised for a weight format.
@@ -54,10 +54,6 @@ impl ActKind {
     }
 }
 
-thread_local! {
-    static NORMED: RefCell<Vec<f32>> = RefCell::default();
-}
-
 /// A quantised activation matrix; its memory is kept between calls.
 #[derive(Debug, Default)]
 pub(crate) struct ActBuffer {
@@ -86,13 +82,7 @@ impl ActBuffer {
             let Some(norm) = norm else {
                 return rows.for_each(|(x, blocks)| (kernels.quantize)(x, kind, blocks));
             };
-            let mut normed = NORMED.take();
-            normed.resize(*k, 0.0);
-            for (x, blocks) in rows {
-                (kernels.rms_norm)(x, norm, &mut normed);
-                (kernels.quantize)(&normed, kind, blocks);
-            }
-            NORMED.set(normed);
+            each_normed(ctx, norm, rows, |x, blocks| (kernels.quantize)(x, kind, blocks));
         });
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapwing::profile::{Limits, OpShape, Sample};
 use lapwing_kernels::cost::Cost;
-use lapwing_kernels::cpu::roofline::{Arithmetic, Kernel, OP_NAMES, Peak, Roofline};
+use lapwing_kernels::cpu::roofline::{Arithmetic, Kernel, OP_NAMES, Peak, Roofline, RooflineError};
 use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::graph::Graph;
@@ -25,7 +25,10 @@ use crate::commands::requant::RequantReport;
 use crate::commands::resolve::model_file;
 use crate::commands::session::Session;
 
+mod blocks;
 mod text;
+
+use blocks::BlocksReport;
 
 /// Runs of each limit.
 const ROUNDS: usize = 25;
@@ -38,6 +41,7 @@ struct Report {
     why: String,
     threads: usize,
     roofline: RooflineReport,
+    blocks: BlocksReport,
     kernels: Vec<KernelReport>,
     /// None without a model.
     measured: Option<Vec<OpReport>>,
@@ -96,7 +100,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         Some(model) => Some(model_file(model, session).await?),
         None => None,
     };
-    let roof = roofline(engine.thread_count(), isa, session).await?;
+    let (roof, blocks) = limits(engine.thread_count(), isa, session).await?;
     let mut requant = None;
     let (kernels, measured) = match &path {
         None => (all_kernels(), None),
@@ -125,6 +129,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             read_gbps: roof.read_bytes_per_second / 1e9,
             read_bytes: roof.read_bytes,
         },
+        blocks,
         kernels,
         measured,
         requant,
@@ -132,17 +137,23 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if session.json { print_json(&report) } else { text::print_report(&report) }
 }
 
-/// Measures on a thread of its own.
-async fn roofline(threads: usize, isa: Isa, session: &Session) -> Result<Roofline, Failure> {
+/// Measures on a thread of its own; also how products are cut.
+async fn limits(
+    threads: usize,
+    isa: Isa,
+    session: &Session,
+) -> Result<(Roofline, BlocksReport), Failure> {
     session.note("measuring what the CPU does at most");
     let work = tokio::task::spawn_blocking(move || {
         let clock = OsClock::start();
         let now = || Duration::from_nanos(clock.now().0);
-        Roofline::measure(&Cpu::new(threads, isa), ROUNDS, &now)
+        let cpu = Cpu::new(threads, isa);
+        Ok((Roofline::measure(&cpu, ROUNDS, &now)?, BlocksReport::of(&cpu)))
     });
-    match work.await {
-        Ok(Ok(roof)) if roof.threads == threads => Ok(roof),
-        Ok(Ok(roof)) => {
+    let done: Result<Result<_, RooflineError>, _> = work.await;
+    match done {
+        Ok(Ok((roof, blocks))) if roof.threads == threads => Ok((roof, blocks)),
+        Ok(Ok((roof, _))) => {
             let got = roof.threads;
             Err(Failure::failed(format!(
                 "of {threads} threads only {got} can be had; use -t {got}"

@@ -4,16 +4,17 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::group::{Group, Tail};
 use super::scratch::FormsOf;
 use super::stage::Stage;
-use crate::cpu::norm::RmsWeight;
+use crate::cpu::norm::{RmsWeight, add_rms_norm};
 use crate::cpu::products::{FormSource, PRODUCTS_MAX, Product, Then, products};
 use crate::cpu::quantize::ActKind;
 use crate::cpu::{Packed, Weights};
 use crate::device::{DeviceError, Slot};
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::kv::TURNED_MAX;
-use crate::op::{Activation, Op};
+use crate::op::Op;
 use crate::part::Part;
 use crate::quant::DType;
 
@@ -31,12 +32,12 @@ pub(super) struct Known<'a> {
 
 impl<'a> Known<'a> {
     /// Whether nothing reads a value after these nodes, so that it need not be written.
-    fn ends(&self, value: ValueId, nodes: Range<usize>) -> bool {
+    pub(super) fn ends(&self, value: ValueId, nodes: Range<usize>) -> bool {
         self.last_uses[nodes].iter().flatten().any(|dead| *dead == value)
     }
 
     /// The norm that a node is, if over whole rows.
-    fn norm(&self, node: &Node) -> Option<Norm> {
+    pub(super) fn norm(&self, node: &Node) -> Option<Norm> {
         let Op::RmsNorm { weight, eps } = node.op else { return None };
         let is_row = self.graph.weights()[weight.0].cols == self.graph.value(node.output).width;
         is_row.then_some(Norm { weight, eps })
@@ -50,8 +51,21 @@ impl<'a> Known<'a> {
         (self.weights.packed(weight), bias.map(|bias| self.weights.vector(bias)))
     }
 
-    fn format(&self, node: usize) -> DType {
+    pub(super) fn format(&self, node: usize) -> DType {
         self.product(node).0.dtype()
+    }
+}
+
+/// A norm over whole rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Norm {
+    weight: WeightId,
+    eps: f32,
+}
+
+impl Norm {
+    fn bind(self, weights: &Weights) -> RmsWeight<'_> {
+        RmsWeight { weight: weights.vector(self.weight), eps: self.eps }
     }
 }
 
@@ -63,34 +77,45 @@ pub(super) enum Fused {
     /// The rotation of keys, a node of this number, and the attention that follows and alone reads
     /// them: they are rotated as they are written to their pages.
     Keys(usize),
+    /// A norm, a node of this number, and the sum that follows and alone reads it. The sum's other
+    /// input is its input of the number `residual`.
+    NormAdd { node: usize, norm: Norm, residual: usize },
 }
 
 impl Fused {
     /// What begins with a node, if anything does.
     pub(super) fn at(known: &Known<'_>, start: usize) -> Option<Fused> {
-        Group::at(known, start).map(Fused::Products).or_else(|| {
-            let [rope, attention] = known.graph.nodes().get(start..start + 2)? else {
-                return None;
-            };
-            let (Op::Rope { heads, .. }, Op::Attention(_)) = (&rope.op, &attention.op) else {
-                return None;
-            };
-            let alone = attention
-                .inputs
-                .iter()
-                .enumerate()
-                .all(|(at, input)| (*input == rope.output) == (at == 1));
-            let fits = known.graph.value(rope.output).width <= TURNED_MAX * heads;
-            (alone && fits && known.ends(rope.output, start..start + 2))
-                .then_some(Fused::Keys(start))
-        })
+        Group::at(known, start).map(Fused::Products).or_else(|| Fused::pair(known, start))
+    }
+
+    /// Two nodes, of which the second alone reads what the first writes.
+    fn pair(known: &Known<'_>, start: usize) -> Option<Fused> {
+        let [first, second] = known.graph.nodes().get(start..start + 2)? else {
+            return None;
+        };
+        let mut reads = second.inputs.iter().enumerate().filter(|(_, id)| **id == first.output);
+        let (Some((read, _)), None) = (reads.next(), reads.next()) else { return None };
+        if !known.ends(first.output, start..start + 2) {
+            return None;
+        }
+        match (&first.op, &second.op) {
+            (Op::Rope { heads, .. }, Op::Attention(_)) => {
+                let fits = known.graph.value(first.output).width <= TURNED_MAX * heads;
+                (read == 1 && fits).then_some(Fused::Keys(start))
+            }
+            (Op::RmsNorm { .. }, Op::Add) => {
+                let norm = known.norm(first)?;
+                Some(Fused::NormAdd { node: start, norm, residual: 1 - read })
+            }
+            _ => None,
+        }
     }
 
     /// Its nodes.
     pub(super) fn nodes(&self) -> Range<usize> {
         match self {
             Fused::Products(group) => group.nodes(),
-            Fused::Keys(rope) => *rope..*rope + 2,
+            Fused::Keys(node) | Fused::NormAdd { node, .. } => *node..*node + 2,
         }
     }
 
@@ -99,126 +124,23 @@ impl Fused {
     pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
         match self {
             Fused::Products(group) => group.fits(end, part, writes),
-            Fused::Keys(rope) => {
-                rope + 2 <= end && part.features.is_whole() && !writes.contains(&ValueId(*rope))
+            Fused::Keys(node) | Fused::NormAdd { node, .. } => {
+                node + 2 <= end && part.features.is_whole() && !writes.contains(&ValueId(*node))
             }
         }
     }
-}
 
-/// Nodes that follow each other: a norm (or none), products of its result (or of one value), and
-/// a residual added to the only product or the gate of the only two (or neither); also a product
-/// alone. Nothing else reads what lies between them.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Group {
-    norm: Option<Norm>,
-    products: Range<usize>,
-    tail: Option<Tail>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Norm {
-    weight: WeightId,
-    eps: f32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Tail {
-    /// The residual is the last node's input of that number.
-    Add { residual: usize },
-    /// Nodes of the products.
-    Gate { activation: Activation, gate: usize, up: usize },
-}
-
-impl Group {
-    /// The group that begins with a node, if any does.
-    fn at(known: &Known<'_>, start: usize) -> Option<Group> {
-        let nodes = known.graph.nodes();
-        let norm = known.norm(&nodes[start]);
-        let (first, input) = match norm {
-            Some(_) => (start + 1, nodes[start].output),
-            None => (start, *nodes[start].inputs.first()?),
-        };
-        let is_product =
-            |node: &&Node| matches!(node.op, Op::MatMul { .. }) && node.inputs[0] == input;
-        let count = nodes[first..].iter().take(PRODUCTS_MAX).take_while(is_product).count();
-        if count == 0 {
-            return None;
-        }
-        let mut group = Group { norm, products: first..first + count, tail: None };
-        group.tail = group.tail_of(known);
-        let needs_norm = norm.is_some() && !known.ends(input, group.nodes());
-        (!needs_norm).then_some(group)
-    }
-
-    /// The only result, if the only product of `next` alone reads it, and the format of that
-    /// product's weights.
-    pub(super) fn feeds(&self, known: &Known<'_>, next: &Group) -> Option<(ValueId, DType)> {
-        let value = ValueId(self.written().start);
-        let readers = &known.graph.nodes()[next.nodes()];
-        let reads = readers.iter().flat_map(|node| &node.inputs).filter(|id| **id == value).count();
-        let product = next.products.start;
-        let alone = self.written().len() == 1
-            && next.norm.is_none()
-            && next.products.len() == 1
-            && known.graph.nodes()[product].inputs[0] == value
-            && reads == 1
-            && known.ends(value, next.nodes());
-        alone.then(|| (value, known.format(product)))
-    }
-
-    /// As [`Fused::fits`].
-    pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
-        let (nodes, written) = (self.nodes(), self.written());
-        nodes.end <= end
-            && (self.norm.is_none() || part.features.is_whole())
-            && writes.iter().all(|id| !nodes.contains(&id.0) || written.contains(&id.0))
-    }
-
-    /// The residual that it may add its only product to where it lies: nothing else reads it.
+    /// The value that its last node may add to where it lies: nothing else reads it.
     pub(super) fn adds_to(&self, known: &Known<'_>, writes: &[ValueId]) -> Option<ValueId> {
-        let Some(Tail::Add { residual }) = self.tail else { return None };
+        let residual = match self {
+            Fused::Products(group) => group.residual()?,
+            Fused::Keys(_) => return None,
+            Fused::NormAdd { residual, .. } => *residual,
+        };
         let (nodes, all) = (known.graph.nodes(), self.nodes());
         let id = nodes[all.end - 1].inputs[residual];
         let is_input = nodes[all.start].inputs[0] == id;
         (!is_input && !writes.contains(&id) && known.ends(id, all.end - 1..all.end)).then_some(id)
-    }
-
-    /// Its nodes.
-    pub(super) fn nodes(&self) -> Range<usize> {
-        let start = self.products.start - usize::from(self.norm.is_some());
-        start..self.products.end + usize::from(self.tail.is_some())
-    }
-
-    /// Those of its nodes whose values are written.
-    fn written(&self) -> Range<usize> {
-        match self.tail {
-            Some(_) => self.products.end..self.products.end + 1,
-            None => self.products.clone(),
-        }
-    }
-
-    fn tail_of(&self, known: &Known<'_>) -> Option<Tail> {
-        let Range { start, end: at } = self.products;
-        let node = known.graph.nodes().get(at)?;
-        // Values are numbered as the nodes that write them.
-        let ends = |product| known.ends(ValueId(product), start..at + 1);
-        match node.op {
-            Op::Add if self.products.len() == 1 && ends(start) => {
-                let residual = node.inputs.iter().position(|input| input.0 != start)?;
-                // The group's own norm is not written.
-                let is_norm = self.norm.is_some() && node.inputs[residual].0 + 1 == start;
-                (!is_norm).then_some(Tail::Add { residual })
-            }
-            Op::Gated(activation) if self.products.len() == 2 => {
-                let (gate, up) = (node.inputs[0].0, node.inputs[1].0);
-                let both = [(start, start + 1), (start + 1, start)].contains(&(gate, up));
-                let kind = |product| ActKind::of_format(known.format(product));
-                let is_one = both && ends(gate) && ends(up) && kind(gate) == kind(up);
-                is_one.then_some(Tail::Gate { activation, gate, up })
-            }
-            _ => None,
-        }
     }
 }
 
@@ -253,10 +175,7 @@ impl FusedRun<'_> {
         if !forms.take(first.inputs[0]) {
             x = self.stage.whole(first, 0)?;
             let k = graph.value(first.inputs[0]).width;
-            let norm = norm.map(|Norm { weight, eps }| {
-                let weight = device.weights.vector(weight);
-                RmsWeight { weight, eps }
-            });
+            let norm = norm.map(|norm| norm.bind(&device.weights));
             let formats = nodes.clone().map(|product| known.format(product));
             forms.now.fill(cpu, formats, &FormSource { x, k, norm });
         }
@@ -288,5 +207,35 @@ impl FusedRun<'_> {
         let outs = outputs[written.start - all.start..].iter_mut().flatten();
         products(cpu, rows, written.map(product).zip(outs.map(|out| &mut out[..])));
         Ok(outputs)
+    }
+}
+
+/// A norm, the sum that follows it, and what they are computed from.
+pub(super) struct NormAddRun<'a> {
+    pub(super) stage: Stage<'a>,
+    /// As in [`Fused::NormAdd`].
+    pub(super) node: usize,
+    pub(super) norm: Norm,
+    pub(super) input: usize,
+    /// The other summand, if it may be changed.
+    pub(super) residual: Option<Slot>,
+}
+
+impl NormAddRun<'_> {
+    /// The sum.
+    pub(super) fn compute(self) -> Result<Slot, DeviceError> {
+        let NormAddRun { stage, node, norm, input, residual } = self;
+        let [first, sum] = [0, 1].map(|at| &stage.device.graph.nodes()[node + at]);
+        let x = stage.whole(first, 0)?;
+        let mut out = match residual {
+            Some(residual) => residual,
+            None => {
+                let mut out = stage.output(sum);
+                out.copy_from_slice(stage.whole(sum, input)?);
+                out
+            }
+        };
+        add_rms_norm(&stage.device.cpu, x, &norm.bind(&stage.device.weights), &mut out);
+        Ok(out)
     }
 }

@@ -1,5 +1,7 @@
 //! Sizes of register blocks, as data of an instruction set.
 
+use crate::cpu::tile::TILE;
+
 /// How an instruction set multiplies: the blocks of rows × tiles of 16 features whose sums it keeps
 /// in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,4 +19,9 @@ pub struct TileShape {
     pub float_rows: usize,
     /// Tiles of such a block.
     pub float_tiles: usize,
+}
+
+impl TileShape {
+    /// Features of a tile.
+    pub const FEATURES: usize = TILE;
 }

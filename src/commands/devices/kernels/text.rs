@@ -2,6 +2,7 @@
 
 use indicatif::HumanBytes;
 
+use super::blocks::BlocksReport;
 use super::{OpReport, PeakReport, Report};
 use crate::commands::failure::Failure;
 use crate::commands::output::print;
@@ -19,7 +20,8 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
     let roofline = &report.roofline;
     let mut text = format!(
         "{}\n\n{bold}At most{bold:#}, with {} threads; a multiply-add is two operations\n{}{}  \
-         {:<8} {:>7.1} GB/s   reading {}\n\n{bold}Kernels{bold:#}\n",
+         {:<8} {:>7.1} GB/s   reading {}\n\n\
+         {bold}Blocks{bold:#}\n{}\n{bold}Kernels{bold:#}\n",
         report.why,
         report.threads,
         peak("int8", &roofline.int8),
@@ -27,6 +29,7 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
         "memory",
         roofline.read_gbps,
         HumanBytes(roofline.read_bytes as u64),
+        blocks(&report.blocks),
     );
     for kernel in &report.kernels {
         let op = format!("{} {}", kernel.op, kernel.format.as_deref().unwrap_or_default());
@@ -39,6 +42,29 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
         }
     }
     print(&text)
+}
+
+fn blocks(report: &BlocksReport) -> String {
+    let BlocksReport { caches, int8, f32, direct_rows, panel_columns } = report;
+    let bytes = |bytes: usize| HumanBytes(bytes as u64);
+    let last = caches.last_bytes.map(|last| format!(", {} in the last", bytes(last)));
+    let few = match direct_rows {
+        0 => String::new(),
+        rows => format!("; up to {rows} rows unpack weights as they read them"),
+    };
+    format!(
+        "  caches   {} of a thread in the first level, {} in the second{}{}\n  \
+         int8     sums of {} × {} (rows × features) in registers{few}; more share panels of \
+         {panel_columns} columns\n  f32      sums of {} × {} in registers\n",
+        bytes(caches.first_bytes),
+        bytes(caches.second_bytes),
+        last.unwrap_or_default(),
+        if caches.known { "" } else { " (the system does not tell: what any core has)" },
+        int8.rows,
+        int8.features,
+        f32.rows,
+        f32.features,
+    )
 }
 
 fn measured(ops: &[OpReport]) -> String {

@@ -1,0 +1,49 @@
+//! How products are cut for registers and caches.
+
+use lapwing_kernels::cpu::{Caches, Cpu, TileShape};
+use serde::Serialize;
+
+/// How products are cut for registers and caches.
+#[derive(Debug, Serialize)]
+pub(super) struct BlocksReport {
+    pub(super) caches: CachesReport,
+    pub(super) int8: BlockReport,
+    pub(super) f32: BlockReport,
+    /// Rows that do not share panels, at most.
+    pub(super) direct_rows: usize,
+    pub(super) panel_columns: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct CachesReport {
+    pub(super) first_bytes: usize,
+    pub(super) second_bytes: usize,
+    pub(super) last_bytes: Option<usize>,
+    pub(super) known: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct BlockReport {
+    pub(super) rows: usize,
+    pub(super) features: usize,
+}
+
+impl BlocksReport {
+    pub(super) fn of(cpu: &Cpu) -> BlocksReport {
+        let Caches { first, second, last, known } = cpu.caches();
+        let shape = cpu.isa().shape();
+        let block = |rows, tiles| BlockReport { rows, features: tiles * TileShape::FEATURES };
+        BlocksReport {
+            caches: CachesReport {
+                first_bytes: first,
+                second_bytes: second,
+                last_bytes: last,
+                known,
+            },
+            int8: block(shape.rows, shape.tiles),
+            f32: block(shape.float_rows, shape.float_tiles),
+            direct_rows: shape.direct_rows,
+            panel_columns: cpu.panel_columns(),
+        }
+    }
+}
