@@ -49,7 +49,7 @@ pub enum Activations {
     #[default]
     Int8,
     /// Kept in f32, and the weights widened to it: no error but that of f32 sums. Many rows take about
-    /// twice as long, a single one ten times.
+    /// twice as long, a single one four times.
     F32,
 }
 

@@ -1,7 +1,7 @@
 //! Instruction sets as tokens: an [`Isa`] exists only if this machine has the instructions,
 //! so whoever holds one may call its kernels.
 
-use crate::cpu::packed::{self, TileBytes};
+use crate::cpu::packed::TileBytes;
 use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsView};
 use crate::cpu::{act, logits, norm, quantize, rope, softmax};
 use crate::kv::Panel;
@@ -29,6 +29,7 @@ mod neon;
 pub(crate) mod peak;
 pub(crate) mod product;
 mod shape;
+pub(crate) mod widen;
 
 pub use shape::TileShape;
 
@@ -156,11 +157,11 @@ macro_rules! kernels {
             largest_finite(logits: &[f32]) -> f32 = logits::largest_finite;
             largest(logits: &[f32]) -> f32 = logits::largest;
             sum_exp(block: &[f32], max: f32) -> f64 = logits::sum_exp;
-            widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = packed::widen;
             prefetch(panel: Panel<'_>) = crate::cpu::isa::product::prefetch::<$lanes>;
         );
         crate::cpu::isa::attending!($features,
             product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
+            widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = crate::cpu::isa::widen::widen::<$lanes>;
             widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::product::widen::<$lanes>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::isa::gates::gated::<$lanes>;
             narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::product::narrow::<$lanes>;

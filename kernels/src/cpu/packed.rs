@@ -14,7 +14,7 @@ mod tests;
 
 pub use cache::{CacheFault, KeepError, PackCache, PackReport};
 pub use error::PackError;
-pub(crate) use group::{Group, widen};
+pub(crate) use group::Group;
 pub(crate) use layout::{GROUP, LINE, Layout, Scales};
 pub(crate) use source::Source;
 

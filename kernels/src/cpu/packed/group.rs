@@ -1,7 +1,7 @@
 //! One group of a tile in plain Rust.
 
 use super::TileBytes;
-use super::layout::{GROUP, LINE, Layout, Scales};
+use super::layout::{GROUP, LINE, Scales};
 use crate::binary16;
 use crate::cpu::tile::TILE;
 use crate::cpu::unpack;
@@ -71,11 +71,42 @@ impl Group {
 
     #[inline(always)]
     fn read_scales(&mut self, tile: &TileBytes<'_>, index: usize) {
-        for i in 0..TILE {
-            let (scale, min) = scale(tile, index, i);
-            (self.scale[0][i], self.scale[1][i], self.min[i]) = (scale[0], scale[1], min);
+        let kind = tile.layout.kind;
+        let (block, g) = (index / kind.groups(), index % kind.groups());
+        let from = &tile.scales[block * kind.bytes()..][..kind.bytes()];
+        let Group { scale: [scale, second], min, .. } = self;
+        (*second, *min) = ([0.0; TILE], [0.0; TILE]);
+        match kind {
+            Scales::None => *scale = [0.0; TILE],
+            Scales::Plain => *scale = halves(from),
+            Scales::Minimum => (*scale, *min) = (halves(from), halves(&from[2 * TILE..])),
+            Scales::Super => {
+                (*scale, *min) = (halves(from), halves(&from[2 * TILE..]));
+                for i in 0..TILE {
+                    scale[i] *= f32::from(from[(4 + g) * TILE + i]);
+                    min[i] = -(min[i] * f32::from(from[(12 + g) * TILE + i]));
+                }
+            }
+            Scales::Halves => {
+                let d = halves(&from[16 * TILE..]);
+                let factors = &from[2 * g * TILE..][..2 * TILE];
+                for i in 0..TILE {
+                    scale[i] = d[i] * f32::from(factors[i].cast_signed());
+                    second[i] = d[i] * f32::from(factors[TILE + i].cast_signed());
+                }
+            }
         }
     }
+}
+
+/// 16 binary16 at the beginning.
+#[inline(always)]
+fn halves(from: &[u8]) -> [f32; TILE] {
+    let mut values = [0.0; TILE];
+    for (to, from) in values.iter_mut().zip(from[..2 * TILE].as_chunks::<2>().0) {
+        *to = binary16::to_f32(u16::from_le_bytes(*from));
+    }
+    values
 }
 
 /// Scales and minimum of feature `i` in group `index`.
@@ -100,35 +131,6 @@ fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
             let of_half =
                 |h: usize| half(16 * TILE) * f32::from(from[(2 * g + h) * TILE + i].cast_signed());
             ([of_half(0), of_half(1)], 0.0)
-        }
-    }
-}
-
-/// All values of a quantised tile in f32, `[k][16]`, little-endian; the same as [`feature`] gives.
-///
-/// # Panics
-/// When `to` is too short.
-#[inline(always)]
-pub(crate) fn widen(tile: &TileBytes<'_>, to: &mut [u8]) {
-    let Layout { dtype, cols, kind, .. } = *tile.layout;
-    let offset = unpack::offset(dtype) as f32;
-    let mut group = Group::new();
-    let groups = to[..cols * TILE * 4].as_chunks_mut::<{ GROUP * TILE * 4 }>().0;
-    for (index, to) in groups.iter_mut().enumerate() {
-        group.read(tile, index);
-        let quads = group.q.iter().zip(to.as_chunks_mut::<{ 4 * TILE * 4 }>().0);
-        for (j, (q, to)) in quads.enumerate() {
-            let scale = &group.scale[if kind == Scales::Halves { j / 4 } else { 0 }];
-            let mut words = [0; TILE];
-            for (word, q) in words.iter_mut().zip(q.as_chunks::<4>().0) {
-                *word = u32::from_le_bytes(*q);
-            }
-            for (column, to) in to.as_chunks_mut::<{ TILE * 4 }>().0.iter_mut().enumerate() {
-                for (i, to) in to.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-                    let q = (words[i] >> (8 * column) & 255) as f32;
-                    *to = (scale[i] * (q - offset) + group.min[i]).to_le_bytes();
-                }
-            }
         }
     }
 }
