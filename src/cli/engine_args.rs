@@ -44,7 +44,7 @@ pub(crate) struct EngineArgs {
     pub(crate) kv: KvDtype,
 
     /// Compute with activations in f32 instead of rounding them to int8: no error but that of f32
-    /// sums; prompts take twice as long, generation ten times
+    /// sums; prompts take twice as long, generation four times
     #[arg(long)]
     pub(crate) exact: bool,
 
