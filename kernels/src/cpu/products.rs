@@ -141,7 +141,7 @@ pub(crate) fn quantised_product(
     let cut = Cut { data: out, row_len: groups, row_chunk: rows, col_chunk, lead: 0 };
     ctx.pool().cuts_mut(&mut [Some(cut)], |_, rows, block| {
         let mut scratch = SCRATCH.take();
-        product.write_quantised(ctx, kind, rows, block, &mut scratch);
+        product.write_quantised(ctx, rows, (kind, block), &mut scratch);
         SCRATCH.set(scratch);
     });
 }

@@ -69,9 +69,8 @@ impl Product<'_> {
     pub(super) fn write_quantised(
         &self,
         ctx: &Cpu,
-        kind: ActKind,
         rows: Range<usize>,
-        mut block: ColumnBlock<'_, ActBlock>,
+        (kind, mut block): (ActKind, ColumnBlock<'_, ActBlock>),
         scratch: &mut Scratch,
     ) {
         let at = block.start() * GROUP..(block.start() + block.width()) * GROUP;
