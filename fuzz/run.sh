@@ -23,26 +23,11 @@ for target in $targets; do
 done
 
 # Each uses one thread, so that they run side by side.
-trap 'kill 0' INT TERM
-running=
+set --
 for target in $targets; do
     scratch=fuzz/target/corpus/$target
     mkdir -p "$scratch"
-    # shellcheck disable=SC2086
-    cargo $toolchain fuzz run "$target" "$scratch" "fuzz/corpus/$target" -- \
-        -max_total_time="$seconds" -max_len=8192 -rss_limit_mb=512 -malloc_limit_mb=200 -timeout=10 \
-        >"fuzz/target/$target.log" 2>&1 &
-    running="$running $target:$!"
+    set -- "$@" "cargo $toolchain fuzz run $target $scratch fuzz/corpus/$target -- -verbosity=0 \
+        -max_total_time=$seconds -max_len=8192 -rss_limit_mb=512 -malloc_limit_mb=200 -timeout=10 -print_final_stats=1"
 done
-failed=0
-for one in $running; do
-    target=${one%:*}
-    if wait "${one#*:}"; then
-        echo "$target: $(tail -n 1 "fuzz/target/$target.log")"
-    else
-        cat "fuzz/target/$target.log"
-        echo "fuzzing $target failed; its log is above and in fuzz/target/$target.log"
-        failed=1
-    fi
-done
-exit $failed
+sh tests/side_by_side.sh "$@"

@@ -35,21 +35,19 @@ sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 step "kernels, traces, actors, facade, command line, whole models"
 cargo test --workspace --features lapwing-traces/layer --quiet
 
-step "examples"
+# None of these is timed, and some wait: they run at once.
+step "examples, exports in Perfetto's trace processor, and every interleaving of the thread pool, of the completion" \
+    "flag, of joins and of the recorder's ring"
+examples=
 for example in hello_prompt timeline trace_any_tokio_app custom_strategy compare_strategies reproduce_heterollm; do
-    "target/debug/examples/$example"
+    examples="$examples${examples:+ && }target/debug/examples/$example"
 done
-
-step "exports in Perfetto's trace processor"
-sh traces/tests/perfetto/run.sh
+sh tests/side_by_side.sh "$examples" "sh traces/tests/perfetto/run.sh" \
+    "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
+    -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"
 
 step "the page in headless Chromium"
 sh traces/tests/browser/run.sh
-
-step "every interleaving of the thread pool, of the completion flag, of joins and of the recorder's ring"
-RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-    cargo test --profile interleavings --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib \
-    -- interleavings
 
 step "AArch64 kernels under emulation"
 sh .ci/neon.sh --quiet

@@ -30,12 +30,12 @@ use stage::Stage;
 ///
 /// Ops that follow each other are computed together where nothing else reads what lies between
 /// them: a norm and the products of its result, which are quantised for once; a product and the
-/// residual that is added to it, where it lies if nothing else reads it; a norm and what it is added
-/// to; a feed-forward block's gate and up, whose result is quantised as it
-/// comes where only a product of quantised weights reads it; an attention and the rotation of
-/// its keys, which are written to their pages as they turn. The results are those of the
-/// ops one by one, bit for bit. An observer is told of the group's nodes but the last before it
-/// begins, so that the time of all of them lies at the last.
+/// residual that is added to it, where that lies if nothing else reads it; a norm and the sum that
+/// follows; a feed-forward block's gate and up, whose result is quantised as it comes where only a
+/// product of quantised weights reads it; an attention and the rotation of its keys, which are
+/// written to their pages as they turn. The results are those of the ops one by one, bit for bit. An
+/// observer is told of the group's nodes but the last before it begins, so that the time of all of
+/// them lies at the last.
 #[derive(Debug)]
 pub struct CpuDevice {
     name: String,

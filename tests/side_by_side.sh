@@ -1,0 +1,32 @@
+#!/bin/sh
+# Runs commands at the same time, each a shell's: side_by_side.sh COMMAND…
+# What each said is printed when it has ended, one after another; fails if one of them does.
+set -eu
+logs=$(mktemp -d)
+pids=
+trap 'rm -rf "$logs"' EXIT
+# shellcheck disable=SC2086
+trap 'kill $pids 2>/dev/null; exit 130' INT TERM
+
+number=0
+for command in "$@"; do
+    number=$((number + 1))
+    sh -c "$command" >"$logs/$number" 2>&1 &
+    pids="$pids $!"
+done
+failed=0
+number=0
+for pid in $pids; do
+    number=$((number + 1))
+    status=0
+    wait "$pid" || status=$?
+    eval "command=\${$number}"
+    # shellcheck disable=SC2154
+    printf -- '-- %s\n' "$command"
+    cat "$logs/$number"
+    if [ "$status" != 0 ]; then
+        echo "failed with $status: $command"
+        failed=1
+    fi
+done
+exit $failed
