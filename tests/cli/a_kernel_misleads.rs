@@ -81,6 +81,7 @@ fn another_instruction_set_has_the_limits_of_the_best() {
     let report = kernels(&["--isa", "generic"]);
     assert_eq!((&report["isa"], &report["threads"]), (&"generic".into(), &1.into()));
     assert!(report["roofline"]["int8"].is_null(), "plain Rust has no int8 dot product: {report}");
+    assert!(report["blocks"]["panel_columns"].is_null(), "plain Rust has no panels: {report}");
     let wrong: [&[&str]; 3] = [
         &["devices", "-t", "2"],
         &["devices", "-m", "x.gguf"],

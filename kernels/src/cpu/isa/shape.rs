@@ -13,7 +13,7 @@ pub struct TileShape {
     pub rows: usize,
     /// Tiles of such a block and of a panel.
     pub tiles: usize,
-    /// Bytes of a group of 32 columns in a panel.
+    /// Bytes of a group of 32 columns in a panel; 0 where there are none.
     pub panel_group_bytes: usize,
     /// Most rows of a block of float weights.
     pub float_rows: usize,

@@ -11,7 +11,8 @@ pub(super) struct BlocksReport {
     pub(super) f32: BlockReport,
     /// Rows that do not share panels, at most.
     pub(super) direct_rows: usize,
-    pub(super) panel_columns: usize,
+    /// None without panels.
+    pub(super) panel_columns: Option<usize>,
 }
 
 #[derive(Debug, Serialize)]

@@ -48,14 +48,17 @@ fn blocks(report: &BlocksReport) -> String {
     let BlocksReport { caches, int8, f32, direct_rows, panel_columns } = report;
     let bytes = |bytes: usize| HumanBytes(bytes as u64);
     let last = caches.last_bytes.map(|last| format!(", {} in the last", bytes(last)));
-    let few = match direct_rows {
-        0 => String::new(),
-        rows => format!("; up to {rows} rows unpack weights as they read them"),
+    let unpacked = match panel_columns {
+        None => "each group of 32 columns is unpacked once for all rows".to_owned(),
+        Some(columns) => format!(
+            "up to {direct_rows} rows unpack weights as they read them, more share panels of \
+             {columns} columns"
+        ),
     };
     format!(
         "  caches   {} of a thread in the first level, {} in the second{}{}\n  \
-         int8     sums of {} × {} (rows × features) in registers{few}; more share panels of \
-         {panel_columns} columns\n  f32      sums of {} × {} in registers\n",
+         int8     sums of {} × {} (rows × features) in registers; {unpacked}\n  \
+         f32      sums of {} × {} in registers\n",
         bytes(caches.first_bytes),
         bytes(caches.second_bytes),
         last.unwrap_or_default(),
