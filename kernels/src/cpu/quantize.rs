@@ -42,9 +42,7 @@ impl ActKind {
             DType::F32 | DType::F16 | DType::Bf16 => None,
         }
     }
-}
 
-impl ActKind {
     /// Columns that share a scale.
     pub(crate) fn columns(self) -> usize {
         match self {

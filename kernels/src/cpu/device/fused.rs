@@ -1,5 +1,5 @@
-//! Nodes that are computed together: an RMS norm and the products of its result, products of one
-//! value, and what is done with products before they are written.
+//! Nodes that are computed together: what begins with a node, whether a part of a stage can compute
+//! it so, and the computing. [`super::group`] has those around products.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -85,7 +85,8 @@ impl Product<'_> {
             let values = &out[some.start * width..some.end * width];
             let done = &mut done[..values.len()];
             match &self.then {
-                Then::Write | Then::AddTo => done.copy_from_slice(values),
+                Then::AddTo => unreachable!("blocks cannot be added to"),
+                Then::Write => done.copy_from_slice(values),
                 Then::Add(residual) => {
                     let lines = values.chunks_exact(width).zip(done.chunks_exact_mut(width));
                     for (row, (line, done)) in some.clone().zip(lines) {
