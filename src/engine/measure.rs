@@ -3,7 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use lapwing_actors::drive::measure::{Limits, MeasureParts, MeasureProgress, Measured, measure};
+use lapwing_actors::drive::measure::{
+    Limits, MeasureParts, MeasureProgress, Measured, measure, rows_max,
+};
 use lapwing_actors::plan::fit::Fitted;
 use lapwing_actors::plan::profile::{Identity, Profile};
 use lapwing_kernels::cpu::Activations;
@@ -82,6 +84,8 @@ impl EngineBuilder {
         let graph = Arc::new(model.graph.with_kv(chosen.layout));
         let slots = slot_pool(&graph, &chosen);
         let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
+        // An engine at work has written its pages before, in every layer.
+        kv.clear(rows_max(chosen.chunk_rows).div_ceil(chosen.layout.page_rows));
         let Chosen { isa, activations, .. } = chosen;
         let shared = Shared {
             graph: &graph,

@@ -17,6 +17,7 @@ mod grid;
 mod hand_over;
 
 use device::Bench;
+pub use grid::rows_max;
 use grid::{Ask, Rank, asks};
 
 /// What is measured.

@@ -84,6 +84,19 @@ impl KvStore {
         self.pages
     }
 
+    /// Sets the first `pages` pages of all layers to zero, so that no later write of them waits for the
+    /// system to find their memory.
+    pub fn clear(&self, pages: usize) {
+        let len = page_len(&self.layout) * pages.min(self.pages);
+        for layer in &self.layers {
+            match &mut *lock(layer) {
+                Data::F32(data) => data[..len].fill(0.0),
+                Data::F16(data) => data[..len].fill(0),
+                Data::I8(data) => data[..len].fill(0),
+            }
+        }
+    }
+
     /// A layer's keys and values. Waits for whoever else holds them.
     ///
     /// # Panics
@@ -256,6 +269,35 @@ impl KvLayer<'_> {
             keys: panel(&keys[kv_head * head..][..head]),
             values: panel(&values[kv_head * head..][..head]),
             scales: [&[], &[]],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::Isa;
+
+    #[test]
+    fn clearing_some_pages_leaves_the_others() {
+        for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
+            let layout = KvLayout { layers: 2, kv_heads: 1, head_dim: 4, page_rows: 4, dtype };
+            let store = KvStore::new(layout, 3).unwrap();
+            let cpu = Cpu::new(1, Isa::best());
+            let ones = [1.0; 3 * 4 * 4];
+            (0..2).for_each(|layer| store.layer(layer).write(&cpu, &[0, 1, 2], 0, (&ones, &ones)));
+            store.clear(2);
+            for (layer, page) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
+                let layer = store.layer(layer);
+                let HeadPage { keys, values, .. } = layer.head(page, 0);
+                let kept = [keys, values].map(|panel| match panel {
+                    Panel::F32(x) => x.iter().filter(|x| **x != 0.0).count(),
+                    Panel::F16(x) => x.iter().filter(|x| **x != 0).count(),
+                    Panel::I8(x) => x.iter().filter(|x| **x != 0).count(),
+                });
+                assert_eq!(kept, [if page == 2 { 16 } else { 0 }; 2], "{dtype} page {page}");
+            }
+            store.clear(usize::MAX);
         }
     }
 }
