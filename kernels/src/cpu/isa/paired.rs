@@ -11,6 +11,10 @@ pub(crate) type Pair = u32;
 
 /// Right side of a product of pairs.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(
+    not(target_arch = "x86_64"),
+    expect(dead_code, reason = "no instruction set of this architecture reads them")
+)]
 pub(crate) enum Pairs<'a> {
     /// `[depth / 2][16 · chunks]`.
     Made(&'a [Pair]),

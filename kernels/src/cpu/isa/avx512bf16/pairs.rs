@@ -36,7 +36,11 @@ pub(super) unsafe fn product(p: &Product<'_, Pair, Pairs<'_>>, c: &mut [f32]) {
 #[inline(always)]
 unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
     // SAFETY: by the caller; registers of any type are 512 bits.
-    unsafe { Zmm(_mm512_dpbf16_ps(sums.0, transmute(left), transmute(right))) }
+    unsafe {
+        let left: __m512bh = transmute(left);
+        let right: __m512bh = transmute(right);
+        Zmm(_mm512_dpbf16_ps(sums.0, left, right))
+    }
 }
 
 /// # Safety
