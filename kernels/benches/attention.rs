@@ -1,9 +1,9 @@
-//! Attention of two small models' shapes as a fraction of the f32 multiply–add rate, and of the
-//! read bandwidth, both measured in the same run.
+//! Attention of two small models' shapes as a fraction of the peak of its arithmetic, and of the read
+//! bandwidth, both measured in the same run.
 //!
 //! `cargo bench -p lapwing-kernels --bench attention -- [threads] [isa] [best]`
 
-use lapwing_kernels::cpu::roofline::Roofline;
+use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use std::time::Instant;
@@ -98,7 +98,9 @@ fn measure(
         soft_cap: None,
     };
     let seconds = seconds_of(best, || cpu::attention(cpu, &job, &mut out));
-    let limit = roof.float.expect("a measured limit").ops_per_second / 1e9;
+    let kernel = Kernel::of(cpu, "attention", (None, dtype)).expect("a kernel");
+    let peak = roof.peak(kernel.arithmetic).expect("a measured limit");
+    let limit = peak.ops_per_second / 1e9;
     let bandwidth = roof.read_bytes_per_second / 1e9;
     let seen: usize =
         (context..context + rows).map(|p| (p + 1).min(model.window.unwrap_or(usize::MAX))).sum();
@@ -106,9 +108,10 @@ fn measure(
     let keys = model.window.map_or(context + rows, |w| (context + rows).min(w + rows));
     let bytes = (layout.page_bytes() * keys / page_rows) as f64 / seconds / 1e9;
     println!(
-        "{}: {rows:4} rows after {context:4}: {:9.1} us {flops:6.1} GFLOPS of {limit:5.1} = {:5.1} %, {bytes:5.1} GB/s = {:5.1} %",
+        "{}: {rows:4} rows after {context:4}: {:9.1} us {flops:6.1} GFLOPS of {limit:5.1} ({}) = {:5.1} %, {bytes:5.1} GB/s = {:5.1} %",
         model.name,
         seconds * 1e6,
+        kernel.arithmetic.name(),
         100.0 * flops / limit,
         100.0 * bytes / bandwidth,
     );

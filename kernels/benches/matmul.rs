@@ -78,8 +78,8 @@ fn pass(cpu: &Cpu, (dtype, shapes): (DType, &[Shape]), rows: usize, roof: &Roofl
         let read: usize = matrices.iter().map(Packed::bytes).sum();
         let ops = 2 * m * k * n * matrices.len();
         let each = time * 1e6 / matrices.len() as f64;
-        let what = part(roof, dtype, (ops, read), time);
-        let most = part(roof, dtype, (ops, read), best * matrices.len() as f64);
+        let what = part((cpu, roof), dtype, (ops, read), time);
+        let most = part((cpu, roof), dtype, (ops, read), best * matrices.len() as f64);
         println!("  {dtype} m={m:<4} k={k:<5} n={n:<6} {each:9.1} us {what}, best {most}");
         seconds += time;
         least += best * matrices.len() as f64;
@@ -87,16 +87,21 @@ fn pass(cpu: &Cpu, (dtype, shapes): (DType, &[Shape]), rows: usize, roof: &Roofl
         bytes += read;
     }
     for (what, seconds) in [("median", seconds), ("best", least)] {
-        let part = part(roof, dtype, (products, bytes), seconds);
+        let part = part((cpu, roof), dtype, (products, bytes), seconds);
         println!("  {dtype} m={rows:<4} all layers, {what:6} {:10.1} us {part}", seconds * 1e6);
     }
     seconds
 }
 
 /// How far a measurement of (operations, bytes) reaches to what limits it.
-fn part(roof: &Roofline, dtype: DType, (ops, bytes): (usize, usize), seconds: f64) -> String {
+fn part(
+    (cpu, roof): (&Cpu, &Roofline),
+    dtype: DType,
+    (ops, bytes): (usize, usize),
+    seconds: f64,
+) -> String {
     let cost = Cost { flops: ops as u64, bytes: bytes as u64 };
-    let kernel = Kernel::of("matmul", Some(dtype)).expect("a product");
+    let kernel = Kernel::of(cpu, "matmul", (Some(dtype), KvDtype::default())).expect("a product");
     let bound = roof.bound(kernel.arithmetic, cost).expect("a measured limit");
     let rate = |amount: usize| amount as f64 / seconds / 1e9;
     let memory = 100.0 * bytes as f64 / roof.read_bytes_per_second / seconds;

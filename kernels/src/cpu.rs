@@ -41,11 +41,15 @@ pub(crate) use rope::Turn;
 pub use rope::{RopeAngles, RopeFreqs, RopeShape, rope};
 pub use weights::{BindError, Weights};
 
-/// How activations meet quantised weights. Float weights always take them in f32.
+use crate::kv::KvDtype;
+
+/// How activations meet quantised weights, and queries the keys. Float weights always take activations
+/// in f32, and so do keys and values that are kept in f32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activations {
     /// Rounded to int8 as they come (dynamic quantisation), in the blocks that the weights' format
-    /// has in llama.cpp.
+    /// has in llama.cpp. Where the instruction set multiplies pairs of bfloat16, attention's factors are
+    /// rounded to that, which is finer.
     #[default]
     Int8,
     /// Kept in f32, and the weights widened to it: no error but that of f32 sums. Many rows take about
@@ -130,6 +134,13 @@ impl Cpu {
 
     pub(crate) fn kernels(&self) -> &'static isa::Kernels {
         self.isa.kernels()
+    }
+
+    /// How attention multiplies pairs of keys and values that are kept so; none where it multiplies
+    /// them in f32.
+    pub(crate) fn paired(&self, kv: KvDtype) -> Option<&'static isa::paired::Paired> {
+        let rounds = self.activations == Activations::Int8 && kv != KvDtype::F32;
+        self.kernels().paired.filter(|_| rounds)
     }
 
     /// Rows per task, so that `rows` rows of `row_len` values make a few tasks per thread

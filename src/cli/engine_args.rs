@@ -43,8 +43,8 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "TYPE", default_value_t)]
     pub(crate) kv: KvDtype,
 
-    /// Compute with activations in f32 instead of rounding them to int8: no error but that of f32
-    /// sums; prompts take twice as long, generation four times
+    /// Compute with activations in f32 instead of rounding them to int8 or bfloat16: no error but that of
+    /// f32 sums; prompts take twice as long, generation four times
     #[arg(long)]
     pub(crate) exact: bool,
 

@@ -157,8 +157,9 @@ fn a_field_of_the_kernels_differs_from_the_documentation() {
     let llama = model("llama.gguf");
     let args = ["devices", "--kernels", "-t", "1", "--json"];
     let printed = json(&[&args[..], &["-m", &llama]].concat());
-    let shown = if printed["roofline"]["int8"].is_null() { &["int8"][..] } else { &[] };
-    assert_documented("devices --kernels", &printed, shown);
+    let null = |name: &&str| printed["roofline"][*name].is_null();
+    let shown: Vec<&str> = ["int8", "bf16"].into_iter().filter(null).collect();
+    assert_documented("devices --kernels", &printed, &shown);
     let all = json(&args);
     assert!(all["measured"].is_null(), "{all}");
     assert_eq!(fields(&all["kernels"], &[]), fields(&printed["kernels"], &[]));

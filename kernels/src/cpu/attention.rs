@@ -6,6 +6,9 @@
 //! it, in order. A task is a block of query rows × the heads that share one KV head, which load
 //! each page once, over all its splits or, where blocks are too few for the threads, over one of
 //! them (Stream-K). So a row's result depends on its own position only.
+//!
+//! Where a processor multiplies pairs of bfloat16, all rows are computed so, from the even places of
+//! the head or of the keys on, whether pages are read as stored or not.
 
 mod mask;
 mod plan;
@@ -75,6 +78,7 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     let Plan { blocks, rows, units, partials, partial_len } = &mut plan;
     let task = |block: usize, kv_head: usize| Task {
         kernels: ctx.kernels(),
+        paired: ctx.paired(layout.dtype),
         job,
         shape,
         block: &blocks[block],

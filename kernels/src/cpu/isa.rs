@@ -6,12 +6,15 @@ use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsVi
 use crate::cpu::{act, logits, norm, quantize, rope, softmax};
 use crate::kv::Panel;
 use kind::{KINDS, Kind};
-use product::{Product, Widen};
+use panel::Widen;
+use product::Product;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512bf16;
 #[cfg(target_arch = "x86_64")]
 mod avxvnni;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -26,6 +29,8 @@ mod kind;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub(crate) mod paired;
+pub(crate) mod panel;
 pub(crate) mod peak;
 pub(crate) mod product;
 mod shape;
@@ -59,6 +64,8 @@ pub(crate) struct Kernels {
     pub(crate) soft_cap: fn(&mut [f32], f32),
     /// `c = a · b` or `c += a · b`, b being keys or values as stored.
     pub(crate) product: fn(&Product<'_>, &mut [f32]),
+    /// Products of pairs, where they are faster.
+    pub(crate) paired: Option<&'static paired::Paired>,
     /// Asks for keys or values, so that they are near when they are read.
     pub(crate) prefetch: fn(Panel<'_>),
     /// Keys or values to f32.
@@ -97,7 +104,8 @@ impl Isa {
         KINDS.iter().filter(|kind| kind.missing().is_empty()).map(|kind| Isa(*kind)).collect()
     }
 
-    /// Short name: `generic`, `avx2`, `avxvnni`, `avx512`, `neon`, `neon-dotprod` or `neon-i8mm`.
+    /// Short name: `generic`, `avx2`, `avxvnni`, `avx512`, `avx512-bf16`, `neon`, `neon-dotprod`
+    /// or `neon-i8mm`.
     pub fn name(self) -> &'static str {
         self.0.name()
     }
@@ -133,6 +141,8 @@ impl Isa {
             Kind::AvxVnni => &avxvnni::KERNELS,
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => &avx512::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Bf16 => &avx512bf16::KERNELS,
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => &neon::KERNELS,
             #[cfg(target_arch = "aarch64")]
@@ -157,19 +167,19 @@ macro_rules! kernels {
             largest_finite(logits: &[f32]) -> f32 = logits::largest_finite;
             largest(logits: &[f32]) -> f32 = logits::largest;
             sum_exp(block: &[f32], max: f32) -> f64 = logits::sum_exp;
-            prefetch(panel: Panel<'_>) = crate::cpu::isa::product::prefetch::<$lanes>;
+            prefetch(panel: Panel<'_>) = crate::cpu::isa::panel::prefetch::<$lanes>;
         );
         crate::cpu::isa::attending!($features,
             product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
             widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = crate::cpu::isa::widen::widen::<$lanes>;
-            widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::product::widen::<$lanes>;
+            widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::panel::widen::<$lanes>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::isa::gates::gated::<$lanes>;
-            narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::product::narrow::<$lanes>;
+            narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::panel::narrow::<$lanes>;
             weigh(s: &mut [f32], w: &softmax::Weigh<'_>, o: &mut softmax::Online) -> f32 = softmax::weigh::<$lanes>;
         );
         pub(super) static KERNELS: Kernels = Kernels {
             rms_norm, rotate, gated, soft_cap, join, widen_tile,
-            product, prefetch, widen, narrow, weigh, scale, add, largest_finite, largest, sum_exp, $($field: $own),+
+            product, paired: None, prefetch, widen, narrow, weigh, scale, add, largest_finite, largest, sum_exp, $($field: $own),+
         };
     };
 }

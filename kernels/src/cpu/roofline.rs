@@ -1,5 +1,5 @@
-//! What this CPU does at most, measured: products of 8-bit integers and of `f32` on registers, and
-//! bytes read from memory; and what of it an op could use.
+//! What this CPU does at most, measured: products of 8-bit integers, of bfloat16 and of `f32` on
+//! registers, and bytes read from memory; and what of it an op could use.
 //!
 //! An op of `flops` operations that moves `bytes` takes at least
 //! max(flops / peak, bytes / bandwidth) (Williams, Waterman and Patterson, 2009). Operands that lie
@@ -13,7 +13,8 @@ use thiserror::Error;
 use crate::cost::Cost;
 use crate::cpu::isa::peak::{PeakLoop, PeakLoops};
 use crate::cpu::quantize::ActKind;
-use crate::cpu::{Cpu, Isa};
+use crate::cpu::{Activations, Cpu, Isa};
+use crate::kv::KvDtype;
 use crate::quant::DType;
 
 /// Shortest time of a measured loop.
@@ -48,7 +49,9 @@ pub struct Roofline {
     /// Products of 8-bit integers, summed in 32 bits; `None` where no loop is known that measures
     /// it.
     pub dot: Option<Peak>,
-    /// Multiply-adds of `f32`; `None` as above.
+    /// Products of bfloat16 pairs, summed in `f32`; `None` where the instruction set has none.
+    pub pair: Option<Peak>,
+    /// Multiply-adds of `f32`; `None` where no loop is known that measures it.
     pub float: Option<Peak>,
     /// Bytes read per second from a buffer that no cache holds.
     pub read_bytes_per_second: f64,
@@ -77,11 +80,24 @@ pub const OP_NAMES: [&str; 9] =
 pub enum Arithmetic {
     /// Products of 8-bit integers.
     Dot,
+    /// Products of bfloat16 pairs, summed in `f32`.
+    Pair,
     /// Of `f32`.
     Float,
 }
 
-/// How the CPU computes an op.
+impl Arithmetic {
+    /// Short name of what is multiplied: `int8`, `bf16` or `f32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arithmetic::Dot => "int8",
+            Arithmetic::Pair => "bf16",
+            Arithmetic::Float => "f32",
+        }
+    }
+}
+
+/// How a CPU computes an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Its arithmetic.
@@ -92,21 +108,34 @@ pub struct Kernel {
 
 impl Kernel {
     /// Of an op, by its [`Op::name`](crate::op::Op::name), whose weight, if it has one, is stored
-    /// in that format; `None` where there is no such op.
-    pub fn of(op: &str, weight: Option<DType>) -> Option<Kernel> {
+    /// in that format, beside keys and values in another; `None` where there is no such op.
+    pub fn of(cpu: &Cpu, op: &str, (weight, kv): (Option<DType>, KvDtype)) -> Option<Kernel> {
         let float = |how: &str| Kernel { arithmetic: Arithmetic::Float, how: how.to_owned() };
         Some(match op {
-            "matmul" => return weight.map(Kernel::of_product),
+            "matmul" => return weight.map(|weight| Kernel::of_product(cpu, weight)),
             "embed" => float("rows of the table, widened to f32"),
-            "attention" => float("f32 over pages of keys and values, softmax as they come"),
+            "attention" => Kernel::of_attention(cpu, kv),
             "rms_norm" | "rope" | "gated" | "add" | "soft_cap" => float("f32, row by row"),
             "select_rows" => float("copies of rows"),
             _ => return None,
         })
     }
 
-    fn of_product(dtype: DType) -> Kernel {
+    fn of_attention(cpu: &Cpu, kv: KvDtype) -> Kernel {
+        let (arithmetic, factors) = match cpu.paired(kv) {
+            Some(_) => (Arithmetic::Pair, "pairs of bfloat16, summed in f32,"),
+            None => (Arithmetic::Float, "f32"),
+        };
+        let how = format!("{factors} over pages of {kv} keys and values, softmax as they come");
+        Kernel { arithmetic, how }
+    }
+
+    fn of_product(cpu: &Cpu, dtype: DType) -> Kernel {
         match ActKind::of_format(dtype) {
+            Some(_) if cpu.activations() == Activations::F32 => Kernel {
+                arithmetic: Arithmetic::Float,
+                how: format!("f32 products: {dtype} weights are widened to f32"),
+            },
             Some(_) => Kernel {
                 arithmetic: Arithmetic::Dot,
                 how: format!(
@@ -128,7 +157,7 @@ impl Kernel {
 pub struct Bound {
     /// Seconds.
     pub seconds: f64,
-    /// What sets it: `int8`, `f32` or `memory`.
+    /// What sets it: an [`Arithmetic::name`] or `memory`.
     pub by: &'static str,
 }
 
@@ -150,19 +179,27 @@ impl Roofline {
             isa: cpu.isa(),
             threads: cpu.pool().threads(),
             dot: loops.dot.map(|of| clock.peak(cpu, of)),
+            pair: loops.pair.map(|of| clock.peak(cpu, of)),
             float: loops.fma.map(|of| clock.peak(cpu, of)),
             read_bytes_per_second: clock.read(cpu, read_bytes)?,
             read_bytes,
         })
     }
 
+    /// The most of an arithmetic; `None` where it is not known.
+    pub fn peak(&self, arithmetic: Arithmetic) -> Option<Peak> {
+        match arithmetic {
+            Arithmetic::Dot => self.dot,
+            Arithmetic::Pair => self.pair,
+            Arithmetic::Float => self.float,
+        }
+    }
+
     /// The least time of an op of that cost; `None` where the peak of its arithmetic is not known,
     /// or it costs nothing.
     pub fn bound(&self, arithmetic: Arithmetic, cost: Cost) -> Option<Bound> {
-        let (peak, by) = match arithmetic {
-            Arithmetic::Dot => (self.dot?, "int8"),
-            Arithmetic::Float => (self.float?, "f32"),
-        };
+        let peak = self.peak(arithmetic)?;
+        let by = arithmetic.name();
         let compute = Bound { seconds: cost.flops as f64 / peak.ops_per_second, by };
         let memory =
             Bound { seconds: cost.bytes as f64 / self.read_bytes_per_second, by: "memory" };

@@ -115,14 +115,6 @@ pub(crate) enum Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Panel::F32(x) => x.len(),
-            Panel::F16(x) => x.len(),
-            Panel::I8(x) => x.len(),
-        }
-    }
-
     /// Where its bytes lie.
     pub(crate) fn addresses(&self) -> Range<*const u8> {
         fn of<T>(x: &[T]) -> Range<*const u8> {

@@ -1,10 +1,13 @@
 //! Attention against dense masks.
 
 use crate::support::{assert_close, attending, bits, noise};
-use half::f16;
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
+use half::{bf16, f16};
+use lapwing_kernels::cpu::{
+    self, Activations, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa,
+};
 use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
 use lapwing_kernels::reference::{self, DenseAttention};
+use std::f32::consts::LOG2_E;
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -113,10 +116,21 @@ fn check(case: Case) {
 
 fn check_on(cpu: &Cpu, case: Case) {
     let s = sequence(&case);
+    let pairs = multiplies_pairs(cpu, case.dtype);
+    let round = |x: &[f32], factor: f32| -> Vec<f32> {
+        x.iter().map(|x| bf16::from_f32(x * factor).to_f32() / factor).collect()
+    };
+    let factor = 0.5 * case.soft_cap.map_or(LOG2_E, |_| 1.0);
+    let (q, k, v) = match (pairs, case.dtype) {
+        (false, _) => (s.q.clone(), s.k.clone(), s.v.clone()),
+        // bfloat16 holds all integers of 8 bits.
+        (true, KvDtype::I8) => (round(&s.q, factor), s.k.clone(), s.v.clone()),
+        (true, _) => (round(&s.q, factor), round(&s.k, 1.0), round(&s.v, 1.0)),
+    };
     let dense = DenseAttention {
-        q: &s.q,
-        k: &s.k,
-        v: &s.v,
+        q: &q,
+        k: &k,
+        v: &v,
         shape: (case.heads, case.kv_heads, case.head_dim),
         scale: 0.5,
         soft_cap: case.soft_cap.map(f64::from),
@@ -125,7 +139,25 @@ fn check_on(cpu: &Cpu, case: Case) {
     let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
     let mut out = vec![f32::NAN; s.q.len()];
     cpu::attention(cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut out);
-    assert_close(&out, &want, (3e-6, 1.0), &format!("{} {case:?}", cpu.isa().name()));
+    let what = format!("{} {case:?}", cpu.isa().name());
+    if !pairs {
+        return assert_close(&out, &want, (3e-6, 1.0), &what);
+    }
+    // Of rounded operands, what is left is the rounding of each weight, by 2⁻⁸ of it at most. Values
+    // are within ±1, so that their mean strays by no more; and since roundings are as often up as
+    // down, by 2⁻⁸ of all results only where a key is wrong.
+    assert_close(&out, &want, (2f64.powi(-8), 1.0), &what);
+    let error: f64 = want.iter().zip(&out).map(|(w, o)| (w - f64::from(*o)).powi(2)).sum();
+    let norm: f64 = want.iter().map(|w| w.powi(2)).sum();
+    let strays = (error / norm.max(f64::MIN_POSITIVE)).sqrt();
+    assert!(strays <= 2f64.powi(-8), "{what}: by {strays} of all");
+}
+
+/// Whether attention rounds what it multiplies to bfloat16.
+fn multiplies_pairs(cpu: &Cpu, dtype: KvDtype) -> bool {
+    cpu.isa().name() == "avx512-bf16"
+        && cpu.activations() == Activations::Int8
+        && dtype != KvDtype::F32
 }
 
 #[test]
@@ -295,6 +327,46 @@ fn a_row_depends_on_how_its_stored_sequence_was_cut() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
         cut(Case { dtype, positions: 700, heads: 3, kv_heads: 1, ..PLAIN });
         cut(Case { dtype, positions: 300, page_rows: 7, head_dim: 33, ..PLAIN });
+    }
+}
+
+/// The last pair of keys, or of a head's values, has one: infinities lie where the other would.
+#[test]
+fn the_missing_half_of_a_pair_counts() {
+    for dtype in [KvDtype::F16, KvDtype::I8] {
+        for positions in [17, 31, 33, 65] {
+            for (heads, kv_heads, page_rows, head_dim) in
+                [(1, 1, 32, 16), (4, 1, 16, 48), (3, 1, 7, 5), (6, 2, 24, 33)]
+            {
+                let case = Case { dtype, positions, heads, kv_heads, page_rows, head_dim, ..PLAIN };
+                check(case);
+                cut(case);
+            }
+        }
+    }
+}
+
+/// Bits on the instruction set of that name; none where the machine has not got it.
+fn attended(isa: &str, activations: Activations, case: &Case) -> Option<Vec<u32>> {
+    let isa = Isa::available().into_iter().find(|known| known.name() == isa)?;
+    let cpu = Cpu::new(2, isa).with_activations(activations);
+    let s = sequence(case);
+    let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
+    let mut out = vec![0.0; s.q.len()];
+    cpu::attention(&cpu, &job(case, &s, &s.store.layer(1), &spans), &mut out);
+    Some(bits(&out))
+}
+
+#[test]
+fn exact_activations_or_keys_in_f32_are_rounded_to_bfloat16() {
+    for dtype in KvDtype::ALL {
+        for activations in [Activations::Int8, Activations::F32] {
+            let case = Case { dtype, ..PLAIN };
+            let of = |isa: &str| attended(isa, activations, &case);
+            let (Some(pairs), Some(singles)) = (of("avx512-bf16"), of("avx512")) else { return };
+            let rounded = activations == Activations::Int8 && dtype != KvDtype::F32;
+            assert_eq!(pairs != singles, rounded, "{dtype}, activations in {activations:?}");
+        }
     }
 }
 

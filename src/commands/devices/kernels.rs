@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use lapwing::profile::{Limits, OpShape, Sample};
 use lapwing_kernels::cost::Cost;
-use lapwing_kernels::cpu::roofline::{Arithmetic, Kernel, OP_NAMES, Peak, Roofline, RooflineError};
+use lapwing_kernels::cpu::roofline::{Kernel, OP_NAMES, Peak, Roofline, RooflineError};
 use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::part::Part;
 use lapwing_kernels::quant::DType;
@@ -51,6 +52,7 @@ struct Report {
 #[derive(Debug, Serialize)]
 struct RooflineReport {
     int8: Option<PeakReport>,
+    bf16: Option<PeakReport>,
     f32: Option<PeakReport>,
     read_gbps: f64,
     read_bytes: usize,
@@ -101,9 +103,11 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         None => None,
     };
     let (roof, blocks) = limits(engine.thread_count(), isa, session).await?;
+    let kernels =
+        Kernels { cpu: Cpu::new(1, isa).with_activations(engine.activations()), kv: engine.kv };
     let mut requant = None;
     let (kernels, measured) = match &path {
-        None => (all_kernels(), None),
+        None => (all_kernels(&kernels), None),
         Some(path) => {
             let limits =
                 Limits { runs: 7, per_op: Duration::from_millis(60), per_device: PER_DEVICE };
@@ -112,7 +116,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             let mut graph = graph(path)?;
             let requantized = args.requant.map(|format| graph.requantize(format));
             requant = requantized.as_ref().map(RequantReport::of);
-            (kernels_of(&graph), Some(ops(&graph, &roof, samples)))
+            (kernels_of(&graph, &kernels), Some(ops((&graph, &kernels), &roof, samples)))
         }
     };
     let peak = |peak: Peak| PeakReport {
@@ -125,6 +129,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         threads: roof.threads,
         roofline: RooflineReport {
             int8: roof.dot.map(peak),
+            bf16: roof.pair.map(peak),
             f32: roof.float.map(peak),
             read_gbps: roof.read_bytes_per_second / 1e9,
             read_bytes: roof.read_bytes,
@@ -171,24 +176,24 @@ fn graph(path: &Path) -> Result<Graph, Failure> {
 }
 
 /// Of every op, products in every format.
-fn all_kernels() -> Vec<KernelReport> {
+fn all_kernels(kernels: &Kernels) -> Vec<KernelReport> {
     let formats = |op: &str| match op {
         "matmul" => DType::ALL.map(Some).to_vec(),
         _ => vec![None],
     };
     let pairs = OP_NAMES.into_iter().flat_map(|op| formats(op).into_iter().map(move |f| (op, f)));
-    pairs.filter_map(|(op, format)| KernelReport::of(op, format)).collect()
+    pairs.filter_map(|(op, format)| kernels.report(op, format)).collect()
 }
 
 /// Of the ops and formats that a model has, in the order in which it has them.
-fn kernels_of(graph: &Graph) -> Vec<KernelReport> {
-    let mut kernels: Vec<KernelReport> = Vec::new();
+fn kernels_of(graph: &Graph, kernels: &Kernels) -> Vec<KernelReport> {
+    let mut reports: Vec<KernelReport> = Vec::new();
     for node in 0..graph.nodes().len() {
         let shape = OpShape::of(graph, node, &Part::WHOLE);
-        let kernel = KernelReport::of(&shape.op, format(&shape));
-        kernels.extend(kernel.filter(|kernel| !kernels.contains(kernel)));
+        let report = kernels.report(&shape.op, format(&shape));
+        reports.extend(report.filter(|report| !reports.contains(report)));
     }
-    kernels
+    reports
 }
 
 /// Storage format of an op's weight.
@@ -197,20 +202,27 @@ fn format(shape: &OpShape) -> Option<DType> {
     DType::ALL.into_iter().find(|dtype| dtype.to_string() == *name)
 }
 
-impl KernelReport {
-    fn of(op: &str, format: Option<DType>) -> Option<KernelReport> {
-        let Kernel { arithmetic, how } = Kernel::of(op, format)?;
-        let arithmetic = match arithmetic {
-            Arithmetic::Dot => "int8",
-            Arithmetic::Float => "f32",
-        };
+/// What the kernels are chosen by.
+struct Kernels {
+    cpu: Cpu,
+    kv: KvDtype,
+}
+
+impl Kernels {
+    fn of(&self, op: &str, format: Option<DType>) -> Option<Kernel> {
+        Kernel::of(&self.cpu, op, (format, self.kv))
+    }
+
+    fn report(&self, op: &str, format: Option<DType>) -> Option<KernelReport> {
+        let Kernel { arithmetic, how } = self.of(op, format)?;
+        let arithmetic = arithmetic.name();
         let format = format.map(|format| format.to_string());
         Some(KernelReport { op: op.to_owned(), format, arithmetic, how })
     }
 }
 
 /// Each shape with the fewest and the most rows of it.
-fn ops(graph: &Graph, roof: &Roofline, mut samples: Vec<Sample>) -> Vec<OpReport> {
+fn ops(of: (&Graph, &Kernels), roof: &Roofline, mut samples: Vec<Sample>) -> Vec<OpReport> {
     samples.sort_by(|a, b| (&a.shape, a.m, a.context).cmp(&(&b.shape, b.m, b.context)));
     samples.dedup_by(|a, b| (&a.shape, a.m, a.context) == (&b.shape, b.m, b.context));
     let ends = |sample: &Sample| {
@@ -218,17 +230,17 @@ fn ops(graph: &Graph, roof: &Roofline, mut samples: Vec<Sample>) -> Vec<OpReport
         rows.clone().min() == Some(sample.m) || rows.max() == Some(sample.m)
     };
     let shown = samples.iter().filter(|sample| ends(sample));
-    shown.filter_map(|sample| op(graph, roof, sample)).collect()
+    shown.filter_map(|sample| op(of, roof, sample)).collect()
 }
 
-fn op(graph: &Graph, roof: &Roofline, sample: &Sample) -> Option<OpReport> {
+fn op((graph, kernels): (&Graph, &Kernels), roof: &Roofline, sample: &Sample) -> Option<OpReport> {
     let Sample { shape, m, context, time } = sample;
     let node =
         (0..graph.nodes().len()).find(|node| OpShape::of(graph, *node, &Part::WHOLE) == *shape)?;
     let mut batch = Batch::default();
     batch.push(&vec![0; *m], *context, Vec::new(), 0..*m);
     let cost = graph.cost(node, &batch);
-    let kernel = Kernel::of(&shape.op, format(shape))?;
+    let kernel = kernels.of(&shape.op, format(shape))?;
     let bound = roof.bound(kernel.arithmetic, cost);
     let seconds = time.median().as_secs_f64();
     let Cost { flops, bytes } = cost;

@@ -1,11 +1,13 @@
 //! One block of rows with the heads of one KV head.
 
+mod products;
 mod step;
 
 use super::AttentionJob;
 use super::plan::{Block, Shape};
 use crate::aligned::Aligned;
 use crate::cpu::isa::Kernels;
+use crate::cpu::isa::paired::{Pair, Paired};
 use crate::cpu::pool::ColumnBlock;
 use crate::cpu::softmax::Online;
 use std::f32::consts::LOG2_E;
@@ -20,9 +22,9 @@ const DIRECT_LINES: usize = 6;
 pub(super) struct Scratch {
     /// `[lines][head_dim]`.
     q: Aligned<f32>,
-    /// `[head_dim][step_width]`.
+    /// `[head_dim][step_width]`, where products are of single values.
     keys: Aligned<f32>,
-    /// `[step_width][value_width]`.
+    /// `[step_width][value_width]`, likewise.
     values: Aligned<f32>,
     /// `[lines][step_width]`.
     scores: Aligned<f32>,
@@ -38,10 +40,26 @@ pub(super) struct Scratch {
     seen: Vec<u16>,
     key_scale: Aligned<f32>,
     value_scale: Aligned<f32>,
+    pairs: PairScratch,
+}
+
+/// What products of pairs multiply.
+#[derive(Default)]
+struct PairScratch {
+    /// `[lines][head_dim / 2]`.
+    q: Aligned<Pair>,
+    /// `[head_dim / 2][step_width]`.
+    keys: Aligned<Pair>,
+    /// `[lines][step_width / 2]`.
+    weights: Aligned<Pair>,
+    /// `[step_width / 2][value_width]`.
+    values: Aligned<Pair>,
 }
 
 pub(super) struct Task<'a> {
     pub(super) kernels: &'static Kernels,
+    /// How pairs are multiplied; none where products are of single values.
+    pub(super) paired: Option<&'static Paired>,
     pub(super) job: &'a AttentionJob<'a>,
     pub(super) shape: Shape,
     pub(super) block: &'a Block,
@@ -123,8 +141,13 @@ impl Task<'_> {
             q.copy_from_slice(&self.job.q[at..][..width]);
             (self.kernels.scale)(q, factor);
         }
-        s.keys.room(shape.head_dim * shape.step_width());
-        s.values.room(shape.step_width() * shape.value_width);
+        match self.paired {
+            None => {
+                s.keys.room(shape.head_dim * shape.step_width());
+                s.values.room(shape.step_width() * shape.value_width);
+            }
+            Some(paired) => self.begin_pairs(paired, s),
+        }
         s.scores.room(lines * shape.step_width());
         s.acc.room(lines * shape.value_width);
         s.total.room(lines * shape.value_width);
@@ -132,6 +155,20 @@ impl Task<'_> {
         s.value_scale.room(shape.step_width());
         s.total_online.clear();
         s.total_online.resize(lines, Online::START);
+    }
+
+    fn begin_pairs(&self, paired: &Paired, s: &mut Scratch) {
+        let (shape, lines) = (&self.shape, self.lines());
+        let Scratch { q, pairs, .. } = s;
+        let depth = shape.head_dim.div_ceil(2);
+        pairs.q.room(lines * depth);
+        let q = q.chunks_exact(shape.head_dim).take(lines);
+        for (q, to) in q.zip(pairs.q.chunks_exact_mut(depth)) {
+            (paired.round)(q, to);
+        }
+        pairs.keys.room(depth * shape.step_width());
+        pairs.weights.room(lines * shape.step_width() / 2);
+        pairs.values.room(shape.step_width() / 2 * shape.value_width);
     }
 
     fn join(

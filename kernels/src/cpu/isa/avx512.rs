@@ -3,7 +3,7 @@
 
 mod direct;
 mod floats;
-mod lanes;
+pub(super) mod lanes;
 mod pairs;
 mod quantize;
 mod stored;

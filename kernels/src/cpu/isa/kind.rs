@@ -9,6 +9,8 @@ pub(super) enum Kind {
     AvxVnni,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx512Bf16,
     #[cfg(target_arch = "aarch64")]
     Neon,
     #[cfg(target_arch = "aarch64")]
@@ -26,6 +28,8 @@ pub(super) const KINDS: &[Kind] = &[
     Kind::AvxVnni,
     #[cfg(target_arch = "x86_64")]
     Kind::Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Kind::Avx512Bf16,
     #[cfg(target_arch = "aarch64")]
     Kind::Neon,
     #[cfg(target_arch = "aarch64")]
@@ -45,6 +49,8 @@ impl Kind {
             Kind::AvxVnni => "avxvnni",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512Bf16 => "avx512-bf16",
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => "neon",
             #[cfg(target_arch = "aarch64")]
@@ -80,6 +86,7 @@ impl Kind {
                     "f16c"
                 )
             }
+            Kind::Avx512Bf16 => [has!("avx512bf16"), Kind::Avx512.features()].concat(),
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct PeakLoop {
 pub(crate) struct PeakLoops {
     /// Products of 8-bit integers, summed in 32 bits.
     pub(crate) dot: Option<PeakLoop>,
+    /// Products of bfloat16 pairs, summed in `f32`.
+    pub(crate) pair: Option<PeakLoop>,
     /// Multiply-add of `f32`.
     pub(crate) fma: Option<PeakLoop>,
 }
@@ -32,13 +34,15 @@ impl PeakLoops {
     /// Those of an instruction set that this machine has.
     pub(crate) fn of(isa: Isa) -> PeakLoops {
         match isa.name() {
-            "generic" => PeakLoops { dot: None, fma: Some(PLAIN) },
+            "generic" => PeakLoops { fma: Some(PLAIN), ..PeakLoops::default() },
             #[cfg(target_arch = "x86_64")]
             "avx2" => x86::AVX2,
             #[cfg(target_arch = "x86_64")]
             "avxvnni" => x86::AVXVNNI,
             #[cfg(target_arch = "x86_64")]
             "avx512" => x86::AVX512,
+            #[cfg(target_arch = "x86_64")]
+            "avx512-bf16" => x86::AVX512_BF16,
             #[cfg(target_arch = "aarch64")]
             "neon" => aarch64::NEON,
             #[cfg(target_arch = "aarch64")]

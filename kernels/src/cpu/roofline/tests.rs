@@ -20,7 +20,9 @@ fn rates_are_what_was_done_by_the_time_it_took() {
             let step = Duration::from_millis(10);
             let roof = Roofline::measure(&cpu, 2, &ticking(step)).expect("memory");
             let loops = PeakLoops::of(isa);
-            for (peak, of) in [(roof.dot, loops.dot), (roof.float, loops.fma)] {
+            for (peak, of) in
+                [(roof.dot, loops.dot), (roof.pair, loops.pair), (roof.float, loops.fma)]
+            {
                 let expected =
                     of.map(|of| (of.ops * ITERATIONS_FIRST * threads as u64) as f64 / 0.01);
                 let got = peak.map(|peak| peak.ops_per_second);
@@ -37,7 +39,7 @@ fn rates_are_what_was_done_by_the_time_it_took() {
 fn the_compiler_leaves_nothing_of_a_loop() {
     for isa in Isa::available() {
         let loops = PeakLoops::of(isa);
-        for of in [loops.dot, loops.fma].into_iter().flatten() {
+        for of in [loops.dot, loops.pair, loops.fma].into_iter().flatten() {
             let fastest = |iterations: u64| {
                 let time = |_| {
                     let start = Instant::now();
@@ -69,12 +71,14 @@ fn a_bound_is_that_of_the_scarcer_resource() {
         isa: Isa::available()[0],
         threads: 1,
         dot: peak(100.0),
+        pair: peak(20.0),
         float: peak(10.0),
         read_bytes_per_second: 5.0,
         read_bytes: 1,
     };
     let rows = [
         (Arithmetic::Dot, (1000, 20), Some((10.0, "int8"))),
+        (Arithmetic::Pair, (1000, 20), Some((50.0, "bf16"))),
         (Arithmetic::Float, (1000, 20), Some((100.0, "f32"))),
         (Arithmetic::Dot, (1000, 200), Some((40.0, "memory"))),
         (Arithmetic::Float, (0, 20), Some((4.0, "memory"))),
@@ -98,20 +102,46 @@ fn the_buffer_does_not_fit_a_cache() {
 
 #[test]
 fn quantised_weights_are_multiplied_as_integers_and_floats_as_floats() {
-    for dtype in DType::ALL {
-        let kernel = Kernel::of("matmul", Some(dtype)).expect("a kernel");
-        let float = matches!(dtype, DType::F32 | DType::F16 | DType::Bf16);
-        let expected = if float { Arithmetic::Float } else { Arithmetic::Dot };
-        assert_eq!(kernel.arithmetic, expected, "{dtype}: {}", kernel.how);
-        assert!(kernel.how.contains(&dtype.to_string()), "{}", kernel.how);
+    for activations in [Activations::Int8, Activations::F32] {
+        let cpu = Cpu::new(1, Isa::best()).with_activations(activations);
+        for dtype in DType::ALL {
+            let kernel = Kernel::of(&cpu, "matmul", (Some(dtype), KvDtype::F16)).expect("a kernel");
+            let float = matches!(dtype, DType::F32 | DType::F16 | DType::Bf16)
+                || activations == Activations::F32;
+            let expected = if float { Arithmetic::Float } else { Arithmetic::Dot };
+            assert_eq!(kernel.arithmetic, expected, "{dtype}: {}", kernel.how);
+            assert!(kernel.how.contains(&dtype.to_string()), "{}", kernel.how);
+        }
+    }
+}
+
+#[test]
+fn attention_multiplies_pairs_where_nothing_asks_for_more() {
+    for isa in Isa::available() {
+        for activations in [Activations::Int8, Activations::F32] {
+            for kv in KvDtype::ALL {
+                let cpu = Cpu::new(1, isa).with_activations(activations);
+                let kernel = Kernel::of(&cpu, "attention", (None, kv)).expect("a kernel");
+                let pairs = isa.name() == "avx512-bf16"
+                    && activations == Activations::Int8
+                    && kv != KvDtype::F32;
+                let expected = if pairs { Arithmetic::Pair } else { Arithmetic::Float };
+                assert_eq!(kernel.arithmetic, expected, "{isa:?} {activations:?} {kv}");
+                assert_eq!(kernel.how.contains("bfloat16"), pairs, "{}", kernel.how);
+                assert!(kernel.how.contains(kv.name()), "{}", kernel.how);
+            }
+        }
     }
 }
 
 #[test]
 fn an_op_has_no_kernel() {
+    let of = |op: &str, weight: Option<DType>| {
+        Kernel::of(&Cpu::new(1, Isa::best()), op, (weight, KvDtype::F16))
+    };
     for op in OP_NAMES {
-        assert!(Kernel::of(op, Some(DType::Q8_0)).is_some(), "{op}");
+        assert!(of(op, Some(DType::Q8_0)).is_some(), "{op}");
     }
-    assert_eq!(Kernel::of("convolution", None), None);
-    assert_eq!(Kernel::of("matmul", None), None, "a product needs a weight");
+    assert_eq!(of("convolution", None), None);
+    assert_eq!(of("matmul", None), None, "a product needs a weight");
 }

@@ -15,16 +15,17 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
         Some(PeakReport { instructions, gops }) => {
             format!("  {name:<8} {gops:>7.0} GOP/s  {instructions}\n")
         }
-        None => format!("  {name:<8}       –        this instruction set has no loop for it\n"),
+        None => format!("  {name:<8}       –        this instruction set has no such products\n"),
     };
     let roofline = &report.roofline;
     let mut text = format!(
-        "{}\n\n{bold}At most{bold:#}, with {} threads; a multiply-add is two operations\n{}{}  \
+        "{}\n\n{bold}At most{bold:#}, with {} threads; a multiply-add is two operations\n{}{}{}  \
          {:<8} {:>7.1} GB/s   reading {}\n\n\
          {bold}Blocks{bold:#}\n{}\n{bold}Kernels{bold:#}\n",
         report.why,
         report.threads,
         peak("int8", &roofline.int8),
+        peak("bf16", &roofline.bf16),
         peak("f32", &roofline.f32),
         "memory",
         roofline.read_gbps,

@@ -3,37 +3,29 @@
 use super::{DIRECT_LINES, Scratch, Task};
 use crate::cpu::attention::plan::Shape;
 use crate::cpu::attention::{AttentionMask, mask};
-use crate::cpu::isa::product::{Product, Widen};
+use crate::cpu::isa::panel::Widen;
 use crate::cpu::softmax::Weigh;
-use crate::kv::{HeadPage, KvDtype, Panel, scale_of};
+use crate::kv::{HeadPage, KvDtype, scale_of};
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
 /// Rows that see something of the same chunks of a step.
-struct Run {
+pub(super) struct Run {
     rows: Range<usize>,
-    chunks: Range<usize>,
+    pub(super) chunks: Range<usize>,
     /// Whether its rows see all keys of the chunks.
     full: bool,
 }
 
 /// Pages of a step.
-struct Step {
-    pages: Range<usize>,
+pub(super) struct Step {
+    pub(super) pages: Range<usize>,
     full: bool,
-    direct: bool,
+    pub(super) direct: bool,
     /// Whether pages are asked for before they are read.
     asks: bool,
     /// Pages whose keys are asked for, each while the values of one of this step are read.
     next: Range<usize>,
-}
-
-/// Columns of a step.
-struct Part<'a> {
-    columns: Range<usize>,
-    /// First column of the page.
-    page_start: usize,
-    stored: Option<HeadPage<'a>>,
 }
 
 impl Task<'_> {
@@ -98,31 +90,32 @@ impl Task<'_> {
         s.gather(0..self.block.rows.len());
     }
 
-    fn page(&self, page: usize) -> HeadPage<'_> {
+    pub(super) fn page(&self, page: usize) -> HeadPage<'_> {
         let pages = self.job.spans[self.block.span].pages;
         self.job.kv.head(pages[page], self.kv_head)
     }
 
     /// Converts the pages of which something is seen, unless they are read as stored.
     fn load(&self, step: &Step, s: &mut Scratch) {
-        let Shape { page_rows, page_width, head_dim, value_width, .. } = self.shape;
-        let stride = self.shape.step_width();
+        let Shape { page_rows, page_width, .. } = self.shape;
         for (i, page) in step.pages.clone().enumerate() {
             let seen = &s.seen[i * page_width / 16..(i + 1) * page_width / 16];
             if seen.iter().all(|bits| *bits == 0) {
                 continue;
             }
-            let HeadPage { keys, values, scales } = self.page(page);
-            let at = i * page_width;
-            if !step.direct {
-                let widen = Widen { from: keys, cols: page_rows, stride };
-                (self.kernels.widen)(&widen, &mut s.keys[at..]);
-                let widen = Widen { from: values, cols: head_dim, stride: value_width };
-                let to = &mut s.values[at * value_width..(at + page_width) * value_width];
-                (self.kernels.widen)(&widen, to);
-                to[page_rows * value_width..].fill(0.0);
+            let (page, at) = (self.page(page), i * page_width);
+            match self.paired {
+                _ if step.direct => {}
+                None => {
+                    let to = (&mut *s.keys, &mut *s.values);
+                    self.widen((&page, at), to, 1, self.kernels.widen);
+                }
+                Some(paired) => {
+                    let to = (&mut *s.pairs.keys, &mut *s.pairs.values);
+                    self.widen((&page, at), to, 2, paired.widen);
+                }
             }
-            for (to, from) in [&mut s.key_scale, &mut s.value_scale].into_iter().zip(scales) {
+            for (to, from) in [&mut s.key_scale, &mut s.value_scale].into_iter().zip(page.scales) {
                 let (to, padding) = to[at..at + page_width].split_at_mut(page_rows);
                 for (to, from) in to.iter_mut().zip(from.as_chunks::<4>().0) {
                     *to = scale_of(from);
@@ -130,6 +123,24 @@ impl Task<'_> {
                 padding.fill(0.0);
             }
         }
+    }
+
+    /// Converts a page to column `at` of keys and values, of which an element has a depth of `depth`.
+    fn widen<T: Copy + Default>(
+        &self,
+        (page, at): (&HeadPage<'_>, usize),
+        (keys, values): (&mut [T], &mut [T]),
+        depth: usize,
+        widen: fn(&Widen<'_>, &mut [T]),
+    ) {
+        let Shape { page_rows, page_width, head_dim, value_width, .. } = self.shape;
+        let from = Widen { from: page.keys, cols: page_rows, stride: self.shape.step_width() };
+        widen(&from, &mut keys[at..]);
+        let from = Widen { from: page.values, cols: head_dim, stride: value_width };
+        let rows = at / depth..(at + page_width) / depth;
+        let to = &mut values[rows.start * value_width..rows.end * value_width];
+        widen(&from, to);
+        to[page_rows.div_ceil(depth) * value_width..].fill(T::default());
     }
 
     /// The next rows from `row` on that see the same chunks.
@@ -167,7 +178,7 @@ impl Task<'_> {
         });
         let scaled = self.job.kv.layout().dtype == KvDtype::I8;
         let columns = run.chunks.start * 16..run.chunks.end * 16;
-        let Scratch { scores, acc, online, bits, seen, key_scale, value_scale, .. } = s;
+        let Scratch { scores, acc, online, bits, seen, key_scale, value_scale, pairs, .. } = s;
         for line in lines.clone() {
             let scores = &mut scores[line * width..][columns.clone()];
             let mut weigh = Weigh::default();
@@ -190,99 +201,16 @@ impl Task<'_> {
             if correction != 1.0 {
                 (self.kernels.scale)(&mut acc[line * value_width..][..value_width], correction);
             }
+            if let Some(paired) = self.paired {
+                let weights = &mut pairs.weights[(line * width + columns.start) / 2..];
+                (paired.round)(scores, &mut weights[..columns.len() / 2]);
+            }
         }
         self.each_part(step, run, s, |part, s| {
             let next = step.next.start + part.page_start / self.shape.page_width;
             let next = (step.asks && step.next.contains(&next)).then(|| self.page(next).keys);
             self.values((&part, next), &lines, s);
         });
-    }
-
-    /// Calls `f` for each range of columns of which something is seen; where pages are read as
-    /// stored, for each page's part of it. The end of a range is the last key that is seen.
-    fn each_part(
-        &self,
-        step: &Step,
-        run: &Run,
-        s: &mut Scratch,
-        f: impl Fn(Part<'_>, &mut Scratch),
-    ) {
-        let page_chunks = self.shape.page_width / 16;
-        let mut at = run.chunks.start;
-        while at < run.chunks.end {
-            if s.seen[at] == 0 {
-                at += 1;
-                continue;
-            }
-            let page = at / page_chunks;
-            let limit = if step.direct {
-                run.chunks.end.min((page + 1) * page_chunks)
-            } else {
-                run.chunks.end
-            };
-            let end = (at..limit).find(|i| s.seen[*i] == 0).unwrap_or(limit);
-            let last = 16 - s.seen[end - 1].leading_zeros() as usize;
-            let stored = step.direct.then(|| self.page(step.pages.start + page));
-            let columns = at * 16..(end - 1) * 16 + last;
-            f(Part { columns, page_start: page * self.shape.page_width, stored }, s);
-            at = end;
-        }
-    }
-
-    fn scores(
-        &self,
-        (part, next): (&Part<'_>, Option<Panel<'_>>),
-        lines: &Range<usize>,
-        s: &mut Scratch,
-    ) {
-        let head_dim = self.shape.head_dim;
-        let width = self.shape.step_width();
-        let start = part.columns.start;
-        let (b, b_stride) = match &part.stored {
-            Some(page) => (page.keys.skip(start - part.page_start), self.shape.page_rows),
-            None => (Panel::F32(&s.keys[start..]), width),
-        };
-        let product = Product {
-            a: &s.q[lines.start * head_dim..],
-            a_stride: head_dim,
-            b,
-            b_stride,
-            c_stride: width,
-            rows: lines.len(),
-            depth: head_dim,
-            chunks: part.columns.len().div_ceil(16),
-            add: false,
-            next,
-        };
-        (self.kernels.product)(&product, &mut s.scores[lines.start * width + start..]);
-    }
-
-    fn values(
-        &self,
-        (part, next): (&Part<'_>, Option<Panel<'_>>),
-        lines: &Range<usize>,
-        s: &mut Scratch,
-    ) {
-        let value_width = self.shape.value_width;
-        let width = self.shape.step_width();
-        let start = part.columns.start;
-        let b = match &part.stored {
-            Some(page) => page.values.skip((start - part.page_start) * value_width),
-            None => Panel::F32(&s.values[start * value_width..]),
-        };
-        let product = Product {
-            a: &s.scores[lines.start * width + start..],
-            a_stride: width,
-            b,
-            b_stride: value_width,
-            c_stride: value_width,
-            rows: lines.len(),
-            depth: part.columns.len(),
-            chunks: value_width / 16,
-            add: true,
-            next,
-        };
-        (self.kernels.product)(&product, &mut s.acc[lines.start * value_width..]);
     }
 }
 

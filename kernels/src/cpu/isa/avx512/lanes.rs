@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 /// A 512-bit register.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Zmm(__m512);
+pub(in crate::cpu::isa) struct Zmm(pub(in crate::cpu::isa) __m512);
 
 /// An intrinsic inside a method of [`Lanes`].
 macro_rules! cpu {

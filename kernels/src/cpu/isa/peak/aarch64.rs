@@ -17,6 +17,7 @@ pub(super) const NEON: PeakLoops = PeakLoops {
         // and so only when the machine has its features.
         run: |iterations| unsafe { dot_neon(iterations) },
     }),
+    pair: None,
     fma: Some(PeakLoop {
         instructions: "fmla",
         ops: 2 * 4 * CHAINS as u64,
@@ -32,6 +33,7 @@ pub(super) const DOTPROD: PeakLoops = PeakLoops {
         // SAFETY: as above.
         run: |iterations| unsafe { dot_dotprod(iterations) },
     }),
+    pair: None,
     fma: NEON.fma,
 };
 
@@ -42,6 +44,7 @@ pub(super) const I8MM: PeakLoops = PeakLoops {
         // SAFETY: as above.
         run: |iterations| unsafe { dot_i8mm(iterations) },
     }),
+    pair: None,
     fma: NEON.fma,
 };
 

@@ -16,12 +16,23 @@ pub(super) const AVX512: PeakLoops = PeakLoops {
         // and so only when the machine has its features.
         run: |iterations| unsafe { dot_avx512(iterations) },
     }),
+    pair: None,
     fma: Some(PeakLoop {
         instructions: "vfmadd zmm",
         ops: 2 * 16 * CHAINS as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { fma_avx512(iterations) },
     }),
+};
+
+pub(super) const AVX512_BF16: PeakLoops = PeakLoops {
+    pair: Some(PeakLoop {
+        instructions: "vdpbf16ps zmm",
+        ops: 2 * 32 * CHAINS as u64,
+        // SAFETY: as above.
+        run: |iterations| unsafe { pair_avx512(iterations) },
+    }),
+    ..AVX512
 };
 
 pub(super) const AVXVNNI: PeakLoops = PeakLoops {
@@ -31,6 +42,7 @@ pub(super) const AVXVNNI: PeakLoops = PeakLoops {
         // SAFETY: as above.
         run: |iterations| unsafe { dot_avxvnni(iterations) },
     }),
+    pair: None,
     fma: AVX2.fma,
 };
 
@@ -41,6 +53,7 @@ pub(super) const AVX2: PeakLoops = PeakLoops {
         // SAFETY: as above.
         run: |iterations| unsafe { dot_avx2(iterations) },
     }),
+    pair: None,
     fma: Some(PeakLoop {
         instructions: "vfmadd ymm",
         ops: 2 * 8 * CHAINS as u64,
@@ -56,6 +69,19 @@ fn dot_avx512(iterations: u64) {
     for _ in 0..iterations {
         for sum in &mut sums {
             *sum = _mm512_dpbusd_epi32(*sum, w, x);
+        }
+    }
+    black_box(sums);
+}
+
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn pair_avx512(iterations: u64) {
+    let (a, b) = black_box((_mm512_set1_ps(0.999), _mm512_set1_ps(0.001)));
+    let (a, b) = (_mm512_cvtne2ps_pbh(a, a), _mm512_cvtne2ps_pbh(b, b));
+    let mut sums = [_mm512_setzero_ps(); CHAINS];
+    for _ in 0..iterations {
+        for sum in &mut sums {
+            *sum = _mm512_dpbf16_ps(*sum, a, b);
         }
     }
     black_box(sums);

@@ -1,0 +1,112 @@
+//! The products of a step: scores, and weighted values.
+
+use super::step::{Run, Step};
+use super::{Scratch, Task};
+use crate::cpu::attention::plan::Shape;
+use crate::cpu::isa::paired::Pairs;
+use crate::cpu::isa::product::{Product, Sums};
+use crate::kv::{HeadPage, Panel};
+use std::ops::Range;
+
+/// Columns of a step, from a multiple of 16 on.
+pub(super) struct Part<'a> {
+    columns: Range<usize>,
+    /// First column of the page.
+    pub(super) page_start: usize,
+    pub(super) stored: Option<HeadPage<'a>>,
+}
+
+impl Task<'_> {
+    /// Calls `f` for each range of columns of which something is seen; where pages are read as
+    /// stored, for each page's part of it. The end of a range is the last key that is seen.
+    pub(super) fn each_part(
+        &self,
+        step: &Step,
+        run: &Run,
+        s: &mut Scratch,
+        f: impl Fn(Part<'_>, &mut Scratch),
+    ) {
+        let page_chunks = self.shape.page_width / 16;
+        let mut at = run.chunks.start;
+        while at < run.chunks.end {
+            if s.seen[at] == 0 {
+                at += 1;
+                continue;
+            }
+            let page = at / page_chunks;
+            let limit = if step.direct {
+                run.chunks.end.min((page + 1) * page_chunks)
+            } else {
+                run.chunks.end
+            };
+            let end = (at..limit).find(|i| s.seen[*i] == 0).unwrap_or(limit);
+            let last = 16 - s.seen[end - 1].leading_zeros() as usize;
+            let stored = step.direct.then(|| self.page(step.pages.start + page));
+            let columns = at * 16..(end - 1) * 16 + last;
+            f(Part { columns, page_start: page * self.shape.page_width, stored }, s);
+            at = end;
+        }
+    }
+
+    pub(super) fn scores(
+        &self,
+        (part, next): (&Part<'_>, Option<Panel<'_>>),
+        lines: &Range<usize>,
+        s: &mut Scratch,
+    ) {
+        let Shape { head_dim, page_rows, .. } = self.shape;
+        let (start, width) = (part.columns.start, self.shape.step_width());
+        let sums = Sums {
+            rows: lines.len(),
+            depth: head_dim,
+            chunks: part.columns.len().div_ceil(16),
+            c_stride: width,
+            add: false,
+            next,
+        };
+        let stored = part.stored.as_ref().map(|page| page.keys.skip(start - part.page_start));
+        let b_stride = if stored.is_some() { page_rows } else { width };
+        let c = &mut s.scores[lines.start * width + start..];
+        let Some(paired) = self.paired else {
+            let b = stored.unwrap_or_else(|| Panel::F32(&s.keys[start..]));
+            let a = &s.q[lines.start * head_dim..];
+            let product = Product { a, a_stride: head_dim, b, b_stride, sums };
+            return (self.kernels.product)(&product, c);
+        };
+        let b = stored.map_or_else(|| Pairs::Made(&s.pairs.keys[start..]), Pairs::Stored);
+        let a_stride = head_dim.div_ceil(2);
+        let a = &s.pairs.q[lines.start * a_stride..];
+        (paired.product)(&Product { a, a_stride, b, b_stride, sums }, c);
+    }
+
+    pub(super) fn values(
+        &self,
+        (part, next): (&Part<'_>, Option<Panel<'_>>),
+        lines: &Range<usize>,
+        s: &mut Scratch,
+    ) {
+        let (value_width, width) = (self.shape.value_width, self.shape.step_width());
+        let start = part.columns.start;
+        let sums = Sums {
+            rows: lines.len(),
+            depth: part.columns.len(),
+            chunks: value_width / 16,
+            c_stride: value_width,
+            add: true,
+            next,
+        };
+        let skipped = (start - part.page_start) * value_width;
+        let stored = part.stored.as_ref().map(|page| page.values.skip(skipped));
+        let (b_stride, first) = (value_width, lines.start * width + start);
+        let c = &mut s.acc[lines.start * value_width..];
+        let Some(paired) = self.paired else {
+            let b = stored.unwrap_or_else(|| Panel::F32(&s.values[start * value_width..]));
+            let product = Product { a: &s.scores[first..], a_stride: width, b, b_stride, sums };
+            return (self.kernels.product)(&product, c);
+        };
+        let made = || Pairs::Made(&s.pairs.values[start / 2 * value_width..]);
+        let b = stored.map_or_else(made, Pairs::Stored);
+        let (a, a_stride) = (&s.pairs.weights[first / 2..], width / 2);
+        (paired.product)(&Product { a, a_stride, b, b_stride, sums }, c);
+    }
+}

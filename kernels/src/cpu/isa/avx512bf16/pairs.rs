@@ -1,0 +1,224 @@
+//! Products of pairs: `vdpbf16ps` adds two products to each of 16 sums.
+#![expect(unsafe_code, reason = "intrinsics")]
+
+use crate::cpu::isa::avx512::lanes::Zmm;
+use crate::cpu::isa::lanes::{LANES, Lanes as _};
+use crate::cpu::isa::paired::{Pair, Pairs};
+use crate::cpu::isa::panel::{Element, Widen};
+use crate::cpu::isa::product::{Multiply, Product, multiply};
+use crate::kv::Panel;
+use std::arch::x86_64::*;
+use std::marker::PhantomData;
+use std::mem::transmute;
+
+/// The first of a pair.
+const FIRST: Pair = 0xffff;
+
+/// # Safety
+/// The machine has AVX-512 with BF16.
+#[inline(always)]
+pub(super) unsafe fn product(p: &Product<'_, Pair, Pairs<'_>>, c: &mut [f32]) {
+    // SAFETY: by the caller.
+    unsafe {
+        match p.b {
+            Pairs::Made(b) => multiply::<Made, _>(p, b, c),
+            Pairs::Stored(Panel::F32(b)) => multiply::<Stored<f32>, _>(p, b, c),
+            Pairs::Stored(Panel::F16(b)) => multiply::<Stored<u16>, _>(p, b, c),
+            Pairs::Stored(Panel::I8(b)) => multiply::<Stored<i8>, _>(p, b, c),
+        }
+    }
+}
+
+/// `sums + left · right`, each 16 pairs.
+///
+/// # Safety
+/// The machine has AVX-512 with BF16.
+#[inline(always)]
+unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
+    // SAFETY: by the caller; registers of any type are 512 bits.
+    unsafe {
+        let left: __m512bh = transmute(left);
+        let right: __m512bh = transmute(right);
+        Zmm(_mm512_dpbf16_ps(sums.0, left, right))
+    }
+}
+
+/// # Safety
+/// The machine has AVX-512, and a pair is there.
+#[inline(always)]
+unsafe fn broadcast<const CUT: bool>(at: *const Pair) -> __m512i {
+    // SAFETY: by the caller.
+    unsafe {
+        let pair = if CUT { *at & FIRST } else { *at };
+        _mm512_set1_epi32(pair.cast_signed())
+    }
+}
+
+/// The right side is pairs.
+struct Made;
+
+impl Multiply for Made {
+    type Sums = Zmm;
+    type A = Pair;
+    type B = Pair;
+    type Left = __m512i;
+    type Right = __m512i;
+    const DEPTH: (usize, usize) = (2, 2);
+
+    #[inline(always)]
+    unsafe fn left<const CUT: bool>(at: *const Pair) -> __m512i {
+        // SAFETY: by the caller.
+        unsafe { broadcast::<CUT>(at) }
+    }
+    #[inline(always)]
+    unsafe fn right<const CUT: bool>(at: *const Pair, _: usize) -> __m512i {
+        // SAFETY: by the caller.
+        unsafe {
+            let pairs = _mm512_loadu_si512(at.cast());
+            match CUT {
+                true => _mm512_and_si512(pairs, _mm512_set1_epi32(FIRST.cast_signed())),
+                false => pairs,
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
+        // SAFETY: by the caller.
+        unsafe { add(left, right, sums) }
+    }
+}
+
+/// The right side is rows as stored, of which two are made pairs.
+struct Stored<E>(PhantomData<E>);
+
+impl<E: Element> Multiply for Stored<E> {
+    type Sums = Zmm;
+    type A = Pair;
+    type B = E;
+    type Left = __m512i;
+    type Right = __m512i;
+    const DEPTH: (usize, usize) = (2, 1);
+
+    #[inline(always)]
+    unsafe fn left<const CUT: bool>(at: *const Pair) -> __m512i {
+        // SAFETY: by the caller.
+        unsafe { broadcast::<CUT>(at) }
+    }
+    #[inline(always)]
+    unsafe fn right<const CUT: bool>(at: *const E, stride: usize) -> __m512i {
+        // SAFETY: by the caller: with `CUT`, there is no second row.
+        unsafe {
+            let first = E::load::<Zmm>(at);
+            let second = if CUT { Zmm::splat(0.0) } else { E::load(at.add(stride)) };
+            pair(first, second)
+        }
+    }
+    #[inline(always)]
+    unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
+        // SAFETY: by the caller.
+        unsafe { add(left, right, sums) }
+    }
+}
+
+/// Where the values of 16 pairs lie among the firsts followed by the seconds.
+const TURNS: [u16; 2 * LANES] = {
+    let mut turns = [0; 2 * LANES];
+    let mut i = 0;
+    while i < LANES {
+        turns[2 * i] = i as u16;
+        turns[2 * i + 1] = (LANES + i) as u16;
+        i += 1;
+    }
+    turns
+};
+
+/// Pairs of 16 values each.
+///
+/// # Safety
+/// The machine has AVX-512 with BF16.
+#[inline(always)]
+unsafe fn pair(first: Zmm, second: Zmm) -> __m512i {
+    // SAFETY: by the caller; registers of any type are 512 bits, as are the turns.
+    unsafe {
+        let both: __m512i = transmute(_mm512_cvtne2ps_pbh(second.0, first.0));
+        _mm512_permutexvar_epi16(_mm512_loadu_si512(TURNS.as_ptr().cast()), both)
+    }
+}
+
+/// # Safety
+/// The machine has AVX-512 with BF16.
+#[inline(always)]
+pub(super) unsafe fn widen(w: &Widen<'_>, out: &mut [Pair]) {
+    // SAFETY: by the caller.
+    unsafe {
+        match w.from {
+            Panel::F32(from) => widen_rows(w, from, out),
+            Panel::F16(from) => widen_rows(w, from, out),
+            Panel::I8(from) => widen_rows(w, from, out),
+        }
+    }
+}
+
+/// # Safety
+/// As [`widen`].
+#[inline(always)]
+unsafe fn widen_rows<E: Element>(w: &Widen<'_>, from: &[E], out: &mut [Pair]) {
+    for (from, out) in from.chunks(2 * w.cols).zip(out.chunks_mut(w.stride)) {
+        let (first, second) = from.split_at(w.cols);
+        let chunks = first.chunks(LANES).enumerate();
+        for ((i, first), out) in chunks.zip(out.as_chunks_mut::<LANES>().0) {
+            let second = second.get(i * LANES..).unwrap_or_default();
+            // SAFETY: both rows and the output have 16 values here, or zeros in their place.
+            unsafe {
+                let pairs = match first.len() == LANES && second.len() >= LANES {
+                    true => pair(E::load(first.as_ptr()), E::load(second.as_ptr())),
+                    false => {
+                        let mut padded = [[E::default(); LANES]; 2];
+                        padded[0][..first.len()].copy_from_slice(first);
+                        let second = &second[..second.len().min(first.len())];
+                        padded[1][..second.len()].copy_from_slice(second);
+                        pair(E::load(padded[0].as_ptr()), E::load(padded[1].as_ptr()))
+                    }
+                };
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), pairs);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The machine has AVX-512 with BF16.
+#[inline(always)]
+pub(super) unsafe fn round(x: &[f32], out: &mut [Pair]) {
+    const PAIRS: usize = LANES / 2;
+    let (lines, tail) = x.as_chunks::<LANES>();
+    let (outs, rest) = out.as_chunks_mut::<PAIRS>();
+    for (x, out) in lines.iter().zip(outs.iter_mut()) {
+        // SAFETY: there are 16 values, and room for 8 pairs.
+        unsafe { store(x, out) };
+    }
+    let mut padded = ([0.0; LANES], [0; PAIRS]);
+    padded.0[..tail.len()].copy_from_slice(tail);
+    // SAFETY: as above.
+    unsafe { store(&padded.0, &mut padded.1) };
+    let rest = match outs.get_mut(lines.len()) {
+        Some(out) => &mut out[..],
+        None => rest,
+    };
+    let pairs = tail.len().div_ceil(2);
+    rest[..pairs].copy_from_slice(&padded.1[..pairs]);
+}
+
+/// # Safety
+/// The machine has AVX-512 with BF16.
+#[inline(always)]
+unsafe fn store(x: &[f32; LANES], out: &mut [Pair; LANES / 2]) {
+    // SAFETY: by the caller; registers of any type are 256 bits, as is the output.
+    unsafe {
+        let rounded: __m256i = transmute(_mm512_cvtneps_pbh(_mm512_loadu_ps(x.as_ptr())));
+        _mm256_storeu_si256(out.as_mut_ptr().cast(), rounded);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+use crate::cpu::Isa;
+use crate::cpu::isa::paired::{Pair, Paired, Pairs};
+use crate::cpu::isa::panel::Widen;
+use crate::cpu::isa::product::{Product, Sums};
+use crate::kv::Panel;
+use half::{bf16, f16};
+
+/// None where the machine has no such instructions.
+fn kernels() -> Option<&'static Paired> {
+    let isa = Isa::available().into_iter().find(|isa| isa.name() == "avx512-bf16");
+    isa.map(|isa| isa.kernels().paired.expect("products of pairs"))
+}
+
+/// Values in [−2, 2) that bfloat16 rounds.
+fn noise(seed: u32, len: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 22) as f32 - 2.0
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// How the right side is given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Right {
+    Made,
+    F32,
+    F16,
+    I8,
+}
+
+/// Rows that lie that far apart, `fill` between them and none after the last.
+fn apart<T: Copy>(rows: &[T], (width, stride): (usize, usize), fill: T) -> Vec<T> {
+    let mut all = Vec::new();
+    for (i, row) in rows.chunks(width).enumerate() {
+        all.resize(i * stride, fill);
+        all.extend_from_slice(row);
+    }
+    all
+}
+
+/// Pairs of rows 2i and 2i + 1; `last` stands for what an odd last row lacks.
+fn pairs_of(rows: &[f32], width: usize, last: bf16) -> Vec<Pair> {
+    let pair = |two: &[f32], i: usize| {
+        let second = two.get(width + i).map_or(last, |x| bf16::from_f32(*x));
+        Pair::from(bf16::from_f32(two[i]).to_bits()) | Pair::from(second.to_bits()) << 16
+    };
+    rows.chunks(2 * width).flat_map(|two| (0..width).map(move |i| pair(two, i))).collect()
+}
+
+/// A product with gaps of NaN between its rows and NaN where an odd depth ends.
+struct Case {
+    depth: usize,
+    chunks: usize,
+    add: bool,
+    a: Vec<f32>,
+    /// As the right side is stored.
+    b: Vec<f32>,
+    c: Vec<f32>,
+}
+
+/// Between rows of `a`, and of `b` and `c`.
+const GAPS: (usize, usize) = (3, 32);
+
+impl Case {
+    fn new(right: Right, (rows, depth, chunks, add): (usize, usize, usize, bool)) -> Case {
+        let width = 16 * chunks;
+        let b = noise(2, depth * width).into_iter();
+        let b: Vec<f32> = match right {
+            Right::Made | Right::F32 => b.collect(),
+            Right::F16 => b.map(|x| f16::from_f32(x).to_f32()).collect(),
+            Right::I8 => b.map(|x| (x * 63.0).round()).collect(),
+        };
+        let (a, c) = (noise(1, rows * depth), noise(3, rows * width));
+        Case { depth, chunks, add, a, b, c }
+    }
+
+    /// `rows` of the product, in its place among NaN.
+    fn run(&self, paired: &Paired, right: Right, rows: std::ops::Range<usize>) -> Vec<f32> {
+        let width = 16 * self.chunks;
+        let a_width = self.depth.div_ceil(2);
+        let a: Vec<Pair> =
+            self.a.chunks(self.depth).flat_map(|row| pairs_of(row, 1, bf16::NAN)).collect();
+        let a_stride = a_width + GAPS.0;
+        let nan = Pair::from(bf16::NAN.to_bits());
+        let a = apart(&a[rows.start * a_width..rows.end * a_width], (a_width, a_stride), nan);
+        let (b, b_stride) = (&self.b, width + GAPS.1);
+        let sizes = (width, b_stride);
+        let made = apart(&pairs_of(b, width, bf16::NAN), sizes, nan);
+        let singles = apart(b, sizes, f32::NAN);
+        let halves: Vec<u16> = singles.iter().map(|x| f16::from_f32(*x).to_bits()).collect();
+        let bytes: Vec<i8> = singles.iter().map(|x| *x as i8).collect();
+        let c_stride = width + GAPS.1;
+        let sums = Sums {
+            rows: rows.len(),
+            depth: self.depth,
+            chunks: self.chunks,
+            c_stride,
+            add: self.add,
+            next: Some(Panel::I8(&bytes)),
+        };
+        let b = match right {
+            Right::Made => Pairs::Made(&made),
+            Right::F32 => Pairs::Stored(Panel::F32(&singles)),
+            Right::F16 => Pairs::Stored(Panel::F16(&halves)),
+            Right::I8 => Pairs::Stored(Panel::I8(&bytes)),
+        };
+        let c = &self.c[rows.start * width..rows.end * width];
+        let mut c = apart(c, (width, c_stride), f32::NAN);
+        (paired.product)(&Product { a: &a, a_stride, b, b_stride, sums }, &mut c);
+        for gap in c.chunks(c_stride).filter_map(|row| row.get(width..)) {
+            assert!(gap.iter().all(|x| x.is_nan()), "written between rows");
+        }
+        c.chunks(c_stride).flat_map(|row| row[..width].to_vec()).collect()
+    }
+
+    fn check(&self, got: &[f32], what: &str) {
+        let width = 16 * self.chunks;
+        let round = |x: f32| bf16::from_f32(x).to_f64();
+        for (i, got) in got.iter().enumerate() {
+            let (row, col) = (i / width, i % width);
+            let start = if self.add { f64::from(self.c[i]) } else { 0.0 };
+            let (mut want, mut size) = (start, start.abs());
+            for d in 0..self.depth {
+                let x = round(self.a[row * self.depth + d]) * round(self.b[d * width + col]);
+                want += x;
+                size += x.abs();
+            }
+            // Products of bfloat16 are exact in f32; each sum rounds once, by 2⁻²⁴ of it.
+            let allowed = self.depth as f64 * 2f64.powi(-24) * size;
+            let error = (f64::from(*got) - want).abs();
+            assert!(error <= allowed, "{what} [{row}][{col}]: {got} instead of {want}");
+        }
+    }
+}
+
+fn bits(x: &[f32]) -> Vec<u32> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn a_product_of_pairs_strays_from_that_of_their_values() {
+    let Some(paired) = kernels() else { return };
+    for right in [Right::Made, Right::F32, Right::F16, Right::I8] {
+        for rows in [1, 2, 3, 5, 6, 7, 13] {
+            for depth in [1, 2, 3, 16, 33, 64] {
+                for (chunks, add) in (1..=5).flat_map(|chunks| [(chunks, false), (chunks, true)]) {
+                    let what = format!("{right:?}, {rows} rows, {depth} × {chunks}, {add}");
+                    let case = Case::new(right, (rows, depth, chunks, add));
+                    let got = case.run(paired, right, 0..rows);
+                    case.check(&got, &what);
+                    let made = case.run(paired, Right::Made, 0..rows);
+                    assert_eq!(bits(&got), bits(&made), "{what} as stored");
+                    let alone = (0..rows).flat_map(|row| case.run(paired, right, row..row + 1));
+                    assert_eq!(bits(&got), bits(&alone.collect::<Vec<_>>()), "{what} alone");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn without_depth_sums_are_what_they_were_or_zero() {
+    let Some(paired) = kernels() else { return };
+    for add in [false, true] {
+        let mut c = [7.0; 16];
+        let sums = Sums { rows: 1, depth: 0, chunks: 1, c_stride: 16, add, next: None };
+        let product = Product { a: &[], a_stride: 0, b: Pairs::Made(&[]), b_stride: 16, sums };
+        (paired.product)(&product, &mut c);
+        assert_eq!(c, [if add { 7.0 } else { 0.0 }; 16]);
+    }
+}
+
+#[test]
+fn rows_are_paired_with_the_wrong_ones() {
+    let Some(paired) = kernels() else { return };
+    for cols in [1, 7, 16, 24, 33, 64] {
+        for rows in [1, 2, 3, 8] {
+            // An integer has no negative zero.
+            let x: Vec<f32> =
+                noise(5, rows * cols).iter().map(|x| (x * 63.0).round() + 0.0).collect();
+            let halves: Vec<u16> = x.iter().map(|x| f16::from_f32(*x).to_bits()).collect();
+            let bytes: Vec<i8> = x.iter().map(|x| *x as i8).collect();
+            let (width, stride) = (cols.next_multiple_of(16), cols.next_multiple_of(16) + 16);
+            let pairs = pairs_of(&x, cols, bf16::ZERO);
+            for from in [Panel::F32(&x), Panel::F16(&halves), Panel::I8(&bytes)] {
+                let mut out = vec![Pair::MAX; rows.div_ceil(2) * stride];
+                (paired.widen)(&Widen { from, cols, stride }, &mut out);
+                for (out, pairs) in out.chunks(stride).zip(pairs.chunks(cols)) {
+                    assert_eq!(out[..cols], *pairs, "{rows} × {cols} {from:?}");
+                    assert!(out[cols..width].iter().all(|pair| *pair == 0), "{rows} × {cols}");
+                    assert!(out[width..].iter().all(|pair| *pair == Pair::MAX), "{rows} × {cols}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn values_are_not_rounded_to_the_nearest() {
+    let Some(paired) = kernels() else { return };
+    let ties = (0..64).map(|i| f32::from_bits(0x3f80_8000 + (i << 16)));
+    let extremes = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 1e-37, 1.0 / 3.0];
+    let all: Vec<f32> = ties.chain(extremes).chain(noise(7, 100)).collect();
+    for len in [0, 1, 2, 15, 16, 17, 31, 32, 33, all.len()] {
+        for x in [&all[..len], &all[all.len() - len..]] {
+            let mut out = vec![Pair::MAX; len.div_ceil(2) + 1];
+            (paired.round)(x, &mut out);
+            let mut want = pairs_of(x, 1, bf16::ZERO);
+            want.push(Pair::MAX);
+            assert_eq!(out, want, "{len} values");
+        }
+    }
+    let mut out = [0];
+    (paired.round)(&[f32::NAN, 1e-39], &mut out);
+    assert!(bf16::from_bits(out[0] as u16).is_nan(), "{out:x?}");
+    assert_eq!(out[0] >> 16, 0, "below the normal numbers");
+}
