@@ -39,13 +39,17 @@ impl SlotPool {
         SlotPool(Arc::new(Mutex::new(Slots { free, stats })))
     }
 
-    /// A slot of `len` values; their content is whatever it was.
+    /// A slot of `len` values; their content is whatever it was. Of the smallest with room for them,
+    /// it is one that touches least memory for the first time, then one that held least: so values of
+    /// a few lengths keep to as few places, however often they come and go.
     pub fn take(&self, len: usize) -> Slot {
         let mut slots = lock(&self.0);
-        let capacities = || slots.free.iter().map(Vec::capacity).enumerate();
-        let fits = capacities().filter(|(_, capacity)| *capacity >= len).min_by_key(|(_, c)| *c);
-        let at = fits.or_else(|| capacities().max_by_key(|(_, capacity)| *capacity));
-        let mut data = at.map(|(at, _)| slots.free.swap_remove(at)).unwrap_or_default();
+        let all = || slots.free.iter().enumerate();
+        let new = |slot: &Vec<f32>| len.saturating_sub(slot.len());
+        let fits = all().filter(|(_, slot)| slot.capacity() >= len);
+        let best = fits.min_by_key(|(_, slot)| (slot.capacity(), new(slot), slot.len()));
+        let at = best.or_else(|| all().max_by_key(|(_, slot)| slot.capacity())).map(|(at, _)| at);
+        let mut data = at.map(|at| slots.free.swap_remove(at)).unwrap_or_default();
         let before = data.capacity();
         if before < len {
             // What it held is of no use: a copy of it would be made in vain.
@@ -221,6 +225,23 @@ mod tests {
         assert_eq!(again.len(), 90);
         let stats = pool.stats();
         assert_eq!((stats.in_use, stats.in_use_max, stats.made), (1, 2, 0));
+    }
+
+    #[test]
+    fn values_that_come_and_go_keep_to_few_slots() {
+        let pool = SlotPool::new(12, 300);
+        let kept = pool.take(100);
+        for layer in 0..30 {
+            let three = [100, 40, 40].map(|len| pool.take(len));
+            let other = pool.take(100);
+            drop(three);
+            drop((other, pool.take(300)));
+            // In another order, so that what is free lies in another one, too.
+            drop((0..layer % 4).map(|_| pool.take(40)).collect::<Vec<Slot>>());
+        }
+        drop(kept);
+        let touched: usize = lock(&pool.0).free.iter().map(Vec::len).sum();
+        assert_eq!(touched, 100 + 2 * 300 + 2 * 40, "five are in use at once, two of them long");
     }
 
     #[test]
