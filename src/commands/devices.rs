@@ -38,8 +38,9 @@ With --json:
   presets: what --device takes by name; libraries: drivers of that kind found on the machine, whether or not they are used.
   With --kernels:
   {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
-   \"bf16\":{…}|null,\"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},\"blocks\":{\"caches\":{\"first_bytes\":N,…},
-   \"int8\":{\"rows\":N,\"features\":N},…},\"kernels\":[{\"op\":\"matmul\",\"format\":\"Q4_1\"|null,
+   \"bf16\":{…}|null,\"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},
+   \"blocks\":{\"caches\":{\"first_bytes\":N,…},\"int8\":{\"rows\":N,\"features\":N},…},
+   \"kernels\":[{\"op\":\"matmul\",\"format\":\"Q4_1\"|null,
    \"arithmetic\":\"int8\"|\"bf16\"|\"f32\",\"how\":\"…\"},…],\"measured\":[{\"op\":\"…\",\"features\":N,\"inner\":N,
    \"format\":\"…\"|null,\"rows\":N,\"context\":N,\"us\":X,\"gops\":X,\"gbps\":X,
    \"bound_by\":\"…\"|null,\"of_bound\":X|null},…]|null,\"requant\":{…}|null}";
