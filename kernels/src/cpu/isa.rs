@@ -76,8 +76,9 @@ pub(crate) struct Kernels {
     pub(crate) weigh: fn(&mut [f32], &softmax::Weigh<'_>, &mut softmax::Online) -> f32,
     /// `x = x · factor + y · factor`.
     pub(crate) join: fn(&mut [f32], &[f32], (f32, f32)),
-    /// Whether reading binary16 and int8 costs no more than reading f32.
-    pub(crate) reads_narrow: bool,
+    /// Most lines of a product whose keys and values are read as they are stored: with more, each would
+    /// be converted more than once. 0 where converting costs more than reading f32.
+    pub(crate) direct_lines: usize,
     /// `x *= factor`.
     pub(crate) scale: fn(&mut [f32], f32),
     /// `out = a + b`.

@@ -13,10 +13,6 @@ use crate::cpu::softmax::Online;
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
-/// Most lines whose keys and values are read as they are stored: with more, each would be
-/// converted more than once.
-const DIRECT_LINES: usize = 6;
-
 /// Buffers of a thread. A line is a row's head; lines of one row are neighbours.
 #[derive(Default)]
 pub(super) struct Scratch {

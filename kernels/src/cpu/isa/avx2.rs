@@ -16,7 +16,7 @@ super::kernels!(
     float_tiles = float_tiles,
     quantize = quantize_row,
     unpack = unpack_tile,
-    reads_narrow = true,
+    direct_lines = <lanes::Ymm as super::lanes::Lanes>::ROWS,
 );
 
 super::products!(quant_tiles, "avx2,fma,f16c", dots::Pairs);

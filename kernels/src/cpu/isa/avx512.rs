@@ -27,7 +27,7 @@ super::kernels!(
     float_tiles = floats::float_tiles,
     quantize = quantize::quantize,
     unpack = unpack::unpack,
-    reads_narrow = true,
+    direct_lines = <lanes::Zmm as super::lanes::Lanes>::ROWS,
 );
 
 /// Most rows for which each tile is unpacked in registers; more rows share what is unpacked once.

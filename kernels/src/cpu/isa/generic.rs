@@ -20,5 +20,5 @@ super::kernels!(
     float_tiles = tile::float_tiles,
     quantize = quantize::row,
     unpack = unpack::tile,
-    reads_narrow = false,
+    direct_lines = 0,
 );

@@ -14,7 +14,9 @@ pub(crate) const LANES: usize = 16;
 /// Every method: the machine has the instructions of the implementing type, and pointers are
 /// valid for 16 values.
 pub(crate) trait Lanes: Copy {
-    /// Vectors per row of a register block.
+    /// Most rows of a register block.
+    const ROWS: usize;
+    /// Vectors per row of it.
     const COLUMNS: usize;
 
     unsafe fn splat(x: f32) -> Self;
@@ -107,6 +109,7 @@ impl<const FMA: bool> Plain<FMA> {
 }
 
 impl<const FMA: bool> Lanes for Plain<FMA> {
+    const ROWS: usize = 6;
     const COLUMNS: usize = 1;
 
     #[inline(always)]

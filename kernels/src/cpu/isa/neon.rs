@@ -17,7 +17,7 @@ super::kernels!(
     float_tiles = float_tiles,
     quantize = quantize_row,
     unpack = unpack_tile,
-    reads_narrow = true,
+    direct_lines = <lanes::Quads as super::lanes::Lanes>::ROWS,
 );
 
 /// With `sdot` for products.

@@ -208,7 +208,8 @@ unsafe fn rows<M: Multiply, B, const C: usize>(
         unsafe {
             let (a, c) = (p.a.as_ptr().add(row * p.a_stride), c.add(row * p.sums.c_stride));
             row += match p.sums.rows - row {
-                6.. => block::<M, B, 6, C>((p, ahead), a, b, c),
+                6.. if M::Sums::ROWS >= 6 => block::<M, B, 6, C>((p, ahead), a, b, c),
+                5.. if M::Sums::ROWS == 5 => block::<M, B, 5, C>((p, ahead), a, b, c),
                 4.. => block::<M, B, 4, C>((p, ahead), a, b, c),
                 3 => block::<M, B, 3, C>((p, ahead), a, b, c),
                 2 => block::<M, B, 2, C>((p, ahead), a, b, c),

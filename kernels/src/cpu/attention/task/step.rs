@@ -1,6 +1,6 @@
 //! Some neighbouring pages' part of a task.
 
-use super::{DIRECT_LINES, Scratch, Task};
+use super::{Scratch, Task};
 use crate::cpu::attention::plan::Shape;
 use crate::cpu::attention::{AttentionMask, mask};
 use crate::cpu::isa::panel::Widen;
@@ -43,7 +43,7 @@ impl Task<'_> {
         let keys = pages.start * shape.page_rows..pages.end * shape.page_rows;
         let aligned = shape.is_aligned();
         let plain = self.job.kv.layout().dtype == KvDtype::F32;
-        let few = self.kernels.reads_narrow && self.lines() <= DIRECT_LINES;
+        let few = self.lines() <= self.kernels.direct_lines;
         let ordered = matches!(self.job.mask, AttentionMask::Causal | AttentionMask::Window(_));
         let asks = aligned && few && ordered;
         let step = Step {

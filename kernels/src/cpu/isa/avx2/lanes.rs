@@ -57,6 +57,7 @@ unsafe fn blend(bits: u16, x: __m256, other: __m256) -> __m256 {
 }
 
 impl Lanes for Ymm {
+    const ROWS: usize = 6;
     const COLUMNS: usize = 1;
 
     #[inline(always)]

@@ -17,6 +17,9 @@ macro_rules! cpu {
 }
 
 impl Lanes for Zmm {
+    // Sums of 6 rows do not fit beside the vectors of a line and a factor for every row, and the compiler
+    // reads all factors of a line before it multiplies.
+    const ROWS: usize = 5;
     const COLUMNS: usize = 4;
 
     #[inline(always)]

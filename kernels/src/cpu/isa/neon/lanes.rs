@@ -95,6 +95,7 @@ fn blend(bits: u16, x: float32x4_t, other: float32x4_t) -> float32x4_t {
 }
 
 impl Lanes for Quads {
+    const ROWS: usize = 6;
     const COLUMNS: usize = 1;
 
     #[inline(always)]
