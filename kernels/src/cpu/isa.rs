@@ -97,10 +97,12 @@ pub struct Isa(Kind);
 impl Isa {
     /// The fastest instruction set of this machine.
     pub fn best() -> Isa {
-        *Isa::available().last().unwrap_or(&Isa(Kind::Generic))
+        let fast = |isa: &&Isa| isa.0.drawback().is_none();
+        *Isa::available().iter().rfind(fast).unwrap_or(&Isa(Kind::Generic))
     }
 
-    /// Every instruction set that this machine has, slowest first. Never empty.
+    /// Every instruction set that this machine has, each with more features than those before it.
+    /// Never empty.
     pub fn available() -> Vec<Isa> {
         KINDS.iter().filter(|kind| kind.missing().is_empty()).map(|kind| Isa(*kind)).collect()
     }
@@ -122,6 +124,8 @@ impl Isa {
             let lacks = kind.missing();
             if !lacks.is_empty() {
                 why += &format!("; {} lacks {}", kind.name(), lacks.join(", "));
+            } else if let Some(drawback) = kind.drawback() {
+                why += &format!("; {} {drawback}", kind.name());
             }
         }
         why
