@@ -65,7 +65,7 @@ impl Kind {
     pub(super) fn drawback(self) -> Option<&'static str> {
         // Zen 4 and 5 begin as many `vdpbf16ps` as multiply-adds, an Intel server CPU a quarter.
         let is_slow = matches!(self, Kind::Avx512Bf16) && !is_amd();
-        is_slow.then_some("multiplies pairs of bfloat16 slower than f32, unless AMD makes the processor")
+        is_slow.then_some("has a slow vdpbf16ps on processors not of AMD")
     }
 
     /// Why those before it are faster on this machine, although it has the features.
