@@ -15,7 +15,7 @@ enum { FIRST_TOP = 50, STEP_TOP = 10 };
 
 struct options {
     bool flash_attention;
-    bool kv_f32;
+    enum ggml_type kv;
     bool repack;
     bool one_by_one;
     int batch;
@@ -192,7 +192,7 @@ static struct session open_session(const char *path, struct options options, boo
     params.n_ubatch = 512;
     params.n_threads = params.n_threads_batch = options.threads;
     params.flash_attn_type = options.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
-    params.type_k = params.type_v = options.kv_f32 ? GGML_TYPE_F32 : GGML_TYPE_F16;
+    params.type_k = params.type_v = options.kv;
     session.context = llama_init_from_model(session.model, params);
     if (!session.context) die("llama.cpp cannot make a context for", path);
     return session;
@@ -454,18 +454,19 @@ static int usage(void) {
           "       reference [options] generate MODEL PROMPTS.json STEPS [full]\n"
           "       reference [options] logits MODEL ID,ID,... POSITION,POSITION,...\n"
           "       reference [options] perplexity MODEL TEXT WINDOW\n"
-          "options: --no-flash --kv-f32 --no-repack --one-by-one --batch N --threads N --context N\n",
+          "options: --no-flash --kv-f32 --kv-bf16 --no-repack --one-by-one --batch N --threads N --context N\n",
           stderr);
     return 2;
 }
 
 int main(int argc, char **argv) {
-    struct options options = {.flash_attention = true, .repack = true, .batch = 2048, .threads = 2, .context = 2048};
+    struct options options = {.flash_attention = true, .kv = GGML_TYPE_F16, .repack = true, .batch = 2048, .threads = 2, .context = 2048};
     int at = 1;
     for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
         const char *name = argv[at];
         if (!strcmp(name, "--no-flash")) options.flash_attention = false;
-        else if (!strcmp(name, "--kv-f32")) options.kv_f32 = true;
+        else if (!strcmp(name, "--kv-f32")) options.kv = GGML_TYPE_F32;
+        else if (!strcmp(name, "--kv-bf16")) options.kv = GGML_TYPE_BF16;
         else if (!strcmp(name, "--no-repack")) options.repack = false;
         else if (!strcmp(name, "--one-by-one")) options.one_by_one = true;
         else if (at + 1 >= argc) return usage();
