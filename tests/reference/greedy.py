@@ -6,6 +6,7 @@ The run under llama.cpp's default settings is the reference. Every prompt then c
 other setting of llama.cpp itself, where its ids leave the reference and how far the logits of the
 first position lie apart. A prompt is "steady" when no setting leaves it at a step whose two best
 logits are more than CLOSE apart: only there may another correct engine be held to the ids.
+Keys and values in bfloat16 are a setting apart: it is coarser than the default.
 """
 
 import json
@@ -56,11 +57,13 @@ def main() -> None:
         subprocess.run([quantize, "--allow-requantize", "--pure", str(model), str(whole), "F32", "2"],
                        check=True, capture_output=True)
     runs["f32_weights"] = generate(reference, whole, prompts, ["--no-flash", "--kv-f32"])
+    coarse = generate(reference, model, prompts, ["--kv-bf16"])
     for index, prompt in enumerate(base["prompts"]):
         others = {name: compare(prompt, run["prompts"][index]) for name, run in runs.items()}
         gaps = [other["gap_there"] for other in others.values() if other["leaves_at"] is not None]
         prompt["steady"] = all(gap <= CLOSE for gap in gaps)
         prompt["others"] = others
+        prompt["kv_bf16"] = compare(prompt, coarse["prompts"][index])
     for prompt in base["prompts"]:
         del prompt["first"]["logits"]
     lines = []
