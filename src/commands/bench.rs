@@ -198,9 +198,8 @@ async fn alone(
     session: &Session,
 ) -> Result<(), Failure> {
     let longest = tests.iter().map(|test| test.context()).max().unwrap_or(1);
-    // Prompts are random and come one after another: kept ones would help none of them.
-    let builder = args.engine.builder(path.clone())?;
-    let mut builder = builder.context(longest).cache_tokens(longest);
+    // Random prompts, one after another, share nothing that could be kept.
+    let mut builder = args.engine.builder(path.clone())?.context(longest).cache_tokens(longest);
     if args.trace.trace.is_some() {
         builder = builder.recorder(trace::recorder());
     }

@@ -214,7 +214,7 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         text.push_str(&format!("{bold}{title}{bold:#}: {mark}\n  {}\n", visible(&device.why)));
         if device.kind == "cpu" {
             text.push_str(&format!(
-                "  instruction sets: {} (slowest first; the last one is used)\n  {}\n  memory: {}, {} available\n",
+                "  instruction sets: {} (--isa takes another)\n  {}\n  memory: {}, {} available\n",
                 report.isa.available.join(", "),
                 report.isa.why,
                 HumanBytes(report.memory.total_bytes),
