@@ -101,8 +101,8 @@ impl Isa {
         *Isa::available().iter().rfind(fast).unwrap_or(&Isa(Kind::Generic))
     }
 
-    /// Every instruction set that this machine has, each with more features than those before it.
-    /// Never empty.
+    /// Every instruction set that this machine has, slowest first, but for one that is slow on it
+    /// although it has the features ([`why`](Isa::why) says so). Never empty.
     pub fn available() -> Vec<Isa> {
         KINDS.iter().filter(|kind| kind.missing().is_empty()).map(|kind| Isa(*kind)).collect()
     }

@@ -16,13 +16,13 @@ const ROWS: [usize; 16] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 5
 const SHARE_ROWS: [usize; 6] = [1, 16, 64, 128, 256, 512];
 /// Rows before a chunk, for attention.
 const CONTEXTS: [usize; 4] = [0, 128, 512, 1536];
+/// Rows whose logits are wanted are few.
+const SELECTED_MAX: usize = 16;
+
 /// Most rows that any op sees, in chunks of so many.
 pub fn rows_max(chunk_rows: usize) -> usize {
     CONTEXTS[CONTEXTS.len() - 1] + chunk_rows
 }
-
-/// Rows whose logits are wanted are few.
-const SELECTED_MAX: usize = 16;
 
 /// An op to measure, by nodes that have its shape.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ pub(super) enum Kind {
     NeonI8mm,
 }
 
-/// Every kind that this architecture may have, each with more features than those before it.
+/// Every kind that this architecture may have, slowest first where none has a drawback.
 pub(super) const KINDS: &[Kind] = &[
     Kind::Generic,
     #[cfg(target_arch = "x86_64")]

@@ -21,57 +21,71 @@ pub(super) unsafe fn product(p: &Product<'_, Pair, Pairs<'_>>, c: &mut [f32]) {
     // SAFETY: by the caller.
     unsafe {
         match p.b {
-            Pairs::Made(b) => multiply::<Made, _>(p, b, c),
-            Pairs::Stored(Panel::F32(b)) => multiply::<Stored<f32>, _>(p, b, c),
-            Pairs::Stored(Panel::F16(b)) => multiply::<Stored<u16>, _>(p, b, c),
-            Pairs::Stored(Panel::I8(b)) => multiply::<Stored<i8>, _>(p, b, c),
+            Pairs::Made(b) => multiply::<Paired<Made>, _>(p, b, c),
+            Pairs::Stored(Panel::F32(b)) => multiply::<Paired<Stored<f32>>, _>(p, b, c),
+            Pairs::Stored(Panel::F16(b)) => multiply::<Paired<Stored<u16>>, _>(p, b, c),
+            Pairs::Stored(Panel::I8(b)) => multiply::<Paired<Stored<i8>>, _>(p, b, c),
         }
     }
 }
 
-/// `sums + left · right`, each 16 pairs.
-///
-/// # Safety
-/// The machine has AVX-512 with BF16.
-#[inline(always)]
-unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
-    // SAFETY: by the caller; registers of any type are 512 bits.
-    unsafe {
-        let left: __m512bh = transmute(left);
-        let right: __m512bh = transmute(right);
-        Zmm(_mm512_dpbf16_ps(sums.0, left, right))
-    }
+/// What sixteen pairs of the right side are made of.
+trait Source {
+    type Element: Copy;
+    /// Depth of an element.
+    const DEPTH: usize;
+
+    /// As [`Multiply::right`].
+    ///
+    /// # Safety
+    /// As [`Multiply`] demands.
+    unsafe fn read<const CUT: bool>(at: *const Self::Element, stride: usize) -> __m512i;
 }
 
-/// # Safety
-/// The machine has AVX-512, and a pair is there.
-#[inline(always)]
-unsafe fn broadcast<const CUT: bool>(at: *const Pair) -> __m512i {
-    // SAFETY: by the caller.
-    unsafe {
-        let pair = if CUT { *at & FIRST } else { *at };
-        _mm512_set1_epi32(pair.cast_signed())
-    }
-}
+/// Products of pairs.
+struct Paired<S>(PhantomData<S>);
 
-/// The right side is pairs.
-struct Made;
-
-impl Multiply for Made {
+impl<S: Source> Multiply for Paired<S> {
     type Sums = Zmm;
     type A = Pair;
-    type B = Pair;
+    type B = S::Element;
     type Left = __m512i;
     type Right = __m512i;
-    const DEPTH: (usize, usize) = (2, 2);
+    const DEPTH: (usize, usize) = (2, S::DEPTH);
 
     #[inline(always)]
     unsafe fn left<const CUT: bool>(at: *const Pair) -> __m512i {
         // SAFETY: by the caller.
-        unsafe { broadcast::<CUT>(at) }
+        unsafe {
+            let pair = if CUT { *at & FIRST } else { *at };
+            _mm512_set1_epi32(pair.cast_signed())
+        }
     }
     #[inline(always)]
-    unsafe fn right<const CUT: bool>(at: *const Pair, _: usize) -> __m512i {
+    unsafe fn right<const CUT: bool>(at: *const S::Element, stride: usize) -> __m512i {
+        // SAFETY: by the caller.
+        unsafe { S::read::<CUT>(at, stride) }
+    }
+    #[inline(always)]
+    unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
+        // SAFETY: by the caller; registers of any type are 512 bits.
+        unsafe {
+            let left: __m512bh = transmute(left);
+            let right: __m512bh = transmute(right);
+            Zmm(_mm512_dpbf16_ps(sums.0, left, right))
+        }
+    }
+}
+
+/// Pairs as they are.
+struct Made;
+
+impl Source for Made {
+    type Element = Pair;
+    const DEPTH: usize = 2;
+
+    #[inline(always)]
+    unsafe fn read<const CUT: bool>(at: *const Pair, _: usize) -> __m512i {
         // SAFETY: by the caller.
         unsafe {
             let pairs = _mm512_loadu_si512(at.cast());
@@ -81,42 +95,23 @@ impl Multiply for Made {
             }
         }
     }
-    #[inline(always)]
-    unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
-        // SAFETY: by the caller.
-        unsafe { add(left, right, sums) }
-    }
 }
 
-/// The right side is rows as stored, of which two are made pairs.
+/// Rows as stored, of which two are made pairs.
 struct Stored<E>(PhantomData<E>);
 
-impl<E: Element> Multiply for Stored<E> {
-    type Sums = Zmm;
-    type A = Pair;
-    type B = E;
-    type Left = __m512i;
-    type Right = __m512i;
-    const DEPTH: (usize, usize) = (2, 1);
+impl<E: Element> Source for Stored<E> {
+    type Element = E;
+    const DEPTH: usize = 1;
 
     #[inline(always)]
-    unsafe fn left<const CUT: bool>(at: *const Pair) -> __m512i {
-        // SAFETY: by the caller.
-        unsafe { broadcast::<CUT>(at) }
-    }
-    #[inline(always)]
-    unsafe fn right<const CUT: bool>(at: *const E, stride: usize) -> __m512i {
+    unsafe fn read<const CUT: bool>(at: *const E, stride: usize) -> __m512i {
         // SAFETY: by the caller: with `CUT`, there is no second row.
         unsafe {
             let first = E::load::<Zmm>(at);
             let second = if CUT { Zmm::splat(0.0) } else { E::load(at.add(stride)) };
             pair(first, second)
         }
-    }
-    #[inline(always)]
-    unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
-        // SAFETY: by the caller.
-        unsafe { add(left, right, sums) }
     }
 }
 
