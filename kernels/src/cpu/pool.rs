@@ -1,5 +1,6 @@
-//! The one thread pool of the CPU back end: the caller and `threads − 1` helpers claim
-//! task numbers from a counter; the caller leaves when every task has run.
+//! The one thread pool of the CPU back end: the caller and `threads − 1` helpers each begin with
+//! a run of tasks of their own, then take what others have not begun; the caller leaves when every
+//! task has run.
 //!
 //! Protocol (one atomic word `gate`): generation | open | waiting | helpers inside.
 //! The caller publishes the job, then opens the gate with a new generation. A helper
@@ -9,10 +10,13 @@
 #![expect(unsafe_code, reason = "jobs borrow the caller's stack")]
 
 mod blocks;
+mod claims;
 mod cuts;
 
 pub use blocks::{ColumnBlock, Grid};
 pub(crate) use cuts::Cut;
+
+use claims::Claims;
 
 use crate::sync::{Arc, AtomicPtr, AtomicUsize, Condvar, Mutex, Ordering, lock, spin_loop};
 use std::any::Any;
@@ -36,20 +40,15 @@ pub const THREADS_MAX: usize = 1024;
 
 struct Job<'a> {
     task: &'a (dyn Fn(usize) + Sync),
-    tasks: usize,
-    next: AtomicUsize,
+    claims: &'a [Claims],
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Job<'_> {
-    fn work(&self) {
-        loop {
-            let i = self.next.fetch_add(1, Ordering::Relaxed);
-            if i >= self.tasks {
-                return;
-            }
+    fn work(&self, thread: usize) {
+        while let Some(i) = Claims::next(self.claims, thread) {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.task)(i))) {
-                self.next.store(self.tasks, Ordering::Relaxed);
+                Claims::clear(self.claims);
                 lock(&self.panic).get_or_insert(payload);
                 return;
             }
@@ -65,6 +64,8 @@ struct Shared {
     opened: Condvar,
     emptied: Condvar,
     spins: usize,
+    /// Of each thread, the caller's first.
+    claims: Box<[Claims]>,
 }
 
 impl Shared {
@@ -119,7 +120,7 @@ impl Shared {
         }
     }
 
-    fn help(&self) {
+    fn help(&self, thread: usize) {
         let mut seen = 0;
         while let Some(word) = self.next_gate(seen) {
             seen = word & GENERATION_MASK;
@@ -127,7 +128,7 @@ impl Shared {
                 let job = self.job.load(Ordering::Acquire);
                 // SAFETY: this helper is counted inside the gate, and the caller keeps the
                 // job alive until the gate is closed and empty (`close`).
-                unsafe { (*job).work() };
+                unsafe { (*job).work(thread) };
                 self.leave();
             }
         }
@@ -210,6 +211,7 @@ impl Pool {
             opened: Condvar::new(),
             emptied: Condvar::new(),
             spins: spins(threads),
+            claims: (0..threads).map(|_| Claims::none()).collect(),
         });
         let helpers = (1..threads).map_while(|i| start_helper(i, shared.clone())).collect();
         Pool { shared, turn: Mutex::new(()), helpers }
@@ -245,11 +247,13 @@ impl Pool {
     }
 
     fn run_shared(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let job = Job { task, tasks, next: AtomicUsize::new(0), panic: Mutex::new(None) };
+        let claims = &self.shared.claims[..self.threads().min(tasks)];
+        Claims::divide(claims, tasks);
+        let job = Job { task, claims, panic: Mutex::new(None) };
         {
             let _close = CloseOnDrop(&self.shared);
             self.shared.open((&raw const job).cast_mut().cast());
-            job.work();
+            job.work(0);
         }
         let payload = lock(&job.panic).take();
         if let Some(payload) = payload {
@@ -261,15 +265,14 @@ impl Pool {
 fn start_helper(index: usize, shared: Arc<Shared>) -> Option<thread::JoinHandle<()>> {
     #[cfg(loom)]
     return Some(thread::spawn(move || {
-        let _ = index;
-        shared.help();
+        shared.help(index);
     }));
     #[cfg(not(loom))]
     {
         #[expect(clippy::disallowed_methods, reason = "this module owns the pool's threads")]
         let handle = thread::Builder::new()
             .name(format!("lapwing-cpu-{index}"))
-            .spawn(move || shared.help());
+            .spawn(move || shared.help(index));
         handle.ok()
     }
 }
