@@ -88,35 +88,35 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     // Several units are a task where there are many: their keys lie one after another.
     let run = (units.len() / (ctx.pool().threads() * TASKS_PER_THREAD)).max(1);
     ctx.pool().chunks_mut(&mut partials[..units.len() * len], run * len, |i, partials| {
-        let mut scratch = SCRATCH.take();
-        let units = &units[i * run..units.len().min((i + 1) * run)];
-        let mut left = units.iter().zip(partials.chunks_exact_mut(len));
-        for of_head in units.chunk_by(|a, b| (a.block, a.kv_head) == (b.block, b.kv_head)) {
-            let [Unit { block, kv_head, split: first }, ..] = *of_head else { continue };
-            let (task, end) = (task(block, kv_head), first + of_head.len());
-            let mut near = 0;
-            for (unit, partial) in left.by_ref().take(of_head.len()) {
-                near = task.partial(unit.split, (near, end), &mut scratch, partial);
+        SCRATCH.with_borrow_mut(|scratch| {
+            let units = &units[i * run..units.len().min((i + 1) * run)];
+            let mut left = units.iter().zip(partials.chunks_exact_mut(len));
+            for of_head in units.chunk_by(|a, b| (a.block, a.kv_head) == (b.block, b.kv_head)) {
+                let [Unit { block, kv_head, split: first }, ..] = *of_head else { continue };
+                let (task, end) = (task(block, kv_head), first + of_head.len());
+                let mut near = 0;
+                for (unit, partial) in left.by_ref().take(of_head.len()) {
+                    near = task.partial(unit.split, (near, end), scratch, partial);
+                }
             }
-        }
-        SCRATCH.set(scratch);
+        });
     });
     let group_width = shape.group * layout.head_dim;
     let grid = Grid { row_len: width, row_blocks: rows, col_chunk: group_width };
     let partials = &partials[..units.len() * len];
     ctx.pool().grid_mut(out, &grid, |i, col, mut out| {
         let task = task(i, col / group_width);
-        let mut scratch = SCRATCH.take();
-        match blocks[i].units {
-            None => task.whole(&mut scratch),
-            Some(unit) => {
-                let splits = blocks[i].splits.len();
-                let first = (unit + task.kv_head * splits) * len;
-                task.joined(&partials[first..first + splits * len], &mut scratch);
+        SCRATCH.with_borrow_mut(|scratch| {
+            match blocks[i].units {
+                None => task.whole(scratch),
+                Some(unit) => {
+                    let splits = blocks[i].splits.len();
+                    let first = (unit + task.kv_head * splits) * len;
+                    task.joined(&partials[first..first + splits * len], scratch);
+                }
             }
-        }
-        task.finish(&mut scratch, &mut out);
-        SCRATCH.set(scratch);
+            task.finish(scratch, &mut out);
+        });
     });
     PLAN.set(plan);
 }

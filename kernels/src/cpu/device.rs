@@ -211,7 +211,7 @@ impl CpuDevice {
         let Fused::Products(next) = self.groups.get(group.nodes().end)?.as_ref()? else {
             return None;
         };
-        let (value, format) = group.feeds(&self.known(), next)?;
+        let (value, format) = group.feeds?;
         let kind = ActKind::of(self.cpu.activations(), format)?;
         let tasks = self.graph.value(value).width / kind.columns();
         let fits = next.fits(end, part, writes) && part.features.is_whole();

@@ -109,9 +109,7 @@ pub(crate) fn products<'a>(
     }
     ctx.pool().cuts_mut(&mut cuts, |index, rows, block| {
         let Some((product, _)) = &list[index] else { return };
-        let mut scratch = SCRATCH.take();
-        product.write(ctx, rows, block, &mut scratch);
-        SCRATCH.set(scratch);
+        SCRATCH.with_borrow_mut(|scratch| product.write(ctx, rows, block, scratch));
     });
 }
 
@@ -140,9 +138,9 @@ pub(crate) fn quantised_product(
     let col_chunk = tiles * TILE / GROUP;
     let cut = Cut { data: out, row_len: groups, row_chunk: rows, col_chunk, lead: 0 };
     ctx.pool().cuts_mut(&mut [Some(cut)], |_, rows, block| {
-        let mut scratch = SCRATCH.take();
-        product.write_quantised(ctx, rows, (kind, block), &mut scratch);
-        SCRATCH.set(scratch);
+        SCRATCH.with_borrow_mut(|scratch| {
+            product.write_quantised(ctx, rows, (kind, block), scratch);
+        });
     });
 }
 

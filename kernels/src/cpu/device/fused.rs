@@ -160,7 +160,7 @@ impl FusedRun<'_> {
         self,
         forms: &mut FormsOf,
     ) -> Result<[Option<Slot>; NODES_MAX], DeviceError> {
-        let (device, Group { norm, products: nodes, tail }) = (self.stage.device, self.group);
+        let (device, Group { norm, products: nodes, tail, .. }) = (self.stage.device, self.group);
         let mut residual_slot = self.residual;
         let (all, graph, known) = (self.group.nodes(), &device.graph, device.known());
         let (first, cpu) = (&graph.nodes()[all.start], &device.cpu);

@@ -18,6 +18,9 @@ pub(super) struct Group {
     pub(super) norm: Option<Norm>,
     pub(super) products: Range<usize>,
     pub(super) tail: Option<Tail>,
+    /// The only result, if the only product of the next group alone reads it, and the format of
+    /// that product's weights.
+    pub(super) feeds: Option<(ValueId, DType)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,8 +34,16 @@ pub(super) enum Tail {
 impl Group {
     /// The group that begins with a node, if any does.
     pub(super) fn at(known: &Known<'_>, start: usize) -> Option<Group> {
+        let mut group = Group::of(known, start)?;
+        group.feeds =
+            Group::of(known, group.nodes().end).and_then(|next| group.read_by(known, &next));
+        Some(group)
+    }
+
+    /// As [`Group::at`], not knowing the next.
+    fn of(known: &Known<'_>, start: usize) -> Option<Group> {
         let nodes = known.graph.nodes();
-        let norm = known.norm(&nodes[start]);
+        let norm = known.norm(nodes.get(start)?);
         let (first, input) = match norm {
             Some(_) => (start + 1, nodes[start].output),
             None => (start, *nodes[start].inputs.first()?),
@@ -43,15 +54,14 @@ impl Group {
         if count == 0 {
             return None;
         }
-        let mut group = Group { norm, products: first..first + count, tail: None };
+        let mut group = Group { norm, products: first..first + count, tail: None, feeds: None };
         group.tail = group.tail_of(known);
         let needs_norm = norm.is_some() && !known.ends(input, group.nodes());
         (!needs_norm).then_some(group)
     }
 
-    /// The only result, if the only product of `next` alone reads it, and the format of that
-    /// product's weights.
-    pub(super) fn feeds(&self, known: &Known<'_>, next: &Group) -> Option<(ValueId, DType)> {
+    /// As [`Group::feeds`], if `next` is the next.
+    fn read_by(&self, known: &Known<'_>, next: &Group) -> Option<(ValueId, DType)> {
         let value = ValueId(self.written().start);
         let readers = &known.graph.nodes()[next.nodes()];
         let reads = readers.iter().flat_map(|node| &node.inputs).filter(|id| **id == value).count();
