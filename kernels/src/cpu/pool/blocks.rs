@@ -76,7 +76,8 @@ impl Pool {
     }
 
     /// As [`Pool::columns_mut`], for each row block of `grid` apart: calls
-    /// `f(index of the row block, first column, block)`. The last row block is begun first.
+    /// `f(index of the row block, first column, block)`. Each thread begins with the last of its row
+    /// blocks.
     ///
     /// # Panics
     /// When the row blocks are not ascending and disjoint, or not rows of `data`.
