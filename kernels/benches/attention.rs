@@ -1,7 +1,8 @@
 //! Attention of two small models' shapes as a fraction of the peak of its arithmetic, and of the read
-//! bandwidth, both measured in the same run.
+//! bandwidth, both measured in the same run. Single rows are measured of keys and values that lie in
+//! a cache, and of those that do not: of layer after layer, until none is where it was.
 //!
-//! `cargo bench -p lapwing-kernels --bench attention -- [threads] [isa] [best]`
+//! `cargo bench -p lapwing-kernels --bench attention -- [threads] [isa] [f32|f16|int8] [best]`
 
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
@@ -40,64 +41,57 @@ struct Model {
     kv_heads: usize,
     head_dim: usize,
     window: Option<usize>,
-    dtype: KvDtype,
 }
 
 const MODELS: [Model; 3] = [
-    Model {
-        name: "9/3 heads of 64",
-        heads: 9,
-        kv_heads: 3,
-        head_dim: 64,
-        window: None,
-        dtype: KvDtype::F16,
-    },
-    Model {
-        name: "4/1 heads of 256",
-        heads: 4,
-        kv_heads: 1,
-        head_dim: 256,
-        window: None,
-        dtype: KvDtype::F16,
-    },
-    Model {
-        name: "same, window 512",
-        heads: 4,
-        kv_heads: 1,
-        head_dim: 256,
-        window: Some(512),
-        dtype: KvDtype::F16,
-    },
+    Model { name: "9/3 heads of 64", heads: 9, kv_heads: 3, head_dim: 64, window: None },
+    Model { name: "4/1 heads of 256", heads: 4, kv_heads: 1, head_dim: 256, window: None },
+    Model { name: "same, window 512", heads: 4, kv_heads: 1, head_dim: 256, window: Some(512) },
 ];
+
+/// Rows after a context.
+#[derive(Clone, Copy)]
+struct Case {
+    rows: usize,
+    context: usize,
+    /// Whether keys and values come from memory.
+    cold: bool,
+}
 
 fn measure(
     cpu: &Cpu,
-    model: &Model,
-    (rows, context): (usize, usize),
+    (model, dtype): (&Model, KvDtype),
+    Case { rows, context, cold }: Case,
     (roof, best): (&Roofline, bool),
 ) {
-    let Model { heads, kv_heads, head_dim, dtype, .. } = *model;
+    let Model { heads, kv_heads, head_dim, .. } = *model;
     let page_rows = KvLayout::PAGE_ROWS;
-    let layout = KvLayout { layers: 1, kv_heads, head_dim, page_rows, dtype };
-    let pages: Vec<u32> = (0..layout.pages_for(context + rows) as u32).collect();
+    let one = KvLayout { layers: 1, kv_heads, head_dim, page_rows, dtype };
+    let pages: Vec<u32> = (0..one.pages_for(context + rows) as u32).collect();
+    let layers = if cold { roof.read_bytes.div_ceil(one.page_bytes() * pages.len()) } else { 1 };
+    let layout = KvLayout { layers, ..one };
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let width = kv_heads * head_dim;
     let noise = |len: usize| (0..len).map(|i| (i * 7 % 97) as f32 / 97.0 - 0.5).collect();
     let (k, q): (Vec<f32>, Vec<f32>) =
         (noise((context + rows) * width), noise(rows * heads * head_dim));
-    kv.layer(0).write(cpu, &pages, 0, (&k, &k));
+    (0..layers).for_each(|layer| kv.layer(layer).write(cpu, &pages, 0, (&k, &k)));
     let mut out = vec![0.0; q.len()];
     let spans = [AttentionSpan { rows: 0..rows, start_pos: context, pages: &pages }];
-    let job = AttentionJob {
-        kv: &kv.layer(0),
-        q: &q,
-        spans: &spans,
-        heads,
-        scale: 0.125,
-        mask: model.window.map_or(AttentionMask::Causal, AttentionMask::Window),
-        soft_cap: None,
-    };
-    let seconds = seconds_of(best, || cpu::attention(cpu, &job, &mut out));
+    let mut layer = 0;
+    let seconds = seconds_of(best, || {
+        layer = (layer + 1) % layers;
+        let job = AttentionJob {
+            kv: &kv.layer(layer),
+            q: &q,
+            spans: &spans,
+            heads,
+            scale: 0.125,
+            mask: model.window.map_or(AttentionMask::Causal, AttentionMask::Window),
+            soft_cap: None,
+        };
+        cpu::attention(cpu, &job, &mut out);
+    });
     let kernel = Kernel::of(cpu, "attention", (None, dtype)).expect("a kernel");
     let peak = roof.peak(kernel.arithmetic).expect("a measured limit");
     let limit = peak.ops_per_second / 1e9;
@@ -106,10 +100,11 @@ fn measure(
         (context..context + rows).map(|p| (p + 1).min(model.window.unwrap_or(usize::MAX))).sum();
     let flops = 4.0 * (seen * heads * head_dim) as f64 / seconds / 1e9;
     let keys = model.window.map_or(context + rows, |w| (context + rows).min(w + rows));
-    let bytes = (layout.page_bytes() * keys / page_rows) as f64 / seconds / 1e9;
+    let bytes = (one.page_bytes() * keys / page_rows) as f64 / seconds / 1e9;
     println!(
-        "{}: {rows:4} rows after {context:4}: {:9.1} us {flops:6.1} GFLOPS of {limit:5.1} ({}) = {:5.1} %, {bytes:5.1} GB/s = {:5.1} %",
+        "{}: {rows:4} rows after {context:4}{}: {:9.1} us {flops:6.1} GFLOPS of {limit:5.1} ({}) = {:5.1} %, {bytes:5.1} GB/s = {:5.1} %",
         model.name,
+        if cold { ", cold" } else { "" },
         seconds * 1e6,
         kernel.arithmetic.name(),
         100.0 * flops / limit,
@@ -121,19 +116,21 @@ fn main() {
     let mut args = std::env::args().skip(1).filter(|a| !a.starts_with('-'));
     let threads = args.next().and_then(|a| a.parse().ok()).unwrap_or(2);
     let isa_name = args.next();
+    let dtype = args.next().map_or(Ok(KvDtype::default()), |name| name.parse()).expect("a type");
     let best = args.next().is_some_and(|a| a == "best");
     for isa in Isa::available() {
         if isa_name.as_ref().map_or(isa != Isa::best(), |name| name != isa.name()) {
             continue;
         }
         let cpu = Cpu::new(threads, isa);
-        println!("{}, {threads} threads", isa.name());
+        println!("{}, {threads} threads, {dtype}", isa.name());
         for model in &MODELS {
             let roof = limits(&cpu);
-            for case in
-                [(64, 448), (512, 0), (512, 512), (512, 4000), (1, 128), (1, 512), (1, 4000)]
-            {
-                measure(&cpu, model, case, (&roof, best));
+            let many = [(64, 448), (512, 0), (512, 512), (512, 4000)].map(|case| (case, false));
+            let single = [128, 512, 4000].map(|context| (1, context));
+            let single = single.into_iter().flat_map(|case| [(case, false), (case, true)]);
+            for ((rows, context), cold) in many.into_iter().chain(single) {
+                measure(&cpu, (model, dtype), Case { rows, context, cold }, (&roof, best));
             }
         }
     }

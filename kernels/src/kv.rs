@@ -8,8 +8,8 @@ use thiserror::Error;
 
 mod store;
 
-pub(crate) use store::{HeadPage, Panel, TURNED_MAX, scale_of};
 pub use store::{KvLayer, KvStore};
+pub(crate) use store::{Panel, TURNED_MAX, scale_of};
 
 /// Number of a page in the pool and in the store.
 pub type PageId = u32;
@@ -110,7 +110,12 @@ impl KvLayout {
 
     /// Values of the keys (or of the values) of one layer's page.
     fn part_len(&self) -> usize {
-        self.kv_heads * self.head_dim * self.page_rows
+        self.kv_heads * self.head_len()
+    }
+
+    /// The same of one head.
+    fn head_len(&self) -> usize {
+        self.head_dim * self.page_rows
     }
 }
 

@@ -82,6 +82,7 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
         job,
         shape,
         block: &blocks[block],
+        pages: job.spans[blocks[block].span].pages,
         kv_head,
     };
     let len = *partial_len;
@@ -89,15 +90,12 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     let run = (units.len() / (ctx.pool().threads() * TASKS_PER_THREAD)).max(1);
     ctx.pool().chunks_mut(&mut partials[..units.len() * len], run * len, |i, partials| {
         SCRATCH.with_borrow_mut(|scratch| {
-            let units = &units[i * run..units.len().min((i + 1) * run)];
-            let mut left = units.iter().zip(partials.chunks_exact_mut(len));
-            for of_head in units.chunk_by(|a, b| (a.block, a.kv_head) == (b.block, b.kv_head)) {
-                let [Unit { block, kv_head, split: first }, ..] = *of_head else { continue };
-                let (task, end) = (task(block, kv_head), first + of_head.len());
-                let mut near = 0;
-                for (unit, partial) in left.by_ref().take(of_head.len()) {
-                    near = task.partial(unit.split, (near, end), scratch, partial);
-                }
+            for (unit, partial) in (i * run..units.len()).zip(partials.chunks_exact_mut(len)) {
+                let of = |unit: &Unit| (task(unit.block, unit.kv_head), unit.split);
+                let (task, split) = of(&units[unit]);
+                let next = units.get(unit + 1).map(of);
+                let next = next.as_ref().and_then(|(task, split)| task.first_keys(*split));
+                task.partial(split, next, scratch, partial);
             }
         });
     });

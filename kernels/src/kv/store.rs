@@ -102,7 +102,14 @@ impl KvStore {
     /// # Panics
     /// When there is no such layer.
     pub fn layer(&self, layer: usize) -> KvLayer<'_> {
-        KvLayer { layout: self.layout, pages: self.pages, data: lock(&self.layers[layer]) }
+        KvLayer {
+            layout: self.layout,
+            pages: self.pages,
+            page_len: page_len(&self.layout),
+            part_len: self.layout.part_len(),
+            head_len: self.layout.head_len(),
+            data: lock(&self.layers[layer]),
+        }
     }
 }
 
@@ -138,17 +145,6 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// One head's part of a page.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HeadPage<'a> {
-    /// `[head_dim][page_rows]`.
-    pub(crate) keys: Panel<'a>,
-    /// `[page_rows][head_dim]`.
-    pub(crate) values: Panel<'a>,
-    /// Bytes of the scales of keys and of values, one f32 per row; empty unless I8.
-    pub(crate) scales: [&'a [i8]; 2],
-}
-
 /// Value of one stored scale.
 pub(crate) fn scale_of(bytes: &[i8; 4]) -> f32 {
     f32::from_ne_bytes(bytes.map(i8::cast_unsigned))
@@ -159,6 +155,10 @@ pub(crate) fn scale_of(bytes: &[i8; 4]) -> f32 {
 pub struct KvLayer<'a> {
     layout: KvLayout,
     pages: usize,
+    /// Stored elements of a page, of its keys (or values), and of one head of these.
+    page_len: usize,
+    part_len: usize,
+    head_len: usize,
     data: MutexGuard<'a, Data>,
 }
 
@@ -212,7 +212,7 @@ impl KvLayer<'_> {
             let turn = turn.map(|turn| (cpu, turn, first));
             Rows { layout, at: from - page_start, k, v, turn }
         };
-        let (pool, len) = (cpu.pool(), page_len(&layout));
+        let (pool, len) = (cpu.pool(), self.page_len);
         let narrow = cpu.kernels().narrow;
         match &mut *self.data {
             Data::F32(data) => pool.picks_mut(data, len, pages, |i, page| {
@@ -227,41 +227,47 @@ impl KvLayer<'_> {
         }
     }
 
-    /// Keys and values of one head's page.
+    /// Keys of one head's page: `[head_dim][page_rows]`.
     ///
     /// # Panics
     /// When there is no such page or head.
-    pub(crate) fn head(&self, page: PageId, kv_head: usize) -> HeadPage<'_> {
+    #[inline]
+    pub(crate) fn keys(&self, page: PageId, kv_head: usize) -> Panel<'_> {
+        self.panel(page, kv_head * self.head_len)
+    }
+
+    /// Values of one head's page: `[page_rows][head_dim]`.
+    ///
+    /// # Panics
+    /// When there is no such page or head.
+    #[inline]
+    pub(crate) fn values(&self, page: PageId, kv_head: usize) -> Panel<'_> {
+        self.panel(page, self.part_len + kv_head * self.head_len)
+    }
+
+    #[inline]
+    fn panel(&self, page: PageId, at: usize) -> Panel<'_> {
         assert!((page as usize) < self.pages, "KV page {page} of {}", self.pages);
-        let len = page_len(&self.layout);
-        let start = page as usize * len;
+        let start = page as usize * self.page_len + at;
+        let of = start..start + self.head_len;
         match &*self.data {
-            Data::F32(data) => self.cut(&data[start..start + len], kv_head, Panel::F32),
-            Data::F16(data) => self.cut(&data[start..start + len], kv_head, Panel::F16),
-            Data::I8(data) => {
-                let page = &data[start..start + len];
-                let rows = size_of::<f32>() * self.layout.page_rows;
-                let (keys, values) =
-                    page[2 * self.layout.part_len()..].split_at(self.layout.scale_bytes());
-                let scales = [keys, values].map(|s| &s[kv_head * rows..][..rows]);
-                HeadPage { scales, ..self.cut(page, kv_head, Panel::I8) }
-            }
+            Data::F32(data) => Panel::F32(&data[of]),
+            Data::F16(data) => Panel::F16(&data[of]),
+            Data::I8(data) => Panel::I8(&data[of]),
         }
     }
 
-    fn cut<'a, T>(
-        &self,
-        page: &'a [T],
-        kv_head: usize,
-        panel: impl Fn(&'a [T]) -> Panel<'a>,
-    ) -> HeadPage<'a> {
-        let head = self.layout.head_dim * self.layout.page_rows;
-        let (keys, values) = page.split_at(self.layout.part_len());
-        HeadPage {
-            keys: panel(&keys[kv_head * head..][..head]),
-            values: panel(&values[kv_head * head..][..head]),
-            scales: [&[], &[]],
-        }
+    /// Bytes of the scales of keys and of values of one head's page, one f32 per row; empty unless
+    /// I8.
+    ///
+    /// # Panics
+    /// When there is no such page or head.
+    pub(crate) fn scales(&self, page: PageId, kv_head: usize) -> [&[i8]; 2] {
+        let Data::I8(data) = &*self.data else { return [&[], &[]] };
+        let rows = size_of::<f32>() * self.layout.page_rows;
+        let page = &data[page as usize * self.page_len..][..self.page_len];
+        let (keys, values) = page[2 * self.part_len..].split_at(self.layout.scale_bytes());
+        [keys, values].map(|scales| &scales[kv_head * rows..][..rows])
     }
 }
 
@@ -272,7 +278,7 @@ mod tests {
 
     #[test]
     fn clearing_some_pages_leaves_the_others() {
-        for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
+        for dtype in KvDtype::ALL {
             let layout = KvLayout { layers: 2, kv_heads: 1, head_dim: 4, page_rows: 4, dtype };
             let store = KvStore::new(layout, 3).unwrap();
             let cpu = Cpu::new(1, Isa::best());
@@ -281,8 +287,7 @@ mod tests {
             store.clear(2);
             for (layer, page) in [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)] {
                 let layer = store.layer(layer);
-                let HeadPage { keys, values, .. } = layer.head(page, 0);
-                let kept = [keys, values].map(|panel| match panel {
+                let kept = [layer.keys(page, 0), layer.values(page, 0)].map(|panel| match panel {
                     Panel::F32(x) => x.iter().filter(|x| **x != 0.0).count(),
                     Panel::F16(x) => x.iter().filter(|x| **x != 0).count(),
                     Panel::I8(x) => x.iter().filter(|x| **x != 0).count(),

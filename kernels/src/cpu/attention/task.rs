@@ -10,6 +10,7 @@ use crate::cpu::isa::Kernels;
 use crate::cpu::isa::paired::{Pair, Paired};
 use crate::cpu::pool::ColumnBlock;
 use crate::cpu::softmax::Online;
+use crate::kv::{PageId, Panel};
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
@@ -37,6 +38,8 @@ pub(super) struct Scratch {
     key_scale: Aligned<f32>,
     value_scale: Aligned<f32>,
     pairs: PairScratch,
+    /// Where the keys lie that this thread has asked for and not yet read.
+    asked: Option<usize>,
 }
 
 /// What products of pairs multiply.
@@ -59,6 +62,8 @@ pub(super) struct Task<'a> {
     pub(super) job: &'a AttentionJob<'a>,
     pub(super) shape: Shape,
     pub(super) block: &'a Block,
+    /// Of the sequence.
+    pub(super) pages: &'a [PageId],
     pub(super) kv_head: usize,
 }
 
@@ -71,31 +76,30 @@ impl Task<'_> {
     pub(super) fn whole(&self, s: &mut Scratch) {
         self.begin(s);
         let splits = self.block.splits.clone();
-        let mut near = 0;
         for split in splits.clone() {
-            near = self.split(split, (near, splits.end), s);
+            let next = (split + 1 < splits.end).then(|| self.first_keys(split + 1)).flatten();
+            self.split(split, next, s);
             let Scratch { acc, online, total, total_online, .. } = &mut *s;
             self.join((total, total_online), (acc, |line| online[line]));
         }
     }
 
-    /// One split, to be joined later; `near` and `end` as [`Task::split`] has them.
+    /// One split, to be joined later; `next` as [`Task::split`] has it.
     pub(super) fn partial(
         &self,
         split: usize,
-        (near, end): (usize, usize),
+        next: Option<Panel<'_>>,
         s: &mut Scratch,
         out: &mut [f32],
-    ) -> usize {
+    ) {
         self.begin(s);
-        let near = self.split(split, (near, end), s);
+        self.split(split, next, s);
         let lines = self.lines();
         let (values, state) = out.split_at_mut(lines * self.shape.value_width);
         values.copy_from_slice(&s.acc[..values.len()]);
         for (line, online) in s.online[..lines].iter().enumerate() {
             (state[line], state[lines + line]) = (online.max, online.sum);
         }
-        near
     }
 
     /// Joins the partial results of all splits in the scratch's total.
@@ -191,27 +195,33 @@ impl Task<'_> {
         }
     }
 
-    /// Accumulates a split. The keys of pages before `near` have been asked for, and other splits
-    /// of this task follow until `end`; gives the first page whose keys have not been asked for now.
-    fn split(&self, split: usize, (near, end): (usize, usize), s: &mut Scratch) -> usize {
-        let Shape { page_rows, step_pages, .. } = self.shape;
+    /// Accumulates a split. After it, this thread will most likely read `next`.
+    fn split(&self, split: usize, next: Option<Panel<'_>>, s: &mut Scratch) {
         s.acc[..self.lines() * self.shape.value_width].fill(0.0);
         s.online.clear();
         s.online.resize(self.lines(), Online::START);
+        let mut steps = self.steps(split).peekable();
+        while let Some(pages) = steps.next() {
+            let next = steps.peek().map(|pages| self.stored_keys(pages.start)).or(next);
+            self.step(pages, next, s);
+        }
+    }
+
+    /// What is read first of a split, unless it is hidden from all rows.
+    pub(super) fn first_keys(&self, split: usize) -> Option<Panel<'_>> {
+        self.steps(split).next().map(|pages| self.stored_keys(pages.start))
+    }
+
+    /// The pages of each step of a split that the mask does not hide from all rows.
+    fn steps(&self, split: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let Shape { page_rows, step_pages, .. } = self.shape;
         let positions = self.positions();
         let first = self.job.mask.first_key(positions.start) / page_rows;
-        let last = (positions.end - 1) / page_rows;
-        let until = (end * self.shape.split_pages()).min(last + 1);
+        let end = (positions.end - 1) / page_rows + 1;
         let pages = split * self.shape.split_pages()..(split + 1) * self.shape.split_pages();
-        let mut near = near;
-        for start in pages.step_by(step_pages) {
-            let end = (start + step_pages).min(last + 1);
-            if first < end && start < end {
-                let next = end..(end + step_pages).min(until);
-                near = self.step(start..end, (near, next), s);
-            }
-        }
-        near
+        let steps =
+            pages.step_by(step_pages).map(move |start| start..(start + step_pages).min(end));
+        steps.filter(move |pages| first < pages.end && pages.start < end)
     }
 
     fn positions(&self) -> Range<usize> {

@@ -43,7 +43,7 @@ pub(crate) trait Lanes: Copy {
     unsafe fn sum(self) -> f32;
     /// The largest lane.
     unsafe fn highest(self) -> f32;
-    /// Asks for the line at an address that need not exist, into the second-level cache.
+    /// Asks for the line at an address that need not exist.
     #[inline(always)]
     fn prefetch(_: *const u8) {}
 }

@@ -5,7 +5,6 @@ use crate::cpu::isa::lanes::{LANES, Lanes};
 use crate::cpu::isa::panel::{Element, LINE};
 use crate::kv::Panel;
 use std::marker::PhantomData;
-use std::ops::Range;
 
 /// `c = a · b` or `c += a · b`, with `a` of `[rows][depth]`, `b` of `[depth][16 · chunks]` and
 /// `c` of `[rows][16 · chunks]`, rows being some distance apart.
@@ -28,7 +27,7 @@ pub(crate) struct Sums<'a> {
     pub(crate) c_stride: usize,
     /// Whether to add to `c`.
     pub(crate) add: bool,
-    /// What is read after `b`: asked for bit by bit meanwhile.
+    /// What is read after `b`, and laid out as it: each line is asked for when its like of `b` is read.
     pub(crate) next: Option<Panel<'a>>,
 }
 
@@ -137,43 +136,28 @@ pub(crate) unsafe fn multiply<M: Multiply, B>(p: &Product<'_, M::A, B>, b: &[M::
     if p.is_empty(M::DEPTH, b.len(), c) {
         return;
     }
-    let ahead = Ahead::new(&p.sums, M::DEPTH.0);
+    // What is asked for lies so far from what is read.
+    let next =
+        p.sums.next.map(|next| next.addresses().start.addr().wrapping_sub(b.as_ptr().addr()));
     // SAFETY: `is_empty` has checked that all elements exist.
-    unsafe { columns::<M, B>((p, ahead), b.as_ptr(), c.as_mut_ptr()) }
-}
-
-/// Lines that are asked for with each step of the depth.
-#[derive(Clone, Copy)]
-struct Ahead {
-    start: *const u8,
-    lines: usize,
-}
-
-impl Ahead {
-    /// Nothing.
-    const NONE: Ahead = Ahead { start: std::ptr::null(), lines: 0 };
-
-    fn new(sums: &Sums<'_>, step: usize) -> Ahead {
-        sums.next.map_or(Ahead::NONE, |next| {
-            let Range { start, end } = next.addresses();
-            let bytes = end.addr() - start.addr();
-            Ahead { start, lines: bytes.div_ceil(LINE * sums.depth.div_ceil(step).max(1)) }
-        })
-    }
-
-    #[inline(always)]
-    fn ask<V: Lanes>(self, step: usize) {
-        for line in step * self.lines..(step + 1) * self.lines {
-            V::prefetch(self.start.wrapping_add(line * LINE));
+    unsafe {
+        match next {
+            Some(next) => columns::<M, B, true>((p, next), b.as_ptr(), c.as_mut_ptr()),
+            None => columns::<M, B, false>((p, 0), b.as_ptr(), c.as_mut_ptr()),
         }
     }
+}
+
+/// Vectors of `b` per cache line.
+const fn per_line<M: Multiply>() -> usize {
+    LINE.div_ceil(LANES * size_of::<M::B>())
 }
 
 /// # Safety
 /// `b` and `c` are those that [`Product::is_empty`] has checked.
 #[inline(always)]
-unsafe fn columns<M: Multiply, B>(
-    (p, mut ahead): (&Product<'_, M::A, B>, Ahead),
+unsafe fn columns<M: Multiply, B, const ASK: bool>(
+    (p, next): (&Product<'_, M::A, B>, usize),
     b: *const M::B,
     c: *mut f32,
 ) {
@@ -184,12 +168,14 @@ unsafe fn columns<M: Multiply, B>(
             // Without depth, `b` may be empty.
             let (b, c) = (b.wrapping_add(at * LANES), c.add(at * LANES));
             at += match p.sums.chunks - at {
-                4.. if M::Sums::COLUMNS >= 4 => rows::<M, B, 4>((p, ahead), b, c),
-                3 if M::Sums::COLUMNS >= 4 => rows::<M, B, 3>((p, ahead), b, c),
-                2.. if M::Sums::COLUMNS >= 2 => rows::<M, B, 2>((p, ahead), b, c),
-                _ => rows::<M, B, 1>((p, ahead), b, c),
+                4.. if M::Sums::COLUMNS >= 4 => rows::<M, B, 4, ASK>((p, next), b, c),
+                3 if M::Sums::COLUMNS >= 4 => rows::<M, B, 3, ASK>((p, next), b, c),
+                2.. if M::Sums::COLUMNS >= 2 => rows::<M, B, 2, ASK>((p, next), b, c),
+                _ if ASK && !at.is_multiple_of(per_line::<M>()) => {
+                    rows::<M, B, 1, false>((p, next), b, c)
+                }
+                _ => rows::<M, B, 1, ASK>((p, next), b, c),
             };
-            ahead = Ahead::NONE;
         }
     }
 }
@@ -197,8 +183,8 @@ unsafe fn columns<M: Multiply, B>(
 /// # Safety
 /// `C` chunks from `b` and `c` on are inside the matrices.
 #[inline(always)]
-unsafe fn rows<M: Multiply, B, const C: usize>(
-    (p, mut ahead): (&Product<'_, M::A, B>, Ahead),
+unsafe fn rows<M: Multiply, B, const C: usize, const ASK: bool>(
+    (p, next): (&Product<'_, M::A, B>, usize),
     b: *const M::B,
     c: *mut f32,
 ) -> usize {
@@ -208,14 +194,13 @@ unsafe fn rows<M: Multiply, B, const C: usize>(
         unsafe {
             let (a, c) = (p.a.as_ptr().add(row * p.a_stride), c.add(row * p.sums.c_stride));
             row += match p.sums.rows - row {
-                6.. if M::Sums::ROWS >= 6 => block::<M, B, 6, C>((p, ahead), a, b, c),
-                5.. if M::Sums::ROWS == 5 => block::<M, B, 5, C>((p, ahead), a, b, c),
-                4.. => block::<M, B, 4, C>((p, ahead), a, b, c),
-                3 => block::<M, B, 3, C>((p, ahead), a, b, c),
-                2 => block::<M, B, 2, C>((p, ahead), a, b, c),
-                _ => block::<M, B, 1, C>((p, ahead), a, b, c),
+                6.. if M::Sums::ROWS >= 6 => block::<M, B, 6, C, ASK>((p, next), a, b, c),
+                5.. if M::Sums::ROWS == 5 => block::<M, B, 5, C, ASK>((p, next), a, b, c),
+                4.. => block::<M, B, 4, C, ASK>((p, next), a, b, c),
+                3 => block::<M, B, 3, C, ASK>((p, next), a, b, c),
+                2 => block::<M, B, 2, C, ASK>((p, next), a, b, c),
+                _ => block::<M, B, 1, C, ASK>((p, next), a, b, c),
             };
-            ahead = Ahead::NONE;
         }
     }
     C
@@ -224,10 +209,10 @@ unsafe fn rows<M: Multiply, B, const C: usize>(
 /// # Safety
 /// `R` rows and `C` chunks from the pointers on are inside the matrices.
 #[inline(always)]
-unsafe fn block<M: Multiply, B, const R: usize, const C: usize>(
-    (p, ahead): (&Product<'_, M::A, B>, Ahead),
-    a: *const M::A,
-    b: *const M::B,
+unsafe fn block<M: Multiply, B, const R: usize, const C: usize, const ASK: bool>(
+    (p, next): (&Product<'_, M::A, B>, usize),
+    mut a: *const M::A,
+    mut b: *const M::B,
     c: *mut f32,
 ) -> usize {
     let c_stride = p.sums.c_stride;
@@ -242,19 +227,20 @@ unsafe fn block<M: Multiply, B, const R: usize, const C: usize>(
             }
         }
         let (depth, b_depth) = M::DEPTH;
-        let whole = p.sums.depth / depth;
-        let b_step = depth / b_depth * p.b_stride;
-        for i in 0..whole {
-            ahead.ask::<M::Sums>(i);
-            step::<M, R, C, false>(
-                (a.add(i), p.a_stride),
-                (b.add(i * b_step), p.b_stride),
-                &mut acc,
-            );
+        let b_rows = depth / b_depth;
+        for _ in 0..p.sums.depth / depth {
+            if ASK {
+                for row in 0..b_rows {
+                    for j in (0..C).step_by(per_line::<M>()) {
+                        let at = b.wrapping_add(row * p.b_stride + j * LANES);
+                        M::Sums::prefetch(at.wrapping_byte_add(next).cast());
+                    }
+                }
+            }
+            step::<M, R, C, false>((a, p.a_stride), (b, p.b_stride), &mut acc);
+            (a, b) = (a.wrapping_add(1), b.wrapping_add(b_rows * p.b_stride));
         }
         if !p.sums.depth.is_multiple_of(depth) {
-            let (a, b) = (a.add(whole), b.add(whole * b_step));
-            ahead.ask::<M::Sums>(whole);
             step::<M, R, C, true>((a, p.a_stride), (b, p.b_stride), &mut acc);
         }
         for (r, acc) in acc.iter().enumerate() {

@@ -5,15 +5,16 @@ use super::{Scratch, Task};
 use crate::cpu::attention::plan::Shape;
 use crate::cpu::isa::paired::Pairs;
 use crate::cpu::isa::product::{Product, Sums};
-use crate::kv::{HeadPage, Panel};
+use crate::kv::Panel;
 use std::ops::Range;
 
 /// Columns of a step, from a multiple of 16 on.
-pub(super) struct Part<'a> {
+pub(super) struct Part {
     columns: Range<usize>,
-    /// First column of the page.
-    pub(super) page_start: usize,
-    pub(super) stored: Option<HeadPage<'a>>,
+    /// Number of the first page in the step.
+    pub(super) page: usize,
+    /// Number of the same in the sequence, and its first column, where pages are read as stored.
+    stored: Option<(usize, usize)>,
 }
 
 impl Task<'_> {
@@ -21,10 +22,10 @@ impl Task<'_> {
     /// stored, for each page's part of it. The end of a range is the last key that is seen.
     pub(super) fn each_part(
         &self,
-        step: &Step,
+        step: &Step<'_>,
         run: &Run,
         s: &mut Scratch,
-        f: impl Fn(Part<'_>, &mut Scratch),
+        f: impl Fn(Part, &mut Scratch),
     ) {
         let page_chunks = self.shape.page_width / 16;
         let mut at = run.chunks.start;
@@ -41,16 +42,17 @@ impl Task<'_> {
             };
             let end = (at..limit).find(|i| s.seen[*i] == 0).unwrap_or(limit);
             let last = 16 - s.seen[end - 1].leading_zeros() as usize;
-            let stored = step.direct.then(|| self.page(step.pages.start + page));
+            let stored = (step.pages.start + page, page * self.shape.page_width);
+            let stored = step.direct.then_some(stored);
             let columns = at * 16..(end - 1) * 16 + last;
-            f(Part { columns, page_start: page * self.shape.page_width, stored }, s);
+            f(Part { columns, page, stored }, s);
             at = end;
         }
     }
 
     pub(super) fn scores(
         &self,
-        (part, next): (&Part<'_>, Option<Panel<'_>>),
+        (part, next): (&Part, Option<Panel<'_>>),
         lines: &Range<usize>,
         s: &mut Scratch,
     ) {
@@ -64,7 +66,7 @@ impl Task<'_> {
             add: false,
             next,
         };
-        let stored = part.stored.as_ref().map(|page| page.keys.skip(start - part.page_start));
+        let stored = part.stored.map(|(page, first)| self.stored_keys(page).skip(start - first));
         let b_stride = if stored.is_some() { page_rows } else { width };
         let c = &mut s.scores[lines.start * width + start..];
         let Some(paired) = self.paired else {
@@ -81,7 +83,7 @@ impl Task<'_> {
 
     pub(super) fn values(
         &self,
-        (part, next): (&Part<'_>, Option<Panel<'_>>),
+        (part, next): (&Part, Option<Panel<'_>>),
         lines: &Range<usize>,
         s: &mut Scratch,
     ) {
@@ -95,8 +97,9 @@ impl Task<'_> {
             add: true,
             next,
         };
-        let skipped = (start - part.page_start) * value_width;
-        let stored = part.stored.as_ref().map(|page| page.values.skip(skipped));
+        let stored = part
+            .stored
+            .map(|(page, first)| self.stored_values(page).skip((start - first) * value_width));
         let (b_stride, first) = (value_width, lines.start * width + start);
         let c = &mut s.acc[lines.start * value_width..];
         let Some(paired) = self.paired else {

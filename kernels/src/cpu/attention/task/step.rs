@@ -5,7 +5,7 @@ use crate::cpu::attention::plan::Shape;
 use crate::cpu::attention::{AttentionMask, mask};
 use crate::cpu::isa::panel::Widen;
 use crate::cpu::softmax::Weigh;
-use crate::kv::{HeadPage, KvDtype, scale_of};
+use crate::kv::{KvDtype, Panel, scale_of};
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
@@ -18,45 +18,41 @@ pub(super) struct Run {
 }
 
 /// Pages of a step.
-pub(super) struct Step {
+pub(super) struct Step<'a> {
     pub(super) pages: Range<usize>,
     full: bool,
     pub(super) direct: bool,
-    /// Whether pages are asked for before they are read.
+    /// Whether each panel is asked for while the one before it is read.
     asks: bool,
-    /// Pages whose keys are asked for, each while the values of one of this step are read.
-    next: Range<usize>,
+    /// The first that is read after this step.
+    next: Option<Panel<'a>>,
 }
 
 impl Task<'_> {
-    /// Accumulates these pages. Of pages that are read as stored, one after another, by few rows,
-    /// reading takes longer than computing, and no processor foresees the jump from one page to the
-    /// next: values are asked for while scores are computed, and meanwhile the keys of the pages
-    /// `next`. Keys before page `near` have been asked for; gives the first page whose keys have not.
-    pub(super) fn step(
-        &self,
-        pages: Range<usize>,
-        (near, next): (usize, Range<usize>),
-        s: &mut Scratch,
-    ) -> usize {
+    /// Accumulates these pages; most likely, `next` is read after them. Of pages that are read as
+    /// stored by few rows, reading takes longer than computing, and no processor foresees the jump
+    /// from one panel to the next: with each line of a panel, its like of the following one is asked
+    /// for, and never much at once, since that keeps what is computed now waiting.
+    pub(super) fn step(&self, pages: Range<usize>, next: Option<Panel<'_>>, s: &mut Scratch) {
         let shape = &self.shape;
         let keys = pages.start * shape.page_rows..pages.end * shape.page_rows;
         let aligned = shape.is_aligned();
         let plain = self.job.kv.layout().dtype == KvDtype::F32;
         let few = self.lines() <= self.kernels.direct_lines;
         let ordered = matches!(self.job.mask, AttentionMask::Causal | AttentionMask::Window(_));
-        let asks = aligned && few && ordered;
         let step = Step {
             full: aligned && self.job.mask.sees_all(&self.positions(), &keys),
             direct: aligned && (plain || few),
-            asks,
+            asks: aligned && few && ordered,
             next,
             pages,
         };
-        if asks {
-            for page in step.pages.start.max(near)..step.pages.end {
-                (self.kernels.prefetch)(self.page(page).keys);
+        if step.asks {
+            let first = self.stored_keys(step.pages.start);
+            if s.asked != Some(first.addresses().start.addr()) {
+                (self.kernels.prefetch)(first);
             }
+            s.asked = step.next.map(|next| next.addresses().start.addr());
         }
         self.look(&step, s);
         self.load(&step, s);
@@ -65,11 +61,22 @@ impl Task<'_> {
             row = run.rows.end;
             self.attend(&step, &run, s);
         }
-        if asks { step.next.end.max(near) } else { near }
+    }
+
+    /// What is asked for while panel `index` of a step is read, first the keys of its pages and then
+    /// their values.
+    fn after<'a>(&'a self, step: &Step<'a>, index: usize) -> Option<Panel<'a>> {
+        let (pages, next) = (step.pages.len(), index + 1);
+        match step.asks {
+            false => None,
+            true if next < pages => Some(self.stored_keys(step.pages.start + next)),
+            true if next < 2 * pages => Some(self.stored_values(step.pages.start + next - pages)),
+            true => step.next,
+        }
     }
 
     /// Notes which keys the rows see.
-    fn look(&self, step: &Step, s: &mut Scratch) {
+    fn look(&self, step: &Step<'_>, s: &mut Scratch) {
         let Shape { page_rows, page_width, .. } = self.shape;
         s.bits.clear();
         s.seen.clear();
@@ -90,32 +97,41 @@ impl Task<'_> {
         s.gather(0..self.block.rows.len());
     }
 
-    pub(super) fn page(&self, page: usize) -> HeadPage<'_> {
-        let pages = self.job.spans[self.block.span].pages;
-        self.job.kv.head(pages[page], self.kv_head)
+    #[inline]
+    pub(super) fn stored_keys(&self, page: usize) -> Panel<'_> {
+        self.job.kv.keys(self.pages[page], self.kv_head)
+    }
+
+    #[inline]
+    pub(super) fn stored_values(&self, page: usize) -> Panel<'_> {
+        self.job.kv.values(self.pages[page], self.kv_head)
     }
 
     /// Converts the pages of which something is seen, unless they are read as stored.
-    fn load(&self, step: &Step, s: &mut Scratch) {
+    fn load(&self, step: &Step<'_>, s: &mut Scratch) {
+        if step.direct && !self.is_scaled() {
+            return;
+        }
         let Shape { page_rows, page_width, .. } = self.shape;
         for (i, page) in step.pages.clone().enumerate() {
             let seen = &s.seen[i * page_width / 16..(i + 1) * page_width / 16];
             if seen.iter().all(|bits| *bits == 0) {
                 continue;
             }
-            let (page, at) = (self.page(page), i * page_width);
+            let at = i * page_width;
             match self.paired {
                 _ if step.direct => {}
                 None => {
                     let to = (&mut *s.keys, &mut *s.values);
-                    self.widen((&page, at), to, 1, self.kernels.widen);
+                    self.widen((page, at), to, 1, self.kernels.widen);
                 }
                 Some(paired) => {
                     let to = (&mut *s.pairs.keys, &mut *s.pairs.values);
-                    self.widen((&page, at), to, 2, paired.widen);
+                    self.widen((page, at), to, 2, paired.widen);
                 }
             }
-            for (to, from) in [&mut s.key_scale, &mut s.value_scale].into_iter().zip(page.scales) {
+            let scales = self.job.kv.scales(self.pages[page], self.kv_head);
+            for (to, from) in [&mut s.key_scale, &mut s.value_scale].into_iter().zip(scales) {
                 let (to, padding) = to[at..at + page_width].split_at_mut(page_rows);
                 for (to, from) in to.iter_mut().zip(from.as_chunks::<4>().0) {
                     *to = scale_of(from);
@@ -125,18 +141,26 @@ impl Task<'_> {
         }
     }
 
+    fn is_scaled(&self) -> bool {
+        self.job.kv.layout().dtype == KvDtype::I8
+    }
+
     /// Converts a page to column `at` of keys and values, of which an element has a depth of `depth`.
     fn widen<T: Copy + Default>(
         &self,
-        (page, at): (&HeadPage<'_>, usize),
+        (page, at): (usize, usize),
         (keys, values): (&mut [T], &mut [T]),
         depth: usize,
         widen: fn(&Widen<'_>, &mut [T]),
     ) {
         let Shape { page_rows, page_width, head_dim, value_width, .. } = self.shape;
-        let from = Widen { from: page.keys, cols: page_rows, stride: self.shape.step_width() };
+        let from = Widen {
+            from: self.stored_keys(page),
+            cols: page_rows,
+            stride: self.shape.step_width(),
+        };
         widen(&from, &mut keys[at..]);
-        let from = Widen { from: page.values, cols: head_dim, stride: value_width };
+        let from = Widen { from: self.stored_values(page), cols: head_dim, stride: value_width };
         let rows = at / depth..(at + page_width) / depth;
         let to = &mut values[rows.start * value_width..rows.end * value_width];
         widen(&from, to);
@@ -144,7 +168,7 @@ impl Task<'_> {
     }
 
     /// The next rows from `row` on that see the same chunks.
-    fn run(&self, step: &Step, mut row: usize, s: &Scratch) -> Option<Run> {
+    fn run(&self, step: &Step<'_>, mut row: usize, s: &Scratch) -> Option<Run> {
         let (rows, chunks) = (self.block.rows.len(), s.seen.len());
         if step.full {
             return (row == 0).then_some(Run { rows: 0..rows, chunks: 0..chunks, full: true });
@@ -165,7 +189,7 @@ impl Task<'_> {
         None
     }
 
-    fn attend(&self, step: &Step, run: &Run, s: &mut Scratch) {
+    fn attend(&self, step: &Step<'_>, run: &Run, s: &mut Scratch) {
         let Shape { value_width, group, .. } = self.shape;
         let width = self.shape.step_width();
         if !run.full {
@@ -173,10 +197,10 @@ impl Task<'_> {
         }
         let lines = run.rows.start * group..run.rows.end * group;
         self.each_part(step, run, s, |part, s| {
-            let next = part.stored.as_ref().filter(|_| step.asks).map(|page| page.values);
+            let next = self.after(step, part.page);
             self.scores((&part, next), &lines, s);
         });
-        let scaled = self.job.kv.layout().dtype == KvDtype::I8;
+        let scaled = self.is_scaled();
         let columns = run.chunks.start * 16..run.chunks.end * 16;
         let Scratch { scores, acc, online, bits, seen, key_scale, value_scale, pairs, .. } = s;
         for line in lines.clone() {
@@ -207,8 +231,7 @@ impl Task<'_> {
             }
         }
         self.each_part(step, run, s, |part, s| {
-            let next = step.next.start + part.page_start / self.shape.page_width;
-            let next = (step.asks && step.next.contains(&next)).then(|| self.page(next).keys);
+            let next = self.after(step, step.pages.len() + part.page);
             self.values((&part, next), &lines, s);
         });
     }

@@ -151,7 +151,7 @@ impl Lanes for Ymm {
     #[inline(always)]
     fn prefetch(at: *const u8) {
         // A prefetch reads nothing.
-        cpu!(_mm_prefetch::<_MM_HINT_T1>(at.cast()));
+        cpu!(_mm_prefetch::<_MM_HINT_T0>(at.cast()));
     }
     #[inline(always)]
     unsafe fn highest(self) -> f32 {
