@@ -48,7 +48,7 @@ pub(crate) trait Dots {
     /// As the trait says.
     unsafe fn floats(sums: Self::Sums) -> Self::Floats;
 
-    /// Asks for the line at an address that need not exist, into the second-level cache.
+    /// Asks for the line at an address that need not exist.
     #[inline(always)]
     fn prefetch(_: *const u8) {}
 }

@@ -45,8 +45,8 @@ formats! {
 }
 
 /// Bytes between what is read and what is asked for: what memory delivers to a thread while it
-/// fetches one line, with some to spare. Asked for into the second-level cache, which has room for
-/// them and waits for more lines at once than the first.
+/// fetches one line, with some to spare. Asked for into the first-level cache, of which it is a
+/// quarter at most.
 pub(crate) const AHEAD: usize = 8192;
 
 /// Calls `prefetch` with as many lines as group `g` is long, [`AHEAD`] bytes after it, so that all

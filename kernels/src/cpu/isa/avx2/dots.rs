@@ -54,7 +54,7 @@ unsafe fn floats(sums: Sums) -> Ymm {
 #[inline(always)]
 fn prefetch(at: *const u8) {
     // SAFETY: a prefetch reads nothing; every x86-64 has the instruction.
-    unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) };
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
 }
 
 /// The same value, of which the compiler knows nothing more, and not before those that were kept

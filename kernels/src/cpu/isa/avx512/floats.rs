@@ -147,7 +147,7 @@ impl<const T: usize> Block<T> {
                 let at = i * TILE * F::BYTES;
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
-                        _mm_prefetch::<_MM_HINT_T1>(tile.wrapping_add(at + AHEAD).cast());
+                        _mm_prefetch::<_MM_HINT_T0>(tile.wrapping_add(at + AHEAD).cast());
                     }
                 }
                 let w = self.tiles.map(|tile| F::load(tile.add(at)));

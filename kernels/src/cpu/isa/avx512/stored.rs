@@ -116,6 +116,6 @@ impl At {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn prefetch<F: Format>(self, g: usize) {
-        ahead::<F>(self.values, g, |at| _mm_prefetch::<_MM_HINT_T1>(at.cast()));
+        ahead::<F>(self.values, g, |at| _mm_prefetch::<_MM_HINT_T0>(at.cast()));
     }
 }
