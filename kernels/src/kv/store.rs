@@ -1,7 +1,9 @@
 //! The storage of keys and values.
 
+mod panel;
 mod rows;
 
+pub(crate) use panel::{Panel, scale_of};
 pub(crate) use rows::TURNED_MAX;
 
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
@@ -9,7 +11,6 @@ use crate::aligned::Aligned;
 use crate::cpu::{Cpu, Turn};
 use crate::sync::{Mutex, MutexGuard, lock};
 use rows::Rows;
-use std::ops::Range;
 
 /// The storage of all pages, shared by the devices of one address space. Memory of pages that
 /// were never written is not touched. Each layer has a lock of its own, which a device holds
@@ -113,43 +114,6 @@ impl KvStore {
     }
 }
 
-/// Stored keys or values.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Panel<'a> {
-    F32(&'a [f32]),
-    F16(&'a [u16]),
-    I8(&'a [i8]),
-}
-
-impl<'a> Panel<'a> {
-    /// Where its bytes lie.
-    pub(crate) fn addresses(&self) -> Range<*const u8> {
-        fn of<T>(x: &[T]) -> Range<*const u8> {
-            let Range { start, end } = x.as_ptr_range();
-            start.cast()..end.cast()
-        }
-        match self {
-            Panel::F32(x) => of(x),
-            Panel::F16(x) => of(x),
-            Panel::I8(x) => of(x),
-        }
-    }
-
-    /// Without the first `n` elements.
-    pub(crate) fn skip(self, n: usize) -> Panel<'a> {
-        match self {
-            Panel::F32(x) => Panel::F32(&x[n..]),
-            Panel::F16(x) => Panel::F16(&x[n..]),
-            Panel::I8(x) => Panel::I8(&x[n..]),
-        }
-    }
-}
-
-/// Value of one stored scale.
-pub(crate) fn scale_of(bytes: &[i8; 4]) -> f32 {
-    f32::from_ne_bytes(bytes.map(i8::cast_unsigned))
-}
-
 /// Keys and values of one layer, locked.
 #[derive(Debug)]
 pub struct KvLayer<'a> {
@@ -233,7 +197,7 @@ impl KvLayer<'_> {
     /// When there is no such page or head.
     #[inline]
     pub(crate) fn keys(&self, page: PageId, kv_head: usize) -> Panel<'_> {
-        self.panel(page, kv_head * self.head_len)
+        self.panel(page, kv_head, 0)
     }
 
     /// Values of one head's page: `[page_rows][head_dim]`.
@@ -242,13 +206,15 @@ impl KvLayer<'_> {
     /// When there is no such page or head.
     #[inline]
     pub(crate) fn values(&self, page: PageId, kv_head: usize) -> Panel<'_> {
-        self.panel(page, self.part_len + kv_head * self.head_len)
+        self.panel(page, kv_head, self.part_len)
     }
 
+    /// One head's part of keys or values, which begin at element `part` of a page.
     #[inline]
-    fn panel(&self, page: PageId, at: usize) -> Panel<'_> {
+    fn panel(&self, page: PageId, kv_head: usize, part: usize) -> Panel<'_> {
         assert!((page as usize) < self.pages, "KV page {page} of {}", self.pages);
-        let start = page as usize * self.page_len + at;
+        assert!(kv_head < self.layout.kv_heads, "KV head {kv_head} of {}", self.layout.kv_heads);
+        let start = page as usize * self.page_len + part + kv_head * self.head_len;
         let of = start..start + self.head_len;
         match &*self.data {
             Data::F32(data) => Panel::F32(&data[of]),
@@ -275,6 +241,21 @@ impl KvLayer<'_> {
 mod tests {
     use super::*;
     use crate::cpu::Isa;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_head_that_is_not_there_reads_another_ones_values() {
+        for dtype in KvDtype::ALL {
+            let layout = KvLayout { layers: 1, kv_heads: 2, head_dim: 4, page_rows: 4, dtype };
+            let store = KvStore::new(layout, 3).unwrap();
+            for (page, head) in [(0, 2), (1, 3), (3, 0), (3, 2)] {
+                for read in [KvLayer::keys, KvLayer::values] {
+                    let read = || _ = read(&store.layer(0), page, head);
+                    assert!(catch_unwind(AssertUnwindSafe(read)).is_err(), "{dtype} {page} {head}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn clearing_some_pages_leaves_the_others() {

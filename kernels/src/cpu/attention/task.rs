@@ -75,10 +75,8 @@ impl Task<'_> {
     /// All splits, joined in the scratch's total.
     pub(super) fn whole(&self, s: &mut Scratch) {
         self.begin(s);
-        let splits = self.block.splits.clone();
-        for split in splits.clone() {
-            let next = (split + 1 < splits.end).then(|| self.first_keys(split + 1)).flatten();
-            self.split(split, next, s);
+        for split in self.block.splits.clone() {
+            self.split(split, self.first_keys(split + 1), s);
             let Scratch { acc, online, total, total_online, .. } = &mut *s;
             self.join((total, total_online), (acc, |line| online[line]));
         }
@@ -207,7 +205,7 @@ impl Task<'_> {
         }
     }
 
-    /// What is read first of a split, unless it is hidden from all rows.
+    /// What is read first of a split; none where it is hidden from all rows.
     pub(super) fn first_keys(&self, split: usize) -> Option<Panel<'_>> {
         self.steps(split).next().map(|pages| self.stored_keys(pages.start))
     }

@@ -13,8 +13,8 @@ pub(super) struct Part {
     columns: Range<usize>,
     /// Number of the first page in the step.
     pub(super) page: usize,
-    /// Number of the same in the sequence, and its first column, where pages are read as stored.
-    stored: Option<(usize, usize)>,
+    /// Number of the same in the sequence, where pages are read as stored.
+    stored: Option<usize>,
 }
 
 impl Task<'_> {
@@ -42,8 +42,7 @@ impl Task<'_> {
             };
             let end = (at..limit).find(|i| s.seen[*i] == 0).unwrap_or(limit);
             let last = 16 - s.seen[end - 1].leading_zeros() as usize;
-            let stored = (step.pages.start + page, page * self.shape.page_width);
-            let stored = step.direct.then_some(stored);
+            let stored = step.direct.then_some(step.pages.start + page);
             let columns = at * 16..(end - 1) * 16 + last;
             f(Part { columns, page, stored }, s);
             at = end;
@@ -66,7 +65,8 @@ impl Task<'_> {
             add: false,
             next,
         };
-        let stored = part.stored.map(|(page, first)| self.stored_keys(page).skip(start - first));
+        let skipped = start - part.page * self.shape.page_width;
+        let stored = part.stored.map(|page| self.stored_keys(page).skip(skipped));
         let b_stride = if stored.is_some() { page_rows } else { width };
         let c = &mut s.scores[lines.start * width + start..];
         let Some(paired) = self.paired else {
@@ -97,9 +97,8 @@ impl Task<'_> {
             add: true,
             next,
         };
-        let stored = part
-            .stored
-            .map(|(page, first)| self.stored_values(page).skip((start - first) * value_width));
+        let skipped = (start - part.page * self.shape.page_width) * value_width;
+        let stored = part.stored.map(|page| self.stored_values(page).skip(skipped));
         let (b_stride, first) = (value_width, lines.start * width + start);
         let c = &mut s.acc[lines.start * value_width..];
         let Some(paired) = self.paired else {
