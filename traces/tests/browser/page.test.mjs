@@ -709,6 +709,7 @@ test("many runs are not shown side by side, or cannot be opened", async () => {
   );
   await inner.locator("h1", { hasText: "chunk-graph · 300 tokens" }).waitFor();
   await page.click("#back");
+  await page.locator(".entry:visible").first().waitFor();
   assert.equal(await shown(), 5);
   await page.evaluate(() => history.back());
   await page.locator("#viewer").waitFor();
