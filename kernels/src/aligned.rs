@@ -1,9 +1,13 @@
-//! Buffers that start at a cache line, so that no vector load or store crosses two.
+//! Buffers that start at a cache line, so that no vector load or store crosses two, or at a memory
+//! page, so that blocks of its size have one address translation each.
 
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line, and of the widest vector.
 const LINE: usize = 64;
+
+/// Bytes of the smallest memory page of any system: one address translation serves them.
+const PAGE: usize = 4096;
 
 /// Values in memory of which the first lies at the start of a cache line.
 #[derive(Debug, Default)]
@@ -14,17 +18,22 @@ pub(crate) struct Aligned<T> {
 }
 
 impl<T: Copy + Default> Aligned<T> {
-    /// `zeroed` makes as many zeros as it is asked for.
-    pub(crate) fn new(len: usize, zeroed: impl FnOnce(usize) -> Vec<T>) -> Aligned<T> {
-        let data = zeroed(len + LINE / size_of::<T>());
-        let start = data.as_ptr().align_offset(LINE);
+    /// Values of which the first lies at the start of a memory page, too. `zeroed` makes as many
+    /// zeros as it is asked for.
+    pub(crate) fn paged(len: usize, zeroed: impl FnOnce(usize) -> Vec<T>) -> Aligned<T> {
+        Aligned::new(PAGE, len, zeroed)
+    }
+
+    fn new(to: usize, len: usize, zeroed: impl FnOnce(usize) -> Vec<T>) -> Aligned<T> {
+        let data = zeroed(len + to / size_of::<T>());
+        let start = data.as_ptr().align_offset(to);
         Aligned { data, start, len }
     }
 
     /// Makes it at least `len` long; what it holds is lost if it grows.
     pub(crate) fn room(&mut self, len: usize) {
         if self.len < len {
-            *self = Aligned::new(len, |len| vec![T::default(); len]);
+            *self = Aligned::new(LINE, len, |len| vec![T::default(); len]);
         }
     }
 }
@@ -58,5 +67,14 @@ mod tests {
             buffer.fill(1);
         }
         assert_eq!(buffer.len(), 1000);
+    }
+
+    #[test]
+    fn a_paged_buffer_starts_inside_a_page() {
+        for len in [0, 1, 5000, 1 << 20] {
+            let mut buffer = Aligned::paged(len, |len| vec![0u16; len]);
+            assert!(buffer.len() == len && buffer.as_ptr().addr().is_multiple_of(PAGE));
+            buffer.fill(1);
+        }
     }
 }

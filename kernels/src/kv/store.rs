@@ -18,7 +18,8 @@ use rows::Rows;
 ///
 /// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are
 /// sums over vectors of neighbouring keys, and values are `[kv_head][row][head_dim]`; after both
-/// come the scales of [`KvDtype::I8`], of keys and of values, as `[kv_head][row]`.
+/// come the scales of [`KvDtype::I8`], of keys and of values, as `[kv_head][row]`. A layer starts at a
+/// memory page: a head's keys (or values) of 4096 bytes, as many models have them, lie in one.
 #[derive(Debug)]
 pub struct KvStore {
     layout: KvLayout,
@@ -36,9 +37,9 @@ enum Data {
 impl Data {
     fn zeroed(dtype: KvDtype, len: usize) -> Data {
         match dtype {
-            KvDtype::F32 => Data::F32(Aligned::new(len, |len| vec![0.0; len])),
-            KvDtype::F16 => Data::F16(Aligned::new(len, |len| vec![0; len])),
-            KvDtype::I8 => Data::I8(Aligned::new(len, |len| vec![0; len])),
+            KvDtype::F32 => Data::F32(Aligned::paged(len, |len| vec![0.0; len])),
+            KvDtype::F16 => Data::F16(Aligned::paged(len, |len| vec![0; len])),
+            KvDtype::I8 => Data::I8(Aligned::paged(len, |len| vec![0; len])),
         }
     }
 }

@@ -45,6 +45,16 @@ impl Bytes {
         Ok(Bytes(Arc::new(Storage::Map(map, Stamp::of(&meta)))))
     }
 
+    /// Asks for huge pages, for a file that will be read as a whole: it is brought into memory by few
+    /// and long reads, and few address translations serve it. A file system that has none goes on with
+    /// small ones.
+    pub(crate) fn advise_huge(&self) {
+        #[cfg(target_os = "linux")]
+        if let Storage::Map(map, _) = &*self.0 {
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+    }
+
     /// What the file system said of the file when it was opened; none of bytes in memory.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         match &*self.0 {

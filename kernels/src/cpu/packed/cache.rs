@@ -104,6 +104,7 @@ pub(super) fn open(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(CacheFault::Read(error)),
     };
+    file.advise_huge();
     let Form { start, checksums } = form::check(&file, subject)?;
     let data = &file[start..];
     let sound = AtomicBool::new(true);
