@@ -6,6 +6,7 @@
 //! fixed order.
 
 mod act;
+mod ahead;
 mod attention;
 mod caches;
 mod device;

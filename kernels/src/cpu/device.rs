@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::cpu::products::Upcoming;
 use crate::cpu::quantize::ActKind;
 use crate::cpu::{BindError, Cpu, RopeFreqs, Table, Weights};
 use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
@@ -48,6 +49,8 @@ pub struct CpuDevice {
     last_uses: Vec<Vec<ValueId>>,
     /// The group that begins with each node, if any does.
     groups: Vec<Option<Fused>>,
+    /// The first node from each one on that begins a group of products.
+    products_from: Vec<Option<usize>>,
     /// One for each run at the same time.
     scratch: Mutex<Vec<Scratch>>,
 }
@@ -80,12 +83,24 @@ impl CpuDevice {
         let ropes = graph.ropes().iter().map(|spec| bind_rope(spec, &weights)).collect();
         let last_uses = graph.last_uses();
         let scratch = Mutex::new(Vec::new());
-        let groups = Vec::new();
-        let mut device =
-            CpuDevice { name, cpu, graph, weights, ropes, kv, slots, last_uses, groups, scratch };
-        let nodes = 0..device.graph.nodes().len();
-        device.groups = nodes.map(|node| Fused::at(&device.known(), node)).collect();
-        Ok(device)
+        let known = Known { graph: &graph, weights: &weights, last_uses: &last_uses };
+        let nodes = 0..graph.nodes().len();
+        let groups: Vec<_> = nodes.clone().map(|node| Fused::at(&known, node)).collect();
+        let is_products = |node: &usize| matches!(groups[*node], Some(Fused::Products(_)));
+        let products_from = nodes.clone().map(|n| (n..nodes.end).find(is_products)).collect();
+        Ok(CpuDevice {
+            name,
+            cpu,
+            graph,
+            weights,
+            ropes,
+            kv,
+            slots,
+            last_uses,
+            groups,
+            products_from,
+            scratch,
+        })
     }
 
     /// The threads and instruction set in use.
@@ -172,7 +187,12 @@ impl CpuDevice {
                 }
                 Some(Fused::Products(group)) => {
                     let form = self.next_form(group, nodes.end, part, writes);
-                    let outputs = FusedRun { stage, group, form, residual }.compute(forms)?;
+                    let next = match part.features.is_whole() {
+                        true => self.upcoming(done.end, (&nodes, part, writes)),
+                        false => Upcoming::default(),
+                    };
+                    let run = FusedRun { stage, group, form, residual, next };
+                    let outputs = run.compute(forms)?;
                     written.extend(outputs.into_iter().take(done.len()));
                 }
                 Some(&Fused::NormAdd { node, norm, residual: input }) => {
@@ -217,6 +237,24 @@ impl CpuDevice {
         let fits = next.fits(end, part, writes) && part.features.is_whole();
         (fits && !writes.contains(&value) && tasks >= TASKS_PER_THREAD * self.cpu.pool().threads())
             .then_some(kind)
+    }
+
+    /// The weights of the products that come first from a node of the stage on, or after its last
+    /// when the stage begins anew.
+    fn upcoming(
+        &self,
+        from: usize,
+        (stage, part, writes): (&Range<usize>, &Part, &[ValueId]),
+    ) -> Upcoming<'_> {
+        let first = |from: usize| {
+            self.products_from.get(from).copied().flatten().filter(|node| *node < stage.end)
+        };
+        let node = first(from).or_else(|| first(stage.start));
+        let Some(Some(Fused::Products(group))) = node.map(|node| &self.groups[node]) else {
+            return Upcoming::default();
+        };
+        let form = self.next_form(group, stage.end, part, writes);
+        Upcoming { form, ..group.weights(&self.known()) }
     }
 
     /// Gives back the slots of values that these nodes were the last to read.

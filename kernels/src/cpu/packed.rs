@@ -262,6 +262,13 @@ impl<'a> Features<'a> {
         self.range.is_empty()
     }
 
+    /// The packed bytes from the tile with the feature number `first` of these on.
+    pub(crate) fn from(&self, first: usize) -> &'a [u8] {
+        let Packed { layout, memory, bytes, .. } = self.packed;
+        let tile = (self.range.start + first) / TILE;
+        &memory.bytes()[bytes.start + tile * layout.tile..bytes.end]
+    }
+
     /// Tiles that hold them.
     pub(crate) fn tiles(&self) -> Range<usize> {
         self.range.start / TILE..self.range.end.div_ceil(TILE)

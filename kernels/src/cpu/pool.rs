@@ -14,7 +14,7 @@ mod claims;
 mod cuts;
 
 pub use blocks::{ColumnBlock, Grid};
-pub(crate) use cuts::Cut;
+pub(crate) use cuts::{After, Blocks, Cut};
 
 use claims::Claims;
 

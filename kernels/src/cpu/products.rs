@@ -3,22 +3,24 @@
 
 mod blocking;
 mod forms;
+mod pass;
 mod task;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use blocking::panel_groups;
 pub(crate) use forms::{FormSource, Forms};
+pub(crate) use pass::{Pass, Upcoming};
 
 use crate::cpu::Cpu;
 use crate::cpu::packed::{Features, GROUP};
-use crate::cpu::pool::Cut;
+use crate::cpu::pool::{After, Blocks, Cut};
 use crate::cpu::quantize::{ActKind, Acts};
 use crate::cpu::tile::{ActBlock, TILE};
 use crate::op::Activation;
-use blocking::Blocking;
+use blocking::Reads;
 use std::cell::RefCell;
-use task::Scratch;
+use task::{Scratch, Task};
 
 /// Most products of one dispatch.
 pub(crate) const PRODUCTS_MAX: usize = 4;
@@ -76,11 +78,13 @@ pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>,
     let dtype = weight.packed().dtype();
     forms.fill(ctx, [dtype].into_iter(), &FormSource { x, k, norm: None });
     let (x, weight) = (forms.rows(ctx, dtype, x), weight.clone());
-    products(ctx, m, [(Product { x, weight, bias, then: Then::Write }, out)]);
+    let product = Product { x, weight, bias, then: Then::Write };
+    products(ctx, &Pass::of(m), [(product, out)]);
     FORMS.set(forms);
 }
 
-/// Computes up to [`PRODUCTS_MAX`] products of m rows in one dispatch, each to its `[m][n]` values.
+/// Computes up to [`PRODUCTS_MAX`] products of a pass's m rows in one dispatch, each to its `[m][n]`
+/// values.
 /// A value does not depend on m, on the features that are computed with it, or on the other
 /// products.
 ///
@@ -88,9 +92,10 @@ pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>,
 /// When there are more products, or the sizes of one do not fit each other.
 pub(crate) fn products<'a>(
     ctx: &Cpu,
-    m: usize,
+    pass: &Pass<'_>,
     products: impl IntoIterator<Item = (Product<'a>, &'a mut [f32])>,
 ) {
+    let m = pass.rows;
     let mut list = [const { None }; PRODUCTS_MAX];
     for (index, (product, out)) in products.into_iter().enumerate() {
         assert!(index < PRODUCTS_MAX, "more than {PRODUCTS_MAX} products at once");
@@ -101,30 +106,36 @@ pub(crate) fn products<'a>(
     if m == 0 {
         return;
     }
-    let tiles: usize = list.iter().flatten().map(|(p, _)| p.weight.tiles().len()).sum();
+    let reads = list.each_ref().map(|of| of.as_ref().map(|(product, _)| Reads::of(product)));
+    let blocks = blocking::cut(ctx, (m, 1), &reads);
     let mut cuts = [const { None }; PRODUCTS_MAX];
-    for (cut, (product, out)) in cuts.iter_mut().zip(list.iter_mut().flatten()) {
-        let out = std::mem::take(out);
-        *cut = (!out.is_empty()).then(|| product.cut(ctx, (m, tiles), out));
+    for (cut, (blocks, of)) in cuts.iter_mut().zip(blocks.into_iter().zip(&mut list)) {
+        let (Some(blocks), Some((_, out))) = (blocks, of) else { continue };
+        *cut = Some(Cut { data: std::mem::take(out), blocks });
     }
-    ctx.pool().cuts_mut(&mut cuts, |index, rows, block| {
+    ctx.pool().cuts_mut(&mut cuts, |index, rows, block, after| {
         let Some((product, _)) = &list[index] else { return };
-        SCRATCH.with_borrow_mut(|scratch| product.write(ctx, rows, block, scratch));
+        let next = match after {
+            After::Block { index, col } => list[index].as_ref().map(|(p, _)| p.weight.from(col)),
+            After::Nothing { thread } => pass.next.first_read(ctx, m, thread),
+        };
+        SCRATCH.with_borrow_mut(|scratch| product.write(ctx, Task { rows, next }, block, scratch));
     });
 }
 
-/// A product of m rows whose values are quantised as they come, to `[m][n/32]` blocks: the same that
-/// quantising its rows would give.
+/// A product of a pass's m rows whose values are quantised as they come, to `[m][n/32]` blocks: the
+/// same that quantising its rows would give.
 ///
 /// # Panics
 /// When the sizes do not fit each other, the weights' features are not whole tiles, or the values
 /// are to be added to those of the blocks.
 pub(crate) fn quantised_product(
     ctx: &Cpu,
-    m: usize,
+    pass: &Pass<'_>,
     product: &Product<'_>,
     (kind, out): (ActKind, &mut [ActBlock]),
 ) {
+    let m = pass.rows;
     product.check(m);
     assert!(!matches!(product.then, Then::AddTo), "blocks cannot be added to");
     let groups = product.weight.len() / GROUP;
@@ -133,13 +144,17 @@ pub(crate) fn quantised_product(
         return;
     }
     let unit = kind.columns() / TILE;
-    let Blocking { rows, tiles } =
-        Blocking::of(ctx, product, (m, product.weight.tiles().len(), unit));
-    let col_chunk = tiles * TILE / GROUP;
-    let cut = Cut { data: out, row_len: groups, row_chunk: rows, col_chunk, lead: 0 };
-    ctx.pool().cuts_mut(&mut [Some(cut)], |_, rows, block| {
+    let [Some(features)] = blocking::cut(ctx, (m, unit), &[Some(Reads::of(product))]) else {
+        return;
+    };
+    let blocks = Blocks { row_len: groups, col_chunk: features.col_chunk / GROUP, ..features };
+    ctx.pool().cuts_mut(&mut [Some(Cut { data: out, blocks })], |_, rows, block, after| {
+        let next = match after {
+            After::Block { col, .. } => Some(product.weight.from(col * GROUP)),
+            After::Nothing { thread } => pass.next.first_read(ctx, m, thread),
+        };
         SCRATCH.with_borrow_mut(|scratch| {
-            product.write_quantised(ctx, rows, (kind, block), scratch);
+            product.write_quantised(ctx, Task { rows, next }, (kind, block), scratch);
         });
     });
 }
@@ -167,18 +182,6 @@ impl Product<'_> {
                 );
                 assert!(bias.is_none_or(|b| b.len() == n), "up's bias is not {n} values");
             }
-        }
-    }
-
-    /// `out` cut into tasks, in a dispatch of so many tiles.
-    fn cut<'a>(&self, ctx: &Cpu, (m, tiles): (usize, usize), out: &'a mut [f32]) -> Cut<'a, f32> {
-        let Blocking { rows, tiles } = Blocking::of(ctx, self, (m, tiles, 1));
-        Cut {
-            data: out,
-            row_len: self.weight.len(),
-            row_chunk: rows,
-            col_chunk: tiles * TILE,
-            lead: self.weight.range().start % TILE,
         }
     }
 }

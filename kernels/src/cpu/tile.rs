@@ -1,6 +1,7 @@
 //! The tile: 16 weight rows side by side, so that one vector holds one value of each row and no
 //! sum runs across a vector; and its product in plain Rust.
 
+use crate::cpu::ahead::Ahead;
 use crate::cpu::packed::{Group, Packed, Scales};
 use crate::cpu::quantize::ActKind;
 use crate::quant::DType;
@@ -45,6 +46,8 @@ pub(crate) struct QuantJob<'a> {
     /// Groups that are unpacked at once for many rows: as
     /// [`panel_groups`](crate::cpu::products::panel_groups).
     pub(crate) panel: usize,
+    /// What will most likely be read after these tiles.
+    pub(crate) next: Option<&'a [u8]>,
 }
 
 /// Tiles of float values, one after another.
@@ -79,9 +82,21 @@ pub(crate) struct FloatJob<'a> {
     /// `[rows][k]`.
     pub(crate) x: &'a [f32],
     pub(crate) rows: usize,
+    /// As in [`QuantJob`].
+    pub(crate) next: Option<&'a [u8]>,
 }
 
 impl QuantJob<'_> {
+    /// What to ask for while the tiles are read.
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        expect(dead_code, reason = "plain Rust asks for nothing")
+    )]
+    pub(crate) fn ahead(&self) -> Ahead {
+        let last = self.weight.tile(self.tiles.end - 1);
+        Ahead::new(last.scales.as_ptr_range().end, self.next)
+    }
+
     /// Checks everything that a kernel's pointer arithmetic relies on: `x` has `rows` rows of
     /// k/32 blocks, and `out` `[rows][16 per tile]` values. That the tiles exist is checked where
     /// they are taken.
@@ -97,6 +112,12 @@ impl QuantJob<'_> {
 }
 
 impl FloatJob<'_> {
+    /// As [`QuantJob::ahead`].
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 asks"))]
+    pub(crate) fn ahead(&self) -> Ahead {
+        Ahead::new(self.tiles.bytes.as_ptr_range().end, self.next)
+    }
+
     /// As [`QuantJob::check`]; `x` has `rows` rows of k values.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::fused::{Known, Norm};
-use crate::cpu::products::PRODUCTS_MAX;
+use crate::cpu::products::{PRODUCTS_MAX, Upcoming};
 use crate::cpu::quantize::ActKind;
 use crate::graph::{Node, ValueId};
 use crate::op::{Activation, Op};
@@ -103,6 +103,20 @@ impl Group {
             Some(_) => self.products.end..self.products.end + 1,
             None => self.products.clone(),
         }
+    }
+
+    /// What its products read, whole.
+    pub(super) fn weights<'a>(&self, known: &Known<'a>) -> Upcoming<'a> {
+        let is_gate = matches!(self.tail, Some(Tail::Gate { .. }));
+        let products = match self.tail {
+            Some(Tail::Gate { gate, .. }) => gate..gate + 1,
+            _ => self.products.clone(),
+        };
+        let mut weights = [const { None }; PRODUCTS_MAX];
+        for (to, product) in weights.iter_mut().zip(products) {
+            *to = Some(known.product(product).0.all());
+        }
+        Upcoming { weights, is_gate, form: None }
     }
 
     fn tail_of(&self, known: &Known<'_>) -> Option<Tail> {

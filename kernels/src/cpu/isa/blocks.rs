@@ -3,9 +3,10 @@
 //! sum products of bytes ([`Dots`]); all else is written once.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
+use crate::cpu::ahead::Ahead;
 use crate::cpu::isa::TileShape;
 use crate::cpu::isa::floats;
-use crate::cpu::isa::formats::{Format, ahead};
+use crate::cpu::isa::formats::{Format, ask};
 use crate::cpu::isa::lanes::Lanes;
 use crate::cpu::packed::{Group, Scales, TileBytes};
 use crate::cpu::tile::{ActBlock, KernelScratch, QuantJob, TILE};
@@ -112,6 +113,7 @@ impl Source for Unpacked<'_> {
 /// Each group is unpacked when it is wanted.
 struct Stored<'a, D, F> {
     tile: TileBytes<'a>,
+    ahead: Ahead,
     group: Group,
     kind: std::marker::PhantomData<(D, F)>,
 }
@@ -119,7 +121,7 @@ struct Stored<'a, D, F> {
 impl<D: Dots, F: Format> Source for Stored<'_, D, F> {
     #[inline(always)]
     unsafe fn group(&mut self, g: usize) -> &Group {
-        ahead::<F>(self.tile.values.as_ptr(), g, D::prefetch);
+        ask::<F>(self.ahead, self.tile.values.as_ptr(), g, D::prefetch);
         // SAFETY: by the caller.
         unsafe { unpack::<D, F>(&self.tile, g, &mut self.group) };
         &self.group
@@ -145,6 +147,7 @@ pub(crate) unsafe fn tiles<D: Dots, F: Format>(
     let (groups, stride) = (layout.groups(), job.tiles.len() * TILE);
     // Blocks of about the same size: one of few rows would wait for its own sums.
     let step = job.rows.div_ceil(job.rows.div_ceil(D::ROWS));
+    let ahead = job.ahead();
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = job.weight.tile(tile);
         let block = |row: usize, groups_of: Range<usize>| Block {
@@ -157,7 +160,7 @@ pub(crate) unsafe fn tiles<D: Dots, F: Format>(
         };
         if job.rows <= D::ROWS {
             let (group, kind) = (Group::new(), std::marker::PhantomData);
-            let source = Stored::<D, F> { tile, group, kind };
+            let source = Stored::<D, F> { tile, ahead, group, kind };
             // SAFETY: the tile has `groups` groups; `x` has the rows of the block; row r has 16
             // values at `out + r·stride`.
             unsafe { block(0, 0..groups).of::<D, F, _>(source, &mut out[t * TILE..]) };

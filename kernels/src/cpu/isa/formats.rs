@@ -1,5 +1,6 @@
 //! The quantised formats as types, for which kernels are compiled.
 
+use crate::cpu::ahead::Ahead;
 use crate::cpu::packed::{LINE, Scales};
 
 /// What is different about a packed format; the functions are compiled for each.
@@ -44,18 +45,18 @@ formats! {
     Q6K = 6, Halves, true;
 }
 
-/// Bytes between what is read and what is asked for: what memory delivers to a thread while it
-/// fetches one line, with some to spare. Asked for into the first-level cache, of which it is a
-/// quarter at most.
-pub(crate) const AHEAD: usize = 8192;
-
-/// Calls `prefetch` with as many lines as group `g` is long, [`AHEAD`] bytes after it, so that all
-/// of the tile and of those after it is asked for once, in order.
+/// Calls `prefetch` with as many lines as group `g` of a tile is long, so that all of the tile and of
+/// what is read after it is asked for.
 #[inline(always)]
-pub(crate) fn ahead<F: Format>(tile: *const u8, g: usize, prefetch: impl Fn(*const u8)) {
-    let edge = |g: usize| (g * F::SHARE + AHEAD) / LINE * LINE;
+pub(crate) fn ask<F: Format>(
+    ahead: Ahead,
+    tile: *const u8,
+    g: usize,
+    prefetch: impl Fn(*const u8),
+) {
+    let edge = |g: usize| g * F::SHARE / LINE * LINE;
     for at in (edge(g)..edge(g + 1)).step_by(LINE) {
-        prefetch(tile.wrapping_add(at));
+        prefetch(ahead.of(tile.wrapping_add(at)));
     }
 }
 

@@ -21,10 +21,20 @@ impl Claims {
     /// When there are 2³² or more.
     pub(super) fn divide(all: &[Claims], tasks: usize) {
         assert!(u32::try_from(tasks).is_ok(), "{tasks} tasks");
-        let edge = |thread: usize| tasks * thread / all.len();
+        let edge = |thread: usize| Claims::edge(tasks, all.len(), thread);
         for (thread, claims) in all.iter().enumerate() {
             claims.0.store(word(edge(thread)..edge(thread + 1)), Ordering::Relaxed);
         }
+    }
+
+    /// First task of a thread's run, of so many tasks and threads.
+    pub(super) fn edge(tasks: usize, threads: usize, thread: usize) -> usize {
+        (tasks * thread).checked_div(threads).unwrap_or(0)
+    }
+
+    /// The thread whose run has a task.
+    pub(super) fn thread_of(tasks: usize, threads: usize, task: usize) -> usize {
+        ((task + 1) * threads - 1) / tasks
     }
 
     /// Leaves out all that are not begun.

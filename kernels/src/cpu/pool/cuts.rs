@@ -3,13 +3,14 @@
 
 use super::Pool;
 use super::blocks::{Base, ColumnBlock};
+use super::claims::Claims;
 use std::marker::PhantomData;
 use std::ops::Range;
 
 /// How a row-major matrix is cut into blocks.
-#[derive(Debug)]
-pub(crate) struct Cut<'a, T> {
-    pub(crate) data: &'a mut [T],
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Blocks {
+    pub(crate) rows: usize,
     /// Values per row; not zero.
     pub(crate) row_len: usize,
     /// Rows of each block; the last may have fewer.
@@ -20,17 +21,23 @@ pub(crate) struct Cut<'a, T> {
     pub(crate) lead: usize,
 }
 
-/// A [`Cut`] whose data the tasks share.
-struct Shared<T> {
-    base: Base<T>,
-    rows: usize,
-    row_len: usize,
-    row_chunk: usize,
-    col_chunk: usize,
-    lead: usize,
+/// A matrix that is cut into blocks.
+#[derive(Debug)]
+pub(crate) struct Cut<'a, T> {
+    pub(crate) data: &'a mut [T],
+    pub(crate) blocks: Blocks,
 }
 
-impl<T> Shared<T> {
+/// What the thread that begins with a task does after it, if it takes none of another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The block of that matrix that begins with that column.
+    Block { index: usize, col: usize },
+    /// Nothing of this job: it is the pool's thread of that number.
+    Nothing { thread: usize },
+}
+
+impl Blocks {
     fn columns(&self) -> usize {
         (self.row_len + self.lead).div_ceil(self.col_chunk)
     }
@@ -48,45 +55,140 @@ impl<T> Shared<T> {
     }
 }
 
+/// The matrices of a job.
+struct Job<const N: usize>([Option<Blocks>; N]);
+
+impl<const N: usize> Job<N> {
+    fn tasks(&self) -> usize {
+        self.0.iter().flatten().map(Blocks::tasks).sum()
+    }
+
+    /// The matrix that a task is a block of, and the block's rows and columns.
+    fn block(&self, mut task: usize) -> Option<(usize, Range<usize>, Range<usize>)> {
+        for (index, blocks) in self.0.iter().enumerate() {
+            let Some(blocks) = blocks else { continue };
+            if task < blocks.tasks() {
+                let (rows, cols) = blocks.block(task);
+                return Some((index, rows, cols));
+            }
+            task -= blocks.tasks();
+        }
+        None
+    }
+}
+
 impl Pool {
-    /// Calls `f(index of the matrix, rows, block)` for each block of each matrix, in parallel.
+    /// The matrix and the column that a thread begins with in a job of these matrices; none where it
+    /// has no task of its own.
+    pub(crate) fn first_block<const N: usize>(
+        &self,
+        matrices: [Option<Blocks>; N],
+        thread: usize,
+    ) -> Option<(usize, usize)> {
+        let job = Job(matrices);
+        let tasks = job.tasks();
+        let threads = self.threads().min(tasks);
+        let (index, _, cols) = job.block(Claims::edge(tasks, threads, thread))?;
+        (thread < threads).then_some((index, cols.start))
+    }
+
+    /// Calls `f(index of the matrix, rows, block, what comes after it)` for each block of each matrix,
+    /// in parallel.
     ///
     /// # Panics
-    /// When a matrix is not whole rows, or a chunk is zero or smaller than its lead.
+    /// When a matrix is not as long as its blocks say, or a chunk is zero or smaller than its lead.
     pub(crate) fn cuts_mut<T: Send, const N: usize>(
         &self,
         cuts: &mut [Option<Cut<'_, T>>; N],
-        f: impl Fn(usize, Range<usize>, ColumnBlock<'_, T>) + Sync,
+        f: impl Fn(usize, Range<usize>, ColumnBlock<'_, T>, After) + Sync,
     ) {
-        let shared: [Option<Shared<T>>; N] = std::array::from_fn(|i| {
-            let cut = cuts[i].as_mut()?;
-            let Cut { row_len, row_chunk, col_chunk, lead, .. } = *cut;
+        let mut bases = [const { None }; N];
+        let mut job = Job([None; N]);
+        for ((cut, base), to) in cuts.iter_mut().zip(&mut bases).zip(&mut job.0) {
+            let Some(Cut { data, blocks }) = cut else { continue };
+            let Blocks { rows, row_len, row_chunk, col_chunk, lead } = *blocks;
             assert!(row_len > 0 && row_chunk > 0 && lead < col_chunk, "an empty cut");
-            assert!(cut.data.len().is_multiple_of(row_len), "not whole rows of {row_len}");
-            let (rows, base) = (cut.data.len() / row_len, Base(cut.data.as_mut_ptr()));
-            Some(Shared { base, rows, row_len, row_chunk, col_chunk, lead })
+            assert_eq!(data.len(), rows * row_len, "not {rows} rows of {row_len}");
+            (*base, *to) = (Some(Base(data.as_mut_ptr())), Some(*blocks));
+        }
+        let tasks = job.tasks();
+        let threads = self.threads().min(tasks);
+        self.run(tasks, &|task| {
+            let Some((index, rows, cols)) = job.block(task) else { return };
+            let (Some(base), Some(blocks)) = (&bases[index], &job.0[index]) else { return };
+            let block = ColumnBlock {
+                // SAFETY: the rows lie inside the data, which `cuts` borrows exclusively until all
+                // tasks have ended; blocks do not overlap and each is made once.
+                base: unsafe { base.get().add(rows.start * blocks.row_len) },
+                rows: rows.len(),
+                row_len: blocks.row_len,
+                start: cols.start,
+                width: cols.len(),
+                data: PhantomData,
+            };
+            let thread = Claims::thread_of(tasks, threads, task);
+            let is_last = Claims::edge(tasks, threads, thread + 1) == task + 1;
+            let after = match job.block(task + 1) {
+                Some((index, _, cols)) if !is_last => After::Block { index, col: cols.start },
+                _ => After::Nothing { thread },
+            };
+            f(index, rows, block, after);
         });
-        let tasks = shared.iter().flatten().map(Shared::tasks).sum();
-        self.run(tasks, &|mut task| {
-            for (index, shared) in shared.iter().enumerate() {
-                let Some(shared) = shared else { continue };
-                if task >= shared.tasks() {
-                    task -= shared.tasks();
-                    continue;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Every chain of what comes after what is a thread's run, begins with what is said to be its
+    /// first block, and all of them are the whole job.
+    #[test]
+    fn a_thread_is_told_to_go_on_with_what_is_not_its_own() {
+        let of = |rows, row_len, col_chunk, lead| Blocks {
+            rows,
+            row_len,
+            row_chunk: 2,
+            col_chunk,
+            lead,
+        };
+        let jobs = [
+            [Some(of(1, 160, 16, 0)), None, None],
+            [Some(of(1, 160, 48, 7)), None, Some(of(1, 5, 16, 3))],
+            [Some(of(1, 3, 16, 0)), Some(of(1, 64, 32, 0)), Some(of(1, 64, 16, 0))],
+            [Some(of(1, 3, 16, 0)), None, None],
+            [None, None, None],
+        ];
+        for (threads, matrices) in (1..=4).flat_map(|n| jobs.map(|job| (n, job))) {
+            let pool = Pool::new(threads);
+            let mut data = matrices.map(|b| vec![0u8; b.map_or(0, |b| b.rows * b.row_len)]);
+            let mut lines = data.iter_mut();
+            let mut cuts = matrices.map(|blocks| {
+                let data = &mut lines.next()?[..];
+                Some(Cut { data, blocks: blocks? })
+            });
+            let seen = Mutex::new(Vec::new());
+            pool.cuts_mut(&mut cuts, |index, _, block, after| {
+                seen.lock().unwrap().push(((index, block.start()), after));
+            });
+            let seen = seen.into_inner().unwrap();
+            let mut visited = 0;
+            for thread in 0..threads {
+                let mut at = pool.first_block(matrices, thread);
+                while let Some(block) = at {
+                    visited += 1;
+                    let after = seen.iter().find(|(of, _)| *of == block).unwrap().1;
+                    at = match after {
+                        After::Block { index, col } => Some((index, col)),
+                        After::Nothing { thread: of } => {
+                            assert_eq!(of, thread);
+                            None
+                        }
+                    };
                 }
-                let (rows, cols) = shared.block(task);
-                let block = ColumnBlock {
-                    // SAFETY: the rows lie inside the data, which `cuts` borrows exclusively
-                    // until all tasks have ended; blocks do not overlap and each is made once.
-                    base: unsafe { shared.base.get().add(rows.start * shared.row_len) },
-                    rows: rows.len(),
-                    row_len: shared.row_len,
-                    start: cols.start,
-                    width: cols.len(),
-                    data: PhantomData,
-                };
-                return f(index, rows, block);
             }
-        });
+            assert_eq!(visited, seen.len(), "{threads} threads, {matrices:?}");
+        }
     }
 }

@@ -1,9 +1,12 @@
 //! How products are cut for the caches.
 
-use super::{Product, Rows, Then};
+use super::{Product, Then};
 use crate::cpu::Cpu;
 use crate::cpu::caches::Caches;
 use crate::cpu::isa::TileShape;
+use crate::cpu::packed::{Features, GROUP};
+use crate::cpu::pool::Blocks;
+use crate::cpu::quantize::ActKind;
 use crate::cpu::tile::{ActBlock, TILE};
 
 /// Fewest weights of a task (products of weights and rows, where they are more), so that claims
@@ -24,6 +27,42 @@ pub(crate) fn panel_groups(caches: &Caches, shape: &TileShape) -> usize {
     (most / SUPER_GROUPS * SUPER_GROUPS).max(SUPER_GROUPS)
 }
 
+/// What a product's blocking goes by.
+#[derive(Clone, Debug)]
+pub(super) struct Reads<'a> {
+    pub(super) weight: Features<'a>,
+    /// Whether it is a gate, which reads its `up` too.
+    pub(super) is_gate: bool,
+}
+
+impl<'a> Reads<'a> {
+    pub(super) fn of(product: &Product<'a>) -> Reads<'a> {
+        let is_gate = matches!(product.then, Then::Gate { .. });
+        Reads { weight: product.weight.clone(), is_gate }
+    }
+}
+
+/// The tasks of a dispatch of products of `m` rows, each a multiple of `unit` tiles; none of a product
+/// without features.
+pub(super) fn cut<const N: usize>(
+    ctx: &Cpu,
+    (m, unit): (usize, usize),
+    products: &[Option<Reads<'_>>; N],
+) -> [Option<Blocks>; N] {
+    let tiles = products.iter().flatten().map(|reads| reads.weight.tiles().len()).sum();
+    products.each_ref().map(|reads| {
+        let reads = reads.as_ref().filter(|reads| !reads.weight.is_empty())?;
+        let blocking = Blocking::of(ctx, reads, (m, tiles, unit));
+        Some(Blocks {
+            rows: m,
+            row_len: reads.weight.len(),
+            row_chunk: blocking.rows,
+            col_chunk: blocking.tiles * TILE,
+            lead: reads.weight.range().start % TILE,
+        })
+    })
+}
+
 /// Rows and tiles of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Blocking {
@@ -38,21 +77,22 @@ impl Blocking {
     /// second-level cache. A task is of a multiple of `unit` tiles.
     pub(super) fn of(
         ctx: &Cpu,
-        product: &Product<'_>,
+        reads: &Reads<'_>,
         (m, tiles, unit): (usize, usize, usize),
     ) -> Blocking {
-        let (shape, cols) = (ctx.isa().shape(), product.weight.packed().cols());
+        let (shape, packed) = (ctx.isa().shape(), reads.weight.packed());
+        let cols = packed.cols();
         let of_tile = cols * TILE;
         let of_products = TASK_PRODUCTS.div_ceil(of_tile * m).max(ROW_TILES);
         let worth = TASK_WEIGHTS.div_ceil(of_tile).min(of_products);
         let fair = tiles.div_ceil(ctx.pool().threads() * 4);
-        let (block_rows, block_tiles, of_x) = match product.x {
-            Rows::Quantised(acts) => (shape.rows, shape.tiles, acts.groups * size_of::<ActBlock>()),
-            Rows::Floats(_) => (shape.float_rows, shape.float_tiles, cols * size_of::<f32>()),
+        let (block_rows, block_tiles, of_x) = match ActKind::of(ctx.activations(), packed.dtype()) {
+            Some(_) => (shape.rows, shape.tiles, cols / GROUP * size_of::<ActBlock>()),
+            None => (shape.float_rows, shape.float_tiles, cols * size_of::<f32>()),
         };
         let multiple = if m > 1 { unit.next_multiple_of(block_tiles) } else { unit };
         let tiles = worth.min(fair).max(1).next_multiple_of(multiple);
-        let results = if matches!(product.then, Then::Gate { .. }) { 2 } else { 1 };
+        let results = if reads.is_gate { 2 } else { 1 };
         let of_row = of_x + results * tiles * TILE * size_of::<f32>();
         let most = (ctx.caches().second / 2 / of_row).max(block_rows);
         let rows = m.div_ceil(m.div_ceil(most)).next_multiple_of(block_rows);

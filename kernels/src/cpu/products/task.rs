@@ -22,6 +22,12 @@ pub(super) struct Scratch {
     done: Vec<f32>,
 }
 
+/// Rows of a task, and what its thread will most likely read after it.
+pub(super) struct Task<'a> {
+    pub(super) rows: Range<usize>,
+    pub(super) next: Option<&'a [u8]>,
+}
+
 /// Where the features of a task lie in its rows of whole tiles.
 struct Lines {
     /// From a row to the next.
@@ -41,12 +47,13 @@ impl Product<'_> {
     pub(super) fn write(
         &self,
         ctx: &Cpu,
-        rows: Range<usize>,
+        task: Task<'_>,
         mut block: ColumnBlock<'_, f32>,
         scratch: &mut Scratch,
     ) {
         let at = block.start()..block.start() + block.width();
-        let lines = self.multiply(ctx, rows.clone(), at.clone(), scratch);
+        let lines = self.multiply(ctx, &task, at.clone(), scratch);
+        let rows = task.rows;
         let Scratch { out, up, .. } = scratch;
         for row in 0..rows.len() {
             let (line, to) = (&mut out[lines.row(row)], block.row_mut(row));
@@ -69,13 +76,14 @@ impl Product<'_> {
     pub(super) fn write_quantised(
         &self,
         ctx: &Cpu,
-        rows: Range<usize>,
+        task: Task<'_>,
         (kind, mut block): (ActKind, ColumnBlock<'_, ActBlock>),
         scratch: &mut Scratch,
     ) {
         let at = block.start() * GROUP..(block.start() + block.width()) * GROUP;
         let width = at.len();
-        let lines = self.multiply(ctx, rows.clone(), at.clone(), scratch);
+        let lines = self.multiply(ctx, &task, at.clone(), scratch);
+        let rows = task.rows;
         assert!(lines.first == (0..lines.stride), "features {at:?} are not whole tiles");
         let Scratch { out, up, done, .. } = scratch;
         let step = (AT_ONCE / width).max(1);
@@ -110,7 +118,7 @@ impl Product<'_> {
     fn multiply(
         &self,
         ctx: &Cpu,
-        rows: Range<usize>,
+        task: &Task<'_>,
         at: Range<usize>,
         scratch: &mut Scratch,
     ) -> Lines {
@@ -120,20 +128,24 @@ impl Product<'_> {
         let tiles = features.start / TILE..features.end.div_ceil(TILE);
         let lead = features.start % TILE;
         let lines = Lines { stride: tiles.len() * TILE, first: lead..lead + at.len() };
+        let Task { ref rows, next } = *task;
         let count = rows.len();
-        let job = Tiles { ctx, x: self.x, rows, tiles };
-        let mut product = |weight, bias: Option<&[f32]>, out: &mut Vec<f32>| {
-            job.multiply(weight, kernel, out);
+        let job = Tiles { ctx, x: self.x, rows: rows.clone(), tiles };
+        let mut product = |(weight, next), bias: Option<&[f32]>, out: &mut Vec<f32>| {
+            job.multiply((weight, next), kernel, out);
             let Some(bias) = bias else { return };
             for row in 0..count {
                 let line = &mut out[lines.row(row)];
                 line.iter_mut().zip(&bias[at.clone()]).for_each(|(to, bias)| *to += bias);
             }
         };
-        product(self.weight.packed(), self.bias, out);
-        if let Then::Gate { up: weight, bias, .. } = &self.then {
-            product(weight.packed(), *bias, up);
-        }
+        let Then::Gate { up: weight, bias, .. } = &self.then else {
+            product((self.weight.packed(), next), self.bias, out);
+            return lines;
+        };
+        let of_up = Some(weight.from(at.start));
+        product((self.weight.packed(), of_up), self.bias, out);
+        product((weight.packed(), next), *bias, up);
         lines
     }
 }
@@ -165,8 +177,13 @@ struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    /// `[rows][16 per tile]` at the beginning of `out`.
-    fn multiply(&self, weight: &Packed, scratch: &mut KernelScratch, out: &mut Vec<f32>) {
+    /// `[rows][16 per tile]` at the beginning of `out`; `next` will most likely be read after it.
+    fn multiply(
+        &self,
+        (weight, next): (&Packed, Option<&[u8]>),
+        scratch: &mut KernelScratch,
+        out: &mut Vec<f32>,
+    ) {
         let (rows, tiles) = (self.rows.len(), self.tiles.clone());
         let len = rows * tiles.len() * TILE;
         if out.len() < len {
@@ -178,7 +195,8 @@ impl Tiles<'_> {
             Rows::Quantised(Acts { blocks, groups }) => {
                 let x = &blocks[self.rows.start * groups..self.rows.end * groups];
                 let panel = self.ctx.panel_groups();
-                (kernels.quant_tiles)(&QuantJob { weight, tiles, x, rows, panel }, out, scratch);
+                let job = QuantJob { weight, tiles, x, rows, panel, next };
+                (kernels.quant_tiles)(&job, out, scratch);
             }
             Rows::Floats(x) => {
                 let k = weight.cols();
@@ -187,7 +205,7 @@ impl Tiles<'_> {
                     None => weight.float_tiles(tiles),
                     Some(_) => widened(kernels, weight, tiles, &mut scratch.widened),
                 };
-                (kernels.float_tiles)(&FloatJob { tiles, x, rows }, out);
+                (kernels.float_tiles)(&FloatJob { tiles, x, rows, next }, out);
             }
         }
     }

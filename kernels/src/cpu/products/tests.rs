@@ -1,7 +1,8 @@
 //! A product does not depend on what is computed with it or done with it.
 
-use super::blocking::Blocking;
-use super::{FormSource, Forms, Product, Then, matmul, products, quantised_product};
+use super::blocking::{Blocking, Reads};
+use super::{FormSource, Forms, Pass, Product, Then, Upcoming};
+use super::{matmul, products, quantised_product};
 use crate::cpu::packed::Packed;
 use crate::cpu::quantize::{ActBuffer, ActKind};
 use crate::cpu::{Activations, Caches, Cpu, Isa, Matrix, gated};
@@ -111,7 +112,7 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
                     |weight, bias, then, out| (Product { x: rows, weight, bias, then }, out);
                 products(
                     &cpu,
-                    m,
+                    &Pass::of(m),
                     [
                         product(q.all(), None, Then::Write, &mut a[..]),
                         product(v.all(), Some(&bias[..20]), Then::Add(&residual), &mut b[..]),
@@ -163,11 +164,11 @@ fn values_that_are_quantised_as_they_come_differ_from_rows_quantised_later() {
                     let product =
                         Product { x, weight: weight.all(), bias: Some(&bias), then: then.clone() };
                     let mut values = vec![f32::NAN; m * n];
-                    products(&cpu, m, [(product.clone(), &mut values[..])]);
+                    products(&cpu, &Pass::of(m), [(product.clone(), &mut values[..])]);
                     for kind in [ActKind::Block(8), ActKind::BlockSum, ActKind::Super] {
                         let (mut want, mut found) = (ActBuffer::default(), ActBuffer::default());
                         want.fill(&cpu, kind, &FormSource { x: &values, k: n, norm: None });
-                        quantised_product(&cpu, m, &product, (kind, found.room(m, n)));
+                        quantised_product(&cpu, &Pass::of(m), &product, (kind, found.room(m, n)));
                         let what = format!("{} {dtype} {m} rows, {then:?}, {kind:?}", isa.name());
                         assert_eq!(found.acts().blocks, want.acts().blocks, "{what}");
                     }
@@ -211,16 +212,31 @@ fn a_task_does_not_fit_the_cache() {
             assert!(panel.is_multiple_of(8), "{} {caches:?}: {panel}", isa.name());
             assert!(smallest || bytes <= first, "{} {caches:?}: {bytes}", isa.name());
             let weight = weight(&cpu, DType::Q4_0, n, k);
-            let mut forms = Forms::default();
-            let x = noise(7, m * k);
-            forms.fill(&cpu, [DType::Q4_0].into_iter(), &FormSource { x: &x, k, norm: None });
-            let rows = forms.rows(&cpu, DType::Q4_0, &x);
-            let product = Product { x: rows, weight: weight.all(), bias: None, then: Then::Write };
-            let cut = Blocking::of(&cpu, &product, (m, n / 16, 1));
+            let reads = Reads { weight: weight.all(), is_gate: false };
+            let cut = Blocking::of(&cpu, &reads, (m, n / 16, 1));
             let bytes = cut.rows * (k / 32 * 48 + cut.tiles * 64);
             assert!(bytes <= second, "{} {caches:?}: {cut:?}", isa.name());
             assert!(cut.rows.is_multiple_of(shape.rows), "{} {cut:?}", isa.name());
             assert!(cut.tiles.is_multiple_of(shape.tiles), "{} {cut:?}", isa.name());
         }
     }
+}
+
+#[test]
+fn a_thread_is_told_to_read_what_another_begins_with() {
+    let cpu = Cpu::new(2, Isa::best());
+    let [q, k, v] = [(576, 64), (192, 64), (192, 64)].map(|(n, k)| weight(&cpu, DType::Q4_0, n, k));
+    let upcoming = |weights, is_gate, form| Upcoming { weights, is_gate, form };
+    let start = |next: &Upcoming<'_>, thread| next.first_read(&cpu, 1, thread).map(<[u8]>::as_ptr);
+    // 60 tiles in tasks of 8: 5 of q, 2 of k, 2 of v, of which the second thread has the last 5.
+    let all = upcoming([Some(q.all()), Some(k.all()), Some(v.all()), None], false, None);
+    assert_eq!(start(&all, 0), Some(q.all().from(0).as_ptr()));
+    assert_eq!(start(&all, 1), Some(q.all().from(4 * 8 * 16).as_ptr()));
+    assert_eq!(start(&all, 2), None);
+    // 12 tiles in tasks of 2, or of 16 where 256 columns are quantised at once.
+    let one = |form| upcoming([Some(k.all()), None, None, None], true, form);
+    assert_eq!(start(&one(None), 1), Some(k.all().from(3 * 2 * 16).as_ptr()));
+    assert_eq!(start(&one(Some(ActKind::Super)), 0), Some(k.all().from(0).as_ptr()));
+    assert_eq!(start(&one(Some(ActKind::Super)), 1), None);
+    assert_eq!(start(&Upcoming::default(), 0), None);
 }

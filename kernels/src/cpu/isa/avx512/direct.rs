@@ -1,6 +1,7 @@
 //! Few rows: every line of a tile is read once and unpacked in registers, for all rows.
 
 use super::stored::{At, at};
+use crate::cpu::ahead::Ahead;
 use crate::cpu::isa::formats::Format;
 use crate::cpu::tile::{ActBlock, QuantJob, TILE};
 use std::arch::x86_64::*;
@@ -11,6 +12,7 @@ use std::arch::x86_64::*;
 pub(super) unsafe fn tiles<F: Format>(job: &QuantJob<'_>, out: &mut [f32]) {
     let groups = job.weight.layout().groups();
     let stride = job.tiles.len() * TILE;
+    let ahead = job.ahead();
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = at::<F>(&job.weight.tile(tile));
         let out = out[t * TILE..].as_mut_ptr();
@@ -18,14 +20,14 @@ pub(super) unsafe fn tiles<F: Format>(job: &QuantJob<'_>, out: &mut [f32]) {
         // row r has 16 values at `out + r·stride`.
         unsafe {
             match job.rows {
-                1 => rows::<F, 1>(tile, (job.x, groups), out, stride),
-                2 => rows::<F, 2>(tile, (job.x, groups), out, stride),
-                3 => rows::<F, 3>(tile, (job.x, groups), out, stride),
-                4 => rows::<F, 4>(tile, (job.x, groups), out, stride),
-                5 => rows::<F, 5>(tile, (job.x, groups), out, stride),
-                6 => rows::<F, 6>(tile, (job.x, groups), out, stride),
-                7 => rows::<F, 7>(tile, (job.x, groups), out, stride),
-                8 => rows::<F, 8>(tile, (job.x, groups), out, stride),
+                1 => rows::<F, 1>((tile, ahead), (job.x, groups), out, stride),
+                2 => rows::<F, 2>((tile, ahead), (job.x, groups), out, stride),
+                3 => rows::<F, 3>((tile, ahead), (job.x, groups), out, stride),
+                4 => rows::<F, 4>((tile, ahead), (job.x, groups), out, stride),
+                5 => rows::<F, 5>((tile, ahead), (job.x, groups), out, stride),
+                6 => rows::<F, 6>((tile, ahead), (job.x, groups), out, stride),
+                7 => rows::<F, 7>((tile, ahead), (job.x, groups), out, stride),
+                8 => rows::<F, 8>((tile, ahead), (job.x, groups), out, stride),
                 rows => unreachable!("{rows} rows are unpacked in pairs"),
             }
         }
@@ -37,7 +39,7 @@ pub(super) unsafe fn tiles<F: Format>(job: &QuantJob<'_>, out: &mut [f32]) {
 /// one of R multiples of `stride`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c")]
 unsafe fn rows<F: Format, const R: usize>(
-    tile: At,
+    (tile, ahead): (At, Ahead),
     (x, groups): (&[ActBlock], usize),
     out: *mut f32,
     stride: usize,
@@ -46,7 +48,7 @@ unsafe fn rows<F: Format, const R: usize>(
     let mut acc = [_mm512_setzero_ps(); R];
     let mut partial = [_mm512_setzero_ps(); R];
     for g in 0..groups {
-        tile.prefetch::<F>(g);
+        tile.prefetch::<F>(g, ahead);
         // SAFETY: g < groups, by the caller.
         unsafe {
             let w = tile.lines::<F>(g);

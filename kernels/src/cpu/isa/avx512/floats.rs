@@ -2,7 +2,7 @@
 //! as they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use crate::cpu::isa::formats::AHEAD;
+use crate::cpu::ahead::Ahead;
 use crate::cpu::packed::LINE;
 use crate::cpu::tile::{FloatJob, FloatTiles, TILE};
 use crate::quant::DType;
@@ -78,6 +78,9 @@ impl Float for F32 {
 /// Some rows times one or two tiles.
 struct Block<const T: usize> {
     tiles: [*const u8; T],
+    /// From a tile to the next.
+    tile_stride: usize,
+    ahead: Ahead,
     x: *const f32,
     k: usize,
     out: *mut f32,
@@ -90,6 +93,7 @@ struct Block<const T: usize> {
 unsafe fn tiles<F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
     let FloatTiles { cols: k, count, .. } = job.tiles;
     let stride = count * TILE;
+    let (tile_stride, ahead) = (job.tiles.stride, job.ahead());
     let tile = |t: usize| {
         let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
@@ -103,8 +107,14 @@ unsafe fn tiles<F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
             // `x`, and of 16 values per tile in `out`.
             unsafe {
                 match count - t {
-                    1 => Block { tiles: [tile(t)], x, k, out, stride }.of::<F>(rows),
-                    _ => Block { tiles: [tile(t), tile(t + 1)], x, k, out, stride }.of::<F>(rows),
+                    1 => {
+                        let tiles = [tile(t)];
+                        Block { tiles, tile_stride, ahead, x, k, out, stride }.of::<F>(rows);
+                    }
+                    _ => {
+                        let tiles = [tile(t), tile(t + 1)];
+                        Block { tiles, tile_stride, ahead, x, k, out, stride }.of::<F>(rows);
+                    }
                 }
             }
         }
@@ -147,7 +157,8 @@ impl<const T: usize> Block<T> {
                 let at = i * TILE * F::BYTES;
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
-                        _mm_prefetch::<_MM_HINT_T0>(tile.wrapping_add(at + AHEAD).cast());
+                        let at = self.ahead.of_several::<T>(tile, (at, self.tile_stride));
+                        _mm_prefetch::<_MM_HINT_T0>(at.cast());
                     }
                 }
                 let w = self.tiles.map(|tile| F::load(tile.add(at)));

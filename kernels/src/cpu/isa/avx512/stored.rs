@@ -1,6 +1,7 @@
 //! How a group of a tile comes into registers.
 
-use crate::cpu::isa::formats::{Format, ahead};
+use crate::cpu::ahead::Ahead;
+use crate::cpu::isa::formats::{Format, ask};
 use crate::cpu::packed::{Layout, Scales, TileBytes};
 use crate::cpu::tile::TILE;
 use std::arch::x86_64::*;
@@ -112,10 +113,10 @@ impl At {
         }
     }
 
-    /// Asks for what will be read some groups later; beyond the tile lies the next.
+    /// Asks for what will be read some groups later.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(super) fn prefetch<F: Format>(self, g: usize) {
-        ahead::<F>(self.values, g, |at| _mm_prefetch::<_MM_HINT_T0>(at.cast()));
+    pub(super) fn prefetch<F: Format>(self, g: usize, ahead: Ahead) {
+        ask::<F>(ahead, self.values, g, |at| _mm_prefetch::<_MM_HINT_T0>(at.cast()));
     }
 }
