@@ -45,8 +45,8 @@ formats! {
     Q6K = 6, Halves, true;
 }
 
-/// Calls `prefetch` with as many lines as group `g` of a tile is long, so that all of the tile and of
-/// what is read after it is asked for.
+/// Calls `prefetch` with every line that group `g` of a tile is on, so that all of the tile and of what
+/// is read after it is asked for. A line of two groups is asked for twice: to find out costs more.
 #[inline(always)]
 pub(crate) fn ask<F: Format>(
     ahead: Ahead,
@@ -54,9 +54,9 @@ pub(crate) fn ask<F: Format>(
     g: usize,
     prefetch: impl Fn(*const u8),
 ) {
-    let edge = |g: usize| g * F::SHARE / LINE * LINE;
-    for at in (edge(g)..edge(g + 1)).step_by(LINE) {
-        prefetch(ahead.of(tile.wrapping_add(at)));
+    let from = ahead.of(tile.wrapping_add(g * F::SHARE));
+    for line in 0..F::SHARE.div_ceil(LINE) {
+        prefetch(from.wrapping_add(line * LINE));
     }
 }
 
