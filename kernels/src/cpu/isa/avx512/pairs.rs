@@ -64,7 +64,10 @@ pub(super) unsafe fn tiles<F: Format>(
     for t in (0..job.tiles.len()).step_by(TILES) {
         let two = job.tiles.len() - t > 1;
         let tile = |i: usize| at::<F>(&job.weight.tile(job.tiles.start + t + i));
-        let next = (job.tiles.len() - t > TILES).then(|| job.weight.tile(job.tiles.start + t + 2));
+        let next = match job.tiles.len() - t > TILES {
+            true => Some(job.weight.tile(job.tiles.start + t + TILES).values),
+            false => job.next,
+        };
         let blocks = job.rows.div_ceil(step) * groups.div_ceil(job.panel);
         let mut block_index = 0;
         for from in (0..groups).step_by(job.panel) {
@@ -78,8 +81,8 @@ pub(super) unsafe fn tiles<F: Format>(
             }
             for row in (0..job.rows).step_by(step) {
                 if let Some(next) = next {
-                    let part = |i: usize| i * TILES * next.layout.tile / blocks;
-                    prefetch(next.values.as_ptr(), part(block_index)..part(block_index + 1));
+                    let part = |i: usize| i * TILES * job.weight.layout().tile / blocks;
+                    prefetch(next.as_ptr(), part(block_index)..part(block_index + 1));
                     block_index += 1;
                 }
                 let block = Block {
@@ -104,8 +107,8 @@ pub(super) unsafe fn tiles<F: Format>(
     }
 }
 
-/// Asks for some bytes of the next pair, so that it is in the second-level cache when its turn
-/// comes.
+/// Asks for some bytes of what is read next, most likely another pair, so that it is in the
+/// second-level cache when its turn comes.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn prefetch(from: *const u8, bytes: Range<usize>) {
