@@ -25,20 +25,30 @@ impl Ahead {
     /// What to ask for when the line at this address is read; an address that need not exist.
     #[inline(always)]
     pub(crate) fn of(self, at: *const u8) -> *const u8 {
-        let at = at.wrapping_add(AHEAD);
-        if at >= self.end { at.wrapping_byte_add(self.jump) } else { at }
+        self.after(at.wrapping_add(AHEAD))
     }
 
     /// As [`of`](Ahead::of), of byte `at` of a tile of `stride` bytes, where T tiles are read side by
     /// side: after each of them lies one that is being read too, after these what comes next.
+    #[cfg_attr(
+        not(any(test, target_arch = "x86_64")),
+        expect(dead_code, reason = "only AVX-512 reads tiles side by side")
+    )]
     #[inline(always)]
     pub(crate) fn of_several<const T: usize>(
         self,
         tile: *const u8,
         (at, stride): (usize, usize),
     ) -> *const u8 {
-        let beside = if at + AHEAD >= stride { (T - 1) * stride } else { 0 };
-        self.of(tile.wrapping_add(at + beside))
+        let at = at + AHEAD / T;
+        let beside = if at >= stride { (T - 1) * stride } else { 0 };
+        self.after(tile.wrapping_add(at + beside))
+    }
+
+    /// An address of the run, or of what follows it.
+    #[inline(always)]
+    fn after(self, at: *const u8) -> *const u8 {
+        if at >= self.end { at.wrapping_byte_add(self.jump) } else { at }
     }
 }
 
@@ -75,11 +85,11 @@ mod tests {
             let mut want = [lines(&run[AHEAD..]), lines(&other[..AHEAD])].concat();
             want.sort_unstable();
             assert_eq!(one, want, "tiles of {stride}");
-            // The second tile's beginning has nobody to ask for it, and of what follows two parts
-            // are asked for.
-            let two = asked::<2>(6, stride, ahead, run);
-            let first = [&run[AHEAD..stride], &run[stride + AHEAD..]].map(lines).concat();
-            let after = [&other[..AHEAD], &other[stride..stride + AHEAD]].map(lines).concat();
+            // Nobody asks for the beginnings of the first two, and of what follows, those of two are
+            // asked for.
+            let (two, half) = (asked::<2>(6, stride, ahead, run), AHEAD / 2);
+            let first = [&run[half..stride], &run[stride + half..]].map(lines).concat();
+            let after = [&other[..half], &other[stride..stride + half]].map(lines).concat();
             let mut want = [first, after].concat();
             want.sort_unstable();
             assert_eq!(two, want, "pairs of tiles of {stride}");

@@ -14,7 +14,7 @@ use crate::cost::Cost;
 use crate::cpu::isa::peak::{PeakLoop, PeakLoops};
 use crate::cpu::quantize::ActKind;
 use crate::cpu::{Activations, Cpu, Isa};
-use crate::kv::KvDtype;
+use crate::kv::{KvDtype, Panel};
 use crate::quant::DType;
 
 /// Shortest time of a measured loop.
@@ -240,27 +240,42 @@ impl Rounds<'_> {
     }
 
     fn read(&self, cpu: &Cpu, bytes: usize) -> Result<f64, RooflineError> {
-        let words = bytes / size_of::<u64>();
-        let mut buffer: Vec<u64> = Vec::new();
-        buffer.try_reserve_exact(words).map_err(|_| RooflineError::Memory { bytes })?;
-        buffer.resize(words, 0);
-        let chunk = CHUNK_BYTES / size_of::<u64>();
+        let values = bytes / size_of::<f32>();
+        let mut buffer: Vec<f32> = Vec::new();
+        buffer.try_reserve_exact(values).map_err(|_| RooflineError::Memory { bytes })?;
+        buffer.resize(values, 0.0);
+        let chunk = CHUNK_BYTES / size_of::<f32>();
         // Pages that were never written to are all the same one.
-        cpu.pool().chunks_mut(&mut buffer, chunk, |at, words| words.fill(at as u64 + 1));
-        let chunks: Vec<&[u64]> = buffer.chunks(chunk).collect();
-        let run = || cpu.pool().run(chunks.len(), &|at| _ = black_box(sum(chunks[at])));
-        run();
-        Ok((words * size_of::<u64>()) as f64 / self.fastest(&run))
+        cpu.pool().chunks_mut(&mut buffer, chunk, |at, values| values.fill(at as f32 + 1.0));
+        let chunks: Vec<&[f32]> = buffer.chunks(chunk).collect();
+        let read = |asks: Option<fn(Panel<'_>)>| {
+            let run = || cpu.pool().run(chunks.len(), &|at| _ = black_box(sum(chunks[at], asks)));
+            run();
+            self.fastest(&run)
+        };
+        let seconds = read(None).min(read(Some(cpu.kernels().prefetch)));
+        Ok((values * size_of::<f32>()) as f64 / seconds)
     }
 }
 
-fn sum(words: &[u64]) -> u64 {
-    let (blocks, rest) = words.as_chunks::<16>();
-    let mut lanes = [0u64; 16];
-    for block in blocks {
-        lanes.iter_mut().zip(block).for_each(|(lane, word)| *lane = lane.wrapping_add(*word));
+/// Reads all values, and if `asks` is given, asks for each block some blocks before: what is faster
+/// depends on how far ahead the processor itself asks.
+fn sum(values: &[f32], asks: Option<fn(Panel<'_>)>) -> u32 {
+    const BLOCK: usize = 4096 / size_of::<f32>();
+    const AHEAD: usize = 4;
+    let mut lanes = [0u32; 16];
+    let mut later = values.chunks(BLOCK).skip(AHEAD);
+    for block in values.chunks(BLOCK) {
+        if let (Some(ask), Some(later)) = (asks, later.next()) {
+            ask(Panel::F32(later));
+        }
+        for line in block.chunks_exact(lanes.len()) {
+            for (lane, value) in lanes.iter_mut().zip(line) {
+                *lane = lane.wrapping_add(value.to_bits());
+            }
+        }
     }
-    lanes.iter().chain(rest).fold(0, |sum, word| sum.wrapping_add(*word))
+    lanes.iter().fold(0, |sum, lane| sum.wrapping_add(*lane))
 }
 
 /// Four times the last cache, within bounds.

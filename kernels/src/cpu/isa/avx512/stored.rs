@@ -113,10 +113,11 @@ impl At {
         }
     }
 
-    /// Asks for what will be read some groups later.
+    /// Asks for what will be read some groups later, past the second-level cache: there it would be of
+    /// no more use, and take the place of code and activations that are.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn prefetch<F: Format>(self, g: usize, ahead: Ahead) {
-        ask::<F>(ahead, self.values, g, |at| _mm_prefetch::<_MM_HINT_T0>(at.cast()));
+        ask::<F>(ahead, self.values, g, |at| _mm_prefetch::<_MM_HINT_NTA>(at.cast()));
     }
 }
