@@ -1,53 +1,62 @@
-//! Asking for weights some time before they are read.
+//! Asking for weights some time before they are read. All of it is hints: an address need not exist.
 
-/// Bytes between what is read and what is asked for: what memory delivers to a thread while it
-/// fetches one line, with some to spare. Asked for into the first-level cache, of which it is a half
-/// at most.
-const AHEAD: usize = 16_384;
+use crate::cpu::caches::Caches;
 
-/// What is asked for while a run of tiles is read: each line once, in order, and near the end of the
-/// run what is read after it.
+/// Most bytes between what is read and what is asked for: what memory delivers to a thread while it
+/// fetches one line, with some to spare.
+const DISTANCE_MAX: usize = 16_384;
+
+/// What is known of the time after a run of tiles.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Following<'a> {
+    /// What is most likely read after the run.
+    pub(crate) next: Option<&'a [u8]>,
+    /// Bytes between what is read and what is asked for.
+    distance: usize,
+}
+
+impl<'a> Following<'a> {
+    /// For lines that wait in the first-level cache: in half of what a thread has of it.
+    pub(crate) fn new(caches: &Caches, next: Option<&'a [u8]>) -> Following<'a> {
+        Following { next, distance: (caches.first / 2).min(DISTANCE_MAX) }
+    }
+}
+
+/// What is asked for while a run of tiles is read: what lies some way behind what is read, and near the
+/// end of the run what is read after it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
     /// Of the run.
     end: *const u8,
     /// From there to what is read next.
     jump: usize,
+    distance: usize,
 }
 
 impl Ahead {
-    /// For a run of tiles that ends there.
-    pub(crate) fn new(end: *const u8, next: Option<&[u8]>) -> Ahead {
-        let jump = next.map_or(0, |next| next.as_ptr().addr().wrapping_sub(end.addr()));
-        Ahead { end, jump }
+    /// For a run of tiles that ends there and is read in steps of so many bytes.
+    pub(crate) fn new(end: *const u8, following: &Following<'_>, step: usize) -> Ahead {
+        let start = following.next.map_or(end, <[u8]>::as_ptr);
+        let jump = start.addr().wrapping_sub(end.addr());
+        Ahead { end, jump, distance: following.distance / step * step }
     }
 
-    /// What to ask for when the line at this address is read; an address that need not exist.
-    #[inline(always)]
-    pub(crate) fn of(self, at: *const u8) -> *const u8 {
-        self.after(at.wrapping_add(AHEAD))
-    }
-
-    /// As [`of`](Ahead::of), of byte `at` of a tile of `stride` bytes, where T tiles are read side by
-    /// side: after each of them lies one that is being read too, after these what comes next.
+    /// What to ask for when what lies `at` bytes after the start of a tile is read; where T tiles of
+    /// `stride` bytes are read side by side, of each. After each of them lies one that is being read too,
+    /// after these what comes next.
     #[cfg_attr(
-        not(any(test, target_arch = "x86_64")),
-        expect(dead_code, reason = "only AVX-512 reads tiles side by side")
+        not(any(test, target_arch = "x86_64", target_arch = "aarch64")),
+        expect(dead_code, reason = "plain Rust asks for nothing")
     )]
     #[inline(always)]
-    pub(crate) fn of_several<const T: usize>(
+    pub(crate) fn of<const T: usize>(
         self,
         tile: *const u8,
         (at, stride): (usize, usize),
     ) -> *const u8 {
-        let at = at + AHEAD / T;
-        let beside = if at >= stride { (T - 1) * stride } else { 0 };
-        self.after(tile.wrapping_add(at + beside))
-    }
-
-    /// An address of the run, or of what follows it.
-    #[inline(always)]
-    fn after(self, at: *const u8) -> *const u8 {
+        let at = at + self.distance / T;
+        let beside = if T > 1 && at >= stride { (T - 1) * stride } else { 0 };
+        let at = tile.wrapping_add(at + beside);
         if at >= self.end { at.wrapping_byte_add(self.jump) } else { at }
     }
 }
@@ -62,8 +71,7 @@ mod tests {
         for first in (0..tiles).step_by(T) {
             for at in (0..stride).step_by(64) {
                 for tile in first..first + T {
-                    let tile = run[tile * stride..].as_ptr();
-                    asked.push(ahead.of_several::<T>(tile, (at, stride)).addr());
+                    asked.push(ahead.of::<T>(run[tile * stride..].as_ptr(), (at, stride)).addr());
                 }
             }
         }
@@ -73,26 +81,39 @@ mod tests {
 
     #[test]
     fn a_line_is_asked_for_twice_or_never() {
-        let run = vec![0u8; 6 * 2 * AHEAD];
-        let other = vec![0u8; 4 * AHEAD];
+        const D: usize = DISTANCE_MAX;
+        let run = vec![0u8; 6 * 2 * D];
+        let other = vec![0u8; 4 * D];
+        let following = Following::new(&Caches { first: 4 * D, ..Caches::default() }, Some(&other));
         let lines = |from: &[u8]| -> Vec<usize> {
             from.chunks(64).map(|line| line.as_ptr().addr()).collect()
         };
-        for stride in [2 * AHEAD, AHEAD + 64, AHEAD] {
+        for stride in [2 * D, D + 64, D] {
             let run = &run[..6 * stride];
-            let ahead = Ahead::new(run.as_ptr_range().end, Some(&other));
+            let ahead = Ahead::new(run.as_ptr_range().end, &following, 128);
             let one = asked::<1>(6, stride, ahead, run);
-            let mut want = [lines(&run[AHEAD..]), lines(&other[..AHEAD])].concat();
+            let mut want = [lines(&run[D..]), lines(&other[..D])].concat();
             want.sort_unstable();
             assert_eq!(one, want, "tiles of {stride}");
             // Nobody asks for the beginnings of the first two, and of what follows, those of two are
             // asked for.
-            let (two, half) = (asked::<2>(6, stride, ahead, run), AHEAD / 2);
+            let (two, half) = (asked::<2>(6, stride, ahead, run), D / 2);
             let first = [&run[half..stride], &run[stride + half..]].map(lines).concat();
             let after = [&other[..half], &other[stride..stride + half]].map(lines).concat();
             let mut want = [first, after].concat();
             want.sort_unstable();
             assert_eq!(two, want, "pairs of tiles of {stride}");
+        }
+    }
+
+    #[test]
+    fn a_small_cache_is_filled_with_what_is_asked_for() {
+        for (first, step, distance) in [(32 << 10, 288, 16_128), (16 << 10, 64, 8192), (0, 64, 0)] {
+            let following = Following::new(&Caches { first, ..Caches::default() }, None);
+            let line = [0u8; 64];
+            let ahead = Ahead::new(line.as_ptr_range().end, &following, step);
+            let found = ahead.of::<1>(line.as_ptr(), (0, 64)).addr() - line.as_ptr().addr();
+            assert_eq!(found, distance, "{first} bytes in steps of {step}");
         }
     }
 }

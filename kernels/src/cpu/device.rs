@@ -187,11 +187,11 @@ impl CpuDevice {
                 }
                 Some(Fused::Products(group)) => {
                     let form = self.next_form(group, nodes.end, part, writes);
-                    let next = match part.features.is_whole() {
+                    let upcoming = match part.features.is_whole() {
                         true => self.upcoming(done.end, (&nodes, part, writes)),
                         false => Upcoming::default(),
                     };
-                    let run = FusedRun { stage, group, form, residual, next };
+                    let run = FusedRun { stage, group, form, residual, upcoming };
                     let outputs = run.compute(forms)?;
                     written.extend(outputs.into_iter().take(done.len()));
                 }
@@ -254,7 +254,7 @@ impl CpuDevice {
             return Upcoming::default();
         };
         let form = self.next_form(group, stage.end, part, writes);
-        Upcoming { form, ..group.weights(&self.known()) }
+        Upcoming { form, ..group.upcoming(&self.known()) }
     }
 
     /// Gives back the slots of values that these nodes were the last to read.

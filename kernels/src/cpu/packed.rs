@@ -263,7 +263,7 @@ impl<'a> Features<'a> {
     }
 
     /// The packed bytes from the tile with the feature number `first` of these on.
-    pub(crate) fn from(&self, first: usize) -> &'a [u8] {
+    pub(crate) fn bytes_from(&self, first: usize) -> &'a [u8] {
         let Packed { layout, memory, bytes, .. } = self.packed;
         let tile = (self.range.start + first) / TILE;
         &memory.bytes()[bytes.start + tile * layout.tile..bytes.end]

@@ -2,15 +2,15 @@
 //! follows them, in one dispatch on the pool.
 
 mod blocking;
+mod dispatch;
 mod forms;
-mod pass;
 mod task;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use blocking::panel_groups;
+pub(crate) use dispatch::{Dispatch, Upcoming};
 pub(crate) use forms::{FormSource, Forms};
-pub(crate) use pass::{Pass, Upcoming};
 
 use crate::cpu::Cpu;
 use crate::cpu::packed::{Features, GROUP};
@@ -79,11 +79,11 @@ pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>,
     forms.fill(ctx, [dtype].into_iter(), &FormSource { x, k, norm: None });
     let (x, weight) = (forms.rows(ctx, dtype, x), weight.clone());
     let product = Product { x, weight, bias, then: Then::Write };
-    products(ctx, &Pass::of(m), [(product, out)]);
+    products(ctx, &Dispatch::of(m), [(product, out)]);
     FORMS.set(forms);
 }
 
-/// Computes up to [`PRODUCTS_MAX`] products of a pass's m rows in one dispatch, each to its `[m][n]`
+/// Computes up to [`PRODUCTS_MAX`] products of a dispatch's m rows in one dispatch, each to its `[m][n]`
 /// values.
 /// A value does not depend on m, on the features that are computed with it, or on the other
 /// products.
@@ -92,10 +92,10 @@ pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>,
 /// When there are more products, or the sizes of one do not fit each other.
 pub(crate) fn products<'a>(
     ctx: &Cpu,
-    pass: &Pass<'_>,
+    dispatch: &Dispatch<'_>,
     products: impl IntoIterator<Item = (Product<'a>, &'a mut [f32])>,
 ) {
-    let m = pass.rows;
+    let m = dispatch.rows;
     let mut list = [const { None }; PRODUCTS_MAX];
     for (index, (product, out)) in products.into_iter().enumerate() {
         assert!(index < PRODUCTS_MAX, "more than {PRODUCTS_MAX} products at once");
@@ -116,14 +116,16 @@ pub(crate) fn products<'a>(
     ctx.pool().cuts_mut(&mut cuts, |index, rows, block, after| {
         let Some((product, _)) = &list[index] else { return };
         let next = match after {
-            After::Block { index, col } => list[index].as_ref().map(|(p, _)| p.weight.from(col)),
-            After::Nothing { thread } => pass.next.first_read(ctx, m, thread),
+            After::Block { index, col } => {
+                list[index].as_ref().map(|(p, _)| p.weight.bytes_from(col))
+            }
+            After::Nothing { thread } => dispatch.next.first_read(ctx, m, thread),
         };
         SCRATCH.with_borrow_mut(|scratch| product.write(ctx, Task { rows, next }, block, scratch));
     });
 }
 
-/// A product of a pass's m rows whose values are quantised as they come, to `[m][n/32]` blocks: the
+/// A product of a dispatch's m rows whose values are quantised as they come, to `[m][n/32]` blocks: the
 /// same that quantising its rows would give.
 ///
 /// # Panics
@@ -131,11 +133,11 @@ pub(crate) fn products<'a>(
 /// are to be added to those of the blocks.
 pub(crate) fn quantised_product(
     ctx: &Cpu,
-    pass: &Pass<'_>,
+    dispatch: &Dispatch<'_>,
     product: &Product<'_>,
     (kind, out): (ActKind, &mut [ActBlock]),
 ) {
-    let m = pass.rows;
+    let m = dispatch.rows;
     product.check(m);
     assert!(!matches!(product.then, Then::AddTo), "blocks cannot be added to");
     let groups = product.weight.len() / GROUP;
@@ -147,11 +149,12 @@ pub(crate) fn quantised_product(
     let [Some(features)] = blocking::cut(ctx, (m, unit), &[Some(Reads::of(product))]) else {
         return;
     };
-    let blocks = Blocks { row_len: groups, col_chunk: features.col_chunk / GROUP, ..features };
+    let blocks =
+        Blocks { row_len: groups, col_chunk: features.col_chunk / GROUP, lead: 0, ..features };
     ctx.pool().cuts_mut(&mut [Some(Cut { data: out, blocks })], |_, rows, block, after| {
         let next = match after {
-            After::Block { col, .. } => Some(product.weight.from(col * GROUP)),
-            After::Nothing { thread } => pass.next.first_read(ctx, m, thread),
+            After::Block { col, .. } => Some(product.weight.bytes_from(col * GROUP)),
+            After::Nothing { thread } => dispatch.next.first_read(ctx, m, thread),
         };
         SCRATCH.with_borrow_mut(|scratch| {
             product.write_quantised(ctx, Task { rows, next }, (kind, block), scratch);

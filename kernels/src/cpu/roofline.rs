@@ -162,7 +162,8 @@ pub struct Bound {
 }
 
 impl Roofline {
-    /// Measures each limit in `rounds` runs (at least 1) of some milliseconds and takes the fastest.
+    /// Measures each limit in `rounds` runs (at least 1) of some milliseconds and takes the fastest;
+    /// reading in as many of either way to read.
     /// Nothing else should run meanwhile. `now` tells the time since any fixed start.
     ///
     /// # Errors
@@ -248,8 +249,8 @@ impl Rounds<'_> {
         // Pages that were never written to are all the same one.
         cpu.pool().chunks_mut(&mut buffer, chunk, |at, values| values.fill(at as f32 + 1.0));
         let chunks: Vec<&[f32]> = buffer.chunks(chunk).collect();
-        let read = |asks: Option<fn(Panel<'_>)>| {
-            let run = || cpu.pool().run(chunks.len(), &|at| _ = black_box(sum(chunks[at], asks)));
+        let read = |ask: Option<fn(Panel<'_>)>| {
+            let run = || cpu.pool().run(chunks.len(), &|at| _ = black_box(sum(chunks[at], ask)));
             run();
             self.fastest(&run)
         };
@@ -258,18 +259,18 @@ impl Rounds<'_> {
     }
 }
 
-/// Reads all values, and if `asks` is given, asks for each block some blocks before: what is faster
-/// depends on how far ahead the processor itself asks.
-fn sum(values: &[f32], asks: Option<fn(Panel<'_>)>) -> u32 {
+/// Reads all values, and with `ask`, asks for each block some blocks before: what is faster depends on
+/// how far ahead the processor itself asks.
+fn sum(values: &[f32], ask: Option<fn(Panel<'_>)>) -> u32 {
     const BLOCK: usize = 4096 / size_of::<f32>();
-    const AHEAD: usize = 4;
+    const BLOCKS_AHEAD: usize = 4;
     let mut lanes = [0u32; 16];
-    let mut later = values.chunks(BLOCK).skip(AHEAD);
+    let mut later = values.chunks(BLOCK).skip(BLOCKS_AHEAD);
     for block in values.chunks(BLOCK) {
-        if let (Some(ask), Some(later)) = (asks, later.next()) {
+        if let (Some(ask), Some(later)) = (ask, later.next()) {
             ask(Panel::F32(later));
         }
-        for line in block.chunks_exact(lanes.len()) {
+        for line in block.chunks(lanes.len()) {
             for (lane, value) in lanes.iter_mut().zip(line) {
                 *lane = lane.wrapping_add(value.to_bits());
             }

@@ -1,7 +1,7 @@
 //! The tile: 16 weight rows side by side, so that one vector holds one value of each row and no
 //! sum runs across a vector; and its product in plain Rust.
 
-use crate::cpu::ahead::Ahead;
+use crate::cpu::ahead::{Ahead, Following};
 use crate::cpu::packed::{Group, Packed, Scales};
 use crate::cpu::quantize::ActKind;
 use crate::quant::DType;
@@ -47,7 +47,7 @@ pub(crate) struct QuantJob<'a> {
     /// [`panel_groups`](crate::cpu::products::panel_groups).
     pub(crate) panel: usize,
     /// What will most likely be read after these tiles.
-    pub(crate) next: Option<&'a [u8]>,
+    pub(crate) following: Following<'a>,
 }
 
 /// Tiles of float values, one after another.
@@ -83,18 +83,19 @@ pub(crate) struct FloatJob<'a> {
     pub(crate) x: &'a [f32],
     pub(crate) rows: usize,
     /// As in [`QuantJob`].
-    pub(crate) next: Option<&'a [u8]>,
+    pub(crate) following: Following<'a>,
 }
 
 impl QuantJob<'_> {
-    /// What to ask for while the tiles are read.
+    /// What to ask for while the tiles are read, of which there is one at least, in steps of so many
+    /// bytes.
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
         expect(dead_code, reason = "plain Rust asks for nothing")
     )]
-    pub(crate) fn ahead(&self) -> Ahead {
+    pub(crate) fn ahead(&self, step: usize) -> Ahead {
         let last = self.weight.tile(self.tiles.end - 1);
-        Ahead::new(last.scales.as_ptr_range().end, self.next)
+        Ahead::new(last.scales.as_ptr_range().end, &self.following, step)
     }
 
     /// Checks everything that a kernel's pointer arithmetic relies on: `x` has `rows` rows of
@@ -114,8 +115,8 @@ impl QuantJob<'_> {
 impl FloatJob<'_> {
     /// As [`QuantJob::ahead`].
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 asks"))]
-    pub(crate) fn ahead(&self) -> Ahead {
-        Ahead::new(self.tiles.bytes.as_ptr_range().end, self.next)
+    pub(crate) fn ahead(&self, step: usize) -> Ahead {
+        Ahead::new(self.tiles.bytes.as_ptr_range().end, &self.following, step)
     }
 
     /// As [`QuantJob::check`]; `x` has `rows` rows of k values.

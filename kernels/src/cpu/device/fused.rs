@@ -8,7 +8,7 @@ use super::group::{Group, Tail};
 use super::scratch::FormsOf;
 use super::stage::Stage;
 use crate::cpu::norm::{RmsWeight, add_rms_norm};
-use crate::cpu::products::{FormSource, PRODUCTS_MAX, Pass, Product, Then, Upcoming, products};
+use crate::cpu::products::{Dispatch, FormSource, PRODUCTS_MAX, Product, Then, Upcoming, products};
 use crate::cpu::quantize::ActKind;
 use crate::cpu::{Packed, Weights};
 use crate::device::{DeviceError, Slot};
@@ -153,7 +153,7 @@ pub(super) struct FusedRun<'a> {
     /// The residual that the only product is added to, if that may be changed.
     pub(super) residual: Option<Slot>,
     /// What will most likely be read after its weights.
-    pub(super) next: Upcoming<'a>,
+    pub(super) upcoming: Upcoming<'a>,
 }
 
 impl FusedRun<'_> {
@@ -182,7 +182,7 @@ impl FusedRun<'_> {
             forms.now.fill(cpu, formats, &FormSource { x, k, norm });
         }
         let written = self.group.written();
-        let pass = Pass { rows: self.stage.rows(first.output), next: self.next };
+        let dispatch = Dispatch { rows: self.stage.rows(first.output), next: self.upcoming };
         let product = |node: usize| {
             let (product, then) = match *tail {
                 None => (node, Then::Write),
@@ -199,7 +199,7 @@ impl FusedRun<'_> {
         };
         let mut outputs = [const { None }; NODES_MAX];
         if let Some(kind) = self.form {
-            forms.next.fill_with(cpu, &pass, &product(written.start), kind);
+            forms.next.fill_with(cpu, &dispatch, &product(written.start), kind);
             forms.value = Some(ValueId(written.start));
             return Ok(outputs);
         }
@@ -208,7 +208,7 @@ impl FusedRun<'_> {
             outputs[node - all.start] = Some(residual_slot.take().unwrap_or_else(new));
         }
         let outs = outputs[written.start - all.start..].iter_mut().flatten();
-        products(cpu, &pass, written.map(product).zip(outs.map(|out| &mut out[..])));
+        products(cpu, &dispatch, written.map(product).zip(outs.map(|out| &mut out[..])));
         Ok(outputs)
     }
 }

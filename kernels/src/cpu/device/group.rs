@@ -106,7 +106,7 @@ impl Group {
     }
 
     /// What its products read, whole.
-    pub(super) fn weights<'a>(&self, known: &Known<'a>) -> Upcoming<'a> {
+    pub(super) fn upcoming<'a>(&self, known: &Known<'a>) -> Upcoming<'a> {
         let is_gate = matches!(self.tail, Some(Tail::Gate { .. }));
         let products = match self.tail {
             Some(Tail::Gate { gate, .. }) => gate..gate + 1,

@@ -147,7 +147,7 @@ pub(crate) unsafe fn tiles<D: Dots, F: Format>(
     let (groups, stride) = (layout.groups(), job.tiles.len() * TILE);
     // Blocks of about the same size: one of few rows would wait for its own sums.
     let step = job.rows.div_ceil(job.rows.div_ceil(D::ROWS));
-    let ahead = job.ahead();
+    let ahead = job.ahead(F::SHARE);
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = job.weight.tile(tile);
         let block = |row: usize, groups_of: Range<usize>| Block {

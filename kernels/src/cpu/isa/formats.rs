@@ -45,8 +45,8 @@ formats! {
     Q6K = 6, Halves, true;
 }
 
-/// Calls `prefetch` with every line that group `g` of a tile is on, so that all of the tile and of what
-/// is read after it is asked for. A line of two groups is asked for twice: to find out costs more.
+/// Calls `prefetch` with as many lines as group `g` of a tile is long, rounded up: to find out that a
+/// line of two groups was asked for before would cost more.
 #[inline(always)]
 pub(crate) fn ask<F: Format>(
     ahead: Ahead,
@@ -54,7 +54,7 @@ pub(crate) fn ask<F: Format>(
     g: usize,
     prefetch: impl Fn(*const u8),
 ) {
-    let from = ahead.of(tile.wrapping_add(g * F::SHARE));
+    let from = ahead.of::<1>(tile, (g * F::SHARE, 0));
     for line in 0..F::SHARE.div_ceil(LINE) {
         prefetch(from.wrapping_add(line * LINE));
     }

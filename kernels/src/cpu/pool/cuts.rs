@@ -10,6 +10,7 @@ use std::ops::Range;
 /// How a row-major matrix is cut into blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks {
+    /// Of the matrix.
     pub(crate) rows: usize,
     /// Values per row; not zero.
     pub(crate) row_len: usize,
@@ -28,7 +29,8 @@ pub(crate) struct Cut<'a, T> {
     pub(crate) blocks: Blocks,
 }
 
-/// What the thread that begins with a task does after it, if it takes none of another's.
+/// What the thread in whose run a task is does after it; a thread that has taken the task from it is
+/// told the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// The block of that matrix that begins with that column.
@@ -89,7 +91,7 @@ impl Pool {
         let tasks = job.tasks();
         let threads = self.threads().min(tasks);
         let (index, _, cols) = job.block(Claims::edge(tasks, threads, thread))?;
-        (thread < threads).then_some((index, cols.start))
+        Some((index, cols.start))
     }
 
     /// Calls `f(index of the matrix, rows, block, what comes after it)` for each block of each matrix,

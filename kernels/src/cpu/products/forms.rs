@@ -1,6 +1,6 @@
 //! Activations in the forms that some weights take.
 
-use super::{PRODUCTS_MAX, Pass, Product, Rows, quantised_product};
+use super::{Dispatch, PRODUCTS_MAX, Product, Rows, quantised_product};
 use crate::cpu::Cpu;
 use crate::cpu::norm::{RmsWeight, rms_norm};
 use crate::cpu::quantize::{ActBuffer, ActKind};
@@ -57,22 +57,22 @@ impl Forms {
         }
     }
 
-    /// Has the values of a product of a pass, rounded as they come; never as floats.
+    /// Has the values of a product of a dispatch, rounded as they come; never as floats.
     ///
     /// # Panics
     /// As [`quantised_product`].
     pub(crate) fn fill_with(
         &mut self,
         ctx: &Cpu,
-        pass: &Pass<'_>,
+        dispatch: &Dispatch<'_>,
         product: &Product<'_>,
         kind: ActKind,
     ) {
         self.kinds = [None; PRODUCTS_MAX];
         self.kinds[0] = Some(kind);
         self.normed.clear();
-        let out = self.quantised[0].room(pass.rows, product.weight.len());
-        quantised_product(ctx, pass, product, (kind, out));
+        let out = self.quantised[0].room(dispatch.rows, product.weight.len());
+        quantised_product(ctx, dispatch, product, (kind, out));
     }
 
     /// What a weight of that format takes; `ctx` and `x` are those that it was filled with.

@@ -2,6 +2,7 @@
 
 use super::{Product, Rows, Then};
 use crate::cpu::Cpu;
+use crate::cpu::ahead::Following;
 use crate::cpu::isa::Kernels;
 use crate::cpu::packed::{GROUP, Packed};
 use crate::cpu::pool::ColumnBlock;
@@ -143,7 +144,7 @@ impl Product<'_> {
             product((self.weight.packed(), next), self.bias, out);
             return lines;
         };
-        let of_up = Some(weight.from(at.start));
+        let of_up = Some(weight.bytes_from(at.start));
         product((self.weight.packed(), of_up), self.bias, out);
         product((weight.packed(), next), *bias, up);
         lines
@@ -165,7 +166,7 @@ fn widened<'a>(
     for (tile, to) in tiles.zip(to.chunks_exact_mut(stride)) {
         (kernels.widen_tile)(&weight.tile(tile), to);
     }
-    FloatTiles { dtype: DType::F32, cols, count, stride, bytes: to }
+    FloatTiles { dtype: DType::F32, cols, count, stride, bytes: &to[..count * stride] }
 }
 
 /// Some rows times some tiles.
@@ -191,11 +192,12 @@ impl Tiles<'_> {
         }
         let out = &mut out[..len];
         let kernels = self.ctx.kernels();
+        let following = Following::new(&self.ctx.caches(), next);
         match self.x {
             Rows::Quantised(Acts { blocks, groups }) => {
                 let x = &blocks[self.rows.start * groups..self.rows.end * groups];
                 let panel = self.ctx.panel_groups();
-                let job = QuantJob { weight, tiles, x, rows, panel, next };
+                let job = QuantJob { weight, tiles, x, rows, panel, following };
                 (kernels.quant_tiles)(&job, out, scratch);
             }
             Rows::Floats(x) => {
@@ -205,7 +207,7 @@ impl Tiles<'_> {
                     None => weight.float_tiles(tiles),
                     Some(_) => widened(kernels, weight, tiles, &mut scratch.widened),
                 };
-                (kernels.float_tiles)(&FloatJob { tiles, x, rows, next }, out);
+                (kernels.float_tiles)(&FloatJob { tiles, x, rows, following }, out);
             }
         }
     }

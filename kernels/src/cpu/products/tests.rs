@@ -1,7 +1,7 @@
 //! A product does not depend on what is computed with it or done with it.
 
 use super::blocking::{Blocking, Reads};
-use super::{FormSource, Forms, Pass, Product, Then, Upcoming};
+use super::{Dispatch, FormSource, Forms, Product, Then, Upcoming};
 use super::{matmul, products, quantised_product};
 use crate::cpu::packed::Packed;
 use crate::cpu::quantize::{ActBuffer, ActKind};
@@ -112,7 +112,7 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
                     |weight, bias, then, out| (Product { x: rows, weight, bias, then }, out);
                 products(
                     &cpu,
-                    &Pass::of(m),
+                    &Dispatch::of(m),
                     [
                         product(q.all(), None, Then::Write, &mut a[..]),
                         product(v.all(), Some(&bias[..20]), Then::Add(&residual), &mut b[..]),
@@ -164,11 +164,16 @@ fn values_that_are_quantised_as_they_come_differ_from_rows_quantised_later() {
                     let product =
                         Product { x, weight: weight.all(), bias: Some(&bias), then: then.clone() };
                     let mut values = vec![f32::NAN; m * n];
-                    products(&cpu, &Pass::of(m), [(product.clone(), &mut values[..])]);
+                    products(&cpu, &Dispatch::of(m), [(product.clone(), &mut values[..])]);
                     for kind in [ActKind::Block(8), ActKind::BlockSum, ActKind::Super] {
                         let (mut want, mut found) = (ActBuffer::default(), ActBuffer::default());
                         want.fill(&cpu, kind, &FormSource { x: &values, k: n, norm: None });
-                        quantised_product(&cpu, &Pass::of(m), &product, (kind, found.room(m, n)));
+                        quantised_product(
+                            &cpu,
+                            &Dispatch::of(m),
+                            &product,
+                            (kind, found.room(m, n)),
+                        );
                         let what = format!("{} {dtype} {m} rows, {then:?}, {kind:?}", isa.name());
                         assert_eq!(found.acts().blocks, want.acts().blocks, "{what}");
                     }
@@ -230,13 +235,13 @@ fn a_thread_is_told_to_read_what_another_begins_with() {
     let start = |next: &Upcoming<'_>, thread| next.first_read(&cpu, 1, thread).map(<[u8]>::as_ptr);
     // 60 tiles in tasks of 8: 5 of q, 2 of k, 2 of v, of which the second thread has the last 5.
     let all = upcoming([Some(q.all()), Some(k.all()), Some(v.all()), None], false, None);
-    assert_eq!(start(&all, 0), Some(q.all().from(0).as_ptr()));
-    assert_eq!(start(&all, 1), Some(q.all().from(4 * 8 * 16).as_ptr()));
+    assert_eq!(start(&all, 0), Some(q.all().bytes_from(0).as_ptr()));
+    assert_eq!(start(&all, 1), Some(q.all().bytes_from(4 * 8 * 16).as_ptr()));
     assert_eq!(start(&all, 2), None);
     // 12 tiles in tasks of 2, or of 16 where 256 columns are quantised at once.
     let one = |form| upcoming([Some(k.all()), None, None, None], true, form);
-    assert_eq!(start(&one(None), 1), Some(k.all().from(3 * 2 * 16).as_ptr()));
-    assert_eq!(start(&one(Some(ActKind::Super)), 0), Some(k.all().from(0).as_ptr()));
+    assert_eq!(start(&one(None), 1), Some(k.all().bytes_from(3 * 2 * 16).as_ptr()));
+    assert_eq!(start(&one(Some(ActKind::Super)), 0), Some(k.all().bytes_from(0).as_ptr()));
     assert_eq!(start(&one(Some(ActKind::Super)), 1), None);
     assert_eq!(start(&Upcoming::default(), 0), None);
 }

@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 pub(super) unsafe fn tiles<F: Format>(job: &QuantJob<'_>, out: &mut [f32]) {
     let groups = job.weight.layout().groups();
     let stride = job.tiles.len() * TILE;
-    let ahead = job.ahead();
+    let ahead = job.ahead(F::SHARE);
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = at::<F>(&job.weight.tile(tile));
         let out = out[t * TILE..].as_mut_ptr();

@@ -93,7 +93,7 @@ struct Block<const T: usize> {
 unsafe fn tiles<F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
     let FloatTiles { cols: k, count, .. } = job.tiles;
     let stride = count * TILE;
-    let (tile_stride, ahead) = (job.tiles.stride, job.ahead());
+    let (tile_stride, ahead) = (job.tiles.stride, job.ahead(TILES * LINE));
     let tile = |t: usize| {
         let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
@@ -157,7 +157,7 @@ impl<const T: usize> Block<T> {
                 let at = i * TILE * F::BYTES;
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
-                        let at = self.ahead.of_several::<T>(tile, (at, self.tile_stride));
+                        let at = self.ahead.of::<T>(tile, (at, self.tile_stride));
                         _mm_prefetch::<_MM_HINT_T0>(at.cast());
                     }
                 }

@@ -66,7 +66,7 @@ pub(super) unsafe fn tiles<F: Format>(
         let tile = |i: usize| at::<F>(&job.weight.tile(job.tiles.start + t + i));
         let next = match job.tiles.len() - t > TILES {
             true => Some(job.weight.tile(job.tiles.start + t + TILES).values),
-            false => job.next,
+            false => job.following.next,
         };
         let blocks = job.rows.div_ceil(step) * groups.div_ceil(job.panel);
         let mut block_index = 0;

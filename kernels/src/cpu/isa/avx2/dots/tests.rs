@@ -1,6 +1,7 @@
 //! The kernels of AVX-VNNI, with the encoding that AVX-512 has for the same instruction.
 
 use super::*;
+use crate::cpu::ahead::Following;
 use crate::cpu::isa::{blocks, formats};
 use crate::cpu::packed::Packed;
 use crate::cpu::products::FormSource;
@@ -43,7 +44,8 @@ fn dot_products_of_four_differ_from_those_of_pairs() {
             let source = FormSource { x: &noise(rows, rows * k), k, norm: None };
             acts.fill(&cpu, kind, &source);
             let x = acts.acts().blocks;
-            let job = QuantJob { weight: &weight, tiles: 0..3, x, rows, panel: 8, next: None };
+            let following = Following::default();
+            let job = QuantJob { weight: &weight, tiles: 0..3, x, rows, panel: 8, following };
             let mut outs = [vec![f32::NAN; rows * 3 * TILE], vec![f32::NAN; rows * 3 * TILE]];
             let mut scratch = KernelScratch::default();
             (isa.kernels().quant_tiles)(&job, &mut outs[0], &mut scratch);

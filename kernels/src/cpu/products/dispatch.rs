@@ -9,10 +9,10 @@ use crate::cpu::tile::TILE;
 
 /// A dispatch of products.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pass<'a> {
+pub(crate) struct Dispatch<'a> {
     /// Rows of activations (m).
     pub(crate) rows: usize,
-    /// The next dispatch, of as many rows.
+    /// The next dispatch of products, taken to have as many rows.
     pub(crate) next: Upcoming<'a>,
 }
 
@@ -23,15 +23,16 @@ pub(crate) struct Pass<'a> {
 pub(crate) struct Upcoming<'a> {
     /// Of each product; of a gate without its `up`.
     pub(crate) weights: [Option<Features<'a>>; PRODUCTS_MAX],
+    /// Whether the only product is a gate.
     pub(crate) is_gate: bool,
     /// As what the values will be quantised as they come, if so.
     pub(crate) form: Option<ActKind>,
 }
 
-impl Pass<'_> {
+impl Dispatch<'_> {
     /// Of so many rows; nothing is known of what follows.
-    pub(crate) fn of(rows: usize) -> Pass<'static> {
-        Pass { rows, next: Upcoming::default() }
+    pub(crate) fn of(rows: usize) -> Dispatch<'static> {
+        Dispatch { rows, next: Upcoming::default() }
     }
 }
 
@@ -45,6 +46,6 @@ impl<'a> Upcoming<'a> {
         });
         let blocks = blocking::cut(ctx, (m, unit), &reads);
         let (index, col) = ctx.pool().first_block(blocks, thread)?;
-        self.weights[index].as_ref().map(|weight| weight.from(col))
+        self.weights[index].as_ref().map(|weight| weight.bytes_from(col))
     }
 }
