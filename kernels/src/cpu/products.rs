@@ -83,10 +83,8 @@ pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>,
     FORMS.set(forms);
 }
 
-/// Computes up to [`PRODUCTS_MAX`] products of a dispatch's m rows in one dispatch, each to its `[m][n]`
-/// values.
-/// A value does not depend on m, on the features that are computed with it, or on the other
-/// products.
+/// Computes up to [`PRODUCTS_MAX`] products of a dispatch's m rows, each to its `[m][n]` values. A value
+/// does not depend on m, on the features that are computed with it, or on the other products.
 ///
 /// # Panics
 /// When there are more products, or the sizes of one do not fit each other.
