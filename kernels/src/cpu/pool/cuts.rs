@@ -57,10 +57,10 @@ impl Blocks {
     }
 }
 
-/// The matrices of a job.
-struct Job<const N: usize>([Option<Blocks>; N]);
+/// All that a job cuts.
+struct Matrices<const N: usize>([Option<Blocks>; N]);
 
-impl<const N: usize> Job<N> {
+impl<const N: usize> Matrices<N> {
     fn tasks(&self) -> usize {
         self.0.iter().flatten().map(Blocks::tasks).sum()
     }
@@ -87,10 +87,10 @@ impl Pool {
         matrices: [Option<Blocks>; N],
         thread: usize,
     ) -> Option<(usize, usize)> {
-        let job = Job(matrices);
-        let tasks = job.tasks();
+        let all = Matrices(matrices);
+        let tasks = all.tasks();
         let threads = self.threads().min(tasks);
-        let (index, _, cols) = job.block(Claims::edge(tasks, threads, thread))?;
+        let (index, _, cols) = all.block(Claims::edge(tasks, threads, thread))?;
         Some((index, cols.start))
     }
 
@@ -105,19 +105,19 @@ impl Pool {
         f: impl Fn(usize, Range<usize>, ColumnBlock<'_, T>, After) + Sync,
     ) {
         let mut bases = [const { None }; N];
-        let mut job = Job([None; N]);
-        for ((cut, base), to) in cuts.iter_mut().zip(&mut bases).zip(&mut job.0) {
+        let mut all = Matrices([None; N]);
+        for ((cut, base), to) in cuts.iter_mut().zip(&mut bases).zip(&mut all.0) {
             let Some(Cut { data, blocks }) = cut else { continue };
             let Blocks { rows, row_len, row_chunk, col_chunk, lead } = *blocks;
             assert!(row_len > 0 && row_chunk > 0 && lead < col_chunk, "an empty cut");
             assert_eq!(data.len(), rows * row_len, "not {rows} rows of {row_len}");
             (*base, *to) = (Some(Base(data.as_mut_ptr())), Some(*blocks));
         }
-        let tasks = job.tasks();
+        let tasks = all.tasks();
         let threads = self.threads().min(tasks);
         self.run(tasks, &|task| {
-            let Some((index, rows, cols)) = job.block(task) else { return };
-            let (Some(base), Some(blocks)) = (&bases[index], &job.0[index]) else { return };
+            let Some((index, rows, cols)) = all.block(task) else { return };
+            let (Some(base), Some(blocks)) = (&bases[index], &all.0[index]) else { return };
             let block = ColumnBlock {
                 // SAFETY: the rows lie inside the data, which `cuts` borrows exclusively until all
                 // tasks have ended; blocks do not overlap and each is made once.
@@ -130,7 +130,7 @@ impl Pool {
             };
             let thread = Claims::thread_of(tasks, threads, task);
             let is_last = Claims::edge(tasks, threads, thread + 1) == task + 1;
-            let after = match job.block(task + 1) {
+            let after = match all.block(task + 1) {
                 Some((index, _, cols)) if !is_last => After::Block { index, col: cols.start },
                 _ => After::Nothing { thread },
             };
