@@ -1,4 +1,5 @@
-//! The live driver: one thread per actor, real devices, the operating system's clock.
+//! The live driver: a thread for each actor, real devices, the operating system's clock. A worker may
+//! lend its thread to an idle scheduler.
 
 use std::any::Any;
 use std::fmt;
@@ -17,7 +18,7 @@ use lapwing_kernels::device::{Device, Preparer, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::Recorder;
 
-use super::mailbox::{ChannelSink, Inbox, Mailbox, Rest};
+use super::mailbox::{ChannelSink, Inbox, Mailbox};
 use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
 use super::wait::{Cores, WaitKey, Waits};
 use crate::error::RunError;
@@ -30,11 +31,13 @@ use crate::worker::Worker;
 
 mod actors;
 mod prepare;
+mod scheduler;
 pub(super) mod throttle;
 mod workers;
 
-use actors::{Link, LiveScheduler, LiveWorker};
+use actors::{Link, LiveWorker};
 use prepare::{Lane, LaneMessage, Lanes};
+use scheduler::{LiveScheduler, SharedScheduler};
 use throttle::Throttle;
 use workers::Workers;
 
@@ -124,7 +127,6 @@ impl Live {
         let recorder = &parts.recorder;
         let logits = parts.graph.output();
         let caller = Arc::new(CallerTape::new(recorder));
-        let scheduler_tape = SchedulerTape::new(recorder);
         let live = Live {
             mailbox: mailbox.clone(),
             door: Door::new(parts.requests_max),
@@ -141,6 +143,16 @@ impl Live {
             let lane = lane.map(|preparer| live.start_lane(preparer, device, (recorder, &cores)));
             lanes.0.push(lane.transpose().inspect_err(|_| stop(&workers, &lanes))?);
         }
+        let scheduler = LiveScheduler {
+            scheduler: parts.scheduler,
+            tape: SchedulerTape::new(recorder),
+            workers: workers.clone(),
+            lanes: lanes.clone(),
+            recorder: recorder.clone(),
+            ending: Arc::clone(&live.ending),
+            latest: None,
+        };
+        let scheduler = SharedScheduler::new(mailbox.clone(), scheduler);
         for (at, (device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
             let name = device.device.name().to_owned();
             let actor = LiveWorker {
@@ -152,7 +164,8 @@ impl Live {
                 inbox,
                 link: link(parts.waits.of_device(at)),
                 wait: WaitKey::default(),
-                scheduler: mailbox.clone(),
+                queued: false,
+                scheduler: scheduler.clone(),
                 workers: workers.clone(),
                 graph: Arc::clone(&parts.graph),
                 slots: parts.slots.clone(),
@@ -160,44 +173,38 @@ impl Live {
             let thread = live.start_actor(&name, move || actor.run());
             thread.inspect_err(|_| stop(&workers, &lanes))?;
         }
-        let rest = inbox.rest();
-        let actor = LiveScheduler {
-            scheduler: parts.scheduler,
-            tape: scheduler_tape,
-            inbox,
-            link: link(parts.waits.scheduler_link),
-            workers: workers.clone(),
-            lanes: lanes.clone(),
-            recorder: parts.recorder,
-            ending: Arc::clone(&live.ending),
-        };
-        live.start_scheduler(actor, rest).inspect_err(|_| stop(&workers, &lanes))?;
+        let scheduler_link = link(parts.waits.scheduler_link);
+        let started = live.start_scheduler(
+            (scheduler, inbox, scheduler_link),
+            recorder.clone(),
+            (workers.clone(), lanes.clone()),
+        );
+        started.inspect_err(|_| stop(&workers, &lanes))?;
         Ok(live)
     }
 
     /// Starts the scheduler. When it ends, whoever still waits in its mailbox is told.
     fn start_scheduler(
         &self,
-        actor: LiveScheduler,
-        rest: Rest<Posted<SchedulerMessage>>,
+        (scheduler, inbox, link): (SharedScheduler, Inbox<Posted<SchedulerMessage>>, Link),
+        recorder: Recorder,
+        (workers, lanes): (Workers, Lanes),
     ) -> io::Result<()> {
-        let ending = Arc::clone(&self.ending);
-        let (workers, lanes) = (actor.workers.clone(), actor.lanes.clone());
-        let thread = spawn(
-            "scheduler",
-            move || actor.run(),
-            move |end| {
-                if let Err(error) = end {
-                    let _ = ending.cause.set(error);
-                }
-                // In this order: a request is either taken out here, which ends its stream, or its
-                // sender sees that the door is closed.
-                ending.closed.store(true, Ordering::SeqCst);
-                ending.stopping.store(true, Ordering::Relaxed);
-                rest.clear();
-                stop(&workers, &lanes);
-            },
-        );
+        let (ending, rest) = (Arc::clone(&self.ending), inbox.rest());
+        let ended = scheduler.clone();
+        let run = move || scheduler.run(inbox, &link, &recorder);
+        let thread = spawn("scheduler", run, move |end| {
+            if let Err(error) = end {
+                let _ = ending.cause.set(error);
+            }
+            ended.clear();
+            // In this order: a request is either taken out here, which ends its stream, or its
+            // sender sees that the door is closed.
+            ending.closed.store(true, Ordering::SeqCst);
+            ending.stopping.store(true, Ordering::Relaxed);
+            rest.clear();
+            stop(&workers, &lanes);
+        });
         self.keep(thread?);
         Ok(())
     }

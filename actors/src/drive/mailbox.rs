@@ -61,6 +61,11 @@ impl<T> Mailbox<T> {
         Ok(())
     }
 
+    /// Whether there is no message in it.
+    pub fn is_empty(&self) -> bool {
+        self.sender.is_empty()
+    }
+
     /// Hands a message over unless the mailbox is full, when something else is about to wake
     /// the actor anyway.
     pub fn nudge(&self, message: T) {

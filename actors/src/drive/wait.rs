@@ -67,8 +67,7 @@ pub struct Waits {
 impl Waits {
     /// What suits an engine of that many devices. Devices that hand work to each other wait for
     /// predictable times, and a late wake delays the next op of the same chunk. A single device
-    /// waits for the scheduler, once per step, and the scheduler for callers: to poll there would
-    /// only burn a core.
+    /// waits for new requests, and the scheduler for callers: to poll there would only burn a core.
     pub fn for_devices(devices: usize) -> Waits {
         let device_links = if devices > 1 { WaitMode::SleepThenSpin } else { WaitMode::Callback };
         Waits { device_links, exceptions: Vec::new(), scheduler_link: WaitMode::Callback }

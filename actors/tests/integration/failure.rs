@@ -1,10 +1,13 @@
 //! Failures have names, end the streams they concern, and hang nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Events, Live};
-use lapwing_actors::message::{Shutdown, StreamEvent};
+use lapwing_actors::message::{Phase, Shutdown, StreamEvent};
+use lapwing_actors::plan::strategy::{ChunkShape, CpuOnly, PlanInput, Strategy};
+use lapwing_actors::plan::{PlanError, Route};
 use lapwing_kernels::device::DeviceError;
 use lapwing_traces::Nanos;
 
@@ -68,6 +71,45 @@ fn a_dead_actor_ends_every_stream_and_every_later_one_by_its_name() {
         matches!(&error, RunError::ActorDied { actor, .. } if actor == "oracle-0"),
         "a later request: {error}"
     );
+}
+
+/// Panics when it is asked for a step of generation, once that is wanted.
+struct Planted(AtomicBool);
+
+impl Strategy for Planted {
+    fn name(&self) -> &str {
+        "planted"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let is_wanted = self.0.load(Ordering::SeqCst);
+        assert!(!(is_wanted && shape.phase == Phase::Decode), "planted panic");
+        CpuOnly.route(input, shape)
+    }
+}
+
+/// The scheduler looks for that route when a worker reports, most likely on the worker's thread.
+#[test]
+fn a_scheduler_that_panics_on_a_workers_thread_leaves_its_callers_waiting() {
+    for _ in 0..20 {
+        let planted = Arc::new(Planted(AtomicBool::new(false)));
+        let strategy = Some(Arc::clone(&planted) as Arc<dyn Strategy>);
+        let live = live(&Setup { strategy, ..Setup::default() }, 4, &recorder()).0;
+        planted.0.store(true, Ordering::SeqCst);
+        let mut streams: Vec<_> =
+            [60, 90].map(|rows| submit(&live, &prompt(1, rows), 50).expect("alive")).into();
+        for events in &mut streams {
+            let end = last(events);
+            assert!(
+                matches!(&end, StreamEvent::Failed(RunError::ActorDied { actor, reason })
+                    if actor == "scheduler" && reason.contains("panic")),
+                "{end:?}"
+            );
+        }
+        let later = submit(&live, &prompt(1, 10), 5).map(|mut events| last(&mut events));
+        assert!(matches!(later, Err(_) | Ok(StreamEvent::Failed(_))), "{later:?}");
+        live.shutdown(Shutdown::Now);
+    }
 }
 
 #[test]

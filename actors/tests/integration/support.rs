@@ -237,6 +237,12 @@ pub fn throttled(setup: &Setup, recorder: &Recorder, waits: Waits) -> (Live, KvP
     start(setup, 4, recorder, |device| Some(Arc::new(rate(device))), waits)
 }
 
+/// A live engine of oracles that are held to a model which the planner does not ask.
+pub fn held_to(setup: &Setup, time: &Arc<dyn TimeModel>) -> Live {
+    let waits = Waits::for_devices(setup.devices);
+    start(setup, 4, &recorder(), |_| Some(Arc::clone(time)), waits).0
+}
+
 fn start(
     setup: &Setup,
     requests_max: usize,

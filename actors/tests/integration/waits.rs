@@ -1,16 +1,17 @@
 //! Waits of a live engine: no mode changes a result, and each wait is on the timeline.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{Shutdown, StreamEvent};
-use lapwing_actors::plan::time::FixedRate;
+use lapwing_actors::plan::time::{FixedRate, Job, TimeModel};
 use lapwing_traces::event::WaitMode;
 use lapwing_traces::html::{self, Side};
 use lapwing_traces::timeline::Wait;
 use lapwing_traces::{Analysis, Report, Scope, Timeline};
 
-use crate::support::{Setup, foretell, prompt, recorder, request, throttled};
+use crate::support::{Setup, foretell, held_to, prompt, recorder, request, throttled};
 
 const STAGE: Duration = Duration::from_micros(500);
 
@@ -90,6 +91,34 @@ fn the_report_and_the_page_show_how_good_the_predictions_were() {
     let side = Side { title: "waits", timeline: &timeline, analysis: &analysis, report: &report };
     let page = html::page(&[side]).expect("a page");
     assert!(page.contains("Actual minus predicted"), "the page does not draw the errors");
+}
+
+/// Notes whether a stage waited while its device was busy.
+#[derive(Default)]
+struct Queued(Mutex<Vec<bool>>);
+
+impl TimeModel for Queued {
+    fn overhead(&self, job: &Job<'_>) -> Duration {
+        self.0.lock().expect("no panic").push(job.queued);
+        Duration::ZERO
+    }
+
+    fn node_time(&self, _: &Job<'_>, _: usize) -> Duration {
+        Duration::from_micros(100)
+    }
+}
+
+#[test]
+fn a_step_that_a_worker_brings_upon_itself_counts_as_one_that_waited() {
+    let queued = Arc::new(Queued::default());
+    let live = held_to(&Setup::default(), &(Arc::clone(&queued) as Arc<dyn TimeModel>));
+    let ids = (0..).map(|seed| prompt(seed, 10)).find(|p| foretell(p, 12).0.len() == 12);
+    let ids = ids.expect("a prompt whose answer is that long");
+    let mut events = live.submit(live.ticket().expect("room"), request(&ids, 12)).expect("alive");
+    while let StreamEvent::Token(_) = events.next_blocking() {}
+    live.shutdown(Shutdown::Now);
+    let queued = queued.0.lock().expect("no panic");
+    assert!(queued.len() >= 12 && queued.iter().all(|queued| !queued), "{queued:?}");
 }
 
 #[test]

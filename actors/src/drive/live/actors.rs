@@ -1,100 +1,25 @@
-//! The loops of a live engine's threads.
+//! The loops of the threads that run devices.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::Graph;
+use lapwing_traces::Clock;
 use lapwing_traces::event::WaitMode;
-use lapwing_traces::{Clock, Recorder};
 
-use super::prepare::Lanes;
+use super::scheduler::SharedScheduler;
 use super::throttle::Throttle;
 use super::workers::{WorkerMessage, Workers};
-use super::{Ending, Inbox, LiveDevice, Mailbox};
+use super::{Inbox, LiveDevice};
 use crate::drive::modelled::{self, merge_parts};
-use crate::drive::record::{Outgoing, SchedulerTape, WorkerTape};
+use crate::drive::record::{Outgoing, WorkerTape};
 use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
-use crate::message::{Chunk, Delivery, PartDone, Posted, SchedulerMessage, Shutdown};
+use crate::message::{Chunk, Delivery, PartDone, Posted, SchedulerMessage};
 use crate::plan::DeviceId;
-use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::{Worker, WorkerEffect};
-
-/// The scheduler on its thread.
-pub(super) struct LiveScheduler {
-    pub(super) scheduler: Scheduler,
-    pub(super) tape: SchedulerTape,
-    pub(super) inbox: Inbox<Posted<SchedulerMessage>>,
-    pub(super) link: Link,
-    pub(super) workers: Workers,
-    pub(super) lanes: Lanes,
-    pub(super) recorder: Recorder,
-    pub(super) ending: Arc<Ending>,
-}
-
-impl LiveScheduler {
-    pub(super) fn run(mut self) -> Result<(), RunError> {
-        let mut waiter = self.link.waiter();
-        loop {
-            let recorded = self.tape.is_on();
-            let received = self.inbox.recv(&mut waiter, WaitKey::default());
-            let Ok((posted, waited)) = received else { return Ok(()) };
-            self.tape.begin(&posted, waited.filter(|_| recorded));
-            match &posted.message {
-                // Before the scheduler looks: a stream dropped from here on wakes it again.
-                SchedulerMessage::Wake => {
-                    self.ending.waking.swap(false, Ordering::AcqRel);
-                }
-                SchedulerMessage::ActorDied(error) => {
-                    let _ = self.ending.cause.set(error.clone());
-                }
-                SchedulerMessage::Shutdown(Shutdown::Now) => {
-                    let _ = self.ending.cause.set(RunError::ShuttingDown);
-                }
-                _ => {}
-            }
-            let mut messages = VecDeque::from([posted.message]);
-            while let Some(message) = messages.pop_front() {
-                let now = self.recorder.clock().now();
-                for effect in self.scheduler.on(message, now) {
-                    if matches!(effect, SchedulerEffect::Stop) {
-                        self.tape.end(&self.scheduler);
-                        let _ = self.ending.cause.set(RunError::ShuttingDown);
-                        return Ok(());
-                    }
-                    messages.extend(self.carry_out(effect)?);
-                }
-            }
-            self.tape.end(&self.scheduler);
-        }
-    }
-
-    /// Does what the scheduler wants; returns what it is told at once.
-    fn carry_out(&mut self, effect: SchedulerEffect) -> Result<Option<SchedulerMessage>, RunError> {
-        match effect {
-            SchedulerEffect::Send(device, mut delivery, hold) => {
-                self.tape.send(&mut delivery, hold);
-                self.workers.send(device, delivery)?;
-            }
-            SchedulerEffect::Nudge(device) => self.workers.nudge(device),
-            SchedulerEffect::Prepare(message) => {
-                let sent = self.tape.prepare();
-                let answer = self.lanes.send(Posted { message, sent })?;
-                return Ok(answer.map(|answer| SchedulerMessage::Prepared(Box::new(answer))));
-            }
-            SchedulerEffect::Emit(emission) => {
-                let Outgoing { sink, event } = self.tape.emit(emission);
-                sink.send(event);
-            }
-            SchedulerEffect::Note(note) => self.tape.note(note, self.scheduler.kv_page_bytes()),
-            SchedulerEffect::Stop => {}
-        }
-        Ok(None)
-    }
-}
 
 /// How an actor waits on its mailbox.
 pub(super) struct Link {
@@ -105,7 +30,7 @@ pub(super) struct Link {
 
 impl Link {
     /// To be made on the actor's thread.
-    fn waiter(&self) -> Waiter {
+    pub(super) fn waiter(&self) -> Waiter {
         Waiter::new(self.mode, Arc::clone(&self.clock), self.cores.clone())
     }
 }
@@ -131,7 +56,9 @@ pub(super) struct LiveWorker {
     pub(super) link: Link,
     /// Kind of the next wait.
     pub(super) wait: WaitKey,
-    pub(super) scheduler: Mailbox<Posted<SchedulerMessage>>,
+    /// Whether what is received next waited while the device was busy.
+    pub(super) queued: bool,
+    pub(super) scheduler: SharedScheduler,
     pub(super) workers: Workers,
     pub(super) graph: Arc<Graph>,
     pub(super) slots: SlotPool,
@@ -144,8 +71,10 @@ impl LiveWorker {
             waiter.measure();
         }
         loop {
-            let (recorded, queued) = (self.tape.is_on(), !self.inbox.is_empty());
-            let effects = match self.inbox.recv(&mut waiter, self.wait) {
+            let recorded = self.tape.is_on();
+            let received = self.inbox.recv(&mut waiter, self.wait);
+            self.queued &= matches!(received, Ok((_, None)));
+            let effects = match received {
                 Ok((WorkerMessage::Run(mut delivery), waited)) => {
                     self.tape.receive(&mut delivery, waited.filter(|_| recorded));
                     self.worker.on_delivery(delivery)
@@ -158,19 +87,18 @@ impl LiveWorker {
                 }
                 Ok((WorkerMessage::Stop, _)) | Err(_) => return Ok(()),
             };
-            self.carry_out(effects.into(), queued, &mut waiter)?;
+            self.carry_out(effects.into(), &mut waiter)?;
             self.tape.end();
         }
     }
 
-    /// `queued` tells whether the first stage that is run was waiting while the device was busy;
-    /// those that follow were.
     fn carry_out(
         &mut self,
         mut effects: VecDeque<WorkerEffect>,
-        mut queued: bool,
         waiter: &mut Waiter,
     ) -> Result<(), RunError> {
+        // What follows the first stage waited for it.
+        let mut queued = self.queued;
         while let Some(effect) = effects.pop_front() {
             match effect {
                 WorkerEffect::Run(delivery) => {
@@ -185,8 +113,12 @@ impl LiveWorker {
                 WorkerEffect::Nudge(device) => self.workers.nudge(device),
                 WorkerEffect::Report(progress) => {
                     let Posted { message, sent } = self.tape.report(progress);
-                    let message = SchedulerMessage::Progress(message);
-                    self.scheduler.send(Posted { message, sent })?;
+                    let posted = Posted { message: SchedulerMessage::Progress(message), sent };
+                    let has_work = !effects.is_empty() || !self.inbox.is_empty();
+                    match has_work {
+                        true => self.scheduler.post(posted)?,
+                        false => self.scheduler.tell(posted)?,
+                    }
                 }
                 WorkerEffect::Emit(emission) => {
                     let Outgoing { sink, event } = self.tape.emit(emission);
@@ -225,6 +157,8 @@ impl LiveWorker {
                 result
             }
         };
+        // Before anything is sent that may bring new work here.
+        self.queued = !self.inbox.is_empty();
         let sent = self.tape.finish(&delivery, result.is_ok());
         self.worker.on_done(delivery, result, sent)
     }

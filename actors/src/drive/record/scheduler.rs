@@ -80,7 +80,7 @@ impl SchedulerTape {
         self.tape.is_on()
     }
 
-    /// A message was taken out of the mailbox, for which the thread has waited like that.
+    /// A message has come, for which the scheduler has waited like that.
     pub(in super::super) fn begin(
         &mut self,
         posted: &Posted<SchedulerMessage>,
