@@ -4,12 +4,14 @@ use crate::cpu::caches::Caches;
 
 /// Most bytes between what is read and what is asked for: what memory delivers to a thread while it
 /// fetches one line, with some to spare.
-const DISTANCE_MAX: usize = 16_384;
+pub(crate) const DISTANCE_MAX: usize = 12_288;
 
 /// What is known of the time after a run of tiles.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Following<'a> {
-    /// What is most likely read after the run.
+    /// Tiles after the run that are most likely read next.
+    pub(crate) rest: usize,
+    /// What is most likely read then.
     pub(crate) next: Option<&'a [u8]>,
     /// Bytes between what is read and what is asked for.
     distance: usize,
@@ -17,8 +19,8 @@ pub(crate) struct Following<'a> {
 
 impl<'a> Following<'a> {
     /// For lines that wait in the first-level cache: in half of what a thread has of it.
-    pub(crate) fn new(caches: &Caches, next: Option<&'a [u8]>) -> Following<'a> {
-        Following { next, distance: (caches.first / 2).min(DISTANCE_MAX) }
+    pub(crate) fn new(caches: &Caches, (rest, next): (usize, Option<&'a [u8]>)) -> Following<'a> {
+        Following { rest, next, distance: (caches.first / 2).min(DISTANCE_MAX) }
     }
 }
 
@@ -34,7 +36,8 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// For a run of tiles that ends there and is read in steps of so many bytes.
+    /// For a run of tiles that ends there, with those that follow it, and is read in steps of so many
+    /// bytes.
     pub(crate) fn new(end: *const u8, following: &Following<'_>, step: usize) -> Ahead {
         let start = following.next.map_or(end, <[u8]>::as_ptr);
         let jump = start.addr().wrapping_sub(end.addr());
@@ -84,7 +87,8 @@ mod tests {
         const D: usize = DISTANCE_MAX;
         let run = vec![0u8; 6 * 2 * D];
         let other = vec![0u8; 4 * D];
-        let following = Following::new(&Caches { first: 4 * D, ..Caches::default() }, Some(&other));
+        let following =
+            Following::new(&Caches { first: 4 * D, ..Caches::default() }, (0, Some(&other)));
         let lines = |from: &[u8]| -> Vec<usize> {
             from.chunks(64).map(|line| line.as_ptr().addr()).collect()
         };
@@ -108,8 +112,8 @@ mod tests {
 
     #[test]
     fn a_small_cache_is_filled_with_what_is_asked_for() {
-        for (first, step, distance) in [(32 << 10, 288, 16_128), (16 << 10, 64, 8192), (0, 64, 0)] {
-            let following = Following::new(&Caches { first, ..Caches::default() }, None);
+        for (first, step, distance) in [(32 << 10, 288, 12_096), (16 << 10, 64, 8192), (0, 64, 0)] {
+            let following = Following::new(&Caches { first, ..Caches::default() }, (0, None));
             let line = [0u8; 64];
             let ahead = Ahead::new(line.as_ptr_range().end, &following, step);
             let found = ahead.of::<1>(line.as_ptr(), (0, 64)).addr() - line.as_ptr().addr();

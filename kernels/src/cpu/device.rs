@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::cpu::products::Upcoming;
+use crate::cpu::products::{RowTasks, Upcoming};
 use crate::cpu::quantize::ActKind;
 use crate::cpu::{BindError, Cpu, RopeFreqs, Table, Weights};
 use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
@@ -22,7 +22,7 @@ mod scratch;
 mod stage;
 
 use fused::{Fused, FusedRun, Known, NormAddRun};
-use group::Group;
+use group::{Group, OneRow};
 use ops::OpRun;
 use scratch::Scratch;
 use stage::Stage;
@@ -49,6 +49,8 @@ pub struct CpuDevice {
     last_uses: Vec<Vec<ValueId>>,
     /// The group that begins with each node, if any does.
     groups: Vec<Option<Fused>>,
+    /// How the products of the group that begins with each node are cut for one row.
+    one_row: Vec<Option<OneRow>>,
     /// The first node from each one on that begins a group of products.
     products_from: Vec<Option<usize>>,
     /// One for each run at the same time.
@@ -87,6 +89,11 @@ impl CpuDevice {
         let nodes = 0..graph.nodes().len();
         let groups: Vec<_> = nodes.clone().map(|node| Fused::at(&known, node)).collect();
         let is_products = |node: &usize| matches!(groups[*node], Some(Fused::Products(_)));
+        let one_row = groups.iter().map(|group| match group {
+            Some(Fused::Products(group)) => Some(OneRow::of(&cpu, group, &known)),
+            _ => None,
+        });
+        let one_row = one_row.collect();
         let products_from = nodes.clone().map(|n| (n..nodes.end).find(is_products)).collect();
         Ok(CpuDevice {
             name,
@@ -98,6 +105,7 @@ impl CpuDevice {
             slots,
             last_uses,
             groups,
+            one_row,
             products_from,
             scratch,
         })
@@ -187,11 +195,14 @@ impl CpuDevice {
                 }
                 Some(Fused::Products(group)) => {
                     let form = self.next_form(group, nodes.end, part, writes);
-                    let upcoming = match part.features.is_whole() {
-                        true => self.upcoming(done.end, (&nodes, part, writes)),
-                        false => Upcoming::default(),
+                    let (one_row, upcoming) = match part.features.is_whole() {
+                        true => (
+                            self.one_row(next, form),
+                            self.upcoming(done.end, (&nodes, part, writes)),
+                        ),
+                        false => (None, Upcoming::default()),
                     };
-                    let run = FusedRun { stage, group, form, residual, upcoming };
+                    let run = FusedRun { stage, group, form, residual, one_row, upcoming };
                     let outputs = run.compute(forms)?;
                     written.extend(outputs.into_iter().take(done.len()));
                 }
@@ -249,12 +260,20 @@ impl CpuDevice {
         let first = |from: usize| {
             self.products_from.get(from).copied().flatten().filter(|node| *node < stage.end)
         };
-        let node = first(from).or_else(|| first(stage.start));
-        let Some(Some(Fused::Products(group))) = node.map(|node| &self.groups[node]) else {
+        let Some(node) = first(from).or_else(|| first(stage.start)) else {
+            return Upcoming::default();
+        };
+        let Some(Fused::Products(group)) = &self.groups[node] else {
             return Upcoming::default();
         };
         let form = self.next_form(group, stage.end, part, writes);
-        Upcoming { form, ..group.upcoming(&self.known()) }
+        let one_row = self.one_row(node, form);
+        Upcoming { form, one_row, ..group.upcoming(&self.known()) }
+    }
+
+    /// How the products of the group that begins with a node are cut for one row.
+    fn one_row(&self, node: usize, form: Option<ActKind>) -> Option<&RowTasks> {
+        self.one_row[node].as_ref()?.in_form(form)
     }
 
     /// Gives back the slots of values that these nodes were the last to read.

@@ -24,7 +24,7 @@ use crate::quant::DType;
 use crate::requant::Requant;
 use crate::weights::{WeightFile, WeightTensor};
 use cache::{Beside, Subject};
-use memory::Memory;
+pub(crate) use memory::Memory;
 use pack::{NotFinite, pack};
 use std::ops::Range;
 use std::sync::Arc;
@@ -176,6 +176,11 @@ impl Packed {
         let tile = &all[index * self.layout.tile..][..self.layout.tile];
         let (values, scales) = tile.split_at(self.layout.values);
         TileBytes { layout: &self.layout, values, scales }
+    }
+
+    /// Bytes of a tile.
+    pub(crate) fn tile_bytes(&self) -> usize {
+        self.layout.tile
     }
 
     /// These tiles of a float matrix.

@@ -14,7 +14,8 @@ mod claims;
 mod cuts;
 
 pub use blocks::{ColumnBlock, Grid};
-pub(crate) use cuts::{After, Blocks, Cut};
+pub(crate) use claims::Claim;
+pub(crate) use cuts::{After, Blocks, Cut, Next};
 
 use claims::Claims;
 
@@ -39,15 +40,17 @@ const GENERATION_MASK: usize = !(GENERATION - 1);
 pub const THREADS_MAX: usize = 1024;
 
 struct Job<'a> {
-    task: &'a (dyn Fn(usize) + Sync),
+    task: &'a (dyn Fn(&Claim) + Sync),
     claims: &'a [Claims],
+    /// Tasks that may be claimed at once.
+    most: usize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Job<'_> {
     fn work(&self, thread: usize) {
-        while let Some(i) = Claims::next(self.claims, thread) {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.task)(i))) {
+        while let Some(claim) = Claims::next(self.claims, thread, self.most) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.task)(&claim))) {
                 Claims::clear(self.claims);
                 lock(&self.panic).get_or_insert(payload);
                 return;
@@ -235,21 +238,26 @@ impl Pool {
     /// With the payload of the first task that panicked; tasks not yet begun are then left
     /// out, and the pool stays usable.
     pub fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        self.run_claims(tasks, 1, &|claim| claim.tasks.clone().for_each(task));
+    }
+
+    /// As [`Pool::run`], with several neighbouring tasks in a call, at most so many.
+    pub(crate) fn run_claims(&self, tasks: usize, most: usize, task: &(dyn Fn(&Claim) + Sync)) {
         if tasks > 1 && !self.helpers.is_empty() {
             let _turn = match self.turn.try_lock() {
                 Ok(turn) => turn,
                 Err(TryLockError::Poisoned(e)) => e.into_inner(),
-                Err(TryLockError::WouldBlock) => return (0..tasks).for_each(task),
+                Err(TryLockError::WouldBlock) => return alone(tasks, most, task),
             };
-            return self.run_shared(tasks, task);
+            return self.run_shared(tasks, most, task);
         }
-        (0..tasks).for_each(task);
+        alone(tasks, most, task);
     }
 
-    fn run_shared(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+    fn run_shared(&self, tasks: usize, most: usize, task: &(dyn Fn(&Claim) + Sync)) {
         let claims = &self.shared.claims[..self.threads().min(tasks)];
         Claims::divide(claims, tasks);
-        let job = Job { task, claims, panic: Mutex::new(None) };
+        let job = Job { task, claims, most, panic: Mutex::new(None) };
         {
             let _close = CloseOnDrop(&self.shared);
             self.shared.open((&raw const job).cast_mut().cast());
@@ -259,6 +267,13 @@ impl Pool {
         if let Some(payload) = payload {
             resume_unwind(payload);
         }
+    }
+}
+
+/// All tasks on this thread.
+fn alone(tasks: usize, most: usize, task: &(dyn Fn(&Claim) + Sync)) {
+    for start in (0..tasks).step_by(most) {
+        task(&Claim { thread: 0, tasks: start..tasks.min(start + most), end: tasks });
     }
 }
 
@@ -291,38 +306,4 @@ impl Drop for Pool {
 }
 
 #[cfg(all(test, loom))]
-mod interleavings {
-    use super::*;
-
-    fn every_task_runs_once(jobs: usize, threads: usize, preemptions: usize) {
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(preemptions);
-        model.check(move || {
-            let pool = Pool::new(threads);
-            for _ in 0..jobs {
-                let ran = [const { std::sync::atomic::AtomicUsize::new(0) }; 2];
-                pool.run(2, &|i| {
-                    ran[i].fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                });
-                for r in &ran {
-                    assert_eq!(r.load(std::sync::atomic::Ordering::SeqCst), 1);
-                }
-            }
-        });
-    }
-
-    #[test]
-    fn a_job_ends_and_its_borrow_with_it() {
-        every_task_runs_once(1, 2, 3);
-    }
-
-    #[test]
-    fn a_late_helper_cannot_touch_the_next_job() {
-        every_task_runs_once(2, 2, 3);
-    }
-
-    #[test]
-    fn two_helpers_park_and_wake() {
-        every_task_runs_once(1, 3, 2);
-    }
-}
+mod interleavings;

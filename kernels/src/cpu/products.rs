@@ -9,12 +9,12 @@ mod task;
 mod tests;
 
 pub(crate) use blocking::panel_groups;
-pub(crate) use dispatch::{Dispatch, Upcoming};
+pub(crate) use dispatch::{Dispatch, RowTasks, Upcoming};
 pub(crate) use forms::{FormSource, Forms};
 
 use crate::cpu::Cpu;
 use crate::cpu::packed::{Features, GROUP};
-use crate::cpu::pool::{After, Blocks, Cut};
+use crate::cpu::pool::{Blocks, Cut};
 use crate::cpu::quantize::{ActKind, Acts};
 use crate::cpu::tile::{ActBlock, TILE};
 use crate::op::Activation;
@@ -104,22 +104,20 @@ pub(crate) fn products<'a>(
     if m == 0 {
         return;
     }
-    let reads = list.each_ref().map(|of| of.as_ref().map(|(product, _)| Reads::of(product)));
-    let blocks = blocking::cut(ctx, (m, 1), &reads);
+    let tasks = dispatch.tasks(ctx, 1, || {
+        list.each_ref().map(|of| of.as_ref().map(|(product, _)| Reads::of(product)))
+    });
     let mut cuts = [const { None }; PRODUCTS_MAX];
-    for (cut, (blocks, of)) in cuts.iter_mut().zip(blocks.into_iter().zip(&mut list)) {
+    for (cut, (blocks, of)) in cuts.iter_mut().zip(tasks.blocks.into_iter().zip(&mut list)) {
         let (Some(blocks), Some((_, out))) = (blocks, of) else { continue };
         *cut = Some(Cut { data: std::mem::take(out), blocks });
     }
-    ctx.pool().cuts_mut(&mut cuts, |index, rows, block, after| {
+    let weight = |index: usize| Some(&list[index].as_ref()?.0.weight);
+    ctx.pool().cuts_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
         let Some((product, _)) = &list[index] else { return };
-        let next = match after {
-            After::Block { index, col } => {
-                list[index].as_ref().map(|(p, _)| p.weight.bytes_from(col))
-            }
-            After::Nothing { thread } => dispatch.next.first_read(ctx, m, thread),
-        };
-        SCRATCH.with_borrow_mut(|scratch| product.write(ctx, Task { rows, next }, block, scratch));
+        let next = dispatch.read_after(ctx, (index, block.end()), after, weight);
+        let task = Task { rows, until: after.until, next };
+        SCRATCH.with_borrow_mut(|scratch| product.write(ctx, task, block, scratch));
     });
 }
 
@@ -144,18 +142,18 @@ pub(crate) fn quantised_product(
         return;
     }
     let unit = kind.columns() / TILE;
-    let [Some(features)] = blocking::cut(ctx, (m, unit), &[Some(Reads::of(product))]) else {
-        return;
-    };
+    let tasks = dispatch.tasks(ctx, unit, || [Some(Reads::of(product)), None, None, None]);
+    let [Some(features), ..] = tasks.blocks else { return };
     let blocks =
         Blocks { row_len: groups, col_chunk: features.col_chunk / GROUP, lead: 0, ..features };
-    ctx.pool().cuts_mut(&mut [Some(Cut { data: out, blocks })], |_, rows, block, after| {
-        let next = match after {
-            After::Block { col, .. } => Some(product.weight.bytes_from(col * GROUP)),
-            After::Nothing { thread } => dispatch.next.first_read(ctx, m, thread),
-        };
+    let mut cuts = [Some(Cut { data: out, blocks })];
+    let weight = |_| Some(&product.weight);
+    ctx.pool().cuts_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
+        let after = after.times(GROUP);
+        let next = dispatch.read_after(ctx, (index, block.end() * GROUP), after, weight);
+        let task = Task { rows, until: after.until, next };
         SCRATCH.with_borrow_mut(|scratch| {
-            product.write_quantised(ctx, Task { rows, next }, (kind, block), scratch);
+            product.write_quantised(ctx, task, (kind, block), scratch);
         });
     });
 }

@@ -94,7 +94,7 @@ impl QuantJob<'_> {
         expect(dead_code, reason = "plain Rust asks for nothing")
     )]
     pub(crate) fn ahead(&self, step: usize) -> Ahead {
-        let last = self.weight.tile(self.tiles.end - 1);
+        let last = self.weight.tile(self.tiles.end + self.following.rest - 1);
         Ahead::new(last.scales.as_ptr_range().end, &self.following, step)
     }
 
@@ -116,7 +116,8 @@ impl FloatJob<'_> {
     /// As [`QuantJob::ahead`].
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 asks"))]
     pub(crate) fn ahead(&self, step: usize) -> Ahead {
-        Ahead::new(self.tiles.bytes.as_ptr_range().end, &self.following, step)
+        let rest = self.following.rest * self.tiles.stride;
+        Ahead::new(self.tiles.bytes.as_ptr_range().end.wrapping_add(rest), &self.following, step)
     }
 
     /// As [`QuantJob::check`]; `x` has `rows` rows of k values.

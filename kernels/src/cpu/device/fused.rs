@@ -8,7 +8,9 @@ use super::group::{Group, Tail};
 use super::scratch::FormsOf;
 use super::stage::Stage;
 use crate::cpu::norm::{RmsWeight, add_rms_norm};
-use crate::cpu::products::{Dispatch, FormSource, PRODUCTS_MAX, Product, Then, Upcoming, products};
+use crate::cpu::products::{
+    Dispatch, FormSource, PRODUCTS_MAX, Product, RowTasks, Then, Upcoming, products,
+};
 use crate::cpu::quantize::ActKind;
 use crate::cpu::{Packed, Weights};
 use crate::device::{DeviceError, Slot};
@@ -152,6 +154,8 @@ pub(super) struct FusedRun<'a> {
     pub(super) form: Option<ActKind>,
     /// The residual that the only product is added to, if that may be changed.
     pub(super) residual: Option<Slot>,
+    /// How it is cut for one row.
+    pub(super) one_row: Option<&'a RowTasks>,
     /// What will most likely be read after its weights.
     pub(super) upcoming: Upcoming<'a>,
 }
@@ -182,7 +186,8 @@ impl FusedRun<'_> {
             forms.now.fill(cpu, formats, &FormSource { x, k, norm });
         }
         let written = self.group.written();
-        let dispatch = Dispatch { rows: self.stage.rows(first.output), next: self.upcoming };
+        let rows = self.stage.rows(first.output);
+        let dispatch = Dispatch { rows, one_row: self.one_row, next: self.upcoming };
         let product = |node: usize| {
             let (product, then) = match *tail {
                 None => (node, Then::Write),

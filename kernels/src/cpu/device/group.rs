@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::fused::{Known, Norm};
-use crate::cpu::products::{PRODUCTS_MAX, Upcoming};
+use crate::cpu::Cpu;
+use crate::cpu::products::{PRODUCTS_MAX, RowTasks, Upcoming};
 use crate::cpu::quantize::ActKind;
 use crate::graph::{Node, ValueId};
 use crate::op::{Activation, Op};
@@ -116,7 +117,7 @@ impl Group {
         for (to, product) in weights.iter_mut().zip(products) {
             *to = Some(known.product(product).0.all());
         }
-        Upcoming { weights, is_gate, form: None }
+        Upcoming { weights, is_gate, ..Upcoming::default() }
     }
 
     fn tail_of(&self, known: &Known<'_>) -> Option<Tail> {
@@ -139,6 +140,33 @@ impl Group {
                 is_one.then_some(Tail::Gate { activation, gate, up })
             }
             _ => None,
+        }
+    }
+}
+
+/// Tasks of a group of products for one row.
+#[derive(Debug)]
+pub(super) struct OneRow {
+    plain: RowTasks,
+    /// Where the result is made in the form of [`Group::feeds`] instead.
+    in_form: Option<RowTasks>,
+}
+
+impl OneRow {
+    pub(super) fn of(cpu: &Cpu, group: &Group, known: &Known<'_>) -> OneRow {
+        let products = group.upcoming(known);
+        let form = group.feeds.and_then(|(_, format)| ActKind::of(cpu.activations(), format));
+        let in_form = form.map(|kind| Upcoming { form: Some(kind), ..products.clone() });
+        OneRow {
+            plain: products.row_tasks(cpu),
+            in_form: in_form.map(|products| products.row_tasks(cpu)),
+        }
+    }
+
+    pub(super) fn in_form(&self, form: Option<ActKind>) -> Option<&RowTasks> {
+        match form {
+            Some(_) => self.in_form.as_ref(),
+            None => Some(&self.plain),
         }
     }
 }

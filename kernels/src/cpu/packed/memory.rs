@@ -1,5 +1,5 @@
-//! Where packed weights lie: an anonymous mapping, with huge pages where the system has them, or a
-//! file that an earlier start has kept.
+//! Where packed weights lie, or what is read to know how fast that is: an anonymous mapping, with huge
+//! pages where the system has them, or a file that an earlier start has kept.
 
 use crate::weights::Bytes;
 use memmap2::{Mmap, MmapMut};
@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 
 /// Read-only bytes that start at a page.
-pub(super) struct Memory(Kind);
+pub(crate) struct Memory(Kind);
 
 enum Kind {
     Own(Mmap),
@@ -17,14 +17,14 @@ enum Kind {
 
 /// The system gives no such memory.
 #[derive(Debug)]
-pub(super) struct MemoryError {
-    pub(super) bytes: usize,
-    pub(super) source: io::Error,
+pub(crate) struct MemoryError {
+    pub(crate) bytes: usize,
+    pub(crate) source: io::Error,
 }
 
 impl Memory {
     /// Maps `bytes` zeros, lets `fill` write to them, and makes them read-only.
-    pub(super) fn filled(
+    pub(crate) fn filled(
         bytes: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Memory, MemoryError> {
@@ -40,7 +40,7 @@ impl Memory {
         Memory(Kind::File(file, start))
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match &self.0 {
             Kind::Own(map) => map,
             Kind::File(file, start) => &file[*start..],

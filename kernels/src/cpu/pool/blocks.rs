@@ -168,6 +168,11 @@ impl<T> ColumnBlock<'_, T> {
         self.start
     }
 
+    /// One past its last column.
+    pub(crate) fn end(&self) -> usize {
+        self.start + self.width
+    }
+
     /// This block's part of row `row`.
     ///
     /// # Panics

@@ -3,12 +3,12 @@
 
 use super::Pool;
 use super::blocks::{Base, ColumnBlock};
-use super::claims::Claims;
+use super::claims::{Claim, Claims};
 use std::marker::PhantomData;
 use std::ops::Range;
 
 /// How a row-major matrix is cut into blocks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blocks {
     /// Of the matrix.
     pub(crate) rows: usize,
@@ -29,10 +29,28 @@ pub(crate) struct Cut<'a, T> {
     pub(crate) blocks: Blocks,
 }
 
-/// What the thread in whose run a task is does after it; a thread that has taken the task from it is
-/// told the same.
+/// What the thread that computes a block will most likely do after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum After {
+pub(crate) struct After {
+    /// It goes on with the same rows of this matrix up to this column.
+    pub(crate) until: usize,
+    pub(crate) next: Next,
+}
+
+impl After {
+    /// With `factor` columns for each.
+    pub(crate) fn times(self, factor: usize) -> After {
+        let next = match self.next {
+            Next::Block { index, col } => Next::Block { index, col: col * factor },
+            nothing => nothing,
+        };
+        After { until: self.until * factor, next }
+    }
+}
+
+/// What comes then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
     /// The block of that matrix that begins with that column.
     Block { index: usize, col: usize },
     /// Nothing of this job: it is the pool's thread of that number.
@@ -48,34 +66,73 @@ impl Blocks {
         self.rows.div_ceil(self.row_chunk) * self.columns()
     }
 
-    /// Rows and columns of block `task`: the columns of some rows, then those of the next.
-    fn block(&self, task: usize) -> (Range<usize>, Range<usize>) {
-        let (row, col) = (task / self.columns(), task % self.columns());
-        let rows = row * self.row_chunk..self.rows.min((row + 1) * self.row_chunk);
-        let edge = |col: usize| (col * self.col_chunk).saturating_sub(self.lead).min(self.row_len);
-        (rows, edge(col)..edge(col + 1))
+    /// The column with which the blocks of some rows have their block number `block`.
+    fn edge(&self, block: usize) -> usize {
+        (block * self.col_chunk).saturating_sub(self.lead).min(self.row_len)
     }
 }
 
 /// All that a job cuts.
 struct Matrices<const N: usize>([Option<Blocks>; N]);
 
+/// Neighbouring blocks of the same rows: a block, too.
+#[derive(Debug, PartialEq)]
+struct Line {
+    /// Of the matrix.
+    index: usize,
+    rows: Range<usize>,
+    cols: Range<usize>,
+    /// Blocks.
+    count: usize,
+    after: After,
+}
+
 impl<const N: usize> Matrices<N> {
     fn tasks(&self) -> usize {
         self.0.iter().flatten().map(Blocks::tasks).sum()
     }
 
-    /// The matrix that a task is a block of, and the block's rows and columns.
-    fn block(&self, mut task: usize) -> Option<(usize, Range<usize>, Range<usize>)> {
+    /// The matrix that a task is a block of, and its number among the matrix's.
+    fn matrix(&self, mut task: usize) -> Option<(usize, &Blocks, usize)> {
         for (index, blocks) in self.0.iter().enumerate() {
             let Some(blocks) = blocks else { continue };
-            if task < blocks.tasks() {
-                let (rows, cols) = blocks.block(task);
-                return Some((index, rows, cols));
+            let tasks = blocks.tasks();
+            if task < tasks {
+                return Some((index, blocks, task));
             }
-            task -= blocks.tasks();
+            task -= tasks;
         }
         None
+    }
+
+    /// The matrix and the first column of a task's block.
+    fn first(&self, task: usize) -> Option<(usize, usize)> {
+        let (index, blocks, at) = self.matrix(task)?;
+        Some((index, blocks.edge(at % blocks.columns())))
+    }
+
+    /// The blocks that a claim begins with, as far as they are of the same rows.
+    fn line(&self, claim: &Claim) -> Option<Line> {
+        let (index, blocks, at) = self.matrix(claim.tasks.start)?;
+        let columns = blocks.columns();
+        let (row, col) = (at / columns, at % columns);
+        let count = claim.tasks.len().min(columns - col);
+        let own = (claim.end - claim.tasks.start).min(columns - col);
+        let then = claim.tasks.start + own;
+        let next = (then < claim.end).then(|| self.first(then)).flatten();
+        Some(Line {
+            index,
+            rows: row * blocks.row_chunk..blocks.rows.min((row + 1) * blocks.row_chunk),
+            cols: blocks.edge(col)..blocks.edge(col + count),
+            count,
+            after: After {
+                until: blocks.edge(col + own),
+                next: match next {
+                    Some((index, col)) => Next::Block { index, col },
+                    None => Next::Nothing { thread: claim.thread },
+                },
+            },
+        })
     }
 }
 
@@ -89,21 +146,22 @@ impl Pool {
     ) -> Option<(usize, usize)> {
         let all = Matrices(matrices);
         let tasks = all.tasks();
-        let threads = self.threads().min(tasks);
-        let (index, _, cols) = all.block(Claims::edge(tasks, threads, thread))?;
-        Some((index, cols.start))
+        all.first(Claims::edge(tasks, self.threads().min(tasks), thread))
     }
 
     /// Calls `f(index of the matrix, rows, block, what comes after it)` for each block of each matrix,
-    /// in parallel.
+    /// or for up to `most` neighbouring ones of the same rows as one block, in parallel.
     ///
     /// # Panics
-    /// When a matrix is not as long as its blocks say, or a chunk is zero or smaller than its lead.
+    /// When a matrix is not as long as its blocks say, a chunk is zero or smaller than its lead, or
+    /// `most` is zero.
     pub(crate) fn cuts_mut<T: Send, const N: usize>(
         &self,
         cuts: &mut [Option<Cut<'_, T>>; N],
+        most: usize,
         f: impl Fn(usize, Range<usize>, ColumnBlock<'_, T>, After) + Sync,
     ) {
+        assert!(most > 0, "claims of nothing");
         let mut bases = [const { None }; N];
         let mut all = Matrices([None; N]);
         for ((cut, base), to) in cuts.iter_mut().zip(&mut bases).zip(&mut all.0) {
@@ -113,28 +171,25 @@ impl Pool {
             assert_eq!(data.len(), rows * row_len, "not {rows} rows of {row_len}");
             (*base, *to) = (Some(Base(data.as_mut_ptr())), Some(*blocks));
         }
-        let tasks = all.tasks();
-        let threads = self.threads().min(tasks);
-        self.run(tasks, &|task| {
-            let Some((index, rows, cols)) = all.block(task) else { return };
-            let (Some(base), Some(blocks)) = (&bases[index], &all.0[index]) else { return };
-            let block = ColumnBlock {
-                // SAFETY: the rows lie inside the data, which `cuts` borrows exclusively until all
-                // tasks have ended; blocks do not overlap and each is made once.
-                base: unsafe { base.get().add(rows.start * blocks.row_len) },
-                rows: rows.len(),
-                row_len: blocks.row_len,
-                start: cols.start,
-                width: cols.len(),
-                data: PhantomData,
-            };
-            let thread = Claims::thread_of(tasks, threads, task);
-            let is_last = Claims::edge(tasks, threads, thread + 1) == task + 1;
-            let after = match all.block(task + 1) {
-                Some((index, _, cols)) if !is_last => After::Block { index, col: cols.start },
-                _ => After::Nothing { thread },
-            };
-            f(index, rows, block, after);
+        self.run_claims(all.tasks(), most, &|claim| {
+            let mut left = claim.clone();
+            while !left.tasks.is_empty() {
+                let Some(line) = all.line(&left) else { return };
+                left.tasks.start += line.count;
+                let Line { index, rows, cols, after, .. } = line;
+                let (Some(base), Some(blocks)) = (&bases[index], &all.0[index]) else { return };
+                let block = ColumnBlock {
+                    // SAFETY: the rows lie inside the data, which `cuts` borrows exclusively until
+                    // all tasks have ended; blocks do not overlap and each is made once.
+                    base: unsafe { base.get().add(rows.start * blocks.row_len) },
+                    rows: rows.len(),
+                    row_len: blocks.row_len,
+                    start: cols.start,
+                    width: cols.len(),
+                    data: PhantomData,
+                };
+                f(index, rows, block, after);
+            }
         });
     }
 }
@@ -142,55 +197,73 @@ impl Pool {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
 
-    /// Every chain of what comes after what is a thread's run, begins with what is said to be its
-    /// first block, and all of them are the whole job.
+    fn of(rows: usize, row_len: usize, col_chunk: usize, lead: usize) -> Blocks {
+        Blocks { rows, row_len, row_chunk: 2, col_chunk, lead }
+    }
+
+    /// What is said to come after a thread's block is its next block, and what comes first is what
+    /// it begins with; all blocks together are all values.
     #[test]
     fn a_thread_is_told_to_go_on_with_what_is_not_its_own() {
-        let of = |rows, row_len, col_chunk, lead| Blocks {
-            rows,
-            row_len,
-            row_chunk: 2,
-            col_chunk,
-            lead,
-        };
         let jobs = [
             [Some(of(1, 160, 16, 0)), None, None],
             [Some(of(1, 160, 48, 7)), None, Some(of(1, 5, 16, 3))],
             [Some(of(1, 3, 16, 0)), Some(of(1, 64, 32, 0)), Some(of(1, 64, 16, 0))],
+            [Some(of(5, 64, 16, 0)), Some(of(5, 40, 16, 2)), None],
             [Some(of(1, 3, 16, 0)), None, None],
             [None, None, None],
         ];
-        for (threads, matrices) in (1..=4).flat_map(|n| jobs.map(|job| (n, job))) {
-            let pool = Pool::new(threads);
-            let mut data = matrices.map(|b| vec![0u8; b.map_or(0, |b| b.rows * b.row_len)]);
-            let mut lines = data.iter_mut();
-            let mut cuts = matrices.map(|blocks| {
-                let data = &mut lines.next()?[..];
-                Some(Cut { data, blocks: blocks? })
-            });
-            let seen = Mutex::new(Vec::new());
-            pool.cuts_mut(&mut cuts, |index, _, block, after| {
-                seen.lock().unwrap().push(((index, block.start()), after));
-            });
-            let seen = seen.into_inner().unwrap();
-            let mut visited = 0;
-            for thread in 0..threads {
-                let mut at = pool.first_block(matrices, thread);
-                while let Some(block) = at {
-                    visited += 1;
-                    let after = seen.iter().find(|(of, _)| *of == block).unwrap().1;
-                    at = match after {
-                        After::Block { index, col } => Some((index, col)),
-                        After::Nothing { thread: of } => {
+        let cases = (1..=4).flat_map(|n| [1, 3, 100].map(|most| (n, most)));
+        for ((threads, most), matrices) in cases.flat_map(|case| jobs.map(|job| (case, job))) {
+            let (pool, all) = (Pool::new(threads), Matrices(matrices));
+            let tasks = all.tasks();
+            let used = threads.min(tasks);
+            let mut values = 0;
+            for thread in 0..used {
+                let edge = |thread| Claims::edge(tasks, used, thread);
+                let end = edge(thread + 1);
+                let mut at = edge(thread);
+                let mut announced = pool.first_block(matrices, thread);
+                while at < end {
+                    let claim = Claim { thread, tasks: at..end.min(at + most), end };
+                    let line = all.line(&claim).unwrap();
+                    assert_eq!(announced, Some((line.index, line.cols.start)));
+                    values += line.rows.len() * line.cols.len();
+                    at += line.count;
+                    announced = match line.after {
+                        After { until, .. } if until > line.cols.end => {
+                            Some((line.index, line.cols.end))
+                        }
+                        After { next: Next::Block { index, col }, .. } => Some((index, col)),
+                        After { next: Next::Nothing { thread: of }, .. } => {
                             assert_eq!(of, thread);
                             None
                         }
                     };
                 }
+                assert_eq!(announced, None);
             }
-            assert_eq!(visited, seen.len(), "{threads} threads, {matrices:?}");
+            let want: usize = matrices.iter().flatten().map(|b| b.rows * b.row_len).sum();
+            assert_eq!(values, want, "{threads} threads, {most} at once, {matrices:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_in_two_blocks_or_in_none() {
+        for (threads, most) in [(1, 1), (1, 9), (2, 1), (3, 2), (3, 9)] {
+            let all = [Some(of(5, 64, 16, 0)), None, Some(of(5, 41, 16, 2))];
+            let mut data = all.map(|b| vec![0u8; b.map_or(0, |b| b.rows * b.row_len)]);
+            let mut lines = data.iter_mut();
+            let mut cuts = all.map(|blocks| {
+                let data = &mut lines.next()?[..];
+                Some(Cut { data, blocks: blocks? })
+            });
+            Pool::new(threads).cuts_mut(&mut cuts, most, |_, rows, mut block, _| {
+                assert_eq!(rows.len(), block.rows());
+                (0..rows.len()).for_each(|row| block.row_mut(row).iter_mut().for_each(|x| *x += 1));
+            });
+            assert!(data.iter().flatten().all(|times| *times == 1), "{threads}, {most}: {data:?}");
         }
     }
 }

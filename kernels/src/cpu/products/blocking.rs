@@ -12,6 +12,10 @@ use crate::cpu::tile::{ActBlock, TILE};
 /// Fewest weights of a task (products of weights and rows, where they are more), so that claims
 /// cost little.
 const TASK_WEIGHTS: usize = 1 << 17;
+/// Fewest weights of a task of one row, and most of those that a thread claims at once: where one
+/// thread has ended and another has not, memory is half idle, and one row waits for memory.
+const ROW_WEIGHTS: usize = 1 << 14;
+const AT_ONCE_WEIGHTS: usize = 1 << 20;
 const TASK_PRODUCTS: usize = 1 << 22;
 /// Fewest tiles of a task with many rows, unless that is too few tasks: of each row it writes four
 /// neighbouring cache lines, which takes less time than two here and two there.
@@ -42,17 +46,31 @@ impl<'a> Reads<'a> {
     }
 }
 
-/// The tasks of a dispatch of products of `m` rows, each a multiple of `unit` tiles; none of a product
-/// without features.
+/// The tasks of a dispatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tasks<const N: usize> {
+    /// Of each product; none of one without features.
+    pub(super) blocks: [Option<Blocks>; N],
+    /// Most that a thread claims at once.
+    pub(super) at_once: usize,
+}
+
+/// The tasks of a dispatch of products of `m` rows, each a multiple of `unit` tiles.
 pub(super) fn cut<const N: usize>(
     ctx: &Cpu,
     (m, unit): (usize, usize),
     products: &[Option<Reads<'_>>; N],
-) -> [Option<Blocks>; N] {
+) -> Tasks<N> {
     let tiles = products.iter().flatten().map(|reads| reads.weight.tiles().len()).sum();
-    products.each_ref().map(|reads| {
+    let mut at_once = if m == 1 { usize::MAX } else { 1 };
+    let blocks = products.each_ref().map(|reads| {
         let reads = reads.as_ref().filter(|reads| !reads.weight.is_empty())?;
         let blocking = Blocking::of(ctx, reads, (m, tiles, unit));
+        if m == 1 {
+            let matrices = if reads.is_gate { 2 } else { 1 };
+            let of_task = matrices * blocking.tiles * TILE * reads.weight.packed().cols();
+            at_once = at_once.min(AT_ONCE_WEIGHTS / of_task).max(1);
+        }
         Some(Blocks {
             rows: m,
             row_len: reads.weight.len(),
@@ -60,7 +78,8 @@ pub(super) fn cut<const N: usize>(
             col_chunk: blocking.tiles * TILE,
             lead: reads.weight.range().start % TILE,
         })
-    })
+    });
+    Tasks { blocks, at_once }
 }
 
 /// Rows and tiles of a task.
@@ -72,7 +91,8 @@ pub(super) struct Blocking {
 
 impl Blocking {
     /// For a product of `m` rows, in a dispatch of `tiles` tiles: few tasks, so that claims cost
-    /// little, each a run of whole tiles; many enough that no thread waits long for the last.
+    /// little, each a run of whole tiles; many enough that no thread waits long for the last. Small
+    /// ones of one row, of which a thread claims many at first and few at last.
     /// With many rows also by rows, so that a task's activations and results stay in the
     /// second-level cache. A task is of a multiple of `unit` tiles.
     pub(super) fn of(
@@ -84,7 +104,8 @@ impl Blocking {
         let cols = packed.cols();
         let of_tile = cols * TILE;
         let of_products = TASK_PRODUCTS.div_ceil(of_tile * m).max(ROW_TILES);
-        let worth = TASK_WEIGHTS.div_ceil(of_tile).min(of_products);
+        let fewest = if m == 1 { ROW_WEIGHTS } else { TASK_WEIGHTS };
+        let worth = fewest.div_ceil(of_tile).min(of_products);
         let fair = tiles.div_ceil(ctx.pool().threads() * 4);
         let (block_rows, block_tiles, of_x) = match ActKind::of(ctx.activations(), packed.dtype()) {
             Some(_) => (shape.rows, shape.tiles, cols / GROUP * size_of::<ActBlock>()),

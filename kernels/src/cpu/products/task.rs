@@ -23,9 +23,12 @@ pub(super) struct Scratch {
     done: Vec<f32>,
 }
 
-/// Rows of a task, and what its thread will most likely read after it.
+/// Rows of a task, and what its thread will most likely do after it.
 pub(super) struct Task<'a> {
     pub(super) rows: Range<usize>,
+    /// It goes on with the same rows up to this feature of the product's, at least to the task's last.
+    pub(super) until: usize,
+    /// What it reads then.
     pub(super) next: Option<&'a [u8]>,
 }
 
@@ -129,11 +132,12 @@ impl Product<'_> {
         let tiles = features.start / TILE..features.end.div_ceil(TILE);
         let lead = features.start % TILE;
         let lines = Lines { stride: tiles.len() * TILE, first: lead..lead + at.len() };
-        let Task { ref rows, next } = *task;
+        let Task { ref rows, until, next } = *task;
         let count = rows.len();
+        let rest = (start + until).div_ceil(TILE) - tiles.end;
         let job = Tiles { ctx, x: self.x, rows: rows.clone(), tiles };
-        let mut product = |(weight, next), bias: Option<&[f32]>, out: &mut Vec<f32>| {
-            job.multiply((weight, next), kernel, out);
+        let mut product = |(weight, after), bias: Option<&[f32]>, out: &mut Vec<f32>| {
+            job.multiply((weight, after), kernel, out);
             let Some(bias) = bias else { return };
             for row in 0..count {
                 let line = &mut out[lines.row(row)];
@@ -141,12 +145,13 @@ impl Product<'_> {
             }
         };
         let Then::Gate { up: weight, bias, .. } = &self.then else {
-            product((self.weight.packed(), next), self.bias, out);
+            product((self.weight.packed(), (rest, next)), self.bias, out);
             return lines;
         };
         let of_up = Some(weight.bytes_from(at.start));
-        product((self.weight.packed(), of_up), self.bias, out);
-        product((weight.packed(), next), *bias, up);
+        let of_next = if rest > 0 { Some(self.weight.bytes_from(at.end)) } else { next };
+        product((self.weight.packed(), (0, of_up)), self.bias, out);
+        product((weight.packed(), (0, of_next)), *bias, up);
         lines
     }
 }
@@ -178,10 +183,11 @@ struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    /// `[rows][16 per tile]` at the beginning of `out`; `next` will most likely be read after it.
+    /// `[rows][16 per tile]` at the beginning of `out`; after it, so many more tiles will most likely
+    /// be read, and then `next`.
     fn multiply(
         &self,
-        (weight, next): (&Packed, Option<&[u8]>),
+        (weight, (rest, next)): (&Packed, (usize, Option<&[u8]>)),
         scratch: &mut KernelScratch,
         out: &mut Vec<f32>,
     ) {
@@ -192,7 +198,8 @@ impl Tiles<'_> {
         }
         let out = &mut out[..len];
         let kernels = self.ctx.kernels();
-        let following = Following::new(&self.ctx.caches(), next);
+        let caches = self.ctx.caches();
+        let following = Following::new(&caches, (rest, next));
         match self.x {
             Rows::Quantised(Acts { blocks, groups }) => {
                 let x = &blocks[self.rows.start * groups..self.rows.end * groups];
@@ -203,9 +210,14 @@ impl Tiles<'_> {
             Rows::Floats(x) => {
                 let k = weight.cols();
                 let x = &x[self.rows.start * k..self.rows.end * k];
-                let tiles = match ActKind::of_format(weight.dtype()) {
-                    None => weight.float_tiles(tiles),
-                    Some(_) => widened(kernels, weight, tiles, &mut scratch.widened),
+                let (tiles, following) = match ActKind::of_format(weight.dtype()) {
+                    None => (weight.float_tiles(tiles), following),
+                    // Nothing that is read lies behind the widened ones.
+                    Some(_) => {
+                        let rest = (rest > 0).then(|| weight.tile(tiles.end).values);
+                        let following = Following::new(&caches, (0, rest.or(next)));
+                        (widened(kernels, weight, tiles, &mut scratch.widened), following)
+                    }
                 };
                 (kernels.float_tiles)(&FloatJob { tiles, x, rows, following }, out);
             }

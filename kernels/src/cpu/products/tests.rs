@@ -4,6 +4,7 @@ use super::blocking::{Blocking, Reads};
 use super::{Dispatch, FormSource, Forms, Product, Then, Upcoming};
 use super::{matmul, products, quantised_product};
 use crate::cpu::packed::Packed;
+use crate::cpu::pool::{After, Next};
 use crate::cpu::quantize::{ActBuffer, ActKind};
 use crate::cpu::{Activations, Caches, Cpu, Isa, Matrix, gated};
 use crate::op::Activation;
@@ -231,7 +232,7 @@ fn a_task_does_not_fit_the_cache() {
 fn a_thread_is_told_to_read_what_another_begins_with() {
     let cpu = Cpu::new(2, Isa::best());
     let [q, k, v] = [(576, 64), (192, 64), (192, 64)].map(|(n, k)| weight(&cpu, DType::Q4_0, n, k));
-    let upcoming = |weights, is_gate, form| Upcoming { weights, is_gate, form };
+    let upcoming = |weights, is_gate, form| Upcoming { weights, is_gate, form, one_row: None };
     let start = |next: &Upcoming<'_>, thread| next.first_read(&cpu, 1, thread).map(<[u8]>::as_ptr);
     // 60 tiles in tasks of 8: 5 of q, 2 of k, 2 of v, of which the second thread has the last 5.
     let all = upcoming([Some(q.all()), Some(k.all()), Some(v.all()), None], false, None);
@@ -244,4 +245,33 @@ fn a_thread_is_told_to_read_what_another_begins_with() {
     assert_eq!(start(&one(Some(ActKind::Super)), 0), Some(k.all().bytes_from(0).as_ptr()));
     assert_eq!(start(&one(Some(ActKind::Super)), 1), None);
     assert_eq!(start(&Upcoming::default(), 0), None);
+    // Known beforehand, it is the same.
+    for next in [all, one(None), one(Some(ActKind::Super)), Upcoming::default()] {
+        let tasks = next.row_tasks(&cpu);
+        let known = Upcoming { one_row: Some(&tasks), ..next.clone() };
+        (0..3).for_each(|thread| assert_eq!(start(&known, thread), start(&next, thread)));
+    }
+}
+
+#[test]
+fn what_is_far_away_is_asked_for_or_what_is_next_is_not() {
+    let cpu = Cpu::new(2, Isa::best());
+    // 18 KiB for each tile, and 576 bytes.
+    let [large, small] = [1024, 32].map(|k| weight(&cpu, DType::Q8_0, 64, k));
+    let (large, small) = (large.all(), small.all());
+    let weights = |index: usize| [Some(&large), Some(&small)][index];
+    let next = Upcoming { weights: [Some(small.clone()), None, None, None], ..Default::default() };
+    let dispatch = Dispatch { next, ..Dispatch::of(1) };
+    let after = |index, end, until, next| {
+        let found = dispatch.read_after(&cpu, (index, end), After { until, next }, weights);
+        found.map(<[u8]>::as_ptr)
+    };
+    let nothing = |thread| Next::Nothing { thread };
+    let block = Next::Block { index: 1, col: 32 };
+    assert_eq!(after(0, 16, 32, block), None, "a tile of 18 KiB lies between");
+    assert_eq!(after(0, 32, 32, block), Some(small.bytes_from(32).as_ptr()));
+    assert_eq!(after(1, 16, 64, block), Some(small.bytes_from(32).as_ptr()));
+    assert_eq!(after(0, 64, 64, nothing(0)), Some(small.bytes_from(0).as_ptr()));
+    assert_eq!(after(0, 64, 64, nothing(1)), Some(small.bytes_from(32).as_ptr()));
+    assert_eq!(after(0, 48, 64, nothing(1)), None);
 }

@@ -64,8 +64,9 @@ pub(super) unsafe fn tiles<F: Format>(
     for t in (0..job.tiles.len()).step_by(TILES) {
         let two = job.tiles.len() - t > 1;
         let tile = |i: usize| at::<F>(&job.weight.tile(job.tiles.start + t + i));
-        let next = match job.tiles.len() - t > TILES {
-            true => Some(job.weight.tile(job.tiles.start + t + TILES).values),
+        let after = job.tiles.start + (t + TILES).min(job.tiles.len());
+        let next = match after < job.tiles.end + job.following.rest {
+            true => Some(job.weight.tile(after).values),
             false => job.following.next,
         };
         let blocks = job.rows.div_ceil(step) * groups.div_ceil(job.panel);
