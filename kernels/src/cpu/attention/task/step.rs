@@ -200,6 +200,10 @@ impl Task<'_> {
             let next = self.after(step, part.page);
             self.scores((&part, next), &lines, s);
         });
+        // Nothing else is read while scores become weights, and the first values have been asked for.
+        if step.asks && step.pages.len() > 1 {
+            (self.kernels.prefetch)(self.stored_values(step.pages.start + 1));
+        }
         let scaled = self.is_scaled();
         let columns = run.chunks.start * 16..run.chunks.end * 16;
         let Scratch { scores, acc, online, bits, seen, key_scale, value_scale, pairs, .. } = s;

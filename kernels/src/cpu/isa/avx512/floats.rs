@@ -13,6 +13,8 @@ pub(super) const ROWS: usize = 12;
 pub(super) const TILES: usize = 2;
 /// Most rows with which reading the weights takes longer than multiplying them.
 const DIRECT_ROWS: usize = 4;
+/// Tiles of a block of so few: each sum waits for itself, so that there have to be many.
+const DIRECT_TILES: usize = 4;
 
 pub(super) fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
     job.check(out);
@@ -75,7 +77,7 @@ impl Float for F32 {
     }
 }
 
-/// Some rows times one or two tiles.
+/// Some rows times one, two or four tiles.
 struct Block<const T: usize> {
     tiles: [*const u8; T],
     /// From a tile to the next.
@@ -93,31 +95,39 @@ struct Block<const T: usize> {
 unsafe fn tiles<F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
     let FloatTiles { cols: k, count, .. } = job.tiles;
     let stride = count * TILE;
-    let (tile_stride, ahead) = (job.tiles.stride, job.ahead(TILES * LINE));
+    let most = if job.rows <= DIRECT_ROWS { DIRECT_TILES } else { TILES };
+    let (tile_stride, ahead) = (job.tiles.stride, job.ahead(most * LINE));
     let tile = |t: usize| {
         let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
         values.as_ptr()
     };
-    for t in (0..count).step_by(TILES) {
+    let mut t = 0;
+    while t < count {
+        let together = if count - t < most { TILES.min(count - t) } else { most };
         for row in (0..job.rows).step_by(ROWS) {
             let (x, rows) = (job.x[row * k..].as_ptr(), job.rows - row);
             let out = out[row * stride + t * TILE..].as_mut_ptr();
             // SAFETY: the tiles have k lines of 16 values; `rows` rows of k values are left in
-            // `x`, and of 16 values per tile in `out`.
+            // `x`, and of 16 values per tile in `out`; four tiles are taken of at most 4 rows.
             unsafe {
-                match count - t {
+                match together {
                     1 => {
                         let tiles = [tile(t)];
                         Block { tiles, tile_stride, ahead, x, k, out, stride }.of::<F>(rows);
                     }
-                    _ => {
+                    2 => {
                         let tiles = [tile(t), tile(t + 1)];
                         Block { tiles, tile_stride, ahead, x, k, out, stride }.of::<F>(rows);
+                    }
+                    _ => {
+                        let tiles = [tile(t), tile(t + 1), tile(t + 2), tile(t + 3)];
+                        Block { tiles, tile_stride, ahead, x, k, out, stride }.few::<F>(rows);
                     }
                 }
             }
         }
+        t += together;
     }
 }
 
@@ -147,6 +157,21 @@ impl<const T: usize> Block<T> {
     }
 
     /// # Safety
+    /// As [`Block::of`] for at most [`DIRECT_ROWS`] rows.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
+    unsafe fn few<F: Float>(&self, rows: usize) {
+        // SAFETY: by the caller.
+        unsafe {
+            match rows {
+                1 => self.rows::<F, 1>(),
+                2 => self.rows::<F, 2>(),
+                3 => self.rows::<F, 3>(),
+                _ => self.rows::<F, 4>(),
+            }
+        }
+    }
+
+    /// # Safety
     /// As [`Block::of`] for R rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
     unsafe fn rows<F: Float, const R: usize>(&self) {
@@ -157,8 +182,9 @@ impl<const T: usize> Block<T> {
                 let at = i * TILE * F::BYTES;
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
+                        // Past the second-level cache, as quantised weights.
                         let at = self.ahead.of::<T>(tile, (at, self.tile_stride));
-                        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+                        _mm_prefetch::<_MM_HINT_NTA>(at.cast());
                     }
                 }
                 let w = self.tiles.map(|tile| F::load(tile.add(at)));
