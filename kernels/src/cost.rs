@@ -39,6 +39,19 @@ impl Graph {
         self.part_cost(node, &Part::WHOLE, batch)
     }
 
+    /// Bytes of matrices, keys and values that a batch moves, as they are stored: the part of its costs
+    /// that no cache holds from one batch to the next, where the model is larger than the caches.
+    pub fn stored_bytes(&self, batch: &Batch) -> u64 {
+        let of = |node: &Node| match &node.op {
+            Op::MatMul { weight, .. } if self.rows_of(node.output, (&Part::WHOLE, batch)) > 0 => {
+                self.weight_bytes(*weight)
+            }
+            Op::Attention(op) => self.attention_cost(node, op, batch).1,
+            _ => 0,
+        };
+        self.nodes().iter().map(of).sum()
+    }
+
     /// Cost of a part of a node. Attention cannot be divided and costs the whole.
     ///
     /// # Panics
@@ -221,6 +234,7 @@ mod tests {
         for (node, (name, flops, bytes)) in rows.into_iter().enumerate() {
             assert_eq!(g.cost(node, &b), Cost { flops, bytes }, "{name}");
         }
+        assert_eq!(g.stored_bytes(&b), 32 * 36 + 16 * 128 + 22 * 64);
     }
 
     #[test]

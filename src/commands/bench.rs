@@ -15,66 +15,25 @@ use super::session::Session;
 use super::trace::{self, TraceArg};
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 use against::Against;
+use help::EXAMPLES;
 use measure::{Kind, Runs, Test};
 use peer::Peer;
+use reading::Reader;
 use report::{EngineRuns, Measured, Record};
 use stored::About;
 
 mod against;
 mod child;
+mod help;
 mod measure;
 mod pairs;
 mod peer;
+mod ratios;
+mod reading;
 mod report;
 mod stored;
 mod strategies;
 mod text;
-
-const EXAMPLES: &str = "\
-Examples:
-  lapwing bench -m FILE.gguf -p 512 -n 128 -t 2 -r 5
-  lapwing bench -m FILE.gguf -p 128,512,1024 -n 0
-  lapwing bench -m FILE.gguf -p 0 -n 128 -d 0,512,4000
-  lapwing bench -m FILE.gguf -t 2 --vs llama.cpp=/path/to/llama-bench --save today.json
-  lapwing bench -m FILE.gguf -t 2 --vs openvino=/path/to/venv/bin/python
-  lapwing bench -m FILE.gguf -t 2 --against today.json
-  lapwing bench --device phone --strategy all --length 135,300,525 --html strategies.html
-  lapwing bench --device cpu+npu --strategy cpu-only,chunk-graph,row-cut --length 300
-
-ppN: N token ids, different in each run and alone in the engine, from their admission to the first
-token that follows them. tgN: generation after the begin token alone; N + 1 tokens are generated and
-the N gaps between them timed; end tokens are not chosen. ppN@dD, tgN@dD: the same after D tokens;
-of a prompt, the time of D + N ids less that of D. Every test runs once more beforehand, unmeasured.
-N = 0 leaves a test out. With --trace all runs are recorded, which takes up to 1 % of their speed.
-
-With --vs, this engine and others run in turn on the same file with the same number of threads: -r
-times a process of each, and each process runs every test once to warm up (llama-bench: the prompt
-without its context, and one token) and once measured. Ratios are of neighbours in time. --kv,
---exact, --chunk, --requant and devices are ours only; with --requant, others compute with other
-weights. Also measured: the most memory that a process has resident, and the time of one that loads
-the model, computes one token and ends. docs/benchmarks.md says how others are installed.
-
-With --length, or several names in --strategy, strategies are compared: the same prompts by each of
-them on the same devices, with -r repetitions in two rounds and -n generated tokens (4 by default).
-The table has the time to the first token, the makespan, the overlap of the devices, what they were
-most idle by, bytes copied between them, the error of predicted waits, predicted times, and how much
-this machine was later than the devices' models. --html writes all timelines onto one page.
-
-With --json:
-  {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
-   \"min\":X,\"max\":X,\"all\":[…]}},{\"test\":\"tg128@d512\",…}],
-   \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,
-   \"isa\":\"…\",\"activations\":\"int8\"|\"f32\",\"kv\":\"…\",\"requant\":{…}|null,\"chunk\":N,
-   \"repetitions\":N,\"peak_resident_bytes\":N|null,\"against\":null}
-  With --vs (and, but for pairs, ratios and against, what --save keeps):
-  {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
-   \"kv\":\"…\",\"requant\":{…}|null,\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",
-   \"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
-   \"pairs\":N,\"same_weights\":true,\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",
-   \"of_pairs\":{…},\"of_medians\":X},…],\"against\":null}
-  Strategies compared:
-  {\"model\":\"…\",\"devices\":[…],\"lengths\":[{\"tokens\":N,\"fastest\":\"…\",\"chosen_by_auto\":\"…\",
-   \"strategies\":[{\"strategy\":\"…\",\"ttft_ms\":X,\"makespan_ms\":X,\"overlap\":X,…}],\"absent\":[…]}],…}";
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -100,6 +59,11 @@ pub(crate) struct Args {
     /// Do not run each test once beforehand
     #[arg(long)]
     no_warmup: bool,
+
+    /// Beside each generation, read as many bytes as a token of it reads and compute nothing: what
+    /// this leaves possible
+    #[arg(long, conflicts_with = "trace")]
+    reading: bool,
 
     /// Measure another engine in turn with this one: llama.cpp or openvino, with the program that
     /// runs it (llama-bench, a Python) where it is not found by itself; may be repeated
@@ -150,7 +114,7 @@ struct Report {
     requant: Option<RequantReport>,
     chunk: usize,
     repetitions: usize,
-    /// Most memory that the process has had resident, where the system tells.
+    /// Most memory that the process has had resident, where the system tells and nothing else was read.
     peak_resident_bytes: Option<u64>,
     against: Option<Against>,
 }
@@ -175,8 +139,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.save.as_deref().map_or(Ok(()), stored::check)?;
     let kept = args.against.as_deref().map(stored::load).transpose()?;
     let path = model_file(&args.model.model, session).await?;
+    let reader = if args.reading { Some(Reader::new(&args.engine, &path)?) } else { None };
     if args.vs.is_empty() {
-        return alone(&args, (path, tests, kept), session).await;
+        return alone(&args, (path, tests, kept), reader, session).await;
     }
     let wanted = pairs::Wanted {
         model: path,
@@ -185,6 +150,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         tests,
         pairs: args.repetitions(),
         warm_up: !args.no_warmup,
+        reader,
         save: args.save.as_deref(),
         against: kept,
     };
@@ -195,6 +161,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
 async fn alone(
     args: &Args,
     (path, tests, kept): (PathBuf, Vec<Test>, Option<Record>),
+    reader: Option<Reader>,
     session: &Session,
 ) -> Result<(), Failure> {
     let longest = tests.iter().map(|test| test.context()).max().unwrap_or(1);
@@ -204,7 +171,7 @@ async fn alone(
         builder = builder.recorder(trace::recorder());
     }
     let engine = open(builder, session).await?;
-    let results = measured(args, &tests, &engine, session).await?;
+    let results = measured(args, &tests, (&engine, reader.as_ref()), session).await?;
     let mut report = Report {
         results,
         model: engine.model_path().display().to_string(),
@@ -217,7 +184,11 @@ async fn alone(
         requant: engine.requantized().map(RequantReport::of),
         chunk: engine.chunk_rows(),
         repetitions: args.repetitions(),
-        peak_resident_bytes: child::resident_peak(std::process::id()),
+        // With what is read beside them it would not be that of the tests.
+        peak_resident_bytes: match args.reading {
+            true => None,
+            false => child::resident_peak(std::process::id()),
+        },
         against: None,
     };
     if args.save.is_some() || kept.is_some() {
@@ -247,7 +218,7 @@ async fn alone(
 async fn measured(
     args: &Args,
     tests: &[Test],
-    engine: &Engine,
+    (engine, reader): (&Engine, Option<&Reader>),
     session: &Session,
 ) -> Result<Vec<Measured>, Failure> {
     let runs = Runs { repetitions: args.repetitions(), warm_up: !args.no_warmup };
@@ -257,7 +228,7 @@ async fn measured(
         bar.set_length((tests.len() * each) as u64);
     }
     let results = {
-        let measuring = measure::measure(tests, runs, engine, bar.as_ref(), session);
+        let measuring = measure::measure(tests, runs, (engine, reader), bar.as_ref(), session);
         if args.trace.trace.is_none() {
             Some(measuring.await?)
         } else {

@@ -9,6 +9,7 @@ use lapwing_actors::drive::measure::{
 use lapwing_actors::plan::fit::Fitted;
 use lapwing_actors::plan::profile::{Identity, Profile};
 use lapwing_kernels::cpu::Activations;
+use lapwing_kernels::device::Batch;
 use lapwing_kernels::kv::{KvDtype, KvStore};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_traces::OsClock;
@@ -117,6 +118,20 @@ impl EngineBuilder {
             limits,
         };
         Ok(measure(parts, progress)?)
+    }
+
+    /// Bytes of weights, keys and values, as this engine would keep them, that a token of generation
+    /// reads after `context` others.
+    ///
+    /// # Errors
+    /// When the model cannot be read, or a setting makes no sense.
+    pub fn step_bytes(&self, context: usize) -> Result<u64, Error> {
+        let file = WeightFile::open(&self.settings.model)?;
+        let (model, _) = self.settings.model(&file)?;
+        let layout = self.settings.choose(&model.config)?.layout;
+        let mut batch = Batch::default();
+        batch.push(&[0], context, Vec::new(), 0..1);
+        Ok(model.graph.with_kv(layout).stored_bytes(&batch))
     }
 
     /// What a profile predicts of this model, with its cross-validated errors.

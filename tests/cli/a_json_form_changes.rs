@@ -134,6 +134,40 @@ fn a_field_of_bench_beside_other_engines_differs_from_the_documentation() {
     assert_eq!(fields(&record, &[]), fields(&without, &[]));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_reading_allows_is_given_unasked_or_not_with_its_run() {
+    use crate::a_peer_misleads::{HONEST, program};
+    let folder = tempfile::tempdir().expect("folder");
+    let vs = format!("llama.cpp={}", program(folder.path(), "fake", HONEST));
+    let llama = model("llama.gguf");
+    let args = ["bench", "-m", &llama, "-p", "8", "-n", "4,5", "-r", "2", "--json", "--reading"];
+    let alone = json(&args);
+    let pairs = json(&[&args[..], &["--vs", &vs]].concat());
+    assert_eq!(alone["peak_resident_bytes"], Value::Null, "it is that of what was read, too");
+    for results in [&alone["results"], &pairs["engines"][0]["results"]] {
+        let results = results.as_array().expect("array");
+        let runs = |at: usize| results[at]["reading"]["all"].as_array().map(Vec::len);
+        assert_eq!([runs(0), runs(1), runs(2)], [None, Some(2), Some(2)], "{results:?}");
+        for result in &results[1..] {
+            let [reading, own] = ["reading", "tokens_per_second"].map(|of| &result[of]["median"]);
+            assert!(reading.as_f64() > own.as_f64(), "a model this small is computed: {result}");
+        }
+    }
+    let shares = pairs["by_reading"].as_array().expect("array");
+    let of: Vec<_> = shares.iter().map(|share| (&share["engine"], &share["what"])).collect();
+    let engines = ["lapwing", "lapwing", "llama.cpp", "llama.cpp"];
+    let want: Vec<_> = engines.into_iter().zip(["tg4", "tg5"].into_iter().cycle()).collect();
+    assert!(
+        of.iter()
+            .zip(&want)
+            .all(|((e, w), want)| (e.as_str(), w.as_str()) == (Some(want.0), Some(want.1))),
+        "{of:?}"
+    );
+    assert_eq!(of.len(), want.len());
+    assert_eq!(pairs["engines"][1]["results"][1]["reading"], Value::Null);
+}
+
 #[test]
 fn a_field_of_requantised_weights_differs_from_the_documentation() {
     let (llama, requant) = (model("llama.gguf"), ["--requant", "q8_0", "--json"]);

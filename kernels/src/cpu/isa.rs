@@ -68,6 +68,8 @@ pub(crate) struct Kernels {
     pub(crate) paired: Option<&'static paired::Paired>,
     /// Asks for keys or values, so that they are near when they are read.
     pub(crate) prefetch: fn(Panel<'_>),
+    /// The largest number of f32, and asks for what lies so many bytes further on, if that is not 0.
+    pub(crate) read: fn(&[u8], usize) -> f32,
     /// Keys or values to f32.
     pub(crate) widen: fn(&Widen<'_>, &mut [f32]),
     /// f32 to binary16.
@@ -177,6 +179,7 @@ macro_rules! kernels {
         crate::cpu::isa::attending!($features,
             product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
             widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = crate::cpu::isa::widen::widen::<$lanes>;
+            read(bytes: &[u8], ahead: usize) -> f32 = crate::cpu::isa::panel::read::<$lanes>;
             widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::panel::widen::<$lanes>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::isa::gates::gated::<$lanes>;
             narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::panel::narrow::<$lanes>;
@@ -184,7 +187,7 @@ macro_rules! kernels {
         );
         pub(super) static KERNELS: Kernels = Kernels {
             rms_norm, rotate, gated, soft_cap, join, widen_tile,
-            product, paired: None, prefetch, widen, narrow, weigh, scale, add, largest_finite, largest, sum_exp, $($field: $own),+
+            product, paired: None, prefetch, read, widen, narrow, weigh, scale, add, largest_finite, largest, sum_exp, $($field: $own),+
         };
     };
 }

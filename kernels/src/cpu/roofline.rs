@@ -5,7 +5,6 @@
 //! max(flops / peak, bytes / bandwidth) (Williams, Waterman and Patterson, 2009). Operands that lie
 //! in a cache may be faster than that.
 
-use std::hint::black_box;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -14,8 +13,12 @@ use crate::cost::Cost;
 use crate::cpu::isa::peak::{PeakLoop, PeakLoops};
 use crate::cpu::quantize::ActKind;
 use crate::cpu::{Activations, Cpu, Isa};
-use crate::kv::{KvDtype, Panel};
+use crate::kv::KvDtype;
 use crate::quant::DType;
+
+mod reading;
+
+pub use reading::Reading;
 
 /// Shortest time of a measured loop.
 const ROUND_MIN: Duration = Duration::from_millis(5);
@@ -23,8 +26,6 @@ const ROUND_MIN: Duration = Duration::from_millis(5);
 const ITERATIONS_FIRST: u64 = 1 << 12;
 /// Where a clock that stands still is believed: seconds on any machine.
 const ITERATIONS_MAX: u64 = 1 << 28;
-/// Bytes of a read task.
-const CHUNK_BYTES: usize = 1 << 20;
 /// Least and most bytes that are read in a round, and those where the cache's size is not known.
 const READ_BYTES_MIN: usize = 64 << 20;
 const READ_BYTES_MAX: usize = 1 << 30;
@@ -182,7 +183,7 @@ impl Roofline {
             dot: loops.dot.map(|of| clock.peak(cpu, of)),
             pair: loops.pair.map(|of| clock.peak(cpu, of)),
             float: loops.fma.map(|of| clock.peak(cpu, of)),
-            read_bytes_per_second: clock.read(cpu, read_bytes)?,
+            read_bytes_per_second: Reading::new(cpu, read_bytes)?.fastest(cpu, &clock),
             read_bytes,
         })
     }
@@ -239,44 +240,6 @@ impl Rounds<'_> {
         let ops_per_second = ops / self.fastest(&|| run(iterations));
         Peak { instructions: of.instructions, ops_per_second }
     }
-
-    fn read(&self, cpu: &Cpu, bytes: usize) -> Result<f64, RooflineError> {
-        let values = bytes / size_of::<f32>();
-        let mut buffer: Vec<f32> = Vec::new();
-        buffer.try_reserve_exact(values).map_err(|_| RooflineError::Memory { bytes })?;
-        buffer.resize(values, 0.0);
-        let chunk = CHUNK_BYTES / size_of::<f32>();
-        // Pages that were never written to are all the same one.
-        cpu.pool().chunks_mut(&mut buffer, chunk, |at, values| values.fill(at as f32 + 1.0));
-        let chunks: Vec<&[f32]> = buffer.chunks(chunk).collect();
-        let read = |ask: Option<fn(Panel<'_>)>| {
-            let run = || cpu.pool().run(chunks.len(), &|at| _ = black_box(sum(chunks[at], ask)));
-            run();
-            self.fastest(&run)
-        };
-        let seconds = read(None).min(read(Some(cpu.kernels().prefetch)));
-        Ok((values * size_of::<f32>()) as f64 / seconds)
-    }
-}
-
-/// Reads all values, and with `ask`, asks for each block some blocks before: what is faster depends on
-/// how far ahead the processor itself asks.
-fn sum(values: &[f32], ask: Option<fn(Panel<'_>)>) -> u32 {
-    const BLOCK: usize = 4096 / size_of::<f32>();
-    const BLOCKS_AHEAD: usize = 4;
-    let mut lanes = [0u32; 16];
-    let mut later = values.chunks(BLOCK).skip(BLOCKS_AHEAD);
-    for block in values.chunks(BLOCK) {
-        if let (Some(ask), Some(later)) = (ask, later.next()) {
-            ask(Panel::F32(later));
-        }
-        for line in block.chunks(lanes.len()) {
-            for (lane, value) in lanes.iter_mut().zip(line) {
-                *lane = lane.wrapping_add(value.to_bits());
-            }
-        }
-    }
-    lanes.iter().fold(0, |sum, lane| sum.wrapping_add(*lane))
 }
 
 /// Four times the last cache, within bounds.

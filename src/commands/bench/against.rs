@@ -108,6 +108,7 @@ mod tests {
 
     fn record(speeds: &[(&str, f64)], threads: usize) -> Record {
         let measured = |(test, speed): &(&str, f64)| Measured {
+            reading: None,
             test: (*test).to_owned(),
             tokens: 1,
             depth: 0,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lapwing::{Engine, Prompt, Request, Stations};
 use lapwing_traces::metrics::rate;
 
+use super::reading::Reader;
 use super::report::{Figures, Measured};
 use crate::commands::failure::Failure;
 use crate::commands::session::Session;
@@ -56,25 +57,38 @@ pub(super) struct Runs {
 pub(super) async fn measure(
     tests: &[Test],
     runs: Runs,
-    engine: &Engine,
+    (engine, reader): (&Engine, Option<&Reader>),
     bar: Option<&indicatif::ProgressBar>,
     session: &Session,
 ) -> Result<Vec<Measured>, Failure> {
     let mut results = Vec::new();
     let unmeasured = usize::from(runs.warm_up);
     for test in tests {
-        let mut speeds = Vec::new();
+        let (mut speeds, mut readings) = (Vec::new(), Vec::new());
+        let reading = match reader {
+            Some(reader) => reader.of(*test).await?,
+            None => None,
+        };
         match bar {
             Some(bar) => bar.set_message(test.to_string()),
             None => session.note(&format!("measuring {test}")),
         }
         for run in 0..unmeasured + runs.repetitions {
             bar.iter().for_each(|bar| bar.tick());
+            let is_measured = run >= unmeasured;
+            let reading = reading.as_ref().filter(|_| is_measured);
+            let before = match reading {
+                Some(reading) => Some(reading.speed().await?),
+                None => None,
+            };
             let speed = test.speed(engine, run as u64).await?;
-            speeds.extend((run >= unmeasured).then_some(speed));
+            if let (Some(before), Some(reading)) = (before, reading) {
+                readings.push(before.midpoint(reading.speed().await?));
+            }
+            speeds.extend(is_measured.then_some(speed));
             bar.iter().for_each(|bar| bar.inc(1));
         }
-        results.push(Measured::new(test, speeds)?);
+        results.push(Measured { reading: Figures::of(readings), ..Measured::new(test, speeds)? });
     }
     Ok(results)
 }
@@ -90,6 +104,7 @@ impl Measured {
             tokens: test.tokens,
             depth: test.depth,
             tokens_per_second: figures,
+            reading: None,
         })
     }
 }

@@ -9,6 +9,8 @@ use super::against::{Against, compare};
 use super::child::{self, Ended};
 use super::measure::{Kind, Test};
 use super::peer::{Answer, Job, Peer};
+use super::ratios::{by_reading, ratios};
+use super::reading::Reader;
 use super::report::{EngineRuns, Figures, Measured, Ratio, Record};
 use super::stored::{self, About};
 use crate::cli::EngineArgs;
@@ -25,6 +27,8 @@ pub(super) struct Wanted<'a> {
     pub(super) tests: Vec<Test>,
     pub(super) pairs: usize,
     pub(super) warm_up: bool,
+    /// Measures what reading alone allows, in this process, if that is wanted.
+    pub(super) reader: Option<Reader>,
     pub(super) save: Option<&'a Path>,
     pub(super) against: Option<Record>,
 }
@@ -39,6 +43,9 @@ pub(super) struct Report<'a> {
     pub(super) same_weights: bool,
     /// This engine by each other one.
     pub(super) ratios: Vec<Ratio>,
+    /// Every engine by what reading alone allows; empty where that was not measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) by_reading: Vec<Ratio>,
     pub(super) against: Option<Against>,
 }
 
@@ -57,6 +64,8 @@ struct Values {
     version: String,
     /// By test, then by pair.
     speeds: Vec<Vec<f64>>,
+    /// What reading alone allows, likewise; of ours only.
+    readings: Vec<Vec<f64>>,
     peak_bytes: Vec<Option<f64>>,
     one_token_ms: Vec<f64>,
 }
@@ -77,6 +86,7 @@ pub(super) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Fai
         pairs: wanted.pairs,
         same_weights: record.requant.as_ref().is_none_or(|requant| requant.changed == 0),
         ratios: ratios(&record.engines),
+        by_reading: by_reading(&record.engines),
         against: wanted.against.as_ref().map(|then| compare(&record, then, session)),
         record: &record,
     };
@@ -89,6 +99,7 @@ async fn measure(wanted: &Wanted<'_>, session: &Session) -> Result<Vec<EngineRun
     let empty = || Values {
         version: String::new(),
         speeds: vec![Vec::new(); wanted.tests.len()],
+        readings: vec![Vec::new(); wanted.tests.len()],
         peak_bytes: Vec::new(),
         one_token_ms: Vec::new(),
     };
@@ -116,9 +127,17 @@ impl Wanted<'_> {
     /// One repetition of every test, and one start, by a peer or by us.
     async fn one_run(&self, peer: Option<usize>, values: &mut Values) -> Result<(), Failure> {
         let tests = &self.tests[..];
+        let reader = self.reader.as_ref().filter(|_| peer.is_none());
+        let before = read_all(reader, tests).await?;
         let (answer, ended) = self.process(peer, (tests, self.warm_up)).await?;
         for (speeds, speed) in values.speeds.iter_mut().zip(answer.speeds) {
             speeds.push(speed);
+        }
+        let after = read_all(reader, tests).await?;
+        for (readings, (before, after)) in
+            values.readings.iter_mut().zip(before.into_iter().zip(after))
+        {
+            readings.extend(before.zip(after).map(|(before, after)| before.midpoint(after)));
         }
         values.version = answer.version;
         values.peak_bytes.push(ended.peak_bytes.map(|bytes| bytes as f64));
@@ -160,6 +179,19 @@ impl Wanted<'_> {
     }
 }
 
+/// What reading alone allows in each test, in tokens per second.
+async fn read_all(reader: Option<&Reader>, tests: &[Test]) -> Result<Vec<Option<f64>>, Failure> {
+    let Some(reader) = reader else { return Ok(Vec::new()) };
+    let mut speeds = Vec::new();
+    for test in tests {
+        speeds.push(match reader.of(*test).await? {
+            Some(reading) => Some(reading.speed().await?),
+            None => None,
+        });
+    }
+    Ok(speeds)
+}
+
 /// Arguments with which this program does a job.
 fn own_args(engine: &EngineArgs, job: Job<'_>) -> Vec<String> {
     let of = |kind: Kind| {
@@ -185,8 +217,10 @@ fn own_args(engine: &EngineArgs, job: Job<'_>) -> Vec<String> {
 
 impl Values {
     fn into_runs(self, name: &str, tests: &[Test]) -> Result<EngineRuns, Failure> {
-        let measured = tests.iter().zip(self.speeds);
-        let results = measured.map(|(test, speeds)| Measured::new(test, speeds));
+        let measured = tests.iter().zip(self.speeds.into_iter().zip(self.readings));
+        let results = measured.map(|(test, (speeds, readings))| {
+            Ok(Measured { reading: Figures::of(readings), ..Measured::new(test, speeds)? })
+        });
         let peaks: Option<Vec<f64>> = self.peak_bytes.into_iter().collect();
         Ok(EngineRuns {
             name: name.to_owned(),
@@ -195,70 +229,5 @@ impl Values {
             peak_bytes: peaks.and_then(Figures::of),
             one_token_ms: Figures::of(self.one_token_ms),
         })
-    }
-}
-
-/// The first engine by each other one, in everything that both have.
-fn ratios(engines: &[EngineRuns]) -> Vec<Ratio> {
-    let Some((ours, peers)) = engines.split_first() else { return Vec::new() };
-    let of_peer = |theirs: &EngineRuns| {
-        let tests = ours.results.iter().zip(&theirs.results).filter_map(|(a, b)| {
-            Ratio::new(&theirs.name, &a.test, (&a.tokens_per_second, &b.tokens_per_second))
-        });
-        let of = |what: &str, a: &Option<Figures>, b: &Option<Figures>| {
-            Ratio::new(&theirs.name, what, (a.as_ref()?, b.as_ref()?))
-        };
-        let start = of("one_token_ms", &ours.one_token_ms, &theirs.one_token_ms);
-        let peak = of("peak_bytes", &ours.peak_bytes, &theirs.peak_bytes);
-        tests.chain(start).chain(peak).collect::<Vec<Ratio>>()
-    };
-    peers.iter().flat_map(of_peer).collect()
-}
-
-impl Ratio {
-    fn new(engine: &str, what: &str, (ours, theirs): (&Figures, &Figures)) -> Option<Ratio> {
-        let pairs = ours.all.iter().zip(&theirs.all).map(|(a, b)| a / b);
-        Some(Ratio {
-            engine: engine.to_owned(),
-            what: what.to_owned(),
-            of_pairs: Figures::of(pairs.collect())?,
-            of_medians: ours.median / theirs.median,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn engine(name: &str, speeds: &[f64], peak: Option<&[f64]>) -> EngineRuns {
-        let figures = |values: &[f64]| Figures::of(values.to_vec());
-        EngineRuns {
-            name: name.to_owned(),
-            version: String::new(),
-            results: vec![Measured {
-                test: "pp8".to_owned(),
-                tokens: 8,
-                depth: 0,
-                tokens_per_second: figures(speeds).expect("speeds"),
-            }],
-            peak_bytes: peak.and_then(figures),
-            one_token_ms: None,
-        }
-    }
-
-    #[test]
-    fn a_ratio_is_upside_down_or_not_of_its_pair() {
-        let ours = engine("lapwing", &[10.0, 40.0, 30.0], Some(&[5.0, 5.0, 5.0]));
-        let theirs = engine("x", &[10.0, 10.0, 20.0], None);
-        let found = ratios(&[ours.clone(), theirs]);
-        assert_eq!(found.len(), 1, "no memory is known of x: {found:?}");
-        let Ratio { engine: name, what, of_pairs, of_medians } = &found[0];
-        assert_eq!((&**name, &**what), ("x", "pp8"));
-        assert_eq!((of_pairs.all.as_slice(), of_pairs.median), (&[1.0, 4.0, 1.5][..], 1.5));
-        assert_eq!(*of_medians, 3.0);
-        let known = engine("y", &[10.0, 10.0, 20.0], Some(&[10.0, 10.0, 20.0]));
-        let whats: Vec<String> = ratios(&[ours, known]).into_iter().map(|r| r.what).collect();
-        assert_eq!(whats, ["pp8", "peak_bytes"]);
     }
 }

@@ -35,6 +35,9 @@ pub(super) struct Measured {
     /// Tokens of context before them.
     pub(super) depth: usize,
     pub(super) tokens_per_second: Figures,
+    /// Tokens per second that reading alone allows, measured with each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) reading: Option<Figures>,
 }
 
 /// All tests of one engine.

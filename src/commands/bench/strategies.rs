@@ -54,6 +54,7 @@ impl Args {
             (self.save.is_some(), "--save", ONE),
             (self.against.is_some(), "--against", ONE),
             (self.no_warmup, "--no-warmup", ONE),
+            (self.reading, "--reading", ONE),
         ];
         given.into_iter().find(|(given, ..)| *given).map(|(_, what, instead)| (what, instead))
     }

@@ -22,8 +22,9 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         ("min", Align::Right),
         ("max", Align::Right),
     ];
+    let reading: String = report.results.iter().filter_map(of_reading).collect();
     print(&format!(
-        "{}\n{}, {}, {} threads, {}, {} activations, {} keys and values, {} runs\n{}\n{}{}",
+        "{}\n{}, {}, {} threads, {}, {} activations, {} keys and values, {} runs\n{}\n{}{reading}{}",
         visible(&report.model),
         report.architecture,
         indicatif::HumanBytes(report.model_bytes),
@@ -35,6 +36,21 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         requantised(report.requant.as_ref()),
         table(header, rows.collect()),
         of_kept(report.against.as_ref()),
+    ))
+}
+
+/// How near a test comes to what reading alone allows, if that was measured.
+fn of_reading(result: &Measured) -> Option<String> {
+    let (speed, reading) = (&result.tokens_per_second, result.reading.as_ref()?);
+    let shares = speed.all.iter().zip(&reading.all).map(|(speed, reading)| speed / reading);
+    let Figures { median, min, max, .. } = Figures::of(shares.collect())?;
+    Some(format!(
+        "{}: {:.0} % ({:.0} to {:.0}) of the {:.2} tok/s that reading alone allows\n",
+        result.test,
+        median * 100.0,
+        min * 100.0,
+        max * 100.0,
+        reading.median
     ))
 }
 
@@ -56,6 +72,7 @@ pub(super) fn print_pairs(report: &pairs::Report<'_>) -> Result<(), Failure> {
             text.push_str(&of_peer(ours, peer, &report.ratios));
         }
     }
+    text.push_str(&by_reading(report));
     text.push_str(
         "\nRatios are lapwing / other: above 1 is better for tok/s, below 1 for time and memory.\n\
          The time is that of a process which loads the model, computes one token and ends.\n",
@@ -69,6 +86,42 @@ pub(super) fn print_pairs(report: &pairs::Report<'_>) -> Result<(), Failure> {
     }
     text.push_str(&of_kept(report.against.as_ref()));
     print(&text)
+}
+
+/// Every engine beside what reading alone allows, if that was measured.
+fn by_reading(report: &pairs::Report<'_>) -> String {
+    if report.by_reading.is_empty() {
+        return String::new();
+    }
+    let readings = report.record.engines.first().into_iter().flat_map(|ours| &ours.results);
+    let reading = |test: &str| {
+        let found = readings.clone().find(|result| result.test == test)?.reading.as_ref()?;
+        Some(format!("{:.2}", found.median))
+    };
+    let rows = report.by_reading.iter().map(|ratio| {
+        let share = |get: fn(&Figures) -> f64| format!("{:.0} %", get(&ratio.of_pairs) * 100.0);
+        let [median, min, max] = [share(|f| f.median), share(|f| f.min), share(|f| f.max)];
+        [
+            ratio.what.clone(),
+            visible(&ratio.engine).into_owned(),
+            reading(&ratio.what).unwrap_or_default(),
+            median,
+            min,
+            max,
+        ]
+    });
+    let header = [
+        ("test", Align::Left),
+        ("engine", Align::Left),
+        ("tok/s by reading alone", Align::Right),
+        ("share (median of pairs)", Align::Right),
+        ("min", Align::Right),
+        ("max", Align::Right),
+    ];
+    format!(
+        "\nbeside reading the same bytes and computing nothing\n{}",
+        table(header, rows.collect())
+    )
 }
 
 /// What is requantised, if that is asked for.

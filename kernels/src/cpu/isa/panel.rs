@@ -39,6 +39,35 @@ pub(crate) fn prefetch<V: Lanes>(panel: Panel<'_>) {
     }
 }
 
+/// The largest f32 of all whole lines, but for what is no number; with `ahead`, it asks for each line
+/// so many bytes before it.
+///
+/// # Safety
+/// The machine has the instructions of `V`.
+#[inline(always)]
+pub(crate) unsafe fn read<V: Lanes>(bytes: &[u8], ahead: usize) -> f32 {
+    /// Lines whose maxima do not wait for each other.
+    const BESIDE: usize = 4;
+    // SAFETY: by the caller, and each line has sixteen values.
+    unsafe {
+        let mut largest = [V::splat(f32::NEG_INFINITY); BESIDE];
+        let (blocks, rest) = bytes.as_chunks::<{ BESIDE * LINE }>();
+        for block in blocks {
+            for (line, largest) in block.as_chunks::<LINE>().0.iter().zip(&mut largest) {
+                if ahead > 0 {
+                    V::prefetch(line.as_ptr().wrapping_add(ahead));
+                }
+                *largest = V::load(line.as_ptr().cast()).max(*largest);
+            }
+        }
+        for line in rest.as_chunks::<LINE>().0 {
+            largest[0] = V::load(line.as_ptr().cast()).max(largest[0]);
+        }
+        let [a, b, c, d] = largest;
+        a.max(b).max(c.max(d)).highest()
+    }
+}
+
 /// Rows of a panel, to be written as f32 a distance apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Widen<'a> {

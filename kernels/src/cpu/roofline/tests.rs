@@ -58,6 +58,39 @@ fn the_compiler_leaves_nothing_of_a_loop() {
 }
 
 #[test]
+fn some_of_what_should_be_read_is_not() {
+    for isa in Isa::available() {
+        for lines in [0, 1, 4, 7, 100] {
+            for largest in 0..lines * 16 {
+                let value = |at: usize| if at == largest { 3.0f32 } else { -(at as f32) };
+                let bytes: Vec<u8> =
+                    (0..lines * 16).flat_map(|at| value(at).to_le_bytes()).collect();
+                for ahead in [0, 8192] {
+                    let found = (isa.kernels().read)(&bytes, ahead);
+                    assert_eq!(found, 3.0, "{isa:?}, {largest} of {lines} lines");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_slow_round_is_taken_for_the_usual_one() {
+    let cpu = Cpu::new(2, Isa::best());
+    let reading = Reading::new(&cpu, 3 << 20).expect("memory");
+    // Two looks at the clock are a round, of which the third and the eighth take long.
+    let (looks, time) = (Cell::new(0), Cell::new(0));
+    let now = || {
+        looks.set(looks.get() + 1);
+        let long = [6, 16].contains(&looks.get());
+        time.set(time.get() + if long { 1000 } else { 10 });
+        Duration::from_millis(time.get())
+    };
+    let rate = reading.usual(&cpu, 5, &now);
+    assert!((rate - (3 << 20) as f64 / 0.01).abs() < 1.0, "{rate}");
+}
+
+#[test]
 fn every_instruction_set_has_a_peak_of_f32() {
     for isa in Isa::available() {
         assert!(PeakLoops::of(isa).fma.is_some(), "{isa:?}");

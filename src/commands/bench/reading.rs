@@ -1,0 +1,83 @@
+//! What reading alone allows: a token of generation reads every weight, and the keys and values of its
+//! context, from memory.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::cpu::roofline::Reading;
+use lapwing_kernels::cpu::{Cpu, Isa};
+use lapwing_traces::{Clock, OsClock};
+
+use super::measure::{Kind, Test};
+use crate::cli::EngineArgs;
+use crate::commands::failure::Failure;
+
+/// Rounds of each way of reading, before a test and after it.
+const ROUNDS: usize = 9;
+
+/// Reads as much as a token does, with as many threads.
+#[derive(Debug)]
+pub(super) struct Reader {
+    cpu: Arc<Cpu>,
+    engine: EngineArgs,
+    model: PathBuf,
+}
+
+/// Memory as large as what a token of some test reads.
+pub(super) struct TokenReading {
+    cpu: Arc<Cpu>,
+    memory: Arc<Reading>,
+    bytes: usize,
+}
+
+impl Reader {
+    pub(super) fn new(engine: &EngineArgs, model: &Path) -> Result<Reader, Failure> {
+        let isa = Isa::available().into_iter().find(|isa| isa.name() == engine.isa_name());
+        let cpu = Cpu::new(engine.thread_count(), isa.unwrap_or_else(Isa::best));
+        let (wanted, got) = (engine.thread_count(), cpu.pool().threads());
+        if got != wanted {
+            return Err(Failure::failed(format!(
+                "of {wanted} threads only {got} can be had to read with; use -t {got}"
+            )));
+        }
+        Ok(Reader { cpu: Arc::new(cpu), engine: engine.clone(), model: model.to_owned() })
+    }
+
+    /// For a token in the middle of a test; none for a prompt, which does not wait for memory.
+    pub(super) async fn of(&self, test: Test) -> Result<Option<TokenReading>, Failure> {
+        if test.kind == Kind::Prompt {
+            return Ok(None);
+        }
+        let context = test.depth + test.tokens / 2;
+        let builder = self.engine.builder(self.model.clone())?;
+        let cpu = Arc::clone(&self.cpu);
+        on_a_thread(move || {
+            let bytes = usize::try_from(builder.step_bytes(context)?).unwrap_or(usize::MAX);
+            let memory = Reading::new(&cpu, bytes);
+            let memory = memory.map_err(|error| Failure::failed(error.to_string()))?;
+            Ok(Some(TokenReading { cpu, memory: Arc::new(memory), bytes }))
+        })
+        .await?
+    }
+}
+
+/// Work that would hold up other tasks.
+async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Failure::failed(format!("reading ended early: {error}")))
+}
+
+impl TokenReading {
+    /// Tokens per second if nothing were computed.
+    pub(super) async fn speed(&self) -> Result<f64, Failure> {
+        let (cpu, memory) = (Arc::clone(&self.cpu), Arc::clone(&self.memory));
+        let rate = on_a_thread(move || {
+            let clock = OsClock::start();
+            memory.usual(&cpu, ROUNDS, &|| Duration::from_nanos(clock.now().0))
+        });
+        Ok(rate.await? / self.bytes as f64)
+    }
+}
