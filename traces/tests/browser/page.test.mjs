@@ -295,6 +295,7 @@ test("filters leave other spans than they should", async () => {
   const shown = async () => number(await text("#shown"));
   await page.selectOption("#filter-lane", "gpu");
   assert.equal(await shown(), facts.gpu);
+  await settled();
   assert.equal(await page.locator(".lane").count(), 1);
   await page.click("#clear");
   assert.equal(await shown(), facts.spans);
