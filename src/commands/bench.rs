@@ -130,6 +130,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if tests.is_empty() {
         return Err(Failure::usage("there is nothing to measure: -p and -n are 0"));
     }
+    if args.reading && tests.iter().all(|test| test.kind == Kind::Prompt) {
+        return Err(Failure::usage("--reading is for generations, but -n is 0"));
+    }
     if let Some(peer) = peer::twice(&args.vs) {
         return Err(Failure::usage(format!(
             "--vs {0} is given twice; measure one with --save FILE, the other with --against FILE",

@@ -18,7 +18,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 fn a_wrong_argument_does_not_say_what_would_be_right() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 51] = [
+    let rows: [(&[&str], i32, &[&str]); 53] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -38,6 +38,8 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
         (&["run", "-m", m, "-t", "99999", "x"], 1, &["threads is 99999"]),
         (&["chat", "-m", m], 1, &["no chat template", "run --raw"]),
         (&["bench", "-m", m, "-p", "0", "-n", "0"], 2, &["nothing to measure"]),
+        (&["bench", "-m", m, "-n", "0", "--reading"], 2, &["--reading", "generations", "-n"]),
+        (&["bench", "-m", m, "--length", "9", "--reading"], 2, &["--reading", "compared"]),
         (&["perplexity", "-m", m, "-c", "2", m], 2, &["at least 4"]),
         (&["run", "-m", m, "--device", "tpu", "x"], 2, &["tpu", "cpu, gpu, npu and phone"]),
         (&["run", "-m", m, "--device", "gpu=warp", "x"], 2, &["warp", "throttled", "systolic"]),

@@ -35,8 +35,8 @@ pub(crate) struct Upcoming<'a> {
     pub(crate) one_row: Option<&'a RowTasks>,
 }
 
-/// How a dispatch of one row is cut, which is the same for every row: to find it takes longer than a
-/// small product's share of the memory's time.
+/// How a dispatch of one row is cut: the same for every token, and found anew it would be on the thread
+/// that the others wait for.
 #[derive(Debug)]
 pub(crate) struct RowTasks {
     pub(super) tasks: Tasks<PRODUCTS_MAX>,
