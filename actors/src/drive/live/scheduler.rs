@@ -82,15 +82,8 @@ impl SharedScheduler {
                 end(&mut poisoned.into_inner(), error.clone());
                 error
             })?;
-            let waited = waited.filter(|_| recorded).and_then(|wait| {
-                // Meanwhile it may have dealt with other messages, on workers' threads.
-                let latest = scheduler.as_ref()?.latest;
-                if latest.is_some_and(|at| at > wait.since) {
-                    scheduler.as_ref()?.idle()
-                } else {
-                    Some(wait)
-                }
-            });
+            let waited = waited.filter(|_| recorded);
+            let waited = waited.and_then(|wait| scheduler.as_ref()?.own(wait));
             if !take(&mut scheduler, posted, waited)? {
                 return Ok(());
             }
@@ -155,6 +148,15 @@ impl LiveScheduler {
         let slept = end.0.saturating_sub(since.0);
         let mode = WaitMode::Callback;
         Some(WaitRecord { mode, since, end, predicted: None, margin: 0, slept, spun: 0, parked: 0 })
+    }
+
+    /// How much of a wait of its thread it has waited itself: meanwhile it may have dealt with other
+    /// messages, on workers' threads.
+    fn own(&self, wait: WaitRecord) -> Option<WaitRecord> {
+        match self.latest {
+            Some(latest) if latest > wait.since => self.idle(),
+            _ => Some(wait),
+        }
     }
 
     /// Deals with a message for which it has waited like that; whether it goes on.

@@ -140,10 +140,7 @@ impl<const T: usize> Block<T> {
         // SAFETY: by the caller.
         unsafe {
             match rows {
-                1 => self.rows::<F, 1>(),
-                2 => self.rows::<F, 2>(),
-                3 => self.rows::<F, 3>(),
-                4 => self.rows::<F, 4>(),
+                ..=DIRECT_ROWS => self.few::<F>(rows),
                 5 => self.rows::<F, 5>(),
                 6 => self.rows::<F, 6>(),
                 7 => self.rows::<F, 7>(),
