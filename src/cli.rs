@@ -43,9 +43,12 @@ Output:
 Exit codes:
   0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C";
 
+/// Most columns of help.
+const WIDTH: usize = 100;
+
 /// Runs large language models on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = EXAMPLES, max_term_width = WIDTH)]
 pub(crate) struct Cli {
     /// Print JSON instead of text; docs/json.md describes the form
     #[arg(long, global = true)]
@@ -98,4 +101,23 @@ pub(crate) enum Command {
     Fit(fit::Args),
     /// Print a script that completes commands and options in a shell
     Completions(completions::Args),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    /// Longer lines of the text after the options are wrapped, which leaves a word alone on a line.
+    #[test]
+    fn a_line_of_help_is_wrapped() {
+        let cli = super::Cli::command();
+        for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
+            let helps = [command.get_after_help(), command.get_after_long_help()];
+            for help in helps.into_iter().flatten().map(ToString::to_string) {
+                for line in help.lines() {
+                    assert!(line.chars().count() <= super::WIDTH, "{}: {line}", command.get_name());
+                }
+            }
+        }
+    }
 }

@@ -15,12 +15,15 @@ pub(crate) struct Following<'a> {
     pub(crate) next: Option<&'a [u8]>,
     /// Bytes between what is read and what is asked for.
     distance: usize,
+    /// As [`Caches::past_second`].
+    past_second: bool,
 }
 
 impl<'a> Following<'a> {
     /// For lines that wait in the first-level cache: in half of what a thread has of it.
     pub(crate) fn new(caches: &Caches, (rest, next): (usize, Option<&'a [u8]>)) -> Following<'a> {
-        Following { rest, next, distance: (caches.first / 2).min(DISTANCE_MAX) }
+        let distance = (caches.first / 2).min(DISTANCE_MAX);
+        Following { rest, next, distance, past_second: caches.past_second }
     }
 }
 
@@ -33,6 +36,9 @@ pub(crate) struct Ahead {
     /// From there to what is read next.
     jump: usize,
     distance: usize,
+    /// As [`Caches::past_second`].
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 can"))]
+    pub(crate) past_second: bool,
 }
 
 impl Ahead {
@@ -41,7 +47,8 @@ impl Ahead {
     pub(crate) fn new(end: *const u8, following: &Following<'_>, step: usize) -> Ahead {
         let start = following.next.map_or(end, <[u8]>::as_ptr);
         let jump = start.addr().wrapping_sub(end.addr());
-        Ahead { end, jump, distance: following.distance / step * step }
+        let distance = following.distance / step * step;
+        Ahead { end, jump, distance, past_second: following.past_second }
     }
 
     /// What to ask for when what lies `at` bytes after the start of a tile is read; where T tiles of

@@ -36,6 +36,7 @@ pub(crate) mod product;
 mod shape;
 pub(crate) mod widen;
 
+pub(crate) use kind::is_amd;
 pub use shape::TileShape;
 
 /// The inner loops of one instruction set. All are safe to call with any lengths; which

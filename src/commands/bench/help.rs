@@ -24,10 +24,10 @@ without its context, and one token) and once measured. Ratios are of neighbours 
 weights. Also measured: the most memory that a process has resident, and the time of one that loads
 the model, computes one token and ends. docs/benchmarks.md says how others are installed.
 
-With --reading, memory as large as the weights, keys and values that a token reads is read before and
-after each measured generation, with as many threads, and nothing is computed: what is left to an
-engine that waits for nothing else. With --vs, the last table has the share of each engine, by what was
-read beside ours.
+With --reading, memory as large as the weights, keys and values that a token reads is read before
+and after each measured generation, with as many threads, and nothing is computed: what is left to
+an engine that waits for nothing else. With --vs, the last table has the share of each engine, by
+what was read beside ours.
 
 With --length, or several names in --strategy, strategies are compared: the same prompts by each of
 them on the same devices, with -r repetitions in two rounds and -n generated tokens (4 by default).

@@ -21,6 +21,8 @@ pub(super) struct CachesReport {
     pub(super) second_bytes: usize,
     pub(super) last_bytes: Option<usize>,
     pub(super) known: bool,
+    /// Whether weights are asked for past the second level.
+    pub(super) past_second: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -31,7 +33,7 @@ pub(super) struct BlockReport {
 
 impl BlocksReport {
     pub(super) fn of(cpu: &Cpu) -> BlocksReport {
-        let Caches { first, second, last, known } = cpu.caches();
+        let Caches { first, second, last, known, past_second } = cpu.caches();
         let shape = cpu.isa().shape();
         let block = |rows, tiles| BlockReport { rows, features: tiles * TileShape::FEATURES };
         BlocksReport {
@@ -40,6 +42,7 @@ impl BlocksReport {
                 second_bytes: second,
                 last_bytes: last,
                 known,
+                past_second,
             },
             int8: block(shape.rows, shape.tiles),
             f32: block(shape.float_rows, shape.float_tiles),

@@ -2,6 +2,7 @@
 //! as they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
+use super::fetch;
 use crate::cpu::ahead::Ahead;
 use crate::cpu::packed::LINE;
 use crate::cpu::tile::{FloatJob, FloatTiles, TILE};
@@ -179,9 +180,8 @@ impl<const T: usize> Block<T> {
                 let at = i * TILE * F::BYTES;
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
-                        // Past the second-level cache, as quantised weights.
                         let at = self.ahead.of::<T>(tile, (at, self.tile_stride));
-                        _mm_prefetch::<_MM_HINT_NTA>(at.cast());
+                        fetch(at, self.ahead.past_second);
                     }
                 }
                 let w = self.tiles.map(|tile| F::load(tile.add(at)));

@@ -1,5 +1,6 @@
 //! How a group of a tile comes into registers.
 
+use super::fetch;
 use crate::cpu::ahead::Ahead;
 use crate::cpu::isa::formats::{Format, ask};
 use crate::cpu::packed::{Layout, Scales, TileBytes};
@@ -113,11 +114,10 @@ impl At {
         }
     }
 
-    /// Asks for what will be read some groups later, past the second-level cache: there it would be of
-    /// no more use, and take the place of code and activations that are.
+    /// Asks for what will be read some groups later.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn prefetch<F: Format>(self, g: usize, ahead: Ahead) {
-        ask::<F>(ahead, self.values, g, |at| _mm_prefetch::<_MM_HINT_NTA>(at.cast()));
+        ask::<F>(ahead, self.values, g, |at| fetch(at, ahead.past_second));
     }
 }
