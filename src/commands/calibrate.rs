@@ -25,8 +25,8 @@ Examples:
   lapwing simulate --soc phone.toml --model FILE.gguf --trace sim.lwt
                                                             one run on them, recorded
 
-Runs are simulated warm, as `lapwing bench` measures them: with the graphs of an equal request before.
-Every number has a unit, a source, and its kind: pinned (measured), derived or assumed.
+Runs are simulated warm, as `lapwing bench` measures them: with the graphs of an equal request
+before. Every number has a unit, a source, and its kind: pinned (measured), derived or assumed.
 
 With --json:
   {\"name\":\"…\",\"toml\":\"…\",\"runs\":[{\"strategy\":\"…\",\"prompt\":N,\"prefill_ms\":F|null,

@@ -23,8 +23,8 @@ Examples:
   lapwing devices --json
   lapwing devices --kernels -t 2 -m FILE.gguf
 
-With --kernels it measures for some seconds what the CPU does at most, and with -m every kind of op of
-that model, alone and as it runs in an engine, beside the least time that these limits allow: the
+With --kernels it measures for some seconds what the CPU does at most, and with -m every kind of op
+of that model, alone and as it runs in an engine, beside the least time that these limits allow: the
 longer of its operations at the peak of its arithmetic and its bytes at the rate of reading memory.
 Above 100 %, operands came from a cache.
 
@@ -35,7 +35,8 @@ With --json:
               {\"kind\":\"opencl\",\"present\":false,\"why\":\"…\",\"libraries\":[\"PATH\",…]},…],
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
    \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…]}
-  presets: what --device takes by name; libraries: drivers of that kind found on the machine, whether or not they are used.
+  presets: what --device takes by name; libraries: drivers of that kind found on the machine,
+  whether or not they are used.
   With --kernels:
   {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
    \"bf16\":{…}|null,\"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},

@@ -20,8 +20,8 @@ A pins file has the form of src/simulate/published.toml: [[row]] with id, group,
 decode, strategy, …) or product, quantity, published, role and source; rows with role = \"pin\" are
 fitted to, those with role = \"check\" are compared afterwards.
 
-The fit minimises the squares of ln(model / published). 'left out' is the error of a pin when the fit
-is made without it; where a number of the SoC hangs on one pin alone, it says so instead.
+The fit minimises the squares of ln(model / published). 'left out' is the error of a pin when the
+fit is made without it; where a number of the SoC hangs on one pin alone, it says so instead.
 
 With --json:
   {\"parameters\":[{\"key\":\"…\",\"unit\":\"…\",\"before\":F,\"after\":F,\"determined\":true|false}],

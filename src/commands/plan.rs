@@ -20,13 +20,14 @@ Examples:
   lapwing plan --length 300 --device cpu --device npu --strategy sequence-cut
 
 predicted_ms is of a warm engine, which has its prepared graphs; cold_ms is of one that has to
-prepare them first. Times are predicted: from the profile that `lapwing profile` has stored for these devices, else from
-the devices' own models, of which the CPU's is a guess. The decode step is one of a single sequence
-after the prompt.
+prepare them first. Times are predicted: from the profile that `lapwing profile` has stored for
+these devices, else from the devices' own models, of which the CPU's is a guess. The decode step is
+one of a single sequence after the prompt.
 
 With --json:
-  {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,\"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",
-   \"stages\":N,\"divided\":N,\"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,\"parts\":[…]},…]},…],\"decode\":{…},
+  {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,
+   \"chunks\":[{\"rows\":N,\"context\":N,\"reason\":\"…\",\"stages\":N,\"divided\":N,
+   \"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,\"parts\":[…]},…]},…],\"decode\":{…},
    \"candidates\":[{\"strategy\":\"…\",\"predicted_ms\":X,\"busiest_ms\":X,\"chunks\":N,\"why_not\":\"…\"},…],
    \"winner\":\"…\",\"why\":\"…\"}
   candidates, winner and why: with --explain only.";

@@ -24,15 +24,18 @@ Examples:
   lapwing profile -m FILE.gguf --device cpu --device npu
   lapwing profile --device phone --seconds 20
 
-Each op of the model is measured on each device, alone: whole and, with several devices, with
-shares of its features, for row counts up to a chunk. What was not measured is predicted; the error
-is that of measured points which were left out of the fit, at other widths that of left-out widths.
-Where the time is up, the least important points are left out: '40 of 90' were measured then. The profile is kept in the cache folder
-and used from then on wherever this model is run on these devices of this machine.
+Each op of the model is measured on each device, alone: whole and, with several devices, with shares
+of its features, for row counts up to a chunk. What was not measured is predicted; the error is that
+of measured points which were left out of the fit, at other widths that of left-out widths. Where
+the time is up, the least important points are left out: '40 of 90' were measured then. The profile
+is kept in the cache folder and used from then on wherever this model is run on these devices of
+this machine.
 
 With --json:
-  {\"file\":\"PATH\",\"source\":\"…\",\"sync_us\":X,\"copy_gbps\":X,\"error\":{\"points\":N,\"median\":X,\"p90\":X},
-   \"devices\":[{\"device\":\"…\",\"what\":\"…\",\"points\":N,\"asked\":N,\"unmeasured\":[\"…\",…],\"model\":\"fit\"|\"tree\",\"error\":{…},\"width_error\":{…},
+  {\"file\":\"PATH\",\"source\":\"…\",\"sync_us\":X,\"copy_gbps\":X,
+   \"error\":{\"points\":N,\"median\":X,\"p90\":X},
+   \"devices\":[{\"device\":\"…\",\"what\":\"…\",\"points\":N,\"asked\":N,\"unmeasured\":[\"…\",…],
+   \"model\":\"fit\"|\"tree\",\"error\":{…},\"width_error\":{…},
    \"spread\":X,\"submit_us\":X,\"crossing_us\":X},…]}";
 
 /// Options of `profile`.

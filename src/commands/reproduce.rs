@@ -16,12 +16,12 @@ Examples:
   lapwing reproduce --predict-held-back   predictions of the numbers that are held back, too
 
 Tables and figures, by subject: prefill (fig13), lengths (fig14), preparation, decode (fig16),
-fast-sync (fig15, fig17), interference (fig18), power (fig19), ablation, tasks, table3. The numbers of
-figures are those of v1.
+fast-sync (fig15, fig17), interference (fig18), power (fig19), ablation, tasks, table3. The numbers
+of figures are those of v1.
 
-Roles: a pin is a number that parameters were fitted to; a check was never fitted to, and must be met
-within 10 %; stated numbers are published loosely or contradict others, and are not judged; those held
-back are published, but not in this program, so that predictions can be compared blind.
+Roles: a pin is a number that parameters were fitted to; a check was never fitted to, and must be
+met within 10 %; stated numbers are published loosely or contradict others, and are not judged;
+those held back are published, but not in this program, so that predictions can be compared blind.
 
 Exit code 1 if a check is missed or an order does not hold.
 

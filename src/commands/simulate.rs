@@ -23,8 +23,8 @@ Examples:
   lapwing timeline real.lwt sim.lwt       the same devices, live and simulated
 
 The devices of a live engine are simulated as they are measured: warm, with the graphs of an equal
-request before. What they draw is unknown, and so is what else they do: energy is null, --interference
-and --fast-sync off are refused.
+request before. What they draw is unknown, and so is what else they do: energy is null,
+--interference and --fast-sync off are refused.
 
 With --json:
   {\"soc\":\"…\",\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,\"fast_sync\":true|false,

@@ -15,8 +15,8 @@ Examples:
   lapwing what-if --prompt 64 sync.fast=0,memory.copy=2x
   lapwing what-if --prompt 525 --strategy npu-padding strategy=tensor-level
 
-CHANGES: settings (see `lapwing sweep --help`) or numbers of the processors, with commas between them; of a
-number also a multiple (2x) or a change in percent (+10%).
+CHANGES: settings (see `lapwing sweep --help`) or numbers of the processors, with commas between
+them; of a number also a multiple (2x) or a change in percent (+10%).
 
 With --json:
   {\"before\":{as of simulate},\"after\":{…},\"change\":F,

@@ -75,8 +75,8 @@ pub(crate) struct Kernels {
     pub(crate) widen: fn(&Widen<'_>, &mut [f32]),
     /// f32 to binary16.
     pub(crate) narrow: fn(&[f32], &mut [u16]),
-    /// One step of online softmax for one row.
-    pub(crate) weigh: fn(&mut [f32], &softmax::Weigh<'_>, &mut softmax::Online) -> f32,
+    /// One step of online softmax for some lines.
+    pub(crate) weigh: fn(&mut [f32], &softmax::Weigh<'_>, &mut [softmax::Online], &mut [f32]),
     /// `x = x · factor + y · factor`.
     pub(crate) join: fn(&mut [f32], &[f32], (f32, f32)),
     /// Most lines of a product whose keys and values are read as they are stored: with more, each would
@@ -184,7 +184,7 @@ macro_rules! kernels {
             widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::panel::widen::<$lanes>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::isa::gates::gated::<$lanes>;
             narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::panel::narrow::<$lanes>;
-            weigh(s: &mut [f32], w: &softmax::Weigh<'_>, o: &mut softmax::Online) -> f32 = softmax::weigh::<$lanes>;
+            weigh(s: &mut [f32], w: &softmax::Weigh<'_>, o: &mut [softmax::Online], f: &mut [f32]) = softmax::weigh::<$lanes>;
         );
         pub(super) static KERNELS: Kernels = Kernels {
             rms_norm, rotate, gated, soft_cap, join, widen_tile,

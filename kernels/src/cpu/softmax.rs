@@ -1,35 +1,55 @@
-//! Online softmax over the steps of one query row: a running maximum and sum, corrected when a
-//! step raises the maximum (the order of FlashAttention-2). Scores come in units of log₂, so that
-//! a weight is a power of two.
+//! Online softmax over the steps of some lines, each a head of a query row: a running maximum and sum,
+//! corrected when a step raises the maximum (the order of FlashAttention-2). Scores come in units of log₂,
+//! so that a weight is a power of two.
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into whole chunks")]
 
 use crate::cpu::isa::lanes::{LANES, Lanes};
 use crate::cpu::tile::madd;
 
-/// What to do with the scores of a step, a multiple of 16.
+/// What to do with the scores of a step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weigh<'a> {
-    /// Keys that the row sees, 16 per value; `None` = all.
-    pub(crate) bits: Option<&'a [u16]>,
+    /// Scores of a line, a multiple of 16.
+    pub(crate) columns: usize,
+    /// Values from the start of a line to that of the next.
+    pub(crate) stride: usize,
+    /// `None` where every line sees all keys.
+    pub(crate) seen: Option<Seen<'a>>,
     /// Factor on each score.
     pub(crate) key_scale: Option<&'a [f32]>,
     /// Factor on each weight, not counted in the sum.
     pub(crate) value_scale: Option<&'a [f32]>,
 }
 
+/// Keys that lines see.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    /// 16 keys per value.
+    pub(crate) bits: &'a [u16],
+    /// Values from the start of a row to that of the next.
+    pub(crate) stride: usize,
+    /// Neighbouring lines that are of one row.
+    pub(crate) group: usize,
+}
+
 impl Weigh<'_> {
     /// # Panics
-    /// When a slice is shorter than the scores.
-    fn check(&self, scores: &[f32]) {
-        let len = scores.len();
-        assert!(len.is_multiple_of(LANES), "scores are not whole chunks");
-        assert!(self.bits.is_none_or(|b| b.len() * LANES >= len), "too few bits");
-        assert!(self.key_scale.is_none_or(|s| s.len() >= len), "too few key scales");
-        assert!(self.value_scale.is_none_or(|s| s.len() >= len), "too few value scales");
+    /// When a slice is shorter than the scores of so many lines.
+    fn check(&self, scores: &[f32], lines: usize) {
+        let Weigh { columns, stride, .. } = *self;
+        let is_long = |s: Option<&[f32]>| s.is_none_or(|s| s.len() >= columns);
+        assert!(columns.is_multiple_of(LANES), "scores are not whole chunks");
+        assert!(lines == 0 || scores.len() >= (lines - 1) * stride + columns, "too few scores");
+        assert!(is_long(self.key_scale), "too few key scales");
+        assert!(is_long(self.value_scale), "too few value scales");
+        if let (Some(seen), 1..) = (&self.seen, lines) {
+            let last = (lines - 1) / seen.group * seen.stride;
+            assert!(seen.bits.len() >= last + columns / LANES, "too few bits");
+        }
     }
 }
 
-/// Running state of one row.
+/// Running state of one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Online {
     pub(crate) max: f32,
@@ -40,49 +60,107 @@ impl Online {
     pub(crate) const START: Online = Online { max: f32::NEG_INFINITY, sum: 0.0 };
 }
 
-/// Turns scores into weights relative to the new maximum and returns the factor for what was
-/// accumulated before; unseen keys get weight 0.
+/// Lines that are weighed side by side: one alone would wait for its own maximum.
+const BESIDE: usize = 4;
+
+/// Turns scores into weights relative to the new maximum of their line, and leaves the factor for what
+/// each line has accumulated before; unseen keys get weight 0.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn weigh<V: Lanes>(s: &mut [f32], w: &Weigh<'_>, online: &mut Online) -> f32 {
-    w.check(s);
-    let chunks = s.len() / LANES;
-    let s = s.as_mut_ptr();
-    let touched = w.bits.is_some() || w.key_scale.is_some();
-    // SAFETY: `check` has compared all lengths with `chunks`.
+pub(crate) unsafe fn weigh<V: Lanes>(
+    scores: &mut [f32],
+    w: &Weigh<'_>,
+    online: &mut [Online],
+    factors: &mut [f32],
+) {
+    w.check(scores, online.len());
+    let blocks = online.chunks_mut(BESIDE).zip(factors.chunks_mut(BESIDE));
+    for (block, (online, factors)) in blocks.enumerate() {
+        let first = block * BESIDE;
+        // SAFETY: by the caller; `check` has compared all lengths with those of all lines.
+        unsafe {
+            let scores = scores.as_mut_ptr().add(first * w.stride);
+            match online.len() {
+                4 => beside::<V, 4>(scores, (w, first), online, factors),
+                3 => beside::<V, 3>(scores, (w, first), online, factors),
+                2 => beside::<V, 2>(scores, (w, first), online, factors),
+                _ => beside::<V, 1>(scores, (w, first), online, factors),
+            }
+        }
+    }
+}
+
+/// L lines from `first` on, the first of which begins at `scores`.
+///
+/// # Safety
+/// The machine has the instructions of `V`, and [`Weigh::check`] has found that these lines exist.
+#[inline(always)]
+unsafe fn beside<V: Lanes, const L: usize>(
+    scores: *mut f32,
+    (w, first): (&Weigh<'_>, usize),
+    online: &mut [Online],
+    factors: &mut [f32],
+) {
+    let touched = w.seen.is_some() || w.key_scale.is_some();
+    // SAFETY: by the caller.
     unsafe {
         let unseen = V::splat(f32::NEG_INFINITY);
-        let mut top = V::splat(online.max);
-        for c in 0..chunks {
-            let mut x = V::load(s.add(c * LANES));
-            if let Some(scale) = w.key_scale {
-                x = x.mul(V::load(scale.as_ptr().add(c * LANES)));
+        let mut top = [unseen; L];
+        let mut bits = [std::ptr::null(); L];
+        for l in 0..L {
+            top[l] = V::splat(online[l].max);
+            if let Some(seen) = w.seen {
+                bits[l] = seen.bits.as_ptr().add((first + l) / seen.group * seen.stride);
             }
-            if let Some(bits) = w.bits {
-                x = x.keep(*bits.as_ptr().add(c), unseen);
-            }
-            if touched {
-                x.store(s.add(c * LANES));
-            }
-            top = x.max(top);
         }
-        let max = top.highest();
-        let base = if max == f32::NEG_INFINITY { 0.0 } else { max };
-        let rises = max > online.max && online.max != f32::NEG_INFINITY;
-        let correction = if rises { V::splat(online.max - max).exp2().highest() } else { 1.0 };
-        let mut sum = V::splat(0.0);
-        for c in 0..chunks {
-            let mut x = V::load(s.add(c * LANES)).sub(V::splat(base)).exp2();
-            sum = sum.add(x);
-            if let Some(scale) = w.value_scale {
-                x = x.mul(V::load(scale.as_ptr().add(c * LANES)));
+        for c in 0..w.columns / LANES {
+            for l in 0..L {
+                let at = scores.add(l * w.stride + c * LANES);
+                let mut x = V::load(at);
+                if let Some(scale) = w.key_scale {
+                    x = x.mul(V::load(scale.as_ptr().add(c * LANES)));
+                }
+                if w.seen.is_some() {
+                    x = x.keep(*bits[l].add(c), unseen);
+                }
+                if touched {
+                    x.store(at);
+                }
+                top[l] = x.max(top[l]);
             }
-            x.store(s.add(c * LANES));
         }
-        *online = Online { max, sum: madd::<false>(online.sum, correction, sum.sum()) };
-        correction
+        let (mut base, mut max) = ([V::splat(0.0); L], [f32::NEG_INFINITY; L]);
+        // 2⁰ where nothing was accumulated, or the maximum is as before.
+        let mut lower = [0.0; LANES];
+        for l in 0..L {
+            max[l] = top[l].highest();
+            if max[l] != f32::NEG_INFINITY {
+                base[l] = V::splat(max[l]);
+            }
+            if online[l].max != f32::NEG_INFINITY {
+                lower[l] = online[l].max - max[l];
+            }
+        }
+        V::load(lower.as_ptr()).exp2().store(lower.as_mut_ptr());
+        let mut sums = [V::splat(0.0); L];
+        for c in 0..w.columns / LANES {
+            for l in 0..L {
+                let at = scores.add(l * w.stride + c * LANES);
+                let mut x = V::load(at).sub(base[l]).exp2();
+                sums[l] = sums[l].add(x);
+                if let Some(scale) = w.value_scale {
+                    x = x.mul(V::load(scale.as_ptr().add(c * LANES)));
+                }
+                x.store(at);
+            }
+        }
+        for l in 0..L {
+            factors[l] = lower[l];
+            let sum = madd::<false>(online[l].sum, lower[l], sums[l].sum());
+            online[l] = Online { max: max[l], sum };
+        }
     }
 }
 
@@ -99,12 +177,19 @@ mod tests {
     use super::*;
     use crate::cpu::Isa;
 
+    /// One line; the factor for what it had accumulated.
+    fn weighed(isa: Isa, scores: &mut [f32], w: &Weigh<'_>, state: &mut Online) -> f32 {
+        let (w, mut factor) = (Weigh { columns: scores.len(), ..*w }, [f32::NAN]);
+        (isa.kernels().weigh)(scores, &w, std::slice::from_mut(state), &mut factor);
+        factor[0]
+    }
+
     /// `2^x` by the kernel: with a maximum of 0 the weights are the powers.
     fn powers(isa: Isa, x: &[f32]) -> Vec<f32> {
         let mut scores = vec![0.0];
         scores.extend_from_slice(x);
         scores.resize(scores.len().next_multiple_of(LANES), 0.0);
-        (isa.kernels().weigh)(&mut scores, &Weigh::default(), &mut Online::START.clone());
+        weighed(isa, &mut scores, &Weigh::default(), &mut Online::START.clone());
         scores.split_off(1)[..x.len()].to_vec()
     }
 
@@ -136,10 +221,55 @@ mod tests {
             for before in [Online::START, state] {
                 state = before;
                 let mut scores = [f32::NAN; 32];
-                let w = Weigh { bits: Some(&[0, 0]), ..Weigh::default() };
-                assert_eq!((isa.kernels().weigh)(&mut scores, &w, &mut state), 1.0);
+                let seen = Some(Seen { bits: &[0, 0], stride: 0, group: 1 });
+                let w = Weigh { seen, ..Weigh::default() };
+                assert_eq!(weighed(isa, &mut scores, &w, &mut state), 1.0);
                 assert_eq!((state.max, state.sum), (before.max, before.sum));
                 assert_eq!(scores, [0.0; 32]);
+            }
+        }
+    }
+
+    /// Lines weighed together are those weighed one by one, bit by bit: rows see different keys, some of
+    /// them nothing, and some maxima rise.
+    #[test]
+    fn a_line_depends_on_those_beside_it() {
+        const COLUMNS: usize = 48;
+        const STRIDE: usize = COLUMNS + 16;
+        let noise = |i: usize| ((i * 2_654_435_761) >> 9 & 0xffff) as f32 / 4096.0 - 8.0;
+        let scale: Vec<f32> = (0..COLUMNS).map(|i| 0.5 + noise(i).abs()).collect();
+        let bits: Vec<u16> = (0..12 * 3).map(|i| [0x8001, 0, 0xFFFF][(i / 3) % 3]).collect();
+        for isa in Isa::available() {
+            for (lines, group) in (1..=9).flat_map(|lines| [(lines, 1), (lines, 3), (lines, 9)]) {
+                for (masked, scaled) in [(false, false), (true, false), (true, true)] {
+                    let seen = masked.then_some(Seen { bits: &bits, stride: 3, group });
+                    let scale = scaled.then_some(&scale[..]);
+                    let w = Weigh {
+                        columns: COLUMNS,
+                        stride: STRIDE,
+                        seen,
+                        key_scale: scale,
+                        value_scale: scale,
+                    };
+                    let start = |l: usize| match l % 3 {
+                        0 => Online::START,
+                        _ => Online { max: noise(l), sum: 2.0 },
+                    };
+                    let mut online: Vec<Online> = (0..lines).map(start).collect();
+                    let mut scores: Vec<f32> = (0..lines * STRIDE).map(noise).collect();
+                    let (mut single, mut factors) = (scores.clone(), vec![f32::NAN; lines]);
+                    (isa.kernels().weigh)(&mut scores, &w, &mut online, &mut factors);
+                    for l in 0..lines {
+                        let bits = |seen: Seen<'_>| &bits[l / seen.group * seen.stride..][..3];
+                        let seen = seen.map(|seen| Seen { bits: bits(seen), ..seen });
+                        let (mut state, line) = (start(l), &mut single[l * STRIDE..][..COLUMNS]);
+                        let factor = weighed(isa, line, &Weigh { seen, ..w }, &mut state);
+                        let all = |factor: f32, o: Online| [factor, o.max, o.sum].map(f32::to_bits);
+                        let what = format!("{}: line {l} of {lines}, {w:?}", isa.name());
+                        assert_eq!(all(factors[l], online[l]), all(factor, state), "{what}");
+                    }
+                    assert_eq!(scores, single, "{}: {lines} lines, {w:?}", isa.name());
+                }
             }
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Scratch {
     /// Of the split, `[lines][value_width]`.
     acc: Aligned<f32>,
     online: Vec<Online>,
+    /// On what each line has accumulated, by the last step.
+    factors: Vec<f32>,
     /// Of all splits before.
     total: Aligned<f32>,
     total_online: Vec<Online>,

@@ -4,7 +4,7 @@ use super::{Scratch, Task};
 use crate::cpu::attention::plan::Shape;
 use crate::cpu::attention::{AttentionMask, mask};
 use crate::cpu::isa::panel::Widen;
-use crate::cpu::softmax::Weigh;
+use crate::cpu::softmax::{Seen, Weigh};
 use crate::kv::{KvDtype, Panel, scale_of};
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
@@ -190,8 +190,7 @@ impl Task<'_> {
     }
 
     fn attend(&self, step: &Step<'_>, run: &Run, s: &mut Scratch) {
-        let Shape { value_width, group, .. } = self.shape;
-        let width = self.shape.step_width();
+        let group = self.shape.group;
         if !run.full {
             s.gather(run.rows.clone());
         }
@@ -204,40 +203,54 @@ impl Task<'_> {
         if step.asks && step.pages.len() > 1 {
             (self.kernels.prefetch)(self.stored_values(step.pages.start + 1));
         }
-        let scaled = self.is_scaled();
+        self.weigh(run, &lines, s);
+        self.each_part(step, run, s, |part, s| {
+            let next = self.after(step, step.pages.len() + part.page);
+            self.values((&part, next), &lines, s);
+        });
+    }
+
+    /// Scores of a run become weights, and what its lines have accumulated is corrected.
+    fn weigh(&self, run: &Run, lines: &Range<usize>, s: &mut Scratch) {
+        let Shape { value_width, group, .. } = self.shape;
+        let width = self.shape.step_width();
         let columns = run.chunks.start * 16..run.chunks.end * 16;
-        let Scratch { scores, acc, online, bits, seen, key_scale, value_scale, pairs, .. } = s;
-        for line in lines.clone() {
-            let scores = &mut scores[line * width..][columns.clone()];
-            let mut weigh = Weigh::default();
-            if !run.full {
-                let bits = &bits[line / group * seen.len()..][..seen.len()];
-                weigh.bits = Some(&bits[run.chunks.clone()]);
-            }
-            if scaled {
-                weigh.key_scale = Some(&key_scale[columns.clone()]);
-                weigh.value_scale = Some(&value_scale[columns.clone()]);
-            }
-            if let Some(cap) = self.job.soft_cap {
-                if let Some(scale) = weigh.key_scale.take() {
+        let Scratch {
+            scores, acc, online, bits, seen, key_scale, value_scale, factors, pairs, ..
+        } = s;
+        let mut weigh = Weigh { columns: columns.len(), stride: width, ..Weigh::default() };
+        if !run.full {
+            let bits = &bits[run.rows.start * seen.len() + run.chunks.start..];
+            weigh.seen = Some(Seen { bits, stride: seen.len(), group });
+        }
+        if self.is_scaled() {
+            weigh.key_scale = Some(&key_scale[columns.clone()]);
+            weigh.value_scale = Some(&value_scale[columns.clone()]);
+        }
+        if let Some(cap) = self.job.soft_cap {
+            let scale = weigh.key_scale.take();
+            for line in lines.clone() {
+                let scores = &mut scores[line * width..][columns.clone()];
+                if let Some(scale) = scale {
                     scores.iter_mut().zip(scale).for_each(|(x, scale)| *x *= scale);
                 }
                 (self.kernels.soft_cap)(scores, cap);
                 (self.kernels.scale)(scores, LOG2_E);
             }
-            let correction = (self.kernels.weigh)(scores, &weigh, &mut online[line]);
-            if correction != 1.0 {
-                (self.kernels.scale)(&mut acc[line * value_width..][..value_width], correction);
+        }
+        factors.resize(lines.len(), 1.0);
+        let first = lines.start * width + columns.start;
+        (self.kernels.weigh)(&mut scores[first..], &weigh, &mut online[lines.clone()], factors);
+        for (line, factor) in lines.clone().zip(factors) {
+            if *factor != 1.0 {
+                (self.kernels.scale)(&mut acc[line * value_width..][..value_width], *factor);
             }
             if let Some(paired) = self.paired {
                 let weights = &mut pairs.weights[(line * width + columns.start) / 2..];
+                let scores = &scores[line * width..][columns.clone()];
                 (paired.round)(scores, &mut weights[..columns.len() / 2]);
             }
         }
-        self.each_part(step, run, s, |part, s| {
-            let next = self.after(step, step.pages.len() + part.page);
-            self.values((&part, next), &lines, s);
-        });
     }
 }
 
