@@ -16,7 +16,8 @@ Examples:
 With --json:
   {\"prefill_tokens_per_second\":F,\"decode_tokens_per_second\":F|null,\"step\":F,
    \"parameters\":[{\"key\":\"…\",\"value\":F,\"unit\":\"…\",\"status\":\"pinned|derived|assumed\",
-    \"prefill_slope\":F,\"prefill_elasticity\":F|null,\"decode_slope\":F|null,\"decode_elasticity\":F|null}],
+    \"prefill_slope\":F,\"prefill_elasticity\":F|null,
+     \"decode_slope\":F|null,\"decode_elasticity\":F|null}],
    \"skipped\":[{\"key\":\"…\",\"value\":\"…\",\"reason\":\"…\"}]}
   slope: tokens per second by the number's unit; elasticity: relative change of the speed by that of
   the number.";
