@@ -21,7 +21,7 @@ pub(super) struct CachesReport {
     pub(super) second_bytes: usize,
     pub(super) last_bytes: Option<usize>,
     pub(super) known: bool,
-    /// Whether weights are asked for past the second level.
+    /// Whether weights are asked for past the second level, which AVX-512 alone does.
     pub(super) past_second: bool,
 }
 
@@ -42,7 +42,7 @@ impl BlocksReport {
                 second_bytes: second,
                 last_bytes: last,
                 known,
-                past_second,
+                past_second: past_second && cpu.isa().name().starts_with("avx512"),
             },
             int8: block(shape.rows, shape.tiles),
             f32: block(shape.float_rows, shape.float_tiles),

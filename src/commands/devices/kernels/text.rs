@@ -57,15 +57,14 @@ fn blocks(report: &BlocksReport) -> String {
         ),
     };
     format!(
-        "  caches   {} of a thread in the first level, {} in the second{}{}\n           \
-         weights are asked for before they are read{}\n  \
+        "  caches   {} of a thread in the first level, {} in the second{}{}{}\n  \
          int8     sums of {} × {} (rows × features) in registers; {unpacked}\n  \
          f32      sums of {} × {} in registers\n",
         bytes(caches.first_bytes),
         bytes(caches.second_bytes),
         last.unwrap_or_default(),
         if caches.known { "" } else { " (the system does not tell: what any core has)" },
-        if caches.past_second { ", past the second level" } else { "" },
+        if caches.past_second { "; weights are asked for past the second" } else { "" },
         int8.rows,
         int8.features,
         f32.rows,
