@@ -33,6 +33,8 @@ pub(crate) mod paired;
 pub(crate) mod panel;
 pub(crate) mod peak;
 pub(crate) mod product;
+#[cfg(target_arch = "x86_64")]
+mod rounding;
 mod shape;
 pub(crate) mod widen;
 

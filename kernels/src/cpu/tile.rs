@@ -114,7 +114,10 @@ impl QuantJob<'_> {
 
 impl FloatJob<'_> {
     /// As [`QuantJob::ahead`].
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 asks"))]
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        expect(dead_code, reason = "plain Rust asks for nothing")
+    )]
     pub(crate) fn ahead(&self, step: usize) -> Ahead {
         let rest = self.following.rest * self.tiles.stride;
         Ahead::new(self.tiles.bytes.as_ptr_range().end.wrapping_add(rest), &self.following, step)

@@ -3,6 +3,7 @@
 
 pub(super) mod dots;
 mod lanes;
+mod quantize;
 
 use super::*;
 use crate::cpu::unpack;
@@ -14,22 +15,12 @@ super::kernels!(
     shape = blocks::shape::<dots::Pairs>(),
     quant_tiles = quant_tiles,
     float_tiles = float_tiles,
-    quantize = quantize_row,
+    quantize = quantize::quantize,
     unpack = unpack_tile,
     direct_lines = <lanes::Ymm as super::lanes::Lanes>::ROWS,
 );
 
 super::products!(quant_tiles, "avx2,fma,f16c", dots::Pairs);
-
-fn quantize_row(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
-    #[target_feature(enable = "avx2,fma,f16c")]
-    fn body(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
-        quantize::row(x, kind, out);
-    }
-    // SAFETY: reached only through this module's table, which `Isa` hands out only when the
-    // machine has the features.
-    unsafe { body(x, kind, out) }
-}
 
 fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
     #[target_feature(enable = "avx2,fma,f16c")]
@@ -37,7 +28,8 @@ fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
         // SAFETY: this function is compiled for the features of the vectors.
         unsafe { floats::tiles::<lanes::Ymm>(job, out) }
     }
-    // SAFETY: reached only through this module's table, as above.
+    // SAFETY: reached only through this module's table, which `Isa` hands out only when the
+    // machine has the features.
     unsafe { body(job, out) }
 }
 

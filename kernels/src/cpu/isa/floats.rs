@@ -1,13 +1,26 @@
-//! Float weights in blocks of up to 6 rows × 16 features; the stored values are converted as they
-//! are read.
+//! Float weights in blocks of a few rows × one, two or four tiles; the stored values are converted as
+//! they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
+use crate::cpu::ahead::Ahead;
 use crate::cpu::isa::lanes::Lanes;
+use crate::cpu::packed::LINE;
 use crate::cpu::tile::{FloatJob, TILE};
 use crate::quant::DType;
 
 /// Rows of a register block.
 pub(crate) const ROWS: usize = 6;
+/// Most rows with which reading the weights takes longer than multiplying them.
+const DIRECT_ROWS: usize = 3;
+
+/// Tiles side by side: each sum waits for itself, so that few rows need many.
+const fn beside(rows: usize) -> usize {
+    match rows {
+        1 => 4,
+        2 | 3 => 2,
+        _ => 1,
+    }
+}
 
 /// A stored float format.
 trait Float {
@@ -57,9 +70,12 @@ pub(crate) unsafe fn tiles<V: Lanes>(job: &FloatJob<'_>, out: &mut [f32]) {
     }
 }
 
-/// Some rows times a tile.
-struct Block {
-    tile: *const u8,
+/// Some rows times T tiles.
+struct Block<const T: usize> {
+    tiles: [*const u8; T],
+    /// From a tile to the next.
+    tile_stride: usize,
+    ahead: Ahead,
     x: *const f32,
     k: usize,
     out: *mut f32,
@@ -70,48 +86,98 @@ struct Block {
 /// Lengths as [`FloatJob::check`] demands, and the machine has the instructions of `V`.
 #[inline(always)]
 unsafe fn of<V: Lanes, F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
-    let (k, stride) = (job.tiles.cols, job.tiles.count * TILE);
-    for t in 0..job.tiles.count {
+    let (k, count) = (job.tiles.cols, job.tiles.count);
+    let (stride, tile_stride) = (count * TILE, job.tiles.stride);
+    let ahead = job.ahead(beside(job.rows) * LINE);
+    let tile = |t: usize| {
         let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
+        values.as_ptr()
+    };
+    let mut t = 0;
+    while t < count {
+        let together = beside(job.rows).min(1 << (count - t).ilog2());
         for row in (0..job.rows).step_by(ROWS) {
             let (x, rows) = (job.x[row * k..].as_ptr(), job.rows - row);
             let out = out[row * stride + t * TILE..].as_mut_ptr();
-            let block = Block { tile: values.as_ptr(), x, k, out, stride };
-            // SAFETY: the tile has k lines of 16 values; `rows` rows of k values are left in `x`,
-            // and of 16 values in `out`.
+            // SAFETY: the tiles have k lines of 16 values; `rows` rows of k values are left in `x`,
+            // and of 16 values per tile in `out`; several tiles are taken of as few rows as match.
             unsafe {
-                match rows {
-                    1 => block.rows::<V, F, 1>(),
-                    2 => block.rows::<V, F, 2>(),
-                    3 => block.rows::<V, F, 3>(),
-                    4 => block.rows::<V, F, 4>(),
-                    5 => block.rows::<V, F, 5>(),
-                    _ => block.rows::<V, F, 6>(),
+                match together {
+                    1 => {
+                        let tiles = [tile(t)];
+                        Block { tiles, tile_stride, ahead, x, k, out, stride }.of::<V, F>(rows);
+                    }
+                    2 => {
+                        let tiles = [tile(t), tile(t + 1)];
+                        Block { tiles, tile_stride, ahead, x, k, out, stride }.few::<V, F>(rows);
+                    }
+                    _ => {
+                        let tiles = [tile(t), tile(t + 1), tile(t + 2), tile(t + 3)];
+                        Block { tiles, tile_stride, ahead, x, k, out, stride }.rows::<V, F, 1>();
+                    }
                 }
             }
         }
+        t += together;
     }
 }
 
-impl Block {
+impl<const T: usize> Block<T> {
     /// # Safety
-    /// The tile has `k` lines; R rows of `k` values are at `x`, and as many of 16 values, `stride`
-    /// apart, at `out`; the machine has the instructions of `V`.
+    /// Each tile has `k` lines; min(`rows`, [`ROWS`]) rows of `k` values are at `x`, and as many of
+    /// 16·T values, `stride` apart, at `out`; the machine has the instructions of `V`.
+    #[inline(always)]
+    unsafe fn of<V: Lanes, F: Float>(&self, rows: usize) {
+        // SAFETY: by the caller.
+        unsafe {
+            match rows {
+                ..=DIRECT_ROWS => self.few::<V, F>(rows),
+                4 => self.rows::<V, F, 4>(),
+                5 => self.rows::<V, F, 5>(),
+                _ => self.rows::<V, F, 6>(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Block::of`] for at most [`DIRECT_ROWS`] rows.
+    #[inline(always)]
+    unsafe fn few<V: Lanes, F: Float>(&self, rows: usize) {
+        // SAFETY: by the caller.
+        unsafe {
+            match rows {
+                1 => self.rows::<V, F, 1>(),
+                2 => self.rows::<V, F, 2>(),
+                _ => self.rows::<V, F, 3>(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Block::of`] for R rows.
     #[inline(always)]
     unsafe fn rows<V: Lanes, F: Float, const R: usize>(&self) {
         // SAFETY: by the caller.
         unsafe {
-            let mut acc = [V::splat(0.0); R];
+            let mut acc = [[V::splat(0.0); T]; R];
             for i in 0..self.k {
-                let w = F::load::<V>(self.tile.add(i * TILE * F::BYTES));
-                for (r, acc) in acc.iter_mut().enumerate() {
-                    let x = V::splat(*self.x.add(r * self.k + i));
-                    *acc = x.fma(w, *acc);
+                let at = i * TILE * F::BYTES;
+                let asks = R <= DIRECT_ROWS && at.is_multiple_of(LINE);
+                for (t, tile) in self.tiles.iter().enumerate() {
+                    if asks {
+                        V::prefetch(self.ahead.of::<T>(*tile, (at, self.tile_stride)));
+                    }
+                    let w = F::load::<V>(tile.add(at));
+                    for (r, acc) in acc.iter_mut().enumerate() {
+                        acc[t] = V::splat(*self.x.add(r * self.k + i)).fma(w, acc[t]);
+                    }
                 }
             }
             for (r, acc) in acc.iter().enumerate() {
-                acc.store(self.out.add(r * self.stride));
+                for (t, acc) in acc.iter().enumerate() {
+                    acc.store(self.out.add(r * self.stride + t * TILE));
+                }
             }
         }
     }

@@ -4,9 +4,10 @@
 use super::lanes::Ymm;
 use crate::cpu::isa::blocks::{Dots, Rows};
 use crate::cpu::isa::formats::Format;
-use crate::cpu::packed::Group;
+use crate::cpu::packed::{Group, LINE, TileBytes};
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
 /// With `vpmaddubsw`: products of unsigned and signed bytes, added in pairs of 16 bits. Pairs of
 /// narrow weights are added in 16 bits too, as often as they fit, before they are widened.
@@ -20,27 +21,127 @@ pub(in crate::cpu::isa) struct Vnni;
 /// 8 sums of 32 bits per register.
 pub(super) type Sums = [__m256i; 2];
 
-/// Sums that begin with the activations' start, or zero.
-///
-/// # Safety
-/// The machine has AVX2, and there are R rows.
-#[inline(always)]
-unsafe fn begin<F: Format, const R: usize, const FROM: usize>(x: Rows) -> [Sums; R] {
-    // SAFETY: by the caller.
-    std::array::from_fn(|r| unsafe {
-        let start = if F::OFFSET { x.block(r).start[FROM / 4] } else { 0 };
-        [_mm256_set1_epi32(start); 2]
-    })
+/// Does something for each quad of a group or of half of one, with its number as a constant: a loop
+/// that the compiler leaves one would look at it each time.
+macro_rules! each_quad {
+    ($from:expr, $to:expr, $j:ident => $what:expr) => {
+        each_quad!($from, $to, $j => $what; 0 1 2 3 4 5 6 7)
+    };
+    ($from:expr, $to:expr, $j:ident => $what:expr; $($number:literal)*) => {
+        $(if $from <= $number && $number < $to {
+            #[expect(non_upper_case_globals, reason = "it stands where a variable would")]
+            const $j: usize = $number;
+            $what;
+        })*
+    };
 }
 
-/// A line of a group.
+/// What the sums of row `r` start with.
 ///
 /// # Safety
-/// The machine has AVX2.
+/// The machine has AVX2, and there is a row `r`.
 #[inline(always)]
-unsafe fn line(group: &Group, j: usize) -> [__m256i; 2] {
-    // SAFETY: by the caller; a line has 64 bytes and is aligned to as many.
-    [0, 32].map(|at| unsafe { _mm256_load_si256(group.q[j].as_ptr().add(at).cast()) })
+unsafe fn start<F: Format, const FROM: usize>(x: Rows, r: usize) -> __m256i {
+    // SAFETY: by the caller.
+    unsafe { _mm256_set1_epi32(if F::OFFSET { x.block(r).start[FROM / 4] } else { 0 }) }
+}
+
+/// The integers of a group.
+///
+/// # Safety
+/// Every method: the machine has AVX2, and `j` is less than 8.
+trait Quads: Copy {
+    /// Four columns of 16 features.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn quad(self, j: usize) -> [__m256i; 2];
+    /// Those of [`Pairs`]: of 8 bits with their sign.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn signed(self, j: usize) -> [__m256i; 2];
+}
+
+impl Quads for &Group {
+    #[inline(always)]
+    unsafe fn quad(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller; a line is aligned to its 64 bytes.
+        unsafe {
+            let line = self.q[j].as_ptr().cast();
+            [_mm256_load_si256(line), _mm256_load_si256(line.add(1))]
+        }
+    }
+    #[inline(always)]
+    unsafe fn signed(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller. [`Pairs`] has arranged them.
+        unsafe { self.quad(j) }
+    }
+}
+
+/// A group in a tile.
+struct InTile<F>(*const __m256i, PhantomData<F>);
+
+impl<F: Format> InTile<F> {
+    /// # Panics
+    /// When the tile has no such group.
+    #[inline(always)]
+    fn new(tile: &TileBytes<'_>, g: usize) -> InTile<F> {
+        let lines = &tile.values[g * F::LINES * LINE..][..F::LINES * LINE];
+        InTile(lines.as_ptr().cast(), PhantomData)
+    }
+}
+
+impl<F> Clone for InTile<F> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<F> Copy for InTile<F> {}
+
+impl<F: Format> Quads for InTile<F> {
+    #[inline(always)]
+    unsafe fn quad(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller; the group has so many lines of two vectors.
+        unsafe {
+            let line = |i: usize, h: usize| _mm256_loadu_si256(self.0.add(2 * i + h));
+            if F::LINES == 8 {
+                return [line(j, 0), line(j, 1)];
+            }
+            let low = _mm256_set1_epi8(15);
+            let mut quad = [low; 2];
+            for h in 0..2 {
+                let n = line(j % 4, h);
+                let n = if j < 4 { n } else { _mm256_srli_epi16::<4>(n) };
+                quad[h] = _mm256_and_si256(n, low);
+                quad[h] = match F::LINES {
+                    5 => {
+                        let bit = _mm256_set1_epi8(1 << j);
+                        let has = _mm256_cmpeq_epi8(_mm256_and_si256(line(4, h), bit), bit);
+                        _mm256_or_si256(quad[h], _mm256_and_si256(has, _mm256_set1_epi8(16)))
+                    }
+                    6 => {
+                        let upper = line(4 + j / 4, h);
+                        let upper = match j % 4 {
+                            0 => _mm256_slli_epi16::<4>(upper),
+                            1 => _mm256_slli_epi16::<2>(upper),
+                            2 => upper,
+                            _ => _mm256_srli_epi16::<2>(upper),
+                        };
+                        _mm256_or_si256(quad[h], _mm256_and_si256(upper, _mm256_set1_epi8(48)))
+                    }
+                    _ => quad[h],
+                };
+            }
+            quad
+        }
+    }
+    #[inline(always)]
+    unsafe fn signed(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller.
+        unsafe { self.quad(j).map(|w| _mm256_xor_si256(w, _mm256_set1_epi8(-128))) }
+    }
 }
 
 /// # Safety
@@ -78,12 +179,85 @@ impl Pairs {
             _ => 1,
         }
     }
+
+    /// # Safety
+    /// As [`Dots::dots`].
+    #[inline(always)]
+    unsafe fn sums<F: Format, W: Quads, const R: usize, const FROM: usize, const TO: usize>(
+        w: W,
+        x: Rows,
+    ) -> [Sums; R] {
+        // SAFETY: by the caller.
+        unsafe {
+            let mut sums = [[_mm256_setzero_si256(); 2]; R];
+            if F::LINES == 8 {
+                each_quad!(FROM, TO, j => signed::<W, R, j>(w, x, &mut sums));
+                return sums;
+            }
+            let ones = _mm256_set1_epi16(1);
+            let mut pairs = sums;
+            let at_once = Self::quads(F::LINES).min(TO - FROM);
+            each_quad!(FROM, TO, j => {
+                let w = w.quad(j);
+                for r in 0..R {
+                    let x = _mm256_set1_epi32(x.quad(r, j));
+                    for h in 0..2 {
+                        let pair = _mm256_maddubs_epi16(w[h], x);
+                        let is_first = (j - FROM).is_multiple_of(at_once);
+                        pairs[r][h] = if is_first { pair } else { _mm256_add_epi16(pairs[r][h], pair) };
+                        pairs[r][h] = keep(pairs[r][h]);
+                    }
+                }
+                if (j + 1 - FROM).is_multiple_of(at_once) {
+                    for r in 0..R {
+                        for h in 0..2 {
+                            let wide = _mm256_madd_epi16(pairs[r][h], ones);
+                            let is_first = j + 1 - FROM == at_once;
+                            let sum = if is_first { start::<F, FROM>(x, r) } else { sums[r][h] };
+                            sums[r][h] = _mm256_add_epi32(sum, wide);
+                        }
+                    }
+                }
+            });
+            sums
+        }
+    }
+}
+
+/// Adds quad J of weights of 8 bits, whose products do not fit: `|w| · (x with the sign of w)`, with
+/// which the sums need no start. A pair is at most 2 · 128 · 127.
+///
+/// # Safety
+/// As [`Dots::dots`].
+#[inline(always)]
+unsafe fn signed<W: Quads, const R: usize, const J: usize>(w: W, x: Rows, sums: &mut [Sums; R]) {
+    // SAFETY: by the caller.
+    unsafe {
+        let ones = _mm256_set1_epi16(1);
+        let w = w.signed(J);
+        let size = w.map(|w| _mm256_abs_epi8(w));
+        for (r, sums) in sums.iter_mut().enumerate() {
+            let x = _mm256_set1_epi32(x.quad(r, J));
+            for h in 0..2 {
+                let pairs = _mm256_maddubs_epi16(size[h], _mm256_sign_epi8(x, w[h]));
+                sums[h] = keep(_mm256_add_epi32(sums[h], _mm256_madd_epi16(pairs, ones)));
+            }
+        }
+    }
 }
 
 impl Dots for Pairs {
     type Floats = Ymm;
     type Sums = Sums;
     const ROWS: usize = 3;
+    const DIRECT: bool = true;
+
+    #[inline(always)]
+    unsafe fn arrange<F: Format>(group: &mut Group) {
+        if F::LINES == 8 {
+            group.q.as_flattened_mut().iter_mut().for_each(|q| *q ^= 128);
+        }
+    }
 
     #[inline(always)]
     unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
@@ -91,34 +265,17 @@ impl Dots for Pairs {
         x: Rows,
     ) -> [Sums; R] {
         // SAFETY: by the caller.
-        unsafe {
-            if F::LINES == 8 {
-                return signed::<R, FROM, TO>(group, x);
-            }
-            let ones = _mm256_set1_epi16(1);
-            let mut sums = begin::<F, R, FROM>(x);
-            let mut from = FROM;
-            while from < TO {
-                let mut pairs = [[_mm256_setzero_si256(); 2]; R];
-                for j in from..from + Self::quads(F::LINES).min(TO - FROM) {
-                    let w = line(group, j);
-                    for (r, pairs) in pairs.iter_mut().enumerate() {
-                        let x = _mm256_set1_epi32(x.quad(r, j));
-                        for h in 0..2 {
-                            let sum = _mm256_add_epi16(pairs[h], _mm256_maddubs_epi16(w[h], x));
-                            pairs[h] = keep(sum);
-                        }
-                    }
-                }
-                for (sums, pairs) in sums.iter_mut().zip(pairs) {
-                    for h in 0..2 {
-                        sums[h] = _mm256_add_epi32(sums[h], _mm256_madd_epi16(pairs[h], ones));
-                    }
-                }
-                from += Self::quads(F::LINES).min(TO - FROM);
-            }
-            sums
-        }
+        unsafe { Self::sums::<F, _, R, FROM, TO>(group, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+        tile: &TileBytes<'_>,
+        g: usize,
+        x: Rows,
+    ) -> [Sums; R] {
+        // SAFETY: by the caller.
+        unsafe { Self::sums::<F, _, R, FROM, TO>(InTile::<F>::new(tile, g), x) }
     }
 
     #[inline(always)]
@@ -133,42 +290,42 @@ impl Dots for Pairs {
     }
 }
 
-/// For weights of 8 bits, whose products do not fit: `|w| · (x with the sign of w)`, w being the
-/// stored value, with which the sums need no start. A pair is at most 2 · 128 · 127.
-///
-/// # Safety
-/// As [`Dots::dots`].
-#[inline(always)]
-unsafe fn signed<const R: usize, const FROM: usize, const TO: usize>(
-    group: &Group,
-    x: Rows,
-) -> [Sums; R] {
-    // SAFETY: by the caller.
-    unsafe {
-        let (ones, offset) = (_mm256_set1_epi16(1), _mm256_set1_epi8(-128));
-        let mut sums = [[_mm256_setzero_si256(); 2]; R];
-        for j in FROM..TO {
-            let w = line(group, j).map(|w| _mm256_xor_si256(w, offset));
-            let size = w.map(|w| _mm256_abs_epi8(w));
-            for (r, sums) in sums.iter_mut().enumerate() {
-                let x = _mm256_set1_epi32(x.quad(r, j));
-                for h in 0..2 {
-                    let pairs = _mm256_maddubs_epi16(size[h], _mm256_sign_epi8(x, w[h]));
-                    sums[h] = keep(_mm256_add_epi32(sums[h], _mm256_madd_epi16(pairs, ones)));
-                }
-            }
-        }
-        sums
-    }
-}
-
 /// [`Dots`] of a type whose four products are added to 32 bits by one intrinsic.
 macro_rules! vnni {
     ($name:ident, $dot:path) => {
+        impl $name {
+            /// # Safety
+            /// As [`Dots::dots`].
+            #[inline(always)]
+            unsafe fn sums<F: Format, W: Quads, const R: usize, const FROM: usize, const TO: usize>(
+                w: W,
+                x: Rows,
+            ) -> [Sums; R] {
+                // SAFETY: by the caller.
+                unsafe {
+                    let mut sums = [[_mm256_setzero_si256(); 2]; R];
+                    for (r, sums) in sums.iter_mut().enumerate() {
+                        *sums = [start::<F, FROM>(x, r); 2];
+                    }
+                    each_quad!(FROM, TO, j => {
+                        let w = w.quad(j);
+                        for (r, sums) in sums.iter_mut().enumerate() {
+                            let x = _mm256_set1_epi32(x.quad(r, j));
+                            for h in 0..2 {
+                                sums[h] = $dot(sums[h], w[h], x);
+                            }
+                        }
+                    });
+                    sums
+                }
+            }
+        }
+
         impl Dots for $name {
             type Floats = Ymm;
             type Sums = Sums;
             const ROWS: usize = 3;
+            const DIRECT: bool = true;
 
             #[inline(always)]
             unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
@@ -176,19 +333,17 @@ macro_rules! vnni {
                 x: Rows,
             ) -> [Sums; R] {
                 // SAFETY: by the caller.
-                unsafe {
-                    let mut sums = begin::<F, R, FROM>(x);
-                    for j in FROM..TO {
-                        let w = line(group, j);
-                        for (r, sums) in sums.iter_mut().enumerate() {
-                            let x = _mm256_set1_epi32(x.quad(r, j));
-                            for h in 0..2 {
-                                sums[h] = $dot(sums[h], w[h], x);
-                            }
-                        }
-                    }
-                    sums
-                }
+                unsafe { Self::sums::<F, _, R, FROM, TO>(group, x) }
+            }
+
+            #[inline(always)]
+            unsafe fn stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+                tile: &TileBytes<'_>,
+                g: usize,
+                x: Rows,
+            ) -> [Sums; R] {
+                // SAFETY: by the caller.
+                unsafe { Self::sums::<F, _, R, FROM, TO>(InTile::<F>::new(tile, g), x) }
             }
 
             #[inline(always)]

@@ -1,0 +1,197 @@
+//! The groups of a tile, as a block of rows multiplies them.
+
+use super::{Dots, Rows};
+use crate::cpu::ahead::Ahead;
+use crate::cpu::isa::formats::{Format, ask};
+use crate::cpu::isa::lanes::Lanes;
+use crate::cpu::packed::{Group, Scales, TileBytes};
+use crate::cpu::tile::TILE;
+use std::marker::PhantomData;
+
+/// One group.
+///
+/// # Safety
+/// Every method: the machine has the instructions of `D`.
+pub(super) trait Weights<D: Dots, F: Format> {
+    /// As [`Dots::dots`].
+    ///
+    /// # Safety
+    /// As the trait says, and there are R rows.
+    unsafe fn dots<const R: usize, const FROM: usize, const TO: usize>(
+        &self,
+        x: Rows,
+    ) -> [D::Sums; R];
+
+    /// Of the group, or of one of its halves.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn scale(&self, half: usize) -> D::Floats;
+
+    /// # Safety
+    /// As the trait says.
+    unsafe fn min(&self) -> D::Floats;
+}
+
+/// Where the groups of a tile come from.
+pub(super) trait Source<D: Dots, F: Format> {
+    /// # Safety
+    /// The machine has the instructions of `D`, and the tile has the group.
+    unsafe fn group(&mut self, g: usize) -> impl Weights<D, F>;
+}
+
+/// All groups, unpacked before.
+pub(super) struct Unpacked<'a>(pub(super) &'a [Group]);
+
+impl<D: Dots, F: Format> Source<D, F> for Unpacked<'_> {
+    #[inline(always)]
+    unsafe fn group(&mut self, g: usize) -> impl Weights<D, F> {
+        &self.0[g]
+    }
+}
+
+impl<D: Dots, F: Format> Weights<D, F> for &Group {
+    #[inline(always)]
+    unsafe fn dots<const R: usize, const FROM: usize, const TO: usize>(
+        &self,
+        x: Rows,
+    ) -> [D::Sums; R] {
+        // SAFETY: by the caller.
+        unsafe { D::dots::<F, R, FROM, TO>(self, x) }
+    }
+    #[inline(always)]
+    unsafe fn scale(&self, half: usize) -> D::Floats {
+        // SAFETY: by the caller; a scale has 16 values.
+        unsafe { D::Floats::load(self.scale[half].as_ptr()) }
+    }
+    #[inline(always)]
+    unsafe fn min(&self) -> D::Floats {
+        // SAFETY: by the caller; a minimum has 16 values.
+        unsafe { D::Floats::load(self.min.as_ptr()) }
+    }
+}
+
+/// Each group is unpacked when it is wanted, or multiplied as it is.
+pub(super) struct Stored<'a, D, F> {
+    tile: TileBytes<'a>,
+    ahead: Ahead,
+    group: Group,
+    kind: PhantomData<(D, F)>,
+}
+
+impl<'a, D: Dots, F: Format> Stored<'a, D, F> {
+    pub(super) fn new(tile: TileBytes<'a>, ahead: Ahead) -> Stored<'a, D, F> {
+        Stored { tile, ahead, group: Group::new(), kind: PhantomData }
+    }
+}
+
+/// A group of a tile, of which the integers may have been unpacked.
+struct OfTile<'a, D: Dots> {
+    tile: &'a TileBytes<'a>,
+    g: usize,
+    group: &'a Group,
+    factors: Factors<D::Floats>,
+}
+
+impl<D: Dots, F: Format> Source<D, F> for Stored<'_, D, F> {
+    #[inline(always)]
+    unsafe fn group(&mut self, g: usize) -> impl Weights<D, F> {
+        let Stored { tile, ahead, group, .. } = self;
+        ask::<F>(*ahead, tile.values.as_ptr(), g, D::prefetch);
+        // SAFETY: by the caller.
+        unsafe {
+            if !D::DIRECT {
+                group.read_values(tile, g);
+                D::arrange::<F>(group);
+            }
+            OfTile::<D> { tile, g, group, factors: factors::<D, F>(tile, g) }
+        }
+    }
+}
+
+impl<D: Dots, F: Format> Weights<D, F> for OfTile<'_, D> {
+    #[inline(always)]
+    unsafe fn dots<const R: usize, const FROM: usize, const TO: usize>(
+        &self,
+        x: Rows,
+    ) -> [D::Sums; R] {
+        // SAFETY: by the caller.
+        unsafe {
+            if D::DIRECT {
+                D::stored::<F, R, FROM, TO>(self.tile, self.g, x)
+            } else {
+                D::dots::<F, R, FROM, TO>(self.group, x)
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn scale(&self, half: usize) -> D::Floats {
+        self.factors.scale[half]
+    }
+    #[inline(always)]
+    unsafe fn min(&self) -> D::Floats {
+        self.factors.min
+    }
+}
+
+/// Scales of a group, the second that of its last half, and minimums. What a format has not is 0.
+#[derive(Clone, Copy)]
+struct Factors<V> {
+    scale: [V; 2],
+    min: V,
+}
+
+/// # Safety
+/// The machine has the instructions of `D`.
+///
+/// # Panics
+/// When the tile has no such group.
+#[inline(always)]
+unsafe fn factors<D: Dots, F: Format>(tile: &TileBytes<'_>, g: usize) -> Factors<D::Floats> {
+    let from = &tile.scales[g / F::GROUPS * F::SCALES.bytes()..][..F::SCALES.bytes()];
+    let i = g % F::GROUPS;
+    // SAFETY: by the caller; the slices have 16 values from there on, or it panics.
+    unsafe {
+        let half = |at: usize| D::Floats::load_f16(from[at..][..2 * TILE].as_ptr().cast());
+        let bytes = |at: usize| D::Floats::load_i8(from[at * TILE..][..TILE].as_ptr().cast());
+        let none = D::Floats::splat(0.0);
+        match F::SCALES {
+            Scales::None => Factors { scale: [none; 2], min: none },
+            Scales::Plain => Factors { scale: [half(0), none], min: none },
+            Scales::Minimum => Factors { scale: [half(0), none], min: half(2 * TILE) },
+            // 6 bits, which as signed bytes are the same.
+            Scales::Super => {
+                let min = half(2 * TILE).mul(bytes(12 + i)).mul(D::Floats::splat(-1.0));
+                Factors { scale: [half(0).mul(bytes(4 + i)), none], min }
+            }
+            Scales::Halves => {
+                let d = half(16 * TILE);
+                Factors { scale: [d.mul(bytes(2 * i)), d.mul(bytes(2 * i + 1))], min: none }
+            }
+        }
+    }
+}
+
+/// Unpacks one group.
+///
+/// # Safety
+/// As [`Dots`] says.
+///
+/// # Panics
+/// When the tile has no such group.
+#[inline(always)]
+pub(super) unsafe fn unpack<D: Dots, F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Group) {
+    to.read_values(tile, g);
+    // SAFETY: by the caller; scales and minimums have 16 values.
+    unsafe {
+        D::arrange::<F>(to);
+        let Factors { scale, min } = factors::<D, F>(tile, g);
+        scale[0].store(to.scale[0].as_mut_ptr());
+        if F::HALVES {
+            scale[1].store(to.scale[1].as_mut_ptr());
+        }
+        if F::MIN {
+            min.store(to.min.as_mut_ptr());
+        }
+    }
+}
