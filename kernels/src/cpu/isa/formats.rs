@@ -4,7 +4,7 @@ use crate::cpu::ahead::Ahead;
 use crate::cpu::packed::{LINE, Scales};
 
 /// What is different about a packed format; the functions are compiled for each.
-pub(crate) trait Format {
+pub(crate) trait Format: Copy {
     /// Lines of 64 bytes per group.
     const LINES: usize;
     /// How scales are stored.

@@ -80,6 +80,7 @@ impl Quads for &Group {
 }
 
 /// A group in a tile.
+#[derive(Clone, Copy)]
 struct InTile<F>(*const __m256i, PhantomData<F>);
 
 impl<F: Format> InTile<F> {
@@ -92,14 +93,6 @@ impl<F: Format> InTile<F> {
     }
 }
 
-impl<F> Clone for InTile<F> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<F> Copy for InTile<F> {}
-
 impl<F: Format> Quads for InTile<F> {
     #[inline(always)]
     unsafe fn quad(self, j: usize) -> [__m256i; 2] {
@@ -111,15 +104,15 @@ impl<F: Format> Quads for InTile<F> {
             }
             let low = _mm256_set1_epi8(15);
             let mut quad = [low; 2];
-            for h in 0..2 {
+            for (h, quad) in quad.iter_mut().enumerate() {
                 let n = line(j % 4, h);
                 let n = if j < 4 { n } else { _mm256_srli_epi16::<4>(n) };
-                quad[h] = _mm256_and_si256(n, low);
-                quad[h] = match F::LINES {
+                let n = _mm256_and_si256(n, low);
+                *quad = match F::LINES {
                     5 => {
                         let bit = _mm256_set1_epi8(1 << j);
                         let has = _mm256_cmpeq_epi8(_mm256_and_si256(line(4, h), bit), bit);
-                        _mm256_or_si256(quad[h], _mm256_and_si256(has, _mm256_set1_epi8(16)))
+                        _mm256_or_si256(n, _mm256_and_si256(has, _mm256_set1_epi8(16)))
                     }
                     6 => {
                         let upper = line(4 + j / 4, h);
@@ -129,9 +122,9 @@ impl<F: Format> Quads for InTile<F> {
                             2 => upper,
                             _ => _mm256_srli_epi16::<2>(upper),
                         };
-                        _mm256_or_si256(quad[h], _mm256_and_si256(upper, _mm256_set1_epi8(48)))
+                        _mm256_or_si256(n, _mm256_and_si256(upper, _mm256_set1_epi8(48)))
                     }
-                    _ => quad[h],
+                    _ => n,
                 };
             }
             quad
@@ -142,20 +135,6 @@ impl<F: Format> Quads for InTile<F> {
         // SAFETY: by the caller.
         unsafe { self.quad(j).map(|w| _mm256_xor_si256(w, _mm256_set1_epi8(-128))) }
     }
-}
-
-/// # Safety
-/// The machine has AVX2.
-#[inline(always)]
-unsafe fn floats(sums: Sums) -> Ymm {
-    // SAFETY: by the caller.
-    unsafe { Ymm(_mm256_cvtepi32_ps(sums[0]), _mm256_cvtepi32_ps(sums[1])) }
-}
-
-#[inline(always)]
-fn prefetch(at: *const u8) {
-    // SAFETY: a prefetch reads nothing; every x86-64 has the instruction.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
 }
 
 /// The same value, of which the compiler knows nothing more, and not before those that were kept
@@ -199,22 +178,20 @@ impl Pairs {
             let at_once = Self::quads(F::LINES).min(TO - FROM);
             each_quad!(FROM, TO, j => {
                 let w = w.quad(j);
-                for r in 0..R {
+                let is_first = (j - FROM).is_multiple_of(at_once);
+                for (r, pairs) in pairs.iter_mut().enumerate() {
                     let x = _mm256_set1_epi32(x.quad(r, j));
-                    for h in 0..2 {
-                        let pair = _mm256_maddubs_epi16(w[h], x);
-                        let is_first = (j - FROM).is_multiple_of(at_once);
-                        pairs[r][h] = if is_first { pair } else { _mm256_add_epi16(pairs[r][h], pair) };
-                        pairs[r][h] = keep(pairs[r][h]);
+                    for (pairs, w) in pairs.iter_mut().zip(w) {
+                        let pair = _mm256_maddubs_epi16(w, x);
+                        *pairs = keep(if is_first { pair } else { _mm256_add_epi16(*pairs, pair) });
                     }
                 }
                 if (j + 1 - FROM).is_multiple_of(at_once) {
-                    for r in 0..R {
-                        for h in 0..2 {
-                            let wide = _mm256_madd_epi16(pairs[r][h], ones);
-                            let is_first = j + 1 - FROM == at_once;
-                            let sum = if is_first { start::<F, FROM>(x, r) } else { sums[r][h] };
-                            sums[r][h] = _mm256_add_epi32(sum, wide);
+                    let is_first = j + 1 - FROM == at_once;
+                    for (r, (sums, pairs)) in sums.iter_mut().zip(pairs).enumerate() {
+                        for (sum, pairs) in sums.iter_mut().zip(pairs) {
+                            let before = if is_first { start::<F, FROM>(x, r) } else { *sum };
+                            *sum = _mm256_add_epi32(before, _mm256_madd_epi16(pairs, ones));
                         }
                     }
                 }
@@ -246,49 +223,59 @@ unsafe fn signed<W: Quads, const R: usize, const J: usize>(w: W, x: Rows, sums: 
     }
 }
 
-impl Dots for Pairs {
-    type Floats = Ymm;
-    type Sums = Sums;
-    const ROWS: usize = 3;
-    const DIRECT: bool = true;
+/// [`Dots`] of a type that sums integers wherever they are.
+macro_rules! dots {
+    ($name:ident $(, $arrange:item)?) => {
+        impl Dots for $name {
+            type Floats = Ymm;
+            type Sums = Sums;
+            const ROWS: usize = 3;
+            const DIRECT: bool = true;
 
-    #[inline(always)]
+            $(#[inline(always)] $arrange)?
+
+            #[inline(always)]
+            unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+                group: &Group,
+                x: Rows,
+            ) -> [Sums; R] {
+                // SAFETY: by the caller.
+                unsafe { Self::sums::<F, _, R, FROM, TO>(group, x) }
+            }
+
+            #[inline(always)]
+            unsafe fn stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+                tile: &TileBytes<'_>,
+                g: usize,
+                x: Rows,
+            ) -> [Sums; R] {
+                // SAFETY: by the caller.
+                unsafe { Self::sums::<F, _, R, FROM, TO>(InTile::<F>::new(tile, g), x) }
+            }
+
+            #[inline(always)]
+            unsafe fn floats(sums: Sums) -> Ymm {
+                // SAFETY: by the caller.
+                unsafe { Ymm(_mm256_cvtepi32_ps(sums[0]), _mm256_cvtepi32_ps(sums[1])) }
+            }
+
+            #[inline(always)]
+            fn prefetch(at: *const u8) {
+                // SAFETY: a prefetch reads nothing; every x86-64 has the instruction.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+            }
+        }
+    };
+}
+
+dots!(
+    Pairs,
     unsafe fn arrange<F: Format>(group: &mut Group) {
         if F::LINES == 8 {
             group.q.as_flattened_mut().iter_mut().for_each(|q| *q ^= 128);
         }
     }
-
-    #[inline(always)]
-    unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-        group: &Group,
-        x: Rows,
-    ) -> [Sums; R] {
-        // SAFETY: by the caller.
-        unsafe { Self::sums::<F, _, R, FROM, TO>(group, x) }
-    }
-
-    #[inline(always)]
-    unsafe fn stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-        tile: &TileBytes<'_>,
-        g: usize,
-        x: Rows,
-    ) -> [Sums; R] {
-        // SAFETY: by the caller.
-        unsafe { Self::sums::<F, _, R, FROM, TO>(InTile::<F>::new(tile, g), x) }
-    }
-
-    #[inline(always)]
-    unsafe fn floats(sums: Sums) -> Ymm {
-        // SAFETY: by the caller.
-        unsafe { floats(sums) }
-    }
-
-    #[inline(always)]
-    fn prefetch(at: *const u8) {
-        prefetch(at);
-    }
-}
+);
 
 /// [`Dots`] of a type whose four products are added to 32 bits by one intrinsic.
 macro_rules! vnni {
@@ -321,42 +308,7 @@ macro_rules! vnni {
             }
         }
 
-        impl Dots for $name {
-            type Floats = Ymm;
-            type Sums = Sums;
-            const ROWS: usize = 3;
-            const DIRECT: bool = true;
-
-            #[inline(always)]
-            unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-                group: &Group,
-                x: Rows,
-            ) -> [Sums; R] {
-                // SAFETY: by the caller.
-                unsafe { Self::sums::<F, _, R, FROM, TO>(group, x) }
-            }
-
-            #[inline(always)]
-            unsafe fn stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-                tile: &TileBytes<'_>,
-                g: usize,
-                x: Rows,
-            ) -> [Sums; R] {
-                // SAFETY: by the caller.
-                unsafe { Self::sums::<F, _, R, FROM, TO>(InTile::<F>::new(tile, g), x) }
-            }
-
-            #[inline(always)]
-            unsafe fn floats(sums: Sums) -> Ymm {
-                // SAFETY: by the caller.
-                unsafe { floats(sums) }
-            }
-
-            #[inline(always)]
-            fn prefetch(at: *const u8) {
-                prefetch(at);
-            }
-        }
+        dots!($name);
     };
 }
 
