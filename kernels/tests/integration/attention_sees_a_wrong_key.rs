@@ -239,7 +239,7 @@ fn every_stored_type_over_many_splits() {
                 dtype,
                 head_dim,
                 page_rows,
-                positions: 600,
+                positions: 520,
                 heads: 3,
                 kv_heads: 1,
                 ..PLAIN
@@ -325,7 +325,7 @@ fn a_row_depends_on_how_its_sequence_was_cut() {
 #[test]
 fn a_row_depends_on_how_its_stored_sequence_was_cut() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
-        cut(Case { dtype, positions: 700, heads: 3, kv_heads: 1, ..PLAIN });
+        cut(Case { dtype, positions: 520, heads: 3, kv_heads: 1, ..PLAIN });
         cut(Case { dtype, positions: 300, page_rows: 7, head_dim: 33, ..PLAIN });
     }
 }
