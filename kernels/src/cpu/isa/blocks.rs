@@ -14,7 +14,7 @@ use crate::cpu::packed::{Group, TileBytes};
 use crate::cpu::tile::{ActBlock, KernelScratch, QuantJob, TILE};
 use block::Block;
 use std::ops::Range;
-use weights::{Stored, Unpacked, unpack};
+use weights::{Stored, Unpacked, read, unpack};
 
 /// Most rows of a block, on any instruction set.
 pub(crate) const ROWS_MAX: usize = 4;
@@ -23,15 +23,13 @@ pub(crate) const ROWS_MAX: usize = 4;
 ///
 /// # Safety
 /// Every method: the machine has the instructions of the implementing type.
-pub(crate) trait Dots {
+pub(crate) trait Dots: Sized {
     /// 16 values of f32.
     type Floats: Lanes;
     /// Sums of 16 features.
     type Sums: Copy;
     /// Rows of a block, at most [`ROWS_MAX`].
     const ROWS: usize;
-    /// Whether [`Dots::stored`] is faster than unpacking a group for so few rows.
-    const DIRECT: bool = false;
 
     /// Brings the integers of a group into the order that [`Dots::dots`] wants.
     ///
@@ -51,7 +49,20 @@ pub(crate) trait Dots {
         x: Rows,
     ) -> [Self::Sums; R];
 
-    /// As [`Dots::dots`], of group `g` of a tile.
+    /// Gets group `g` of a tile ready for [`Dots::stored`], where few rows follow.
+    ///
+    /// # Safety
+    /// As the trait says.
+    ///
+    /// # Panics
+    /// When the tile has no such group.
+    #[inline(always)]
+    unsafe fn ready<F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Group) {
+        // SAFETY: by the caller.
+        unsafe { read::<Self, F>(tile, g, to) }
+    }
+
+    /// As [`Dots::dots`], of group `g` of a tile, which has been made ready.
     ///
     /// # Safety
     /// As the trait says, and there are R rows.
@@ -60,17 +71,11 @@ pub(crate) trait Dots {
     /// When the tile has no such group.
     #[inline(always)]
     unsafe fn stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-        tile: &TileBytes<'_>,
-        g: usize,
+        (_, _, ready): (&TileBytes<'_>, usize, &Group),
         x: Rows,
     ) -> [Self::Sums; R] {
-        let mut group = Group::new();
-        group.read_values(tile, g);
         // SAFETY: by the caller.
-        unsafe {
-            Self::arrange::<F>(&mut group);
-            Self::dots::<F, R, FROM, TO>(&group, x)
-        }
+        unsafe { Self::dots::<F, R, FROM, TO>(ready, x) }
     }
 
     /// # Safety

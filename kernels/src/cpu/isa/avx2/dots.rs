@@ -141,7 +141,6 @@ macro_rules! dots {
             type Floats = Ymm;
             type Sums = Sums;
             const ROWS: usize = 3;
-            const DIRECT: bool = true;
 
             $(#[inline(always)] $arrange)?
 
@@ -154,10 +153,13 @@ macro_rules! dots {
                 unsafe { Self::sums::<F, _, R, FROM, TO>(group, x) }
             }
 
+            // Integers go from the tile to registers.
+            #[inline(always)]
+            unsafe fn ready<F: Format>(_: &TileBytes<'_>, _: usize, _: &mut Group) {}
+
             #[inline(always)]
             unsafe fn stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
-                tile: &TileBytes<'_>,
-                g: usize,
+                (tile, g, _): (&TileBytes<'_>, usize, &Group),
                 x: Rows,
             ) -> [Sums; R] {
                 // SAFETY: by the caller.

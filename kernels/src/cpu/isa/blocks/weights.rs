@@ -71,7 +71,7 @@ impl<D: Dots, F: Format> Weights<D, F> for &Group {
     }
 }
 
-/// Each group is unpacked when it is wanted, or multiplied as it is.
+/// Each group is made ready when it is wanted.
 pub(super) struct Stored<'a, D, F> {
     tile: TileBytes<'a>,
     ahead: Ahead,
@@ -85,7 +85,7 @@ impl<'a, D: Dots, F: Format> Stored<'a, D, F> {
     }
 }
 
-/// A group of a tile, of which the integers may have been unpacked.
+/// A group of a tile, made ready.
 struct OfTile<'a, D: Dots> {
     tile: &'a TileBytes<'a>,
     g: usize,
@@ -100,10 +100,7 @@ impl<D: Dots, F: Format> Source<D, F> for Stored<'_, D, F> {
         ask::<F>(*ahead, tile.values.as_ptr(), g, D::prefetch);
         // SAFETY: by the caller.
         unsafe {
-            if !D::DIRECT {
-                group.read_values(tile, g);
-                D::arrange::<F>(group);
-            }
+            D::ready::<F>(tile, g, group);
             OfTile::<D> { tile, g, group, factors: factors::<D, F>(tile, g) }
         }
     }
@@ -116,13 +113,7 @@ impl<D: Dots, F: Format> Weights<D, F> for OfTile<'_, D> {
         x: Rows,
     ) -> [D::Sums; R] {
         // SAFETY: by the caller.
-        unsafe {
-            if D::DIRECT {
-                D::stored::<F, R, FROM, TO>(self.tile, self.g, x)
-            } else {
-                D::dots::<F, R, FROM, TO>(self.group, x)
-            }
-        }
+        unsafe { D::stored::<F, R, FROM, TO>((self.tile, self.g, self.group), x) }
     }
     #[inline(always)]
     unsafe fn scale(&self, half: usize) -> D::Floats {
@@ -172,6 +163,20 @@ unsafe fn factors<D: Dots, F: Format>(tile: &TileBytes<'_>, g: usize) -> Factors
     }
 }
 
+/// The integers of a group, in the order of [`Dots::dots`].
+///
+/// # Safety
+/// As [`Dots`] says.
+///
+/// # Panics
+/// When the tile has no such group.
+#[inline(always)]
+pub(super) unsafe fn read<D: Dots, F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Group) {
+    to.read_values(tile, g);
+    // SAFETY: by the caller.
+    unsafe { D::arrange::<F>(to) };
+}
+
 /// Unpacks one group.
 ///
 /// # Safety
@@ -181,10 +186,9 @@ unsafe fn factors<D: Dots, F: Format>(tile: &TileBytes<'_>, g: usize) -> Factors
 /// When the tile has no such group.
 #[inline(always)]
 pub(super) unsafe fn unpack<D: Dots, F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Group) {
-    to.read_values(tile, g);
     // SAFETY: by the caller; scales and minimums have 16 values.
     unsafe {
-        D::arrange::<F>(to);
+        read::<D, F>(tile, g, to);
         let Factors { scale, min } = factors::<D, F>(tile, g);
         scale[0].store(to.scale[0].as_mut_ptr());
         if F::HALVES {
