@@ -97,12 +97,13 @@ fn dot<F: Format, const FROM: usize, const TO: usize>(w: &[__m512i; 8], x: &ActB
         false => _mm512_setzero_si512(),
     };
     let mut second = _mm512_setzero_si512();
-    let (quads, half) = (x.q.as_chunks::<4>().0, (TO - FROM) / 2);
+    // Not made of four bytes: that is a call, before which all registers of weights are put away.
+    let (quads, half) = ((&raw const x.q).cast::<i32>(), (TO - FROM) / 2);
     for i in FROM..FROM + half {
-        let [a, b] = [quads[i], quads[i + half]]
-            .map(|x| _mm512_set1_epi32(i32::from_le_bytes(x.map(i8::cast_unsigned))));
-        first = _mm512_dpbusd_epi32(first, w[i], a);
-        second = _mm512_dpbusd_epi32(second, w[i + half], b);
+        // SAFETY: a block starts with its 8 quads, where words may lie.
+        let (a, b) = unsafe { (*quads.add(i), *quads.add(i + half)) };
+        first = _mm512_dpbusd_epi32(first, w[i], _mm512_set1_epi32(a));
+        second = _mm512_dpbusd_epi32(second, w[i + half], _mm512_set1_epi32(b));
     }
     _mm512_add_epi32(first, second)
 }
