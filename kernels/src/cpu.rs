@@ -28,7 +28,7 @@ mod weights;
 
 pub use act::{add, add_assign, gated, scale, soft_cap};
 pub use attention::{AttentionJob, AttentionMask, AttentionSpan, attention};
-pub use caches::Caches;
+pub use caches::{AskInto, Caches};
 pub use device::{CpuDevice, CpuDeviceParts};
 pub use embed::{EmbedError, Table, embed_rows};
 pub use isa::{Isa, TileShape};

@@ -1,6 +1,6 @@
 //! Asking for weights some time before they are read. All of it is hints: an address need not exist.
 
-use crate::cpu::caches::Caches;
+use crate::cpu::caches::{AskInto, Caches};
 
 /// Most bytes between what is read and what is asked for: what memory delivers to a thread while it
 /// fetches one line, with some to spare.
@@ -15,15 +15,15 @@ pub(crate) struct Following<'a> {
     pub(crate) next: Option<&'a [u8]>,
     /// Bytes between what is read and what is asked for.
     distance: usize,
-    /// As [`Caches::past_second`].
-    past_second: bool,
+    /// As [`Caches::ask_into`].
+    ask_into: AskInto,
 }
 
 impl<'a> Following<'a> {
     /// For lines that wait in the first-level cache: in half of what a thread has of it.
     pub(crate) fn new(caches: &Caches, (rest, next): (usize, Option<&'a [u8]>)) -> Following<'a> {
         let distance = (caches.first / 2).min(DISTANCE_MAX);
-        Following { rest, next, distance, past_second: caches.past_second }
+        Following { rest, next, distance, ask_into: caches.ask_into }
     }
 }
 
@@ -36,9 +36,9 @@ pub(crate) struct Ahead {
     /// From there to what is read next.
     jump: usize,
     distance: usize,
-    /// As [`Caches::past_second`].
+    /// As [`Caches::ask_into`].
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 can"))]
-    pub(crate) past_second: bool,
+    pub(crate) ask_into: AskInto,
 }
 
 impl Ahead {
@@ -48,7 +48,7 @@ impl Ahead {
         let start = following.next.map_or(end, <[u8]>::as_ptr);
         let jump = start.addr().wrapping_sub(end.addr());
         let distance = following.distance / step * step;
-        Ahead { end, jump, distance, past_second: following.past_second }
+        Ahead { end, jump, distance, ask_into: following.ask_into }
     }
 
     /// What to ask for when what lies `at` bytes after the start of a tile is read; where T tiles of

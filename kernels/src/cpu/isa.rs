@@ -38,7 +38,7 @@ mod rounding;
 mod shape;
 pub(crate) mod widen;
 
-pub(crate) use kind::is_amd;
+pub(crate) use kind::amd_family;
 pub use shape::TileShape;
 
 /// The inner loops of one instruction set. All are safe to call with any lengths; which

@@ -10,6 +10,7 @@ mod stored;
 mod unpack;
 
 use super::*;
+use crate::cpu::caches::AskInto;
 
 super::kernels!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c",
@@ -49,16 +50,16 @@ fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch)
     }
 }
 
-/// Asks for the line at an address that need not exist; past the second-level cache, what is read once does not
-/// take the place of code and activations there.
+/// Asks for the line at an address that need not exist.
 #[inline(always)]
-fn fetch(at: *const u8, past_second: bool) {
-    use std::arch::x86_64::{_MM_HINT_NTA, _MM_HINT_T0, _mm_prefetch};
+fn fetch(at: *const u8, into: AskInto) {
+    use std::arch::x86_64::{_MM_HINT_NTA, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
     // SAFETY: a prefetch reads nothing; every x86-64 has the instruction.
     unsafe {
-        match past_second {
-            true => _mm_prefetch::<_MM_HINT_NTA>(at.cast()),
-            false => _mm_prefetch::<_MM_HINT_T0>(at.cast()),
+        match into {
+            AskInto::All => _mm_prefetch::<_MM_HINT_T0>(at.cast()),
+            AskInto::Second => _mm_prefetch::<_MM_HINT_T1>(at.cast()),
+            AskInto::First => _mm_prefetch::<_MM_HINT_NTA>(at.cast()),
         }
     }
 }

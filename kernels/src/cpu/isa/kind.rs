@@ -64,7 +64,7 @@ impl Kind {
     #[cfg(target_arch = "x86_64")]
     pub(super) fn drawback(self) -> Option<&'static str> {
         // Zen 4 and 5 begin as many `vdpbf16ps` as multiply-adds, an Intel server CPU a quarter.
-        let is_slow = matches!(self, Kind::Avx512Bf16) && !is_amd();
+        let is_slow = matches!(self, Kind::Avx512Bf16) && amd_family().is_none();
         is_slow.then_some("has a slow vdpbf16ps on processors not of AMD")
     }
 
@@ -125,13 +125,17 @@ impl Kind {
     }
 }
 
-/// Whether the processor says so.
-pub(crate) fn is_amd() -> bool {
+/// Family of the processor, if it is one of AMD's: 25 are Zen 3 and 4, 26 is Zen 5.
+pub(crate) fn amd_family() -> Option<u32> {
     #[cfg(target_arch = "x86_64")]
     {
         let id = std::arch::x86_64::__cpuid(0);
-        [id.ebx, id.edx, id.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD"
+        let is_amd =
+            [id.ebx, id.edx, id.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
+        // AMD64 Architecture Programmer's Manual, volume 3, CPUID Fn0000_0001_EAX.
+        let version = std::arch::x86_64::__cpuid(1).eax;
+        is_amd.then_some(((version >> 8) & 0xF) + ((version >> 20) & 0xFF))
     }
     #[cfg(not(target_arch = "x86_64"))]
-    false
+    None
 }

@@ -1,6 +1,6 @@
 //! How products are cut for registers and caches.
 
-use lapwing_kernels::cpu::{Caches, Cpu, TileShape};
+use lapwing_kernels::cpu::{AskInto, Caches, Cpu, TileShape};
 use serde::Serialize;
 
 /// How products are cut for registers and caches.
@@ -21,8 +21,8 @@ pub(super) struct CachesReport {
     pub(super) second_bytes: usize,
     pub(super) last_bytes: Option<usize>,
     pub(super) known: bool,
-    /// Whether weights are asked for past the second level, which AVX-512 alone does.
-    pub(super) past_second: bool,
+    /// Caches that weights are asked for into: `all`, or with AVX-512 `second` or `first` alone.
+    pub(super) ask_into: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -33,8 +33,9 @@ pub(super) struct BlockReport {
 
 impl BlocksReport {
     pub(super) fn of(cpu: &Cpu) -> BlocksReport {
-        let Caches { first, second, last, known, past_second } = cpu.caches();
+        let Caches { first, second, last, known, ask_into } = cpu.caches();
         let shape = cpu.isa().shape();
+        let chooses = cpu.isa().name().starts_with("avx512");
         let block = |rows, tiles| BlockReport { rows, features: tiles * TileShape::FEATURES };
         BlocksReport {
             caches: CachesReport {
@@ -42,7 +43,11 @@ impl BlocksReport {
                 second_bytes: second,
                 last_bytes: last,
                 known,
-                past_second: past_second && cpu.isa().name().starts_with("avx512"),
+                ask_into: match ask_into {
+                    AskInto::Second if chooses => "second",
+                    AskInto::First if chooses => "first",
+                    _ => "all",
+                },
             },
             int8: block(shape.rows, shape.tiles),
             f32: block(shape.float_rows, shape.float_tiles),

@@ -64,7 +64,11 @@ fn blocks(report: &BlocksReport) -> String {
         bytes(caches.second_bytes),
         last.unwrap_or_default(),
         if caches.known { "" } else { " (the system does not tell: what any core has)" },
-        if caches.past_second { "; weights are asked for past the second" } else { "" },
+        match caches.ask_into {
+            "second" => "; weights are asked for into the second",
+            "first" => "; weights are asked for past the second",
+            _ => "",
+        },
         int8.rows,
         int8.features,
         f32.rows,

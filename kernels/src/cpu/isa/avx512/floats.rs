@@ -181,7 +181,7 @@ impl<const T: usize> Block<T> {
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
                         let at = self.ahead.of::<T>(tile, (at, self.tile_stride));
-                        fetch(at, self.ahead.past_second);
+                        fetch(at, self.ahead.ask_into);
                     }
                 }
                 let w = self.tiles.map(|tile| F::load(tile.add(at)));

@@ -118,6 +118,6 @@ impl At {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn prefetch<F: Format>(self, g: usize, ahead: Ahead) {
-        ask::<F>(ahead, self.values, g, |at| fetch(at, ahead.past_second));
+        ask::<F>(ahead, self.values, g, |at| fetch(at, ahead.ask_into));
     }
 }
