@@ -20,7 +20,7 @@ pub(crate) struct Following<'a> {
 }
 
 impl<'a> Following<'a> {
-    /// For lines that wait in the first-level cache: in half of what a thread has of it.
+    /// As far ahead as half of what a thread has of the first-level cache, where lines may wait.
     pub(crate) fn new(caches: &Caches, (rest, next): (usize, Option<&'a [u8]>)) -> Following<'a> {
         let distance = (caches.first / 2).min(DISTANCE_MAX);
         Following { rest, next, distance, ask_into: caches.ask_into }

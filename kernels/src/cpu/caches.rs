@@ -40,10 +40,10 @@ pub enum AskInto {
 impl AskInto {
     /// On an AMD processor of that family, or on another.
     fn on(amd_family: Option<u32>) -> AskInto {
-        /// Zen 3 and Zen 4.
-        const FAMILY_19: u32 = 0x19;
+        /// Zen 4; of those before it, none has AVX-512, which alone makes use of this.
+        const ZEN_4: u32 = 0x19;
         match amd_family {
-            Some(..=FAMILY_19) => AskInto::Second,
+            Some(..=ZEN_4) => AskInto::Second,
             Some(_) => AskInto::First,
             None => AskInto::All,
         }

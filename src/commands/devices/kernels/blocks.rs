@@ -1,7 +1,7 @@
 //! How products are cut for registers and caches.
 
 use lapwing_kernels::cpu::{AskInto, Caches, Cpu, TileShape};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// How products are cut for registers and caches.
 #[derive(Debug, Serialize)]
@@ -21,8 +21,9 @@ pub(super) struct CachesReport {
     pub(super) second_bytes: usize,
     pub(super) last_bytes: Option<usize>,
     pub(super) known: bool,
-    /// Caches that weights are asked for into: `all`, or with AVX-512 `second` or `first` alone.
-    pub(super) ask_into: &'static str,
+    /// Only AVX-512 asks into others than all.
+    #[serde(serialize_with = "level")]
+    pub(super) ask_into: AskInto,
 }
 
 #[derive(Debug, Serialize)]
@@ -43,11 +44,7 @@ impl BlocksReport {
                 second_bytes: second,
                 last_bytes: last,
                 known,
-                ask_into: match ask_into {
-                    AskInto::Second if chooses => "second",
-                    AskInto::First if chooses => "first",
-                    _ => "all",
-                },
+                ask_into: if chooses { ask_into } else { AskInto::All },
             },
             int8: block(shape.rows, shape.tiles),
             f32: block(shape.float_rows, shape.float_tiles),
@@ -55,4 +52,12 @@ impl BlocksReport {
             panel_columns: cpu.panel_columns(),
         }
     }
+}
+
+fn level<S: Serializer>(ask_into: &AskInto, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match ask_into {
+        AskInto::All => "all",
+        AskInto::Second => "second",
+        AskInto::First => "first",
+    })
 }

@@ -1,6 +1,7 @@
 //! The kernels for readers.
 
 use indicatif::HumanBytes;
+use lapwing_kernels::cpu::AskInto;
 
 use super::blocks::BlocksReport;
 use super::{OpReport, PeakReport, Report};
@@ -65,9 +66,9 @@ fn blocks(report: &BlocksReport) -> String {
         last.unwrap_or_default(),
         if caches.known { "" } else { " (the system does not tell: what any core has)" },
         match caches.ask_into {
-            "second" => "; weights are asked for into the second",
-            "first" => "; weights are asked for past the second",
-            _ => "",
+            AskInto::All => "",
+            AskInto::Second => "; weights are asked for into the second",
+            AskInto::First => "; weights are asked for past the second",
         },
         int8.rows,
         int8.features,
