@@ -37,7 +37,6 @@ pub(crate) struct Ahead {
     jump: usize,
     distance: usize,
     /// As [`Caches::ask_into`].
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX-512 can"))]
     pub(crate) ask_into: AskInto,
 }
 

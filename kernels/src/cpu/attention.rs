@@ -84,6 +84,7 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
         block: &blocks[block],
         pages: job.spans[blocks[block].span].pages,
         kv_head,
+        ask_into: ctx.caches().ask_into,
     };
     let len = *partial_len;
     // Several units are a task where there are many: their keys lie one after another.

@@ -4,11 +4,12 @@
 use crate::cpu::packed::TileBytes;
 use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsView};
 use crate::cpu::{act, logits, norm, quantize, rope, softmax};
-use crate::kv::Panel;
+use asking::FurtherOn;
 use kind::{KINDS, Kind};
 use panel::Widen;
 use product::Product;
 
+pub(crate) mod asking;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -69,10 +70,8 @@ pub(crate) struct Kernels {
     pub(crate) product: fn(&Product<'_>, &mut [f32]),
     /// Products of pairs, where they are faster.
     pub(crate) paired: Option<&'static paired::Paired>,
-    /// Asks for keys or values, so that they are near when they are read.
-    pub(crate) prefetch: fn(Panel<'_>),
-    /// The largest number of f32, and asks for what lies so many bytes further on, if that is not 0.
-    pub(crate) read: fn(&[u8], usize) -> f32,
+    /// The largest number of f32.
+    pub(crate) read: fn(&[u8], Option<FurtherOn>) -> f32,
     /// Keys or values to f32.
     pub(crate) widen: fn(&Widen<'_>, &mut [f32]),
     /// f32 to binary16.
@@ -181,12 +180,11 @@ macro_rules! kernels {
             largest_finite(logits: &[f32]) -> f32 = logits::largest_finite;
             largest(logits: &[f32]) -> f32 = logits::largest;
             sum_exp(block: &[f32], max: f32) -> f64 = logits::sum_exp;
-            prefetch(panel: Panel<'_>) = crate::cpu::isa::panel::prefetch::<$lanes>;
         );
         crate::cpu::isa::attending!($features,
             product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
             widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = crate::cpu::isa::widen::widen::<$lanes>;
-            read(bytes: &[u8], ahead: usize) -> f32 = crate::cpu::isa::panel::read::<$lanes>;
+            read(bytes: &[u8], ahead: Option<crate::cpu::isa::asking::FurtherOn>) -> f32 = crate::cpu::isa::panel::read::<$lanes>;
             widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::panel::widen::<$lanes>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::isa::gates::gated::<$lanes>;
             narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::panel::narrow::<$lanes>;
@@ -194,7 +192,7 @@ macro_rules! kernels {
         );
         pub(super) static KERNELS: Kernels = Kernels {
             rms_norm, rotate, gated, soft_cap, join, widen_tile,
-            product, paired: None, prefetch, read, widen, narrow, weigh, scale, add, largest_finite, largest, sum_exp, $($field: $own),+
+            product, paired: None, read, widen, narrow, weigh, scale, add, largest_finite, largest, sum_exp, $($field: $own),+
         };
     };
 }

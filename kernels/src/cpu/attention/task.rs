@@ -6,6 +6,7 @@ mod step;
 use super::AttentionJob;
 use super::plan::{Block, Shape};
 use crate::aligned::Aligned;
+use crate::cpu::caches::AskInto;
 use crate::cpu::isa::Kernels;
 use crate::cpu::isa::paired::{Pair, Paired};
 use crate::cpu::pool::ColumnBlock;
@@ -67,6 +68,8 @@ pub(super) struct Task<'a> {
     /// Of the sequence.
     pub(super) pages: &'a [PageId],
     pub(super) kv_head: usize,
+    /// As [`Caches::ask_into`](crate::cpu::Caches::ask_into).
+    pub(super) ask_into: AskInto,
 }
 
 impl Task<'_> {

@@ -10,7 +10,6 @@ mod stored;
 mod unpack;
 
 use super::*;
-use crate::cpu::caches::AskInto;
 
 super::kernels!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c",
@@ -46,20 +45,6 @@ fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch)
         match job.rows {
             ..=DIRECT_ROWS => formats::with_format!(job.weight.dtype(), direct::tiles(job, out)),
             _ => formats::with_format!(job.weight.dtype(), pairs::tiles(job, out, scratch)),
-        }
-    }
-}
-
-/// Asks for the line at an address that need not exist.
-#[inline(always)]
-fn fetch(at: *const u8, into: AskInto) {
-    use std::arch::x86_64::{_MM_HINT_NTA, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
-    // SAFETY: a prefetch reads nothing; every x86-64 has the instruction.
-    unsafe {
-        match into {
-            AskInto::All => _mm_prefetch::<_MM_HINT_T0>(at.cast()),
-            AskInto::Second => _mm_prefetch::<_MM_HINT_T1>(at.cast()),
-            AskInto::First => _mm_prefetch::<_MM_HINT_NTA>(at.cast()),
         }
     }
 }

@@ -81,10 +81,6 @@ pub(crate) trait Dots: Sized {
     /// # Safety
     /// As the trait says.
     unsafe fn floats(sums: Self::Sums) -> Self::Floats;
-
-    /// Asks for the line at an address that need not exist.
-    #[inline(always)]
-    fn prefetch(_: *const u8) {}
 }
 
 /// The register blocks of these products, and of float weights beside them.

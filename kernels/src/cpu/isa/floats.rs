@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 use crate::cpu::ahead::Ahead;
+use crate::cpu::isa::asking::ask_for;
 use crate::cpu::isa::lanes::Lanes;
 use crate::cpu::packed::LINE;
 use crate::cpu::tile::{FloatJob, TILE};
@@ -166,7 +167,8 @@ impl<const T: usize> Block<T> {
                 let asks = R <= DIRECT_ROWS && at.is_multiple_of(LINE);
                 for (t, tile) in self.tiles.iter().enumerate() {
                     if asks {
-                        V::prefetch(self.ahead.of::<T>(*tile, (at, self.tile_stride)));
+                        let at = self.ahead.of::<T>(*tile, (at, self.tile_stride));
+                        ask_for(at, self.ahead.ask_into);
                     }
                     let w = F::load::<V>(tile.add(at));
                     for (r, acc) in acc.iter_mut().enumerate() {

@@ -1,6 +1,7 @@
 //! The quantised formats as types, for which kernels are compiled.
 
 use crate::cpu::ahead::Ahead;
+use crate::cpu::isa::asking::ask_for_all;
 use crate::cpu::packed::{LINE, Scales};
 
 /// What is different about a packed format; the functions are compiled for each.
@@ -45,19 +46,11 @@ formats! {
     Q6K = 6, Halves, true;
 }
 
-/// Calls `prefetch` with as many lines as group `g` of a tile is long, rounded up: to find out that a
-/// line of two groups was asked for before would cost more.
+/// Asks for as many lines as group `g` of a tile is long, rounded up: to find out that a line of two
+/// groups was asked for before would cost more.
 #[inline(always)]
-pub(crate) fn ask<F: Format>(
-    ahead: Ahead,
-    tile: *const u8,
-    g: usize,
-    prefetch: impl Fn(*const u8),
-) {
-    let from = ahead.of::<1>(tile, (g * F::SHARE, 0));
-    for line in 0..F::SHARE.div_ceil(LINE) {
-        prefetch(from.wrapping_add(line * LINE));
-    }
+pub(crate) fn ask<F: Format>(ahead: Ahead, tile: *const u8, g: usize) {
+    ask_for_all(ahead.of::<1>(tile, (g * F::SHARE, 0)), 0..F::SHARE, ahead.ask_into);
 }
 
 /// Calls a function for the format of a [`DType`](crate::quant::DType); none for floats.

@@ -43,9 +43,6 @@ pub(crate) trait Lanes: Copy {
     unsafe fn sum(self) -> f32;
     /// The largest lane.
     unsafe fn highest(self) -> f32;
-    /// Asks for the line at an address that need not exist.
-    #[inline(always)]
-    fn prefetch(_: *const u8) {}
 }
 
 /// Coefficients of `(2^r − 1) / r` for |r| ≤ 1/2, interpolated at Chebyshev nodes; `1 + r·q(r)`

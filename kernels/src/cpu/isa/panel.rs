@@ -1,12 +1,12 @@
 //! Keys and values as they are stored: read as vectors, asked for, widened and narrowed.
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into whole chunks")]
 
+use crate::cpu::caches::AskInto;
+use crate::cpu::isa::asking::{FurtherOn, ask_for, ask_for_all};
 use crate::cpu::isa::lanes::{LANES, Lanes};
+use crate::cpu::packed::LINE;
 use crate::kv::Panel;
 use std::ops::Range;
-
-/// Bytes of a cache line.
-pub(crate) const LINE: usize = 64;
 
 /// An element of keys or values that a vector can be made of.
 pub(crate) trait Element: Copy + Default {
@@ -31,21 +31,18 @@ element!(u16, load_f16);
 element!(i8, load_i8);
 
 /// Asks for all of a panel, so that it is near when it is read.
-#[inline(always)]
-pub(crate) fn prefetch<V: Lanes>(panel: Panel<'_>) {
+pub(crate) fn ask_for_panel(panel: Panel<'_>, into: AskInto) {
     let Range { start, end } = panel.addresses();
-    for at in (0..end.addr() - start.addr()).step_by(LINE) {
-        V::prefetch(start.wrapping_add(at));
-    }
+    ask_for_all(start, 0..end.addr() - start.addr(), into);
 }
 
 /// The largest f32 of all whole lines, but for what is no number; with `ahead`, it asks for each line
-/// so many bytes before it.
+/// so many bytes before it, into those caches.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn read<V: Lanes>(bytes: &[u8], ahead: usize) -> f32 {
+pub(crate) unsafe fn read<V: Lanes>(bytes: &[u8], ahead: Option<FurtherOn>) -> f32 {
     /// Lines whose maxima do not wait for each other.
     const BESIDE: usize = 4;
     // SAFETY: by the caller, and each line has sixteen values.
@@ -54,8 +51,8 @@ pub(crate) unsafe fn read<V: Lanes>(bytes: &[u8], ahead: usize) -> f32 {
         let (blocks, rest) = bytes.as_chunks::<{ BESIDE * LINE }>();
         for block in blocks {
             for (line, largest) in block.as_chunks::<LINE>().0.iter().zip(&mut largest) {
-                if ahead > 0 {
-                    V::prefetch(line.as_ptr().wrapping_add(ahead));
+                if let Some(FurtherOn { bytes, into }) = ahead {
+                    ask_for(line.as_ptr().wrapping_add(bytes), into);
                 }
                 *largest = V::load(line.as_ptr().cast()).max(*largest);
             }

@@ -1,8 +1,11 @@
 //! The product of attention: scores and weighted values.
 #![expect(unsafe_code, reason = "pointer arithmetic over lengths that are checked once")]
 
+use crate::cpu::caches::AskInto;
+use crate::cpu::isa::asking::ask_for;
 use crate::cpu::isa::lanes::{LANES, Lanes};
-use crate::cpu::isa::panel::{Element, LINE};
+use crate::cpu::isa::panel::Element;
+use crate::cpu::packed::LINE;
 use crate::kv::Panel;
 use std::marker::PhantomData;
 
@@ -29,6 +32,8 @@ pub(crate) struct Sums<'a> {
     pub(crate) add: bool,
     /// What is read after `b`, and laid out as it: each line is asked for when its like of `b` is read.
     pub(crate) next: Option<Panel<'a>>,
+    /// Into which caches.
+    pub(crate) ask_into: AskInto,
 }
 
 /// How a vector of sums takes up the depth, some of it with each step.
@@ -233,7 +238,7 @@ unsafe fn block<M: Multiply, B, const R: usize, const C: usize, const ASK: bool>
                 for row in 0..b_rows {
                     for j in (0..C).step_by(per_line::<M>()) {
                         let at = b.wrapping_add(row * p.b_stride + j * LANES);
-                        M::Sums::prefetch(at.wrapping_byte_add(next).cast());
+                        ask_for(at.wrapping_byte_add(next).cast(), p.sums.ask_into);
                     }
                 }
             }

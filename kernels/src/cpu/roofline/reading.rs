@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{RooflineError, Rounds};
 use crate::cpu::Cpu;
+use crate::cpu::isa::asking::FurtherOn;
 use crate::cpu::packed::Memory;
 
 /// Most bytes of a task: so many that tasks cost nothing.
@@ -58,14 +59,15 @@ impl Reading {
     fn rate(&self, cpu: &Cpu, seconds: impl Fn(&dyn Fn()) -> f64) -> f64 {
         let of_thread = self.bytes.div_ceil(cpu.pool().threads() * TASKS_PER_THREAD);
         let of_task = of_thread.clamp(1, TASK_BYTES).next_multiple_of(64);
-        let read = |ahead: usize| {
+        let read = |ahead: Option<usize>| {
+            let ahead = ahead.map(|bytes| FurtherOn { bytes, into: cpu.caches().ask_into });
             cpu.pool().run(self.bytes.div_ceil(of_task), &|task| {
                 let end = self.bytes.min((task + 1) * of_task);
                 let part = &self.memory.bytes()[task * of_task..end];
                 black_box((cpu.kernels().read)(part, ahead));
             });
         };
-        let ways = [0, AHEAD_BYTES].map(|ahead| {
+        let ways = [None, Some(AHEAD_BYTES)].map(|ahead| {
             read(ahead);
             seconds(&|| read(ahead))
         });

@@ -2,6 +2,8 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use super::*;
+use crate::cpu::AskInto;
+use crate::cpu::isa::asking::FurtherOn;
 
 /// A clock on which every look takes that long.
 fn ticking(step: Duration) -> impl Fn() -> Duration {
@@ -65,7 +67,7 @@ fn some_of_what_should_be_read_is_not() {
                 let value = |at: usize| if at == largest { 3.0f32 } else { -(at as f32) };
                 let bytes: Vec<u8> =
                     (0..lines * 16).flat_map(|at| value(at).to_le_bytes()).collect();
-                for ahead in [0, 8192] {
+                for ahead in [None, Some(FurtherOn { bytes: 8192, into: AskInto::Second })] {
                     let found = (isa.kernels().read)(&bytes, ahead);
                     assert_eq!(found, 3.0, "{isa:?}, {largest} of {lines} lines");
                 }

@@ -21,7 +21,6 @@ pub(super) struct CachesReport {
     pub(super) second_bytes: usize,
     pub(super) last_bytes: Option<usize>,
     pub(super) known: bool,
-    /// Only AVX-512 asks into others than all.
     #[serde(serialize_with = "level")]
     pub(super) ask_into: AskInto,
 }
@@ -36,7 +35,6 @@ impl BlocksReport {
     pub(super) fn of(cpu: &Cpu) -> BlocksReport {
         let Caches { first, second, last, known, ask_into } = cpu.caches();
         let shape = cpu.isa().shape();
-        let chooses = cpu.isa().name().starts_with("avx512");
         let block = |rows, tiles| BlockReport { rows, features: tiles * TileShape::FEATURES };
         BlocksReport {
             caches: CachesReport {
@@ -44,7 +42,7 @@ impl BlocksReport {
                 second_bytes: second,
                 last_bytes: last,
                 known,
-                ask_into: if chooses { ask_into } else { AskInto::All },
+                ask_into,
             },
             int8: block(shape.rows, shape.tiles),
             f32: block(shape.float_rows, shape.float_tiles),

@@ -67,8 +67,8 @@ fn blocks(report: &BlocksReport) -> String {
         if caches.known { "" } else { " (the system does not tell: what any core has)" },
         match caches.ask_into {
             AskInto::All => "",
-            AskInto::Second => "; weights are asked for into the second",
-            AskInto::First => "; weights are asked for past the second",
+            AskInto::Second => "; what is read once is asked for into the second",
+            AskInto::First => "; what is read once is asked for past the second",
         },
         int8.rows,
         int8.features,

@@ -64,6 +64,7 @@ impl Task<'_> {
             c_stride: width,
             add: false,
             next,
+            ask_into: self.ask_into,
         };
         let skipped = start - part.page * self.shape.page_width;
         let stored = part.stored.map(|page| self.stored_keys(page).skip(skipped));
@@ -96,6 +97,7 @@ impl Task<'_> {
             c_stride: value_width,
             add: true,
             next,
+            ask_into: self.ask_into,
         };
         let skipped = (start - part.page * self.shape.page_width) * value_width;
         let stored = part.stored.map(|page| self.stored_values(page).skip(skipped));

@@ -3,7 +3,7 @@
 use super::{Scratch, Task};
 use crate::cpu::attention::plan::Shape;
 use crate::cpu::attention::{AttentionMask, mask};
-use crate::cpu::isa::panel::Widen;
+use crate::cpu::isa::panel::{Widen, ask_for_panel};
 use crate::cpu::softmax::{Seen, Weigh};
 use crate::kv::{KvDtype, Panel, scale_of};
 use std::f32::consts::LOG2_E;
@@ -50,7 +50,7 @@ impl Task<'_> {
         if step.asks {
             let first = self.stored_keys(step.pages.start);
             if s.asked != Some(first.addresses().start.addr()) {
-                (self.kernels.prefetch)(first);
+                ask_for_panel(first, self.ask_into);
             }
             s.asked = step.next.map(|next| next.addresses().start.addr());
         }
@@ -201,7 +201,7 @@ impl Task<'_> {
         });
         // Nothing else is read while scores become weights, and the first values have been asked for.
         if step.asks && step.pages.len() > 1 {
-            (self.kernels.prefetch)(self.stored_values(step.pages.start + 1));
+            ask_for_panel(self.stored_values(step.pages.start + 1), self.ask_into);
         }
         self.weigh(run, &lines, s);
         self.each_part(step, run, s, |part, s| {

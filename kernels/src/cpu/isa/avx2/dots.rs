@@ -171,12 +171,6 @@ macro_rules! dots {
                 // SAFETY: by the caller.
                 unsafe { Ymm(_mm256_cvtepi32_ps(sums[0]), _mm256_cvtepi32_ps(sums[1])) }
             }
-
-            #[inline(always)]
-            fn prefetch(at: *const u8) {
-                // SAFETY: a prefetch reads nothing; every x86-64 has the instruction.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
-            }
         }
     };
 }

@@ -149,11 +149,6 @@ impl Lanes for Ymm {
         })
     }
     #[inline(always)]
-    fn prefetch(at: *const u8) {
-        // A prefetch reads nothing.
-        cpu!(_mm_prefetch::<_MM_HINT_T0>(at.cast()));
-    }
-    #[inline(always)]
     unsafe fn highest(self) -> f32 {
         cpu!({
             let x = _mm256_max_ps(self.0, self.1);

@@ -2,8 +2,8 @@
 //! as they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use super::fetch;
 use crate::cpu::ahead::Ahead;
+use crate::cpu::isa::asking::ask_for;
 use crate::cpu::packed::LINE;
 use crate::cpu::tile::{FloatJob, FloatTiles, TILE};
 use crate::quant::DType;
@@ -181,7 +181,7 @@ impl<const T: usize> Block<T> {
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
                         let at = self.ahead.of::<T>(tile, (at, self.tile_stride));
-                        fetch(at, self.ahead.ask_into);
+                        ask_for(at, self.ahead.ask_into);
                     }
                 }
                 let w = self.tiles.map(|tile| F::load(tile.add(at)));

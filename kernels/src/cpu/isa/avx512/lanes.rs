@@ -109,11 +109,6 @@ impl Lanes for Zmm {
         })
     }
     #[inline(always)]
-    fn prefetch(at: *const u8) {
-        // A prefetch reads nothing.
-        cpu!(_mm_prefetch::<_MM_HINT_T0>(at.cast()));
-    }
-    #[inline(always)]
     unsafe fn highest(self) -> f32 {
         cpu!({
             let high = _mm512_extractf32x8_ps::<1>(self.0);

@@ -2,6 +2,8 @@
 //! sums stay in registers; between panels they wait in the output.
 
 use super::stored::{At, at};
+use crate::cpu::caches::AskInto;
+use crate::cpu::isa::asking::ask_for_all;
 use crate::cpu::isa::formats::Format;
 use crate::cpu::tile::{ActBlock, KernelScratch, PairGroup, QuantJob, TILE};
 use std::arch::x86_64::*;
@@ -81,9 +83,11 @@ pub(super) unsafe fn tiles<F: Format>(
                 unsafe { unpack::<F>(tile(1), 1, (panel.clone(), &mut scratch.pairs)) };
             }
             for row in (0..job.rows).step_by(step) {
+                // Most likely another pair; the first level has no room for it until its turn comes.
                 if let Some(next) = next {
                     let part = |i: usize| i * TILES * job.weight.layout().tile / blocks;
-                    prefetch(next.as_ptr(), part(block_index)..part(block_index + 1));
+                    let bytes = part(block_index)..part(block_index + 1);
+                    ask_for_all(next.as_ptr(), bytes, AskInto::Second);
                     block_index += 1;
                 }
                 let block = Block {
@@ -105,16 +109,6 @@ pub(super) unsafe fn tiles<F: Format>(
                 }
             }
         }
-    }
-}
-
-/// Asks for some bytes of what is read next, most likely another pair, so that it is in the
-/// second-level cache when its turn comes.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn prefetch(from: *const u8, bytes: Range<usize>) {
-    for at in bytes.step_by(64) {
-        _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(at).cast());
     }
 }
 

@@ -1,6 +1,5 @@
 //! How a group of a tile comes into registers.
 
-use super::fetch;
 use crate::cpu::ahead::Ahead;
 use crate::cpu::isa::formats::{Format, ask};
 use crate::cpu::packed::{Layout, Scales, TileBytes};
@@ -118,6 +117,6 @@ impl At {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn prefetch<F: Format>(self, g: usize, ahead: Ahead) {
-        ask::<F>(ahead, self.values, g, |at| fetch(at, ahead.ask_into));
+        ask::<F>(ahead, self.values, g);
     }
 }

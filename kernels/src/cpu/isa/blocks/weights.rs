@@ -97,7 +97,7 @@ impl<D: Dots, F: Format> Source<D, F> for Stored<'_, D, F> {
     #[inline(always)]
     unsafe fn group(&mut self, g: usize) -> impl Weights<D, F> {
         let Stored { tile, ahead, group, .. } = self;
-        ask::<F>(*ahead, tile.values.as_ptr(), g, D::prefetch);
+        ask::<F>(*ahead, tile.values.as_ptr(), g);
         // SAFETY: by the caller.
         unsafe {
             D::ready::<F>(tile, g, group);

@@ -1,7 +1,7 @@
-use crate::cpu::Isa;
 use crate::cpu::isa::paired::{Pair, Paired, Pairs};
 use crate::cpu::isa::panel::Widen;
 use crate::cpu::isa::product::{Product, Sums};
+use crate::cpu::{AskInto, Isa};
 use crate::kv::Panel;
 use half::{bf16, f16};
 
@@ -99,6 +99,7 @@ impl Case {
             c_stride,
             add: self.add,
             next: Some(Panel::I8(&bytes)),
+            ask_into: AskInto::All,
         };
         let b = match right {
             Right::Made => Pairs::Made(&made),
@@ -165,7 +166,15 @@ fn without_depth_sums_are_what_they_were_or_zero() {
     let Some(paired) = kernels() else { return };
     for add in [false, true] {
         let mut c = [7.0; 16];
-        let sums = Sums { rows: 1, depth: 0, chunks: 1, c_stride: 16, add, next: None };
+        let sums = Sums {
+            rows: 1,
+            depth: 0,
+            chunks: 1,
+            c_stride: 16,
+            add,
+            next: None,
+            ask_into: AskInto::All,
+        };
         let product = Product { a: &[], a_stride: 0, b: Pairs::Made(&[]), b_stride: 16, sums };
         (paired.product)(&product, &mut c);
         assert_eq!(c, [if add { 7.0 } else { 0.0 }; 16]);
