@@ -32,6 +32,8 @@ else
 fi
 
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+# Attention in plain Rust is tested by this machine itself.
+export LAPWING_EMULATED=1
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 on() {
     cpu=$1

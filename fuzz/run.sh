@@ -6,7 +6,8 @@ set -eu
 seconds=${1:?usage: fuzz/run.sh SECONDS}
 cd "$(dirname "$0")/.."
 
-command -v cargo-fuzz >/dev/null 2>&1 || cargo install cargo-fuzz --version 0.13.2 --locked
+# It only starts others: to optimise it takes longer than it ever works.
+command -v cargo-fuzz >/dev/null 2>&1 || cargo install cargo-fuzz --version 0.13.2 --locked --debug
 
 # FUZZ_TOOLCHAIN=stable asks for the toolchain that is there even where nightly is installed.
 if [ "${FUZZ_TOOLCHAIN:-nightly}" = nightly ] && cargo +nightly --version >/dev/null 2>&1; then

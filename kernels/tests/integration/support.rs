@@ -20,11 +20,13 @@ pub(crate) fn cpus(threads: usize) -> Vec<Cpu> {
 }
 
 /// The same for every instruction set with attention of its own: those that differ from the one before
-/// in products of bytes alone share its other kernels.
+/// in products of bytes alone share its other kernels. On a machine that another emulates (`LAPWING_EMULATED`),
+/// plain Rust is left to the other, which runs it much faster.
 pub(crate) fn attending(threads: usize) -> Vec<Cpu> {
-    let shared = ["avxvnni", "neon-dotprod", "neon-i8mm"];
-    let own = Isa::available().into_iter().filter(|isa| !shared.contains(&isa.name()));
-    own.map(|isa| Cpu::new(threads, isa)).collect()
+    let plain = std::env::var_os("LAPWING_EMULATED").map(|_| "generic");
+    let others = ["avxvnni", "neon-dotprod", "neon-i8mm"].into_iter().chain(plain);
+    let is_own = |isa: &Isa| others.clone().all(|other| other != isa.name());
+    Isa::available().into_iter().filter(is_own).map(|isa| Cpu::new(threads, isa)).collect()
 }
 
 /// Fails unless every value is within `tolerance · (|want| + scale)` of the reference.
