@@ -40,7 +40,7 @@ pub enum AskInto {
 impl AskInto {
     /// On an AMD processor of that family, or on another.
     fn on(amd_family: Option<u32>) -> AskInto {
-        /// Zen 3 and 4.
+        /// And Zen 3; of those before them, none was measured.
         const ZEN_4: u32 = 0x19;
         match amd_family {
             Some(..=ZEN_4) => AskInto::Second,

@@ -1,6 +1,7 @@
 //! Kernels against the naive reference, and what can go wrong around them.
 #![cfg(not(loom))]
 
+mod a_correction_is_inexact;
 mod a_graph_is_evicted_too_early;
 mod a_graph_runs_twice;
 mod a_kernel_differs_from_the_reference;
