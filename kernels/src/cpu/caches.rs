@@ -81,6 +81,16 @@ impl Caches {
         })
     }
 
+    /// Bytes of them that what a waiting thread asks for may take: a part of the second level, which
+    /// keeps what it has read and will read again; nothing where that is passed by, since the first is
+    /// full of what has been asked for at once.
+    pub(crate) fn room_for_wanted(&self) -> usize {
+        match self.ask_into {
+            AskInto::All | AskInto::Second => self.second / 4,
+            AskInto::First => 0,
+        }
+    }
+
     /// Those that Linux describes in a folder of `cpuN/cache/indexN`.
     fn below(folder: &Path) -> Caches {
         let all: Vec<Cache> = entries(folder, "cpu")

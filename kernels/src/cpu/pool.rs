@@ -12,14 +12,16 @@
 mod blocks;
 mod claims;
 mod cuts;
+mod wanted;
 
 pub use blocks::{ColumnBlock, Grid};
 pub(crate) use claims::Claim;
 pub(crate) use cuts::{After, Blocks, Cut, Next};
+pub(crate) use wanted::Wanted;
 
 use claims::Claims;
 
-use crate::sync::{Arc, AtomicPtr, AtomicUsize, Condvar, Mutex, Ordering, lock, spin_loop};
+use crate::sync::{Arc, AtomicPtr, AtomicUsize, Condvar, Mutex, Ordering, lock};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::TryLockError;
@@ -75,14 +77,7 @@ impl Shared {
     /// Waits for a gate of another generation than `seen`; `None` when the pool stops.
     fn next_gate(&self, seen: usize) -> Option<usize> {
         let news = |word: usize| word & GENERATION_MASK != seen || word & STOP != 0;
-        let mut word = self.gate.load(Ordering::Acquire);
-        for _ in 0..self.spins {
-            if news(word) {
-                break;
-            }
-            spin_loop();
-            word = self.gate.load(Ordering::Acquire);
-        }
+        let mut word = wanted::watch(self.spins, || self.gate.load(Ordering::Acquire), news);
         if !news(word) {
             let mut guard = lock(&self.sleep);
             self.asleep.fetch_add(1, Ordering::AcqRel);
@@ -149,13 +144,13 @@ impl Shared {
     }
 
     fn close(&self) {
-        let mut word = self.gate.fetch_and(!OPEN, Ordering::AcqRel) & !OPEN;
-        for _ in 0..self.spins.saturating_mul(4) {
-            if word & INSIDE == 0 {
-                return;
-            }
-            spin_loop();
-            word = self.gate.load(Ordering::Acquire);
+        let is_empty = |word: usize| word & INSIDE == 0;
+        if is_empty(self.gate.fetch_and(!OPEN, Ordering::AcqRel)) {
+            return;
+        }
+        let times = self.spins.saturating_mul(4);
+        if is_empty(wanted::watch(times, || self.gate.load(Ordering::Acquire), is_empty)) {
+            return;
         }
         let mut guard = lock(&self.sleep);
         while self.gate.fetch_or(WAITING, Ordering::AcqRel) & INSIDE != 0 {

@@ -5,7 +5,7 @@ use super::blocking::{self, Reads, Tasks};
 use crate::cpu::Cpu;
 use crate::cpu::ahead::DISTANCE_MAX;
 use crate::cpu::packed::Features;
-use crate::cpu::pool::{After, Next};
+use crate::cpu::pool::{After, Next, Wanted};
 use crate::cpu::quantize::ActKind;
 use crate::cpu::tile::TILE;
 
@@ -22,7 +22,7 @@ pub(crate) struct Dispatch<'a> {
 
 /// The weights of a dispatch to come. Memory is idle while threads meet and while one of them
 /// prepares what the others wait for; each thread asks for the beginning of what it will read
-/// next at the end of what it reads now.
+/// next at the end of what it reads now, and goes on with it while it waits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Upcoming<'a> {
     /// Of each product; of a gate without its `up`.
@@ -86,7 +86,11 @@ impl<'a> Dispatch<'a> {
         }
         match next {
             Next::Block { index, col } => Some(weights(index)?.bytes_from(col)),
-            Next::Nothing { thread } => self.next.first_read(ctx, self.rows, thread),
+            Next::Nothing { thread } => {
+                let next = self.next.first_read(ctx, self.rows, thread)?;
+                Wanted::of(&ctx.caches(), next, DISTANCE_MAX).note();
+                Some(next)
+            }
         }
     }
 }
