@@ -120,15 +120,15 @@ impl Cpu {
         self.caches
     }
 
-    /// Columns of weights that a product unpacks at once for many rows, in panels of
-    /// [`TileShape::tiles`] tiles: a multiple of 256. `None` where its instruction set has no
-    /// panels.
+    /// Most columns of weights that a product unpacks at once for many rows, in panels of
+    /// [`TileShape::tiles`] tiles; a matrix that has more is cut at multiples of 256. `None` where its
+    /// instruction set has no panels.
     pub fn panel_columns(&self) -> Option<usize> {
         let has_panels = self.isa.shape().panel_group_bytes > 0;
         has_panels.then(|| self.panel_groups() * packed::GROUP)
     }
 
-    /// The same in groups of 32 columns, which is any number of them where there are no panels.
+    /// The same in groups of 32 columns, any number where there are no panels.
     pub(crate) fn panel_groups(&self) -> usize {
         products::panel_groups(&self.caches, &self.isa.shape())
     }

@@ -115,6 +115,11 @@ pub(crate) fn scale_body(x: &mut [f32], factor: f32) {
 }
 
 #[inline(always)]
+pub(crate) fn scaled_body(x: &[f32], factor: f32, out: &mut [f32]) {
+    out.iter_mut().zip(x).for_each(|(out, x)| *out = x * factor);
+}
+
+#[inline(always)]
 pub(crate) fn add_body(a: &[f32], b: &[f32], out: &mut [f32]) {
     out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = a + b);
 }

@@ -85,6 +85,8 @@ pub(crate) struct Kernels {
     pub(crate) direct_lines: usize,
     /// `x *= factor`.
     pub(crate) scale: fn(&mut [f32], f32),
+    /// `out = x · factor`.
+    pub(crate) scaled: fn(&[f32], f32, &mut [f32]),
     /// `out = a + b`.
     pub(crate) add: fn(&[f32], &[f32], &mut [f32]),
     /// The largest logit that is finite, and the largest that is a number.
@@ -176,6 +178,7 @@ macro_rules! kernels {
             soft_cap(x: &mut [f32], cap: f32) = act::soft_cap_body::<$fma>;
             join(x: &mut [f32], y: &[f32], factors: (f32, f32)) = softmax::join::<$fma>;
             scale(x: &mut [f32], factor: f32) = act::scale_body;
+            scaled(x: &[f32], factor: f32, out: &mut [f32]) = act::scaled_body;
             add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
             largest_finite(logits: &[f32]) -> f32 = logits::largest_finite;
             largest(logits: &[f32]) -> f32 = logits::largest;
@@ -192,7 +195,7 @@ macro_rules! kernels {
         );
         pub(super) static KERNELS: Kernels = Kernels {
             rms_norm, rotate, gated, soft_cap, join, widen_tile,
-            product, paired: None, read, widen, narrow, weigh, scale, add, largest_finite, largest, sum_exp, $($field: $own),+
+            product, paired: None, read, widen, narrow, weigh, scale, scaled, add, largest_finite, largest, sum_exp, $($field: $own),+
         };
     };
 }

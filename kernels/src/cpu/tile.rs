@@ -1,6 +1,7 @@
 //! The tile: 16 weight rows side by side, so that one vector holds one value of each row and no
 //! sum runs across a vector; and its product in plain Rust.
 
+use crate::aligned::Aligned;
 use crate::cpu::ahead::{Ahead, Following};
 use crate::cpu::packed::{Group, Packed, Scales};
 use crate::cpu::quantize::ActKind;
@@ -43,8 +44,7 @@ pub(crate) struct QuantJob<'a> {
     /// `[rows][k/32]`.
     pub(crate) x: &'a [ActBlock],
     pub(crate) rows: usize,
-    /// Groups that are unpacked at once for many rows: as
-    /// [`panel_groups`](crate::cpu::products::panel_groups).
+    /// Groups that are unpacked at once for many rows: a multiple of 8, or all.
     pub(crate) panel: usize,
     /// What will most likely be read after these tiles.
     pub(crate) following: Following<'a>,
@@ -82,6 +82,8 @@ pub(crate) struct FloatJob<'a> {
     /// `[rows][k]`.
     pub(crate) x: &'a [f32],
     pub(crate) rows: usize,
+    /// Values from one row of the result to the next: a multiple of 16, at least 16 per tile.
+    pub(crate) stride: usize,
     /// As in [`QuantJob`].
     pub(crate) following: Following<'a>,
 }
@@ -108,7 +110,9 @@ impl QuantJob<'_> {
         assert!(self.weight.layout().kind != Scales::None, "float weights");
         assert_eq!(self.x.len(), self.rows * self.weight.layout().groups(), "activations");
         assert_eq!(out.len(), self.rows * self.tiles.len() * TILE, "out");
-        assert!(self.panel > 0 && self.panel.is_multiple_of(8), "a panel of {}", self.panel);
+        let is_whole = self.panel >= self.weight.layout().groups();
+        assert!(self.panel > 0, "an empty panel");
+        assert!(is_whole || self.panel.is_multiple_of(8), "a panel of {}", self.panel);
     }
 }
 
@@ -123,14 +127,17 @@ impl FloatJob<'_> {
         Ahead::new(self.tiles.bytes.as_ptr_range().end.wrapping_add(rest), &self.following, step)
     }
 
-    /// As [`QuantJob::check`]; `x` has `rows` rows of k values.
+    /// As [`QuantJob::check`]; `x` has `rows` rows of k values, and those of `out` are `stride` apart.
     ///
     /// # Panics
     /// When they do not fit each other.
     pub(crate) fn check(&self, out: &[f32]) {
         assert!(ActKind::of_format(self.tiles.dtype).is_none(), "quantised weights");
         assert_eq!(self.x.len(), self.rows * self.tiles.cols, "activations");
-        assert_eq!(out.len(), self.rows * self.tiles.count * TILE, "out");
+        let (stride, width) = (self.stride, self.tiles.count * TILE);
+        assert!(stride >= width && stride.is_multiple_of(TILE), "rows {stride} values apart");
+        let len = self.rows.checked_sub(1).map_or(0, |before| before * stride + width);
+        assert!(out.len() >= len, "out");
     }
 }
 
@@ -147,8 +154,8 @@ pub(crate) struct KernelScratch {
     )]
     pub(crate) groups: Vec<Group>,
     partial: Vec<[f32; TILE]>,
-    /// Quantised tiles widened to f32.
-    pub(crate) widened: Vec<u8>,
+    /// Tiles widened to f32.
+    pub(crate) widened: Aligned<u8>,
 }
 
 /// One group of two tiles, unpacked.
@@ -266,11 +273,10 @@ fn values<const BYTES: usize>(
 ) {
     /// Columns at a time: their values stay in the first-level cache for all rows.
     const COLUMNS: usize = 128;
-    let (k, stride) = (job.tiles.cols, job.tiles.count);
+    let (k, stride) = (job.tiles.cols, job.stride / TILE);
     let mut block = [[0.0; TILE]; COLUMNS];
-    out.fill(0.0);
     let lines = out.as_chunks_mut::<TILE>().0;
-    for t in 0..stride {
+    for t in 0..job.tiles.count {
         let stored = job.tiles.tile(t).as_chunks::<BYTES>().0;
         for (b, stored) in stored.chunks(COLUMNS * TILE).enumerate() {
             for (to, from) in block.as_flattened_mut().iter_mut().zip(stored) {
@@ -279,7 +285,7 @@ fn values<const BYTES: usize>(
             let block = &block[..stored.len() / TILE];
             let rows = job.x.chunks_exact(k).zip(lines.iter_mut().skip(t).step_by(stride));
             for (x, sum) in rows {
-                let mut acc = *sum;
+                let mut acc = if b == 0 { [0.0; TILE] } else { *sum };
                 for (x, line) in x[b * COLUMNS..].iter().zip(block) {
                     for lane in 0..TILE {
                         acc[lane] += x * line[lane];

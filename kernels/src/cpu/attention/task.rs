@@ -13,6 +13,7 @@ use crate::cpu::pool::ColumnBlock;
 use crate::cpu::softmax::Online;
 use crate::kv::{PageId, Panel};
 use std::f32::consts::LOG2_E;
+use std::mem::swap;
 use std::ops::Range;
 
 /// Buffers of a thread. A line is a row's head; lines of one row are neighbours.
@@ -80,10 +81,16 @@ impl Task<'_> {
     /// All splits, joined in the scratch's total.
     pub(super) fn whole(&self, s: &mut Scratch) {
         self.begin(s);
+        let first = self.block.splits.start;
         for split in self.block.splits.clone() {
             self.split(split, self.first_keys(split + 1), s);
             let Scratch { acc, online, total, total_online, .. } = &mut *s;
-            self.join((total, total_online), (acc, |line| online[line]));
+            if split == first {
+                swap(acc, total);
+                swap(online, total_online);
+            } else {
+                self.join((total, total_online), (acc, |line| online[line]));
+            }
         }
     }
 
@@ -127,8 +134,8 @@ impl Task<'_> {
                     to.fill(0.0);
                     continue;
                 }
-                to.copy_from_slice(&s.total[line * value_width..][..head_dim]);
-                (self.kernels.scale)(to, 1.0 / sum);
+                let total = &s.total[line * value_width..][..head_dim];
+                (self.kernels.scaled)(total, 1.0 / sum, to);
             }
         }
     }
@@ -141,8 +148,7 @@ impl Task<'_> {
         let width = group * shape.head_dim;
         for (row, q) in self.block.rows.clone().zip(s.q.chunks_exact_mut(width)) {
             let at = (row * self.job.heads + self.kv_head * group) * shape.head_dim;
-            q.copy_from_slice(&self.job.q[at..][..width]);
-            (self.kernels.scale)(q, factor);
+            (self.kernels.scaled)(&self.job.q[at..][..width], factor, q);
         }
         match self.paired {
             None => {

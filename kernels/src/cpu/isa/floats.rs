@@ -88,7 +88,7 @@ struct Block<const T: usize> {
 #[inline(always)]
 unsafe fn of<V: Lanes, F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
     let (k, count) = (job.tiles.cols, job.tiles.count);
-    let (stride, tile_stride) = (count * TILE, job.tiles.stride);
+    let (stride, tile_stride) = (job.stride, job.tiles.stride);
     let ahead = job.ahead(beside(job.rows) * LINE);
     let tile = |t: usize| {
         let values = job.tiles.tile(t);

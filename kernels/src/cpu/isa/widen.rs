@@ -1,16 +1,16 @@
-//! Quantised tiles in f32.
+//! Tiles in f32.
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into arrays of their size")]
 
 use crate::cpu::isa::lanes::Lanes;
 use crate::cpu::packed::{GROUP, Group, Layout, Scales, TileBytes};
 use crate::cpu::tile::TILE;
 use crate::cpu::unpack;
+use crate::quant::DType;
 
 /// Bytes of 16 values.
 const LINE_BYTES: usize = TILE * size_of::<f32>();
 
-/// All values of a quantised tile in f32, `[k][16]`, little-endian: the same as a feature read alone
-/// has.
+/// All values of a tile in f32, `[k][16]`, little-endian: the same as a feature read alone has.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
@@ -20,6 +20,22 @@ const LINE_BYTES: usize = TILE * size_of::<f32>();
 #[inline(always)]
 pub(crate) unsafe fn widen<V: Lanes>(tile: &TileBytes<'_>, to: &mut [u8]) {
     let Layout { dtype, cols, kind, .. } = *tile.layout;
+    if kind == Scales::None {
+        let stored = tile.values.chunks_exact(TILE * dtype.block_bytes());
+        let lines = to[..cols * LINE_BYTES].as_chunks_mut::<LINE_BYTES>().0;
+        for (from, to) in stored.zip(lines) {
+            let (from, to) = (from.as_ptr(), to.as_mut_ptr().cast());
+            // SAFETY: by the caller; both have 16 values.
+            unsafe {
+                match dtype {
+                    DType::F16 => V::load_f16(from.cast()).store(to),
+                    DType::Bf16 => V::load_bf16(from.cast()).store(to),
+                    _ => V::load(from.cast()).store(to),
+                }
+            }
+        }
+        return;
+    }
     let mut group = Group::new();
     let groups = to[..cols * LINE_BYTES].as_chunks_mut::<{ GROUP * LINE_BYTES }>().0;
     for (index, to) in groups.iter_mut().enumerate() {

@@ -20,15 +20,20 @@ const TASK_PRODUCTS: usize = 1 << 22;
 /// Fewest tiles of a task with many rows, unless that is too few tasks: of each row it writes four
 /// neighbouring cache lines, which takes less time than two here and two there.
 const ROW_TILES: usize = 4;
-/// Groups that share a scale in any format: panels are whole numbers of them.
+/// Groups that share a scale in any format: no panel ends among them.
 const SUPER_GROUPS: usize = 8;
 
-/// Groups of 32 columns that are unpacked at once for many rows: with the activations that a block
-/// of rows multiplies them with, they fill a part of the first-level cache.
+/// Most groups of 32 columns that are unpacked at once for many rows: with the activations that a
+/// block of rows multiplies them with, they fill a part of the first-level cache.
 pub(crate) fn panel_groups(caches: &Caches, shape: &TileShape) -> usize {
     let of_group = shape.panel_group_bytes + shape.rows * size_of::<ActBlock>();
-    let most = caches.first / 8 * 7 / of_group;
-    (most / SUPER_GROUPS * SUPER_GROUPS).max(SUPER_GROUPS)
+    (caches.first / 8 * 7 / of_group).max(SUPER_GROUPS)
+}
+
+/// The groups of a panel, at most so many, of a matrix that has `groups`: all where they fit, since
+/// between panels sums leave the registers.
+pub(super) fn panel_of(most: usize, groups: usize) -> usize {
+    if groups <= most { groups } else { most / SUPER_GROUPS * SUPER_GROUPS }
 }
 
 /// What a product's blocking goes by.

@@ -1,6 +1,8 @@
 //! A task: some rows times some features, and what follows.
 
+use super::blocking::panel_of;
 use super::{Product, Rows, Then};
+use crate::aligned::Aligned;
 use crate::cpu::Cpu;
 use crate::cpu::ahead::Following;
 use crate::cpu::isa::Kernels;
@@ -13,6 +15,10 @@ use std::ops::Range;
 
 /// Values of rows that are gated and quantised at once: they stay in the first-level cache.
 const AT_ONCE: usize = 1024;
+
+/// Fewest rows for which weights of 16 bits are converted once instead of as they are read, where
+/// conversions take the place of multiplications. Before fewer, it costs as much as it brings or more.
+const WIDENED_ROWS: usize = 72;
 
 /// What a thread keeps between calls.
 #[derive(Default)]
@@ -156,18 +162,16 @@ impl Product<'_> {
     }
 }
 
-/// Tiles of a quantised matrix in f32.
+/// Tiles of a matrix in f32.
 fn widened<'a>(
     kernels: &Kernels,
     weight: &Packed,
     tiles: Range<usize>,
-    to: &'a mut Vec<u8>,
+    to: &'a mut Aligned<u8>,
 ) -> FloatTiles<'a> {
     let (cols, count) = (weight.cols(), tiles.len());
     let stride = cols * TILE * DType::F32.block_bytes();
-    if to.len() < count * stride {
-        to.resize(count * stride, 0);
-    }
+    to.room(count * stride);
     for (tile, to) in tiles.zip(to.chunks_exact_mut(stride)) {
         (kernels.widen_tile)(&weight.tile(tile), to);
     }
@@ -203,23 +207,32 @@ impl Tiles<'_> {
         match self.x {
             Rows::Quantised(Acts { blocks, groups }) => {
                 let x = &blocks[self.rows.start * groups..self.rows.end * groups];
-                let panel = self.ctx.panel_groups();
+                let panel = panel_of(self.ctx.panel_groups(), groups);
                 let job = QuantJob { weight, tiles, x, rows, panel, following };
                 (kernels.quant_tiles)(&job, out, scratch);
             }
             Rows::Floats(x) => {
-                let k = weight.cols();
+                let (k, stride, dtype) = (weight.cols(), tiles.len() * TILE, weight.dtype());
                 let x = &x[self.rows.start * k..self.rows.end * k];
-                let (tiles, following) = match ActKind::of_format(weight.dtype()) {
-                    None => (weight.float_tiles(tiles), following),
-                    // Nothing that is read lies behind the widened ones.
-                    Some(_) => {
-                        let rest = (rest > 0).then(|| weight.tile(tiles.end).values);
-                        let following = Following::new(&caches, (0, rest.or(next)));
-                        (widened(kernels, weight, tiles, &mut scratch.widened), following)
-                    }
-                };
-                (kernels.float_tiles)(&FloatJob { tiles, x, rows, following }, out);
+                let many = rows >= WIDENED_ROWS;
+                let is_float = ActKind::of_format(dtype).is_none();
+                if is_float && (dtype == DType::F32 || !many) {
+                    let tiles = weight.float_tiles(tiles);
+                    let job = FloatJob { tiles, x, rows, stride, following };
+                    return (kernels.float_tiles)(&job, out);
+                }
+                // Nothing that is read lies behind the widened ones.
+                let rest = (rest > 0).then(|| weight.tile(tiles.end).values);
+                let following = Following::new(&caches, (0, rest.or(next)));
+                // As many rows read a few again and again, which stay near.
+                let at_once = if many { kernels.shape.float_tiles } else { tiles.len().max(1) };
+                for first in tiles.clone().step_by(at_once) {
+                    let some = first..tiles.end.min(first + at_once);
+                    let out = &mut out[(first - tiles.start) * TILE..];
+                    let tiles = widened(kernels, weight, some, &mut scratch.widened);
+                    let job = FloatJob { tiles, x, rows, stride, following };
+                    (kernels.float_tiles)(&job, out);
+                }
             }
         }
     }

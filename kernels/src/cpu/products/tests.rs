@@ -1,6 +1,6 @@
 //! A product does not depend on what is computed with it or done with it.
 
-use super::blocking::{Blocking, Reads};
+use super::blocking::{Blocking, Reads, panel_of};
 use super::{Dispatch, FormSource, Forms, Product, Then, Upcoming};
 use super::{matmul, products, quantised_product};
 use crate::cpu::packed::Packed;
@@ -212,11 +212,13 @@ fn a_task_does_not_fit_the_cache() {
         for (first, second) in [(16 << 10, 128 << 10), (32 << 10, 1 << 20), (64 << 10, 4 << 20)] {
             let caches = caches(first, second);
             let cpu = Cpu::new(2, isa).with_caches(caches);
-            let panel = cpu.panel_groups();
-            let smallest = panel == 8;
-            let bytes = panel * (shape.panel_group_bytes + shape.rows * 48);
-            assert!(panel.is_multiple_of(8), "{} {caches:?}: {panel}", isa.name());
-            assert!(smallest || bytes <= first, "{} {caches:?}: {bytes}", isa.name());
+            for groups in [1, 8, 10, 18, 20, 48, 800] {
+                let panel = panel_of(cpu.panel_groups(), groups);
+                let what = format!("{} {caches:?}: {panel} of {groups}", isa.name());
+                assert!(panel == groups || panel < groups && panel.is_multiple_of(8), "{what}");
+                let bytes = panel * (shape.panel_group_bytes + shape.rows * 48);
+                assert!(panel > 0 && (panel <= 8 || bytes <= first), "{what}");
+            }
             let weight = weight(&cpu, DType::Q4_0, n, k);
             let reads = Reads { weight: weight.all(), is_gate: false };
             let cut = Blocking::of(&cpu, &reads, (m, n / 16, 1));

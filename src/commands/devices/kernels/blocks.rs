@@ -11,7 +11,7 @@ pub(super) struct BlocksReport {
     pub(super) f32: BlockReport,
     /// Rows that do not share panels, at most.
     pub(super) direct_rows: usize,
-    /// None without panels.
+    /// At most; none without panels.
     pub(super) panel_columns: Option<usize>,
 }
 

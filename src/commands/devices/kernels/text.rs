@@ -53,8 +53,8 @@ fn blocks(report: &BlocksReport) -> String {
     let unpacked = match panel_columns {
         None => "each group of 32 columns is unpacked once for all rows".to_owned(),
         Some(columns) => format!(
-            "up to {direct_rows} rows unpack weights as they read them, more share panels of \
-             {columns} columns"
+            "up to {direct_rows} rows unpack weights as they read them, more share panels of up \
+             to {columns} columns"
         ),
     };
     format!(

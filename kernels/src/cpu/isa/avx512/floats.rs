@@ -95,7 +95,7 @@ struct Block<const T: usize> {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
 unsafe fn tiles<F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
     let FloatTiles { cols: k, count, .. } = job.tiles;
-    let stride = count * TILE;
+    let stride = job.stride;
     let most = if job.rows <= DIRECT_ROWS { DIRECT_TILES } else { TILES };
     let (tile_stride, ahead) = (job.tiles.stride, job.ahead(most * LINE));
     let tile = |t: usize| {
