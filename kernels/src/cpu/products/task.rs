@@ -17,7 +17,7 @@ use std::ops::Range;
 const AT_ONCE: usize = 1024;
 
 /// Fewest rows for which weights of 16 bits are converted once instead of as they are read, where
-/// conversions take the place of multiplications. Before fewer, it costs as much as it brings or more.
+/// conversions take the place of multiplications. With fewer rows it costs at least what it brings.
 const WIDENED_ROWS: usize = 72;
 
 /// What a thread keeps between calls.
