@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::plan::strategy::{Strategy, known};
+use lapwing_plan::strategy::{Strategy, known};
 use lapwing_traces::{Analysis, Report, Spread, Timeline};
 
 use crate::engine::EngineBuilder;

@@ -7,14 +7,14 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use lapwing_actors::drive::wait::Waits;
-use lapwing_actors::plan::profile::Profile;
-use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
 use lapwing_kernels::cpu::{Activations, Isa, THREADS_MAX};
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::kv::{KvDtype, KvLayout};
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::profile::Profile;
+use lapwing_plan::strategy::{Strategy, StrategyOptions};
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
 

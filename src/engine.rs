@@ -7,14 +7,15 @@ use std::time::Duration;
 use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
-use lapwing_actors::message::{Generate, Phase, Shutdown, StreamEvent, Task};
-use lapwing_actors::plan::predict::{PlannedChunk, Workload, plan, predict_cold, predict_warm};
-use lapwing_actors::plan::strategy::{ChunkShape, Explanation};
+use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::Ticket;
 use lapwing_kernels::device::{SlotPool, SlotStats};
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
+use lapwing_plan::Phase;
+use lapwing_plan::predict::{PlannedChunk, Workload, plan, predict_cold, predict_warm};
+use lapwing_plan::strategy::{ChunkShape, Explanation};
 use lapwing_traces::Recorder;
 
 use crate::chat::ChatTemplate;

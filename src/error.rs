@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use lapwing_actors::RunError;
 use lapwing_actors::drive::measure::MeasureError;
-use lapwing_actors::plan::PlanError;
-use lapwing_actors::plan::profile::ProfileError;
 use lapwing_actors::sample::SamplingError;
 use lapwing_kernels::cpu::BindError;
 use lapwing_kernels::kv::KvTooLarge;
 use lapwing_kernels::model::ModelError;
 use lapwing_kernels::weights::WeightError;
+use lapwing_plan::PlanError;
+use lapwing_plan::profile::ProfileError;
 
 use crate::chat::ChatError;
 use crate::devices::DeviceSpecError;

@@ -4,14 +4,14 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use lapwing_actors::message::Phase;
-use lapwing_actors::plan::planner::PlannerParts;
-use lapwing_actors::plan::strategy::{ChunkShape, PromptRows};
-use lapwing_actors::plan::time::Job;
-use lapwing_actors::plan::{PlanError, Route, Stage, StagePart};
 use lapwing_kernels::graph::Node;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
+use lapwing_plan::Phase;
+use lapwing_plan::planner::PlannerParts;
+use lapwing_plan::strategy::{ChunkShape, PromptRows};
+use lapwing_plan::time::Job;
+use lapwing_plan::{PlanError, Route, Stage, StagePart};
 
 use crate::devices::DeviceSpec;
 

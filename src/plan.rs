@@ -3,21 +3,21 @@
 //!
 //! [`EngineBuilder::own_strategy`]: crate::EngineBuilder::own_strategy
 
-pub use lapwing_actors::message::Phase;
-pub use lapwing_actors::plan::blocks::{Block, BlockKind, blocks};
-pub use lapwing_actors::plan::cost::CostModel;
-pub use lapwing_actors::plan::strategy::{
-    ChunkShape, Known, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, Strategy,
-    StrategyOptions,
-};
-pub use lapwing_actors::plan::time::{Crossing, Job, TimeModel};
-pub use lapwing_actors::plan::{
-    DeviceId, Flow, PlanError, Route, RouteFor, Stage, StagePart, device_of, strategy,
-};
 pub use lapwing_kernels::device::{Batch, DeviceInfo, DeviceKind, GraphKey, Prepare};
 pub use lapwing_kernels::graph::{Graph, Node, ValueId};
 pub use lapwing_kernels::op::Op;
 pub use lapwing_kernels::part::{OperandOrder, Part, Share};
+pub use lapwing_plan::Phase;
+pub use lapwing_plan::blocks::{Block, BlockKind, blocks};
+pub use lapwing_plan::cost::CostModel;
+pub use lapwing_plan::strategy::{
+    ChunkShape, Known, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, Strategy,
+    StrategyOptions,
+};
+pub use lapwing_plan::time::{Crossing, Job, TimeModel};
+pub use lapwing_plan::{
+    DeviceId, Flow, PlanError, Route, RouteFor, Stage, StagePart, device_of, strategy,
+};
 
 /// The strategies that come with Lapwing, the simplest first.
 pub fn strategies() -> &'static [Known] {

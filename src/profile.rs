@@ -18,12 +18,32 @@
 //! # Ok::<(), lapwing::Error>(())
 //! ```
 
+use std::path::Path;
+
 pub use lapwing_actors::drive::measure::{Limits, MeasureError, MeasureProgress};
-pub use lapwing_actors::plan::fit::{DeviceFit, Errors, Fitted};
-pub use lapwing_actors::plan::profile::{
+pub use lapwing_plan::fit::{DeviceFit, Errors, Fitted};
+pub use lapwing_plan::profile::{
     DeviceProfile, Identity, Machine, Profile, ProfileError, Sample, Spread,
 };
-pub use lapwing_actors::plan::shape::OpShape;
+pub use lapwing_plan::shape::OpShape;
+
+/// Writes a profile to a file, and creates the folders above it. An existing file is replaced as a
+/// whole or left as it was.
+///
+/// # Errors
+/// [`ProfileError::File`] when the file cannot be written.
+pub fn save(profile: &Profile, path: &Path) -> Result<(), ProfileError> {
+    let file = |source| ProfileError::File { path: path.to_owned(), source };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(file)?;
+    }
+    let text = profile.to_json().map_err(|source| ProfileError::Format {
+        path: path.to_owned(),
+        field: ".".to_owned(),
+        source,
+    })?;
+    lapwing_traces::whole_file::write(path, text.as_bytes()).map_err(file)
+}
 
 /// The machine that this program runs on, with kernels of that instruction set.
 pub(crate) fn machine(isa: &str) -> Machine {

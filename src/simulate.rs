@@ -37,7 +37,7 @@ pub use change::Change;
 pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
-pub use lapwing_actors::plan::soc::{Number, NumberKind, PRESETS, Soc, SocError};
+pub use lapwing_plan::soc::{Number, NumberKind, PRESETS, Soc, SocError};
 pub use machine::{Machine, MachineDevice};
 pub use processors::Processors;
 pub use reproduce::{CHECK_ERROR_MAX, HeldBack, Reproduced, ReproducedOrder, Reproduction, Wanted};

@@ -5,9 +5,9 @@ use std::error::Error;
 use std::hint::black_box;
 
 use lapwing_actors::drive::soc::{SocModel, SocOptions, SocSimulation};
-use lapwing_actors::plan::soc::Soc;
-use lapwing_actors::plan::strategy::{StrategyOptions, by_name};
 use lapwing_kernels::model::shape::ModelShape;
+use lapwing_plan::soc::Soc;
+use lapwing_plan::strategy::{StrategyOptions, by_name};
 
 #[path = "support/thread_time.rs"]
 #[expect(dead_code, reason = "other benches set timers and stay on a core")]

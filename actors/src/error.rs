@@ -1,6 +1,6 @@
 //! The runtime's own failures; each has a name and ends the stream that it concerns.
 
-use crate::plan::PlanError;
+use lapwing_plan::PlanError;
 
 /// Why a request, or the whole engine, ended without its result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,6 @@ pub mod drive;
 pub mod error;
 pub mod join;
 pub mod message;
-pub mod plan;
 pub mod policy;
 pub mod sample;
 pub mod scheduler;

@@ -10,9 +10,9 @@ use lapwing_traces::{Nanos, Stations};
 
 use crate::error::RunError;
 use crate::join::{JoinPart, split};
-use crate::plan::{DeviceId, Flow, Route, Stage, StagePart};
 use crate::sample::{Sampled, Sampler};
 use crate::sequence::{Ledger, Permit, SequenceId, Ticket};
+use lapwing_plan::{DeviceId, Flow, Phase, Route, Stage, StagePart};
 
 /// What a recording knows of a message's way: its number, and when it left its sender; none if it
 /// is not recorded.
@@ -98,28 +98,6 @@ pub struct Chunk {
     pub trace: tracing::Span,
     /// What a recording knows of its way; written by drivers only.
     pub record: ChunkRecord,
-}
-
-/// What a chunk's rows are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// Rows of prompts.
-    Prefill,
-    /// One generated token of each sequence.
-    Decode,
-    /// Both.
-    Mixed,
-}
-
-impl Phase {
-    /// Name on a timeline.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Prefill => "prefill",
-            Phase::Decode => "decode",
-            Phase::Mixed => "mixed",
-        }
-    }
 }
 
 /// What a recording knows of a chunk's way. All empty while it is not recorded.

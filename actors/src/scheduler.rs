@@ -13,14 +13,15 @@ use lapwing_traces::event::Station;
 
 use crate::error::RunError;
 use crate::message::{
-    Delivery, Emission, FinishReason, Finished, Hold, Phase, PrepareGraphs, Progress,
-    SchedulerMessage, Shutdown, SpanOutcome, StreamEvent, Submit, Task,
+    Delivery, Emission, FinishReason, Finished, Hold, PrepareGraphs, Progress, SchedulerMessage,
+    Shutdown, SpanOutcome, StreamEvent, Submit, Task,
 };
-use crate::plan::planner::Planner;
-use crate::plan::strategy::{ChunkShape, PromptRows};
-use crate::plan::{DeviceId, PlanError, Route};
 use crate::policy::{QueuePolicy, Waiting};
 use crate::sequence::{Permits, SequenceId};
+use lapwing_plan::Phase;
+use lapwing_plan::planner::Planner;
+use lapwing_plan::strategy::{ChunkShape, PromptRows};
+use lapwing_plan::{DeviceId, PlanError, Route};
 
 mod chunks;
 mod graphs;

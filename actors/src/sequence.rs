@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lapwing_kernels::sync::{AtomicBool, AtomicUsize, Mutex, Ordering, lock};
 
-use crate::plan::DeviceId;
+use lapwing_plan::DeviceId;
 
 /// Number of a request, ascending in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,8 +11,8 @@ use crate::message::{
     Chunk, Delivery, Emission, FinishReason, Generate, Part, PartDone, PartLost, Progress, Sent,
     Span, SpanFinish, SpanOutcome, SpanProgress, StreamEvent,
 };
-use crate::plan::DeviceId;
 use crate::sample::logprob;
+use lapwing_plan::DeviceId;
 
 /// What a worker wants done.
 #[derive(Debug)]

@@ -112,7 +112,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     };
     let profile = measure(builder.clone(), limits, session).await?;
     let file = profile_file(&builder)?;
-    profile.save(&file).map_err(|error| Failure::failed(error.to_string()))?;
+    lapwing::profile::save(&profile, &file).map_err(|error| Failure::failed(error.to_string()))?;
     let fitted = builder.fit(&profile)?;
     let report = report(&profile, &fitted, file.display().to_string());
     if session.json { print_json(&report) } else { print_report(&report) }

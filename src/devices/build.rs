@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveDevice;
-use lapwing_actors::plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
-use lapwing_actors::plan::time::TimeModel;
 use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::graph::Graph;
@@ -13,6 +11,8 @@ use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::npu::array::{Array, Preparation};
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
+use lapwing_plan::time::TimeModel;
 use lapwing_traces::Clock;
 
 use super::{DeviceSpec, Rates, Speed, calibrate};
@@ -117,7 +117,7 @@ fn time_model(
     (graph, real): (&Arc<Graph>, Rates),
 ) -> Result<Arc<dyn TimeModel>, Error> {
     let graph = Arc::clone(graph);
-    let wrong = |error: lapwing_actors::plan::rate::RateError| {
+    let wrong = |error: lapwing_plan::rate::RateError| {
         Error::config("device", &spec.name, &format!("one with possible rates: {error}"))
     };
     Ok(match spec.speed {

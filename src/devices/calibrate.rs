@@ -4,10 +4,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use lapwing_actors::plan::blocks::{BlockKind, blocks};
 use lapwing_kernels::device::{Batch, Device, Prepare, Tensor, TensorSet, Work};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::part::Part;
+use lapwing_plan::blocks::{BlockKind, blocks};
 use lapwing_traces::Clock;
 
 /// Rows that a device's rate is measured with.

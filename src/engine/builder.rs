@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_actors::drive::off_thread::off_thread;
-use lapwing_actors::plan::strategy::{Strategy, StrategyOptions};
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::strategy::{Strategy, StrategyOptions};
 use lapwing_traces::Recorder;
 use lapwing_traces::event::WaitMode;
 
@@ -144,7 +144,7 @@ impl EngineBuilder {
     /// names); by default `auto` where there are several devices, and `cpu-only` or `gpu-only` on a
     /// single one.
     ///
-    /// [`strategies`]: crate::plan::strategies
+    /// [`strategies`]: lapwing_plan::strategies
     pub fn strategy(mut self, name: impl Into<String>) -> EngineBuilder {
         self.settings.strategy = StrategyChoice::Named(name.into());
         self

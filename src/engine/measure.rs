@@ -6,12 +6,12 @@ use std::sync::Arc;
 use lapwing_actors::drive::measure::{
     Limits, MeasureParts, MeasureProgress, Measured, measure, rows_max,
 };
-use lapwing_actors::plan::fit::Fitted;
-use lapwing_actors::plan::profile::{Identity, Profile};
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::kv::{KvDtype, KvStore};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::fit::Fitted;
+use lapwing_plan::profile::{Identity, Profile};
 use lapwing_traces::OsClock;
 
 use super::builder::EngineBuilder;

@@ -4,9 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lapwing_actors::drive::live::{Live, LiveParts};
-use lapwing_actors::plan::cost::{CostModel, Modelled};
-use lapwing_actors::plan::fit::Fitted;
-use lapwing_actors::plan::planner::{Planner, PlannerParts};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::SlotPool;
@@ -15,6 +12,9 @@ use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::cost::{CostModel, Modelled};
+use lapwing_plan::fit::Fitted;
+use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_traces::{Clock, OsClock, Recorder, RecorderConfig};
 
 use super::measure::identity;

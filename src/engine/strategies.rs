@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use lapwing_actors::plan::place::{Placed, Places};
-use lapwing_actors::plan::strategy::{
-    Auto, CpuOnly, GpuOnly, Strategy, StrategyOptions, by_name, known,
-};
 use lapwing_kernels::device::DeviceKind;
+use lapwing_plan::place::{Placed, Places};
+use lapwing_plan::strategy::{Auto, CpuOnly, GpuOnly, Strategy, StrategyOptions, by_name, known};
 
 use crate::config::{Chosen, Settings, StrategyChoice};
 use crate::error::Error;

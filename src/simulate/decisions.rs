@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::message::Phase;
-use lapwing_actors::plan::soc::{Soc, SyncMode, WeightBits, Workload};
-use lapwing_actors::plan::solve::{Candidate, Cut, Question, Solution, Solver};
-use lapwing_actors::plan::strategy::{ChunkShape, PlanInput};
-use lapwing_actors::plan::time::Job;
-use lapwing_actors::plan::{DeviceId, device_of};
 use lapwing_kernels::device::{DeviceKind, GraphKey};
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_kernels::quant::DType;
+use lapwing_plan::Phase;
+use lapwing_plan::soc::{Soc, SyncMode, WeightBits, Workload};
+use lapwing_plan::solve::{Candidate, Cut, Question, Solution, Solver};
+use lapwing_plan::strategy::{ChunkShape, PlanInput};
+use lapwing_plan::time::Job;
+use lapwing_plan::{DeviceId, device_of};
 use serde::Serialize;
 
 use super::published::{CutKind, Product, PublishedDecision};

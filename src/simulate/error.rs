@@ -1,6 +1,6 @@
 //! Why something cannot be simulated.
 
-use lapwing_actors::plan::soc::SocError;
+use lapwing_plan::soc::SocError;
 
 /// Why something cannot be simulated.
 #[derive(Debug, thiserror::Error)]

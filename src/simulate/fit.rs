@@ -171,7 +171,7 @@ fn alone_determines(slopes: &[Vec<f64>], known: &[bool], pin: usize) -> Vec<usiz
 
 #[cfg(test)]
 mod tests {
-    use lapwing_actors::plan::soc::Soc;
+    use lapwing_plan::soc::Soc;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The devices of a live engine as a preset: the numbers that they are held to, or that a profile
 //! has measured, and the same run in virtual time.
 
-use lapwing_actors::plan::soc::{Number, NumberKind};
+use lapwing_plan::soc::{Number, NumberKind};
 use serde::{Deserialize, Serialize};
 
 use super::SimulateError;

@@ -1,6 +1,6 @@
 //! What a scenario runs on.
 
-use lapwing_actors::plan::soc::{Number, Soc, SocError};
+use lapwing_plan::soc::{Number, Soc, SocError};
 
 use super::{Machine, SimulateError};
 

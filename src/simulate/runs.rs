@@ -128,10 +128,8 @@ impl Quantity {
 mod tests {
     use std::sync::Arc;
 
-    use lapwing_actors::plan::strategy::{
-        ChunkShape, PlanInput, Strategy, StrategyOptions, by_name,
-    };
-    use lapwing_actors::plan::{PlanError, Route};
+    use lapwing_plan::strategy::{ChunkShape, PlanInput, Strategy, StrategyOptions, by_name};
+    use lapwing_plan::{PlanError, Route};
 
     use super::*;
 

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lapwing_actors::plan::soc::Soc;
-use lapwing_actors::plan::strategy::Strategy;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::soc::Soc;
+use lapwing_plan::strategy::Strategy;
 use lapwing_traces::Recording;
 
 use super::processors::Processors;

@@ -1,6 +1,6 @@
 //! How much each parameter of a preset matters.
 
-use lapwing_actors::plan::soc::Soc;
+use lapwing_plan::soc::Soc;
 use serde::Serialize;
 
 use super::scenario::WHOLE_NUMBERS;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lapwing_actors::drive::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
-use lapwing_actors::plan::soc::{Soc, SyncMode, WeightBits};
-use lapwing_actors::plan::strategy::{OrderSwap, Strategy, StrategyOptions, by_name};
+use lapwing_plan::soc::{Soc, SyncMode, WeightBits};
+use lapwing_plan::strategy::{OrderSwap, Strategy, StrategyOptions, by_name};
 use lapwing_traces::Recording;
 
 use super::scenario::{Choice, Interference};

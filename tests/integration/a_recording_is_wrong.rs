@@ -11,10 +11,10 @@ use lapwing::{Engine, Shutdown};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::Simulation;
 use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
-use lapwing_actors::plan::strategy::LayerSplit;
-use lapwing_actors::plan::time::FixedRate;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::Door;
+use lapwing_plan::strategy::LayerSplit;
+use lapwing_plan::time::FixedRate;
 use lapwing_traces::Nanos;
 
 use crate::simulated::Simulated;

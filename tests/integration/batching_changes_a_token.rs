@@ -6,10 +6,10 @@ use std::time::Duration;
 use lapwing::{Engine, Prompt, Request};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task};
-use lapwing_actors::plan::strategy::CpuOnly;
-use lapwing_actors::plan::time::FixedRate;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::Door;
+use lapwing_plan::strategy::CpuOnly;
+use lapwing_plan::time::FixedRate;
 use lapwing_traces::Nanos;
 
 use crate::simulated::Simulated;

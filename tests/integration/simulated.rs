@@ -3,10 +3,6 @@
 use std::sync::Arc;
 
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
-use lapwing_actors::plan::cost::Modelled;
-use lapwing_actors::plan::planner::{Planner, PlannerParts};
-use lapwing_actors::plan::strategy::Strategy;
-use lapwing_actors::plan::time::{FixedRate, TimeModel};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
@@ -14,6 +10,10 @@ use lapwing_kernels::device::{DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::cost::Modelled;
+use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_plan::strategy::Strategy;
+use lapwing_plan::time::{FixedRate, TimeModel};
 
 use crate::support::{SMOLLM2, model};
 

@@ -7,11 +7,6 @@ use std::time::Duration;
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, Generate, SchedulerMessage, Submit, Task};
-use lapwing_actors::plan::DeviceId;
-use lapwing_actors::plan::cost::Modelled;
-use lapwing_actors::plan::planner::{Planner, PlannerParts};
-use lapwing_actors::plan::strategy::{CpuOnly, LayerSplit, Strategy};
-use lapwing_actors::plan::time::{FixedRate, TimeModel};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{
@@ -24,6 +19,11 @@ use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::quant::DType;
+use lapwing_plan::DeviceId;
+use lapwing_plan::cost::Modelled;
+use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_plan::strategy::{CpuOnly, LayerSplit, Strategy};
+use lapwing_plan::time::{FixedRate, TimeModel};
 use lapwing_traces::{Clock, Nanos, OsClock};
 
 const VOCAB: usize = 64;

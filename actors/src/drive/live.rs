@@ -23,11 +23,11 @@ use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
 use super::wait::{Cores, WaitKey, Waits};
 use crate::error::RunError;
 use crate::message::{Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
-use crate::plan::DeviceId;
-use crate::plan::time::TimeModel;
 use crate::scheduler::Scheduler;
 use crate::sequence::{Door, Ticket};
 use crate::worker::Worker;
+use lapwing_plan::DeviceId;
+use lapwing_plan::time::TimeModel;
 
 mod actors;
 mod prepare;

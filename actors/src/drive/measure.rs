@@ -10,7 +10,7 @@ use lapwing_kernels::graph::Graph;
 use lapwing_traces::Clock;
 
 use super::live::LiveDevice;
-use crate::plan::profile::{DeviceProfile, Machine, Profile, VERSION, nanos};
+use lapwing_plan::profile::{DeviceProfile, Machine, Profile, VERSION, nanos};
 
 mod device;
 mod grid;

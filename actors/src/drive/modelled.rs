@@ -10,8 +10,8 @@ use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::merge::Merge;
 
 use crate::message::{Chunk, Delivery, PartDone};
-use crate::plan::solve::merge_bytes;
-use crate::plan::time::{Job, NodeLoad, TimeModel};
+use lapwing_plan::solve::merge_bytes;
+use lapwing_plan::time::{Job, NodeLoad, TimeModel};
 
 /// What a device did, and how long that takes by the model.
 #[derive(Clone, Copy, Debug, PartialEq)]

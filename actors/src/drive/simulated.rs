@@ -11,10 +11,10 @@ use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
 use super::record::{CallerTape, Outgoing, PrepareTape, SchedulerTape, WorkerTape};
 use crate::message::{Posted, SchedulerMessage};
-use crate::plan::DeviceId;
-use crate::plan::time::TimeModel;
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::Worker;
+use lapwing_plan::DeviceId;
+use lapwing_plan::time::TimeModel;
 
 mod effects;
 mod events;

@@ -11,12 +11,12 @@ use lapwing_traces::{Recorder, Scope};
 
 use super::simulated::{Noise, Renderer, SimulatedDevice, Surroundings};
 use super::virtual_engine::{Caller, VirtualEngine, VirtualParts};
-use crate::message::Phase;
-use crate::plan::planner::{Planner, PlannerParts};
-use crate::plan::soc::{Soc, SyncMode};
-use crate::plan::strategy::{ChunkShape, PromptRows, Strategy};
-use crate::plan::{DeviceId, PlanError, Route};
 use crate::scheduler::KvPages;
+use lapwing_plan::Phase;
+use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_plan::soc::{Soc, SyncMode};
+use lapwing_plan::strategy::{ChunkShape, PromptRows, Strategy};
+use lapwing_plan::{DeviceId, PlanError, Route};
 
 mod options;
 mod outcome;

@@ -9,7 +9,7 @@ use lapwing_kernels::device::{
 use lapwing_kernels::graph::Graph;
 
 use crate::drive::modelled;
-use crate::plan::shape::{convert_bytes, rows_of};
+use lapwing_plan::shape::{convert_bytes, rows_of};
 
 mod kept;
 

@@ -13,11 +13,11 @@ use super::simulated::{
 };
 use super::soc::SocRunError;
 use crate::message::{Generate, SchedulerMessage, Submit, Task};
-use crate::plan::planner::Planner;
 use crate::policy::Fcfs;
 use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use crate::sequence::Door;
+use lapwing_plan::planner::Planner;
 
 mod watch;
 

@@ -7,10 +7,11 @@ use lapwing_kernels::device::{Batch, TensorSet};
 use super::graphs::Readiness;
 use super::{Scheduler, SchedulerEffect, fail};
 use crate::error::RunError;
-use crate::message::{Chunk, ChunkRecord, Hold, Phase, Span};
-use crate::plan::Route;
-use crate::plan::strategy::{ChunkShape, PromptRows};
+use crate::message::{Chunk, ChunkRecord, Hold, Span};
 use crate::sequence::Permit;
+use lapwing_plan::Phase;
+use lapwing_plan::Route;
+use lapwing_plan::strategy::{ChunkShape, PromptRows};
 
 /// Rows that may go into one chunk: of which running sequences, and how many of each.
 struct Selection {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lapwing_kernels::device::{DeviceError, GraphKey};
 
 use crate::message::{GraphsPrepared, PrepareGraphs};
-use crate::plan::{DeviceId, Route};
+use lapwing_plan::{DeviceId, Route};
 
 /// Most sets of graphs that are remembered as refused.
 const REFUSED_MAX: usize = 1024;

@@ -1,11 +1,11 @@
 //! Attention work that chunks lose or count twice.
 
-use lapwing_actors::plan::attention_flops::AttentionWork;
-use lapwing_actors::plan::strategy::{PromptRows, StrategyOptions, all};
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::{AttentionOp, Op};
 use lapwing_kernels::quant::DType;
+use lapwing_plan::attention_flops::AttentionWork;
+use lapwing_plan::strategy::{PromptRows, StrategyOptions, all};
 use proptest::prelude::*;
 
 use crate::plan_support::Setup;

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Events, Live};
-use lapwing_actors::message::{Phase, Shutdown, StreamEvent};
-use lapwing_actors::plan::strategy::{ChunkShape, CpuOnly, PlanInput, Strategy};
-use lapwing_actors::plan::{PlanError, Route};
+use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_kernels::device::DeviceError;
+use lapwing_plan::Phase;
+use lapwing_plan::strategy::{ChunkShape, CpuOnly, PlanInput, Strategy};
+use lapwing_plan::{PlanError, Route};
 use lapwing_traces::Nanos;
 
 use crate::support::{Fault, Setup, World, foretell, generate, live, prompt, recorder, request};

@@ -2,11 +2,11 @@
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, SchedulerMessage, Submit};
-use lapwing_actors::plan::DeviceId;
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
 use lapwing_actors::sequence::Door;
 use lapwing_actors::worker::{Worker, WorkerEffect};
 use lapwing_kernels::device::TensorSet;
+use lapwing_plan::DeviceId;
 use lapwing_traces::Nanos;
 
 use crate::support::{Parts, Setup, generate, prompt};

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::plan::blocks::blocks;
-use lapwing_actors::plan::cost::{CostModel, Modelled};
-use lapwing_actors::plan::place::{AutoPlace, Placed, Places, path};
-use lapwing_actors::plan::strategy::{OrderSwap, Strategy, StrategyOptions, all, by_name};
-use lapwing_actors::plan::time::{Crossing, Job, TimeModel};
-use lapwing_actors::plan::{DeviceId, PlanError, Route, Stage, StagePart};
 use lapwing_kernels::part::Part;
+use lapwing_plan::blocks::blocks;
+use lapwing_plan::cost::{CostModel, Modelled};
+use lapwing_plan::place::{AutoPlace, Placed, Places, path};
+use lapwing_plan::strategy::{OrderSwap, Strategy, StrategyOptions, all, by_name};
+use lapwing_plan::time::{Crossing, Job, TimeModel};
+use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart};
 use proptest::prelude::*;
 
 use crate::plan_support::{Rate, Setup, decode, devices, prefill};

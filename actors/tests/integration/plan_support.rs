@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::message::Phase;
-use lapwing_actors::plan::PlanError;
-use lapwing_actors::plan::cost::{CostModel, Modelled};
-use lapwing_actors::plan::strategy::{ChunkShape, PlanInput, Strategy};
-use lapwing_actors::plan::time::{Job, TimeModel};
-use lapwing_actors::plan::{Route, Stage};
 use lapwing_kernels::device::{DeviceInfo, DeviceKind};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::Phase;
+use lapwing_plan::PlanError;
+use lapwing_plan::cost::{CostModel, Modelled};
+use lapwing_plan::strategy::{ChunkShape, PlanInput, Strategy};
+use lapwing_plan::time::{Job, TimeModel};
+use lapwing_plan::{Route, Stage};
 
 /// Row counts of an NPU's graphs.
 pub(crate) const SIZES: [usize; 6] = [32, 64, 128, 256, 512, 1024];
@@ -103,8 +103,7 @@ impl Setup {
 
     /// Device names, in the order of a route's one-device stages; `a|b` for divided ones.
     pub(crate) fn names(&self, stage: &Stage) -> String {
-        let name =
-            |part: &lapwing_actors::plan::StagePart| self.devices[part.device.0].name.clone();
+        let name = |part: &lapwing_plan::StagePart| self.devices[part.device.0].name.clone();
         stage.parts.iter().map(name).collect::<Vec<_>>().join("|")
     }
 }

@@ -8,13 +8,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::plan::blocks::{BlockKind, blocks};
-use lapwing_actors::plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
-use lapwing_actors::plan::time::{Job, TimeModel};
-use lapwing_actors::plan::{DeviceId, PlanError, Route, Stage, StagePart};
 use lapwing_kernels::device::{DeviceError, DeviceKind, GraphKey, Prepare};
 use lapwing_kernels::graph::RowSet;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
+use lapwing_plan::blocks::{BlockKind, blocks};
+use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
+use lapwing_plan::time::{Job, TimeModel};
+use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart};
 use lapwing_traces::event::Activity;
 use lapwing_traces::{Nanos, Recording, Scope, Timeline};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lapwing_actors::plan::time::FixedRate;
+use lapwing_plan::time::FixedRate;
 use lapwing_traces::analysis::Replay;
 use lapwing_traces::{Nanos, Scope, Timeline};
 

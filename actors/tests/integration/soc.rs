@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lapwing_actors::drive::soc::{SocModel, SocOptions, SocOutcome, SocRunError, SocSimulation};
-use lapwing_actors::plan::soc::Soc;
-use lapwing_actors::plan::strategy::{Strategy, StrategyOptions, by_name};
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::model::shape::ModelShape;
+use lapwing_plan::soc::Soc;
+use lapwing_plan::strategy::{Strategy, StrategyOptions, by_name};
 use lapwing_traces::analysis::Cause;
 use lapwing_traces::{Analysis, Timeline};
 

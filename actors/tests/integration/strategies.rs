@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use lapwing_actors::message::Phase;
-use lapwing_actors::plan::strategy::{
-    ChunkShape, MultiSequenceCut, OnlinePrepare, OrderSwap, PromptRows, Ratio, RowCut, SequenceCut,
-    Strategy, StrategyOptions, all, by_name,
-};
-use lapwing_actors::plan::{PlanError, Route, StagePart};
 use lapwing_kernels::device::{DeviceKind, Prepare};
 use lapwing_kernels::graph::RowSet;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
+use lapwing_plan::Phase;
+use lapwing_plan::strategy::{
+    ChunkShape, MultiSequenceCut, OnlinePrepare, OrderSwap, PromptRows, Ratio, RowCut, SequenceCut,
+    Strategy, StrategyOptions, all, by_name,
+};
+use lapwing_plan::{PlanError, Route, StagePart};
 use proptest::prelude::*;
 
 use crate::plan_support::{SIZES, Setup, decode, prefill};

@@ -8,13 +8,6 @@ use std::time::Duration;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{Posted, SchedulerMessage, StreamEvent, Submit};
-use lapwing_actors::plan::cost::Modelled;
-use lapwing_actors::plan::place::{Placed, Places};
-use lapwing_actors::plan::planner::{Planner, PlannerParts};
-use lapwing_actors::plan::strategy::{
-    CpuOnly, OrderSwap, Ratio, Strategy, StrategyOptions, all, by_name,
-};
-use lapwing_actors::plan::time::TimeModel;
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Door;
@@ -26,6 +19,11 @@ use lapwing_kernels::model::Model;
 use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::cost::Modelled;
+use lapwing_plan::place::{Placed, Places};
+use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_plan::strategy::{CpuOnly, OrderSwap, Ratio, Strategy, StrategyOptions, all, by_name};
+use lapwing_plan::time::TimeModel;
 use lapwing_traces::Nanos;
 
 use crate::plan_support::{Rate, devices};

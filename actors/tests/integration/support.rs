@@ -12,10 +12,6 @@ use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{
     FinishReason, Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task,
 };
-use lapwing_actors::plan::cost::Modelled;
-use lapwing_actors::plan::planner::{Planner, PlannerParts};
-use lapwing_actors::plan::strategy::{CpuOnly, LayerSplit, Strategy};
-use lapwing_actors::plan::time::{FixedRate, TimeModel};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
@@ -23,6 +19,10 @@ use lapwing_actors::sequence::Door;
 use lapwing_kernels::device::{DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
+use lapwing_plan::cost::Modelled;
+use lapwing_plan::planner::{Planner, PlannerParts};
+use lapwing_plan::strategy::{CpuOnly, LayerSplit, Strategy};
+use lapwing_plan::time::{FixedRate, TimeModel};
 use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig};
 
 pub use crate::oracle::{

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{Shutdown, StreamEvent};
-use lapwing_actors::plan::time::{FixedRate, Job, TimeModel};
+use lapwing_plan::time::{FixedRate, Job, TimeModel};
 use lapwing_traces::event::WaitMode;
 use lapwing_traces::html::{self, Side};
 use lapwing_traces::timeline::Wait;

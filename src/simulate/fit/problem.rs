@@ -1,6 +1,6 @@
 //! Descent to the least squares.
 
-use lapwing_actors::plan::soc::Soc;
+use lapwing_plan::soc::Soc;
 
 use super::least_squares::solve;
 use crate::simulate::published::{Published, Role, Row};

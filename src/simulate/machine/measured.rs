@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use lapwing_actors::plan::profile::PrepareSample;
-use lapwing_actors::plan::soc::{Number, NumberKind};
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::part::OperandOrder;
 use lapwing_kernels::quant::DType;
+use lapwing_plan::profile::PrepareSample;
+use lapwing_plan::soc::{Number, NumberKind};
 
 use super::numbers::{self, NUMBERS};
 use super::{Machine, MachineDevice};

@@ -6,11 +6,11 @@ use std::time::Duration;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Surroundings};
 use lapwing_actors::drive::twin::Twin;
 use lapwing_actors::drive::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
-use lapwing_actors::plan::cost::Modelled;
-use lapwing_actors::plan::planner::{Planner, PlannerParts};
 use lapwing_actors::scheduler::KvPages;
 use lapwing_kernels::device::{DeviceInfo, SlotPool};
 use lapwing_kernels::kv::KvPool;
+use lapwing_plan::cost::Modelled;
+use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_traces::{Recording, Scope};
 
 use super::Machine;

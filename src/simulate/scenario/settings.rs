@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use lapwing_actors::plan::soc::{NumberKind, Soc};
-use lapwing_actors::plan::strategy::known;
+use lapwing_plan::soc::{NumberKind, Soc};
+use lapwing_plan::strategy::known;
 
 use super::{Choice, Scenario};
 use crate::simulate::{Change, Number, Processors, SimulateError, change};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lapwing_actors::plan::strategy::known;
+use lapwing_plan::strategy::known;
 
 use super::{Choice, Interference, Scenario};
 use crate::simulate::SimulateError;

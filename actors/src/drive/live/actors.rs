@@ -18,8 +18,8 @@ use crate::drive::record::{Outgoing, WorkerTape};
 use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, Posted, SchedulerMessage};
-use crate::plan::DeviceId;
 use crate::worker::{Worker, WorkerEffect};
+use lapwing_plan::DeviceId;
 
 /// How an actor waits on its mailbox.
 pub(super) struct Link {

@@ -14,7 +14,7 @@ use crate::drive::record::PrepareTape;
 use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
 use crate::message::{GraphsPrepared, Posted, PrepareGraphs, SchedulerMessage};
-use crate::plan::time::TimeModel;
+use lapwing_plan::time::TimeModel;
 
 /// Mailboxes of the preparation lanes, by device.
 #[derive(Clone, Default)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Mailbox;
 use crate::error::RunError;
 use crate::message::Delivery;
-use crate::plan::DeviceId;
+use lapwing_plan::DeviceId;
 
 /// What arrives at a worker.
 pub(super) enum WorkerMessage {

@@ -21,8 +21,8 @@ use crate::drive::live::LiveDevice;
 use crate::drive::live::throttle::Throttle;
 use crate::drive::modelled::{self, Did, StepLog};
 use crate::drive::wait::{Cores, Waiter};
-use crate::plan::profile::{PrepareSample, Sample, Spread, nanos};
-use crate::plan::time::Job;
+use lapwing_plan::profile::{PrepareSample, Sample, Spread, nanos};
+use lapwing_plan::time::Job;
 
 /// A device under measurement.
 pub(super) struct Bench<'a> {

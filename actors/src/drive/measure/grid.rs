@@ -8,7 +8,7 @@ use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 
-use crate::plan::shape::{OpShape, seen};
+use lapwing_plan::shape::{OpShape, seen};
 
 /// Row counts: every power of two, and from 32 on what lies half-way.
 const ROWS: [usize; 16] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];

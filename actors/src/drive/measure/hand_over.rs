@@ -13,7 +13,7 @@ use lapwing_traces::{Clock, Nanos};
 use super::{MeasureError, MeasureParts};
 use crate::drive::mailbox::Mailbox;
 use crate::drive::wait::{Cores, WaitKey, Waiter};
-use crate::plan::profile::Spread;
+use lapwing_plan::profile::Spread;
 
 /// Hand-overs that are timed.
 const HOPS: usize = 200;

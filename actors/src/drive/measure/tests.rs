@@ -10,11 +10,11 @@ use lapwing_traces::OsClock;
 
 use self::blank::Blank;
 use super::*;
-use crate::plan::DeviceId;
-use crate::plan::cost::CostModel;
-use crate::plan::fit::Fitted;
-use crate::plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
-use crate::plan::time::{Job, TimeModel};
+use lapwing_plan::DeviceId;
+use lapwing_plan::cost::CostModel;
+use lapwing_plan::fit::Fitted;
+use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
+use lapwing_plan::time::{Job, TimeModel};
 
 #[path = "../../../tests/integration/blank.rs"]
 #[expect(unreachable_pub, reason = "the integration tests share this file")]

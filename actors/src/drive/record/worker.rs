@@ -13,9 +13,8 @@ use lapwing_traces::{Nanos, Recorder};
 use super::{EventNames, Outgoing, Tape};
 use crate::drive::modelled::{Did, Segment};
 use crate::drive::wait::WaitRecord;
-use crate::message::{
-    Chunk, Delivery, Emission, PartDone, Phase, Posted, Progress, Sent, StreamEvent,
-};
+use crate::message::{Chunk, Delivery, Emission, PartDone, Posted, Progress, Sent, StreamEvent};
+use lapwing_plan::Phase;
 
 /// A worker's end of a recorder.
 #[derive(Debug)]

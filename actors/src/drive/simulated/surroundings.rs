@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lapwing_traces::Nanos;
 
-use crate::plan::DeviceId;
+use lapwing_plan::DeviceId;
 
 /// What devices share, and what disturbs them.
 #[derive(Clone, Debug, Default, PartialEq)]

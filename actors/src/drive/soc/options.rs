@@ -12,8 +12,8 @@ use lapwing_traces::Nanos;
 
 use super::Fault;
 use crate::error::RunError;
-use crate::plan::PlanError;
-use crate::plan::soc::{SyncMode, WeightBits, Workload};
+use lapwing_plan::PlanError;
+use lapwing_plan::soc::{SyncMode, WeightBits, Workload};
 
 /// A model to simulate.
 #[derive(Clone, Debug)]

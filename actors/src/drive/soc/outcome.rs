@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::SocSimulation;
 use crate::drive::simulated::DeviceUsage;
 use crate::drive::virtual_engine::{Moment, Seen};
-use crate::plan::soc::Soc;
+use lapwing_plan::soc::Soc;
 
 /// What came of a simulated run.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -12,7 +12,7 @@ use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 
 use crate::drive::modelled;
-use crate::plan::soc::Soc;
+use lapwing_plan::soc::Soc;
 
 /// A processor of a model without weights: it hands on nothing but logits of a single token, of
 /// which sampling always takes that one. Graphs that are prepared ahead are there from the start,

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::soc::{SocModel, SocOptions};
-use lapwing_actors::plan::soc::{Soc, SyncMode};
-use lapwing_actors::plan::time::{Job, TimeModel};
 use lapwing_kernels::device::{Batch, DeviceKind};
 use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
+use lapwing_plan::soc::{Soc, SyncMode};
+use lapwing_plan::time::{Job, TimeModel};
 
 use super::{near, of, run, sd8gen3, short, zero_cost};
 

@@ -1,9 +1,9 @@
 //! Descriptions of systems: what is in them, and which numbers they may have.
 
 use lapwing_actors::drive::soc::{SocOptions, SocRunError};
-use lapwing_actors::plan::soc::{Number, PARAMETERS, Range, Soc, SocError, SyncMode};
-use lapwing_actors::plan::strategy::known;
 use lapwing_kernels::model::shape::ModelShape;
+use lapwing_plan::soc::{Number, PARAMETERS, Range, Soc, SocError, SyncMode};
+use lapwing_plan::strategy::known;
 use proptest::prelude::*;
 
 use super::{of, run, sd8gen3, short, try_run};

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use lapwing_actors::drive::soc::{SocModel, SocOptions, SocOutcome, SocRunError, SocSimulation};
-use lapwing_actors::plan::soc::{PRESETS, Soc, SyncMode};
-use lapwing_actors::plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, known};
-use lapwing_actors::plan::{PlanError, Route};
 use lapwing_kernels::model::shape::ModelShape;
+use lapwing_plan::soc::{PRESETS, Soc, SyncMode};
+use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, known};
+use lapwing_plan::{PlanError, Route};
 use lapwing_traces::Timeline;
 use lapwing_traces::event::Activity;
 use proptest::prelude::*;

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use lapwing_actors::drive::soc::{
     Fault, SocOptions, SocOutcome, SocPhase, SocRunError, SocSimulation, SocUnit,
 };
-use lapwing_actors::plan::soc::{PRESETS, Soc, SyncMode};
-use lapwing_actors::plan::strategy::known;
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::model::shape::ModelShape;
+use lapwing_plan::soc::{PRESETS, Soc, SyncMode};
+use lapwing_plan::strategy::known;
 use lapwing_traces::analysis::Cause;
 use lapwing_traces::event::Activity;
 use lapwing_traces::{Analysis, Nanos, Recording, Timeline};

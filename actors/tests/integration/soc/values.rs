@@ -5,7 +5,6 @@ use std::sync::Arc;
 use lapwing_actors::drive::soc::{
     Fault, SocModel, SocOptions, SocOutcome, SocRunError, SocSimulation, SocValues,
 };
-use lapwing_actors::plan::soc::WeightBits;
 use lapwing_kernels::cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::kv::KvStore;
@@ -13,6 +12,7 @@ use lapwing_kernels::model::Model;
 use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::soc::WeightBits;
 
 use super::{model, named, of, run, sd8gen3};
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::message::{Chunk, Phase};
+use crate::message::Chunk;
 use crate::sequence::SequenceId;
+use lapwing_plan::Phase;
 
 /// Chains of runs that have ended, with the times that they take alone.
 ///

@@ -1,0 +1,71 @@
+//! Every op on its best device, with a barrier after it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::device::{Batch, DeviceKind};
+
+use super::options::OrderSwap;
+use super::roles::Needs;
+use super::stages::Stages;
+use super::{ChunkShape, PlanInput, Strategy};
+use crate::time::Job;
+use crate::{DeviceId, PlanError, Route, Stage};
+
+/// Every op is a stage of its own, on the device that runs it fastest when it runs alone:
+/// T = Σ_op (min_d T_d(op) + T_sync), so nothing overlaps within a chunk (S3-13). It is the
+/// strategy that the others are held against. The NPU pads to standard sizes with little padding.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BarrierPerOp {
+    /// Operand order on the NPU.
+    pub order_swap: OrderSwap,
+}
+
+impl Strategy for BarrierPerOp {
+    fn name(&self) -> &str {
+        "barrier-per-op"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let mut stages = Stages::new(input, shape, self.order_swap);
+        let batch = shape.batch();
+        for node in stages.nodes() {
+            stages.push_apart(self.best(input, (shape, &batch), node..node + 1)?);
+        }
+        let reason = "every op alone, on the device that is fastest at it".to_owned();
+        stages.finish(reason)
+    }
+}
+
+impl BarrierPerOp {
+    /// The node on the device that takes the least time for it; the first of several.
+    fn best(
+        &self,
+        input: &PlanInput<'_>,
+        (shape, batch): (&ChunkShape, &Batch),
+        nodes: Range<usize>,
+    ) -> Result<Stage, PlanError> {
+        let op = &input.graph.nodes()[nodes.start].op;
+        let mut best: Option<(Duration, Stage)> = None;
+        for (at, info) in input.devices.iter().enumerate() {
+            let mut stages = Stages::new(input, shape, self.order_swap);
+            let idle = stages.rows(&nodes) == 0 || info.sizes.is_empty();
+            if !info.runs(op) || info.kind == DeviceKind::Npu && idle {
+                continue;
+            }
+            stages.on_any(DeviceId(at), nodes.clone());
+            for stage in stages.into_list() {
+                let part = &stage.parts[0].part;
+                let (first, end) = (nodes.start, nodes.end);
+                let job = Job { first, end, part, batch, crossed: false, queued: false };
+                let time = input.cost.job_time(DeviceId(at), &job);
+                if best.as_ref().is_none_or(|(least, _)| time < *least) {
+                    best = Some((time, stage));
+                }
+            }
+        }
+        let needs = Needs { strategy: self.name(), devices: input.devices };
+        best.map(|(_, stage)| stage).ok_or_else(|| needs.missing(DeviceKind::Cpu))
+    }
+}

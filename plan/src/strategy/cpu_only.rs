@@ -1,0 +1,24 @@
+//! Everything on the CPU.
+
+use std::sync::Arc;
+
+use super::roles::Needs;
+use super::{ChunkShape, PlanInput, Strategy};
+use crate::{PlanError, Route, Stage};
+
+/// Everything on the CPU: one stage, so a decode step costs one message. T = T_cpu^all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CpuOnly;
+
+impl Strategy for CpuOnly {
+    fn name(&self) -> &str {
+        "cpu-only"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let device = Needs { strategy: self.name(), devices: input.devices }.cpu()?;
+        let stage = Stage::whole(device, 0..input.graph.nodes().len());
+        let reason = "the CPU is the only device of this strategy".to_owned();
+        Route::new(vec![stage], reason, None, input.route_for(shape))
+    }
+}

@@ -1,0 +1,50 @@
+//! Whole layers on every device.
+
+use std::sync::Arc;
+
+use lapwing_kernels::device::DeviceKind;
+
+use super::roles::Needs;
+use super::{ChunkShape, PlanInput, Strategy};
+use crate::{DeviceId, PlanError, Route, Stage};
+
+/// Whole layers in equal runs over all devices that run every op, one stage each, in the order of
+/// the devices. Chunks overlap as in a pipeline: for n chunks of equal stages,
+/// T = (n + devices − 1)·T_stage.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LayerSplit;
+
+impl Strategy for LayerSplit {
+    fn name(&self) -> &str {
+        "layer-split"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let nodes = input.graph.nodes();
+        let layers = nodes.iter().filter_map(|n| n.layer).max().map_or(0, |l| l + 1);
+        let devices: Vec<DeviceId> = (0..input.devices.len())
+            .filter(|d| nodes.iter().all(|node| input.devices[*d].runs(&node.op)))
+            .map(DeviceId)
+            .collect();
+        if devices.is_empty() {
+            let needs = Needs { strategy: self.name(), devices: input.devices };
+            return Err(needs.missing(DeviceKind::Cpu));
+        }
+        let mut stages = Vec::new();
+        let mut start = 0;
+        for (at, device) in devices.iter().enumerate() {
+            let last_layer = layers * (at + 1) / devices.len();
+            let end = if at + 1 == devices.len() {
+                nodes.len()
+            } else {
+                nodes.iter().position(|n| n.layer.is_some_and(|l| l >= last_layer)).unwrap_or(start)
+            };
+            if end > start {
+                stages.push(Stage::whole(*device, start..end));
+                start = end;
+            }
+        }
+        let reason = format!("{layers} layers in equal runs over {} devices", devices.len());
+        Route::new(stages, reason, None, input.route_for(shape))
+    }
+}

@@ -1,0 +1,237 @@
+//! Every block on the devices that run it fastest, divided where that is faster still.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::device::Batch;
+use lapwing_kernels::op::Op;
+use lapwing_kernels::part::OperandOrder;
+
+use super::{ChunkShape, PlanInput, Strategy};
+use crate::blocks::{Block, BlockKind, blocks};
+use crate::solve::{Candidate, Cut, Question, Solution, Solver, entry_time, submit_time};
+use crate::time::Crossing;
+use crate::{DeviceId, PlanError, Route, Stage};
+
+/// Tensor level (S2-38, S2-39): every block of matrix products is divided as the solver says, unless
+/// that gains too little, and every other block runs on the device where it is cheapest, the way
+/// there included. Over all
+/// blocks the sum of max T_i + T_sync + T_copy is the least that there is: what a block costs
+/// depends on where the one before it ran, so the choice is the shortest path through all.
+#[derive(Debug, Default)]
+pub struct TensorLevel {
+    solver: Solver,
+}
+
+impl TensorLevel {
+    /// A strategy that has solved nothing yet; for one engine.
+    pub fn new() -> TensorLevel {
+        TensorLevel::default()
+    }
+
+    /// Solutions of the distinct blocks for a chunk, with the nodes of the first of each.
+    pub fn solutions(
+        &self,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Vec<(Block, Arc<Solution>)> {
+        let mut distinct: Vec<(Block, Arc<Solution>)> = Vec::new();
+        for block in blocks(input.graph) {
+            let solution = self.solution(input, shape, &block);
+            if !distinct.iter().any(|(_, known)| Arc::ptr_eq(known, &solution)) {
+                distinct.push((block, solution));
+            }
+        }
+        distinct
+    }
+
+    fn solution(&self, input: &PlanInput<'_>, shape: &ChunkShape, block: &Block) -> Arc<Solution> {
+        let (first, end) = (block.nodes.start, block.nodes.end);
+        let divide = block.kind == BlockKind::Product;
+        self.solver.solve(input, Question { first, end, shape, home: home(input), divide })
+    }
+}
+
+/// The device that holds what is computed: the first that runs every op.
+fn home(input: &PlanInput<'_>) -> DeviceId {
+    let nodes = input.graph.nodes();
+    let runs_all = |d: &usize| nodes.iter().all(|node| input.devices[*d].runs(&node.op));
+    DeviceId((0..input.devices.len()).find(runs_all).unwrap_or(0))
+}
+
+impl Strategy for TensorLevel {
+    fn name(&self) -> &str {
+        "tensor-level"
+    }
+
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
+        let blocks = blocks(input.graph);
+        let solutions: Vec<Arc<Solution>> =
+            blocks.iter().map(|block| self.solution(input, shape, block)).collect();
+        let choices: Vec<Vec<&Candidate>> =
+            solutions.iter().map(|solution| worthwhile(solution)).collect();
+        let batch = shape.batch();
+        let ways = Ways { input, batch: &batch, home: home(input) };
+        let path = ways.shortest(&choices);
+        let mut stages: Vec<Stage> = Vec::new();
+        let (mut cut, mut total) = (0, Duration::ZERO);
+        for (block, choice) in blocks.iter().zip(&path) {
+            total = choice.reached;
+            cut += usize::from(choice.candidate.parts.len() > 1);
+            let parts = choice.candidate.parts.clone();
+            let stage = Stage { nodes: block.nodes.clone(), parts, prepare: Default::default() };
+            append(input, &mut stages, stage);
+        }
+        let tried: usize = distinct(&solutions).map(|s| s.tried).sum();
+        let reason = format!(
+            "least sum of T_i + T_sync + T_copy over {} blocks, {cut} of them divided; {tried} divisions tried; {}",
+            blocks.len(),
+            input.cost.source(),
+        );
+        Route::new(stages, reason, Some(total), input.route_for(shape))
+    }
+}
+
+/// A cut must be faster than the fastest whole block by this factor at least: what gains less than
+/// predictions err is left whole ("if parallel brings nothing, do not cut").
+const GAIN_MIN: f64 = 1.02;
+
+/// The candidates that a block is to be chosen from.
+fn worthwhile(solution: &Solution) -> Vec<&Candidate> {
+    let is_whole = |candidate: &&Candidate| candidate.cut == Cut::Whole;
+    let whole = solution.candidates.iter().find(is_whole).map(Candidate::total);
+    let gains = |candidate: &&Candidate| {
+        let cut = candidate.total().as_secs_f64() * GAIN_MIN;
+        whole.is_none_or(|whole| cut <= whole.as_secs_f64())
+    };
+    solution.candidates.iter().filter(|c| is_whole(c) || gains(c)).collect()
+}
+
+fn distinct(solutions: &[Arc<Solution>]) -> impl Iterator<Item = &Arc<Solution>> {
+    solutions
+        .iter()
+        .enumerate()
+        .filter(|(at, solution)| !solutions[..*at].iter().any(|known| Arc::ptr_eq(known, solution)))
+        .map(|(_, solution)| solution)
+}
+
+/// Adds a stage, in the one before it if both run whole on one device in the same way: one
+/// submission for both.
+fn append(input: &PlanInput<'_>, stages: &mut Vec<Stage>, stage: Stage) {
+    let multiplies = |nodes: std::ops::Range<usize>| {
+        input.graph.nodes()[nodes].iter().any(|node| matches!(node.op, Op::MatMul { .. }))
+    };
+    if let Some(last) = stages.last_mut()
+        && let ([a], [b]) = (&mut last.parts[..], &stage.parts[..])
+        && a.device == b.device
+        && a.part.graphs == b.part.graphs
+    {
+        // The order of operands is nothing to nodes that multiply no matrices.
+        let order = match (multiplies(last.nodes.clone()), multiplies(stage.nodes.clone())) {
+            (true, true) if a.part.order == b.part.order => Some(a.part.order),
+            (true, true) => None,
+            (true, false) => Some(a.part.order),
+            (false, true) => Some(b.part.order),
+            (false, false) => Some(OperandOrder::Straight),
+        };
+        if let Some(order) = order {
+            a.part.order = order;
+            last.nodes.end = stage.nodes.end;
+            return;
+        }
+    }
+    stages.push(stage);
+}
+
+/// Where values are: on a device, or merged from several.
+type Place = Option<DeviceId>;
+
+/// A step on the shortest path.
+struct Choice<'a> {
+    candidate: &'a Candidate,
+    /// Time until it is done.
+    reached: Duration,
+}
+
+struct Ways<'a> {
+    input: &'a PlanInput<'a>,
+    batch: &'a Batch,
+    home: DeviceId,
+}
+
+impl Ways<'_> {
+    /// The candidate of each block on the fastest way through all.
+    fn shortest<'s>(&self, choices: &[Vec<&'s Candidate>]) -> Vec<Choice<'s>> {
+        struct Step<'s> {
+            place: Place,
+            reached: Duration,
+            candidate: &'s Candidate,
+            before: Option<usize>,
+        }
+        let mut layers: Vec<Vec<Step<'s>>> = Vec::new();
+        for choice in choices {
+            let mut layer: Vec<Step<'s>> = Vec::new();
+            for &candidate in choice {
+                let place = match &candidate.parts[..] {
+                    [one] => Some(one.device),
+                    _ => None,
+                };
+                let mut offer = |before: Option<usize>, reached: Duration| {
+                    let step = Step { place, reached, candidate, before };
+                    match layer.iter_mut().find(|step| step.place == place) {
+                        None => layer.push(step),
+                        Some(known) if reached < known.reached => *known = step,
+                        Some(_) => {}
+                    }
+                };
+                match layers.last() {
+                    None => offer(None, self.time(candidate, None, true)),
+                    Some(last) => last.iter().enumerate().for_each(|(at, step)| {
+                        let time = self.time(candidate, step.place, false);
+                        offer(Some(at), step.reached + time);
+                    }),
+                }
+            }
+            layers.push(layer);
+        }
+        let end = layers.last().and_then(|layer| {
+            layer.iter().enumerate().min_by_key(|(_, step)| step.reached).map(|(at, _)| at)
+        });
+        let mut path = Vec::with_capacity(layers.len());
+        let mut at = end;
+        for layer in layers.iter().rev() {
+            let Some(step) = at.and_then(|at| layer.get(at)) else { break };
+            path.push(Choice { candidate: step.candidate, reached: step.reached });
+            at = step.before;
+        }
+        path.reverse();
+        path
+    }
+
+    /// Time of a block after one whose values are at that place; the first one's inputs are
+    /// everywhere.
+    fn time(&self, candidate: &Candidate, before: Place, is_first: bool) -> Duration {
+        let cost = self.input.cost;
+        let slowest = candidate.parts.iter().zip(&candidate.times).map(|(part, time)| {
+            let device = part.device;
+            let entry = entry_time(cost, device, self.batch);
+            let bare = if device == self.home { *time } else { time.saturating_sub(entry) };
+            if is_first || (before == Some(device) && candidate.parts.len() > 1) {
+                bare
+            } else if before == Some(device) {
+                // It goes on in the same stage.
+                bare.saturating_sub(submit_time(cost, device, self.batch, false))
+            } else {
+                let from = before.unwrap_or_else(|| self.another(device));
+                bare + entry + cost.sync_time(Crossing { from, to: device })
+            }
+        });
+        slowest.max().unwrap_or_default() + candidate.copy
+    }
+
+    /// Any other device: parts come from several.
+    fn another(&self, device: DeviceId) -> DeviceId {
+        let others = (0..self.input.devices.len()).map(DeviceId).find(|other| *other != device);
+        others.unwrap_or(device)
+    }
+}
