@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Batch, Device, Observer, Prepare, SlotPool, TensorSet, Work};
+use lapwing_kernels::device::{
+    Batch, BlockingDevice, Observer, Prepare, SlotPool, StageRun, TensorSet,
+};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
@@ -55,7 +57,7 @@ fn run_part(
 ) -> TensorSet {
     let mut outputs = TensorSet::default();
     let mut seen = Seen(Vec::new());
-    let work = Work {
+    let work = StageRun {
         nodes: nodes.clone(),
         part,
         prepare: Prepare::Ahead,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::device::{DeviceError, DeviceInfo, GraphKey};
+use crate::device::{DeviceError, GraphKey, OpSet};
 use crate::graph::{Graph, Node, ValueId, WeightId, WeightSpec};
 use crate::op::Op;
 
@@ -156,10 +156,9 @@ fn check(graph: &Graph, key: &GraphKey) -> Result<(), String> {
     if features.from > features.to || features.to > features.of {
         return Err(format!("features {} to {} of {}", features.from, features.to, features.of));
     }
-    let npu = DeviceInfo::NPU;
     let mut of = None;
     for node in &graph.nodes()[nodes.clone()] {
-        if !npu.runs(&node.op) {
+        if !OpSet::STATIC.contains(&node.op) {
             return Err(format!("{} '{}' in a static graph", node.op.name(), node.role));
         }
         for value in node.inputs.iter().chain([&node.output]) {

@@ -2,7 +2,7 @@
 
 use std::slice::from_ref;
 
-use lapwing_kernels::device::{Device, DeviceError, GraphKey, Prepare};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, GraphKey, Prepare};
 use lapwing_kernels::npu::array::{GraphFacts, graph_bytes};
 use lapwing_kernels::npu::{GraphSpec, NpuBackend};
 use lapwing_kernels::part::Share;
@@ -130,7 +130,7 @@ fn a_planner_counts_other_bytes_than_the_device() {
     for name in ["llama", "qwen2", "qwen3", "gemma2"] {
         let tiny = Tiny::open(name);
         let npu = tiny.npu(1 << 30);
-        assert_eq!(npu.info().budget, Some(1 << 30));
+        assert_eq!(npu.info().budget.as_ref().map(|budget| budget.bytes), Some(1 << 30));
         let mut backend = tiny.systolic();
         for nodes in tiny.runs(&npu).into_iter().chain([tiny.gated()]) {
             let shares = match tiny.graph.can_cut_features(nodes.clone()) {
@@ -139,7 +139,13 @@ fn a_planner_counts_other_bytes_than_the_device() {
             };
             for &features in shares.iter().chain([&Share::WHOLE]) {
                 for order in ORDERS {
-                    let key = GraphKey { nodes: nodes.clone(), features, rows: 96, order };
+                    let key = GraphKey {
+                        model: lapwing_kernels::device::ModelId::default(),
+                        nodes: nodes.clone(),
+                        features,
+                        rows: 96,
+                        order,
+                    };
                     let spec = GraphSpec::new(&tiny.graph, &key, "npu").expect("a graph");
                     let mut graph = backend.prepare(&spec).expect("a graph");
                     let inputs: usize = (0..spec.inputs.len()).map(|p| graph.input(p).len()).sum();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use lapwing_kernels::device::{Device, DeviceError, Observer};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, Observer};
 use lapwing_kernels::npu::{BackendInfo, GraphSpec, NpuBackend, PreparedGraph, SpecNode, Systolic};
 
 use crate::npu::{Task, Tiny};

@@ -5,7 +5,7 @@ use std::slice::from_ref;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use lapwing_kernels::device::{Device, DeviceError, GraphKey, Prepare};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, GraphKey, Prepare};
 use lapwing_kernels::npu::array::graph_bytes;
 use lapwing_kernels::npu::{BackendInfo, GraphSpec, NpuBackend, PreparedGraph, SpecNode, Systolic};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lapwing_kernels::device::{Device, DeviceError, Observer, Prepare};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, Observer, Prepare};
 use lapwing_kernels::npu::{BackendInfo, GraphSpec, NpuBackend, PreparedGraph, SpecNode, Systolic};
 use lapwing_kernels::part::Part;
 

@@ -1,6 +1,6 @@
 //! An NPU's values are the CPU's, bit for bit, however rows and features are divided and padded.
 
-use lapwing_kernels::device::{Device, DeviceError, Prepare};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, Prepare};
 use lapwing_kernels::graph::RowSet;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{Part, Share};
@@ -92,7 +92,7 @@ fn a_sequence_cut_gives_its_own_rows_only() {
         let want = tiny.run(&mut tiny.cpu(), &task, &mut ()).expect("a run");
         tiny.assert_same(&task, &got, &want, &format!("{rows:?}"));
         let written = got.get(tiny.graph.writes(nodes.clone())[0]).expect("a value");
-        assert_eq!(written.data.len(), rows.len() * written.width);
+        assert_eq!(written.host().expect("on the host").len(), rows.len() * written.width);
     }
 }
 
@@ -193,7 +193,7 @@ fn a_value_that_is_missing_or_too_short_is_named() {
         let mut batch = lapwing_kernels::device::Batch::default();
         batch.push(&[0; 32], 0, Vec::new(), 0..0);
         let mut outputs = Default::default();
-        let work = lapwing_kernels::device::Work {
+        let work = lapwing_kernels::device::StageRun {
             nodes: task.nodes.clone(),
             part: &task.part,
             prepare: Prepare::Ahead,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa, PackCache, PackReport};
 use lapwing_kernels::device::{
-    Batch, Device, DeviceError, GraphKey, Observer, Prepare, SlotPool, Step, Tensor, TensorSet,
-    Work,
+    Batch, BlockingDevice, DeviceError, GraphKey, Observer, Prepare, SlotPool, StageRun, Step,
+    Tensor, TensorSet,
 };
 use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::kv::KvStore;
@@ -68,6 +68,7 @@ impl Task {
     /// The graphs that it needs.
     pub(crate) fn keys(&self) -> Vec<GraphKey> {
         let key = |rows: &usize| GraphKey {
+            model: lapwing_kernels::device::ModelId::default(),
             nodes: self.nodes.clone(),
             features: self.part.features,
             rows: *rows,
@@ -104,7 +105,9 @@ impl Tiny {
         let task = Task::new(self.gated(), 5, &[]);
         let values = self.run(&mut self.cpu(), &task, &mut ()).expect("values");
         let written = self.graph.writes(task.nodes.clone());
-        let written = written.iter().flat_map(|id| values.get(*id).expect("a value").data.to_vec());
+        let written = written
+            .iter()
+            .flat_map(|id| values.get(*id).expect("a value").host().expect("on the host").to_vec());
         (written.map(f32::to_bits).collect(), self.file.pack_report())
     }
 
@@ -176,14 +179,14 @@ impl Tiny {
 
     pub(crate) fn run(
         &self,
-        device: &mut dyn Device,
+        device: &mut dyn BlockingDevice,
         task: &Task,
         observer: &mut dyn Observer,
     ) -> Result<TensorSet, DeviceError> {
         let mut batch = Batch::default();
         batch.push(&vec![0; task.rows], 0, Vec::new(), task.selected.clone());
         let mut outputs = TensorSet::default();
-        device.run(Work {
+        device.run(StageRun {
             nodes: task.nodes.clone(),
             part: &task.part,
             prepare: task.prepare,
@@ -204,9 +207,9 @@ impl Tiny {
         for id in writes {
             let (npu, cpu) = (npu.get(id).expect("a value"), cpu.get(id).expect("a value"));
             assert_eq!(npu.width, cpu.width, "{what}: width of {id:?}");
-            assert_eq!(npu.data.len(), cpu.data.len(), "{what}: rows of {id:?}");
-            let same =
-                npu.data.iter().zip(cpu.data.iter()).all(|(a, b)| a.to_bits() == b.to_bits());
+            let (npu, cpu) = (npu.host().expect("values"), cpu.host().expect("values"));
+            assert_eq!(npu.len(), cpu.len(), "{what}: rows of {id:?}");
+            let same = npu.iter().zip(cpu.iter()).all(|(a, b)| a.to_bits() == b.to_bits());
             assert!(same, "{what}: {id:?} differs");
         }
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{BindError, CacheFault, Cpu, Isa, PackCache, PackReport, Weights};
-use lapwing_kernels::device::Device;
+use lapwing_kernels::device::BlockingDevice;
 use lapwing_kernels::part::Part;
 use lapwing_kernels::requant::Requant;
 
