@@ -6,6 +6,7 @@ mod error;
 mod graphs;
 mod info;
 mod observer;
+mod runs;
 mod work;
 
 pub use crate::tensor::{
@@ -17,4 +18,5 @@ pub use error::DeviceError;
 pub use graphs::{GraphKey, Prepare, Prepared, Preparer};
 pub use info::{DeviceInfo, DeviceKind, GraphBudget, MemoryDomain, OpSet};
 pub use observer::{Observer, Step};
+pub use runs::Runs;
 pub use work::{Completed, Device, Notify, Payload, RunId, Stamps, Task, Work};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveDevice;
 use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, GraphBudget, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
-use lapwing_kernels::npu::array::{Array, Preparation};
+use lapwing_kernels::npu::array::{Array, Preparation, graph_bytes};
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
@@ -56,16 +56,17 @@ pub(crate) fn build(
     let name = spec.name.clone();
     let (graph, slots) = (Arc::clone(graph), (*slots).clone());
     let ops = Arc::clone(&graph);
-    let (mut device, sizes, budget): (Box<dyn Device>, _, _) = if spec.kind == DeviceKind::Npu {
+    let mut device: Box<dyn Device> = if spec.kind == DeviceKind::Npu {
         let budget = spec.graphs.budget;
         let parts = NpuDeviceParts { name, graph, slots, budget };
         let device = NpuDevice::systolic(parts, (cpu, array(spec)), file)?;
-        (Box::new(device), spec.graphs.sizes.clone(), Some(budget))
+        let info = DeviceInfo { sizes: spec.graphs.sizes.clone(), ..device.info().clone() };
+        Box::new(Blocking::new(info, device))
     } else {
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(kv), slots };
-        (Box::new(CpuDevice::new(parts, file)?), Vec::new(), None)
+        Box::new(Blocking::new(info(spec), CpuDevice::new(parts, file)?))
     };
-    let info = DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes, budget };
+    let info = device.info().clone();
     let mut real = guessed(threads);
     if let (Speed::Real, Some(clock)) = (spec.speed, clock)
         && let Some((gflops, gbps)) = calibrate::rates(&mut *device, &ops, *clock)
@@ -89,11 +90,14 @@ fn array(spec: &DeviceSpec) -> Array {
 
 /// What a planner must know of a device.
 pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
-    let (sizes, budget) = match spec.kind {
-        DeviceKind::Npu => (spec.graphs.sizes.clone(), Some(spec.graphs.budget)),
-        _ => (Vec::new(), None),
-    };
-    DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes, budget }
+    let info = DeviceInfo::new(&*spec.name, spec.kind);
+    match spec.kind {
+        DeviceKind::Npu => {
+            let budget = GraphBudget::new(spec.graphs.budget, graph_bytes);
+            info.with_graphs(spec.graphs.sizes.clone(), Some(budget))
+        }
+        _ => info,
+    }
 }
 
 /// The model that a device is held to; of one that is not, a guess.

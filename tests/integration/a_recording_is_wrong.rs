@@ -12,7 +12,7 @@ use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::Simulation;
 use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
 use lapwing_actors::sample::{Sampler, SamplingParams};
-use lapwing_actors::sequence::Door;
+use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_plan::strategy::LayerSplit;
 use lapwing_plan::time::FixedRate;
 use lapwing_traces::Nanos;
@@ -36,7 +36,7 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
     prompts.sort_by_key(Vec::len);
     let mut simulation = two_devices();
     simulation.recorder().set_scope(Scope::All);
-    let door = Door::new(4);
+    let limit = AdmissionLimit::new(4);
     let receivers: Vec<_> = [prompts.len() - 1, 0, prompts.len() / 2]
         .into_iter()
         .enumerate()
@@ -48,9 +48,9 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
                 stop_ids: [].into(),
                 tokens_max: 12,
             }));
-            let ticket = door.try_take().expect("a ticket");
+            let admission = limit.try_take().expect("a admission");
             let trace = tracing::Span::none();
-            let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+            let submit = Submit { model: Default::default(), ids, task, sink, admission, trace };
             let at = Nanos(number as u64 * 2_500_000);
             simulation.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
             receiver

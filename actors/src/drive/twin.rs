@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lapwing_kernels::device::{
-    Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared, Preparer,
-    Step, Work,
+    BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared,
+    Preparer, StageRun, Step,
 };
 use lapwing_kernels::graph::Graph;
 
@@ -34,14 +34,15 @@ impl Twin {
 
     /// What an NPU does beside computing: it has the graphs of the part, loads the rows of each
     /// and reads its results.
-    fn run_graphs(&mut self, work: &mut Work<'_>) -> Result<(), DeviceError> {
-        let Work { nodes, part, batch, .. } = work;
+    fn run_graphs(&mut self, work: &mut StageRun<'_>) -> Result<(), DeviceError> {
+        let StageRun { nodes, part, batch, .. } = work;
         let rows = rows_of(&self.graph, nodes.start, part, batch);
         let (mut keys, mut covered) = (Vec::new(), 0);
         for &size in &part.graphs {
             if covered < rows {
                 let (nodes, features, order) = (nodes.clone(), part.features, part.order);
-                keys.push(GraphKey { nodes, features, rows: size, order });
+                let model = batch.model;
+                keys.push(GraphKey { model, nodes, features, rows: size, order });
                 covered += size;
             }
         }
@@ -69,12 +70,12 @@ impl Twin {
     }
 }
 
-impl Device for Twin {
+impl BlockingDevice for Twin {
     fn name(&self) -> &str {
         &self.info.name
     }
 
-    fn run(&mut self, mut work: Work<'_>) -> Result<(), DeviceError> {
+    fn run(&mut self, mut work: StageRun<'_>) -> Result<(), DeviceError> {
         if self.info.kind == DeviceKind::Npu {
             self.run_graphs(&mut work)?;
         }

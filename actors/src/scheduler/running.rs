@@ -8,13 +8,14 @@ use lapwing_kernels::kv::{KvLease, OutOfPages};
 use lapwing_traces::event::Station;
 use lapwing_traces::{Nanos, Stations};
 
-use super::{KvPages, Note, Noted, SchedulerEffect};
+use super::{KvPages, Note, Noted, SchedulerEffect, Stall};
 use crate::message::{
-    Emission, FinishReason, Generate, Hold, Sink, SpanFinish, StreamEvent, Submit, Task,
+    Emission, FinishReason, Generate, OutputAction, Sink, StreamEvent, Submit, Task,
 };
 use crate::policy::Waiting;
 use crate::sample::Sampled;
-use crate::sequence::{Ledger, SequenceId, Ticket};
+use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
+use crate::traced::{TraceContext, Traced};
 
 /// A growing list of tokens, and how far it is computed.
 pub(super) struct Sequence {
@@ -25,19 +26,21 @@ pub(super) struct Sequence {
     pub(super) sent: usize,
     /// Chunks that hold rows of this sequence.
     pub(super) in_flight: usize,
+    /// Of those, chunks of earlier epochs. No row is dispatched while there is one.
+    stale: usize,
     pub(super) lease: KvLease,
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) progress: Arc<RowProgress>,
     pub(super) sink: Arc<dyn Sink>,
     pub(super) stations: Stations,
     pub(super) trace: tracing::Span,
-    /// It asks to be recorded.
-    pub(super) traced: bool,
-    /// Why its rows that are due were not sent so far, and since when.
-    pub(super) held: Option<Hold>,
+    /// What a recording knows of the request.
+    pub(super) context: TraceContext,
+    /// Why its ready rows were not dispatched so far, and since when.
+    pub(super) stall: Option<Stall>,
     /// Rows of a step of generation.
     pub(super) step_rows: usize,
     work: Wanted,
-    _ticket: Ticket,
+    _admission: AdmissionPermit,
 }
 
 enum Wanted {
@@ -48,7 +51,13 @@ enum Wanted {
 }
 
 impl Sequence {
-    pub(super) fn new(id: SequenceId, submit: Submit, context: usize, now: Nanos) -> Sequence {
+    pub(super) fn new(
+        id: SequenceId,
+        submit: Traced<Submit>,
+        context: usize,
+        now: Nanos,
+    ) -> Sequence {
+        let Traced { message: submit, context: request } = submit;
         let prompt_tokens = submit.ids.len();
         let work = match submit.task {
             Task::Generate(mut generate) => {
@@ -62,16 +71,17 @@ impl Sequence {
             ids: submit.ids,
             sent: 0,
             in_flight: 0,
+            stale: 0,
             lease: KvLease::default(),
-            ledger: Arc::new(Ledger::new(0)),
+            progress: Arc::new(RowProgress::new(0)),
             sink: submit.sink,
             stations: Stations { submitted: now, prompt_tokens, ..Stations::default() },
             trace: submit.trace,
-            traced: submit.traced,
-            held: None,
+            context: request.same_request(),
+            stall: None,
             step_rows: 1,
             work,
-            _ticket: submit.ticket,
+            _admission: submit.admission,
         }
     }
 
@@ -98,9 +108,10 @@ impl Sequence {
         }
     }
 
-    /// Rows not handed out yet.
+    /// Rows that are ready and not dispatched. After a roll-back there are none until the last stale
+    /// chunk has ended.
     pub(super) fn due(&self) -> usize {
-        self.goal() - self.sent
+        if self.stale > 0 { 0 } else { self.goal() - self.sent }
     }
 
     /// Whether what is due is a step of generation.
@@ -120,7 +131,7 @@ impl Sequence {
     /// Leases pages for all tokens and starts from the first row.
     pub(super) fn reserve_prompt(&mut self, kv: &KvPages, nodes: usize) -> Result<(), OutOfPages> {
         self.reserve(kv)?;
-        self.ledger = Arc::new(Ledger::new(nodes));
+        self.progress = Arc::new(RowProgress::new(nodes));
         Ok(())
     }
 
@@ -142,13 +153,13 @@ impl Sequence {
     }
 
     fn note(&self, what: Noted, effects: &mut Vec<SchedulerEffect>) {
-        let note = Note { sequence: self.id, traced: self.traced, what };
-        effects.push(SchedulerEffect::Note(note));
+        let note = Note { sequence: self.id, what };
+        effects.push(SchedulerEffect::Note(Traced::new(note, self.context)));
     }
 
     /// Its rows need not be computed any more.
     pub(super) fn lose(&self, effects: &mut Vec<SchedulerEffect>) {
-        effects.extend(self.ledger.lose().into_iter().map(SchedulerEffect::Nudge));
+        effects.extend(self.progress.lose().into_iter().map(SchedulerEffect::Nudge));
     }
 
     /// Notes that it leaves the engine at that station.
@@ -158,9 +169,31 @@ impl Sequence {
         self.note(Noted::Freed(self.lease.pages().len()), effects);
     }
 
-    /// Its last event. Its pages and its ticket are free.
-    pub(super) fn into_emission(self, event: StreamEvent) -> Emission {
-        Emission { sequence: self.id, traced: self.traced, sink: Arc::clone(&self.sink), event }
+    /// Its last event. Its pages and its admission permit are free.
+    pub(super) fn into_emission(self, event: StreamEvent) -> Traced<Emission> {
+        let emission = Emission { sequence: self.id, sink: Arc::clone(&self.sink), event };
+        Traced::new(emission, self.context)
+    }
+
+    /// A chunk with rows of it, dispatched in that epoch, has ended.
+    pub(super) fn on_chunk_ended(&mut self, epoch: u64) {
+        self.in_flight -= 1;
+        self.stale -= usize::from(epoch != self.progress.epoch());
+    }
+
+    /// A stale chunk has come back, with the sampling state if it carried it.
+    pub(super) fn on_stale(&mut self, generate: Option<Box<Generate>>) {
+        if let (Wanted::Tokens(state), Some(generate)) = (&mut self.work, generate) {
+            *state = Some(generate);
+        }
+    }
+
+    /// The rows from `row` on count as not computed; they are dispatched again when every chunk in
+    /// flight, stale from now on, has ended.
+    pub(super) fn roll_back(&mut self, row: usize, effects: &mut Vec<SchedulerEffect>) {
+        let nudges = self.progress.roll_back(row);
+        effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
+        (self.sent, self.stale) = (row, self.in_flight);
     }
 
     /// Gives its pages back; everything is computed again later, with the same result.
@@ -183,25 +216,25 @@ impl Sequence {
     }
 
     /// Hands out the next `rows` rows: which of them need logits (as offsets), and what for.
-    pub(super) fn hand_out(&mut self, rows: usize) -> (Range<usize>, SpanFinish) {
+    pub(super) fn hand_out(&mut self, rows: usize) -> (Range<usize>, OutputAction) {
         let (start, end) = (self.sent, self.sent + rows);
         let (goal, sampled) = (self.goal(), self.sampled_rows(rows));
         self.sent = end;
         self.in_flight += 1;
         match &mut self.work {
             Wanted::Tokens(state) if end == goal => match state.take() {
-                Some(generate) => (rows - sampled..rows, SpanFinish::Sample(generate)),
-                None => (0..0, SpanFinish::None),
+                Some(generate) => (rows - sampled..rows, OutputAction::Sample(generate)),
+                None => (0..0, OutputAction::None),
             },
-            Wanted::Tokens(_) => (0..0, SpanFinish::None),
+            Wanted::Tokens(_) => (0..0, OutputAction::None),
             Wanted::Scores { next } => {
                 // The row at position p predicts the token at p + 1.
                 let first = (*next - 1).clamp(start, end);
                 if first == end {
-                    return (0..0, SpanFinish::None);
+                    return (0..0, OutputAction::None);
                 }
                 let targets = self.ids[first + 1..end + 1].to_vec();
-                (first - start..rows, SpanFinish::Score(targets))
+                (first - start..rows, OutputAction::Score(targets))
             }
         }
     }

@@ -14,7 +14,7 @@ use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_plan::blocks::{BlockKind, blocks};
 use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use lapwing_plan::time::{Job, TimeModel};
-use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart};
+use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart, StageWork};
 use lapwing_traces::event::Activity;
 use lapwing_traces::{Nanos, Recording, Scope, Timeline};
 
@@ -104,7 +104,12 @@ impl Strategy for RandomPlans {
                 let part = Part { rows: part_rows, features, graphs, order };
                 StagePart { device: DeviceId(device), part }
             });
-            let stage = Stage { nodes: block.nodes, parts: parts.collect(), prepare };
+            let stage = Stage {
+                work: StageWork::Nodes,
+                nodes: block.nodes,
+                parts: parts.collect(),
+                prepare,
+            };
             match stages.last_mut() {
                 Some(last) if joins(last, &stage) && dice.one_in(2) => {
                     last.nodes.end = stage.nodes.end;

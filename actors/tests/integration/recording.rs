@@ -216,7 +216,7 @@ fn a_live_engine_records_both_ends_of_everything() {
         let nodes = setup.parts().graph.nodes().len();
         let (live, _) = live(&setup, 16, &recorder);
         let prompts: Vec<_> = (0..6).map(|i| prompt(i, 10 + 9 * i as usize)).collect();
-        let submit = |p: &Vec<u32>| live.submit(live.ticket()?, request(p, 24));
+        let submit = |p: &Vec<u32>| live.submit(live.admit()?, request(p, 24));
         let streams: Vec<_> = prompts.iter().map(|p| submit(p).expect("alive")).collect();
         let mut tokens = 0;
         for mut events in streams {
@@ -272,7 +272,7 @@ fn switching_while_it_runs_leaves_no_halves() {
         let p = prompt(i, 20);
         recorder.set_scope(if i % 2 == 0 { Scope::All } else { Scope::Off });
         let mut events =
-            live.submit(live.ticket().expect("a ticket"), request(&p, 30)).expect("alive");
+            live.submit(live.admit().expect("a ticket"), request(&p, 30)).expect("alive");
         let mut tokens = Vec::new();
         while let StreamEvent::Token(token) = events.next_blocking() {
             tokens.push(token.id);

@@ -10,13 +10,13 @@ use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{
-    FinishReason, Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task,
+    FinishReason, Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
 };
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use lapwing_actors::sequence::Door;
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, SlotPool};
+use lapwing_actors::sequence::AdmissionLimit;
+use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
 use lapwing_plan::cost::Modelled;
@@ -72,7 +72,7 @@ impl Default for Setup {
 
 pub struct Parts {
     pub scheduler: Scheduler,
-    pub devices: Vec<Oracle>,
+    pub devices: Vec<Blocking<Oracle>>,
     pub graph: Arc<Graph>,
     pub pool: KvPool,
 }
@@ -84,7 +84,7 @@ impl Setup {
             .map(|d| {
                 let kind = self.kinds.get(d).copied().unwrap_or(DeviceKind::Cpu);
                 let sizes = if kind == DeviceKind::Npu { SIZES.to_vec() } else { Vec::new() };
-                DeviceInfo { name: format!("oracle-{d}"), kind, sizes, budget: None }
+                DeviceInfo::new(format!("oracle-{d}"), kind).with_graphs(sizes, None)
             })
             .collect();
         let strategy: Arc<dyn Strategy> = match &self.strategy {
@@ -95,6 +95,7 @@ impl Setup {
         let cost =
             Modelled { devices: self.times(), sync: Duration::ZERO, copy_rate: f64::INFINITY };
         let planner = Planner::new(PlannerParts {
+            model: ModelId::default(),
             graph: Arc::clone(&graph),
             devices: infos.clone(),
             cost: Arc::new(cost),
@@ -110,9 +111,10 @@ impl Setup {
         })
         .expect("a route");
         let memory = Memory::default();
-        let oracle = |info| {
+        let oracle = |info: DeviceInfo| {
             let (budget, failing) = self.graphs;
-            Oracle::new(info, &graph, &memory, Arc::clone(&self.fault)).with_graphs(budget, failing)
+            let oracle = Oracle::new(info.clone(), &graph, &memory, Arc::clone(&self.fault));
+            Blocking::new(info, oracle.with_graphs(budget, failing))
         };
         let devices = infos.into_iter().map(oracle).collect();
         Parts { scheduler, devices, graph, pool }
@@ -131,13 +133,13 @@ impl Setup {
 pub struct World {
     pub sim: Simulation,
     pub pool: KvPool,
-    pub door: Door,
+    pub admission: AdmissionLimit,
     pub rows_run: Vec<Arc<AtomicUsize>>,
     pub stages_run: Vec<Arc<AtomicUsize>>,
 }
 
 pub struct Stream {
-    pub receiver: Option<flume::Receiver<Posted<StreamEvent>>>,
+    pub receiver: Option<flume::Receiver<Traced<StreamEvent>>>,
     pub tokens: Vec<u32>,
     pub scores: Vec<f32>,
     pub end: Option<Result<FinishReason, RunError>>,
@@ -145,9 +147,9 @@ pub struct Stream {
 
 impl World {
     pub fn new(setup: &Setup) -> World {
-        let Parts { scheduler, devices, graph, pool } = setup.parts();
-        let rows_run = devices.iter().map(|d| Arc::clone(&d.rows_run)).collect();
-        let stages_run = devices.iter().map(|d| Arc::clone(&d.stages_run)).collect();
+        let Parts { scheduler, mut devices, graph, pool } = setup.parts();
+        let rows_run = devices.iter_mut().map(|d| Arc::clone(&d.device().rows_run)).collect();
+        let stages_run = devices.iter_mut().map(|d| Arc::clone(&d.device().stages_run)).collect();
         let devices = devices
             .into_iter()
             .zip(setup.times())
@@ -157,12 +159,12 @@ impl World {
             sim: Simulation::new(SimulationParts {
                 scheduler,
                 devices,
-                graph,
+                graphs: vec![graph],
                 slots: SlotPool::default(),
                 copy_rate: f64::INFINITY,
             }),
             pool,
-            door: Door::new(64),
+            admission: AdmissionLimit::new(64),
             rows_run,
             stages_run,
         }
@@ -175,17 +177,19 @@ impl World {
     /// As [`submit`](World::submit), for a request that may ask to be recorded.
     pub fn submit_traced(&mut self, at: Nanos, ids: &[u32], task: Task, traced: bool) -> Stream {
         let (sink, receiver) = ChannelSink::new(1000);
-        let ticket = self.door.try_take().expect("a ticket");
+        let admission = self.admission.try_take().expect("a permit");
         let trace = tracing::Span::none();
-        let submit = Submit { ids: ids.to_vec(), task, sink, ticket, traced, trace };
-        self.sim.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
+        let (model, ids) = (ModelId::default(), ids.to_vec());
+        let submit = Submit { model, ids, task, sink, admission, trace };
+        let submit = SchedulerMessage::Submit(Box::new(submit));
+        self.sim.send_at(at, Traced::new(submit, TraceContext::of_request(traced)));
         Stream { receiver: Some(receiver), tokens: Vec::new(), scores: Vec::new(), end: None }
     }
 
     /// Asserts that nothing is left in the engine.
     pub fn assert_empty(&self) {
         assert_eq!(self.pool.free_pages(), self.pool.capacity(), "pages leaked");
-        assert_eq!(self.door.in_use(), 0, "tickets leaked");
+        assert_eq!(self.admission.in_use(), 0, "admission permits leaked");
         assert_eq!(self.sim.scheduler().sequences(), 0, "sequences left");
         assert_eq!(self.sim.scheduler().chunks_in_flight(), 0, "permits leaked");
     }
@@ -195,7 +199,7 @@ impl Stream {
     /// Reads what has arrived.
     pub fn drain(&mut self) {
         let Some(receiver) = &self.receiver else { return };
-        for Posted { message: event, .. } in receiver.try_iter() {
+        for Traced { message: event, .. } in receiver.try_iter() {
             assert!(self.end.is_none(), "an event after the end: {event:?}");
             match event {
                 StreamEvent::Token(token) => self.tokens.push(token.id),
@@ -222,6 +226,7 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
         ids: prompt.to_vec(),
         task: generate(prompt, tokens_max),
         events: tokens_max,
+        model: ModelId::default(),
         traced: false,
     }
 }
@@ -255,7 +260,7 @@ fn start(
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().enumerate().map(device).collect(),
-        graph,
+        graphs: vec![graph],
         slots: SlotPool::default(),
         requests_max,
         permits: setup.config.permits,

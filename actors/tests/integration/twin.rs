@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lapwing_actors::drive::twin::Twin;
 use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_kernels::device::{
-    Batch, Device, DeviceError, DeviceInfo, GraphKey, Observer, Prepare, SlotPool, Step, Tensor,
-    TensorSet, Work,
+    Batch, BlockingDevice, DeviceError, DeviceInfo, GraphKey, ModelId, Observer, Prepare, SlotPool,
+    StageRun, Step, Tensor, TensorSet,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::model::Model;
@@ -37,7 +37,7 @@ struct Asked {
 }
 
 fn run(
-    device: &mut dyn Device,
+    device: &mut dyn BlockingDevice,
     graph: &Graph,
     asked: &Asked,
 ) -> (Vec<Step>, Result<(), DeviceError>) {
@@ -51,7 +51,7 @@ fn run(
     }
     let part = Part { graphs: asked.graphs.clone(), order: OperandOrder::Swapped, ..Part::WHOLE };
     let mut steps = Steps::default();
-    let result = device.run(Work {
+    let result = device.run(StageRun {
         nodes: nodes.clone(),
         part: &part,
         prepare: asked.prepare,
@@ -65,7 +65,7 @@ fn run(
 }
 
 /// A live device and its twin, with room for so many bytes.
-fn pair(graph: &Arc<Graph>, file: &WeightFile, budget: u64) -> [Box<dyn Device>; 2] {
+fn pair(graph: &Arc<Graph>, file: &WeightFile, budget: u64) -> [Box<dyn BlockingDevice>; 2] {
     let parts = NpuDeviceParts {
         name: "npu".to_owned(),
         graph: Arc::clone(graph),
@@ -89,6 +89,7 @@ fn a_twin_reports_what_the_live_device_does_not() {
     };
     let products: Vec<usize> = (0..graph.nodes().len()).filter(is_product).take(6).collect();
     let key = |product: usize, rows: usize| GraphKey {
+        model: ModelId::default(),
         nodes: product..product + 1,
         features: Part::WHOLE.features,
         rows,

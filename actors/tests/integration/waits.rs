@@ -33,7 +33,7 @@ fn run(waits: Waits, tokens: usize) -> Timeline {
     let ids = (0..).map(|seed| prompt(seed, 20)).find(|p| foretell(p, tokens).0.len() == tokens);
     let ids = ids.expect("a prompt whose answer is that long");
     let mut events =
-        live.submit(live.ticket().expect("room"), request(&ids, tokens)).expect("a running engine");
+        live.submit(live.admit().expect("room"), request(&ids, tokens)).expect("a running engine");
     let mut ids_out = Vec::new();
     loop {
         match events.next_blocking() {
@@ -114,7 +114,7 @@ fn a_step_that_a_worker_brings_upon_itself_counts_as_one_that_waited() {
     let live = held_to(&Setup::default(), &(Arc::clone(&queued) as Arc<dyn TimeModel>));
     let ids = (0..).map(|seed| prompt(seed, 10)).find(|p| foretell(p, 12).0.len() == 12);
     let ids = ids.expect("a prompt whose answer is that long");
-    let mut events = live.submit(live.ticket().expect("room"), request(&ids, 12)).expect("alive");
+    let mut events = live.submit(live.admit().expect("room"), request(&ids, 12)).expect("alive");
     while let StreamEvent::Token(_) = events.next_blocking() {}
     live.shutdown(Shutdown::Now);
     let queued = queued.0.lock().expect("no panic");

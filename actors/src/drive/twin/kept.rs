@@ -41,7 +41,7 @@ impl Kept {
         Kept {
             device: info.name.clone(),
             graph: Arc::clone(graph),
-            budget: info.budget.unwrap_or(u64::MAX),
+            budget: info.budget.as_ref().map_or(u64::MAX, |budget| budget.bytes),
             bytes: 0,
             uses: 0,
             ready: HashMap::new(),

@@ -1,4 +1,5 @@
-//! What is due but cannot be sent, and why: for a recording, nothing depends on it.
+//! Rows that are ready but not dispatched, and the cause. For recordings only; no decision depends
+//! on it.
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::HoldCause;
@@ -6,23 +7,26 @@ use lapwing_traces::event::HoldCause;
 use super::Scheduler;
 use super::running::Sequence;
 
+/// Why rows that were ready were not dispatched, and since when.
+pub type Stall = (HoldCause, Nanos);
+
 impl Scheduler {
-    /// Remembers of every sequence whose rows stay behind why, and since when: the latest cause,
-    /// the earliest time.
-    pub(super) fn hold_the_rest(&mut self, now: Nanos) {
+    /// Records the stall of every sequence whose rows stay behind: the latest cause, the earliest
+    /// time.
+    pub(super) fn record_stalls(&mut self, now: Nanos) {
         for at in 0..self.running.len() {
-            let cause = self.why_held(&self.running[at]);
+            let cause = self.stall_cause(&self.running[at]);
             let sequence = &mut self.running[at];
-            let since = sequence.held.map_or(now, |(_, since)| since);
-            sequence.held = cause.map(|cause| (cause, since));
+            let since = sequence.stall.map_or(now, |(_, since)| since);
+            sequence.stall = cause.map(|cause| (cause, since));
         }
         // They wait for pages or for a place among the running ones.
-        for sequence in self.waiting.iter_mut().filter(|s| s.held.is_none()) {
-            sequence.held = Some((HoldCause::SlotPool, now));
+        for sequence in self.waiting.iter_mut().filter(|s| s.stall.is_none()) {
+            sequence.stall = Some((HoldCause::SlotPool, now));
         }
     }
 
-    fn why_held(&self, sequence: &Sequence) -> Option<HoldCause> {
+    fn stall_cause(&self, sequence: &Sequence) -> Option<HoldCause> {
         if sequence.due() == 0 {
             None
         } else if !sequence.is_decoding() {
