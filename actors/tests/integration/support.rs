@@ -1,7 +1,7 @@
 //! Engines of oracles, live and in virtual time.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lapwing_actors::RunError;
@@ -16,7 +16,9 @@ use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
-use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, SlotPool};
+use lapwing_kernels::device::{
+    Blocking, Device, DeviceInfo, DeviceKind, MemoryDomain, ModelId, SlotPool,
+};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
 use lapwing_plan::cost::Modelled;
@@ -25,6 +27,7 @@ use lapwing_plan::strategy::{CpuOnly, LayerSplit, Strategy};
 use lapwing_plan::time::{FixedRate, TimeModel};
 use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig};
 
+use crate::late::{Late, LateThread};
 pub use crate::oracle::{
     Fault, Memory, Oracle, PAGE_ROWS, SIZES, STOP, VOCAB, foretell, graph, layout, next_token,
 };
@@ -47,6 +50,9 @@ pub struct Setup {
     pub rates: Vec<FixedRate>,
     /// Of all devices, in place of the rates.
     pub time: Option<Arc<dyn TimeModel>>,
+    /// Depth of each device that is late, with a memory of its own; 0 is one that computes on the
+    /// worker's thread. None is late unless it is said.
+    pub late: Vec<usize>,
 }
 
 impl Default for Setup {
@@ -66,25 +72,46 @@ impl Default for Setup {
                 per_row: Duration::from_micros(10),
             }],
             time: None,
+            late: Vec::new(),
         }
     }
 }
 
 pub struct Parts {
     pub scheduler: Scheduler,
-    pub devices: Vec<Blocking<Oracle>>,
+    pub devices: Vec<Box<dyn Device>>,
     pub graph: Arc<Graph>,
     pub pool: KvPool,
+    pub rows_run: Vec<Arc<AtomicUsize>>,
+    pub stages_run: Vec<Arc<AtomicUsize>>,
+    /// Buffers in the memories of late devices.
+    pub buffers: Arc<AtomicUsize>,
 }
 
 impl Setup {
     pub fn parts(&self) -> Parts {
+        self.parts_with(|info, oracle, live| {
+            let seed = live.1 as u64 * 77 + info.depth as u64;
+            Box::new(Late::new(info, oracle, live.0, seed))
+        })
+    }
+
+    /// As [`parts`](Setup::parts), with late devices made by `late` from their oracle, the count of
+    /// their buffers, and their number.
+    fn parts_with(
+        &self,
+        late: impl Fn(DeviceInfo, Oracle, (&Arc<AtomicUsize>, usize)) -> Box<dyn Device>,
+    ) -> Parts {
         let graph = Arc::new(graph(self.layers));
         let infos: Vec<DeviceInfo> = (0..self.devices)
             .map(|d| {
                 let kind = self.kinds.get(d).copied().unwrap_or(DeviceKind::Cpu);
                 let sizes = if kind == DeviceKind::Npu { SIZES.to_vec() } else { Vec::new() };
-                DeviceInfo::new(format!("oracle-{d}"), kind).with_graphs(sizes, None)
+                let info = DeviceInfo::new(format!("oracle-{d}"), kind).with_graphs(sizes, None);
+                match self.late.get(d) {
+                    None | Some(0) => info,
+                    Some(depth) => info.with_queue(MemoryDomain::Device(d), *depth),
+                }
             })
             .collect();
         let strategy: Arc<dyn Strategy> = match &self.strategy {
@@ -111,13 +138,20 @@ impl Setup {
         })
         .expect("a route");
         let memory = Memory::default();
-        let oracle = |info: DeviceInfo| {
+        let (mut rows_run, mut stages_run, buffers) = (Vec::new(), Vec::new(), Arc::default());
+        let mut device = |(number, info): (usize, DeviceInfo)| -> Box<dyn Device> {
             let (budget, failing) = self.graphs;
             let oracle = Oracle::new(info.clone(), &graph, &memory, Arc::clone(&self.fault));
-            Blocking::new(info, oracle.with_graphs(budget, failing))
+            rows_run.push(Arc::clone(&oracle.rows_run));
+            stages_run.push(Arc::clone(&oracle.stages_run));
+            let oracle = oracle.with_graphs(budget, failing);
+            match info.memory {
+                MemoryDomain::Host => Box::new(Blocking::new(info, oracle)),
+                MemoryDomain::Device(_) => late(info, oracle, (&buffers, number)),
+            }
         };
-        let devices = infos.into_iter().map(oracle).collect();
-        Parts { scheduler, devices, graph, pool }
+        let devices = infos.into_iter().enumerate().map(&mut device).collect();
+        Parts { scheduler, devices, graph, pool, rows_run, stages_run, buffers }
     }
 
     /// Time model of each device.
@@ -136,6 +170,8 @@ pub struct World {
     pub admission: AdmissionLimit,
     pub rows_run: Vec<Arc<AtomicUsize>>,
     pub stages_run: Vec<Arc<AtomicUsize>>,
+    /// Buffers in the memories of late devices.
+    pub buffers: Arc<AtomicUsize>,
 }
 
 pub struct Stream {
@@ -147,13 +183,12 @@ pub struct Stream {
 
 impl World {
     pub fn new(setup: &Setup) -> World {
-        let Parts { scheduler, mut devices, graph, pool } = setup.parts();
-        let rows_run = devices.iter_mut().map(|d| Arc::clone(&d.device().rows_run)).collect();
-        let stages_run = devices.iter_mut().map(|d| Arc::clone(&d.device().stages_run)).collect();
+        let Parts { scheduler, devices, graph, pool, rows_run, stages_run, buffers } =
+            setup.parts();
         let devices = devices
             .into_iter()
             .zip(setup.times())
-            .map(|(device, time)| SimulatedDevice { device: Box::new(device), time })
+            .map(|(device, time)| SimulatedDevice { device, time })
             .collect();
         World {
             sim: Simulation::new(SimulationParts {
@@ -167,6 +202,7 @@ impl World {
             admission: AdmissionLimit::new(64),
             rows_run,
             stages_run,
+            buffers,
         }
     }
 
@@ -192,6 +228,8 @@ impl World {
         assert_eq!(self.admission.in_use(), 0, "admission permits leaked");
         assert_eq!(self.sim.scheduler().sequences(), 0, "sequences left");
         assert_eq!(self.sim.scheduler().chunks_in_flight(), 0, "permits leaked");
+        assert_eq!(self.buffers.load(Ordering::Relaxed), 0, "device memory leaked");
+        assert_eq!(self.sim.left(), 0, "a run never completed");
     }
 }
 
@@ -255,8 +293,11 @@ fn start(
     time: impl Fn(usize) -> Option<Arc<dyn TimeModel>>,
     waits: Waits,
 ) -> (Live, KvPool) {
-    let Parts { scheduler, devices, graph, pool } = setup.parts();
-    let device = |(at, device)| LiveDevice { device: Box::new(device), time: time(at) };
+    let late = |info, oracle, live: (&Arc<AtomicUsize>, usize)| -> Box<dyn Device> {
+        Box::new(LateThread::new(info, oracle, live.0))
+    };
+    let Parts { scheduler, devices, graph, pool, .. } = setup.parts_with(late);
+    let device = |(at, device)| LiveDevice { device, time: time(at) };
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().enumerate().map(device).collect(),
