@@ -14,7 +14,7 @@ mod maker;
 mod spec;
 mod systolic;
 
-pub use backend::{Activations, BackendInfo, NpuBackend, PreparedGraph};
+pub use backend::{BackendInfo, NpuBackend, PreparedGraph};
 pub use cache::{CacheStats, GraphCache};
 pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};

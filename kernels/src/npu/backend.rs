@@ -1,6 +1,7 @@
 //! What a library or device that runs static graphs has to offer.
 
 use crate::device::{DeviceError, Observer};
+use crate::quant::Activations;
 
 use super::spec::{GraphSpec, SpecNode};
 
@@ -24,15 +25,6 @@ pub struct BackendInfo {
     pub own_threads: usize,
     /// How products see their activations: what its values are compared with.
     pub activations: Activations,
-}
-
-/// How products with quantised weights see their activations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activations {
-    /// As floats, of binary16 at least.
-    Float,
-    /// Rounded to 8 bits in blocks, as [`crate::cpu::matmul`] does.
-    Rounded,
 }
 
 /// Prepares static graphs. It lives on whichever thread prepares, one at a time.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use crate::device::{DeviceError, GraphKey};
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::{Activation, Op};
+use crate::quant::Activations;
 use crate::reference;
 use crate::weights::{WeightFile, WeightTensor};
 
-use super::backend::{Activations, PreparedGraph};
+use super::backend::PreparedGraph;
 use super::spec::{GraphSpec, Port};
 
 /// Largest relative error of a graph whose products see floats: room for binary16. A wrong feature
@@ -192,7 +193,7 @@ impl Checker {
 
     fn rounds(&self, weight: WeightId) -> bool {
         let is_quantized = self.graph.weights()[weight.0].dtype.block_len() > 1;
-        self.activations == Activations::Rounded && is_quantized
+        self.activations == Activations::Int8 && is_quantized
     }
 
     /// `[SAMPLES, n]`. The weight is dequantised once, some rows at a time.

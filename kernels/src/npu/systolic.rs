@@ -10,11 +10,12 @@ use crate::device::{
 use crate::graph::{Graph, ValueId};
 use crate::kv::KvStore;
 use crate::part::Part;
+use crate::quant::Activations;
 use crate::weights::WeightFile;
 
 use super::BUCKETS;
 use super::array::Array;
-use super::backend::{Activations, BackendInfo, NpuBackend, PreparedGraph};
+use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use super::spec::{GraphSpec, SpecNode};
 
 /// A back end whose graphs compute with the CPU's kernels on all their rows, padding included.
@@ -23,7 +24,6 @@ use super::spec::{GraphSpec, SpecNode};
 #[derive(Debug)]
 pub struct Systolic {
     info: BackendInfo,
-    array: Array,
     engine: Arc<CpuDevice>,
     /// Where the engine's values lie.
     scratch: SlotPool,
@@ -58,15 +58,10 @@ impl Systolic {
             sizes: BUCKETS.into_iter().filter(|rows| rows.is_multiple_of(row_multiple)).collect(),
             checks_sizes: true,
             own_threads: parts.cpu.pool().threads() - 1,
-            activations: Activations::Rounded,
+            activations: Activations::Int8,
         };
         let engine = Arc::new(CpuDevice::new(parts, file)?);
-        Ok(Systolic { info, array, engine, scratch })
-    }
-
-    /// The array that it stands for.
-    pub fn array(&self) -> Array {
-        self.array
+        Ok(Systolic { info, engine, scratch })
     }
 }
 
