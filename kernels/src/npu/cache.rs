@@ -144,11 +144,7 @@ impl GraphCache {
     }
 
     /// A graph, if it is in the cache. Counts as a use.
-    pub(super) fn get(
-        &self,
-        key: &GraphKey,
-        requester: Requester<'_>,
-    ) -> Option<Arc<CachedGraph>> {
+    pub(super) fn get(&self, key: &GraphKey, requester: Requester<'_>) -> Option<Arc<CachedGraph>> {
         let mut ready = lock(&self.ready);
         ready.uses += 1;
         let now = ready.uses;
@@ -238,11 +234,7 @@ impl GraphCache {
     }
 
     /// Adds a graph for which there is room.
-    pub(super) fn insert(
-        &self,
-        graph: CachedGraph,
-        requester: Requester<'_>,
-    ) -> Arc<CachedGraph> {
+    pub(super) fn insert(&self, graph: CachedGraph, requester: Requester<'_>) -> Arc<CachedGraph> {
         let mut ready = lock(&self.ready);
         ready.uses += 1;
         ready.counts.prepared += 1;

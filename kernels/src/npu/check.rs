@@ -185,7 +185,9 @@ impl Checker {
                 input(0)?.iter().map(|x| reference::soft_cap(wide(x), cap)).collect()
             }
             Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
-                return Err(self.failed(format!("the check has no reference for {}", node.op.name())));
+                return Err(
+                    self.failed(format!("the check has no reference for {}", node.op.name()))
+                );
             }
         })
     }
@@ -210,7 +212,12 @@ impl Checker {
             let bytes = match self.graph.requant(weight) {
                 Some(format) => {
                     let values = reference::dequantize(stored, bytes);
-                    let none = || self.failed(format!("'{}' has values that {format} cannot store", spec.name));
+                    let none = || {
+                        self.failed(format!(
+                            "'{}' has values that {format} cannot store",
+                            spec.name
+                        ))
+                    };
                     requantised = format.quantize(&values).ok_or_else(none)?;
                     &requantised
                 }
@@ -234,7 +241,9 @@ impl Checker {
 
     fn tensor(&self, weight: WeightId) -> Result<WeightTensor, DeviceError> {
         let name = &self.graph.weights()[weight.0].name;
-        self.file.tensor(name).ok_or_else(|| self.failed(format!("the model file has no weight '{name}'")))
+        self.file
+            .tensor(name)
+            .ok_or_else(|| self.failed(format!("the model file has no weight '{name}'")))
     }
 }
 

@@ -173,7 +173,9 @@ fn check(graph: &Graph, key: &GraphKey) -> Result<(), String> {
         for value in node.inputs.iter().chain([&node.output]) {
             let rows = graph.value(*value).rows;
             if *of.get_or_insert(rows) != rows {
-                return Err(format!("nodes {nodes:?} in one graph, because some values only have selected rows"));
+                return Err(format!(
+                    "nodes {nodes:?} in one graph, because some values only have selected rows"
+                ));
             }
         }
     }

@@ -90,7 +90,10 @@ impl NpuBackend for Systolic {
         let GraphKey { features, rows, order, .. } = spec.key;
         // One row is the shape of a decode step.
         if rows != 1 && !rows.is_multiple_of(self.info.row_multiple) {
-            let what = format!("a graph of {rows} rows, which is not a multiple of {}", self.info.row_multiple);
+            let what = format!(
+                "a graph of {rows} rows, which is not a multiple of {}",
+                self.info.row_multiple
+            );
             return Err(DeviceError::Unsupported { device: self.engine.name().to_owned(), what });
         }
         let mut inputs = TensorSet::default();

@@ -94,7 +94,7 @@ fn a_part_belongs_to_another_model() {
         (Split { no: 2, parts: 3, tensors: 3, tensor: "b" }, "split.no of "),
         (Split { no: 1, parts: 4, tensors: 3, tensor: "b" }, "split.count of "),
         (Split { no: 1, parts: 3, tensors: 4, tensor: "b" }, "split.tensors.count of "),
-        (Split { no: 1, parts: 3, tensors: 3, tensor: "c" }, "tensor 'c' is in "),
+        (Split { no: 1, parts: 3, tensors: 3, tensor: "c" }, "tensor 'c' is in both "),
     ];
     for (i, (part, expected)) in cases.into_iter().enumerate() {
         let folder = folder(&format!("split-strange-{i}"));

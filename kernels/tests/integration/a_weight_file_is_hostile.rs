@@ -83,7 +83,7 @@ fn a_key_lies() {
         (
             "the same key twice",
             Raw::header(0, 2).text("a").u32(U32).u32(0).text("a").u32(U32).u32(0),
-            "metadata key 1 'a' at byte 41: it is there twice, first as number 0",
+            "metadata key 1 'a' at byte 41: it is a duplicate of number 0",
         ),
         ("no value type", key("abcd").raw(&[0; 2]), "metadata key 0 'abcd': value type at byte 36"),
         (
@@ -208,7 +208,7 @@ fn a_tensor_lies_about_its_name() {
         (
             "the same name twice",
             Raw::header(2, 0).tensor("t", &[1], 0, 0).tensor("t", &[1], 0, 32).data(64),
-            "tensor 1 't': name at byte 57: it is there twice, first as number 0",
+            "tensor 1 't': name at byte 57: it is a duplicate of number 0",
         ),
     ]);
 }
@@ -288,7 +288,7 @@ fn a_tensor_lies_about_its_place() {
         (
             "two tensors in one place",
             Raw::header(2, 0).tensor("a", &[9], 0, 0).tensor("b", &[1], 0, 32).data(96),
-            "tensor 1 'b': data offset at byte 82: its data overlap those of tensor 'a'",
+            "tensor 1 'b': data offset at byte 82: its data overlaps that of tensor 'a'",
         ),
         (
             "no data section",
