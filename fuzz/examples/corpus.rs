@@ -1,4 +1,4 @@
-//! Writes the first corpus of every target: `cargo run --example corpus` in `fuzz`.
+//! Writes the initial corpus of every target: run `cargo run --example corpus` in `fuzz`.
 
 #[path = "../../kernels/tests/integration/gguf_bytes.rs"]
 mod gguf_bytes;

@@ -1,8 +1,8 @@
-//! Weight formats: how many values a block holds and how many bytes it takes.
+//! Number formats: blocks of stored weights, and the precision of activations.
 
 use std::fmt;
 
-/// Storage format of a weight tensor, with the numbers of the GGUF specification.
+/// Storage format of a weight tensor, numbered as in the GGUF specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE 754 binary32.
@@ -45,7 +45,7 @@ impl DType {
         DType::Q6K,
     ];
 
-    /// The format with the given number in a GGUF file (`ggml_type`), if it is supported.
+    /// The format with that number in a GGUF file (`ggml_type`), if it is supported.
     pub fn from_gguf(id: u32) -> Option<DType> {
         DType::ALL.into_iter().find(|d| d.gguf_id() == id)
     }
@@ -92,8 +92,8 @@ impl DType {
         }
     }
 
-    /// Bytes of a row of `len` values; `None` when `len` is not a whole number of blocks or
-    /// the size does not fit in `usize`.
+    /// Bytes of a row of `len` values; `None` if `len` is not a whole number of blocks or the size
+    /// does not fit in `usize`.
     pub fn row_bytes(self, len: usize) -> Option<usize> {
         if !len.is_multiple_of(self.block_len()) {
             return None;
@@ -117,5 +117,30 @@ impl fmt::Display for DType {
             DType::Q5K => "Q5_K",
             DType::Q6K => "Q6_K",
         })
+    }
+}
+
+/// Precision of activations in matmuls with quantised weights, and of queries in attention. Float
+/// weights, and keys and values stored in f32, always meet activations in f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activations {
+    /// Dynamic quantisation: rounded to int8, in the blocks that llama.cpp uses for the weights'
+    /// format. If the instruction set multiplies pairs of bfloat16, attention rounds its factors to
+    /// bfloat16 instead, which is finer.
+    #[default]
+    Int8,
+    /// Not quantised: weights are widened to f32, and the only error is that of f32 sums. Many rows
+    /// take about twice as long, a single row four times. Of an NPU: floats of binary16 precision
+    /// or better.
+    F32,
+}
+
+impl Activations {
+    /// Short name: `int8` or `f32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activations::Int8 => "int8",
+            Activations::F32 => "f32",
+        }
     }
 }

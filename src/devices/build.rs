@@ -8,9 +8,10 @@ use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, GraphBudget, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
-use lapwing_kernels::npu::array::{Array, Preparation, graph_bytes};
+use lapwing_kernels::npu::array::{Array, graph_bytes};
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
 use lapwing_plan::time::TimeModel;
 use lapwing_traces::Clock;
@@ -59,7 +60,8 @@ pub(crate) fn build(
     let mut device: Box<dyn Device> = if spec.kind == DeviceKind::Npu {
         let budget = spec.graphs.budget;
         let parts = NpuDeviceParts { name, graph, slots, budget };
-        let device = NpuDevice::systolic(parts, (cpu, array(spec)), file)?;
+        let array = Array { size: array(spec).size };
+        let device = NpuDevice::systolic(parts, (cpu, array), file)?;
         let info = DeviceInfo { sizes: spec.graphs.sizes.clone(), ..device.info().clone() };
         Box::new(Blocking::new(info, device))
     } else {
@@ -79,12 +81,14 @@ pub(crate) fn build(
     Ok(Built { device: LiveDevice { device, time: held }, info, time, kernels })
 }
 
-fn array(spec: &DeviceSpec) -> Array {
+fn array(spec: &DeviceSpec) -> SystolicArray {
     match spec.speed {
-        Speed::Systolic(rates, settings) => {
-            Array { size: settings.array, flops: rates.gflops * 1e9, ratio_floor: settings.floor }
-        }
-        _ => Array::default(),
+        Speed::Systolic(rates, settings) => SystolicArray {
+            size: settings.array,
+            flops: rates.gflops * 1e9,
+            ratio_floor: settings.floor,
+        },
+        _ => SystolicArray::default(),
     }
 }
 

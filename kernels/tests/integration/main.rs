@@ -1,4 +1,5 @@
-//! Kernels against the naive reference, and what can go wrong around them.
+//! Kernels against the naive reference, weight files, KV pages, and NPU graphs. Each file is named after
+//! the defect that its tests rule out.
 #![cfg(not(loom))]
 
 mod a_correction_is_inexact;
@@ -13,7 +14,6 @@ mod a_task_panics;
 mod a_weight_file_is_hostile;
 mod a_weight_file_loses_values;
 mod a_wrong_graph_serves;
-mod an_array_has_no_steps;
 mod an_npu_computes_something_else;
 mod attention_sees_a_wrong_key;
 mod gguf_bytes;

@@ -1,4 +1,4 @@
-//! A tiny model, a stage of it, and the devices to run it on.
+//! Test support: a tiny model, a stage of it, and devices to run it on.
 
 use std::ops::Range;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(crate) struct Tiny {
     pub(crate) graph: Arc<Graph>,
 }
 
-/// What a device has reported.
+/// Everything that a device has reported.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Report {
     pub(crate) nodes: Vec<usize>,
@@ -59,7 +59,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// All of a stage, prepared ahead, with all rows selected.
+    /// A whole stage with graphs prepared ahead and all rows selected.
     pub(crate) fn new(nodes: Range<usize>, rows: usize, graphs: &[usize]) -> Task {
         let part = Part { graphs: graphs.to_vec(), ..Part::WHOLE };
         Task { nodes, part, prepare: Prepare::Ahead, rows, selected: 0..rows }
@@ -98,8 +98,8 @@ impl Tiny {
         Tiny { file, graph: Arc::new(graph) }
     }
 
-    /// What a gated block is on a CPU that has just started with that cache, bit by bit, and what
-    /// became of the cache.
+    /// Bits of a gated block on a CPU device that has just been created with that cache, and the
+    /// report on the cache.
     pub(crate) fn start(&self, cache: Option<&PackCache>) -> (Vec<u32>, Option<Arc<PackReport>>) {
         cache.into_iter().for_each(|cache| self.file.keep_packed(cache.clone()));
         let task = Task::new(self.gated(), 5, &[]);
@@ -141,7 +141,7 @@ impl Tiny {
         NpuDevice::new(parts, backend, &self.file)
     }
 
-    /// Every run of nodes that a static graph can hold, as long as possible.
+    /// The longest runs of nodes that a static graph can hold.
     pub(crate) fn runs(&self, npu: &NpuDevice) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for (at, node) in self.graph.nodes().iter().enumerate() {
@@ -154,7 +154,7 @@ impl Tiny {
         runs
     }
 
-    /// The nodes of a feed-forward block's gate, up and activation, which can be cut by features.
+    /// Gate, up and activation nodes of a feed-forward block, which can be cut by output channels.
     pub(crate) fn gated(&self) -> Range<usize> {
         let is_gated = |op: &Op| matches!(op, Op::Gated(_));
         let at = self.graph.nodes().iter().position(|node| is_gated(&node.op)).expect("one");
@@ -163,7 +163,7 @@ impl Tiny {
         nodes
     }
 
-    /// The values that a stage reads, all different.
+    /// Inputs of a stage, with different values everywhere.
     pub(crate) fn inputs(&self, task: &Task) -> TensorSet {
         let mut inputs = TensorSet::default();
         for id in self.graph.live_in(task.nodes.clone()) {
@@ -199,7 +199,7 @@ impl Tiny {
         Ok(outputs)
     }
 
-    /// Fails unless both have written the same bits.
+    /// Fails unless both outputs have the same bits.
     #[track_caller]
     pub(crate) fn assert_same(&self, task: &Task, npu: &TensorSet, cpu: &TensorSet, what: &str) {
         let writes = self.graph.writes(task.nodes.clone());
@@ -215,7 +215,7 @@ impl Tiny {
     }
 }
 
-/// Every third of the features, and both halves.
+/// Each third of the output channels, and both halves.
 pub(crate) const SHARES: [Share; 5] = [
     Share { from: 0, to: 1, of: 3 },
     Share { from: 1, to: 2, of: 3 },
