@@ -212,7 +212,7 @@ pub enum SchedulerMessage {
 pub struct RollBack {
     /// The sequence.
     pub sequence: SequenceId,
-    /// First row to compute again.
+    /// First row to compute again; an earlier one if that is still on its way.
     pub row: usize,
 }
 

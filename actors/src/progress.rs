@@ -91,17 +91,21 @@ impl RowProgress {
         std::mem::take(&mut *waiters)
     }
 
-    /// Sets all nodes back to the rows before `row`, and begins an epoch. Returns the workers to
-    /// nudge, which drop what is stale.
+    /// Sets all nodes back to the rows before `row`, and begins an epoch. Rows before `row` that are
+    /// still on their way become stale like all others, so the roll-back may reach further. Returns
+    /// the first row to compute again, and the workers to nudge, which drop what is stale.
     #[must_use]
-    pub fn roll_back(&self, row: usize) -> Vec<DeviceId> {
+    pub fn roll_back(&self, row: usize) -> (usize, Vec<DeviceId>) {
         let mut waiters = lock(&self.waiters);
         self.epoch.fetch_add(1, Ordering::AcqRel);
+        // Rows pass the nodes in order, so the choice of tokens has the fewest.
+        let complete = self.computed.last().map_or(0, |last| last.load(Ordering::Acquire));
+        let row = row.min(complete);
         for (computed, submitted) in self.computed.iter().zip(&self.submitted) {
-            computed.fetch_min(row, Ordering::AcqRel);
+            computed.store(row, Ordering::Release);
             submitted.store(0, Ordering::Release);
         }
-        std::mem::take(&mut *waiters)
+        (row, std::mem::take(&mut *waiters))
     }
 
     /// The present epoch.
@@ -179,7 +183,7 @@ mod tests {
         progress.submit(&(0..2), to(4, 0), here);
         assert!(progress.is_ready(&(0..2), from(4, 0), here));
         assert!(!progress.is_ready(&(0..2), from(4, 0), elsewhere));
-        assert_eq!(progress.roll_back(2), [elsewhere]);
+        assert_eq!(progress.roll_back(2), (0, vec![elsewhere]), "no row is complete");
         assert!(!progress.is_ready(&(0..2), from(4, 1), here), "what was submitted is stale");
     }
 
@@ -194,11 +198,12 @@ mod tests {
             let (mut rows, mut epoch) = (0, 0_u64);
             for (rolls_back, at, age) in events {
                 if rolls_back {
-                    drop(progress.roll_back(at));
+                    let (row, _) = progress.roll_back(at);
                     (rows, epoch) = (rows.min(at), epoch + 1);
+                    prop_assert_eq!(row, rows);
                 } else {
                     let of = epoch.saturating_sub(age);
-                    drop(progress.advance(&(0..2), to(at, of)));
+                    drop(progress.advance(&(0..3), to(at, of)));
                     if of == epoch {
                         rows = at;
                     }

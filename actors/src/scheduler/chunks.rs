@@ -31,7 +31,7 @@ pub(super) enum NextChunk {
 }
 
 impl Scheduler {
-    /// Leases a page for every decode row that needs a new one. When there is none, younger
+    /// Leases a page for every generated row that needs a new one. When there is none, younger
     /// sequences give theirs back and start again later; the oldest always gets on.
     pub(super) fn reserve_decode_rows(&mut self, effects: &mut Vec<SchedulerEffect>) {
         if self.decoding.is_some() {
@@ -40,7 +40,8 @@ impl Scheduler {
         let mut at = 0;
         while at < self.running.len() {
             let sequence = &mut self.running[at];
-            if !sequence.is_decoding() {
+            // Prompts got their pages when they were admitted.
+            if sequence.due() == 0 || sequence.has_pages(&self.kv) {
                 at += 1;
                 continue;
             }
@@ -138,7 +139,10 @@ impl Scheduler {
             .filter(decoding)
             .map(|at| self.running[at].due())
             .sum::<usize>();
-        let prompt = |at: &usize| prompts && !self.running[*at].is_decoding();
+        let prompt = |at: &usize| {
+            let sequence = &self.running[*at];
+            prompts && !sequence.is_decoding() && sequence.has_pages(&self.kv)
+        };
         let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
         let prompts = prompts.filter(|sequence| sequence.due() > 0);
         let (due, all) = prompts.fold((0, 0), |(due, all), s| (due + s.due(), all + s.goal()));

@@ -188,10 +188,10 @@ impl Sequence {
         }
     }
 
-    /// The rows from `row` on count as not computed; they are dispatched again when every chunk in
-    /// flight, stale from now on, has ended.
+    /// The rows from `row` on, or from the first one that is still on its way, count as not computed.
+    /// They are dispatched again when every chunk in flight, stale from now on, has ended.
     pub(super) fn roll_back(&mut self, row: usize, effects: &mut Vec<SchedulerEffect>) {
-        let nudges = self.progress.roll_back(row);
+        let (row, nudges) = self.progress.roll_back(row);
         effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
         (self.sent, self.stale) = (row, self.in_flight);
     }
