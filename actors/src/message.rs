@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{Batch, DeviceError, GraphKey, Prepared, TensorSet};
 use lapwing_kernels::kv::KvLease;
-use lapwing_traces::event::{HoldCause, MessageId, SpanId};
+use lapwing_traces::event::{MessageId, SpanId, StallCause};
 use lapwing_traces::{Nanos, Stations};
 
 use crate::error::RunError;
@@ -114,7 +114,7 @@ pub struct ChunkRecord {
 }
 
 /// Why rows that were due were not sent, and since when.
-pub type Hold = (HoldCause, Nanos);
+pub type Stall = (StallCause, Nanos);
 
 /// The sequence behind one of a chunk's row spans.
 #[derive(Debug)]

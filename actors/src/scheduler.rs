@@ -13,8 +13,8 @@ use lapwing_traces::event::Station;
 
 use crate::error::RunError;
 use crate::message::{
-    Delivery, Emission, FinishReason, Finished, Hold, PrepareGraphs, Progress, SchedulerMessage,
-    Shutdown, SpanOutcome, StreamEvent, Submit, Task,
+    Delivery, Emission, FinishReason, Finished, PrepareGraphs, Progress, SchedulerMessage,
+    Shutdown, SpanOutcome, Stall, StreamEvent, Submit, Task,
 };
 use crate::policy::{QueuePolicy, Waiting};
 use crate::sequence::{Permits, SequenceId};
@@ -25,8 +25,8 @@ use lapwing_plan::{DeviceId, PlanError, Route};
 
 mod chunks;
 mod graphs;
-mod hold;
 mod running;
+mod stall;
 
 use chunks::NextChunk;
 use graphs::Graphs;
@@ -50,7 +50,7 @@ pub struct SchedulerConfig {
 pub enum SchedulerEffect {
     /// Send a chunk's first stage, or a part of it, to its device; rows of it may have been held
     /// back.
-    Send(DeviceId, Delivery, Option<Hold>),
+    Send(DeviceId, Delivery, Option<Stall>),
     /// Let that worker look again at what waits there.
     Nudge(DeviceId),
     /// Make static graphs ready, then send [`SchedulerMessage::Prepared`].
@@ -351,16 +351,16 @@ impl Scheduler {
             self.reserve_decode_rows(effects);
             let Some(permit) = self.permits.try_take() else { break };
             match self.next_chunk(permit, effects) {
-                NextChunk::Chunk(chunk, hold) => {
+                NextChunk::Chunk(chunk, stall) => {
                     for delivery in chunk.deliver() {
-                        effects.push(SchedulerEffect::Send(delivery.device(), delivery, hold));
+                        effects.push(SchedulerEffect::Send(delivery.device(), delivery, stall));
                     }
                 }
                 NextChunk::Failed => {}
                 NextChunk::Nothing => break,
             }
         }
-        self.hold_the_rest(now);
+        self.record_stalls(now);
     }
 
     /// Moves requests from the queue to the running ones while the KV cache holds their prompt.

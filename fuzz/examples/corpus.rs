@@ -9,7 +9,7 @@ use gguf_bytes::{Raw, bytes, rich};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue};
 use lapwing_traces::event::{
-    Activity, HoldCause, LaneKind, Sending, SpanInfo, Station, Tags, WaitInfo, WaitMode, What,
+    Activity, StallCause, LaneKind, Sending, SpanInfo, Station, Tags, WaitInfo, WaitMode, What,
 };
 use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig, Recording};
 
@@ -52,7 +52,7 @@ fn rich_recording() -> Recording {
     let tags = Tags { chunk: Some(1), layer: Some(2), rows: 32, bytes: 4096, ..Tags::default() };
     let info = SpanInfo { name, activity: Activity::Compute, parent: None, tags };
     let inner = SpanInfo { parent: Some(first), ..info };
-    let hold = Some((HoldCause::SlotPool, Nanos(20)));
+    let stall = Some((StallCause::SlotPool, Nanos(20)));
     let wait = WaitInfo {
         name,
         since: Nanos(30),
@@ -69,7 +69,7 @@ fn rich_recording() -> Recording {
         (9, cpu, What::Submitted(first)),
         (10, cpu, What::Started(first, info)),
         (15, cpu, What::Ran(writer.span(), inner, Nanos(12))),
-        (25, cpu, What::Sent(Sending { message, span: Some(first), name, bytes: 64, hold })),
+        (25, cpu, What::Sent(Sending { message, span: Some(first), name, bytes: 64, stall })),
         (29, cpu, What::Finished(first)),
         (30, gpu, What::Woke(Nanos(2))),
         (30, gpu, What::Received(message, Some(second))),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+    Activity, Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause,
     Station, Tags, WaitInfo, WaitMode, What,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
@@ -38,9 +38,9 @@ fn recording(gpu_ns: u64) -> Recording {
     event(40_000, 0, What::Ran(span(1), info(0, None, 1), Nanos(0)));
     event(30_000, 0, What::Ran(span(2), info(1, Some(span(1)), 1), Nanos(10_000)));
     let message = MessageId(NonZeroU64::MIN);
-    let hold = Some((HoldCause::BackPressure, Nanos(39_000)));
+    let stall = Some((StallCause::BackPressure, Nanos(39_000)));
     let name = NameId(2);
-    let sending = Sending { message, span: Some(span(1)), name, bytes: 64, hold };
+    let sending = Sending { message, span: Some(span(1)), name, bytes: 64, stall };
     event(40_000, 0, What::Sent(sending));
     event(40_000, 1, What::Received(message, Some(span(3))));
     event(end, 1, What::Ran(span(3), info(1, None, 1), Nanos(40_000)));

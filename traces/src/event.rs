@@ -103,7 +103,7 @@ coded! {
 
 coded! {
     /// Why a sender held a message back.
-    HoldCause {
+    StallCause {
         /// No permit was free: enough is in flight.
         BackPressure = 1 "back-pressure",
         /// No memory slot or KV page was free.
@@ -198,7 +198,7 @@ pub struct Sending {
     /// Payload in bytes that is copied or moved; 0 if only ownership moves.
     pub bytes: u64,
     /// It was ready at that time but held back, and why.
-    pub hold: Option<(HoldCause, Nanos)>,
+    pub stall: Option<(StallCause, Nanos)>,
 }
 
 /// What happened.

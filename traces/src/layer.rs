@@ -207,7 +207,7 @@ impl TimelineLayer {
 /// Records that a message left a stay in a span.
 fn send(local: &mut Local, at: Nanos, by: Entered, name: NameId) -> MessageId {
     let message = local.writer.message();
-    let sending = Sending { message, span: Some(by.span), name, bytes: 0, hold: None };
+    let sending = Sending { message, span: Some(by.span), name, bytes: 0, stall: None };
     local.writer.record(at, by.lane, What::Sent(sending));
     message
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
-use crate::event::{Activity, HoldCause, LaneKind, SpanId, Station, Tags, WaitMode};
+use crate::event::{Activity, LaneKind, SpanId, StallCause, Station, Tags, WaitMode};
 use crate::recording::Recording;
 
 mod build;
@@ -105,7 +105,7 @@ pub struct Message {
     /// Payload that is copied or moved.
     pub bytes: u64,
     /// Why it was held back before, and since when it could have gone.
-    pub hold: Option<(HoldCause, Nanos)>,
+    pub stall: Option<(StallCause, Nanos)>,
 }
 
 /// A predicted wait of one lane for another.

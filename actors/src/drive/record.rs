@@ -62,7 +62,7 @@ impl Tape {
     /// Records that a message leaves now.
     fn post(&mut self, name: NameId, span: Option<SpanId>) -> (MessageId, Nanos) {
         let (message, at) = (self.writer().message(), self.now());
-        let sending = Sending { message, span, name, bytes: 0, hold: None };
+        let sending = Sending { message, span, name, bytes: 0, stall: None };
         self.record(at, What::Sent(sending));
         (message, at)
     }

@@ -293,8 +293,8 @@ impl Simulation {
         self.tape.begin(&posted, None);
         for effect in self.scheduler.on(posted.message, self.now()) {
             match effect {
-                SchedulerEffect::Send(device, mut delivery, hold) => {
-                    self.tape.send(&mut delivery, hold);
+                SchedulerEffect::Send(device, mut delivery, stall) => {
+                    self.tape.send(&mut delivery, stall);
                     self.push(self.now(), What::Arrived(self.places[device.0], delivery));
                 }
                 SchedulerEffect::Nudge(device) => {

@@ -7,7 +7,7 @@ use lapwing_kernels::device::{Batch, TensorSet};
 use super::graphs::Readiness;
 use super::{Scheduler, SchedulerEffect, fail};
 use crate::error::RunError;
-use crate::message::{Chunk, ChunkRecord, Hold, Span};
+use crate::message::{Chunk, ChunkRecord, Span, Stall};
 use crate::sequence::Permit;
 use lapwing_plan::Phase;
 use lapwing_plan::Route;
@@ -22,7 +22,7 @@ struct Selection {
 /// What came of looking for a chunk to send.
 pub(super) enum NextChunk {
     /// This one; with it, what has held its rows back the longest.
-    Chunk(Box<Chunk>, Option<Hold>),
+    Chunk(Box<Chunk>, Option<Stall>),
     /// Sequences without a route have ended, which may let others in.
     Failed,
     /// Nothing can be sent.
@@ -185,11 +185,11 @@ impl Scheduler {
     fn cut(&mut self, permit: Permit, selection: &Selection, route: Arc<Route>) -> NextChunk {
         let mut batch = Batch::default();
         let mut spans = Vec::new();
-        let mut hold: Option<Hold> = None;
+        let mut longest: Option<Stall> = None;
         for (at, rows) in &selection.rows {
             let sequence = &mut self.running[*at];
-            let held = sequence.held.take();
-            hold = hold.into_iter().chain(held).min_by_key(|(_, since)| *since);
+            let stall = sequence.stall.take();
+            longest = longest.into_iter().chain(stall).min_by_key(|(_, since)| *since);
             let start = sequence.sent;
             let (selected, finish) = sequence.hand_out(*rows);
             let ids = &sequence.ids[start..start + rows];
@@ -225,6 +225,6 @@ impl Scheduler {
             trace,
             record,
         };
-        NextChunk::Chunk(Box::new(chunk), hold)
+        NextChunk::Chunk(Box::new(chunk), longest)
     }
 }

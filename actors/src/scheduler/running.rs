@@ -10,7 +10,7 @@ use lapwing_traces::{Nanos, Stations};
 
 use super::{KvPages, Note, Noted, SchedulerEffect};
 use crate::message::{
-    Emission, FinishReason, Generate, Hold, Sink, SpanFinish, StreamEvent, Submit, Task,
+    Emission, FinishReason, Generate, Sink, SpanFinish, Stall, StreamEvent, Submit, Task,
 };
 use crate::policy::Waiting;
 use crate::sample::Sampled;
@@ -33,7 +33,7 @@ pub(super) struct Sequence {
     /// It asks to be recorded.
     pub(super) traced: bool,
     /// Why its rows that are due were not sent so far, and since when.
-    pub(super) held: Option<Hold>,
+    pub(super) stall: Option<Stall>,
     /// Rows of a step of generation.
     pub(super) step_rows: usize,
     work: Wanted,
@@ -68,7 +68,7 @@ impl Sequence {
             stations: Stations { submitted: now, prompt_tokens, ..Stations::default() },
             trace: submit.trace,
             traced: submit.traced,
-            held: None,
+            stall: None,
             step_rows: 1,
             work,
             _ticket: submit.ticket,

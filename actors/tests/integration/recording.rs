@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_traces::analysis::Cause;
-use lapwing_traces::event::{Activity, HoldCause, Station, What};
+use lapwing_traces::event::{Activity, StallCause, Station, What};
 use lapwing_traces::timeline::Span;
 use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
 
@@ -155,13 +155,13 @@ fn only_the_marked_one_of_two_requests_is_recorded() {
     assert_eq!(timeline.orphans, 0);
 }
 
-/// Causes of all holds, with the times from being ready to being sent.
-fn holds(world: &World) -> Vec<(HoldCause, u64, u64)> {
+/// Causes of all stalls, with the times from being ready to being sent.
+fn stalls(world: &World) -> Vec<(StallCause, u64, u64)> {
     let timeline = Timeline::new(&world.sim.recorder().recording());
-    let hold = |m: &lapwing_traces::timeline::Message| {
-        m.hold.map(|(cause, since)| (cause, since.0, m.sent.0))
+    let stall = |m: &lapwing_traces::timeline::Message| {
+        m.stall.map(|(cause, since)| (cause, since.0, m.sent.0))
     };
-    timeline.messages.iter().filter_map(hold).collect()
+    timeline.messages.iter().filter_map(stall).collect()
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn a_chunk_without_a_permit_says_since_when_it_was_ready() {
     let _stream = world.submit(Nanos(1000), &p, generate(&p, 1));
     world.sim.run();
     // Each chunk takes 200 µs; the second is ready with the first, the third with the second.
-    let ready = HoldCause::BackPressure;
-    assert_eq!(holds(&world), [(ready, 1000, 201_000), (ready, 201_000, 401_000)]);
+    let ready = StallCause::BackPressure;
+    assert_eq!(stalls(&world), [(ready, 1000, 201_000), (ready, 201_000, 401_000)]);
 }
 
 #[test]
@@ -187,9 +187,9 @@ fn a_request_without_pages_says_since_when_it_waits() {
     let _first = world.submit(Nanos(0), &a, generate(&a, 1));
     let _second = world.submit(Nanos(5_000), &b, generate(&b, 1));
     world.sim.run();
-    let holds = holds(&world);
+    let stalls = stalls(&world);
     // The first one's 30 rows in chunks of 16 and 14 end it; then its pages are free.
-    assert_eq!(holds, [(HoldCause::SlotPool, 5_000, 500_000)]);
+    assert_eq!(stalls, [(StallCause::SlotPool, 5_000, 500_000)]);
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_sequence_that_waits_for_the_decode_batch_says_so() {
         .map(|(p, at)| world.submit(Nanos(at), p, generate(p, 20)))
         .collect();
     world.sim.run();
-    assert!(holds(&world).iter().any(|(cause, _, _)| *cause == HoldCause::PolicyBarrier));
+    assert!(stalls(&world).iter().any(|(cause, _, _)| *cause == StallCause::PolicyBarrier));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::clock::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+    Activity, Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause,
     Station, Tags, WaitInfo, WaitMode, What,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
@@ -207,9 +207,9 @@ impl Run {
             if let Some(message) = hop.message {
                 self.record(begin, SCHEDULER, What::Received(message, Some(span)));
             }
-            let held = begin > hop.ready + 4_000;
-            let hold = held.then_some((HoldCause::BackPressure, Nanos(hop.ready)));
-            hop.message = Some(self.send((end, SCHEDULER), "chunk", Some(span), hold));
+            let stalled = begin > hop.ready + 4_000;
+            let stall = stalled.then_some((StallCause::BackPressure, Nanos(hop.ready)));
+            hop.message = Some(self.send((end, SCHEDULER), "chunk", Some(span), stall));
             hop.ready = end;
             self.park(hop);
             let (depth, waiting) = (self.name("queue depth"), self.waiting.len() as i64);
@@ -222,10 +222,10 @@ impl Run {
         (at, lane): (u64, u32),
         name: &str,
         span: Option<SpanId>,
-        hold: Option<(HoldCause, Nanos)>,
+        stall: Option<(StallCause, Nanos)>,
     ) -> MessageId {
         let (message, name) = (MessageId(self.id()), self.name(name));
-        self.record(at, lane, What::Sent(Sending { message, span, name, bytes: 0, hold }));
+        self.record(at, lane, What::Sent(Sending { message, span, name, bytes: 0, stall }));
         message
     }
 

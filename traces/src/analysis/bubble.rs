@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::links::Links;
 use super::walk::{Link, Walk, cause_of};
-use crate::event::HoldCause;
+use crate::event::StallCause;
 use crate::timeline::Timeline;
 
 /// Why a lane ran nothing. Each has a name in reports.
@@ -138,7 +138,7 @@ fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<G
     let lane = timeline.spans[next].lane;
     let walk = Walk { timeline, links, floor };
     // Holds met on the way: what lies in the time of one is its fault.
-    let holds = RefCell::new(Vec::new());
+    let stalls = RefCell::new(Vec::new());
     let mut gaps: Vec<Gap> = Vec::new();
     let mut push = |gap: Gap| match gaps.last_mut() {
         Some(later) if (later.cause, later.blocker) == (gap.cause, gap.blocker) => {
@@ -148,7 +148,7 @@ fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<G
     };
     walk.back(
         next,
-        |step| holds.borrow_mut().extend(step.hold),
+        |step| stalls.borrow_mut().extend(step.stall),
         |stretch| {
             let (cause, blocker) = match stretch.link {
                 Link::Ran(span) => (cause_of(&timeline.spans[span]), Some(span)),
@@ -162,7 +162,7 @@ fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<G
                 next: Some(next),
                 blocker,
             };
-            for piece in under_holds(gap, &holds.borrow()) {
+            for piece in split_by_stalls(gap, &stalls.borrow()) {
                 push(piece);
             }
         },
@@ -170,12 +170,12 @@ fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<G
     gaps
 }
 
-/// Splits a gap by the holds in force in it; latest piece first.
-fn under_holds(gap: Gap, holds: &[(HoldCause, u64, u64)]) -> Vec<Gap> {
+/// Splits a gap by the stalls in force in it; latest piece first.
+fn split_by_stalls(gap: Gap, stalls: &[(StallCause, u64, u64)]) -> Vec<Gap> {
     let mut pieces = Vec::new();
     let mut time = gap.end;
     // The walk meets the latest hold first.
-    for (cause, since, until) in holds {
+    for (cause, since, until) in stalls {
         let (from, to) = ((*since).max(gap.start), (*until).min(time));
         if from >= to {
             continue;
@@ -184,9 +184,9 @@ fn under_holds(gap: Gap, holds: &[(HoldCause, u64, u64)]) -> Vec<Gap> {
             pieces.push(Gap { start: to, end: time, ..gap });
         }
         let cause = match cause {
-            HoldCause::BackPressure => Cause::BackPressure,
-            HoldCause::SlotPool => Cause::SlotPool,
-            HoldCause::PolicyBarrier => Cause::PolicyBarrier,
+            StallCause::BackPressure => Cause::BackPressure,
+            StallCause::SlotPool => Cause::SlotPool,
+            StallCause::PolicyBarrier => Cause::PolicyBarrier,
         };
         pieces.push(Gap { start: from, end: to, cause, ..gap });
         time = from;

@@ -2,7 +2,7 @@
 
 use super::bubble::Cause;
 use super::links::{Binding, Links};
-use crate::event::{Activity, HoldCause};
+use crate::event::{Activity, StallCause};
 use crate::timeline::{Span, Timeline, Wait};
 
 /// A stretch of a chain, found from its end to its start.
@@ -36,7 +36,7 @@ pub(super) struct Step {
     pub(super) span: Option<usize>,
     pub(super) message: Option<usize>,
     /// A hold on that message: in force from the first time to the second.
-    pub(super) hold: Option<(HoldCause, u64, u64)>,
+    pub(super) stall: Option<(StallCause, u64, u64)>,
 }
 
 impl Walk<'_> {
@@ -62,13 +62,13 @@ impl Walk<'_> {
             self.idle_before(span, (ready, time), binding, &mut emit);
             let (from, left) = match binding {
                 Binding::Slot(before) => {
-                    on_step(Step { span: Some(before), message: None, hold: None });
+                    on_step(Step { span: Some(before), message: None, stall: None });
                     (before, ready)
                 }
                 Binding::Input(input) => {
-                    let hold = input.message.and_then(|m| self.timeline.messages[m].hold);
-                    let hold = hold.map(|(cause, since)| (cause, since.0, input.sent));
-                    on_step(Step { span: input.from, message: input.message, hold });
+                    let stall = input.message.and_then(|m| self.timeline.messages[m].stall);
+                    let stall = stall.map(|(cause, since)| (cause, since.0, input.sent));
+                    on_step(Step { span: input.from, message: input.message, stall });
                     let left = input.sent.min(ready);
                     let end = input.from.map_or(left, |from| self.timeline.spans[from].end.0);
                     let way = (left.min(end), ready);

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, Event, HoldCause, LaneId, MessageId, NameId, Sending, SpanId, SpanInfo, Station,
+    Activity, Event, LaneId, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause, Station,
     Tags, WaitInfo, WaitMode, What,
 };
 use crate::clock::Nanos;
@@ -93,11 +93,11 @@ impl Fields {
             }
             What::Sent(sending) => Fields {
                 kind: 6,
-                sub: sending.hold.map_or(0, |(cause, _)| cause.code()),
+                sub: sending.stall.map_or(0, |(cause, _)| cause.code()),
                 name: sending.name.0,
                 id: sending.message.0.get(),
                 other: sending.span.map_or(0, |s| s.0.get()),
-                since: sending.hold.map_or(0, |(_, since)| since.0),
+                since: sending.stall.map_or(0, |(_, since)| since.0),
                 bytes: sending.bytes,
                 ..none
             },
@@ -163,9 +163,9 @@ impl Fields {
                 span: self.other(),
                 name,
                 bytes: self.bytes,
-                hold: match self.sub {
+                stall: match self.sub {
                     0 => None,
-                    code => Some((HoldCause::from_code(code)?, Nanos(self.since))),
+                    code => Some((StallCause::from_code(code)?, Nanos(self.since))),
                 },
             }),
             7 => What::Received(MessageId(NonZeroU64::new(self.id)?), self.other()),

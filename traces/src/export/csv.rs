@@ -136,8 +136,8 @@ impl Source<'_> {
                 message.sent.0.to_string(),
                 or_empty(message.received.map(|at| at.0)),
                 message.bytes.to_string(),
-                message.hold.map_or_else(String::new, |(cause, _)| text(cause.name())),
-                or_empty(message.hold.map(|(_, since)| since.0)),
+                message.stall.map_or_else(String::new, |(cause, _)| text(cause.name())),
+                or_empty(message.stall.map(|(_, since)| since.0)),
             ]);
         }
         rows.table

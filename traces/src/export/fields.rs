@@ -111,7 +111,7 @@ pub(super) fn message(message: &Message) -> Vec<Field<'_>> {
     if message.bytes > 0 {
         fields.push(("bytes", Value::Number(message.bytes)));
     }
-    if let Some((cause, since)) = message.hold {
+    if let Some((cause, since)) = message.stall {
         let held = message.sent.0.saturating_sub(since.0);
         fields.extend([("held_by", Value::Text(cause.name())), ("held_ns", Value::Number(held))]);
     }

@@ -8,7 +8,7 @@ use super::columns::{Column, Columns, PLAIN_MAX, SIGNED_MAX, zigzag};
 use super::{HtmlError, Side};
 use crate::analysis::{Cause, SegmentKind};
 use crate::clock::Nanos;
-use crate::event::{Activity, HoldCause, Station, WaitMode};
+use crate::event::{Activity, StallCause, Station, WaitMode};
 
 /// What stands before the columns.
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ struct Header<'a> {
     activities: Vec<&'static str>,
     causes: Vec<&'static str>,
     modes: Vec<&'static str>,
-    holds: Vec<&'static str>,
+    stalls: Vec<&'static str>,
     stations: Vec<&'static str>,
     columns: &'a [Column],
 }
@@ -102,7 +102,7 @@ pub(super) fn pack(side: &Side<'_>) -> Result<Vec<u8>, HtmlError> {
         activities: Activity::ALL.iter().map(|activity| activity.name()).collect(),
         causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
         modes: WaitMode::ALL.iter().map(|mode| mode.name()).collect(),
-        holds: HoldCause::ALL.iter().map(|cause| cause.name()).collect(),
+        stalls: StallCause::ALL.iter().map(|cause| cause.name()).collect(),
         stations: Station::ALL.iter().map(|station| station.name()).collect(),
         columns: &columns.index,
     };
@@ -229,10 +229,10 @@ fn messages(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
     );
     columns.plain("message.bytes", all().map(|m| m.bytes));
     columns
-        .plain("message.hold", all().map(|m| m.hold.map_or(0, |(cause, _)| cause.code().into())));
+        .plain("message.stall", all().map(|m| m.stall.map_or(0, |(cause, _)| cause.code().into())));
     columns.plain(
-        "message.held",
-        all().map(|m| m.hold.map_or(0, |(_, since)| m.sent.0.saturating_sub(since.0))),
+        "message.stalled",
+        all().map(|m| m.stall.map_or(0, |(_, since)| m.sent.0.saturating_sub(since.0))),
     );
 }
 

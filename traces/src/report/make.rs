@@ -242,7 +242,7 @@ fn messages(timeline: &Timeline) -> Vec<MessageReport> {
     let report = |(name, indices): (&str, Vec<usize>)| {
         let all = || indices.iter().map(|index| &timeline.messages[*index]);
         let delays = all().filter_map(|m| Some((m.received?.0 - m.sent.0) as f64));
-        let held = all().filter_map(|m| m.hold.map(|(_, since)| m.sent.0 - since.0));
+        let held = all().filter_map(|m| m.stall.map(|(_, since)| m.sent.0 - since.0));
         MessageReport {
             name: name.to_owned(),
             count: indices.len(),

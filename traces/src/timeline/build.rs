@@ -183,7 +183,7 @@ impl Build<'_> {
                 sent: event.at,
                 received: received.map(|(received, _)| received.at.max(event.at)),
                 bytes: sending.bytes,
-                hold: sending.hold.map(|(cause, since)| (cause, since.min(event.at))),
+                stall: sending.stall.map(|(cause, since)| (cause, since.min(event.at))),
             };
             self.timeline.messages.push(message);
         }

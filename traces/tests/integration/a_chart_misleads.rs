@@ -1,7 +1,7 @@
 //! The chart and the tables in the terminal: exact drawings of small runs, and laws for all.
 
 use lapwing_traces::analysis::diff::Diff;
-use lapwing_traces::event::HoldCause;
+use lapwing_traces::event::StallCause;
 use lapwing_traces::text::{self, Colours, Glyphs, TextOptions};
 use lapwing_traces::{Analysis, Report, Timeline};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn two_lanes() -> Script {
     script.work(work(1, "cpu", "a", (100, 112)));
     script.work(work(2, "gpu", "b", (114, 130)));
     script.work(work(3, "gpu", "b", (120, 140)));
-    script.held((1, 2), ("cpu", "gpu"), (112, 113), Some((HoldCause::BackPressure, 110)));
+    script.stalled((1, 2), ("cpu", "gpu"), (112, 113), Some((StallCause::BackPressure, 110)));
     script.sent((1, 3), ("cpu", "gpu"), (112, 119));
     script
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lapwing_traces::event::{HoldCause, Tags};
+use lapwing_traces::event::{StallCause, Tags};
 use lapwing_traces::{Analysis, Timeline, export};
 use proptest::prelude::*;
 
@@ -26,10 +26,10 @@ fn tangles() -> impl Strategy<Value = Script> {
             let id = at as u64 + 1;
             script.work(Work { parent: *parent, tags, ..work(id, lanes[*lane], &name, time) });
         }
-        for (from, to, sent, way, held) in messages {
-            let hold = held.then(|| (HoldCause::SlotPool, sent.saturating_sub(3)));
+        for (from, to, sent, way, stalled) in messages {
+            let stall = stalled.then(|| (StallCause::SlotPool, sent.saturating_sub(3)));
             let to = to.max(1);
-            script.held((from, to), ("cpu", "gpu"), (sent, sent + way), hold);
+            script.stalled((from, to), ("cpu", "gpu"), (sent, sent + way), stall);
         }
         script
     })

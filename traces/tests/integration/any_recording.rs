@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+    Activity, Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause,
     Station, Tags, WaitInfo, WaitMode, What,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
@@ -71,9 +71,10 @@ fn wait() -> impl Strategy<Value = WaitInfo> {
 }
 
 fn sending() -> impl Strategy<Value = Sending> {
-    let hold = option::of((select(HoldCause::ALL), nanos()));
-    (message(), option::of(span()), name(), number(), hold)
-        .prop_map(|(message, span, name, bytes, hold)| Sending { message, span, name, bytes, hold })
+    let stall = option::of((select(StallCause::ALL), nanos()));
+    (message(), option::of(span()), name(), number(), stall).prop_map(
+        |(message, span, name, bytes, stall)| Sending { message, span, name, bytes, stall },
+    )
 }
 
 fn what() -> impl Strategy<Value = What> {

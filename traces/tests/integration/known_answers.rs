@@ -2,7 +2,7 @@
 //! out by hand.
 
 use lapwing_traces::analysis::{Cause, Diff, Replay, SegmentKind, WhatIf};
-use lapwing_traces::event::{Activity, HoldCause, Tags, What};
+use lapwing_traces::event::{Activity, StallCause, Tags, What};
 use lapwing_traces::{Analysis, Nanos, Report, Timeline};
 
 use crate::runs::{Script, Work, work};
@@ -106,24 +106,24 @@ fn building_and_converting_have_their_own_causes() {
 
 #[test]
 fn a_held_message_blames_the_hold_only_for_its_time() {
-    for (hold, cause) in [
-        (HoldCause::BackPressure, "back-pressure"),
-        (HoldCause::SlotPool, "slot pool empty"),
-        (HoldCause::PolicyBarrier, "policy barrier"),
+    for (stall, cause) in [
+        (StallCause::BackPressure, "back-pressure"),
+        (StallCause::SlotPool, "slot pool empty"),
+        (StallCause::PolicyBarrier, "policy barrier"),
     ] {
         let mut script = Script::default();
         // The chunk was ready at 20; a permit came back at 50, when span 2 sent it.
         script.ran(1, "scheduler", (0, 20)).ran(2, "scheduler", (45, 50)).ran(3, "gpu", (52, 60));
         script.sent((0, 1), ("caller", "scheduler"), (0, 0));
         script.sent((0, 2), ("caller", "scheduler"), (45, 45));
-        script.held((2, 3), ("scheduler", "gpu"), (50, 52), Some((hold, 20)));
+        script.stalled((2, 3), ("scheduler", "gpu"), (50, 52), Some((stall, 20)));
         let expected = [(0, 20, "mailbox empty"), (20, 50, cause), (50, 52, "hand-off")];
         expect(&script, "gpu", &expected);
         // Sent after the end of its span, or from outside.
         let mut script = Script::default();
         script.ran(1, "scheduler", (0, 10)).ran(2, "gpu", (15, 20)).ran(3, "npu", (16, 20));
-        script.held((1, 2), ("scheduler", "gpu"), (12, 15), Some((hold, 10)));
-        script.held((0, 3), ("caller", "npu"), (12, 16), Some((hold, 8)));
+        script.stalled((1, 2), ("scheduler", "gpu"), (12, 15), Some((stall, 10)));
+        script.stalled((0, 3), ("caller", "npu"), (12, 16), Some((stall, 8)));
         let gpu = [(0, 10, "dependency on scheduler"), (10, 12, cause), (12, 15, "hand-off")];
         expect(&script, "gpu", &gpu);
         let npu = [(0, 8, "mailbox empty"), (8, 12, cause), (12, 16, "hand-off")];

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use lapwing_traces::event::{
-    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+    Activity, Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause,
     Tags, WaitInfo, WaitMode, What,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
@@ -89,15 +89,15 @@ impl Script {
         lanes: (&str, &str),
         time: (u64, u64),
     ) -> &mut Script {
-        self.held(spans, lanes, time, None)
+        self.stalled(spans, lanes, time, None)
     }
 
-    pub(crate) fn held(
+    pub(crate) fn stalled(
         &mut self,
         spans: (u64, u64),
         lanes: (&str, &str),
         time: (u64, u64),
-        hold: Option<(HoldCause, u64)>,
+        stall: Option<(StallCause, u64)>,
     ) -> &mut Script {
         self.messages += 1;
         let message = message_id(self.messages);
@@ -106,7 +106,7 @@ impl Script {
             span: (spans.0 > 0).then(|| span_id(spans.0)),
             name: self.name("chunk"),
             bytes: 0,
-            hold: hold.map(|(cause, since)| (cause, Nanos(since))),
+            stall: stall.map(|(cause, since)| (cause, Nanos(since))),
         };
         self.event(time.0, lanes.0, What::Sent(sending));
         self.event(time.1, lanes.1, What::Received(message, Some(span_id(spans.1))));

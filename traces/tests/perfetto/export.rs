@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_traces::event::{
-    Activity, HoldCause, LaneId, LaneKind, Sending, SpanId, SpanInfo, Station, Tags, What,
+    Activity, LaneId, LaneKind, Sending, SpanId, SpanInfo, StallCause, Station, Tags, What,
 };
 use lapwing_traces::{
     Analysis, Clock, Nanos, Recorder, RecorderConfig, Scope, Timeline, Writer, export,
@@ -56,11 +56,11 @@ impl Run {
         &mut self,
         from: (LaneId, SpanId, u64),
         to: Option<(LaneId, SpanId, u64)>,
-        hold: Option<(HoldCause, Nanos)>,
+        stall: Option<(StallCause, Nanos)>,
     ) {
         let message = self.writer.message();
         let name = self.recorder.name("chunk");
-        let sending = Sending { message, span: Some(from.1), name, bytes: 64, hold };
+        let sending = Sending { message, span: Some(from.1), name, bytes: 64, stall };
         self.writer.record(Nanos(from.2), from.0, What::Sent(sending));
         if let Some((lane, span, at)) = to {
             self.writer.record(Nanos(at), lane, What::Received(message, Some(span)));
@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     run.message(
         (cpu, first, t(999)),
         Some((gpu, second, t(1_001))),
-        Some((HoldCause::BackPressure, Nanos(t(990)))),
+        Some((StallCause::BackPressure, Nanos(t(990)))),
     );
     run.message((cpu, first, t(1_000)), Some((gpu, third, t(1_999))), None);
     run.message((gpu, third, t(4_000)), None, None);

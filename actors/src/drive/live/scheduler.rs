@@ -199,8 +199,8 @@ impl LiveScheduler {
     /// Does what the scheduler wants; returns what it is told at once.
     fn carry_out(&mut self, effect: SchedulerEffect) -> Result<Option<SchedulerMessage>, RunError> {
         match effect {
-            SchedulerEffect::Send(device, mut delivery, hold) => {
-                self.tape.send(&mut delivery, hold);
+            SchedulerEffect::Send(device, mut delivery, stall) => {
+                self.tape.send(&mut delivery, stall);
                 self.workers.send(device, delivery)?;
             }
             SchedulerEffect::Nudge(device) => self.workers.nudge(device),

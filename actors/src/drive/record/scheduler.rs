@@ -7,7 +7,7 @@ use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, Tape};
 use crate::drive::wait::WaitRecord;
-use crate::message::{Delivery, Emission, Hold, Posted, SchedulerMessage, Sent};
+use crate::message::{Delivery, Emission, Posted, SchedulerMessage, Sent, Stall};
 use crate::scheduler::{Note, Noted, Scheduler};
 
 /// The scheduler's end of a recorder.
@@ -108,7 +108,7 @@ impl SchedulerTape {
     }
 
     /// A chunk, or a part of its first stage, leaves for its device.
-    pub(in super::super) fn send(&mut self, delivery: &mut Delivery, hold: Option<Hold>) {
+    pub(in super::super) fn send(&mut self, delivery: &mut Delivery, stall: Option<Stall>) {
         let Some(turn) = &mut self.turn else { return };
         if !self.tape.wants(delivery.record().traced) {
             return;
@@ -116,7 +116,7 @@ impl SchedulerTape {
         turn.wanted = true;
         let (message, at) = (self.tape.writer().message(), self.tape.now());
         let span = Some(turn.span);
-        let sending = Sending { message, span, name: self.names.chunk, bytes: 0, hold };
+        let sending = Sending { message, span, name: self.names.chunk, bytes: 0, stall };
         self.tape.record(at, What::Sent(sending));
         let record = delivery.record_mut();
         record.dispatched = Some(at);

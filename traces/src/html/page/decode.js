@@ -16,14 +16,14 @@
  * @property {string[]} activities
  * @property {string[]} causes
  * @property {string[]} modes
- * @property {string[]} holds
+ * @property {string[]} stalls
  * @property {string[]} stations
  * @property {{ name: string, count: number, delta: boolean }[]} columns
  */
 
 /** Columns whose values may exceed 31 bits. */
 const WIDE =
-  /\.(start|duration|queued|submitted|rows|epoch|bytes|flops|slack|sent|delay|held|predicted|margin|slept|spun|at|value)$/;
+  /\.(start|duration|queued|submitted|rows|epoch|bytes|flops|slack|sent|delay|stalled|predicted|margin|slept|spun|at|value)$/;
 
 /**
  * @param {string} text base64

@@ -222,8 +222,8 @@ function messageList(run, ids, incoming) {
     const other = incoming ? messages.from[id] : messages.to[id];
     const lane = incoming ? messages.fromLane[id] : messages.toLane[id] - 1;
     const place = lane >= 0 ? head.lanes[lane].name : "nobody";
-    const held = messages.hold[id]
-      ? `${formatTime(messages.held[id])}, ${head.holds[messages.hold[id] - 1]}`
+    const stalled = messages.stall[id]
+      ? `${formatTime(messages.stalled[id])}, ${head.stalls[messages.stall[id] - 1]}`
       : "–";
     const delay = messages.delay[id] ? formatTime(messages.delay[id] - 1) : "never taken";
     const end = element(other >= 0 ? "button" : "span", "jump");
@@ -234,7 +234,7 @@ function messageList(run, ids, incoming) {
       end,
       delay,
       formatBytes(messages.bytes[id]),
-      held,
+      stalled,
     ];
     body.append(element("tr", "", ...cells.map((cell) => element("td", "", cell))));
   }

@@ -100,8 +100,8 @@ function makeRun(head, columns, number) {
     sent: wide("message.sent"),
     delay: wide("message.delay"),
     bytes: wide("message.bytes"),
-    hold: ints("message.hold"),
-    held: wide("message.held"),
+    stall: ints("message.stall"),
+    stalled: wide("message.stalled"),
   };
   const waits = {
     ...timed("wait"),
