@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lapwing_kernels::device::{Batch, DeviceError, GraphKey, Prepared, TensorSet};
 use lapwing_kernels::kv::KvLease;
 use lapwing_traces::event::{MessageId, SpanId, StallCause};
-use lapwing_traces::{Nanos, Stations};
+use lapwing_traces::{Nanos, RequestTimes};
 
 use crate::error::RunError;
 use crate::join::{JoinPart, split};
@@ -374,8 +374,8 @@ pub struct Emission {
 pub struct Finished {
     /// Why.
     pub reason: FinishReason,
-    /// When it passed its stations.
-    pub stations: Stations,
+    /// When it passed its milestones.
+    pub times: RequestTimes,
 }
 
 /// Why a request ended.

@@ -9,7 +9,7 @@ use gguf_bytes::{Raw, bytes, rich};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue};
 use lapwing_traces::event::{
-    Activity, StallCause, LaneKind, Sending, SpanInfo, Station, Tags, WaitInfo, WaitMode, What,
+    Activity, StallCause, LaneKind, Sending, SpanInfo, Milestone, Tags, WaitInfo, WaitMode, What,
 };
 use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig, Recording};
 
@@ -64,7 +64,7 @@ fn rich_recording() -> Recording {
         spun: 6,
     };
     for (at, lane, what) in [
-        (5, cpu, What::Request(1, Station::Submitted, 7)),
+        (5, cpu, What::Request(1, Milestone::Submitted, 7)),
         (8, cpu, What::Queued(first)),
         (9, cpu, What::Submitted(first)),
         (10, cpu, What::Started(first, info)),

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause,
-    Station, Tags, WaitInfo, WaitMode, What,
+    Activity, Event, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo,
+    StallCause, Tags, WaitInfo, WaitMode, What,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use serde_json::Value;
@@ -33,8 +33,8 @@ fn recording(gpu_ns: u64) -> Recording {
         tags: Tags { request: Some(request), bytes: 4_000, flops: 8_000, ..Tags::default() },
     };
     let end = 40_000 + gpu_ns;
-    event(0, 0, What::Request(1, Station::Submitted, 3));
-    event(500, 0, What::Request(1, Station::Admitted, 0));
+    event(0, 0, What::Request(1, Milestone::Submitted, 3));
+    event(500, 0, What::Request(1, Milestone::Admitted, 0));
     event(40_000, 0, What::Ran(span(1), info(0, None, 1), Nanos(0)));
     event(30_000, 0, What::Ran(span(2), info(1, Some(span(1)), 1), Nanos(10_000)));
     let message = MessageId(NonZeroU64::MIN);
@@ -59,9 +59,9 @@ fn recording(gpu_ns: u64) -> Recording {
     event(50_000, 0, What::Counter(NameId(4), 3));
     event(end, 0, What::Freed(NameId(5), 4_096));
     for at in [60_000, 80_000, 100_000] {
-        event(at, 1, What::Request(1, Station::Token, 1));
+        event(at, 1, What::Request(1, Milestone::Token, 1));
     }
-    event(end, 0, What::Request(1, Station::Finished, 0));
+    event(end, 0, What::Request(1, Milestone::Finished, 0));
     let lane = |name: &str| LaneInfo { name: name.to_owned(), kind: LaneKind::Device };
     Recording {
         meta: [("model".to_owned(), "tiny".to_owned())].into(),

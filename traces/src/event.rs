@@ -115,7 +115,7 @@ coded! {
 
 coded! {
     /// Where a request is on its way.
-    Station {
+    Milestone {
         /// Handed to the engine; the value is the number of prompt tokens.
         Submitted = 0 "submitted",
         /// Left the queue.
@@ -227,8 +227,8 @@ pub enum What {
     Freed(NameId, u64),
     /// A counter has a new value: queue depth, bytes in use.
     Counter(NameId, i64),
-    /// A request reached a station. The last number is the station's value.
-    Request(u64, Station, u64),
+    /// A request reached a milestone. The last number is the milestone's value.
+    Request(u64, Milestone, u64),
 }
 
 /// Something that happened on a lane at a time.

@@ -30,7 +30,7 @@ pub mod whole_file;
 
 pub use analysis::Analysis;
 pub use clock::{Clock, Nanos, OsClock};
-pub use metrics::{Spread, Stations};
+pub use metrics::{RequestTimes, Spread};
 pub use recorder::{Recorder, RecorderConfig, Scope, Writer};
 pub use recording::{Recording, RecordingError};
 pub use report::Report;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::clock::Nanos;
 
-/// When a request passed its stations.
+/// When a request passed its milestones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stations {
+pub struct RequestTimes {
     /// Handed to the engine.
     pub submitted: Nanos,
     /// Left the queue.
@@ -21,7 +21,7 @@ pub struct Stations {
     pub generated_tokens: usize,
 }
 
-impl Stations {
+impl RequestTimes {
     /// Time in the queue.
     pub fn queued(&self) -> Duration {
         self.admitted - self.submitted
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_first_token_counts_as_prefill() {
-        let s = Stations {
+        let s = RequestTimes {
             submitted: Nanos(0),
             admitted: Nanos(1_000_000_000),
             first_token: Nanos(3_000_000_000),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn one_token_has_no_gap() {
-        let s = Stations { generated_tokens: 1, ..Stations::default() };
+        let s = RequestTimes { generated_tokens: 1, ..RequestTimes::default() };
         assert_eq!(s.tpot(), None);
         assert_eq!(s.decode_tokens_per_second(), 0.0);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
-use crate::event::{Activity, LaneKind, SpanId, StallCause, Station, Tags, WaitMode};
+use crate::event::{Activity, LaneKind, Milestone, SpanId, StallCause, Tags, WaitMode};
 use crate::recording::Recording;
 
 mod build;
@@ -27,7 +27,7 @@ pub struct Timeline {
     /// Counters with their values over time.
     pub counters: Vec<Counter>,
     /// What happened to requests, by time.
-    pub stations: Vec<StationAt>,
+    pub milestones: Vec<RequestMilestone>,
     /// Memory given back, by time.
     pub freed: Vec<Freed>,
     /// Events that found no room when they were recorded.
@@ -155,16 +155,16 @@ pub struct Counter {
     pub values: Vec<(Nanos, i64)>,
 }
 
-/// A request at a station.
+/// A request at a milestone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StationAt {
+pub struct RequestMilestone {
     /// The request.
     pub request: u64,
-    /// The station.
-    pub station: Station,
+    /// The milestone.
+    pub milestone: Milestone,
     /// When.
     pub at: Nanos,
-    /// The station's value, such as a number of tokens.
+    /// The milestone's value, such as a number of tokens.
     pub value: u64,
 }
 

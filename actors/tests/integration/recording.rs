@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_traces::analysis::Cause;
-use lapwing_traces::event::{Activity, StallCause, Station, What};
+use lapwing_traces::event::{Activity, Milestone, StallCause, What};
 use lapwing_traces::timeline::Span;
 use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
 
@@ -22,7 +22,7 @@ struct Books {
     ran: HashSet<u64>,
     sent: HashMap<u64, String>,
     received: HashSet<u64>,
-    ends: HashMap<u64, Vec<Station>>,
+    ends: HashMap<u64, Vec<Milestone>>,
     submitted: HashSet<u64>,
 }
 
@@ -39,11 +39,11 @@ impl Books {
                     books.sent.insert(sending.message.0.get(), name).is_none()
                 }
                 What::Received(message, _) => books.received.insert(message.0.get()),
-                What::Request(request, Station::Submitted, _) => books.submitted.insert(request),
-                What::Request(request, station, _)
-                    if !matches!(station, Station::Admitted | Station::Token) =>
+                What::Request(request, Milestone::Submitted, _) => books.submitted.insert(request),
+                What::Request(request, milestone, _)
+                    if !matches!(milestone, Milestone::Admitted | Milestone::Token) =>
                 {
-                    books.ends.entry(request).or_default().push(station);
+                    books.ends.entry(request).or_default().push(milestone);
                     true
                 }
                 _ => true,
@@ -71,7 +71,7 @@ fn everything_that_begins_ends_in_random_schedules() {
         let known: HashSet<u64> = books.sent.keys().copied().collect();
         assert!(books.received.is_subset(&known), "seed {seed}: received but never sent");
         // A caller who is gone takes nothing more, not even how it ended.
-        let cancelled = books.ends.values().flatten().any(|end| *end != Station::Finished);
+        let cancelled = books.ends.values().flatten().any(|end| *end != Milestone::Finished);
         for name in books.lost() {
             let to_caller = ["token", "finished", "failed"].contains(&name);
             assert!(cancelled && to_caller, "seed {seed}: {name} was lost");
@@ -143,9 +143,13 @@ fn only_the_marked_one_of_two_requests_is_recorded() {
     plain.drain();
     marked.drain();
     let timeline = Timeline::new(&world.sim.recorder().recording());
-    assert!(timeline.stations.iter().all(|s| s.request == 1), "{:?}", timeline.stations);
-    let tokens: u64 =
-        timeline.stations.iter().filter(|s| s.station == Station::Token).map(|s| s.value).sum();
+    assert!(timeline.milestones.iter().all(|s| s.request == 1), "{:?}", timeline.milestones);
+    let tokens: u64 = timeline
+        .milestones
+        .iter()
+        .filter(|s| s.milestone == Milestone::Token)
+        .map(|s| s.value)
+        .sum();
     assert_eq!(tokens as usize, marked.tokens.len());
     let sent = timeline.messages.iter().filter(|m| m.name == "token").count();
     assert_eq!(sent, marked.tokens.len());
@@ -233,8 +237,8 @@ fn a_live_engine_records_both_ends_of_everything() {
         assert!(lost.iter().all(|name| ["wake", "shutdown"].contains(name)), "{lost:?}");
         let timeline = Timeline::new(&recording);
         assert_eq!((timeline.orphans, timeline.dropped), (0, 0));
-        let stations = timeline.stations.iter().filter(|s| s.station == Station::Token);
-        assert_eq!(stations.count(), tokens);
+        let milestones = timeline.milestones.iter().filter(|s| s.milestone == Milestone::Token);
+        assert_eq!(milestones.count(), tokens);
         check_ops(&timeline, nodes, setup.devices);
         let pages: Vec<_> = timeline.counters.iter().filter(|c| c.name.contains("pages")).collect();
         let [pages] = &pages[..] else { panic!("{pages:?}") };

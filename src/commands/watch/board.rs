@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use lapwing::traces::Nanos;
 use lapwing::traces::Recording;
-use lapwing::traces::event::{LaneKind, NameId, SpanId, Station, What};
+use lapwing::traces::event::{LaneKind, Milestone, NameId, SpanId, What};
 
 /// Time that strips show and rates are of, in ns.
 pub(super) const WINDOW: u64 = 4_000_000_000;
@@ -80,7 +80,7 @@ impl Board {
                     let lane = self.lanes.get(lane).map_or("?", |lane| &lane.name);
                     self.counters.insert((lane.to_owned(), name(id)), value);
                 }
-                What::Request(_, station, value) => self.station(event.at, station, value),
+                What::Request(_, milestone, value) => self.milestone(event.at, milestone, value),
                 _ => {}
             }
         }
@@ -101,13 +101,13 @@ impl Board {
         }
     }
 
-    fn station(&mut self, at: Nanos, station: Station, value: u64) {
-        match station {
-            Station::Submitted => {
+    fn milestone(&mut self, at: Nanos, milestone: Milestone, value: u64) {
+        match milestone {
+            Milestone::Submitted => {
                 self.submitted.get_or_insert(at);
                 self.prompt_tokens += value;
             }
-            Station::Token => {
+            Milestone::Token => {
                 self.first_token.get_or_insert(at);
                 self.last_token = Some(at);
                 self.tokens += value;

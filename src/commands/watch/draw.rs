@@ -158,7 +158,7 @@ fn wrapped_lines(text: &str, width: usize) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use lapwing::traces::event::{Activity, LaneKind, SpanInfo, Station, Tags, What};
+    use lapwing::traces::event::{Activity, LaneKind, Milestone, SpanInfo, Tags, What};
     use lapwing::traces::{Clock, Nanos, Recorder, RecorderConfig, Scope};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -198,9 +198,9 @@ mod tests {
         writer.record(Nanos(3 * quarter), cpu, What::Ran(op, inner, Nanos(2 * quarter)));
         let pages = recorder.name("KV pages in use");
         writer.record(Nanos(quarter), scheduler, What::Counter(pages, 7));
-        writer.record(Nanos(0), scheduler, What::Request(0, Station::Submitted, 5));
+        writer.record(Nanos(0), scheduler, What::Request(0, Milestone::Submitted, 5));
         for at in [quarter, 2 * quarter, 3 * quarter] {
-            writer.record(Nanos(at), cpu, What::Request(0, Station::Token, 1));
+            writer.record(Nanos(at), cpu, What::Request(0, Milestone::Token, 1));
         }
         let pages = writer.message();
         writer.record(Nanos(1), caller, What::Received(pages, None));

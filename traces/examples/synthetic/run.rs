@@ -7,8 +7,8 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::clock::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause,
-    Station, Tags, WaitInfo, WaitMode, What,
+    Activity, Event, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo,
+    StallCause, Tags, WaitInfo, WaitMode, What,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 
@@ -164,10 +164,10 @@ impl Run {
         let number = self.requests.len();
         let (prompt, tokens) = (64 + self.dice.below(192) as u32, 6 + self.dice.below(10) as u32);
         self.requests.push(Request { prompt_left: prompt, tokens_left: tokens, epoch: 0 });
-        let station = |station, value| What::Request(number as u64, station, value);
-        self.record(at, SCHEDULER, station(Station::Submitted, u64::from(prompt)));
+        let milestone = |milestone, value| What::Request(number as u64, milestone, value);
+        self.record(at, SCHEDULER, milestone(Milestone::Submitted, u64::from(prompt)));
         let admitted = at + 2_000 + self.dice.below(9_000);
-        self.record(admitted, SCHEDULER, station(Station::Admitted, 0));
+        self.record(admitted, SCHEDULER, milestone(Milestone::Admitted, 0));
         // The first chunk goes with the client's message.
         let mut message = Some(message);
         let mut ready = admitted;
@@ -380,13 +380,13 @@ impl Run {
 
     fn token(&mut self, hop: Hop, span: SpanId, end: u64, ready: u64) {
         let number = hop.request as u64;
-        self.record(end, CPU, What::Request(number, Station::Token, 1));
+        self.record(end, CPU, What::Request(number, Milestone::Token, 1));
         let request = &mut self.requests[hop.request];
         request.tokens_left -= 1;
         if request.tokens_left == 0 {
             let freed = self.name("KV pages");
             self.record(end, CPU, What::Freed(freed, 1 << 20));
-            self.record(end, CPU, What::Request(number, Station::Finished, 0));
+            self.record(end, CPU, What::Request(number, Milestone::Finished, 0));
             let message = self.send((end, CPU), "answer", Some(span), None);
             self.client("read answer", 9_000, Some((message, end)));
             return;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, Event, LaneId, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause, Station,
+    Activity, Event, LaneId, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo, StallCause,
     Tags, WaitInfo, WaitMode, What,
 };
 use crate::clock::Nanos;
@@ -124,8 +124,8 @@ impl Fields {
             What::Counter(name, value) => {
                 Fields { kind: 11, name: name.0, bytes: value.cast_unsigned(), ..none }
             }
-            What::Request(request, station, value) => {
-                Fields { kind: 12, sub: station.code(), request, bytes: value, ..none }
+            What::Request(request, milestone, value) => {
+                Fields { kind: 12, sub: milestone.code(), request, bytes: value, ..none }
             }
         }
     }
@@ -182,7 +182,7 @@ impl Fields {
             }),
             10 => What::Freed(name, self.bytes),
             11 => What::Counter(name, self.bytes.cast_signed()),
-            12 => What::Request(self.request, Station::from_code(self.sub)?, self.bytes),
+            12 => What::Request(self.request, Milestone::from_code(self.sub)?, self.bytes),
             _ => return None,
         })
     }

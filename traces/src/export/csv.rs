@@ -18,7 +18,7 @@ pub struct Table {
     pub text: String,
 }
 
-/// Writes a timeline as tables: spans, gaps, critical path, messages, waits, counters, stations of
+/// Writes a timeline as tables: spans, gaps, critical path, messages, waits, counters, milestones of
 /// requests. Times and durations are in nanoseconds; what does not exist is empty.
 pub fn csv(timeline: &Timeline, analysis: &Analysis) -> Vec<Table> {
     let lanes = fields::lane_names(timeline);
@@ -177,12 +177,12 @@ impl Source<'_> {
 
     fn requests(&self) -> Table {
         let mut rows = Rows::new("requests.csv", "request,station,at_ns,value");
-        for station in &self.timeline.stations {
+        for milestone in &self.timeline.milestones {
             rows.add(&[
-                station.request.to_string(),
-                text(station.station.name()),
-                station.at.0.to_string(),
-                station.value.to_string(),
+                milestone.request.to_string(),
+                text(milestone.milestone.name()),
+                milestone.at.0.to_string(),
+                milestone.value.to_string(),
             ]);
         }
         rows.table

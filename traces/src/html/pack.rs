@@ -8,7 +8,7 @@ use super::columns::{Column, Columns, PLAIN_MAX, SIGNED_MAX, zigzag};
 use super::{HtmlError, Side};
 use crate::analysis::{Cause, SegmentKind};
 use crate::clock::Nanos;
-use crate::event::{Activity, StallCause, Station, WaitMode};
+use crate::event::{Activity, Milestone, StallCause, WaitMode};
 
 /// What stands before the columns.
 #[derive(Serialize)]
@@ -29,7 +29,7 @@ struct Header<'a> {
     causes: Vec<&'static str>,
     modes: Vec<&'static str>,
     stalls: Vec<&'static str>,
-    stations: Vec<&'static str>,
+    milestones: Vec<&'static str>,
     columns: &'a [Column],
 }
 
@@ -66,7 +66,7 @@ pub(super) fn pack(side: &Side<'_>) -> Result<Vec<u8>, HtmlError> {
     let chunks: BTreeSet<u64> = timeline.spans.iter().filter_map(|s| s.tags.chunk).collect();
     let mut requests: BTreeSet<u64> =
         timeline.spans.iter().filter_map(|span| span.tags.request).collect();
-    requests.extend(timeline.stations.iter().map(|station| station.request));
+    requests.extend(timeline.milestones.iter().map(|milestone| milestone.request));
     let places = Places {
         base: timeline.extent().0,
         names: names.iter().enumerate().map(|(at, name)| (*name, at as u64)).collect(),
@@ -103,7 +103,7 @@ pub(super) fn pack(side: &Side<'_>) -> Result<Vec<u8>, HtmlError> {
         causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
         modes: WaitMode::ALL.iter().map(|mode| mode.name()).collect(),
         stalls: StallCause::ALL.iter().map(|cause| cause.name()).collect(),
-        stations: Station::ALL.iter().map(|station| station.name()).collect(),
+        milestones: Milestone::ALL.iter().map(|milestone| milestone.name()).collect(),
         columns: &columns.index,
     };
     let header = serde_json::to_vec(&header).map_err(HtmlError::Header)?;
@@ -261,12 +261,12 @@ fn rest(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
         columns.delta(&format!("counter.{at}.at"), values().map(|(time, _)| places.time(*time)));
         columns.delta(&format!("counter.{at}.value"), values().map(|(_, value)| *value));
     }
-    let stations = || timeline.stations.iter();
+    let milestones = || timeline.milestones.iter();
     let request = |request: u64| places.requests.get(&request).copied().unwrap_or(-1);
-    columns.delta("station.request", stations().map(|s| request(s.request)));
-    columns.plain("station.kind", stations().map(|s| u64::from(s.station.code())));
-    columns.delta("station.at", stations().map(|s| places.time(s.at)));
-    columns.plain("station.value", stations().map(|s| s.value));
+    columns.delta("milestone.request", milestones().map(|s| request(s.request)));
+    columns.plain("milestone.kind", milestones().map(|s| u64::from(s.milestone.code())));
+    columns.delta("milestone.at", milestones().map(|s| places.time(s.at)));
+    columns.plain("milestone.value", milestones().map(|s| s.value));
 }
 
 #[cfg(test)]

@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::{Percentiles, RequestsReport};
-use crate::event::Station;
-use crate::timeline::{StationAt, Timeline};
+use crate::event::Milestone;
+use crate::timeline::{RequestMilestone, Timeline};
 
-/// One request's stations.
+/// One request's milestones.
 #[derive(Default)]
 struct Way {
     submitted: Option<u64>,
     admitted: Option<u64>,
     tokens: Vec<(u64, u64)>,
-    end: Option<Station>,
+    end: Option<Milestone>,
     prompt_tokens: u64,
 }
 
 pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
     let mut ways: BTreeMap<u64, Way> = BTreeMap::new();
-    for station in &timeline.stations {
-        ways.entry(station.request).or_default().pass(station);
+    for milestone in &timeline.milestones {
+        ways.entry(milestone.request).or_default().pass(milestone);
     }
-    let ended = |station| ways.values().filter(|way| way.end == Some(station)).count();
+    let ended = |milestone| ways.values().filter(|way| way.end == Some(milestone)).count();
     let ms = |ns: u64| ns as f64 / 1e6;
     let generated_tokens = ways.values().map(Way::generated).fold(0, u64::saturating_add);
     let first = ways.values().filter_map(|way| way.submitted).min();
@@ -29,9 +29,9 @@ pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
     let time = first.zip(last).map(|(first, last)| last.saturating_sub(first));
     RequestsReport {
         count: ways.len(),
-        finished: ended(Station::Finished),
-        cancelled: ended(Station::Cancelled),
-        failed: ended(Station::Failed),
+        finished: ended(Milestone::Finished),
+        cancelled: ended(Milestone::Cancelled),
+        failed: ended(Milestone::Failed),
         prompt_tokens: ways.values().map(|way| way.prompt_tokens).fold(0, u64::saturating_add),
         generated_tokens,
         tokens_per_second: time
@@ -45,18 +45,18 @@ pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
 }
 
 impl Way {
-    fn pass(&mut self, station: &StationAt) {
-        let at = station.at.0;
-        match station.station {
-            Station::Submitted => {
+    fn pass(&mut self, milestone: &RequestMilestone) {
+        let at = milestone.at.0;
+        match milestone.milestone {
+            Milestone::Submitted => {
                 self.submitted.get_or_insert(at);
-                self.prompt_tokens = station.value;
+                self.prompt_tokens = milestone.value;
             }
-            Station::Admitted => {
+            Milestone::Admitted => {
                 self.admitted.get_or_insert(at);
             }
-            Station::Token => self.tokens.push((at, station.value)),
-            end @ (Station::Finished | Station::Cancelled | Station::Failed) => {
+            Milestone::Token => self.tokens.push((at, milestone.value)),
+            end @ (Milestone::Finished | Milestone::Cancelled | Milestone::Failed) => {
                 self.end = Some(end);
             }
         }

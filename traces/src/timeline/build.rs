@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Counter, Freed, Lane, Message, Sleep, Span, StationAt, Timeline, Wait};
+use super::{Counter, Freed, Lane, Message, RequestMilestone, Sleep, Span, Timeline, Wait};
 use crate::clock::Nanos;
 use crate::event::{Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, What};
 use crate::recording::Recording;
@@ -117,8 +117,8 @@ impl Build<'_> {
                 let lane = self.lane(event.lane);
                 self.counters.entry((lane, name)).or_default().push((at, value));
             }
-            What::Request(request, station, value) => {
-                self.timeline.stations.push(StationAt { request, station, at, value });
+            What::Request(request, milestone, value) => {
+                self.timeline.milestones.push(RequestMilestone { request, milestone, at, value });
             }
             // Its target may start and end later: see `close_links`.
             What::Waited(_) => {}

@@ -4,8 +4,8 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause,
-    Station, Tags, WaitInfo, WaitMode, What,
+    Activity, Event, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo,
+    StallCause, Tags, WaitInfo, WaitMode, What,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use proptest::collection::{btree_map, vec};
@@ -90,8 +90,8 @@ fn what() -> impl Strategy<Value = What> {
         wait().prop_map(What::Waited),
         (name(), number()).prop_map(|(name, bytes)| What::Freed(name, bytes)),
         (name(), any::<i64>()).prop_map(|(name, value)| What::Counter(name, value)),
-        (number(), select(Station::ALL), number())
-            .prop_map(|(request, station, value)| What::Request(request, station, value)),
+        (number(), select(Milestone::ALL), number())
+            .prop_map(|(request, milestone, value)| What::Request(request, milestone, value)),
     ]
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_traces::event::{
-    Activity, LaneId, LaneKind, Sending, SpanId, SpanInfo, StallCause, Station, Tags, What,
+    Activity, LaneId, LaneKind, Milestone, Sending, SpanId, SpanInfo, StallCause, Tags, What,
 };
 use lapwing_traces::{
     Analysis, Clock, Nanos, Recorder, RecorderConfig, Scope, Timeline, Writer, export,
@@ -103,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (at, value) in [(0, 1), (1_500, -3), (4_000, i64::MAX)] {
         run.writer.record(Nanos(t(at)), gpu, What::Counter(depth, value));
     }
-    run.writer.record(Nanos(t(0)), scheduler, What::Request(1, Station::Submitted, 5));
+    run.writer.record(Nanos(t(0)), scheduler, What::Request(1, Milestone::Submitted, 5));
     let timeline = Timeline::new(&run.recorder.recording());
     let analysis = Analysis::new(&timeline);
     std::fs::write(folder.join("run.pftrace"), export::perfetto(&timeline, &analysis))?;

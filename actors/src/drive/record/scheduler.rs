@@ -1,7 +1,7 @@
 //! What the scheduler tells a recorder.
 
 use lapwing_traces::event::{
-    Activity, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Station, Tags, What,
+    Activity, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo, Tags, What,
 };
 use lapwing_traces::{Nanos, Recorder};
 
@@ -153,12 +153,12 @@ impl SchedulerTape {
             return;
         }
         match note.what {
-            Noted::Station(station, value) => {
-                let at = match (station, turn.received) {
-                    (Station::Submitted, Some((_, sent))) => sent,
+            Noted::Milestone(milestone, value) => {
+                let at = match (milestone, turn.received) {
+                    (Milestone::Submitted, Some((_, sent))) => sent,
                     _ => self.tape.now(),
                 };
-                self.tape.record(at, What::Request(note.sequence.0, station, value));
+                self.tape.record(at, What::Request(note.sequence.0, milestone, value));
             }
             Noted::Freed(0) => {}
             Noted::Freed(pages) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::device::{Observer, Step};
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::event::{Activity, LaneKind, NameId, SpanId, SpanInfo, Station, Tags, What};
+use lapwing_traces::event::{Activity, LaneKind, Milestone, NameId, SpanId, SpanInfo, Tags, What};
 use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, Tape};
@@ -336,7 +336,7 @@ impl WorkerTape {
         if let Some((_, at)) = sent
             && tokens > 0
         {
-            self.tape.record(at, What::Request(sequence.0, Station::Token, tokens));
+            self.tape.record(at, What::Request(sequence.0, Milestone::Token, tokens));
         }
         Outgoing { sink, event: Posted { message, sent } }
     }

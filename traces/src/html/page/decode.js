@@ -17,7 +17,7 @@
  * @property {string[]} causes
  * @property {string[]} modes
  * @property {string[]} stalls
- * @property {string[]} stations
+ * @property {string[]} milestones
  * @property {{ name: string, count: number, delta: boolean }[]} columns
  */
 

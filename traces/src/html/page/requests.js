@@ -4,7 +4,7 @@
 const REQUESTS_MAX = 1000;
 
 /**
- * @typedef {object} Passage of a request through its stations
+ * @typedef {object} Passage of a request through its milestones
  * @property {number} submitted
  * @property {number} admitted
  * @property {number} first token
@@ -19,26 +19,26 @@ const REQUESTS_MAX = 1000;
  * @returns {Map<number, Passage>} by the request's place in the dictionary
  */
 function passages(run) {
-  const { stations, head } = run;
+  const { milestones, head } = run;
   /** @type {Map<number, Passage>} */
   const all = new Map();
-  for (let i = 0; i < stations.at.length; i++) {
-    const id = stations.request[i];
+  for (let i = 0; i < milestones.at.length; i++) {
+    const id = milestones.request[i];
     let passage = all.get(id);
     if (!passage) {
       const never = { submitted: NaN, admitted: NaN, first: NaN, last: NaN };
       all.set(id, (passage = { ...never, tokens: 0, prompt: 0, end: "on its way" }));
     }
-    const at = stations.at[i];
-    const kind = head.stations[stations.kind[i]];
+    const at = milestones.at[i];
+    const kind = head.milestones[milestones.kind[i]];
     if (kind === "submitted") {
       passage.submitted = at;
-      passage.prompt = stations.value[i];
+      passage.prompt = milestones.value[i];
     } else if (kind === "admitted") passage.admitted = at;
     else if (kind === "token") {
       if (passage.tokens === 0) passage.first = at;
       passage.last = at;
-      passage.tokens += stations.value[i];
+      passage.tokens += milestones.value[i];
     } else passage.end = kind;
   }
   return all;

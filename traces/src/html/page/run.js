@@ -113,11 +113,11 @@ function makeRun(head, columns, number) {
     slept: wide("wait.slept"),
     spun: wide("wait.spun"),
   };
-  const stations = {
-    request: ints("station.request"),
-    kind: ints("station.kind"),
-    at: wide("station.at"),
-    value: wide("station.value"),
+  const milestones = {
+    request: ints("milestone.request"),
+    kind: ints("milestone.kind"),
+    at: wide("milestone.at"),
+    value: wide("milestone.value"),
   };
   const counters = head.counters.map(({ name, lane }, i) => {
     const value = wide(`counter.${i}.value`);
@@ -163,7 +163,7 @@ function makeRun(head, columns, number) {
     segments,
     messages,
     waits,
-    stations,
+    milestones,
     counters,
     lanes,
     rowCount: levels.rowCount,
