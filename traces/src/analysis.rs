@@ -3,19 +3,22 @@
 
 use crate::timeline::Timeline;
 
-pub mod bubble;
 pub mod critical_path;
 pub mod diff;
+pub mod idle;
 pub mod overlap;
 pub mod replay;
 pub mod waits;
 
+mod cause;
+pub(crate) mod interval;
 mod links;
 mod walk;
 
-pub use bubble::{Cause, Gap};
+pub use cause::Cause;
 pub use critical_path::{CriticalPath, Segment, SegmentKind};
 pub use diff::Diff;
+pub use idle::Gap;
 pub use overlap::Overlap;
 pub use replay::{Replay, WhatIf};
 
@@ -38,7 +41,7 @@ impl Analysis {
         let critical_path = CriticalPath::new(timeline, &links);
         Analysis {
             overlap: Overlap::new(timeline, &critical_path),
-            gaps: bubble::gaps(timeline, &links),
+            gaps: idle::gaps(timeline, &links),
             critical_path,
         }
     }

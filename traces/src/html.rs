@@ -7,58 +7,25 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::analysis::{Analysis, Cause};
-use crate::report::Report;
-use crate::timeline::Timeline;
-
 mod charts;
 mod columns;
 mod compare;
+mod error;
 mod overview;
 mod pack;
 mod picture;
+mod run;
 mod sections;
 mod summary;
 mod table;
 mod text;
 
+pub use error::HtmlError;
 pub use overview::{Entry, Figure, Group, Overview, overview};
 use picture::{Frame, picture};
+pub use run::Side;
+use run::letter;
 use text::Escaped;
-
-/// A run on the page.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// What to call it: a file's name, a strategy.
-    pub title: &'a str,
-    /// The run.
-    pub timeline: &'a Timeline,
-    /// Its analysis.
-    pub analysis: &'a Analysis,
-    /// Its numbers.
-    pub report: &'a Report,
-}
-
-/// Why no page was made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HtmlError {
-    /// One run or two fit on a page, and at least one on an overview.
-    #[error("a page shows one or two runs and an overview at least one, not {0}: give it as many")]
-    Runs(usize),
-    /// An analysis names spans or lanes that its timeline does not have.
-    #[error("the analysis of `{title}` is not one of its timeline: analyse the timeline again")]
-    Foreign {
-        /// The run's title.
-        title: String,
-    },
-    /// The lanes and names could not be written as JSON.
-    #[error("the run's names could not be written")]
-    Header(#[source] serde_json::Error),
-    /// The run could not be compressed.
-    #[error("the run could not be compressed")]
-    Compress(#[source] std::io::Error),
-}
 
 const TEMPLATE: &str = include_str!("html/page.html");
 
@@ -116,7 +83,7 @@ fn parts(sides: &[Side<'_>]) -> Result<Vec<(&'static str, String)>, HtmlError> {
     let mut data = String::new();
     let mut pictures = String::new();
     for (at, side) in sides.iter().enumerate() {
-        if !fits(side) {
+        if !side.is_consistent() {
             return Err(HtmlError::Foreign { title: side.title.to_owned() });
         }
         data += &packed("run", &pack::pack(side)?);
@@ -142,11 +109,6 @@ fn packed(class: &str, deflated: &[u8]) -> String {
     format!("<script type=\"application/octet-stream\" class=\"{class}\">{text}</script>\n")
 }
 
-/// Name of a run among two.
-fn letter(side: usize) -> char {
-    if side == 0 { 'A' } else { 'B' }
-}
-
 /// Puts the parts into a template. What is put in is not looked through for marks again.
 fn fill(template: &str, parts: &[(&str, String)]) -> String {
     let mut pieces = template.split("{{");
@@ -157,27 +119,4 @@ fn fill(template: &str, parts: &[(&str, String)]) -> String {
         page += rest;
     }
     page
-}
-
-/// Whether the analysis names nothing that the timeline lacks.
-fn fits(side: &Side<'_>) -> bool {
-    let (spans, lanes) = (side.timeline.spans.len(), side.timeline.lanes.len());
-    let path = &side.analysis.critical_path;
-    let span = |index: Option<usize>| index.is_none_or(|index| index < spans);
-    let cause = |cause: Cause| !matches!(cause, Cause::Dependency(lane) if lane >= lanes);
-    path.slack.len() == spans
-        && path.spans.iter().all(|index| *index < spans)
-        && side
-            .analysis
-            .gaps
-            .iter()
-            .all(|gap| gap.lane < lanes && span(gap.next) && span(gap.blocker) && cause(gap.cause))
-        && path.segments.iter().all(|segment| {
-            use crate::analysis::SegmentKind::{Running, Waiting};
-            segment.lane < lanes
-                && match segment.kind {
-                    Running(index) => index < spans,
-                    Waiting(why, index) => index < spans && cause(why),
-                }
-        })
 }

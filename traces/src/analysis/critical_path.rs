@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::bubble::Cause;
+use super::cause::Cause;
 use super::links::Links;
 use super::walk::{Link, Step, Walk};
 use crate::timeline::Timeline;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::overlap::Interval;
+use super::interval::Interval;
 use crate::timeline::{Span, Timeline};
 
 /// What a span needed to begin: a message, or the end of a wait for another span.

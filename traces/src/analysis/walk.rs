@@ -1,6 +1,6 @@
 //! The walk back along what held up a span: both idle causes and the critical path are made of it.
 
-use super::bubble::Cause;
+use super::cause::Cause;
 use super::links::{Binding, Links};
 use crate::event::{Activity, StallCause};
 use crate::timeline::{Span, Timeline, Wait};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Side;
+use super::run::Side;
 use super::summary::millis;
 use super::table::{Cell, Table};
 use super::text;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::columns::{Column, Columns, PLAIN_MAX, SIGNED_MAX, zigzag};
-use super::{HtmlError, Side};
+use super::error::HtmlError;
+use super::run::Side;
 use crate::analysis::{Cause, SegmentKind};
 use crate::clock::Nanos;
 use crate::event::{Activity, Milestone, StallCause, WaitMode};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::Side;
 use super::charts;
+use super::run::{Side, letter};
 use super::summary::{figure, millis, summary};
 use super::table::{Cell, Table};
 use super::text::{self, Escaped};
@@ -35,7 +35,7 @@ pub(super) fn sections(sides: &[Side<'_>]) -> String {
         for (at, side) in sides.iter().enumerate() {
             let _ = writeln!(html, "<div class=\"side\" data-side=\"{at}\">");
             if sides.len() > 1 {
-                let letter = super::letter(at);
+                let letter = letter(at);
                 let _ = write!(html, "<h3><span class=\"letter\">{letter}</span> ");
                 let _ = writeln!(html, "<bdi>{}</bdi></h3>", Escaped(side.title));
             }
@@ -51,8 +51,7 @@ pub(super) fn sections(sides: &[Side<'_>]) -> String {
 pub(super) fn warnings(sides: &[Side<'_>]) -> String {
     let mut html = String::new();
     for (at, side) in sides.iter().enumerate() {
-        let run =
-            if sides.len() > 1 { format!("Run {}: ", super::letter(at)) } else { String::new() };
+        let run = if sides.len() > 1 { format!("Run {}: ", letter(at)) } else { String::new() };
         let report = side.report;
         for (count, what) in [
             (

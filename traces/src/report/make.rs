@@ -8,7 +8,7 @@ use super::{
     PairReport, Percentiles, REPORT_VERSION, Report,
 };
 use crate::analysis::critical_path::children;
-use crate::analysis::overlap::{busy_intervals, length};
+use crate::analysis::interval::{busy_intervals, length};
 use crate::analysis::{Analysis, Cause, Gap, SegmentKind, waits};
 use crate::timeline::{Counter, Timeline};
 

@@ -1,8 +1,8 @@
 //! The difference of two runs as tables.
 
-use super::TextOptions;
 use super::format::Align::{Left, Right};
 use super::format::{bold, duration, percent, table};
+use super::options::TextOptions;
 use crate::analysis::diff::Diff;
 
 pub(super) fn draw(diff: &Diff, options: &TextOptions) -> String {

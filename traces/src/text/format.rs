@@ -1,6 +1,6 @@
 //! Times, numbers, names and tables as text.
 
-use super::{Colours, Glyphs, TextOptions};
+use super::options::{Colours, Glyphs, TextOptions};
 
 /// A duration with four digits and its unit.
 pub(super) fn duration(nanos: f64, glyphs: Glyphs) -> String {

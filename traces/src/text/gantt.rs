@@ -1,8 +1,8 @@
 //! The chart: lanes by time, one character for each piece of the makespan.
 
 use super::format::name;
+use super::options::{Colours, Glyphs, TextOptions};
 use super::scale::{Scale, round_step, tick_name};
-use super::{Colours, Glyphs, TextOptions};
 use crate::analysis::{Analysis, Cause, SegmentKind};
 use crate::timeline::Timeline;
 

@@ -1,7 +1,7 @@
 //! The report's most important numbers as lines.
 
-use super::TextOptions;
 use super::format::{bold, duration, name, or_dash, percent, wrapped};
+use super::options::TextOptions;
 use crate::report::Report;
 
 /// The numbers that matter most.

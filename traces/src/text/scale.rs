@@ -1,7 +1,7 @@
 //! Where a time is on the chart, and which times its ruler names.
 
-use super::Glyphs;
 use super::format::duration;
+use super::options::Glyphs;
 
 /// Pieces of the makespan.
 #[derive(Clone, Copy, Debug)]

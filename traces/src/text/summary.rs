@@ -1,8 +1,8 @@
 //! The report's numbers as tables.
 
-use super::TextOptions;
 use super::format::Align::{Left, Right};
 use super::format::{bytes, duration, or_dash, percent, table};
+use super::options::TextOptions;
 use crate::report::{Percentiles, Report};
 
 /// All tables that have rows.
