@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing::traces::analysis::Cause;
+use lapwing::traces::analysis::IdleCause;
 use lapwing::traces::event::{Activity, Milestone};
 use lapwing::traces::{Analysis, Scope, Timeline};
 use lapwing::{Engine, Shutdown};
@@ -63,7 +63,7 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
     let analysis = Analysis::new(&timeline);
     assert!(timeline.is_virtual() && timeline.makespan() > 10_000_000);
     let gaps = |cause| analysis.gaps.iter().filter(move |gap| gap.cause == cause);
-    assert_eq!(gaps(Cause::Unknown).count(), 0);
+    assert_eq!(gaps(IdleCause::Unknown).count(), 0);
     for (lane, info) in timeline.lanes.iter().enumerate() {
         // Ops within a stage are the stage's time.
         let outer = timeline.spans.iter().filter(|span| span.parent.is_none());
@@ -78,7 +78,7 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
     // Decoding alone, each of the two devices waits for the other.
     for name in ["front", "back"] {
         let lane = timeline.lanes.iter().position(|lane| lane.name == name).expect("a lane");
-        assert!(gaps(Cause::Dependency(lane)).count() > 5, "nobody waited for {name}");
+        assert!(gaps(IdleCause::Dependency(lane)).count() > 5, "nobody waited for {name}");
     }
 }
 

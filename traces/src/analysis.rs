@@ -15,7 +15,7 @@ pub(crate) mod interval;
 mod links;
 mod walk;
 
-pub use cause::Cause;
+pub use cause::IdleCause;
 pub use critical_path::{CriticalPath, Segment, SegmentKind};
 pub use diff::Diff;
 pub use idle::Gap;

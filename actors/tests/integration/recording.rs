@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use lapwing_actors::message::{Shutdown, StreamEvent};
-use lapwing_traces::analysis::Cause;
+use lapwing_traces::analysis::IdleCause;
 use lapwing_traces::event::{Activity, Milestone, StallCause, What};
 use lapwing_traces::timeline::Span;
 use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
@@ -98,7 +98,7 @@ fn every_idle_nanosecond_has_a_cause_in_random_schedules() {
             // A lane without spans is never idle.
             let makespan = if info.slots == 0 { 0 } else { timeline.makespan() };
             let gaps = analysis.gaps.iter().filter(|gap| gap.lane == lane);
-            let unknown = gaps.clone().find(|gap| gap.cause == Cause::Unknown);
+            let unknown = gaps.clone().find(|gap| gap.cause == IdleCause::Unknown);
             assert_eq!(unknown, None, "seed {seed}, {}", info.name);
             let idle: u64 = gaps.map(|gap| gap.end - gap.start).sum();
             // But for ops inside stages, spans of a lane do not overlap.

@@ -2,7 +2,7 @@
 
 /// Why a lane ran nothing. Each has a name in reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cause {
+pub enum IdleCause {
     /// Its next work needs the result of this lane (an index), which was running or busy.
     Dependency(usize),
     /// A graph or kernel that its next work needs was being built.
@@ -33,42 +33,42 @@ pub enum Cause {
     Unknown,
 }
 
-impl Cause {
-    /// Every cause; [`Dependency`](Cause::Dependency) with lane 0.
-    pub const ALL: [Cause; 14] = [
-        Cause::Dependency(0),
-        Cause::Prepare,
-        Cause::Convert,
-        Cause::BackPressure,
-        Cause::SlotPool,
-        Cause::PolicyBarrier,
-        Cause::HandOff,
-        Cause::Overshoot,
-        Cause::Spin,
-        Cause::Restart,
-        Cause::MailboxEmpty,
-        Cause::Start,
-        Cause::End,
-        Cause::Unknown,
+impl IdleCause {
+    /// Every cause; [`Dependency`](IdleCause::Dependency) with lane 0.
+    pub const ALL: [IdleCause; 14] = [
+        IdleCause::Dependency(0),
+        IdleCause::Prepare,
+        IdleCause::Convert,
+        IdleCause::BackPressure,
+        IdleCause::SlotPool,
+        IdleCause::PolicyBarrier,
+        IdleCause::HandOff,
+        IdleCause::Overshoot,
+        IdleCause::Spin,
+        IdleCause::Restart,
+        IdleCause::MailboxEmpty,
+        IdleCause::Start,
+        IdleCause::End,
+        IdleCause::Unknown,
     ];
 
     /// Name in reports and exports, without the lane.
     pub const fn name(self) -> &'static str {
         match self {
-            Cause::Dependency(_) => "dependency",
-            Cause::Prepare => "graph build",
-            Cause::Convert => "conversion",
-            Cause::BackPressure => "back-pressure",
-            Cause::SlotPool => "slot pool empty",
-            Cause::PolicyBarrier => "policy barrier",
-            Cause::HandOff => "hand-off",
-            Cause::Overshoot => "sleep overshoot",
-            Cause::Spin => "spin",
-            Cause::Restart => "restart",
-            Cause::MailboxEmpty => "mailbox empty",
-            Cause::Start => "start",
-            Cause::End => "end",
-            Cause::Unknown => "unattributed",
+            IdleCause::Dependency(_) => "dependency",
+            IdleCause::Prepare => "graph build",
+            IdleCause::Convert => "conversion",
+            IdleCause::BackPressure => "back-pressure",
+            IdleCause::SlotPool => "slot pool empty",
+            IdleCause::PolicyBarrier => "policy barrier",
+            IdleCause::HandOff => "hand-off",
+            IdleCause::Overshoot => "sleep overshoot",
+            IdleCause::Spin => "spin",
+            IdleCause::Restart => "restart",
+            IdleCause::MailboxEmpty => "mailbox empty",
+            IdleCause::Start => "start",
+            IdleCause::End => "end",
+            IdleCause::Unknown => "unattributed",
         }
     }
 }

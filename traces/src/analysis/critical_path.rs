@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::cause::Cause;
+use super::cause::IdleCause;
 use super::links::Links;
 use super::walk::{Link, Step, Walk};
 use crate::timeline::Timeline;
@@ -13,7 +13,7 @@ pub enum SegmentKind {
     /// This span (an index, the innermost at that time) was running.
     Running(usize),
     /// Nothing on the path was running, because of this; then this span (an index) began.
-    Waiting(Cause, usize),
+    Waiting(IdleCause, usize),
 }
 
 /// A stretch of the critical path.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::cause::Cause;
+use super::cause::IdleCause;
 use super::links::Links;
 use super::walk::{Link, Walk, cause_of};
 use crate::event::StallCause;
@@ -18,7 +18,7 @@ pub struct Gap {
     /// To, in ns.
     pub end: u64,
     /// Why.
-    pub cause: Cause,
+    pub cause: IdleCause,
     /// Index of the span that ran next on the lane, if any.
     pub next: Option<usize>,
     /// Index of the span that held it up, if one did.
@@ -51,7 +51,7 @@ pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
                 lane,
                 start: busy_until,
                 end: end.0,
-                cause: Cause::End,
+                cause: IdleCause::End,
                 next: None,
                 blocker: None,
             };
@@ -112,9 +112,9 @@ fn split_by_stalls(gap: Gap, stalls: &[(StallCause, u64, u64)]) -> Vec<Gap> {
             pieces.push(Gap { start: to, end: time, ..gap });
         }
         let cause = match cause {
-            StallCause::BackPressure => Cause::BackPressure,
-            StallCause::SlotPool => Cause::SlotPool,
-            StallCause::PolicyBarrier => Cause::PolicyBarrier,
+            StallCause::BackPressure => IdleCause::BackPressure,
+            StallCause::SlotPool => IdleCause::SlotPool,
+            StallCause::PolicyBarrier => IdleCause::PolicyBarrier,
         };
         pieces.push(Gap { start: from, end: to, cause, ..gap });
         time = from;

@@ -1,6 +1,6 @@
 //! The walk back along what held up a span: both idle causes and the critical path are made of it.
 
-use super::cause::Cause;
+use super::cause::IdleCause;
 use super::links::{Binding, Links};
 use crate::event::{Activity, StallCause};
 use crate::timeline::{Span, Timeline, Wait};
@@ -19,7 +19,7 @@ pub(super) enum Link {
     /// This outer span ran.
     Ran(usize),
     /// This outer span waited.
-    Waited(usize, Cause),
+    Waited(usize, IdleCause),
 }
 
 /// A walk back along what held up a span.
@@ -72,15 +72,15 @@ impl Walk<'_> {
                     let left = input.sent.min(ready);
                     let end = input.from.map_or(left, |from| self.timeline.spans[from].end.0);
                     let way = (left.min(end), ready);
-                    self.late((span, input.from), way, Cause::HandOff, &mut emit);
+                    self.late((span, input.from), way, IdleCause::HandOff, &mut emit);
                     let Some(from) = input.from else {
-                        emit(self.floor, left, Link::Waited(span, Cause::MailboxEmpty));
+                        emit(self.floor, left, Link::Waited(span, IdleCause::MailboxEmpty));
                         return;
                     };
                     (from, left.min(end))
                 }
                 Binding::Nothing => {
-                    emit(self.floor, ready, Link::Waited(span, Cause::Start));
+                    emit(self.floor, ready, Link::Waited(span, IdleCause::Start));
                     return;
                 }
             };
@@ -111,14 +111,14 @@ impl Walk<'_> {
             _ => false,
         };
         if has_input || goes_on {
-            self.late((span, None), (ready, start), Cause::Restart, emit);
+            self.late((span, None), (ready, start), IdleCause::Restart, emit);
             return;
         }
         // Without a message, the span's own stations are all that is known.
         let submitted = this.submitted.map_or(start, |at| at.0.clamp(ready, start));
         let queued = this.queued.map_or(submitted, |at| at.0.clamp(ready, submitted));
-        emit(submitted, start, Link::Waited(span, Cause::Restart));
-        emit(queued, submitted, Link::Waited(span, Cause::BackPressure));
+        emit(submitted, start, Link::Waited(span, IdleCause::Restart));
+        emit(queued, submitted, Link::Waited(span, IdleCause::BackPressure));
         self.asleep(span, (ready, queued), emit);
     }
 
@@ -132,12 +132,12 @@ impl Walk<'_> {
         for sleep in sleeps[first..sleeps.len().min(last + 1)].iter().rev() {
             let (start, end) = (sleep.0.max(from), sleep.1.min(time));
             if start < end {
-                emit(end, time, Link::Waited(span, Cause::Unknown));
-                emit(start, end, Link::Waited(span, Cause::MailboxEmpty));
+                emit(end, time, Link::Waited(span, IdleCause::Unknown));
+                emit(start, end, Link::Waited(span, IdleCause::MailboxEmpty));
                 time = start;
             }
         }
-        emit(from, time, Link::Waited(span, Cause::Unknown));
+        emit(from, time, Link::Waited(span, IdleCause::Unknown));
     }
 
     /// Splits a stretch by the waits that went on in it after their target had ended: waits of
@@ -146,7 +146,7 @@ impl Walk<'_> {
         &self,
         (span, from): (usize, Option<usize>),
         (start, end): (u64, u64),
-        otherwise: Cause,
+        otherwise: IdleCause,
         emit: &mut impl FnMut(u64, u64, Link),
     ) {
         let mut time = end;
@@ -161,8 +161,8 @@ impl Walk<'_> {
             }
             let awake = wait.start.0.saturating_add(wait.slept).clamp(from, to);
             emit(to, time, Link::Waited(span, otherwise));
-            emit(awake, to, Link::Waited(span, Cause::Spin));
-            emit(from, awake, Link::Waited(span, Cause::Overshoot));
+            emit(awake, to, Link::Waited(span, IdleCause::Spin));
+            emit(from, awake, Link::Waited(span, IdleCause::Overshoot));
             time = from;
         }
         emit(start, time, Link::Waited(span, otherwise));
@@ -184,13 +184,13 @@ impl Walk<'_> {
 }
 
 /// Why a lane whose next work waits for this span is idle while it runs.
-pub(super) fn cause_of(span: &Span) -> Cause {
+pub(super) fn cause_of(span: &Span) -> IdleCause {
     match span.activity {
-        Activity::Prepare => Cause::Prepare,
-        Activity::Convert | Activity::Copy => Cause::Convert,
-        Activity::Sync => Cause::HandOff,
+        Activity::Prepare => IdleCause::Prepare,
+        Activity::Convert | Activity::Copy => IdleCause::Convert,
+        Activity::Sync => IdleCause::HandOff,
         Activity::Compute | Activity::Schedule | Activity::Sample | Activity::Other => {
-            Cause::Dependency(span.lane)
+            IdleCause::Dependency(span.lane)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Everything that exports say about a span, a gap, a stretch of the critical path.
 
-use crate::analysis::{Analysis, Cause, SegmentKind};
+use crate::analysis::{Analysis, IdleCause, SegmentKind};
 use crate::timeline::{Message, Span, Timeline};
 
 /// A value of a field.
@@ -74,7 +74,7 @@ impl<'a> Facts<'a> {
     /// Fields of a cause: the lane that was waited for, what ran next and what held it up.
     pub(super) fn wait(
         &self,
-        cause: Cause,
+        cause: IdleCause,
         next: Option<usize>,
         blocker: Option<usize>,
     ) -> Vec<Field<'a>> {
@@ -82,7 +82,7 @@ impl<'a> Facts<'a> {
         let name = |span: usize| Value::Text(timeline.spans[span].name.as_str());
         let id = |span: usize| Value::Number(timeline.spans[span].id.0.get());
         let mut fields = Vec::new();
-        if let Cause::Dependency(lane) = cause {
+        if let IdleCause::Dependency(lane) = cause {
             fields.push(("on_lane", Value::Text(timeline.lanes[lane].name.as_str())));
         }
         if let Some(next) = next {

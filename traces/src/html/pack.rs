@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::columns::{Column, Columns, PLAIN_MAX, SIGNED_MAX, zigzag};
 use super::error::HtmlError;
 use super::run::Side;
-use crate::analysis::{Cause, SegmentKind};
+use crate::analysis::{IdleCause, SegmentKind};
 use crate::clock::Nanos;
 use crate::event::{Activity, Milestone, StallCause, WaitMode};
 
@@ -101,7 +101,7 @@ pub(super) fn pack(side: &Side<'_>) -> Result<Vec<u8>, HtmlError> {
             .map(|counter| CounterHead { name: &counter.name, lane: counter.lane })
             .collect(),
         activities: Activity::ALL.iter().map(|activity| activity.name()).collect(),
-        causes: Cause::ALL.iter().map(|cause| cause.name()).collect(),
+        causes: IdleCause::ALL.iter().map(|cause| cause.name()).collect(),
         modes: WaitMode::ALL.iter().map(|mode| mode.name()).collect(),
         stalls: StallCause::ALL.iter().map(|cause| cause.name()).collect(),
         milestones: Milestone::ALL.iter().map(|milestone| milestone.name()).collect(),
@@ -150,11 +150,11 @@ fn before(at: Nanos, earlier: Option<Nanos>) -> u64 {
     })
 }
 
-/// Place of a cause in `Cause::ALL`, and one more than the lane if it is a dependency.
-fn cause(cause: Cause) -> (u64, u64) {
-    let place = Cause::ALL.iter().position(|known| known.name() == cause.name());
-    let lane = if let Cause::Dependency(lane) = cause { Some(lane) } else { None };
-    (place.unwrap_or(Cause::ALL.len() - 1) as u64, option(lane))
+/// Place of a cause in `IdleCause::ALL`, and one more than the lane if it is a dependency.
+fn cause(cause: IdleCause) -> (u64, u64) {
+    let place = IdleCause::ALL.iter().position(|known| known.name() == cause.name());
+    let lane = if let IdleCause::Dependency(lane) = cause { Some(lane) } else { None };
+    (place.unwrap_or(IdleCause::ALL.len() - 1) as u64, option(lane))
 }
 
 fn spans(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
@@ -306,7 +306,7 @@ mod tests {
             lane: 0,
             start: u64::MAX,
             end: u64::MAX,
-            cause: Cause::Unknown,
+            cause: IdleCause::Unknown,
             next: None,
             blocker: Some(1),
         };

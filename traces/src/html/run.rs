@@ -1,7 +1,7 @@
 //! A run as the page shows it.
 
 use crate::analysis::SegmentKind::{Running, Waiting};
-use crate::analysis::{Analysis, Cause};
+use crate::analysis::{Analysis, IdleCause};
 use crate::report::Report;
 use crate::timeline::Timeline;
 
@@ -24,7 +24,8 @@ impl Side<'_> {
         let (spans, lanes) = (self.timeline.spans.len(), self.timeline.lanes.len());
         let path = &self.analysis.critical_path;
         let span = |index: Option<usize>| index.is_none_or(|index| index < spans);
-        let cause = |cause: Cause| !matches!(cause, Cause::Dependency(lane) if lane >= lanes);
+        let cause =
+            |cause: IdleCause| !matches!(cause, IdleCause::Dependency(lane) if lane >= lanes);
         path.slack.len() == spans
             && path.spans.iter().all(|index| *index < spans)
             && self.analysis.gaps.iter().all(|gap| {

@@ -9,14 +9,14 @@ use super::{
 };
 use crate::analysis::critical_path::children;
 use crate::analysis::interval::{busy_intervals, length};
-use crate::analysis::{Analysis, Cause, Gap, SegmentKind, waits};
+use crate::analysis::{Analysis, Gap, IdleCause, SegmentKind, waits};
 use crate::timeline::{Counter, Timeline};
 
 impl Report {
     /// The numbers of a timeline that is analysed already.
     pub fn new(timeline: &Timeline, analysis: &Analysis) -> Report {
         let requests = super::requests::requests(timeline);
-        let unknown = analysis.gaps.iter().filter(|gap| gap.cause == Cause::Unknown);
+        let unknown = analysis.gaps.iter().filter(|gap| gap.cause == IdleCause::Unknown);
         let tokens = requests.generated_tokens;
         Report {
             version: REPORT_VERSION,
@@ -125,7 +125,7 @@ fn computing(analysis: &Analysis) -> impl Iterator<Item = &Gap> {
 
 /// Time by cause, longest first.
 fn idle<'a>(timeline: &Timeline, gaps: impl Iterator<Item = &'a Gap>) -> Vec<IdleReport> {
-    let mut by_cause: BTreeMap<Cause, u64> = BTreeMap::new();
+    let mut by_cause: BTreeMap<IdleCause, u64> = BTreeMap::new();
     for gap in gaps {
         let sum = by_cause.entry(gap.cause).or_default();
         *sum = sum.saturating_add(gap.end - gap.start);
@@ -139,11 +139,11 @@ fn idle<'a>(timeline: &Timeline, gaps: impl Iterator<Item = &'a Gap>) -> Vec<Idl
     rows
 }
 
-impl Cause {
+impl IdleCause {
     /// Name with the lane: `dependency on gpu`.
     pub fn title(self, timeline: &Timeline) -> String {
         match self {
-            Cause::Dependency(lane) => format!("dependency on {}", timeline.lanes[lane].name),
+            IdleCause::Dependency(lane) => format!("dependency on {}", timeline.lanes[lane].name),
             cause => cause.name().to_owned(),
         }
     }

@@ -3,26 +3,26 @@
 use super::format::name;
 use super::options::{Colours, Glyphs, TextOptions};
 use super::scale::{Scale, round_step, tick_name};
-use crate::analysis::{Analysis, Cause, SegmentKind};
+use crate::analysis::{Analysis, IdleCause, SegmentKind};
 use crate::timeline::Timeline;
 
 /// Letter of a cause.
-const fn letter(cause: Cause) -> char {
+const fn letter(cause: IdleCause) -> char {
     match cause {
-        Cause::Dependency(_) => 'd',
-        Cause::Prepare => 'g',
-        Cause::Convert => 'c',
-        Cause::BackPressure => 'b',
-        Cause::SlotPool => 's',
-        Cause::PolicyBarrier => 'p',
-        Cause::HandOff => 'h',
-        Cause::Overshoot => 'o',
-        Cause::Spin => 'x',
-        Cause::Restart => 'r',
-        Cause::MailboxEmpty => 'm',
-        Cause::Start => '<',
-        Cause::End => '>',
-        Cause::Unknown => '?',
+        IdleCause::Dependency(_) => 'd',
+        IdleCause::Prepare => 'g',
+        IdleCause::Convert => 'c',
+        IdleCause::BackPressure => 'b',
+        IdleCause::SlotPool => 's',
+        IdleCause::PolicyBarrier => 'p',
+        IdleCause::HandOff => 'h',
+        IdleCause::Overshoot => 'o',
+        IdleCause::Spin => 'x',
+        IdleCause::Restart => 'r',
+        IdleCause::MailboxEmpty => 'm',
+        IdleCause::Start => '<',
+        IdleCause::End => '>',
+        IdleCause::Unknown => '?',
     }
 }
 
@@ -97,7 +97,7 @@ struct Chart<'a> {
     label: usize,
     text: String,
     /// Causes on the chart, in the order in which they came.
-    causes: Vec<Cause>,
+    causes: Vec<IdleCause>,
 }
 
 impl Chart<'_> {
@@ -148,9 +148,9 @@ impl Chart<'_> {
     }
 
     /// Letter of the cause that has most of each column, if the lane is idle there.
-    fn idle_row(&self, analysis: &Analysis, lane: usize) -> Vec<Option<Cause>> {
-        let mut best: Vec<Option<(f64, Cause)>> = vec![None; self.scale.columns];
-        let mut sums: Vec<Vec<(Cause, f64)>> = vec![Vec::new(); self.scale.columns];
+    fn idle_row(&self, analysis: &Analysis, lane: usize) -> Vec<Option<IdleCause>> {
+        let mut best: Vec<Option<(f64, IdleCause)>> = vec![None; self.scale.columns];
+        let mut sums: Vec<Vec<(IdleCause, f64)>> = vec![Vec::new(); self.scale.columns];
         for gap in analysis.gaps.iter().filter(|gap| gap.lane == lane) {
             self.scale.cover(gap.start, gap.end, |column, share| {
                 let sums = &mut sums[column];
@@ -173,7 +173,7 @@ impl Chart<'_> {
         &mut self,
         title: &str,
         shares: &[f64],
-        idle: &[Option<Cause>],
+        idle: &[Option<IdleCause>],
         lane_busy: impl Fn(usize) -> bool,
     ) {
         let shades = shades(self.options.glyphs);

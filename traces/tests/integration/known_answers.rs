@@ -1,7 +1,7 @@
 //! Small runs whose overlap, idle causes, critical path, replay, waits and difference are worked
 //! out by hand.
 
-use lapwing_traces::analysis::{Cause, Diff, Replay, SegmentKind, WhatIf};
+use lapwing_traces::analysis::{Diff, IdleCause, Replay, SegmentKind, WhatIf};
 use lapwing_traces::event::{Activity, StallCause, Tags, What};
 use lapwing_traces::{Analysis, Nanos, Report, Timeline};
 
@@ -224,8 +224,8 @@ fn the_critical_path_adds_up_and_leaves_slack_elsewhere() {
     let found: Vec<_> = path.segments.iter().map(|s| (s.start, s.end, s.kind)).collect();
     let expected = [
         (0, 100, SegmentKind::Running(0)),
-        (100, 105, SegmentKind::Waiting(Cause::HandOff, 1)),
-        (105, 110, SegmentKind::Waiting(Cause::Restart, 1)),
+        (100, 105, SegmentKind::Waiting(IdleCause::HandOff, 1)),
+        (105, 110, SegmentKind::Waiting(IdleCause::Restart, 1)),
         (110, 200, SegmentKind::Running(1)),
     ];
     assert_eq!(found, expected);

@@ -1,6 +1,6 @@
 //! What holds for every run.
 
-use lapwing_traces::analysis::{Cause, Diff, Replay, SegmentKind, WhatIf};
+use lapwing_traces::analysis::{Diff, IdleCause, Replay, SegmentKind, WhatIf};
 use lapwing_traces::{Analysis, Report, Timeline};
 use proptest::prelude::*;
 
@@ -47,7 +47,7 @@ proptest! {
     fn a_lane_that_depends_on_another_does_so_while_that_one_runs(program in programs(), thread in any::<bool>()) {
         let (timeline, analysis) = schedule(&program, thread).analysed();
         for gap in &analysis.gaps {
-            if let Cause::Dependency(lane) = gap.cause {
+            if let IdleCause::Dependency(lane) = gap.cause {
                 let blocker = &timeline.spans[gap.blocker.expect("who ran")];
                 prop_assert_eq!(blocker.lane, lane);
                 prop_assert!(blocker.start.0 <= gap.start && gap.end <= blocker.end.0);
