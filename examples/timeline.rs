@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
-use lapwing::traces::html::{Side, page};
+use lapwing::traces::html::{PageRun, page};
 use lapwing::traces::text::{TextOptions, text};
 use lapwing::traces::{Analysis, OsClock, Recorder, RecorderConfig, Report, Scope, Timeline};
 use lapwing::{Engine, Request, Shutdown};
@@ -49,10 +49,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     assert!(timeline.spans.iter().any(|span| span.name == "print the answer"));
 
-    let side =
-        Side { title: "one answer", timeline: &timeline, analysis: &analysis, report: &report };
+    let run =
+        PageRun { title: "one answer", timeline: &timeline, analysis: &analysis, report: &report };
     std::fs::create_dir_all("target")?;
-    std::fs::write("target/timeline.html", page(&[side])?)?;
+    std::fs::write("target/timeline.html", page(&[run])?)?;
     println!("\nthe same for a browser: target/timeline.html");
     Ok(())
 }

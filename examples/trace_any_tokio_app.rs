@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 
-use lapwing_traces::html::{Side, page};
+use lapwing_traces::html::{PageRun, page};
 use lapwing_traces::layer::TimelineLayer;
 use lapwing_traces::{
     Analysis, OsClock, Recorder, RecorderConfig, Recording, Report, Scope, Timeline,
@@ -168,8 +168,8 @@ fn show(recording: &Recording) -> Result<(), Box<dyn Error>> {
 
     let report = Report::new(&timeline, &analysis);
     let title = "words of made-up pages";
-    let side = Side { title, timeline: &timeline, analysis: &analysis, report: &report };
-    std::fs::write(PAGE, page(&[side])?)?;
+    let run = PageRun { title, timeline: &timeline, analysis: &analysis, report: &report };
+    std::fs::write(PAGE, page(&[run])?)?;
     println!("now open {PAGE} in a browser");
     Ok(())
 }

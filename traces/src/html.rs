@@ -23,7 +23,7 @@ mod text;
 pub use error::HtmlError;
 pub use overview::{Entry, Figure, Group, Overview, overview};
 use picture::{Frame, picture};
-pub use run::Side;
+pub use run::PageRun;
 use run::letter;
 use text::Escaped;
 
@@ -68,37 +68,37 @@ const SCRIPT: &[&str] = &[
 ///
 /// # Errors
 /// Other than one or two runs; an analysis of another timeline.
-pub fn page(sides: &[Side<'_>]) -> Result<String, HtmlError> {
-    if !(1..=2).contains(&sides.len()) {
-        return Err(HtmlError::Runs(sides.len()));
+pub fn page(runs: &[PageRun<'_>]) -> Result<String, HtmlError> {
+    if !(1..=2).contains(&runs.len()) {
+        return Err(HtmlError::Runs(runs.len()));
     }
-    let mut parts = parts(sides)?;
+    let mut parts = parts(runs)?;
     parts.push(("style", STYLE.concat()));
     parts.push(("script", SCRIPT.concat()));
     Ok(fill(TEMPLATE, &parts))
 }
 
 /// What stands in the template, but for style and script.
-fn parts(sides: &[Side<'_>]) -> Result<Vec<(&'static str, String)>, HtmlError> {
+fn parts(runs: &[PageRun<'_>]) -> Result<Vec<(&'static str, String)>, HtmlError> {
     let mut data = String::new();
     let mut pictures = String::new();
-    for (at, side) in sides.iter().enumerate() {
-        if !side.is_consistent() {
-            return Err(HtmlError::Foreign { title: side.title.to_owned() });
+    for (at, run) in runs.iter().enumerate() {
+        if !run.is_consistent() {
+            return Err(HtmlError::Foreign { title: run.title.to_owned() });
         }
-        data += &packed("run", &pack::pack(side)?);
-        if sides.len() > 1 {
-            pictures += &format!("<h2>{} {}</h2>\n", letter(at), Escaped(side.title));
+        data += &packed("run", &pack::pack(run)?);
+        if runs.len() > 1 {
+            pictures += &format!("<h2>{} {}</h2>\n", letter(at), Escaped(run.title));
         }
-        pictures += &picture(side.timeline, Frame::default());
+        pictures += &picture(run.timeline, Frame::default());
     }
-    let titles: Vec<&str> = sides.iter().map(|side| side.title).collect();
+    let titles: Vec<&str> = runs.iter().map(|run| run.title).collect();
     Ok(vec![
         ("title", Escaped(&titles.join(" · ")).to_string()),
-        ("warnings", sections::warnings(sides)),
+        ("warnings", sections::warnings(runs)),
         ("pictures", pictures),
-        ("compare", compare::compare(sides)),
-        ("sections", sections::sections(sides)),
+        ("compare", compare::compare(runs)),
+        ("sections", sections::sections(runs)),
         ("data", data),
     ])
 }

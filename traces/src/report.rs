@@ -44,7 +44,7 @@ pub struct Report {
     /// Idle time of any lane that nothing in the recording explains.
     pub idle_unattributed_ns: u64,
     /// What the makespan consists of (T3), longest first.
-    pub critical_path: Vec<BlameReport>,
+    pub critical_path: Vec<PathReport>,
     /// Ops by name and lane, longest first.
     pub ops: Vec<OpReport>,
     /// Predicted waits (T5), by name and mode.
@@ -110,7 +110,7 @@ pub struct IdleReport {
 
 /// One kind of stretch on the critical path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BlameReport {
+pub struct PathReport {
     /// Lane.
     pub lane: String,
     /// `running`, or the cause of waiting.

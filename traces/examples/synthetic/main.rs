@@ -6,7 +6,7 @@ mod run;
 
 use std::error::Error;
 
-use lapwing_traces::html::{Entry, Figure, Group, Overview, Side, overview, page};
+use lapwing_traces::html::{Entry, Figure, Group, Overview, PageRun, overview, page};
 use lapwing_traces::{Analysis, Recording, Report, Timeline};
 
 /// A run with everything that the page needs of it.
@@ -24,9 +24,9 @@ impl Made {
         Made { timeline, analysis, report }
     }
 
-    fn side<'a>(&'a self, title: &'a str) -> Side<'a> {
+    fn page_run<'a>(&'a self, title: &'a str) -> PageRun<'a> {
         let Made { timeline, analysis, report } = self;
-        Side { title, timeline, analysis, report }
+        PageRun { title, timeline, analysis, report }
     }
 }
 
@@ -121,7 +121,7 @@ fn many(events: usize, hostile: bool) -> Result<String, Box<dyn Error>> {
                 Figure { text: title.to_owned(), value: None },
             ];
             let note = format!("a made-up run called {name}, {title}");
-            Entry { side: made.side(name), marks, note, figures }
+            Entry { run: made.page_run(name), marks, note, figures }
         });
         let absent = vec![("npu-only".to_owned(), format!("there is no NPU here: {title}"))];
         let entries: Vec<_> = entries.collect();
@@ -148,13 +148,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         spoil(&mut recording);
     }
     let made = Made::new(&recording);
-    let mut sides = vec![made.side("pipe </script>")];
+    let mut runs = vec![made.page_run("pipe </script>")];
     let other;
     if has("--two") {
         other = Made::new(&run::recording(events.parse()?, 2));
-        sides.push(other.side("pipe, other seed"));
+        runs.push(other.page_run("pipe, other seed"));
     }
-    std::fs::write(out, page(&sides)?)?;
+    std::fs::write(out, page(&runs)?)?;
     println!("{}", facts(&made, recording.events.len()));
     Ok(())
 }

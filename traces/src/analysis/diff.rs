@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::Analysis;
-use crate::report::{BlameReport, Report};
+use crate::report::{PathReport, Report};
 use crate::timeline::Timeline;
 
 /// The second run minus the first. Times in ns.
@@ -86,7 +86,7 @@ fn delta(a: u64, b: u64) -> i64 {
 fn waterfall(a: &Report, b: &Report) -> Vec<Step> {
     let mut rows: BTreeMap<(&str, &str, &str), [u64; 2]> = BTreeMap::new();
     for (side, report) in [a, b].into_iter().enumerate() {
-        for BlameReport { lane, cause, op, ns, .. } in &report.critical_path {
+        for PathReport { lane, cause, op, ns, .. } in &report.critical_path {
             rows.entry((lane, cause, op)).or_default()[side] += ns;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::run::Side;
+use super::run::PageRun;
 use super::summary::millis;
 use super::table::{Cell, Table};
 use super::text;
@@ -47,8 +47,8 @@ fn idle(report: &Report) -> Option<f64> {
 }
 
 /// The section for two runs; empty for one.
-pub(super) fn compare(sides: &[Side<'_>]) -> String {
-    let [a, b] = sides else { return String::new() };
+pub(super) fn compare(runs: &[PageRun<'_>]) -> String {
+    let [a, b] = runs else { return String::new() };
     let diff = Diff::new((a.timeline, a.analysis), (b.timeline, b.analysis));
     let mut html = String::from(
         "<section id=\"compare\" aria-labelledby=\"compare-title\">\

@@ -7,7 +7,7 @@ use super::columns::deflated;
 use super::picture::{Frame, picture, shown};
 use super::table::{Cell, Table};
 use super::text::{self, Escaped};
-use super::{HtmlError, SCRIPT, STYLE, Side, TEMPLATE, fill, packed, parts};
+use super::{HtmlError, PageRun, SCRIPT, STYLE, TEMPLATE, fill, packed, parts};
 use crate::event::Activity;
 
 /// Runs of the same work in different ways, in groups such as prompt lengths.
@@ -41,7 +41,7 @@ pub struct Group<'a> {
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
     /// The run; its title is its name.
-    pub side: Side<'a>,
+    pub run: PageRun<'a>,
     /// Words of praise or blame, such as `fastest`.
     pub marks: Vec<&'static str>,
     /// A sentence about it.
@@ -91,10 +91,10 @@ pub fn overview(of: &Overview<'_>) -> Result<String, HtmlError> {
     for (at, group) in of.groups.iter().enumerate() {
         groups += &section(at, group, &of.columns);
         for entry in &group.entries {
-            let mut side = entry.side;
-            let title = format!("{} · {}", side.title, group.title);
-            side.title = &title;
-            data += &pack("run", &parts(&[side])?.into_iter().collect())?;
+            let mut run = entry.run;
+            let title = format!("{} · {}", run.title, group.title);
+            run.title = &title;
+            data += &pack("run", &parts(&[run])?.into_iter().collect())?;
         }
     }
     let mut facts = String::new();
@@ -134,7 +134,7 @@ fn section(at: usize, group: &Group<'_>, columns: &[&str]) -> String {
     let heads: Vec<&str> = std::iter::once("Run").chain(columns.iter().copied()).collect();
     let mut table = Table::new("", "", &heads);
     for entry in &group.entries {
-        let name = [&[entry.side.title], &entry.marks[..]].concat().join(" · ");
+        let name = [&[entry.run.title], &entry.marks[..]].concat().join(" · ");
         let cells = entry.figures.iter().map(|figure| match figure.value {
             Some(value) => Cell::Number(Escaped(&figure.text).to_string(), value),
             None if figure.text.is_empty() => Cell::None,
@@ -165,7 +165,7 @@ const LONGEST: u64 = 4;
 
 /// One scale for all pictures of a group.
 fn frame(group: &Group<'_>) -> Frame {
-    let makespans = || group.entries.iter().map(|entry| entry.side.timeline.makespan());
+    let makespans = || group.entries.iter().map(|entry| entry.run.timeline.makespan());
     let mark = makespans().nth(group.fastest);
     let span =
         makespans().max().zip(mark).map(|(most, mark)| most.min(mark.saturating_mul(LONGEST)));
@@ -177,17 +177,17 @@ fn article(entry: &Entry<'_>, frame: Frame) -> String {
     for mark in &entry.marks {
         let _ = write!(marks, " <span class=\"badge\">{}</span>", Escaped(mark));
     }
-    let report = entry.side.report;
+    let report = entry.run.report;
     let overlap = report
         .overlap
         .map_or_else(String::new, |share| format!(" · overlap {}", text::percent(share)));
     format!(
         "<article class=\"entry\"><div class=\"about\"><h3><bdi>{}</bdi>{marks}</h3>\n\
          <p class=\"figure\"><b>{}</b>{overlap}</p><p class=\"note\">{}</p></div>\n{}</article>\n",
-        Escaped(entry.side.title),
+        Escaped(entry.run.title),
         text::nanos(report.makespan_ns as f64),
         Escaped(&entry.note),
-        picture(entry.side.timeline, frame)
+        picture(entry.run.timeline, frame)
     )
 }
 
@@ -195,8 +195,8 @@ fn article(entry: &Entry<'_>, frame: Frame) -> String {
 fn legend(of: &Overview<'_>) -> String {
     let mut seen = [false; Activity::ALL.len()];
     for entry in of.groups.iter().flat_map(|group| &group.entries) {
-        let lanes = shown(entry.side.timeline, true);
-        let spans = entry.side.timeline.spans.iter().filter(|span| span.parent.is_none());
+        let lanes = shown(entry.run.timeline, true);
+        let spans = entry.run.timeline.spans.iter().filter(|span| span.parent.is_none());
         spans
             .filter(|span| lanes.contains(&span.lane))
             .for_each(|span| seen[span.activity.code() as usize] = true);

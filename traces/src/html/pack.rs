@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::columns::{Column, Columns, PLAIN_MAX, SIGNED_MAX, zigzag};
 use super::error::HtmlError;
-use super::run::Side;
+use super::run::PageRun;
 use crate::analysis::{IdleCause, SegmentKind};
 use crate::clock::Nanos;
 use crate::event::{Activity, Milestone, StallCause, WaitMode};
@@ -55,8 +55,8 @@ struct Places<'a> {
 }
 
 /// Deflated header and columns of a run.
-pub(super) fn pack(side: &Side<'_>) -> Result<Vec<u8>, HtmlError> {
-    let timeline = side.timeline;
+pub(super) fn pack(run: &PageRun<'_>) -> Result<Vec<u8>, HtmlError> {
+    let timeline = run.timeline;
     let names: BTreeSet<&str> = timeline
         .spans
         .iter()
@@ -75,13 +75,13 @@ pub(super) fn pack(side: &Side<'_>) -> Result<Vec<u8>, HtmlError> {
         requests: places(&requests),
     };
     let mut columns = Columns::default();
-    spans(&mut columns, side, &places);
-    gaps(&mut columns, side, &places);
-    messages(&mut columns, side, &places);
-    waits(&mut columns, side, &places);
-    rest(&mut columns, side, &places);
+    spans(&mut columns, run, &places);
+    gaps(&mut columns, run, &places);
+    messages(&mut columns, run, &places);
+    waits(&mut columns, run, &places);
+    rest(&mut columns, run, &places);
     let header = Header {
-        title: side.title,
+        title: run.title,
         meta: &timeline.meta,
         start: places.base.0.to_string(),
         makespan: timeline.makespan().min(PLAIN_MAX),
@@ -157,10 +157,10 @@ fn cause(cause: IdleCause) -> (u64, u64) {
     (place.unwrap_or(IdleCause::ALL.len() - 1) as u64, option(lane))
 }
 
-fn spans(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
-    let spans = &side.timeline.spans;
+fn spans(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+    let spans = &run.timeline.spans;
     let mut critical = vec![false; spans.len()];
-    for span in &side.analysis.critical_path.spans {
+    for span in &run.analysis.critical_path.spans {
         critical[*span] = true;
     }
     let all = || spans.iter();
@@ -186,15 +186,15 @@ fn spans(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
     columns.plain("span.epoch", all().map(|s| u64::from(s.tags.epoch)));
     columns.plain("span.bytes", all().map(|s| s.tags.bytes));
     columns.plain("span.flops", all().map(|s| s.tags.flops));
-    columns.plain("span.slack", side.analysis.critical_path.slack.iter().copied());
+    columns.plain("span.slack", run.analysis.critical_path.slack.iter().copied());
     columns.plain(
         "span.flags",
         all().zip(critical).map(|(s, critical)| u64::from(s.finished) | u64::from(critical) << 1),
     );
 }
 
-fn gaps(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
-    let gaps = &side.analysis.gaps;
+fn gaps(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+    let gaps = &run.analysis.gaps;
     columns.plain("gap.lane", gaps.iter().map(|g| g.lane as u64));
     columns.delta("gap.start", gaps.iter().map(|g| places.nanos(g.start)));
     columns.plain("gap.duration", gaps.iter().map(|g| g.end.saturating_sub(g.start)));
@@ -202,7 +202,7 @@ fn gaps(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
     columns.plain("gap.on", gaps.iter().map(|g| cause(g.cause).1));
     columns.delta("gap.next", gaps.iter().map(|g| link(g.next)));
     columns.delta("gap.blocker", gaps.iter().map(|g| link(g.blocker)));
-    let segments = &side.analysis.critical_path.segments;
+    let segments = &run.analysis.critical_path.segments;
     let part = |kind: SegmentKind| match kind {
         SegmentKind::Running(span) => (0, 0, span),
         SegmentKind::Waiting(why, span) => (cause(why).0 + 1, cause(why).1, span),
@@ -215,8 +215,8 @@ fn gaps(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
     columns.delta("segment.span", segments.iter().map(|s| part(s.kind).2 as i64));
 }
 
-fn messages(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
-    let messages = &side.timeline.messages;
+fn messages(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+    let messages = &run.timeline.messages;
     let all = || messages.iter();
     columns.delta("message.from", all().map(|m| link(m.from)));
     columns.delta("message.to", all().map(|m| link(m.to)));
@@ -237,8 +237,8 @@ fn messages(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
     );
 }
 
-fn waits(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
-    let all = || side.timeline.waits.iter();
+fn waits(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+    let all = || run.timeline.waits.iter();
     columns.plain("wait.lane", all().map(|w| w.lane as u64));
     columns.plain("wait.name", all().map(|w| places.name(&w.name)));
     columns.delta("wait.target", all().map(|w| link(w.target)));
@@ -251,8 +251,8 @@ fn waits(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
     columns.plain("wait.spun", all().map(|w| w.spun));
 }
 
-fn rest(columns: &mut Columns, side: &Side<'_>, places: &Places<'_>) {
-    let timeline = side.timeline;
+fn rest(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+    let timeline = run.timeline;
     let sleeps = || timeline.sleeps.iter();
     columns.plain("sleep.lane", sleeps().map(|s| s.lane as u64));
     columns.delta("sleep.start", sleeps().map(|s| places.time(s.start)));
@@ -318,8 +318,8 @@ mod tests {
         };
         let empty = Timeline::default();
         let report = Report::new(&empty, &Analysis::new(&empty));
-        let side = Side { title: "t", timeline: &timeline, analysis: &analysis, report: &report };
-        assert!(!pack(&side).unwrap().is_empty());
+        let run = PageRun { title: "t", timeline: &timeline, analysis: &analysis, report: &report };
+        assert!(!pack(&run).unwrap().is_empty());
         let frame = super::super::picture::Frame::default();
         assert!(super::super::picture::picture(&timeline, frame).contains("cpu"));
     }

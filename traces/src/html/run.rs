@@ -7,7 +7,7 @@ use crate::timeline::Timeline;
 
 /// A run on the page.
 #[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
+pub struct PageRun<'a> {
     /// What to call it: a file's name, a strategy.
     pub title: &'a str,
     /// The run.
@@ -18,7 +18,7 @@ pub struct Side<'a> {
     pub report: &'a Report,
 }
 
-impl Side<'_> {
+impl PageRun<'_> {
     /// Whether the analysis names nothing that the timeline lacks.
     pub(super) fn is_consistent(&self) -> bool {
         let (spans, lanes) = (self.timeline.spans.len(), self.timeline.lanes.len());
@@ -42,6 +42,6 @@ impl Side<'_> {
 }
 
 /// Name of a run among two.
-pub(super) fn letter(side: usize) -> char {
-    if side == 0 { 'A' } else { 'B' }
+pub(super) fn letter(run: usize) -> char {
+    if run == 0 { 'A' } else { 'B' }
 }

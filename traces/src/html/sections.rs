@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::charts;
-use super::run::{Side, letter};
+use super::run::{PageRun, letter};
 use super::summary::{figure, millis, summary};
 use super::table::{Cell, Table};
 use super::text::{self, Escaped};
@@ -27,19 +27,19 @@ const SECTIONS: &[Section] = &[
 ];
 
 /// All sections, each run's part of one below the other.
-pub(super) fn sections(sides: &[Side<'_>]) -> String {
+pub(super) fn sections(runs: &[PageRun<'_>]) -> String {
     let mut html = String::new();
     for Section { id, title, write } in SECTIONS {
         let _ = write!(html, "<section id=\"{id}\" aria-labelledby=\"{id}-title\">");
         let _ = writeln!(html, "<h2 id=\"{id}-title\">{title}</h2>");
-        for (at, side) in sides.iter().enumerate() {
+        for (at, run) in runs.iter().enumerate() {
             let _ = writeln!(html, "<div class=\"side\" data-side=\"{at}\">");
-            if sides.len() > 1 {
+            if runs.len() > 1 {
                 let letter = letter(at);
                 let _ = write!(html, "<h3><span class=\"letter\">{letter}</span> ");
-                let _ = writeln!(html, "<bdi>{}</bdi></h3>", Escaped(side.title));
+                let _ = writeln!(html, "<bdi>{}</bdi></h3>", Escaped(run.title));
             }
-            html.push_str(&write(side.report));
+            html.push_str(&write(run.report));
             html.push_str("</div>\n");
         }
         html.push_str("</section>\n");
@@ -48,11 +48,11 @@ pub(super) fn sections(sides: &[Side<'_>]) -> String {
 }
 
 /// What must be seen first: that the recording is not complete.
-pub(super) fn warnings(sides: &[Side<'_>]) -> String {
+pub(super) fn warnings(runs: &[PageRun<'_>]) -> String {
     let mut html = String::new();
-    for (at, side) in sides.iter().enumerate() {
-        let run = if sides.len() > 1 { format!("Run {}: ", letter(at)) } else { String::new() };
-        let report = side.report;
+    for (at, run) in runs.iter().enumerate() {
+        let prefix = if runs.len() > 1 { format!("Run {}: ", letter(at)) } else { String::new() };
+        let report = run.report;
         for (count, what) in [
             (
                 report.events_dropped,
@@ -67,7 +67,7 @@ pub(super) fn warnings(sides: &[Side<'_>]) -> String {
         ] {
             if count > 0 {
                 let count = text::grouped(count);
-                let _ = writeln!(html, "<p class=\"warning\">{run}<b>{count}</b> {what}</p>");
+                let _ = writeln!(html, "<p class=\"warning\">{prefix}<b>{count}</b> {what}</p>");
             }
         }
     }

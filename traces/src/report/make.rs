@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 
 use super::{
-    BlameReport, CounterReport, FreedReport, IdleReport, LaneReport, MessageReport, OpReport,
-    PairReport, Percentiles, REPORT_VERSION, Report,
+    CounterReport, FreedReport, IdleReport, LaneReport, MessageReport, OpReport, PairReport,
+    PathReport, Percentiles, REPORT_VERSION, Report,
 };
 use crate::analysis::critical_path::children;
 use crate::analysis::interval::{busy_intervals, length};
@@ -34,7 +34,7 @@ impl Report {
             idle_unattributed_ns: unknown
                 .map(|gap| gap.end - gap.start)
                 .fold(0, u64::saturating_add),
-            critical_path: blame(timeline, analysis),
+            critical_path: path_rows(timeline, analysis),
             ops: ops(timeline, analysis),
             waits: waits::reports(timeline),
             messages: messages(timeline),
@@ -149,7 +149,7 @@ impl IdleCause {
     }
 }
 
-fn blame(timeline: &Timeline, analysis: &Analysis) -> Vec<BlameReport> {
+fn path_rows(timeline: &Timeline, analysis: &Analysis) -> Vec<PathReport> {
     let mut rows: BTreeMap<(usize, &str, &str), (u64, usize)> = BTreeMap::new();
     for segment in &analysis.critical_path.segments {
         let (cause, span) = match segment.kind {
@@ -161,9 +161,9 @@ fn blame(timeline: &Timeline, analysis: &Analysis) -> Vec<BlameReport> {
         *row = (row.0 + (segment.end - segment.start), row.1 + 1);
     }
     let makespan = timeline.makespan();
-    let mut blame: Vec<BlameReport> = rows
+    let mut table: Vec<PathReport> = rows
         .into_iter()
-        .map(|((lane, cause, op), (ns, count))| BlameReport {
+        .map(|((lane, cause, op), (ns, count))| PathReport {
             lane: timeline.lanes[lane].name.clone(),
             cause: cause.to_owned(),
             op: op.to_owned(),
@@ -172,8 +172,8 @@ fn blame(timeline: &Timeline, analysis: &Analysis) -> Vec<BlameReport> {
             count,
         })
         .collect();
-    blame.sort_by_key(|row| std::cmp::Reverse(row.ns));
-    blame
+    table.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    table
 }
 
 /// Sums of one op on one lane.
