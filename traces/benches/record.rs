@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lapwing_traces::event::{Activity, LaneId, LaneKind, NameId, SpanInfo, Tags, What};
+use lapwing_traces::event::{Activity, EventKind, LaneId, LaneKind, NameId, SpanInfo, Tags};
 use lapwing_traces::{Clock, Nanos, OsClock, Recorder, RecorderConfig, Scope, Spread, Writer};
 
 const BATCH: usize = 10_000;
@@ -54,7 +54,7 @@ fn info(name: NameId, n: usize) -> SpanInfo {
 
 fn ran(writer: &mut Writer, lane: LaneId, info: SpanInfo, at: Nanos) {
     let span = writer.span();
-    writer.record(at, lane, What::Ran(span, info, Nanos(1)));
+    writer.record(at, lane, EventKind::Ran(span, info, Nanos(1)));
 }
 
 /// Prints one row and returns its median, unless it is filtered out.
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
     });
     row("record an end, clock read", |_| {
         let (at, span) = (writer.now(), writer.span());
-        writer.record(at, lane, What::Finished(span));
+        writer.record(at, lane, EventKind::Finished(span));
     });
 
     let off = recorder(Scope::Off);

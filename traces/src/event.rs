@@ -204,7 +204,7 @@ pub struct Sending {
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum What {
+pub enum EventKind {
     /// The span's work is known, and waits to be handed to its lane.
     Queued(SpanId),
     /// The span's work was handed to the lane's queue.
@@ -239,5 +239,5 @@ pub struct Event {
     /// Where.
     pub lane: LaneId,
     /// What.
-    pub what: What,
+    pub kind: EventKind,
 }

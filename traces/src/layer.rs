@@ -10,7 +10,7 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 use crate::clock::Nanos;
 #[cfg(doc)]
 use crate::event::Tags;
-use crate::event::{LaneId, MessageId, NameId, Sending, SpanId, SpanInfo, What};
+use crate::event::{EventKind, LaneId, MessageId, NameId, Sending, SpanId, SpanInfo};
 use crate::recorder::{Recorder, Scope};
 
 mod fields;
@@ -168,13 +168,13 @@ impl TimelineLayer {
             parent: local.top().map(|top| top.span),
             tags: data.fields.tags,
         };
-        local.writer.record(at, lane, What::Started(span, info));
+        local.writer.record(at, lane, EventKind::Started(span, info));
         if let Some(made) = data.made.take().filter(|made| made.thread != local.thread) {
             let message = send(local, made.at, made.by, self.shared.spawn);
-            local.writer.record(at, lane, What::Received(message, Some(span)));
+            local.writer.record(at, lane, EventKind::Received(message, Some(span)));
         }
         for message in data.inbox.drain(..) {
-            local.writer.record(at, lane, What::Received(message, Some(span)));
+            local.writer.record(at, lane, EventKind::Received(message, Some(span)));
         }
         data.stay = Some(Stay { span, lane, end: None });
         local.push(Entered { id: id.into_u64(), span, lane });
@@ -186,7 +186,7 @@ impl TimelineLayer {
         for (counter, value) in &fields.counters {
             let here = || named.unwrap_or_else(|| local.lane_here(&self.shared));
             let (name, lane) = self.shared.counter(counter, here);
-            local.writer.record(at, named.unwrap_or(lane), What::Counter(name, *value));
+            local.writer.record(at, named.unwrap_or(lane), EventKind::Counter(name, *value));
         }
     }
 
@@ -200,7 +200,7 @@ impl TimelineLayer {
             tags: fields.tags,
         };
         let (at, span) = (local.writer.now(), local.writer.span());
-        local.writer.record(at, lane, What::Ran(span, info, at));
+        local.writer.record(at, lane, EventKind::Ran(span, info, at));
     }
 }
 
@@ -208,7 +208,7 @@ impl TimelineLayer {
 fn send(local: &mut Local, at: Nanos, by: Entered, name: NameId) -> MessageId {
     let message = local.writer.message();
     let sending = Sending { message, span: Some(by.span), name, bytes: 0, stall: None };
-    local.writer.record(at, by.lane, What::Sent(sending));
+    local.writer.record(at, by.lane, EventKind::Sent(sending));
     message
 }
 
@@ -292,7 +292,7 @@ where
         let left = self.shared.if_local(|local| {
             let entered = local.pop(id.into_u64())?;
             let at = local.writer.now();
-            local.writer.record(at, entered.lane, What::Finished(entered.span));
+            local.writer.record(at, entered.lane, EventKind::Finished(entered.span));
             Some((entered.span, at))
         });
         let (Some((left, at)), Some(span)) = (left, context.span(id)) else { return };

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::{Clock, Nanos};
-use crate::event::{Event, LaneId, LaneKind, MessageId, NameId, SpanId, What};
+use crate::event::{Event, EventKind, LaneId, LaneKind, MessageId, NameId, SpanId};
 use crate::recording::{LaneInfo, Recording};
 
 mod ring;
@@ -307,8 +307,8 @@ impl Writer {
 
     /// Records an event. Whether it is wanted, [`wants`](Writer::wants) tells.
     #[inline]
-    pub fn record(&mut self, at: Nanos, lane: LaneId, what: What) {
-        let held = self.ring.push(&Event { at, lane, what }.to_words());
+    pub fn record(&mut self, at: Nanos, lane: LaneId, kind: EventKind) {
+        let held = self.ring.push(&Event { at, lane, kind }.to_words());
         if self.ring.is_due(held) {
             self.collect();
         }
@@ -351,17 +351,17 @@ mod tests {
         let config = RecorderConfig { ring_events: 8, ..RecorderConfig::default() };
         let recorder = Recorder::new(Arc::new(OsClock::start()), config);
         let mut lasting = recorder.writer();
-        lasting.record(Nanos(0), LaneId(0), What::Woke(Nanos(0)));
+        lasting.record(Nanos(0), LaneId(0), EventKind::Woke(Nanos(0)));
         for n in 1..=1000 {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     let mut writer = recorder.writer();
-                    writer.record(Nanos(n), LaneId(0), What::Woke(Nanos(0)));
+                    writer.record(Nanos(n), LaneId(0), EventKind::Woke(Nanos(0)));
                 });
             });
             assert_eq!(held(&recorder), 1, "only that of the writer that lasts");
         }
-        lasting.record(Nanos(1001), LaneId(0), What::Woke(Nanos(0)));
+        lasting.record(Nanos(1001), LaneId(0), EventKind::Woke(Nanos(0)));
         let mut recording = recorder.recording();
         recording.events.sort_by_key(|event| event.at);
         assert_eq!((times(&recording), recording.dropped), ((0..=1001).collect(), 0));
@@ -375,7 +375,7 @@ mod tests {
         let busy = lock(&recorder.inner.store);
         for (n, mut writer) in (0..).zip(writers) {
             for time in [n, n, n] {
-                writer.record(Nanos(time), LaneId(0), What::Woke(Nanos(0)));
+                writer.record(Nanos(time), LaneId(0), EventKind::Woke(Nanos(0)));
             }
         }
         assert_eq!(busy.rings(), 10, "an ending writer does not wait");
@@ -395,7 +395,7 @@ mod tests {
         let mut writer = recorder.writer();
         let busy = lock(&recorder.inner.store);
         for n in 0..20 {
-            writer.record(Nanos(n), LaneId(0), What::Woke(Nanos(0)));
+            writer.record(Nanos(n), LaneId(0), EventKind::Woke(Nanos(0)));
         }
         drop(busy);
         let recording = recorder.recording();

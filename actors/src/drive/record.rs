@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapwing_traces::event::{
-    Activity, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Tags, What,
+    Activity, EventKind, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder, Scope, Writer};
 
@@ -50,9 +50,9 @@ impl Tape {
         self.writer.get_or_insert_with(|| recorder.writer())
     }
 
-    fn record(&mut self, at: Nanos, what: What) {
+    fn record(&mut self, at: Nanos, kind: EventKind) {
         let lane = self.lane;
-        self.writer().record(at, lane, what);
+        self.writer().record(at, lane, kind);
     }
 
     fn span(&mut self) -> SpanId {
@@ -63,7 +63,7 @@ impl Tape {
     fn post(&mut self, name: NameId, span: Option<SpanId>) -> (MessageId, Nanos) {
         let (message, at) = (self.writer().message(), self.now());
         let sending = Sending { message, span, name, bytes: 0, stall: None };
-        self.record(at, What::Sent(sending));
+        self.record(at, EventKind::Sent(sending));
         (message, at)
     }
 }
@@ -177,7 +177,7 @@ impl CallerTape {
                 parent: None,
                 tags: Tags::default(),
             };
-            tape.record(sent.1, What::Ran(span, info, start));
+            tape.record(sent.1, EventKind::Ran(span, info, start));
         }
         Posted { message, sent: Some(sent) }
     }
@@ -190,7 +190,7 @@ impl CallerTape {
         let mut tape = lock(&self.tape);
         let now = tape.now();
         let span = was_last.then(|| tape.span());
-        tape.record(now, What::Received(message, span));
+        tape.record(now, EventKind::Received(message, span));
         *lock(&self.turn) = span.map(|span| (span, now));
     }
 

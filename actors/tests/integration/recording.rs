@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_traces::analysis::IdleCause;
-use lapwing_traces::event::{Activity, Milestone, StallCause, What};
+use lapwing_traces::event::{Activity, EventKind, Milestone, StallCause};
 use lapwing_traces::timeline::Span;
 use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
 
@@ -30,17 +30,21 @@ impl Books {
     fn of(recording: &Recording) -> Books {
         let mut books = Books::default();
         for event in &recording.events {
-            let fresh = match event.what {
-                What::Started(span, _) => books.started.insert(span.0.get()),
-                What::Finished(span) => books.finished.insert(span.0.get()),
-                What::Ran(span, _, start) => start <= event.at && books.ran.insert(span.0.get()),
-                What::Sent(sending) => {
+            let fresh = match event.kind {
+                EventKind::Started(span, _) => books.started.insert(span.0.get()),
+                EventKind::Finished(span) => books.finished.insert(span.0.get()),
+                EventKind::Ran(span, _, start) => {
+                    start <= event.at && books.ran.insert(span.0.get())
+                }
+                EventKind::Sent(sending) => {
                     let name = recording.names[sending.name.0 as usize].clone();
                     books.sent.insert(sending.message.0.get(), name).is_none()
                 }
-                What::Received(message, _) => books.received.insert(message.0.get()),
-                What::Request(request, Milestone::Submitted, _) => books.submitted.insert(request),
-                What::Request(request, milestone, _)
+                EventKind::Received(message, _) => books.received.insert(message.0.get()),
+                EventKind::Request(request, Milestone::Submitted, _) => {
+                    books.submitted.insert(request)
+                }
+                EventKind::Request(request, milestone, _)
                     if !matches!(milestone, Milestone::Admitted | Milestone::Token) =>
                 {
                     books.ends.entry(request).or_default().push(milestone);

@@ -7,8 +7,8 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::clock::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo,
-    StallCause, Tags, WaitInfo, WaitMode, What,
+    Activity, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId,
+    SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 
@@ -128,8 +128,8 @@ impl Run {
         NameId(at as u32)
     }
 
-    fn record(&mut self, at: u64, lane: u32, what: What) {
-        self.recording.events.push(Event { at: Nanos(at), lane: LaneId(lane), what });
+    fn record(&mut self, at: u64, lane: u32, kind: EventKind) {
+        self.recording.events.push(Event { at: Nanos(at), lane: LaneId(lane), kind });
     }
 
     /// Work of the client: a span right after its last one.
@@ -147,9 +147,9 @@ impl Run {
         let info =
             SpanInfo { name, activity: Activity::Other, parent: None, tags: Tags::default() };
         if let Some((message, _)) = answer {
-            self.record(begin, CLIENT, What::Received(message, Some(span)));
+            self.record(begin, CLIENT, EventKind::Received(message, Some(span)));
         }
-        self.record(end, CLIENT, What::Ran(span, info, Nanos(begin)));
+        self.record(end, CLIENT, EventKind::Ran(span, info, Nanos(begin)));
         (span, end)
     }
 
@@ -164,7 +164,7 @@ impl Run {
         let number = self.requests.len();
         let (prompt, tokens) = (64 + self.dice.below(192) as u32, 6 + self.dice.below(10) as u32);
         self.requests.push(Request { prompt_left: prompt, tokens_left: tokens, epoch: 0 });
-        let milestone = |milestone, value| What::Request(number as u64, milestone, value);
+        let milestone = |milestone, value| EventKind::Request(number as u64, milestone, value);
         self.record(at, SCHEDULER, milestone(Milestone::Submitted, u64::from(prompt)));
         let admitted = at + 2_000 + self.dice.below(9_000);
         self.record(admitted, SCHEDULER, milestone(Milestone::Admitted, 0));
@@ -188,7 +188,7 @@ impl Run {
         let depth = self.name("queue depth");
         self.waiting.push_back(hop);
         let waiting = self.waiting.len() as i64;
-        self.record(hop.ready, SCHEDULER, What::Counter(depth, waiting));
+        self.record(hop.ready, SCHEDULER, EventKind::Counter(depth, waiting));
         self.admit(hop.ready);
     }
 
@@ -203,9 +203,9 @@ impl Run {
             let (span, name) = (SpanId(self.id()), self.name("pick chunk"));
             let tags = self.tags(&hop, None);
             let info = SpanInfo { name, activity: Activity::Schedule, parent: None, tags };
-            self.record(end, SCHEDULER, What::Ran(span, info, Nanos(begin)));
+            self.record(end, SCHEDULER, EventKind::Ran(span, info, Nanos(begin)));
             if let Some(message) = hop.message {
-                self.record(begin, SCHEDULER, What::Received(message, Some(span)));
+                self.record(begin, SCHEDULER, EventKind::Received(message, Some(span)));
             }
             let stalled = begin > hop.ready + 4_000;
             let stall = stalled.then_some((StallCause::BackPressure, Nanos(hop.ready)));
@@ -213,7 +213,7 @@ impl Run {
             hop.ready = end;
             self.park(hop);
             let (depth, waiting) = (self.name("queue depth"), self.waiting.len() as i64);
-            self.record(end, SCHEDULER, What::Counter(depth, waiting));
+            self.record(end, SCHEDULER, EventKind::Counter(depth, waiting));
         }
     }
 
@@ -225,7 +225,7 @@ impl Run {
         stall: Option<(StallCause, Nanos)>,
     ) -> MessageId {
         let (message, name) = (MessageId(self.id()), self.name(name));
-        self.record(at, lane, What::Sent(Sending { message, span, name, bytes: 0, stall }));
+        self.record(at, lane, EventKind::Sent(Sending { message, span, name, bytes: 0, stall }));
         message
     }
 
@@ -265,12 +265,12 @@ impl Run {
         let begin = received.max(self.free[lane as usize]);
         let span = SpanId(self.id());
         if received > self.free[lane as usize] + 20_000 {
-            self.record(received, lane, What::Woke(Nanos(self.free[lane as usize])));
+            self.record(received, lane, EventKind::Woke(Nanos(self.free[lane as usize])));
         }
-        self.record(hop.ready, lane, What::Queued(span));
-        self.record(begin.saturating_sub(150), lane, What::Submitted(span));
+        self.record(hop.ready, lane, EventKind::Queued(span));
+        self.record(begin.saturating_sub(150), lane, EventKind::Submitted(span));
         if let Some(message) = hop.message {
-            self.record(begin, lane, What::Received(message, Some(span)));
+            self.record(begin, lane, EventKind::Received(message, Some(span)));
         }
         let mut at = begin + self.dice.about(400);
         let parent = Some(span);
@@ -294,7 +294,7 @@ impl Run {
         let activity = if hop.stage == 2 { Activity::Sample } else { Activity::Compute };
         let info =
             SpanInfo { name, activity, parent: None, tags: self.tags(&hop, Some(hop.stage)) };
-        self.record(end, lane, What::Ran(span, info, Nanos(begin)));
+        self.record(end, lane, EventKind::Ran(span, info, Nanos(begin)));
         if lane != CPU {
             self.upload(begin, lane, &hop);
             self.waited(begin, end, span);
@@ -312,7 +312,7 @@ impl Run {
         tags.bytes = u64::from(hop.rows) * 4096;
         let info = SpanInfo { name, activity: Activity::Copy, parent: None, tags };
         let end = begin + self.dice.about(9_000);
-        self.record(end, lane, What::Ran(span, info, Nanos(begin + 500)));
+        self.record(end, lane, EventKind::Ran(span, info, Nanos(begin + 500)));
     }
 
     /// The CPU worker waits for the other processor with a prediction.
@@ -327,7 +327,7 @@ impl Run {
         let (since, spun) = (Nanos(since), done - since - slept);
         let target = Some(target);
         let wait = WaitInfo { name, since, target, mode, predicted, margin, slept, spun };
-        self.record(done, CPU, What::Waited(wait));
+        self.record(done, CPU, EventKind::Waited(wait));
     }
 
     fn op(
@@ -352,7 +352,7 @@ impl Run {
         let mut tags = self.tags(hop, Some(hop.stage));
         (tags.layer, tags.bytes, tags.flops) = (layer, bytes, flops);
         let info = SpanInfo { name, activity, parent, tags };
-        self.record(end, lane, What::Ran(span, info, Nanos(at)));
+        self.record(end, lane, EventKind::Ran(span, info, Nanos(at)));
         end + 40
     }
 
@@ -368,9 +368,9 @@ impl Run {
         let (progress, name) = (SpanId(self.id()), self.name("account progress"));
         let tags = self.tags(&hop, None);
         let info = SpanInfo { name, activity: Activity::Schedule, parent: None, tags };
-        self.record(begin, SCHEDULER, What::Received(message, Some(progress)));
+        self.record(begin, SCHEDULER, EventKind::Received(message, Some(progress)));
         let done = begin + self.dice.about(900);
-        self.record(done, SCHEDULER, What::Ran(progress, info, Nanos(begin)));
+        self.record(done, SCHEDULER, EventKind::Ran(progress, info, Nanos(begin)));
         self.free[SCHEDULER as usize] = done + 50;
         if hop.last {
             self.token(hop, span, end, done);
@@ -380,13 +380,13 @@ impl Run {
 
     fn token(&mut self, hop: Hop, span: SpanId, end: u64, ready: u64) {
         let number = hop.request as u64;
-        self.record(end, CPU, What::Request(number, Milestone::Token, 1));
+        self.record(end, CPU, EventKind::Request(number, Milestone::Token, 1));
         let request = &mut self.requests[hop.request];
         request.tokens_left -= 1;
         if request.tokens_left == 0 {
             let freed = self.name("KV pages");
-            self.record(end, CPU, What::Freed(freed, 1 << 20));
-            self.record(end, CPU, What::Request(number, Milestone::Finished, 0));
+            self.record(end, CPU, EventKind::Freed(freed, 1 << 20));
+            self.record(end, CPU, EventKind::Request(number, Milestone::Finished, 0));
             let message = self.send((end, CPU), "answer", Some(span), None);
             self.client("read answer", 9_000, Some((message, end)));
             return;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::{Counter, Freed, Lane, Message, RequestMilestone, Sleep, Span, Timeline, Wait};
 use crate::clock::Nanos;
-use crate::event::{Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, What};
+use crate::event::{
+    Event, EventKind, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+};
 use crate::recording::Recording;
 
 /// Events of one recording while they are put together.
@@ -84,44 +86,44 @@ impl Build<'_> {
 
     fn take(&mut self, event: &Event) {
         let at = event.at;
-        match event.what {
-            What::Queued(id) => self.spans.entry(id).or_default().queued = Some(at),
-            What::Submitted(id) => self.spans.entry(id).or_default().submitted = Some(at),
-            What::Finished(id) => self.spans.entry(id).or_default().end = Some(at),
-            What::Started(id, info) => {
+        match event.kind {
+            EventKind::Queued(id) => self.spans.entry(id).or_default().queued = Some(at),
+            EventKind::Submitted(id) => self.spans.entry(id).or_default().submitted = Some(at),
+            EventKind::Finished(id) => self.spans.entry(id).or_default().end = Some(at),
+            EventKind::Started(id, info) => {
                 let lane = self.lane(event.lane);
                 let open = self.spans.entry(id).or_default();
                 (open.lane, open.info, open.start) = (lane, Some(info), Some(at));
             }
-            What::Ran(id, info, start) => {
+            EventKind::Ran(id, info, start) => {
                 let lane = self.lane(event.lane);
                 let open = self.spans.entry(id).or_default();
                 (open.lane, open.info, open.start) = (lane, Some(info), Some(start.min(at)));
                 open.end = Some(at);
             }
-            What::Sent(sending) => {
+            EventKind::Sent(sending) => {
                 self.sent.insert(sending.message, (*event, sending));
             }
-            What::Received(message, span) => {
+            EventKind::Received(message, span) => {
                 self.received.insert(message, (*event, span));
             }
-            What::Woke(since) => {
+            EventKind::Woke(since) => {
                 let lane = self.lane(event.lane);
                 self.timeline.sleeps.push(Sleep { lane, start: since.min(at), end: at });
             }
-            What::Freed(name, bytes) => {
+            EventKind::Freed(name, bytes) => {
                 let (lane, name) = (self.lane(event.lane), self.name(name));
                 self.timeline.freed.push(Freed { lane, name, at, bytes });
             }
-            What::Counter(name, value) => {
+            EventKind::Counter(name, value) => {
                 let lane = self.lane(event.lane);
                 self.counters.entry((lane, name)).or_default().push((at, value));
             }
-            What::Request(request, milestone, value) => {
+            EventKind::Request(request, milestone, value) => {
                 self.timeline.milestones.push(RequestMilestone { request, milestone, at, value });
             }
             // Its target may start and end later: see `close_links`.
-            What::Waited(_) => {}
+            EventKind::Waited(_) => {}
         }
     }
 
@@ -189,7 +191,7 @@ impl Build<'_> {
         }
         self.timeline.orphans += self.received.len() as u64;
         for event in events {
-            if let What::Waited(wait) = event.what {
+            if let EventKind::Waited(wait) = event.kind {
                 let lane = self.lane(event.lane);
                 let wait = Wait {
                     lane,

@@ -1,7 +1,7 @@
 //! Lanes by the thousand, such as one for each short-lived thread, are told apart, and what is said
 //! of them does not grow with the square of their number.
 
-use lapwing_traces::event::{Activity, Event, LaneId, LaneKind, NameId, SpanInfo, Tags, What};
+use lapwing_traces::event::{Activity, Event, EventKind, LaneId, LaneKind, NameId, SpanInfo, Tags};
 use lapwing_traces::recording::{LaneInfo, Recording};
 use lapwing_traces::{Analysis, Nanos, Report, Timeline};
 
@@ -13,8 +13,8 @@ fn recording(named: u32, spans: impl IntoIterator<Item = (u32, u64, u64)>) -> Re
     let event = |(id, (lane, start, end)): (u64, (u32, u64, u64))| {
         let activity = Activity::Compute;
         let info = SpanInfo { name: NameId(0), activity, parent: None, tags: Tags::default() };
-        let what = What::Ran(span_id(id), info, Nanos(start));
-        Event { at: Nanos(end), lane: LaneId(lane), what }
+        let kind = EventKind::Ran(span_id(id), info, Nanos(start));
+        Event { at: Nanos(end), lane: LaneId(lane), kind }
     };
     Recording {
         lanes: (0..named).map(lane).collect(),

@@ -2,7 +2,7 @@
 //! out by hand.
 
 use lapwing_traces::analysis::{Diff, IdleCause, Replay, SegmentKind, WhatIf};
-use lapwing_traces::event::{Activity, StallCause, Tags, What};
+use lapwing_traces::event::{Activity, EventKind, StallCause, Tags};
 use lapwing_traces::{Analysis, Nanos, Report, Timeline};
 
 use crate::runs::{Script, Work, work};
@@ -86,7 +86,7 @@ fn a_message_that_lay_in_the_mailbox_of_a_busy_lane_is_not_late() {
         .collect();
     assert_eq!(on_path, ["b", "b"], "the lane itself was the bottleneck");
     // Had it slept, the message would have been on its way.
-    script.event(51, "b", What::Woke(Nanos(50)));
+    script.event(51, "b", EventKind::Woke(Nanos(50)));
     expect(&script, "b", &[(50, 51, "hand-off"), (51, 52, "restart")]);
 }
 
@@ -160,7 +160,7 @@ fn a_gap_that_nothing_explains_is_called_unattributed() {
     let (timeline, analysis) = script.analysed();
     assert_eq!(Report::new(&timeline, &analysis).idle_unattributed_ns, 30);
     // A recorded sleep in it is an explanation.
-    script.event(30, "thread", What::Woke(Nanos(15)));
+    script.event(30, "thread", EventKind::Woke(Nanos(15)));
     let expected = [(10, 15, "unattributed"), (15, 30, "mailbox empty"), (30, 40, "unattributed")];
     expect(&script, "thread", &expected);
 }

@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use lapwing_traces::event::{
-    Activity, Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, StallCause,
-    Tags, WaitInfo, WaitMode, What,
+    Activity, Event, EventKind, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+    StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use lapwing_traces::{Analysis, Nanos, Timeline};
@@ -61,9 +61,9 @@ impl Script {
         NameId(at as u32)
     }
 
-    pub(crate) fn event(&mut self, at: u64, lane: &str, what: What) {
+    pub(crate) fn event(&mut self, at: u64, lane: &str, kind: EventKind) {
         let lane = self.lane(lane);
-        self.recording.events.push(Event { at: Nanos(at), lane, what });
+        self.recording.events.push(Event { at: Nanos(at), lane, kind });
     }
 
     pub(crate) fn work(&mut self, work: Work<'_>) -> &mut Script {
@@ -74,7 +74,7 @@ impl Script {
             tags: work.tags,
         };
         let (start, end) = work.time;
-        self.event(end, work.lane, What::Ran(span_id(work.id), info, Nanos(start)));
+        self.event(end, work.lane, EventKind::Ran(span_id(work.id), info, Nanos(start)));
         self
     }
 
@@ -108,8 +108,8 @@ impl Script {
             bytes: 0,
             stall: stall.map(|(cause, since)| (cause, Nanos(since))),
         };
-        self.event(time.0, lanes.0, What::Sent(sending));
-        self.event(time.1, lanes.1, What::Received(message, Some(span_id(spans.1))));
+        self.event(time.0, lanes.0, EventKind::Sent(sending));
+        self.event(time.1, lanes.1, EventKind::Received(message, Some(span_id(spans.1))));
         self
     }
 
@@ -131,7 +131,7 @@ impl Script {
             slept,
             spun: time.1 - time.0 - slept,
         };
-        self.event(time.1, lane, What::Waited(wait));
+        self.event(time.1, lane, EventKind::Waited(wait));
         self
     }
 
@@ -202,7 +202,7 @@ pub(crate) fn schedule(program: &[Piece], thread: bool) -> Script {
             script.work(inner);
         }
         if came > free_at {
-            script.event(came, &lane, What::Woke(Nanos(free_at)));
+            script.event(came, &lane, EventKind::Woke(Nanos(free_at)));
         }
         for (from, sent, received) in messages {
             let sender = format!("lane {}", program[from].lane);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use lapwing_traces::event::{Event, LaneKind, What};
+use lapwing_traces::event::{Event, EventKind, LaneKind};
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig, Scope, Writer};
 
 /// Counts how often it was looked at.
@@ -31,15 +31,15 @@ fn count(writer: &mut Writer, lane: &str, values: i64) {
     let (lane, name) =
         (writer.recorder().lane(lane, LaneKind::Thread), writer.recorder().name("n"));
     for value in 0..values {
-        writer.record(writer.now(), lane, What::Counter(name, value));
+        writer.record(writer.now(), lane, EventKind::Counter(name, value));
     }
 }
 
 fn values(events: &[Event], lane: usize) -> Vec<i64> {
     let of_lane = events.iter().filter(|event| event.lane.0 as usize == lane);
     of_lane
-        .map(|event| match event.what {
-            What::Counter(_, value) => value,
+        .map(|event| match event.kind {
+            EventKind::Counter(_, value) => value,
             other => panic!("{other:?}"),
         })
         .collect()
@@ -121,7 +121,7 @@ fn the_latest_are_others_than_the_latest() {
         // In steps that meet the ends of blocks here and there.
         for step in [1, 99, 4_000, 95, 1, 3, 8_192, 900] {
             for _ in 0..step {
-                writer.record(writer.now(), lane, What::Counter(name, written));
+                writer.record(writer.now(), lane, EventKind::Counter(name, written));
                 written += 1;
             }
             let kept = (written - events_max as i64).max(taken)..written;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_traces::event::{
-    Activity, LaneId, LaneKind, Milestone, Sending, SpanId, SpanInfo, StallCause, Tags, What,
+    Activity, EventKind, LaneId, LaneKind, Milestone, Sending, SpanId, SpanInfo, StallCause, Tags,
 };
 use lapwing_traces::{
     Analysis, Clock, Nanos, Recorder, RecorderConfig, Scope, Timeline, Writer, export,
@@ -48,7 +48,7 @@ impl Run {
                 ..Tags::default()
             },
         };
-        self.writer.record(Nanos(times[1]), lane, What::Ran(id, info, Nanos(times[0])));
+        self.writer.record(Nanos(times[1]), lane, EventKind::Ran(id, info, Nanos(times[0])));
         id
     }
 
@@ -61,9 +61,9 @@ impl Run {
         let message = self.writer.message();
         let name = self.recorder.name("chunk");
         let sending = Sending { message, span: Some(from.1), name, bytes: 64, stall };
-        self.writer.record(Nanos(from.2), from.0, What::Sent(sending));
+        self.writer.record(Nanos(from.2), from.0, EventKind::Sent(sending));
         if let Some((lane, span, at)) = to {
-            self.writer.record(Nanos(at), lane, What::Received(message, Some(span)));
+            self.writer.record(Nanos(at), lane, EventKind::Received(message, Some(span)));
         }
     }
 }
@@ -101,9 +101,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     run.span(cpu, "=cmd|'/c calc'!A0\n\u{1b}[31m", [t(3_000), t(3_001)], None);
     let depth = run.recorder.name("queue depth");
     for (at, value) in [(0, 1), (1_500, -3), (4_000, i64::MAX)] {
-        run.writer.record(Nanos(t(at)), gpu, What::Counter(depth, value));
+        run.writer.record(Nanos(t(at)), gpu, EventKind::Counter(depth, value));
     }
-    run.writer.record(Nanos(t(0)), scheduler, What::Request(1, Milestone::Submitted, 5));
+    run.writer.record(Nanos(t(0)), scheduler, EventKind::Request(1, Milestone::Submitted, 5));
     let timeline = Timeline::new(&run.recorder.recording());
     let analysis = Analysis::new(&timeline);
     std::fs::write(folder.join("run.pftrace"), export::perfetto(&timeline, &analysis))?;

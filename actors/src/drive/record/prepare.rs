@@ -1,7 +1,7 @@
 //! What a device's preparation lane tells a recorder.
 
 use lapwing_kernels::device::{Observer, Step};
-use lapwing_traces::event::{Activity, LaneKind, NameId, SpanId, SpanInfo, Tags, What};
+use lapwing_traces::event::{Activity, EventKind, LaneKind, NameId, SpanId, SpanInfo, Tags};
 use lapwing_traces::{Nanos, Recorder};
 
 use super::Tape;
@@ -45,11 +45,11 @@ impl PrepareTape {
             return;
         }
         if let Some(wait) = waited {
-            self.tape.record(wait.end, What::Waited(wait.info(self.wait, None)));
+            self.tape.record(wait.end, EventKind::Waited(wait.info(self.wait, None)));
         }
         let (span, start) = (self.tape.span(), self.tape.now());
         if let Some((message, _)) = sent {
-            self.tape.record(start, What::Received(message, Some(span)));
+            self.tape.record(start, EventKind::Received(message, Some(span)));
         }
         self.turn = Some(Turn { span, start, last: start, rows: 0, bytes: 0 });
     }
@@ -61,7 +61,7 @@ impl PrepareTape {
         let tags = Tags { rows: turn.rows, bytes: turn.bytes, ..Tags::default() };
         let info = SpanInfo { name: self.graph, activity: Activity::Prepare, parent: None, tags };
         let sent = self.tape.post(self.prepared, Some(turn.span));
-        self.tape.record(now.max(sent.1), What::Ran(turn.span, info, turn.start));
+        self.tape.record(now.max(sent.1), EventKind::Ran(turn.span, info, turn.start));
         Posted { message, sent: Some(sent) }
     }
 }
@@ -81,6 +81,6 @@ impl Observer for PrepareTape {
         let start = std::mem::replace(&mut turn.last, now);
         let info = SpanInfo { name: self.graph, activity: Activity::Prepare, parent, tags };
         let span = self.tape.span();
-        self.tape.record(now, What::Ran(span, info, start));
+        self.tape.record(now, EventKind::Ran(span, info, start));
     }
 }

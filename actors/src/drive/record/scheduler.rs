@@ -1,7 +1,7 @@
 //! What the scheduler tells a recorder.
 
 use lapwing_traces::event::{
-    Activity, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo, Tags, What,
+    Activity, EventKind, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder};
 
@@ -117,7 +117,7 @@ impl SchedulerTape {
         let (message, at) = (self.tape.writer().message(), self.tape.now());
         let span = Some(turn.span);
         let sending = Sending { message, span, name: self.names.chunk, bytes: 0, stall };
-        self.tape.record(at, What::Sent(sending));
+        self.tape.record(at, EventKind::Sent(sending));
         let record = delivery.record_mut();
         record.dispatched = Some(at);
         record.sent = Some((message, at));
@@ -158,12 +158,12 @@ impl SchedulerTape {
                     (Milestone::Submitted, Some((_, sent))) => sent,
                     _ => self.tape.now(),
                 };
-                self.tape.record(at, What::Request(note.sequence.0, milestone, value));
+                self.tape.record(at, EventKind::Request(note.sequence.0, milestone, value));
             }
             Noted::Freed(0) => {}
             Noted::Freed(pages) => {
                 let bytes = pages as u64 * kv_page_bytes as u64;
-                self.tape.record(self.tape.now(), What::Freed(self.names.kv, bytes));
+                self.tape.record(self.tape.now(), EventKind::Freed(self.names.kv, bytes));
             }
         }
     }
@@ -180,16 +180,16 @@ impl SchedulerTape {
         let end = self.tape.now();
         if let Some(wait) = turn.waited {
             let info = wait.info(self.names.wait, None);
-            self.tape.record(wait.end, What::Waited(info));
-            self.tape.record(turn.start, What::Woke(wait.since));
+            self.tape.record(wait.end, EventKind::Waited(info));
+            self.tape.record(turn.start, EventKind::Woke(wait.since));
         }
         if let Some((message, _)) = turn.received {
-            self.tape.record(turn.start, What::Received(message, Some(turn.span)));
+            self.tape.record(turn.start, EventKind::Received(message, Some(turn.span)));
         }
         for ((name, last), value) in self.counters.iter_mut().zip(values) {
             let value = value as i64;
             if last.replace(value) != Some(value) {
-                self.tape.record(end, What::Counter(*name, value));
+                self.tape.record(end, EventKind::Counter(*name, value));
             }
         }
         let info = SpanInfo {
@@ -198,6 +198,6 @@ impl SchedulerTape {
             parent: None,
             tags: Tags::default(),
         };
-        self.tape.record(end, What::Ran(turn.span, info, turn.start));
+        self.tape.record(end, EventKind::Ran(turn.span, info, turn.start));
     }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::device::{Observer, Step};
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::event::{Activity, LaneKind, Milestone, NameId, SpanId, SpanInfo, Tags, What};
+use lapwing_traces::event::{
+    Activity, EventKind, LaneKind, Milestone, NameId, SpanId, SpanInfo, Tags,
+};
 use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, Tape};
@@ -128,18 +130,18 @@ impl WorkerTape {
         record.span = Some(span);
         if let Some(wait) = waited {
             let info = wait.info(self.latest, target);
-            self.tape.record(wait.end, What::Waited(info));
-            self.tape.record(now, What::Woke(wait.since));
+            self.tape.record(wait.end, EventKind::Waited(info));
+            self.tape.record(now, EventKind::Woke(wait.since));
         }
         if let Some((message, _)) = record.sent {
-            self.tape.record(now, What::Received(message, Some(span)));
+            self.tape.record(now, EventKind::Received(message, Some(span)));
         }
     }
 
     /// A nudge was taken out of the mailbox, for which the thread has waited like that.
     pub(in super::super) fn nudged(&mut self, waited: Option<WaitRecord>) {
         if let Some(wait) = waited.filter(|_| self.tape.wants(false)) {
-            self.tape.record(wait.end, What::Waited(wait.info(self.latest, None)));
+            self.tape.record(wait.end, EventKind::Waited(wait.info(self.latest, None)));
         }
     }
 
@@ -148,7 +150,7 @@ impl WorkerTape {
         let value = chunks as i64;
         if self.depth != Some(value) && self.tape.wants(false) {
             self.depth = Some(value);
-            self.tape.record(self.tape.now(), What::Counter(self.names.depth, value));
+            self.tape.record(self.tape.now(), EventKind::Counter(self.names.depth, value));
         }
     }
 
@@ -183,10 +185,10 @@ impl WorkerTape {
         // Recording may have been switched on since it was received.
         let span = record.span.unwrap_or_else(|| self.tape.span());
         if let Some(at) = record.dispatched {
-            self.tape.record(at, What::Queued(span));
+            self.tape.record(at, EventKind::Queued(span));
         }
         if let Some((_, at)) = record.sent {
-            self.tape.record(at, What::Submitted(span));
+            self.tape.record(at, EventKind::Submitted(span));
         }
         if self.roles.is_empty() {
             let recorder = &self.tape.recorder;
@@ -196,7 +198,7 @@ impl WorkerTape {
         self.latest = name;
         let info = SpanInfo { name, activity: Activity::Compute, parent: None, tags };
         let now = self.tape.now();
-        self.tape.record(now, What::Started(span, info));
+        self.tape.record(now, EventKind::Started(span, info));
         self.stage = Some(Stage { span, tags, first_node: nodes.start, last: now });
     }
 
@@ -260,7 +262,7 @@ impl WorkerTape {
         };
         let info = SpanInfo { name, activity, parent: Some(stage.span), tags };
         let span = self.tape.span();
-        self.tape.record(end, What::Ran(span, info, start));
+        self.tape.record(end, EventKind::Ran(span, info, start));
     }
 
     /// The device has run the stage; now its results are sent on. `computed` tells whether there
@@ -268,7 +270,7 @@ impl WorkerTape {
     pub(in super::super) fn finish(&mut self, delivery: &Delivery, computed: bool) -> Sent {
         let stage = self.stage.take()?;
         let now = self.tape.now();
-        self.tape.record(now, What::Finished(stage.span));
+        self.tape.record(now, EventKind::Finished(stage.span));
         let (name, activity) = match (computed, delivery.chunk().is_last_stage()) {
             (false, _) => (self.names.drop, Activity::Other),
             (true, true) => (self.names.sample, Activity::Sample),
@@ -292,7 +294,7 @@ impl WorkerTape {
         }
         let (span, now) = (self.tape.span(), self.tape.now());
         for (message, _) in parts.iter().filter_map(|part| part.sent) {
-            self.tape.record(now, What::Received(message, Some(span)));
+            self.tape.record(now, EventKind::Received(message, Some(span)));
         }
         let tags = Tags {
             chunk: Some(chunk.id),
@@ -336,7 +338,7 @@ impl WorkerTape {
         if let Some((_, at)) = sent
             && tokens > 0
         {
-            self.tape.record(at, What::Request(sequence.0, Milestone::Token, tokens));
+            self.tape.record(at, EventKind::Request(sequence.0, Milestone::Token, tokens));
         }
         Outgoing { sink, event: Posted { message, sent } }
     }
@@ -365,7 +367,7 @@ impl WorkerTape {
     pub(in super::super) fn end(&mut self) {
         if let Some(tail) = self.tail.take() {
             let now = self.tape.now();
-            self.tape.record(now, What::Ran(tail.span, tail.info, tail.start));
+            self.tape.record(now, EventKind::Ran(tail.span, tail.info, tail.start));
         }
     }
 }
