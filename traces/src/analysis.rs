@@ -1,5 +1,5 @@
-//! What a timeline means: overlap, idle causes, critical path, waits. The definitions stand with
-//! each part; [`Report`](crate::report::Report) has the same as plain numbers.
+//! Analysis of a timeline: overlap, idle causes, critical path and predicted waits. Each module
+//! defines its figures; [`Report`](crate::report::Report) has them as plain numbers.
 
 use crate::timeline::Timeline;
 
@@ -22,15 +22,15 @@ pub use idle::Gap;
 pub use overlap::Overlap;
 pub use replay::{Replay, WhatIf};
 
-/// All that can be said of one timeline. Indices are those of its spans and lanes.
+/// Analysis of one timeline. Indices refer to its spans and lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
-    /// How much ran at the same time.
+    /// Overlap of the lanes.
     pub overlap: Overlap,
-    /// Every stretch in which a lane ran nothing, with its one cause; by lane, then by time.
-    /// Neighbours differ in cause or blocker.
+    /// All idle time of all lanes, each gap with exactly one cause; by lane, then by time. Adjacent
+    /// gaps differ in cause or blocker.
     pub gaps: Vec<Gap>,
-    /// The chain that determined the makespan, and how far every other span is from it.
+    /// The chain of spans that determined the makespan, and the slack of every span.
     pub critical_path: CriticalPath,
 }
 

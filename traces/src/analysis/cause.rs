@@ -1,40 +1,41 @@
-//! The causes of idle time.
+//! Causes of idle time.
 
-/// Why a lane ran nothing. Each has a name in reports.
+/// Why a lane was idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum IdleCause {
-    /// Its next work needs the result of this lane (an index), which was running or busy.
+    /// The lane's next work needed the result of a span on the lane with this index.
     Dependency(usize),
-    /// A graph or kernel that its next work needs was being built.
+    /// The next work needed a graph or kernel that was being built.
     Prepare,
-    /// Data that its next work needs was being converted or copied.
+    /// The next work needed data that was being converted or copied.
     Convert,
-    /// Its next work was ready elsewhere, but no permit was free.
+    /// The next work was ready elsewhere, but no permit was free.
     BackPressure,
-    /// Its next work was ready elsewhere, but no memory slot or KV page was free.
+    /// The next work was ready elsewhere, but no memory slot or KV page was free.
     SlotPool,
-    /// Its next work was ready elsewhere, but the policy waited for all of a group.
+    /// The next work was ready elsewhere, but the policy waited for the whole group.
     PolicyBarrier,
-    /// Its next work was on its way: sent, but not yet taken out of the mailbox.
+    /// The next work had been sent but was not yet taken out of the mailbox, or two processors were
+    /// synchronising.
     HandOff,
-    /// What it waited for was done, but it slept on.
+    /// The awaited work was done, but the lane's thread was still asleep.
     Overshoot,
-    /// What it waited for was done, but its poll had not seen it.
+    /// The awaited work was done, but polling had not noticed it yet.
     Spin,
-    /// Its next work was there and the lane was free, but it had not begun.
+    /// The next work was ready and the lane free, but the work had not started.
     Restart,
-    /// There was nothing to do: no request had come.
+    /// There was no work: no request had arrived.
     MailboxEmpty,
-    /// Before the lane's first work, which nothing in the recording precedes.
+    /// Before the first work of the lane; nothing in the recording precedes it.
     Start,
-    /// After its last work.
+    /// After the last work of the lane.
     End,
-    /// Nothing in the recording says why.
+    /// The recording does not show a cause.
     Unknown,
 }
 
 impl IdleCause {
-    /// Every cause; [`Dependency`](IdleCause::Dependency) with lane 0.
+    /// All causes; [`Dependency`](IdleCause::Dependency) with lane 0.
     pub const ALL: [IdleCause; 14] = [
         IdleCause::Dependency(0),
         IdleCause::Prepare,

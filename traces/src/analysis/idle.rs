@@ -1,4 +1,4 @@
-//! Bubbles: why a lane ran nothing.
+//! Finds the idle time of each lane and its causes.
 
 use std::cell::RefCell;
 
@@ -8,34 +8,34 @@ use super::walk::{Link, Walk, cause_of};
 use crate::event::StallCause;
 use crate::timeline::Timeline;
 
-/// A stretch of time in which a lane ran nothing, for one cause.
+/// An interval in which a lane was idle for one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Index of the lane.
     pub lane: usize,
-    /// From, in ns.
+    /// Start, in ns.
     pub start: u64,
-    /// To, in ns.
+    /// End, in ns.
     pub end: u64,
-    /// Why.
+    /// Cause.
     pub cause: IdleCause,
-    /// Index of the span that ran next on the lane, if any.
+    /// Index of the next span on the lane, if any.
     pub next: Option<usize>,
-    /// Index of the span that held it up, if one did.
+    /// Index of the span that delayed the next one, if a span did.
     pub blocker: Option<usize>,
 }
 
-/// Every gap of every lane between the start and the end of the timeline (T2). A lane that never
-/// runs anything is not idle: it has none.
+/// All gaps of all lanes between the start and the end of the timeline. A lane that never runs
+/// anything has no gaps: it does not count as idle.
 ///
-/// A gap is explained by the wait graph, walked back from the span that ended it: while something
-/// ran that the span needed, directly or through others, the gap depends on that lane; while
-/// nothing on the way ran, the reason for that counts.
+/// The cause of a gap is found by walking the dependency graph back from the span that ended it.
+/// While a span ran that the next work needed, directly or through others, the gap is a dependency
+/// on that span's lane. Otherwise the reason why nothing on the chain ran is the cause.
 pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
     let (start, end) = timeline.extent();
     let mut gaps = Vec::new();
     for (lane, spans) in
-        timeline.turns().into_iter().enumerate().filter(|(_, spans)| !spans.is_empty())
+        timeline.outer_by_lane().into_iter().enumerate().filter(|(_, spans)| !spans.is_empty())
     {
         let mut busy_until = start.0;
         for span in spans {
@@ -61,11 +61,11 @@ pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
     gaps
 }
 
-/// Explains the gap from `floor` to the start of `next`; latest stretch first.
+/// Explains the gap from `floor` to the start of `next`; the latest piece first.
 fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<Gap> {
     let lane = timeline.spans[next].lane;
     let walk = Walk { timeline, links, floor };
-    // Holds met on the way: what lies in the time of one is its fault.
+    // Stalls met on the walk: time within a stall has the stall's cause.
     let stalls = RefCell::new(Vec::new());
     let mut gaps: Vec<Gap> = Vec::new();
     let mut push = |gap: Gap| match gaps.last_mut() {
@@ -98,11 +98,11 @@ fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<G
     gaps
 }
 
-/// Splits a gap by the stalls in force in it; latest piece first.
+/// Splits a gap where stalls begin and end; the latest piece first.
 fn split_by_stalls(gap: Gap, stalls: &[(StallCause, u64, u64)]) -> Vec<Gap> {
     let mut pieces = Vec::new();
     let mut time = gap.end;
-    // The walk meets the latest hold first.
+    // The walk meets the latest stall first.
     for (cause, since, until) in stalls {
         let (from, to) = ((*since).max(gap.start), (*until).min(time));
         if from >= to {

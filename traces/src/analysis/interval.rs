@@ -2,10 +2,10 @@
 
 use crate::timeline::Timeline;
 
-/// From and to, in ns.
+/// Start and end, in ns.
 pub(crate) type Interval = (u64, u64);
 
-/// By lane: when it ran something; disjoint, ascending.
+/// Busy intervals of each lane, disjoint and ascending.
 pub(crate) fn busy_intervals(timeline: &Timeline) -> Vec<Vec<Interval>> {
     let mut lanes: Vec<Vec<Interval>> = vec![Vec::new(); timeline.lanes.len()];
     for span in timeline.outer().map(|span| &timeline.spans[span]) {
@@ -14,7 +14,7 @@ pub(crate) fn busy_intervals(timeline: &Timeline) -> Vec<Vec<Interval>> {
     lanes.into_iter().map(union).collect()
 }
 
-/// The same times, disjoint and ascending.
+/// Merges intervals into disjoint, ascending ones.
 pub(crate) fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     intervals.sort_unstable();
     let mut merged: Vec<Interval> = Vec::new();
@@ -27,11 +27,12 @@ pub(crate) fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     merged
 }
 
+/// Total length of disjoint intervals, in ns.
 pub(crate) fn length(intervals: &[Interval]) -> u64 {
     intervals.iter().map(|(start, end)| end - start).sum()
 }
 
-/// Time in both of two disjoint, ascending lists.
+/// Length of the intersection of two disjoint, ascending lists, in ns.
 pub(super) fn common(a: &[Interval], b: &[Interval]) -> u64 {
     let (mut i, mut j, mut both) = (0, 0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {

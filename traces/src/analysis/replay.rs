@@ -1,9 +1,9 @@
-//! What-if: the recorded run with other durations, in the recorded order (T4).
+//! What-if analysis: replays the recorded run with other durations, in the recorded order.
 //!
-//! A span begins when its slot is free and its messages are there, plus the time that it then still
-//! took in the recording. With nothing changed this gives the recorded times exactly. The order of
-//! the spans in a slot stays as it was; a policy that would have decided otherwise with these
-//! times has to be run again, in the simulator.
+//! A span starts as soon as its slot is free and its inputs have arrived, plus the restart time
+//! that it took in the recording. Without changes, the replay gives exactly the recorded times. The
+//! order of spans within a slot is kept; a policy that would decide otherwise with the new times
+//! has to be run again in the simulator.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,53 +20,54 @@ pub struct WhatIf {
     pub changes: Vec<Change>,
 }
 
-/// One change. Its text is what [`WhatIf`] parses.
+/// One change. [`WhatIf`] parses it from text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// `op:NAME*F`: every span of that name takes F times as long; its inner spans keep theirs.
+    /// `op:NAME*F`: every span of that name takes F times as long; inner spans keep their time.
     Op(String, f64),
-    /// `activity:NAME*F`: so does every span of that kind of work.
+    /// `activity:NAME*F`: every span of that activity takes F times as long.
     Activity(String, f64),
-    /// `on:LANE*F`: so does all work on that lane.
+    /// `on:LANE*F`: all work on that lane takes F times as long.
     On(String, f64),
-    /// `sync*F`: messages take F times as long from being sent to being ready.
+    /// `sync*F`: messages take F times as long from sending until they can be acted on.
     Sync(f64),
-    /// `restart*F`: so does the time between work being ready on a free lane and its start.
+    /// `restart*F`: the time between work being ready on a free lane and its start is F times as
+    /// long.
     Restart(f64),
-    /// `slots:LANE*N`: the lane has N times as many slots: N of that device.
+    /// `slots:LANE*N`: the lane has N times as many slots, like N such devices.
     Slots(String, usize),
 }
 
-/// A change that cannot be understood or does not fit the run.
+/// A change that cannot be parsed or does not apply to the run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WhatIfError {
-    /// Not a change.
+    /// The text is not a change.
     #[error(
-        "'{text}' is no change; write op:NAME*F, activity:NAME*F, on:LANE*F, sync*F, restart*F or slots:LANE*N"
+        "'{text}' is not a change; write op:NAME*F, activity:NAME*F, on:LANE*F, sync*F, restart*F or slots:LANE*N"
     )]
     Form {
         /// The text.
         text: String,
     },
-    /// The factor is no number from 0 on.
+    /// The factor is not a number in range.
     #[error(
-        "'{factor}' in '{text}' is no factor; it must be a number from 0 to 1000000 (slots: a whole one from 1 to 1024)"
+        "'{factor}' in '{text}' is not a valid factor; it must be a number from 0 to 1000000 (slots: an integer from 1 to 1024)"
     )]
     Factor {
-        /// The factor.
+        /// Factor as given.
         factor: String,
-        /// The whole change.
+        /// Change as given.
         text: String,
     },
-    /// Nothing in the run has that name.
-    #[error("no {what} of this run is called '{name}'; there are {known}")]
+    /// The run has nothing of that name.
+    #[error("this run has no {what} '{name}'; it has {known}")]
     Unknown {
         /// `op`, `activity` or `lane`.
         what: &'static str,
-        /// The name.
+        /// Name as given.
         name: String,
-        /// Those that there are.
+        /// Names that exist.
         known: String,
     },
 }
@@ -74,7 +75,7 @@ pub enum WhatIfError {
 impl FromStr for WhatIf {
     type Err = WhatIfError;
 
-    /// Changes with commas between them.
+    /// Parses comma-separated changes.
     fn from_str(text: &str) -> Result<WhatIf, WhatIfError> {
         let changes = text.split(',').map(|change| change.trim().parse());
         Ok(WhatIf { changes: changes.collect::<Result<_, _>>()? })
@@ -122,23 +123,22 @@ impl fmt::Display for Change {
     }
 }
 
-/// A run as it would have been.
+/// The replayed run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// First start to last end, in ns.
     pub makespan: u64,
-    /// By span: when it would have begun and ended, in ns. Inner spans have those of their
-    /// outermost ancestor.
+    /// By span: its start and end in ns. Inner spans have those of their outermost ancestor.
     pub times: Vec<(u64, u64)>,
 }
 
-/// What the changes come to.
+/// Factors that result from the changes.
 struct Factors {
-    /// By span.
+    /// Time factor of each span.
     time: Vec<f64>,
     sync: f64,
     restart: f64,
-    /// By lane.
+    /// Number of slots of each lane.
     slots: Vec<usize>,
 }
 
@@ -146,7 +146,7 @@ impl Replay {
     /// Replays a run with changes.
     ///
     /// # Errors
-    /// [`WhatIfError::Unknown`] when a change names what the run does not have.
+    /// [`WhatIfError::Unknown`] if a change names something that the run does not have.
     pub fn new(timeline: &Timeline, what_if: &WhatIf) -> Result<Replay, WhatIfError> {
         let factors = Factors::of(timeline, what_if)?;
         let links = Links::new(timeline);
@@ -165,7 +165,8 @@ impl Replay {
             let slots = &mut free[timeline.spans[span].lane];
             let new_slot = (0..slots.len()).min_by_key(|slot| slots[*slot]);
             let before = links.before[span].map(|before| times[before].1);
-            // Without a message, a span may need what was before it: more slots do not help.
+            // Without a message, a span may depend on the previous span of its slot: more slots do
+            // not help.
             let needs_slot = new_slot.filter(|_| !links.inputs[span].is_empty());
             let slot_free = needs_slot.map(|slot| slots[slot]).or(before);
             let start = start(timeline, &links, &factors, &times, (span, slot_free));
@@ -183,7 +184,7 @@ impl Replay {
     }
 }
 
-/// When a span begins whose slot is free at `slot_free`.
+/// Start of a span whose slot is free at `slot_free`.
 fn start(
     timeline: &Timeline,
     links: &Links,
@@ -205,8 +206,8 @@ fn start(
     settled.saturating_add(scaled(recorded.saturating_sub(ready), factors.restart))
 }
 
-/// When a message leaves its sender, which now runs at other times: after the same share of it, or
-/// as long after its end.
+/// When a message leaves its sender, whose times have changed: after the same share of the sender's
+/// duration, or equally long after its end.
 fn sent(timeline: &Timeline, (from, sent): (usize, u64), (start, end): (u64, u64)) -> u64 {
     let before = &timeline.spans[from];
     if sent >= before.end.0 {
@@ -217,11 +218,11 @@ fn sent(timeline: &Timeline, (from, sent): (usize, u64), (start, end): (u64, u64
 }
 
 fn scaled(time: u64, factor: f64) -> u64 {
-    // Times beyond 2⁵³ ns (104 days) would lose their last digits as a float.
+    // Above 2⁵³ ns (104 days), a float would lose the last digits.
     if factor == 1.0 { time } else { (time as f64 * factor).round() as u64 }
 }
 
-/// By outer span: its time, each piece of it changed as the innermost span there says.
+/// Duration of each outer span; each piece is scaled by the factor of its innermost span.
 fn durations(timeline: &Timeline, factors: &Factors) -> Vec<u64> {
     let inner = children(timeline);
     let mut durations = vec![0; timeline.spans.len()];
@@ -271,7 +272,7 @@ impl Factors {
         Ok(factors)
     }
 
-    /// Scales every span of which `of` gives that name.
+    /// Applies a factor to every span for which `of` returns that name.
     fn scale(
         &mut self,
         (what, name): (&'static str, &str),

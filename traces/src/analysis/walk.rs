@@ -1,11 +1,12 @@
-//! The walk back along what held up a span: both idle causes and the critical path are made of it.
+//! Walks back along the dependencies of a span. Both idle causes and the critical path are built on
+//! it.
 
 use super::cause::IdleCause;
 use super::links::{Binding, Links};
 use crate::event::{Activity, StallCause};
 use crate::timeline::{Span, Timeline, Wait};
 
-/// A stretch of a chain, found from its end to its start.
+/// A piece of the chain. The walk finds pieces from the end to the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) start: u64,
@@ -13,7 +14,7 @@ pub(super) struct Stretch {
     pub(super) link: Link,
 }
 
-/// What a stretch of a chain is.
+/// What happened during a piece of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     /// This outer span ran.
@@ -22,26 +23,27 @@ pub(super) enum Link {
     Waited(usize, IdleCause),
 }
 
-/// A walk back along what held up a span.
+/// A walk back along the dependencies of a span.
 pub(super) struct Walk<'a> {
     pub(super) timeline: &'a Timeline,
     pub(super) links: &'a Links,
-    /// Nothing before this time is looked at.
+    /// The walk stops at this time, in ns.
     pub(super) floor: u64,
 }
 
-/// A step of a walk: the span that was reached (none: the outside), and over which message.
+/// A step of the walk: the span it reached (none: outside the recording), and the message it
+/// followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) span: Option<usize>,
     pub(super) message: Option<usize>,
-    /// A hold on that message: in force from the first time to the second.
+    /// If the message was stalled: the cause, and the start and end of the stall in ns.
     pub(super) stall: Option<(StallCause, u64, u64)>,
 }
 
 impl Walk<'_> {
     /// Explains the time from the floor to the start of `span`, backwards and without gaps.
-    /// `on_step` hears of every step before the stretches of the message's way and of the span.
+    /// `on_step` is called before the pieces of the step are emitted.
     pub(super) fn back(
         &self,
         span: usize,
@@ -90,7 +92,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Between the time when a span could have begun and its start.
+    /// Explains the time between the moment a span could have started and its start.
     fn idle_before(
         &self,
         span: usize,
@@ -114,7 +116,7 @@ impl Walk<'_> {
             self.late((span, None), (ready, start), IdleCause::Restart, emit);
             return;
         }
-        // Without a message, the span's own stations are all that is known.
+        // Without a message, only the times at which the span was queued and submitted are known.
         let submitted = this.submitted.map_or(start, |at| at.0.clamp(ready, start));
         let queued = this.queued.map_or(submitted, |at| at.0.clamp(ready, submitted));
         emit(submitted, start, Link::Waited(span, IdleCause::Restart));
@@ -122,13 +124,14 @@ impl Walk<'_> {
         self.asleep(span, (ready, queued), emit);
     }
 
-    /// Splits a stretch without any reason into sleeping for want of messages and the unknown.
+    /// Splits an unexplained interval into sleep on an empty mailbox and unattributed time.
     fn asleep(&self, span: usize, (from, to): (u64, u64), emit: &mut impl FnMut(u64, u64, Link)) {
         let sleeps = &self.links.sleeps[self.timeline.spans[span].lane];
         let mut time = to;
         let first = sleeps.partition_point(|sleep| sleep.1 <= from);
         let last = sleeps.partition_point(|sleep| sleep.1 <= to);
-        // A lane's sleeps do not overlap: of those that end later, only the next can reach here.
+        // Sleeps of a lane do not overlap, so of those that end after `to`, only the first can
+        // reach into the interval.
         for sleep in sleeps[first..sleeps.len().min(last + 1)].iter().rev() {
             let (start, end) = (sleep.0.max(from), sleep.1.min(time));
             if start < end {
@@ -140,8 +143,8 @@ impl Walk<'_> {
         emit(from, time, Link::Waited(span, IdleCause::Unknown));
     }
 
-    /// Splits a stretch by the waits that went on in it after their target had ended: waits of
-    /// the span's lane, and those for the span `from`, whichever lane waited.
+    /// Splits an interval at waits that continued after their target had ended: waits of the span's
+    /// lane, and waits of any lane for the span `from`.
     fn late(
         &self,
         (span, from): (usize, Option<usize>),
@@ -168,7 +171,7 @@ impl Walk<'_> {
         emit(start, time, Link::Waited(span, otherwise));
     }
 
-    /// Waits that may lie in a stretch, the latest first.
+    /// Waits that may overlap the interval, the latest first.
     fn waits_in(&self, span: usize, from: Option<usize>, stretch: (u64, u64)) -> Vec<&Wait> {
         let waits = &self.timeline.waits;
         let of_lane = &self.links.waits[self.timeline.spans[span].lane];
@@ -183,7 +186,7 @@ impl Walk<'_> {
     }
 }
 
-/// Why a lane whose next work waits for this span is idle while it runs.
+/// Cause of a lane's idle time while this span, which the lane's next work needs, runs.
 pub(super) fn cause_of(span: &Span) -> IdleCause {
     match span.activity {
         Activity::Prepare => IdleCause::Prepare,

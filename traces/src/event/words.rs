@@ -1,4 +1,4 @@
-//! An event as 64-bit words: the form in which it lies in a ring and in a file.
+//! Packs an event into 64-bit words, the form it has in a ring and in a file.
 
 use std::num::NonZeroU64;
 
@@ -8,10 +8,10 @@ use super::{
 };
 use crate::clock::Nanos;
 
-/// Words of an event.
+/// Number of 64-bit words of an event.
 pub const WORDS: usize = 11;
 
-/// Fields of an event before they are packed into words. Their use depends on the kind.
+/// Fields of an event before they are packed. Which of them are used depends on the kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fields {
     kind: u8,
@@ -31,7 +31,7 @@ struct Fields {
 }
 
 impl Event {
-    /// The event in words.
+    /// Packs the event into words.
     #[inline]
     pub fn to_words(&self) -> [u64; WORDS] {
         let f = Fields::of(&self.kind);
@@ -53,8 +53,7 @@ impl Event {
         ]
     }
 
-    /// The event that these words are; `None` if they are none that
-    /// [`to_words`](Event::to_words) can make.
+    /// Unpacks an event. `None` if [`to_words`](Event::to_words) cannot produce these words.
     pub fn from_words(words: &[u64; WORDS]) -> Option<Event> {
         let fields = Fields {
             kind: words[1] as u8,
@@ -77,7 +76,7 @@ impl Event {
             lane: LaneId(words[2] as u32),
             kind: fields.event_kind()?,
         };
-        // Bits that no field of this kind uses must be clear: what is read is written again alike.
+        // Bits that this kind does not use must be clear, so that an event has exactly one form.
         (event.to_words() == *words).then_some(event)
     }
 }

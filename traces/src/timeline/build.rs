@@ -1,4 +1,4 @@
-//! From events to spans, messages and waits.
+//! Assembles spans, messages and waits from events.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,19 +9,19 @@ use crate::event::{
 };
 use crate::recording::Recording;
 
-/// Events of one recording while they are put together.
+/// A timeline under construction.
 struct Build<'a> {
     recording: &'a Recording,
     spans: HashMap<SpanId, Open>,
     sent: HashMap<MessageId, (Event, Sending)>,
     received: HashMap<MessageId, (Event, Option<SpanId>)>,
     counters: BTreeMap<(usize, NameId), Vec<(Nanos, i64)>>,
-    /// Lanes that the recording does not name.
+    /// Lanes that have no entry in the recording, by their number.
     unnamed: HashMap<LaneId, usize>,
     timeline: Timeline,
 }
 
-/// What is known of a span so far.
+/// What is known about a span so far.
 #[derive(Clone, Copy, Default)]
 struct Open {
     lane: usize,
@@ -70,7 +70,7 @@ impl Build<'_> {
         }
     }
 
-    /// Index of a lane; one that the recording does not name is added.
+    /// Index of a lane; a lane without an entry in the recording is added.
     fn lane(&mut self, id: LaneId) -> usize {
         let at = id.0 as usize;
         if at < self.recording.lanes.len() {
@@ -122,12 +122,12 @@ impl Build<'_> {
             EventKind::Request(request, milestone, value) => {
                 self.timeline.milestones.push(RequestMilestone { request, milestone, at, value });
             }
-            // Its target may start and end later: see `close_links`.
+            // Handled in `close_links`, because its target may start and end later.
             EventKind::Waited(_) => {}
         }
     }
 
-    /// Makes spans of what has a start; returns the index of each.
+    /// Creates the spans that have a start; returns the index of each.
     fn close_spans(&mut self, last: Nanos) -> HashMap<SpanId, usize> {
         let mut spans = Vec::with_capacity(self.spans.len());
         let mut parents = HashMap::new();
@@ -161,7 +161,7 @@ impl Build<'_> {
             spans.iter().enumerate().map(|(at, span)| (span.id, at)).collect();
         for (child, parent) in parents {
             let (child, parent) = (index[&child], index.get(&parent).copied());
-            // On another lane, or sticking out of it, it is work of its own.
+            // A span on another lane, or one that extends beyond its parent, becomes an outer span.
             spans[child].parent = parent.filter(|parent| contains(&spans[*parent], &spans[child]));
         }
         self.timeline.spans = spans;
