@@ -1,8 +1,8 @@
-//! A timeline, two next to each other, or an overview of many as one HTML page: no network, no
-//! other file.
+//! HTML pages of one timeline, of two side by side, or an overview of many. A page is one file and
+//! needs no network.
 //!
-//! The report's tables and a picture of the lanes are plain markup, readable without scripts. The
-//! runs themselves lie in the page as compressed columns, which its script draws.
+//! The tables of the report and a picture of the lanes are plain HTML, readable without scripts.
+//! The runs are stored in the page as compressed columns, which its script draws.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -29,7 +29,7 @@ use text::Escaped;
 
 const TEMPLATE: &str = include_str!("html/page.html");
 
-/// The page's style: what a later file says holds.
+/// Style sheets of the page, in cascading order.
 const STYLE: &[&str] = &[
     include_str!("html/page/base.css"),
     include_str!("html/page/stage.css"),
@@ -39,7 +39,7 @@ const STYLE: &[&str] = &[
     include_str!("html/page/small.css"),
 ];
 
-/// The page's script: its files in the order in which they need each other.
+/// Scripts of the page, in the order of their dependencies.
 const SCRIPT: &[&str] = &[
     include_str!("html/page/format.js"),
     include_str!("html/page/elements.js"),
@@ -64,10 +64,11 @@ const SCRIPT: &[&str] = &[
     include_str!("html/page/main.js"),
 ];
 
-/// The page of one run, or of two with their difference.
+/// Creates the page of one run, or of two runs with their difference.
 ///
 /// # Errors
-/// Other than one or two runs; an analysis of another timeline.
+/// [`HtmlError::Runs`] unless there are one or two runs; [`HtmlError::Foreign`] if an analysis
+/// belongs to another timeline.
 pub fn page(runs: &[PageRun<'_>]) -> Result<String, HtmlError> {
     if !(1..=2).contains(&runs.len()) {
         return Err(HtmlError::Runs(runs.len()));
@@ -78,7 +79,7 @@ pub fn page(runs: &[PageRun<'_>]) -> Result<String, HtmlError> {
     Ok(fill(TEMPLATE, &parts))
 }
 
-/// What stands in the template, but for style and script.
+/// The parts that the template receives, except style and script.
 fn parts(runs: &[PageRun<'_>]) -> Result<Vec<(&'static str, String)>, HtmlError> {
     let mut data = String::new();
     let mut pictures = String::new();
@@ -103,13 +104,13 @@ fn parts(runs: &[PageRun<'_>]) -> Result<Vec<(&'static str, String)>, HtmlError>
     ])
 }
 
-/// Deflated bytes as an element of the page.
+/// An element of the page that contains deflated bytes.
 fn packed(class: &str, deflated: &[u8]) -> String {
     let text = BASE64_STANDARD.encode(deflated);
     format!("<script type=\"application/octet-stream\" class=\"{class}\">{text}</script>\n")
 }
 
-/// Puts the parts into a template. What is put in is not looked through for marks again.
+/// Inserts parts into a template. Placeholders inside the inserted parts are not replaced.
 fn fill(template: &str, parts: &[(&str, String)]) -> String {
     let mut pieces = template.split("{{");
     let mut page = pieces.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! The timeline in a terminal: a Gantt chart and tables.
+//! Draws a timeline in a terminal, as a Gantt chart with tables.
 
 use crate::analysis::Analysis;
 use crate::analysis::diff::Diff;
@@ -15,9 +15,9 @@ mod summary;
 
 pub use options::{Colours, Glyphs, TextOptions, WIDTH_MAX, WIDTH_MIN};
 
-/// Draws a run: a row for each slot of each lane, the idle time as a letter for its cause, the
-/// critical path below the lanes that it runs through, and tables of the report's numbers. Names are
-/// shown without control characters; no line is wider than `width` as long as names have no
+/// Draws a run: one row for each slot of each lane, idle time as a letter for its cause, the
+/// critical path below each lane that it runs through, and the figures of the report as tables.
+/// Names are shown without control characters. No line is wider than `width`, unless names contain
 /// characters that are two columns wide.
 pub fn text(
     timeline: &Timeline,
@@ -35,7 +35,7 @@ pub fn text(
     text
 }
 
-/// Shows the difference of two runs: what their makespans' difference consists of, and the ops that
+/// Shows the difference of two runs: the breakdown of the difference in makespan, and the ops that
 /// changed most.
 pub fn difference(diff: &Diff, options: &TextOptions) -> String {
     let options = TextOptions { width: options.width.clamp(WIDTH_MIN, WIDTH_MAX), ..*options };

@@ -1,20 +1,22 @@
-//! Why a page cannot be made.
+//! Errors of creating a page.
 
-/// Why no page was made.
+/// Why a page could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HtmlError {
-    /// One run or two fit on a page, and at least one on an overview.
-    #[error("a page shows one or two runs and an overview at least one, not {0}: give it as many")]
+    /// A page shows one or two runs, an overview at least one.
+    #[error("a page shows one or two runs, and an overview at least one; {0} were given")]
     Runs(usize),
-    /// An analysis names spans or lanes that its timeline does not have.
-    #[error("the analysis of `{title}` is not one of its timeline: analyse the timeline again")]
+    /// The analysis refers to spans or lanes that the timeline does not have.
+    #[error(
+        "the analysis of `{title}` does not belong to its timeline: analyse the timeline again"
+    )]
     Foreign {
-        /// The run's title.
+        /// Title of the run.
         title: String,
     },
-    /// The lanes and names could not be written as JSON.
-    #[error("the run's names could not be written")]
+    /// The header of the run could not be written as JSON.
+    #[error("the run could not be written as JSON")]
     Header(#[source] serde_json::Error),
     /// The run could not be compressed.
     #[error("the run could not be compressed")]

@@ -1,4 +1,4 @@
-//! A run as the page reads it: a JSON header (lanes, texts, dictionaries) and columns of numbers.
+//! Packs a run for the page: a JSON header (lanes, names, dictionaries) and columns of numbers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use crate::analysis::{IdleCause, SegmentKind};
 use crate::clock::Nanos;
 use crate::event::{Activity, Milestone, StallCause, WaitMode};
 
-/// What stands before the columns.
+/// JSON header before the columns.
 #[derive(Serialize)]
 struct Header<'a> {
     title: &'a str,
@@ -22,7 +22,8 @@ struct Header<'a> {
     orphans: u64,
     lanes: Vec<LaneHead<'a>>,
     names: Vec<&'a str>,
-    /// Chunk numbers by their place; texts, since a number may exceed what a float holds.
+    /// Chunk numbers by dictionary index. They are strings because a number may exceed the exact
+    /// range of a float.
     chunks: Vec<String>,
     requests: Vec<String>,
     counters: Vec<CounterHead<'a>>,
@@ -46,15 +47,15 @@ struct CounterHead<'a> {
     lane: usize,
 }
 
-/// Texts and large numbers by their place in a list.
-struct Places<'a> {
+/// Dictionary indices of names and large numbers.
+struct Dictionaries<'a> {
     base: Nanos,
     names: HashMap<&'a str, u64>,
     chunks: HashMap<u64, i64>,
     requests: HashMap<u64, i64>,
 }
 
-/// Deflated header and columns of a run.
+/// Packs a run: header and columns, deflated.
 pub(super) fn pack(run: &PageRun<'_>) -> Result<Vec<u8>, HtmlError> {
     let timeline = run.timeline;
     let names: BTreeSet<&str> = timeline
@@ -68,22 +69,22 @@ pub(super) fn pack(run: &PageRun<'_>) -> Result<Vec<u8>, HtmlError> {
     let mut requests: BTreeSet<u64> =
         timeline.spans.iter().filter_map(|span| span.tags.request).collect();
     requests.extend(timeline.milestones.iter().map(|milestone| milestone.request));
-    let places = Places {
+    let dictionaries = Dictionaries {
         base: timeline.extent().0,
         names: names.iter().enumerate().map(|(at, name)| (*name, at as u64)).collect(),
-        chunks: places(&chunks),
-        requests: places(&requests),
+        chunks: dictionary(&chunks),
+        requests: dictionary(&requests),
     };
     let mut columns = Columns::default();
-    spans(&mut columns, run, &places);
-    gaps(&mut columns, run, &places);
-    messages(&mut columns, run, &places);
-    waits(&mut columns, run, &places);
-    rest(&mut columns, run, &places);
+    spans(&mut columns, run, &dictionaries);
+    gaps(&mut columns, run, &dictionaries);
+    messages(&mut columns, run, &dictionaries);
+    waits(&mut columns, run, &dictionaries);
+    rest(&mut columns, run, &dictionaries);
     let header = Header {
         title: run.title,
         meta: &timeline.meta,
-        start: places.base.0.to_string(),
+        start: dictionaries.base.0.to_string(),
         makespan: timeline.makespan().min(PLAIN_MAX),
         dropped: timeline.dropped.min(PLAIN_MAX),
         orphans: timeline.orphans.min(PLAIN_MAX),
@@ -111,12 +112,12 @@ pub(super) fn pack(run: &PageRun<'_>) -> Result<Vec<u8>, HtmlError> {
     columns.deflate(&header).map_err(HtmlError::Compress)
 }
 
-fn places(values: &BTreeSet<u64>) -> HashMap<u64, i64> {
+fn dictionary(values: &BTreeSet<u64>) -> HashMap<u64, i64> {
     values.iter().enumerate().map(|(at, value)| (*value, at as i64)).collect()
 }
 
-impl Places<'_> {
-    /// Nanoseconds from the run's start.
+impl Dictionaries<'_> {
+    /// Nanoseconds since the start of the run.
     fn time(&self, at: Nanos) -> i64 {
         self.nanos(at.0)
     }
@@ -131,17 +132,17 @@ impl Places<'_> {
     }
 }
 
-/// 0 for none, else one more than the index.
+/// Index plus one; 0 for none.
 fn option(index: Option<usize>) -> u64 {
     index.map_or(0, |index| index as u64 + 1)
 }
 
-/// An index as a signed number, −1 for none: neighbours are close to each other.
+/// Index as a signed number, −1 for none. Neighbouring values are close to each other.
 fn link(index: Option<usize>) -> i64 {
     index.map_or(-1, |index| index as i64)
 }
 
-/// 0 for none, else one more than the zigzagged time before `at`.
+/// Zigzagged time before `at`, plus one; 0 for none.
 fn before(at: Nanos, earlier: Option<Nanos>) -> u64 {
     earlier.map_or(0, |earlier| {
         let signed = i128::from(at.0) - i128::from(earlier.0);
@@ -150,31 +151,31 @@ fn before(at: Nanos, earlier: Option<Nanos>) -> u64 {
     })
 }
 
-/// Place of a cause in `IdleCause::ALL`, and one more than the lane if it is a dependency.
+/// Index of a cause in `IdleCause::ALL`, and for a dependency the lane plus one (otherwise 0).
 fn cause(cause: IdleCause) -> (u64, u64) {
     let place = IdleCause::ALL.iter().position(|known| known.name() == cause.name());
     let lane = if let IdleCause::Dependency(lane) = cause { Some(lane) } else { None };
     (place.unwrap_or(IdleCause::ALL.len() - 1) as u64, option(lane))
 }
 
-fn spans(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+fn spans(columns: &mut Columns, run: &PageRun<'_>, dictionaries: &Dictionaries<'_>) {
     let spans = &run.timeline.spans;
     let mut critical = vec![false; spans.len()];
     for span in &run.analysis.critical_path.spans {
         critical[*span] = true;
     }
     let all = || spans.iter();
-    let chunk = |value: Option<u64>| value.and_then(|v| places.chunks.get(&v)).copied();
-    let request = |value: Option<u64>| value.and_then(|v| places.requests.get(&v)).copied();
+    let chunk = |value: Option<u64>| value.and_then(|v| dictionaries.chunks.get(&v)).copied();
+    let request = |value: Option<u64>| value.and_then(|v| dictionaries.requests.get(&v)).copied();
     columns.plain("span.lane", all().map(|s| s.lane as u64));
     columns.plain("span.slot", all().map(|s| s.slot as u64));
     columns.plain(
         "span.parent",
         all().enumerate().map(|(at, s)| s.parent.map_or(0, |parent| (at - parent) as u64)),
     );
-    columns.plain("span.name", all().map(|s| places.name(&s.name)));
+    columns.plain("span.name", all().map(|s| dictionaries.name(&s.name)));
     columns.plain("span.activity", all().map(|s| u64::from(s.activity.code())));
-    columns.delta("span.start", all().map(|s| places.time(s.start)));
+    columns.delta("span.start", all().map(|s| dictionaries.time(s.start)));
     columns.plain("span.duration", all().map(|s| s.duration()));
     columns.plain("span.queued", all().map(|s| before(s.start, s.queued)));
     columns.plain("span.submitted", all().map(|s| before(s.start, s.submitted)));
@@ -193,10 +194,10 @@ fn spans(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
     );
 }
 
-fn gaps(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+fn gaps(columns: &mut Columns, run: &PageRun<'_>, dictionaries: &Dictionaries<'_>) {
     let gaps = &run.analysis.gaps;
     columns.plain("gap.lane", gaps.iter().map(|g| g.lane as u64));
-    columns.delta("gap.start", gaps.iter().map(|g| places.nanos(g.start)));
+    columns.delta("gap.start", gaps.iter().map(|g| dictionaries.nanos(g.start)));
     columns.plain("gap.duration", gaps.iter().map(|g| g.end.saturating_sub(g.start)));
     columns.plain("gap.cause", gaps.iter().map(|g| cause(g.cause).0));
     columns.plain("gap.on", gaps.iter().map(|g| cause(g.cause).1));
@@ -208,22 +209,22 @@ fn gaps(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
         SegmentKind::Waiting(why, span) => (cause(why).0 + 1, cause(why).1, span),
     };
     columns.plain("segment.lane", segments.iter().map(|s| s.lane as u64));
-    columns.delta("segment.start", segments.iter().map(|s| places.nanos(s.start)));
+    columns.delta("segment.start", segments.iter().map(|s| dictionaries.nanos(s.start)));
     columns.plain("segment.duration", segments.iter().map(|s| s.end.saturating_sub(s.start)));
     columns.plain("segment.cause", segments.iter().map(|s| part(s.kind).0));
     columns.plain("segment.on", segments.iter().map(|s| part(s.kind).1));
     columns.delta("segment.span", segments.iter().map(|s| part(s.kind).2 as i64));
 }
 
-fn messages(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+fn messages(columns: &mut Columns, run: &PageRun<'_>, dictionaries: &Dictionaries<'_>) {
     let messages = &run.timeline.messages;
     let all = || messages.iter();
     columns.delta("message.from", all().map(|m| link(m.from)));
     columns.delta("message.to", all().map(|m| link(m.to)));
     columns.plain("message.fromLane", all().map(|m| m.from_lane as u64));
     columns.plain("message.toLane", all().map(|m| option(m.to_lane)));
-    columns.plain("message.name", all().map(|m| places.name(&m.name)));
-    columns.delta("message.sent", all().map(|m| places.time(m.sent)));
+    columns.plain("message.name", all().map(|m| dictionaries.name(&m.name)));
+    columns.delta("message.sent", all().map(|m| dictionaries.time(m.sent)));
     columns.plain(
         "message.delay",
         all().map(|m| m.received.map_or(0, |at| at.0.saturating_sub(m.sent.0).saturating_add(1))),
@@ -237,13 +238,13 @@ fn messages(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
     );
 }
 
-fn waits(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+fn waits(columns: &mut Columns, run: &PageRun<'_>, dictionaries: &Dictionaries<'_>) {
     let all = || run.timeline.waits.iter();
     columns.plain("wait.lane", all().map(|w| w.lane as u64));
-    columns.plain("wait.name", all().map(|w| places.name(&w.name)));
+    columns.plain("wait.name", all().map(|w| dictionaries.name(&w.name)));
     columns.delta("wait.target", all().map(|w| link(w.target)));
     columns.plain("wait.mode", all().map(|w| u64::from(w.mode.code())));
-    columns.delta("wait.start", all().map(|w| places.time(w.start)));
+    columns.delta("wait.start", all().map(|w| dictionaries.time(w.start)));
     columns.plain("wait.duration", all().map(|w| w.end.0.saturating_sub(w.start.0)));
     columns.plain("wait.predicted", all().map(|w| w.predicted));
     columns.plain("wait.margin", all().map(|w| w.margin));
@@ -251,22 +252,23 @@ fn waits(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
     columns.plain("wait.spun", all().map(|w| w.spun));
 }
 
-fn rest(columns: &mut Columns, run: &PageRun<'_>, places: &Places<'_>) {
+fn rest(columns: &mut Columns, run: &PageRun<'_>, dictionaries: &Dictionaries<'_>) {
     let timeline = run.timeline;
     let sleeps = || timeline.sleeps.iter();
     columns.plain("sleep.lane", sleeps().map(|s| s.lane as u64));
-    columns.delta("sleep.start", sleeps().map(|s| places.time(s.start)));
+    columns.delta("sleep.start", sleeps().map(|s| dictionaries.time(s.start)));
     columns.plain("sleep.duration", sleeps().map(|s| s.end.0.saturating_sub(s.start.0)));
     for (at, counter) in timeline.counters.iter().enumerate() {
         let values = || counter.values.iter();
-        columns.delta(&format!("counter.{at}.at"), values().map(|(time, _)| places.time(*time)));
+        columns
+            .delta(&format!("counter.{at}.at"), values().map(|(time, _)| dictionaries.time(*time)));
         columns.delta(&format!("counter.{at}.value"), values().map(|(_, value)| *value));
     }
     let milestones = || timeline.milestones.iter();
-    let request = |request: u64| places.requests.get(&request).copied().unwrap_or(-1);
+    let request = |request: u64| dictionaries.requests.get(&request).copied().unwrap_or(-1);
     columns.delta("milestone.request", milestones().map(|s| request(s.request)));
     columns.plain("milestone.kind", milestones().map(|s| u64::from(s.milestone.code())));
-    columns.delta("milestone.at", milestones().map(|s| places.time(s.at)));
+    columns.delta("milestone.at", milestones().map(|s| dictionaries.time(s.at)));
     columns.plain("milestone.value", milestones().map(|s| s.value));
 }
 
@@ -281,7 +283,7 @@ mod tests {
     use crate::timeline::{Lane, Span, Timeline};
 
     #[test]
-    fn the_largest_numbers_break_the_columns() {
+    fn the_largest_numbers_can_be_packed() {
         let span = |number: u64, start: u64, end: u64| Span {
             id: SpanId(NonZeroU64::MIN.saturating_add(number)),
             lane: 0,

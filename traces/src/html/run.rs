@@ -1,25 +1,25 @@
-//! A run as the page shows it.
+//! A run to be shown on a page.
 
 use crate::analysis::SegmentKind::{Running, Waiting};
 use crate::analysis::{Analysis, IdleCause};
 use crate::report::Report;
 use crate::timeline::Timeline;
 
-/// A run on the page.
+/// A run to be shown on a page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageRun<'a> {
-    /// What to call it: a file's name, a strategy.
+    /// Title, such as a file name or a strategy.
     pub title: &'a str,
-    /// The run.
+    /// Timeline.
     pub timeline: &'a Timeline,
-    /// Its analysis.
+    /// Analysis of the timeline.
     pub analysis: &'a Analysis,
-    /// Its numbers.
+    /// Report of the timeline.
     pub report: &'a Report,
 }
 
 impl PageRun<'_> {
-    /// Whether the analysis names nothing that the timeline lacks.
+    /// Whether the analysis refers only to spans and lanes that the timeline has.
     pub(super) fn is_consistent(&self) -> bool {
         let (spans, lanes) = (self.timeline.spans.len(), self.timeline.lanes.len());
         let path = &self.analysis.critical_path;
@@ -41,7 +41,7 @@ impl PageRun<'_> {
     }
 }
 
-/// Name of a run among two.
+/// Letter of a run when two are shown.
 pub(super) fn letter(run: usize) -> char {
     if run == 0 { 'A' } else { 'B' }
 }

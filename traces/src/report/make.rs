@@ -1,4 +1,4 @@
-//! From a timeline and its analysis to plain numbers.
+//! Computes the report from a timeline and its analysis.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -13,7 +13,7 @@ use crate::analysis::{Analysis, Gap, IdleCause, SegmentKind, waits};
 use crate::timeline::{Counter, Timeline};
 
 impl Report {
-    /// The numbers of a timeline that is analysed already.
+    /// Computes the report of an analysed timeline.
     pub fn new(timeline: &Timeline, analysis: &Analysis) -> Report {
         let requests = super::requests::requests(timeline);
         let unknown = analysis.gaps.iter().filter(|gap| gap.cause == IdleCause::Unknown);
@@ -94,13 +94,14 @@ fn lanes(timeline: &Timeline, analysis: &Analysis) -> Vec<LaneReport> {
         .collect()
 }
 
-/// By lane: time of outer spans that still ran when a later epoch of their request had begun.
+/// By lane: duration of the outer spans that were still running when a later epoch of their request
+/// began.
 fn wasted(timeline: &Timeline) -> Vec<u64> {
     let mut begun: HashMap<u64, BTreeMap<u32, u64>> = HashMap::new();
     for span in &timeline.spans {
         if let Some(request) = span.tags.request {
             let epochs = begun.entry(request).or_default();
-            // Spans are in order of their start.
+            // Spans are sorted by start.
             epochs.entry(span.tags.epoch).or_insert(span.start.0);
         }
     }
@@ -123,7 +124,7 @@ fn computing(analysis: &Analysis) -> impl Iterator<Item = &Gap> {
     analysis.gaps.iter().filter(move |gap| counting.contains(&gap.lane))
 }
 
-/// Time by cause, longest first.
+/// Idle time by cause, longest first.
 fn idle<'a>(timeline: &Timeline, gaps: impl Iterator<Item = &'a Gap>) -> Vec<IdleReport> {
     let mut by_cause: BTreeMap<IdleCause, u64> = BTreeMap::new();
     for gap in gaps {
@@ -140,7 +141,7 @@ fn idle<'a>(timeline: &Timeline, gaps: impl Iterator<Item = &'a Gap>) -> Vec<Idl
 }
 
 impl IdleCause {
-    /// Name with the lane: `dependency on gpu`.
+    /// Name in reports; a dependency includes its lane, as in `dependency on gpu`.
     pub fn title(self, timeline: &Timeline) -> String {
         match self {
             IdleCause::Dependency(lane) => format!("dependency on {}", timeline.lanes[lane].name),
@@ -176,7 +177,7 @@ fn path_rows(timeline: &Timeline, analysis: &Analysis) -> Vec<PathReport> {
     table
 }
 
-/// Sums of one op on one lane.
+/// Sums over the spans of one op on one lane.
 #[derive(Default)]
 struct OpSums {
     activity: &'static str,

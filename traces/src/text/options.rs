@@ -1,16 +1,16 @@
-//! How a timeline is drawn in a terminal.
+//! Options for drawing a timeline in a terminal.
 
-/// Signs to draw with.
+/// Character set of the chart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Glyphs {
-    /// Blocks and lines of Unicode.
+    /// Unicode blocks and lines.
     #[default]
     Unicode,
-    /// ASCII alone, except in names.
+    /// ASCII only, except in names.
     Ascii,
 }
 
-/// Whether colours are used. They repeat what the signs say.
+/// Whether colours are used. All information is also in the characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Colours {
     /// Plain text without escape codes.
@@ -20,16 +20,16 @@ pub enum Colours {
     Ansi,
 }
 
-/// How to draw.
+/// How a timeline is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Columns; [`WIDTH_MIN`] to [`WIDTH_MAX`] are used.
+    /// Width in columns, limited to [`WIDTH_MIN`] to [`WIDTH_MAX`].
     pub width: usize,
-    /// Signs.
+    /// Character set.
     pub glyphs: Glyphs,
     /// Colours.
     pub colours: Colours,
-    /// Most rows of a table of ops, stretches of the critical path, messages or waits.
+    /// Most rows of a table of ops, segments of the critical path, messages or waits.
     pub rows_max: usize,
 }
 
@@ -44,8 +44,8 @@ impl Default for TextOptions {
     }
 }
 
-/// Fewest columns with which a chart can be read.
+/// Smallest width in columns at which a chart is readable.
 pub const WIDTH_MIN: usize = 40;
 
-/// Most columns that are drawn.
+/// Largest width in columns.
 pub const WIDTH_MAX: usize = 1000;

@@ -1,10 +1,10 @@
-/** From the compressed text in the page to typed arrays. */
+/** Decodes the compressed runs of the page into typed arrays. */
 
 /**
- * @typedef {object} Head what stands before the columns
+ * @typedef {object} Head header of a run, before its columns
  * @property {string} title
  * @property {Record<string, string>} meta
- * @property {string} start absolute time of the run's start in ns
+ * @property {string} start time of the run's start in ns, on the clock of the recording
  * @property {number} makespan
  * @property {number} dropped
  * @property {number} orphans
@@ -54,7 +54,7 @@ function readPlain(bytes, at, values) {
   for (let i = 0; i < values.length; i++) {
     let byte = bytes[at++];
     let value = byte & 0x7f;
-    // Bit operations hold 32 bits only; numbers have up to 53.
+    // Bit operations are limited to 32 bits; numbers have up to 53.
     for (let unit = 128; byte >= 0x80; unit *= 128) {
       byte = bytes[at++];
       value += (byte & 0x7f) * unit;
