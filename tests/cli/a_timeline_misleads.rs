@@ -97,7 +97,7 @@ fn a_file_that_is_no_recording_is_not_named() {
     let folder = tempfile::tempdir().expect("folder");
     let whole = recording(60_000).to_bytes();
     let rows: [(&str, &[u8], &str); 3] = [
-        ("text.lwt", b"This is no timeline but a text of some length.", "no timeline recording"),
+        ("text.lwt", b"This is no timeline but a text of some length.", "not a timeline recording"),
         ("empty.lwt", b"", "cut off"),
         ("cut.lwt", &whole[..whole.len() / 2], "cut off"),
     ];
@@ -143,8 +143,8 @@ fn a_bound_that_makes_no_sense_counts_as_kept() {
     let rows: [(&[&str], &[&str]); 6] = [
         (&["--assert", "overlpa>0.5", "--html", &page], &["no metric 'overlpa'", "overlap"]),
         (&["--assert", "lanes.npu.busy_ns>1"], &["lanes.cpu.busy_ns", "lanes.gpu.busy_ns"]),
-        (&["--assert", "overlap"], &["compares nothing", "overlap>=0.6"]),
-        (&["--assert", "overlap>much"], &["'much'", "is no number"]),
+        (&["--assert", "overlap"], &["has no comparison", "overlap>=0.6"]),
+        (&["--assert", "overlap>much"], &["'much'", "is not a number"]),
         (&["--what-if", "op:nothing*0.5"], &["nothing", "attn"]),
         (&["--what-if", "faster"], &["faster"]),
     ];

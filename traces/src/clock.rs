@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_start_gives_zero_and_not_an_overflow() {
+    fn the_time_since_a_later_moment_is_zero() {
         assert_eq!(Nanos(3) - Nanos(5), Duration::ZERO);
         assert_eq!(Nanos(u64::MAX) + Duration::from_secs(1), Nanos(u64::MAX));
         assert_eq!(Nanos(1_500) - Nanos(500), Duration::from_nanos(1_000));

@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn one_token_has_no_gap() {
+    fn one_token_has_no_time_per_output_token() {
         let s = RequestTimes { generated_tokens: 1, ..RequestTimes::default() };
         assert_eq!(s.tpot(), None);
         assert_eq!(s.decode_tokens_per_second(), 0.0);
     }
 
     #[test]
-    fn median_of_even_and_odd_counts() {
+    fn the_median_of_an_even_count_is_the_mean_of_the_middle_values() {
         let spread = |v: &[f64]| Spread::of(v).map(|s| (s.median, s.min, s.max));
         assert_eq!(spread(&[3.0, 1.0, 2.0]), Some((2.0, 1.0, 3.0)));
         assert_eq!(spread(&[4.0, 1.0, 2.0, 3.0]), Some((2.5, 1.0, 4.0)));

@@ -43,10 +43,10 @@ enum Target {
 fn target(path: &Path) -> io::Result<Target> {
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => {
-            Err(io::Error::new(io::ErrorKind::IsADirectory, "this is a folder"))
+            Err(io::Error::new(io::ErrorKind::IsADirectory, "the path is a folder"))
         }
         Ok(there) if there.permissions().readonly() => {
-            Err(io::Error::new(io::ErrorKind::PermissionDenied, "it may only be read"))
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"))
         }
         // The file behind a descriptor may no longer have a path.
         Ok(there) if there.is_file() => {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_or_what_it_points_to_is_destroyed() {
+    fn a_link_stays_and_its_target_is_written() {
         let folder = tempfile::tempdir().expect("a folder");
         let [file, link, to_nothing, made] =
             ["file", "link", "to-nothing", "made"].map(|name| folder.path().join(name));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_replaced_by_a_file() {
+    fn a_device_is_written_in_place() {
         check("/dev/null").expect("it can be written");
         let folder = tempfile::tempdir().expect("a folder");
         let link = folder.path().join("null");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_waits_for_the_reader_of_a_pipe() {
+    fn a_check_does_not_block_on_a_pipe() {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_not_noticed() {
+    fn check_returns_the_error_that_write_would() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().expect("a folder");
         let (file, missing) = (folder.path().join("file"), folder.path().join("no/file"));

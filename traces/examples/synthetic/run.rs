@@ -1,5 +1,5 @@
-//! A made-up pipelined run: requests are cut into chunks, which go through CPU, NPU or GPU, and
-//! back. Everything follows from the seed.
+//! A synthetic pipelined run: requests are split into chunks, which pass through CPU, NPU or GPU,
+//! and the CPU again. The seed determines everything.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,9 +23,9 @@ const PERMITS: usize = 4;
 const CHUNK_ROWS: u32 = 64;
 
 /// Pseudo-random numbers (SplitMix64).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -38,13 +38,13 @@ impl Dice {
         self.next() % limit.max(1)
     }
 
-    /// `nanos` give or take an eighth.
+    /// `nanos` varied by up to an eighth.
     fn about(&mut self, nanos: u64) -> u64 {
         nanos - nanos / 8 + self.below(nanos / 4)
     }
 }
 
-/// A request on its way.
+/// A request in progress.
 struct Request {
     prompt_left: u32,
     tokens_left: u32,
@@ -64,7 +64,7 @@ struct Hop {
 }
 
 struct Run {
-    dice: Dice,
+    random: Random,
     recording: Recording,
     next_id: u64,
     free: [u64; 5],
@@ -80,7 +80,7 @@ struct Run {
 pub(crate) fn recording(events: usize, seed: u64) -> Recording {
     let lane = |name: &str, kind| LaneInfo { name: name.to_owned(), kind };
     let mut run = Run {
-        dice: Dice(seed),
+        random: Random(seed),
         recording: Recording {
             lanes: vec![
                 lane("scheduler", LaneKind::Actor),
@@ -132,7 +132,7 @@ impl Run {
         self.recording.events.push(Event { at: Nanos(at), lane: LaneId(lane), kind });
     }
 
-    /// Work of the client: a span right after its last one.
+    /// Work of the client: a span directly after its previous one.
     fn client(
         &mut self,
         text: &str,
@@ -141,7 +141,7 @@ impl Run {
     ) -> (SpanId, u64) {
         let taken = answer.map_or(0, |(_, sent)| sent + 700);
         let begin = taken.max(self.free[CLIENT as usize]);
-        let end = begin + self.dice.about(nanos);
+        let end = begin + self.random.about(nanos);
         self.free[CLIENT as usize] = end;
         let (span, name) = (SpanId(self.id()), self.name(text));
         let info =
@@ -153,7 +153,7 @@ impl Run {
         (span, end)
     }
 
-    /// The client has read its answers, and asks again.
+    /// The client has read the answer and sends the next request.
     fn ask(&mut self) {
         let (span, at) = self.client("write prompt", 40_000, None);
         let message = self.send((at, CLIENT), "submit", Some(span), None);
@@ -162,13 +162,14 @@ impl Run {
 
     fn submit(&mut self, at: u64, message: MessageId) {
         let number = self.requests.len();
-        let (prompt, tokens) = (64 + self.dice.below(192) as u32, 6 + self.dice.below(10) as u32);
+        let (prompt, tokens) =
+            (64 + self.random.below(192) as u32, 6 + self.random.below(10) as u32);
         self.requests.push(Request { prompt_left: prompt, tokens_left: tokens, epoch: 0 });
         let milestone = |milestone, value| EventKind::Request(number as u64, milestone, value);
         self.record(at, SCHEDULER, milestone(Milestone::Submitted, u64::from(prompt)));
-        let admitted = at + 2_000 + self.dice.below(9_000);
+        let admitted = at + 2_000 + self.random.below(9_000);
         self.record(admitted, SCHEDULER, milestone(Milestone::Admitted, 0));
-        // The first chunk goes with the client's message.
+        // The first chunk depends on the client's message.
         let mut message = Some(message);
         let mut ready = admitted;
         while self.requests[number].prompt_left > 0 {
@@ -181,7 +182,7 @@ impl Run {
         }
     }
 
-    /// A chunk asks for a permit.
+    /// A chunk requests a permit.
     fn enter(&mut self, mut hop: Hop) {
         hop.chunk = self.chunks;
         self.chunks += 1;
@@ -198,7 +199,7 @@ impl Run {
         {
             self.in_flight += 1;
             let begin = now.max(hop.ready).max(self.free[SCHEDULER as usize]);
-            let end = begin + self.dice.about(1_600);
+            let end = begin + self.random.about(1_600);
             self.free[SCHEDULER as usize] = end + 100;
             let (span, name) = (SpanId(self.id()), self.name("pick chunk"));
             let tags = self.tags(&hop, None);
@@ -254,14 +255,14 @@ impl Run {
         }
     }
 
-    /// Runs one stage: 0 embeds on the CPU, 1 computes the layers, 2 turns scores into tokens.
+    /// Runs one stage: 0 embeds on the CPU, 1 computes the layers, 2 computes and samples logits.
     fn stage(&mut self, hop: Hop) {
         let lane = match hop.stage {
             1 if hop.rows > 1 => NPU,
             1 => GPU,
             _ => CPU,
         };
-        let received = hop.ready + 300 + self.dice.below(900);
+        let received = hop.ready + 300 + self.random.below(900);
         let begin = received.max(self.free[lane as usize]);
         let span = SpanId(self.id());
         if received > self.free[lane as usize] + 20_000 {
@@ -272,7 +273,7 @@ impl Run {
         if let Some(message) = hop.message {
             self.record(begin, lane, EventKind::Received(message, Some(span)));
         }
-        let mut at = begin + self.dice.about(400);
+        let mut at = begin + self.random.about(400);
         let parent = Some(span);
         match hop.stage {
             0 => at = self.op(at, lane, &hop, ("embed", None, parent)),
@@ -302,7 +303,7 @@ impl Run {
         self.forward(hop, lane, span, end);
     }
 
-    /// The weights of a stage are copied beside it: a second slot of the lane.
+    /// Copies the activations of a stage concurrently: a second slot of the lane.
     fn upload(&mut self, begin: u64, lane: u32, hop: &Hop) {
         if !hop.chunk.is_multiple_of(5) {
             return;
@@ -311,17 +312,17 @@ impl Run {
         let mut tags = self.tags(hop, Some(1));
         tags.bytes = u64::from(hop.rows) * 4096;
         let info = SpanInfo { name, activity: Activity::Copy, parent: None, tags };
-        let end = begin + self.dice.about(9_000);
+        let end = begin + self.random.about(9_000);
         self.record(end, lane, EventKind::Ran(span, info, Nanos(begin + 500)));
     }
 
     /// The CPU worker waits for the other processor with a prediction.
     fn waited(&mut self, begin: u64, end: u64, target: SpanId) {
         let since = begin + 200;
-        let predicted = self.dice.about(end - since);
+        let predicted = self.random.about(end - since);
         let margin = 2_000;
         let slept = predicted.saturating_sub(margin).min(end - since + 1_500);
-        let done = end.max(since + slept) + self.dice.below(300);
+        let done = end.max(since + slept) + self.random.below(300);
         let name = self.name("device done");
         let mode = WaitMode::SleepThenSpin;
         let (since, spun) = (Nanos(since), done - since - slept);
@@ -347,7 +348,7 @@ impl Run {
             _ => (Activity::Compute, 2_600, 3_538_944, rows * 7_077_888),
         };
         let factor = if lane == NPU { 2 } else { 1 };
-        let end = at + self.dice.about(base * factor);
+        let end = at + self.random.about(base * factor);
         let (span, name) = (SpanId(self.id()), self.name(op));
         let mut tags = self.tags(hop, Some(hop.stage));
         (tags.layer, tags.bytes, tags.flops) = (layer, bytes, flops);
@@ -369,7 +370,7 @@ impl Run {
         let tags = self.tags(&hop, None);
         let info = SpanInfo { name, activity: Activity::Schedule, parent: None, tags };
         self.record(begin, SCHEDULER, EventKind::Received(message, Some(progress)));
-        let done = begin + self.dice.about(900);
+        let done = begin + self.random.about(900);
         self.record(done, SCHEDULER, EventKind::Ran(progress, info, Nanos(begin)));
         self.free[SCHEDULER as usize] = done + 50;
         if hop.last {

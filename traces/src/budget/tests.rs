@@ -74,17 +74,24 @@ fn an_unknown_or_absent_metric_is_an_error() {
     let message = |text: &str| check(text).expect_err(text).to_string();
     assert_eq!(
         message("overlap_achievable>0"),
-        "metric 'overlap_achievable' has no value in this run: nothing was recorded that it \
-         measures"
+        "metric 'overlap_achievable' has no value in this run: the run recorded nothing that \
+         it measures"
     );
-    assert!(message("overlpa>0").contains("; there is overlap"), "{}", message("overlpa>0"));
-    assert!(message("requests>0").contains("there is requests.ttft_ms.p95"));
+    assert!(
+        message("overlpa>0").contains("; similar metrics: overlap"),
+        "{}",
+        message("overlpa>0")
+    );
+    assert!(message("requests>0").contains("similar metrics: requests.ttft_ms.p95"));
     let lane = message("lanes.cpo.utilization>0");
-    assert!(lane.contains("there is lanes.cpu.utilization, lanes.gpu.0.utilization"), "{lane}");
+    assert!(
+        lane.contains("similar metrics: lanes.cpu.utilization, lanes.gpu.0.utilization"),
+        "{lane}"
+    );
     assert!(message("lanes.cpu.name>0").contains("no metric"));
     assert_eq!(
         message("zzzzzzzzz>0"),
-        "the report has no metric 'zzzzzzzzz'; the JSON report has them all"
+        "the report has no metric 'zzzzzzzzz'; see the JSON report for all metrics"
     );
 }
 

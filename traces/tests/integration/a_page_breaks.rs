@@ -1,4 +1,4 @@
-//! The timeline page of a hostile, extreme or empty recording is still one page.
+//! The pages of hostile, extreme or empty recordings are valid and run no foreign code.
 
 use lapwing_traces::analysis::Analysis;
 use lapwing_traces::html::{Entry, Figure, Group, HtmlError, Overview, PageRun, overview, page};
@@ -28,7 +28,7 @@ impl Run {
     }
 }
 
-/// How often a text stands in the page, in letters of any size.
+/// How often a text occurs in the page, ignoring case.
 fn count(page: &str, text: &str) -> usize {
     page.to_ascii_lowercase().matches(text).count()
 }
@@ -39,7 +39,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_recording_breaks_the_page(mut recording in recording(), title in ".{0,20}") {
+    fn no_recording_adds_elements_to_the_page(mut recording in recording(), title in ".{0,20}") {
         for name in &mut recording.names {
             name.push_str(EVIL);
         }
@@ -51,7 +51,7 @@ proptest! {
         let title = format!("{title}{EVIL}");
         for runs in 1..=2 {
             let page = page(&vec![run.page_run(&title); runs]).expect("a page");
-            // Those of the template and the runs, and no other.
+            // Script elements come only from the template and the runs.
             prop_assert_eq!(count(&page, "<script"), 2 + runs);
             prop_assert_eq!(count(&page, "</script"), 2 + runs);
             prop_assert_eq!(count(&page, "<img"), 0);
@@ -87,14 +87,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn any_recording_breaks_the_overview(mut recording in recording(), title in ".{0,20}") {
+    fn no_recording_adds_elements_to_the_overview(mut recording in recording(), title in ".{0,20}") {
         for lane in &mut recording.lanes {
             lane.name.push_str(EVIL);
         }
         let run = Run::new(&recording);
         let title = format!("{title}{EVIL}");
         let page = overview(&of_many(run.page_run(&title), &title, 2)).expect("a page");
-        // Two of the template, what opens a run in full, and the runs of both groups.
+        // Two from the template, one that opens a run in full, and one per run of both groups.
         prop_assert_eq!(count(&page, "<script"), 2 + 1 + 4);
         prop_assert_eq!(count(&page, "</script"), 2 + 1 + 4);
         prop_assert_eq!(count(&page, "<img"), 0);
@@ -106,16 +106,16 @@ proptest! {
 }
 
 #[test]
-fn an_overview_of_nothing_is_made() {
+fn an_overview_needs_at_least_one_run() {
     let run = Run::new(&Recording::default());
     let none = overview(&of_many(run.page_run("a"), "a", 0));
     assert!(matches!(none, Err(HtmlError::Runs(0))));
-    let one = overview(&of_many(run.page_run("a"), "a", 1)).expect("an empty run is one, too");
+    let one = overview(&of_many(run.page_run("a"), "a", 1)).expect("an empty run counts");
     assert!(one.contains("0\u{a0}ns"));
 }
 
 #[test]
-fn the_same_run_makes_another_page() {
+fn the_same_run_gives_the_same_page() {
     let mut recording = Recording::default();
     recording.meta.insert("model".to_owned(), "m".to_owned());
     let run = Run::new(&recording);
@@ -123,22 +123,22 @@ fn the_same_run_makes_another_page() {
 }
 
 #[test]
-fn an_empty_recording_has_no_page() {
+fn an_empty_recording_has_a_page() {
     let run = Run::new(&Recording::default());
     let page = page(&[run.page_run("empty")]).unwrap();
-    assert!(page.contains("Nothing ran.") && page.contains("No lanes."));
+    assert!(page.contains("No spans were recorded.") && page.contains("No lanes."));
     assert!(!page.contains("class=\"warning\""));
 }
 
 #[test]
-fn dropped_events_are_not_told() {
+fn dropped_events_are_reported() {
     let run = Run::new(&Recording { dropped: 1234, ..Recording::default() });
     let page = page(&[run.page_run("a")]).unwrap();
     assert!(page.contains("<p class=\"warning\"><b>1\u{202f}234</b> events were dropped"));
 }
 
 #[test]
-fn no_run_or_three_runs_make_a_page() {
+fn a_page_needs_one_or_two_runs() {
     let run = Run::new(&Recording::default());
     for count in [0, 3] {
         let runs = vec![run.page_run("a"); count];
@@ -147,7 +147,7 @@ fn no_run_or_three_runs_make_a_page() {
 }
 
 #[test]
-fn the_analysis_of_another_run_is_taken() {
+fn the_analysis_of_another_run_is_refused() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let of_each = || recording().new_tree(&mut runner).unwrap().current();
     let some = std::iter::repeat_with(of_each)

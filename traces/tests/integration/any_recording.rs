@@ -1,4 +1,4 @@
-//! Recordings of every shape.
+//! Generates recordings of any shape.
 
 use std::num::NonZeroU64;
 
@@ -13,7 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Mostly small numbers, as in real recordings, but the largest ones too.
+/// Mostly small numbers, as in real recordings, but also the largest ones.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..300u64, 2 => any::<u64>(), 1 => Just(u64::MAX)]
 }

@@ -1,4 +1,4 @@
-//! Recordings made by hand, and random ones that are schedules of a random program.
+//! Recordings written by hand, and schedules of random programs.
 
 use std::num::NonZeroU64;
 
@@ -18,14 +18,14 @@ pub(crate) fn message_id(number: u64) -> MessageId {
     MessageId(NonZeroU64::new(number).unwrap())
 }
 
-/// A recording that is written down line by line.
+/// A recording written step by step.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     pub(crate) recording: Recording,
     messages: u64,
 }
 
-/// A span to write down.
+/// A span to record.
 pub(crate) struct Work<'a> {
     pub(crate) id: u64,
     pub(crate) lane: &'a str,
@@ -36,7 +36,7 @@ pub(crate) struct Work<'a> {
     pub(crate) tags: Tags,
 }
 
-/// Work of the usual kind.
+/// A span with default activity and tags.
 pub(crate) fn work<'a>(id: u64, lane: &'a str, name: &'a str, time: (u64, u64)) -> Work<'a> {
     let activity = Activity::Compute;
     Work { id, lane, name, activity, time, parent: None, tags: Tags::default() }
@@ -82,7 +82,7 @@ impl Script {
         self.work(work(id, lane, "op", time))
     }
 
-    /// A message between two spans (0: from outside), and when it was sent and received.
+    /// Records a message between two spans (0: from outside) as (sent, received).
     pub(crate) fn sent(
         &mut self,
         spans: (u64, u64),
@@ -113,7 +113,8 @@ impl Script {
         self
     }
 
-    /// A wait of `lane` for a span, from and to, and how much of it was slept; the rest was spun.
+    /// Records a wait of `lane` for a span as (start, end), with (predicted, margin, slept); the
+    /// rest was polled.
     pub(crate) fn waited(
         &mut self,
         lane: &str,
@@ -142,15 +143,15 @@ impl Script {
     }
 }
 
-/// One piece of a random program.
+/// A piece of work of a random program.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) lane: usize,
     pub(crate) duration: u64,
-    /// Earlier pieces that it needs, how long their message takes, and the time of sending before
-    /// the end of the sender.
+    /// Dependencies: an earlier piece, the duration of its message, and the time between sending
+    /// and the end of the sender.
     pub(crate) needs: Vec<(usize, u64, u64)>,
-    /// Between being ready and beginning.
+    /// Time between being ready and starting.
     pub(crate) lag: u64,
     pub(crate) inner: bool,
 }
@@ -176,8 +177,8 @@ pub(crate) fn programs() -> impl Strategy<Value = Vec<Piece>> {
     })
 }
 
-/// Runs a program: each lane does its pieces in order, each as soon as it can. A `thread` takes
-/// its messages out of the mailbox only when it is free; else they are noted as they come.
+/// Runs a program: each lane runs its pieces in order, each as early as possible. A `thread` takes
+/// messages out of its mailbox only when it is free; otherwise they are recorded on arrival.
 pub(crate) fn schedule(program: &[Piece], thread: bool) -> Script {
     let mut script = Script::default();
     let mut free = [0_u64; 4];
@@ -206,7 +207,7 @@ pub(crate) fn schedule(program: &[Piece], thread: bool) -> Script {
         }
         for (from, sent, received) in messages {
             let sender = format!("lane {}", program[from].lane);
-            // Some are waited for instead, where there is something to wait for.
+            // Some dependencies become waits, where there is a span to wait for.
             if sent == times[from].1 && sent > free_at && (from + at) % 2 == 1 {
                 let slept = (received - free_at) / 2;
                 script.waited(&lane, from as u64 + 1, (free_at, received), (0, 0, slept));

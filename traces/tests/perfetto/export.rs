@@ -1,5 +1,5 @@
-//! Writes a small run with known numbers in Perfetto's and in Chrome's form into the folder named
-//! by the argument; `check.py` asks Perfetto's trace processor about both.
+//! Exports a small run with known numbers in Perfetto's and in Chrome's format to the folder given
+//! as argument. `check.py` checks both with Perfetto's trace processor.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use lapwing_traces::{
     Analysis, Clock, Nanos, Recorder, RecorderConfig, Scope, Timeline, Writer, export,
 };
 
-/// A clock that stands still: every event names its own time.
+/// A clock that does not advance: every event states its own time.
 struct Still;
 
 impl Clock for Still {
@@ -69,7 +69,7 @@ impl Run {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = PathBuf::from(std::env::args().nth(1).ok_or("give a folder")?);
+    let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: perfetto_export FOLDER")?);
     let recorder = Recorder::new(Arc::new(Still), RecorderConfig::default());
     recorder.set_scope(Scope::All);
     recorder.set_meta("model", "hostile \"name\" </script> \u{1F426}");
@@ -80,13 +80,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut run = Run { writer: recorder.writer(), recorder };
     // Twenty days after the start of the clock: a reader that rounds loses the last digits.
     let t = |ns: u64| 1_700_000_000_000_001 + ns;
-    // Sent at once, acted on at the same nanosecond.
+    // Sent immediately and handled in the same nanosecond.
     let admit = run.span(scheduler, "admit", [t(0), t(0)], None);
     let first = run.span(cpu, "layer", [t(0), t(1_000)], None);
     run.message((scheduler, admit, t(0)), Some((cpu, first, t(0))), None);
     run.span(cpu, "attn_q", [t(0), t(400)], Some(first));
     run.span(cpu, "matmul", [t(400), t(1_000)], Some(first));
-    // Two in flight on one lane, and inner spans that stick out of each other.
+    // Two concurrent spans on one lane, and inner spans that partially overlap.
     let second = run.span(gpu, "layer", [t(1_003), t(3_003)], None);
     let third = run.span(gpu, "layer", [t(2_000), t(4_001)], None);
     run.span(gpu, "matmul", [t(1_100), t(2_100)], Some(second));
