@@ -14,6 +14,7 @@ mod cause;
 pub(crate) mod interval;
 mod links;
 mod walk;
+mod what_if;
 
 pub use cause::IdleCause;
 pub use critical_path::{CriticalPath, Segment, SegmentKind};

@@ -131,7 +131,7 @@ impl Recorder {
         }
     }
 
-    /// Whether an event is recorded. `marked` tells whether its request or span is marked.
+    /// Whether an event is recorded. `marked`: its request or span is marked.
     #[inline]
     pub fn wants(&self, marked: bool) -> bool {
         match self.scope() {
@@ -264,7 +264,7 @@ impl Writer {
         &self.recorder
     }
 
-    /// Whether an event is recorded. `marked` tells whether its request or span is marked.
+    /// Whether an event is recorded. `marked`: its request or span is marked.
     #[inline]
     pub fn wants(&self, marked: bool) -> bool {
         self.recorder.wants(marked)

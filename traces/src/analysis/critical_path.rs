@@ -3,8 +3,9 @@
 use std::cmp::Reverse;
 
 use super::cause::IdleCause;
+use super::interval::Interval;
 use super::links::Links;
-use super::walk::{Link, Step, Walk};
+use super::walk::{PieceKind, Step, Walk};
 use crate::timeline::Timeline;
 
 /// What happened during a segment of the critical path.
@@ -52,7 +53,7 @@ impl CriticalPath {
         let inner = children(timeline);
         let mut segments = Vec::new();
         let end = timeline.spans[last].end.0;
-        run(timeline, &inner, (timeline.spans[last].start.0, end, last), &mut segments);
+        push_running(timeline, &inner, last, (timeline.spans[last].start.0, end), &mut segments);
         let mut steps = vec![(last, None)];
         let walk = Walk { timeline, links, floor: floor.0 };
         let on_step = |step: Step| {
@@ -61,14 +62,14 @@ impl CriticalPath {
                 steps.push((span, None));
             }
         };
-        walk.back(last, on_step, |stretch| match stretch.link {
-            Link::Ran(span) => {
-                run(timeline, &inner, (stretch.start, stretch.end, span), &mut segments);
+        walk.back(last, on_step, |piece| match piece.kind {
+            PieceKind::Ran(span) => {
+                push_running(timeline, &inner, span, (piece.start, piece.end), &mut segments);
             }
-            Link::Waited(span, cause) => segments.push(Segment {
+            PieceKind::Waited(span, cause) => segments.push(Segment {
                 lane: timeline.spans[span].lane,
-                start: stretch.start,
-                end: stretch.end,
+                start: piece.start,
+                end: piece.end,
                 kind: SegmentKind::Waiting(cause, span),
             }),
         });
@@ -90,11 +91,13 @@ pub(crate) fn children(timeline: &Timeline) -> Vec<Vec<usize>> {
     children
 }
 
-/// Appends the segments in which `span` ran, latest first, each attributed to the innermost span.
-pub(super) fn run(
+/// Appends the segments in which `span` ran within an interval, latest first. Each segment is
+/// attributed to the innermost span.
+pub(super) fn push_running(
     timeline: &Timeline,
     inner: &[Vec<usize>],
-    (start, end, span): (u64, u64, usize),
+    span: usize,
+    (start, end): Interval,
     segments: &mut Vec<Segment>,
 ) {
     let lane = timeline.spans[span].lane;

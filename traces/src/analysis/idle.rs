@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::cause::IdleCause;
 use super::links::Links;
-use super::walk::{Link, Walk, cause_of};
+use super::walk::{PieceKind, Walk, cause_of};
 use crate::event::StallCause;
 use crate::timeline::Timeline;
 
@@ -77,21 +77,15 @@ fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<G
     walk.back(
         next,
         |step| stalls.borrow_mut().extend(step.stall),
-        |stretch| {
-            let (cause, blocker) = match stretch.link {
-                Link::Ran(span) => (cause_of(&timeline.spans[span]), Some(span)),
-                Link::Waited(span, cause) => (cause, (span != next).then_some(span)),
+        |piece| {
+            let (cause, blocker) = match piece.kind {
+                PieceKind::Ran(span) => (cause_of(&timeline.spans[span]), Some(span)),
+                PieceKind::Waited(span, cause) => (cause, (span != next).then_some(span)),
             };
-            let gap = Gap {
-                lane,
-                start: stretch.start,
-                end: stretch.end,
-                cause,
-                next: Some(next),
-                blocker,
-            };
-            for piece in split_by_stalls(gap, &stalls.borrow()) {
-                push(piece);
+            let gap =
+                Gap { lane, start: piece.start, end: piece.end, cause, next: Some(next), blocker };
+            for part in split_by_stalls(gap, &stalls.borrow()) {
+                push(part);
             }
         },
     );

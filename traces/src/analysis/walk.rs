@@ -2,21 +2,22 @@
 //! it.
 
 use super::cause::IdleCause;
+use super::interval::Interval;
 use super::links::{Binding, Links};
 use crate::event::{Activity, StallCause};
 use crate::timeline::{Span, Timeline, Wait};
 
 /// A piece of the chain. The walk finds pieces from the end to the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct Piece {
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) link: Link,
+    pub(super) kind: PieceKind,
 }
 
 /// What happened during a piece of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum PieceKind {
     /// This outer span ran.
     Ran(usize),
     /// This outer span waited.
@@ -48,12 +49,12 @@ impl Walk<'_> {
         &self,
         span: usize,
         mut on_step: impl FnMut(Step),
-        mut emit: impl FnMut(Stretch),
+        mut emit: impl FnMut(Piece),
     ) {
-        let mut emit = |start: u64, end: u64, link: Link| {
+        let mut emit = |start: u64, end: u64, kind: PieceKind| {
             let start = start.max(self.floor);
             if start < end {
-                emit(Stretch { start, end, link });
+                emit(Piece { start, end, kind });
             }
         };
         let mut span = span;
@@ -73,21 +74,21 @@ impl Walk<'_> {
                     on_step(Step { span: input.from, message: input.message, stall });
                     let left = input.sent.min(ready);
                     let end = input.from.map_or(left, |from| self.timeline.spans[from].end.0);
-                    let way = (left.min(end), ready);
-                    self.late((span, input.from), way, IdleCause::HandOff, &mut emit);
+                    let transit = (left.min(end), ready);
+                    self.late(span, input.from, transit, IdleCause::HandOff, &mut emit);
                     let Some(from) = input.from else {
-                        emit(self.floor, left, Link::Waited(span, IdleCause::MailboxEmpty));
+                        emit(self.floor, left, PieceKind::Waited(span, IdleCause::MailboxEmpty));
                         return;
                     };
                     (from, left.min(end))
                 }
                 Binding::Nothing => {
-                    emit(self.floor, ready, Link::Waited(span, IdleCause::Start));
+                    emit(self.floor, ready, PieceKind::Waited(span, IdleCause::Start));
                     return;
                 }
             };
             let start = self.timeline.spans[from].start.0;
-            emit(start, left, Link::Ran(from));
+            emit(start, left, PieceKind::Ran(from));
             (span, time) = (from, start.min(left));
         }
     }
@@ -96,9 +97,9 @@ impl Walk<'_> {
     fn idle_before(
         &self,
         span: usize,
-        (ready, start): (u64, u64),
+        (ready, start): Interval,
         binding: Binding,
-        emit: &mut impl FnMut(u64, u64, Link),
+        emit: &mut impl FnMut(u64, u64, PieceKind),
     ) {
         if ready == start {
             return;
@@ -113,19 +114,24 @@ impl Walk<'_> {
             _ => false,
         };
         if has_input || goes_on {
-            self.late((span, None), (ready, start), IdleCause::Restart, emit);
+            self.late(span, None, (ready, start), IdleCause::Restart, emit);
             return;
         }
         // Without a message, only the times at which the span was queued and submitted are known.
         let submitted = this.submitted.map_or(start, |at| at.0.clamp(ready, start));
         let queued = this.queued.map_or(submitted, |at| at.0.clamp(ready, submitted));
-        emit(submitted, start, Link::Waited(span, IdleCause::Restart));
-        emit(queued, submitted, Link::Waited(span, IdleCause::BackPressure));
+        emit(submitted, start, PieceKind::Waited(span, IdleCause::Restart));
+        emit(queued, submitted, PieceKind::Waited(span, IdleCause::BackPressure));
         self.asleep(span, (ready, queued), emit);
     }
 
     /// Splits an unexplained interval into sleep on an empty mailbox and unattributed time.
-    fn asleep(&self, span: usize, (from, to): (u64, u64), emit: &mut impl FnMut(u64, u64, Link)) {
+    fn asleep(
+        &self,
+        span: usize,
+        (from, to): Interval,
+        emit: &mut impl FnMut(u64, u64, PieceKind),
+    ) {
         let sleeps = &self.links.sleeps[self.timeline.spans[span].lane];
         let mut time = to;
         let first = sleeps.partition_point(|sleep| sleep.1 <= from);
@@ -135,22 +141,23 @@ impl Walk<'_> {
         for sleep in sleeps[first..sleeps.len().min(last + 1)].iter().rev() {
             let (start, end) = (sleep.0.max(from), sleep.1.min(time));
             if start < end {
-                emit(end, time, Link::Waited(span, IdleCause::Unknown));
-                emit(start, end, Link::Waited(span, IdleCause::MailboxEmpty));
+                emit(end, time, PieceKind::Waited(span, IdleCause::Unknown));
+                emit(start, end, PieceKind::Waited(span, IdleCause::MailboxEmpty));
                 time = start;
             }
         }
-        emit(from, time, Link::Waited(span, IdleCause::Unknown));
+        emit(from, time, PieceKind::Waited(span, IdleCause::Unknown));
     }
 
     /// Splits an interval at waits that continued after their target had ended: waits of the span's
     /// lane, and waits of any lane for the span `from`.
     fn late(
         &self,
-        (span, from): (usize, Option<usize>),
-        (start, end): (u64, u64),
+        span: usize,
+        from: Option<usize>,
+        (start, end): Interval,
         otherwise: IdleCause,
-        emit: &mut impl FnMut(u64, u64, Link),
+        emit: &mut impl FnMut(u64, u64, PieceKind),
     ) {
         let mut time = end;
         for wait in self.waits_in(span, from, (start, end)) {
@@ -163,20 +170,20 @@ impl Walk<'_> {
                 continue;
             }
             let awake = wait.start.0.saturating_add(wait.slept).clamp(from, to);
-            emit(to, time, Link::Waited(span, otherwise));
-            emit(awake, to, Link::Waited(span, IdleCause::Spin));
-            emit(from, awake, Link::Waited(span, IdleCause::Overshoot));
+            emit(to, time, PieceKind::Waited(span, otherwise));
+            emit(awake, to, PieceKind::Waited(span, IdleCause::Spin));
+            emit(from, awake, PieceKind::Waited(span, IdleCause::Overshoot));
             time = from;
         }
-        emit(start, time, Link::Waited(span, otherwise));
+        emit(start, time, PieceKind::Waited(span, otherwise));
     }
 
     /// Waits that may overlap the interval, the latest first.
-    fn waits_in(&self, span: usize, from: Option<usize>, stretch: (u64, u64)) -> Vec<&Wait> {
+    fn waits_in(&self, span: usize, from: Option<usize>, interval: Interval) -> Vec<&Wait> {
         let waits = &self.timeline.waits;
         let of_lane = &self.links.waits[self.timeline.spans[span].lane];
-        let first = of_lane.partition_point(|wait| waits[*wait].end.0 <= stretch.0);
-        let last = of_lane.partition_point(|wait| waits[*wait].end.0 <= stretch.1);
+        let first = of_lane.partition_point(|wait| waits[*wait].end.0 <= interval.0);
+        let last = of_lane.partition_point(|wait| waits[*wait].end.0 <= interval.1);
         let for_sender = from.and_then(|from| self.links.waits_for.get(&from));
         let mut found = of_lane[first..of_lane.len().min(last + 1)].to_vec();
         found.extend(for_sender.into_iter().flatten());

@@ -289,7 +289,7 @@ struct LoggingClock(OsClock);
 
 impl Clock for LoggingClock {
     fn now(&self) -> lapwing_traces::Nanos {
-        info!("the time is asked for");
+        info!("the clock is read");
         info_span!("asked").in_scope(|| {});
         self.0.now()
     }

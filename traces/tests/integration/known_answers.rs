@@ -246,10 +246,10 @@ fn time_on_the_critical_path_belongs_to_the_innermost_span() {
     script.work(Work { parent: Some(2), ..work(3, "cpu", "unpack", (20, 30)) });
     let (timeline, analysis) = script.analysed();
     let report = Report::new(&timeline, &analysis);
-    let mut blame: Vec<_> =
+    let mut ops: Vec<_> =
         report.critical_path.iter().map(|row| (row.op.as_str(), row.ns)).collect();
-    blame.sort_unstable();
-    assert_eq!(blame, [("matmul", 40), ("op", 50), ("unpack", 10)]);
+    ops.sort_unstable();
+    assert_eq!(ops, [("matmul", 40), ("op", 50), ("unpack", 10)]);
     let mut own: Vec<_> = report.ops.iter().map(|op| (op.name.as_str(), op.self_ns)).collect();
     own.sort_unstable();
     assert_eq!(own, [("matmul", 40), ("op", 50), ("unpack", 10)]);
