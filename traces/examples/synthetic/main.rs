@@ -120,7 +120,7 @@ fn many(events: usize, hostile: bool) -> Result<String, Box<dyn Error>> {
                 Figure { text: format!("{value:.1} ms"), value: Some(value) },
                 Figure { text: title.to_owned(), value: None },
             ];
-            let note = format!("a made-up run called {name}, {title}");
+            let note = format!("a synthetic run called {name}, {title}");
             Entry { run: made.page_run(name), marks, note, figures }
         });
         let absent = vec![("npu-only".to_owned(), format!("there is no NPU here: {title}"))];
