@@ -30,7 +30,7 @@ pub use lapwing_kernels::kv::KvDtype;
 pub use lapwing_kernels::requant::{KeptReason, KeptTensor, Requant, Requantized};
 /// What a run is recorded with, and what can be said of a recording.
 pub use lapwing_traces as traces;
-pub use lapwing_traces::Stations;
+pub use lapwing_traces::RequestTimes;
 pub use lapwing_traces::event::WaitMode;
 pub use packed::PackedWeights;
 pub use placement::{PartPlacement, Placement, StageKind, StagePlacement};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{DeviceError, GraphKey, ModelId, Prepared};
 use lapwing_plan::DeviceId;
-use lapwing_traces::Stations;
+use lapwing_traces::RequestTimes;
 
 pub use crate::chunk::{Chunk, Delivery, OutputAction, Part, PartDone, PartLost, SequenceRows};
 use crate::error::RunError;
@@ -153,8 +153,8 @@ pub struct Emission {
 pub struct Finished {
     /// Why.
     pub reason: FinishReason,
-    /// When it passed its stations.
-    pub stations: Stations,
+    /// When it passed its milestones.
+    pub times: RequestTimes,
 }
 
 /// Why a request ended.

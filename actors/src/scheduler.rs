@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use lapwing_kernels::kv::{KvLayout, KvPool};
 use lapwing_traces::Nanos;
-use lapwing_traces::event::Station;
+use lapwing_traces::event::Milestone;
 
 use crate::error::RunError;
 use crate::message::{
@@ -77,8 +77,8 @@ pub struct Note {
 /// What happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
-    /// It reached a station; the number is the station's value.
-    Station(Station, u64),
+    /// It reached a milestone; the number is the milestone's value.
+    Milestone(Milestone, u64),
     /// It gave back that many KV pages; chunks in flight may hold them a little longer.
     Freed(usize),
 }
@@ -258,11 +258,11 @@ impl Scheduler {
         let sequence = SequenceId(self.next_sequence);
         self.next_sequence += 1;
         let (sink, context) = (Arc::clone(&submit.sink), submit.context.same_request());
-        let what = Noted::Station(Station::Submitted, submit.ids.len() as u64);
+        let what = Noted::Milestone(Milestone::Submitted, submit.ids.len() as u64);
         effects.push(SchedulerEffect::Note(Traced::new(Note { sequence, what }, context)));
         if let Err(error) = self.check(&submit) {
             drop(submit);
-            let what = Noted::Station(Station::Failed, 0);
+            let what = Noted::Milestone(Milestone::Failed, 0);
             effects.push(SchedulerEffect::Note(Traced::new(Note { sequence, what }, context)));
             let emission = Emission { sequence, sink, event: StreamEvent::Failed(error) };
             effects.push(SchedulerEffect::Emit(Traced::new(emission, context)));
@@ -353,7 +353,7 @@ impl Scheduler {
                 let cancelled = sequence.sink.is_closed();
                 if cancelled {
                     sequence.lose(effects);
-                    sequence.note_end(Station::Cancelled, effects);
+                    sequence.note_end(Milestone::Cancelled, effects);
                     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, "cancelled");
                 }
                 !cancelled
@@ -417,18 +417,18 @@ fn finish(
     now: Nanos,
     effects: &mut Vec<SchedulerEffect>,
 ) {
-    sequence.stations.finished = now;
+    sequence.times.finished = now;
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
-    sequence.note_end(Station::Finished, effects);
-    let stations = sequence.stations;
-    let event = StreamEvent::Finished(Finished { reason, stations });
+    sequence.note_end(Milestone::Finished, effects);
+    let times = sequence.times;
+    let event = StreamEvent::Finished(Finished { reason, times });
     effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }
 
 fn fail(sequence: Sequence, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
     sequence.lose(effects);
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
-    sequence.note_end(Station::Failed, effects);
+    sequence.note_end(Milestone::Failed, effects);
     let event = StreamEvent::Failed(error.clone());
     effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }

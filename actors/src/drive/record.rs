@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapwing_traces::event::{
-    Activity, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Tags, What,
+    Activity, EventKind, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder, Scope, Writer};
 
@@ -50,9 +50,9 @@ impl TraceWriter {
         self.writer.get_or_insert_with(|| recorder.writer())
     }
 
-    fn record(&mut self, at: Nanos, what: What) {
+    fn record(&mut self, at: Nanos, kind: EventKind) {
         let lane = self.lane;
-        self.writer().record(at, lane, what);
+        self.writer().record(at, lane, kind);
     }
 
     fn span(&mut self) -> SpanId {
@@ -62,8 +62,8 @@ impl TraceWriter {
     /// Records that a message leaves now.
     fn post(&mut self, name: NameId, span: Option<SpanId>) -> (MessageId, Nanos) {
         let (message, at) = (self.writer().message(), self.now());
-        let sending = Sending { message, span, name, bytes: 0, hold: None };
-        self.record(at, What::Sent(sending));
+        let sending = Sending { message, span, name, bytes: 0, stall: None };
+        self.record(at, EventKind::Sent(sending));
         (message, at)
     }
 }
@@ -184,7 +184,7 @@ impl CallerTrace {
                 parent: None,
                 tags: Tags::default(),
             };
-            trace.record(sent.1, What::Ran(span, info, start));
+            trace.record(sent.1, EventKind::Ran(span, info, start));
         }
         Traced::new(message, TraceContext { sent: Some(sent), ..context })
     }
@@ -197,7 +197,7 @@ impl CallerTrace {
         let mut trace = lock(&self.trace);
         let now = trace.now();
         let span = was_last.then(|| trace.span());
-        trace.record(now, What::Received(message, span));
+        trace.record(now, EventKind::Received(message, span));
         *lock(&self.turn) = span.map(|span| (span, now));
     }
 

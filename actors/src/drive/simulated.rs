@@ -307,8 +307,8 @@ impl Simulation {
         self.trace.begin(&posted, None);
         for effect in self.scheduler.on(posted, self.now()) {
             match effect {
-                SchedulerEffect::Send(device, mut delivery, hold) => {
-                    self.trace.send(&mut delivery, hold);
+                SchedulerEffect::Send(device, mut delivery, stall) => {
+                    self.trace.send(&mut delivery, stall);
                     self.push(self.now(), What::Arrived(self.places[device.0], delivery));
                 }
                 SchedulerEffect::Nudge(device) => {

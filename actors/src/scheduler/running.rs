@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use lapwing_kernels::kv::{KvLease, OutOfPages};
 
-use lapwing_traces::event::Station;
-use lapwing_traces::{Nanos, Stations};
+use lapwing_traces::event::Milestone;
+use lapwing_traces::{Nanos, RequestTimes};
 
 use super::{KvPages, Note, Noted, SchedulerEffect, Stall};
 use crate::message::{
@@ -31,7 +31,7 @@ pub(super) struct Sequence {
     pub(super) lease: KvLease,
     pub(super) progress: Arc<RowProgress>,
     pub(super) sink: Arc<dyn Sink>,
-    pub(super) stations: Stations,
+    pub(super) times: RequestTimes,
     pub(super) trace: tracing::Span,
     /// What a recording knows of the request.
     pub(super) context: TraceContext,
@@ -75,7 +75,7 @@ impl Sequence {
             lease: KvLease::default(),
             progress: Arc::new(RowProgress::new(0)),
             sink: submit.sink,
-            stations: Stations { submitted: now, prompt_tokens, ..Stations::default() },
+            times: RequestTimes { submitted: now, prompt_tokens, ..RequestTimes::default() },
             trace: submit.trace,
             context: request.same_request(),
             stall: None,
@@ -97,7 +97,7 @@ impl Sequence {
     }
 
     pub(super) fn as_waiting(&self) -> Waiting {
-        Waiting { sequence: self.id, tokens: self.goal(), submitted: self.stations.submitted }
+        Waiting { sequence: self.id, tokens: self.goal(), submitted: self.times.submitted }
     }
 
     /// Rows to compute. The last token of a text to score predicts nothing.
@@ -120,7 +120,7 @@ impl Sequence {
     }
 
     fn has_generated(&self) -> bool {
-        self.ids.len() > self.stations.prompt_tokens
+        self.ids.len() > self.times.prompt_tokens
     }
 
     /// Of so many last rows, how many need logits.
@@ -146,9 +146,9 @@ impl Sequence {
     }
 
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
-        if self.stations.admitted == Nanos::default() {
-            self.stations.admitted = now;
-            self.note(Noted::Station(Station::Admitted, 0), effects);
+        if self.times.admitted == Nanos::default() {
+            self.times.admitted = now;
+            self.note(Noted::Milestone(Milestone::Admitted, 0), effects);
         }
     }
 
@@ -162,10 +162,10 @@ impl Sequence {
         effects.extend(self.progress.lose().into_iter().map(SchedulerEffect::Nudge));
     }
 
-    /// Notes that it leaves the engine at that station.
-    pub(super) fn note_end(&self, station: Station, effects: &mut Vec<SchedulerEffect>) {
-        let tokens = self.stations.generated_tokens as u64;
-        self.note(Noted::Station(station, tokens), effects);
+    /// Notes that it leaves the engine at that milestone.
+    pub(super) fn note_end(&self, milestone: Milestone, effects: &mut Vec<SchedulerEffect>) {
+        let tokens = self.times.generated_tokens as u64;
+        self.note(Noted::Milestone(milestone, tokens), effects);
         self.note(Noted::Freed(self.lease.pages().len()), effects);
     }
 
@@ -245,10 +245,10 @@ impl Sequence {
         generate: Box<Generate>,
         now: Nanos,
     ) -> Option<FinishReason> {
-        if self.stations.generated_tokens == 0 {
-            self.stations.first_token = now;
+        if self.times.generated_tokens == 0 {
+            self.times.first_token = now;
         }
-        self.stations.generated_tokens += 1;
+        self.times.generated_tokens += 1;
         self.ids.extend(std::iter::repeat_n(sampled.id, self.step_rows));
         self.work = Wanted::Tokens(Some(generate));
         sampled.finish
@@ -259,7 +259,7 @@ impl Sequence {
         *next += count;
         let done = *next >= self.ids.len();
         if done {
-            self.stations.first_token = now;
+            self.times.first_token = now;
         }
         done.then_some(FinishReason::Scored)
     }

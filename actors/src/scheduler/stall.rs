@@ -2,13 +2,13 @@
 //! on it.
 
 use lapwing_traces::Nanos;
-use lapwing_traces::event::HoldCause;
+use lapwing_traces::event::StallCause;
 
 use super::Scheduler;
 use super::running::Sequence;
 
 /// Why rows that were ready were not dispatched, and since when.
-pub type Stall = (HoldCause, Nanos);
+pub type Stall = (StallCause, Nanos);
 
 impl Scheduler {
     /// Records the stall of every sequence whose rows stay behind: the latest cause, the earliest
@@ -22,22 +22,22 @@ impl Scheduler {
         }
         // They wait for pages or for a place among the running ones.
         for sequence in self.waiting.iter_mut().filter(|s| s.stall.is_none()) {
-            sequence.stall = Some((HoldCause::SlotPool, now));
+            sequence.stall = Some((StallCause::SlotPool, now));
         }
     }
 
-    fn stall_cause(&self, sequence: &Sequence) -> Option<HoldCause> {
+    fn stall_cause(&self, sequence: &Sequence) -> Option<StallCause> {
         if sequence.due() == 0 {
             None
         } else if !sequence.is_decoding() {
-            Some(HoldCause::BackPressure)
+            Some(StallCause::BackPressure)
         } else if self.decoding.is_some() {
             // All sequences that decode stay in one batch, and one is on its way.
-            Some(HoldCause::PolicyBarrier)
+            Some(StallCause::PolicyBarrier)
         } else if !sequence.has_pages(&self.kv) {
-            Some(HoldCause::SlotPool)
+            Some(StallCause::SlotPool)
         } else {
-            Some(HoldCause::BackPressure)
+            Some(StallCause::BackPressure)
         }
     }
 }

@@ -7,7 +7,7 @@ use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_plan::time::{FixedRate, Job, TimeModel};
 use lapwing_traces::event::WaitMode;
-use lapwing_traces::html::{self, Side};
+use lapwing_traces::html::{self, PageRun};
 use lapwing_traces::timeline::Wait;
 use lapwing_traces::{Analysis, Report, Scope, Timeline};
 
@@ -88,7 +88,8 @@ fn the_report_and_the_page_show_how_good_the_predictions_were() {
     let known: Vec<_> = report.waits.iter().filter(|wait| wait.error_ns.is_some()).collect();
     assert!(!known.is_empty(), "{:?}", report.waits);
     assert!(known.iter().any(|wait| wait.late_ns.p50.is_some() && wait.calibration.len() > 1));
-    let side = Side { title: "waits", timeline: &timeline, analysis: &analysis, report: &report };
+    let side =
+        PageRun { title: "waits", timeline: &timeline, analysis: &analysis, report: &report };
     let page = html::page(&[side]).expect("a page");
     assert!(page.contains("Actual minus predicted"), "the page does not draw the errors");
 }

@@ -202,8 +202,8 @@ impl LiveScheduler {
         effect: SchedulerEffect,
     ) -> Result<Option<Traced<SchedulerMessage>>, RunError> {
         match effect {
-            SchedulerEffect::Send(device, mut delivery, hold) => {
-                self.trace.send(&mut delivery, hold);
+            SchedulerEffect::Send(device, mut delivery, stall) => {
+                self.trace.send(&mut delivery, stall);
                 self.workers.send(device, delivery)?;
             }
             SchedulerEffect::Nudge(device) => self.workers.nudge(device),

@@ -1,7 +1,7 @@
 //! What a device's preparation lane tells a recorder.
 
 use lapwing_kernels::device::{Observer, Step};
-use lapwing_traces::event::{Activity, LaneKind, NameId, SpanId, SpanInfo, Tags, What};
+use lapwing_traces::event::{Activity, EventKind, LaneKind, NameId, SpanId, SpanInfo, Tags};
 use lapwing_traces::{Nanos, Recorder};
 
 use super::TraceWriter;
@@ -45,11 +45,11 @@ impl PrepareTrace {
             return;
         }
         if let Some(wait) = waited {
-            self.trace.record(wait.end, What::Waited(wait.info(self.wait, None)));
+            self.trace.record(wait.end, EventKind::Waited(wait.info(self.wait, None)));
         }
         let (span, start) = (self.trace.span(), self.trace.now());
         if let Some((message, _)) = context.sent {
-            self.trace.record(start, What::Received(message, Some(span)));
+            self.trace.record(start, EventKind::Received(message, Some(span)));
         }
         self.turn = Some(Turn { span, start, last: start, rows: 0, bytes: 0 });
     }
@@ -61,7 +61,7 @@ impl PrepareTrace {
         let tags = Tags { rows: turn.rows, bytes: turn.bytes, ..Tags::default() };
         let info = SpanInfo { name: self.graph, activity: Activity::Prepare, parent: None, tags };
         let sent = self.trace.post(self.prepared, Some(turn.span));
-        self.trace.record(now.max(sent.1), What::Ran(turn.span, info, turn.start));
+        self.trace.record(now.max(sent.1), EventKind::Ran(turn.span, info, turn.start));
         Traced::new(message, TraceContext { sent: Some(sent), ..TraceContext::default() })
     }
 }
@@ -81,6 +81,6 @@ impl Observer for PrepareTrace {
         let start = std::mem::replace(&mut turn.last, now);
         let info = SpanInfo { name: self.graph, activity: Activity::Prepare, parent, tags };
         let span = self.trace.span();
-        self.trace.record(now, What::Ran(span, info, start));
+        self.trace.record(now, EventKind::Ran(span, info, start));
     }
 }

@@ -1,7 +1,7 @@
 //! What the scheduler tells a recorder.
 
 use lapwing_traces::event::{
-    Activity, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Station, Tags, What,
+    Activity, EventKind, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder};
 
@@ -111,7 +111,7 @@ impl SchedulerTrace {
     }
 
     /// A chunk, or a part of its first stage, leaves for its device.
-    pub(in super::super) fn send(&mut self, delivery: &mut Traced<Delivery>, hold: Option<Stall>) {
+    pub(in super::super) fn send(&mut self, delivery: &mut Traced<Delivery>, stall: Option<Stall>) {
         let Some(turn) = &mut self.turn else { return };
         if !self.trace.wants(delivery.context.requested) {
             return;
@@ -119,8 +119,8 @@ impl SchedulerTrace {
         turn.wanted = true;
         let (message, at) = (self.trace.writer().message(), self.trace.now());
         let span = Some(turn.span);
-        let sending = Sending { message, span, name: self.names.chunk, bytes: 0, hold };
-        self.trace.record(at, What::Sent(sending));
+        let sending = Sending { message, span, name: self.names.chunk, bytes: 0, stall };
+        self.trace.record(at, EventKind::Sent(sending));
         delivery.context.dispatched = Some(at);
         delivery.context.sent = Some((message, at));
     }
@@ -155,17 +155,17 @@ impl SchedulerTrace {
             return;
         }
         match note.what {
-            Noted::Station(station, value) => {
-                let at = match (station, turn.received) {
-                    (Station::Submitted, Some((_, sent))) => sent,
+            Noted::Milestone(milestone, value) => {
+                let at = match (milestone, turn.received) {
+                    (Milestone::Submitted, Some((_, sent))) => sent,
                     _ => self.trace.now(),
                 };
-                self.trace.record(at, What::Request(note.sequence.0, station, value));
+                self.trace.record(at, EventKind::Request(note.sequence.0, milestone, value));
             }
             Noted::Freed(0) => {}
             Noted::Freed(pages) => {
                 let bytes = pages as u64 * kv_page_bytes as u64;
-                self.trace.record(self.trace.now(), What::Freed(self.names.kv, bytes));
+                self.trace.record(self.trace.now(), EventKind::Freed(self.names.kv, bytes));
             }
         }
     }
@@ -182,16 +182,16 @@ impl SchedulerTrace {
         let end = self.trace.now();
         if let Some(wait) = turn.waited {
             let info = wait.info(self.names.wait, None);
-            self.trace.record(wait.end, What::Waited(info));
-            self.trace.record(turn.start, What::Woke(wait.since));
+            self.trace.record(wait.end, EventKind::Waited(info));
+            self.trace.record(turn.start, EventKind::Woke(wait.since));
         }
         if let Some((message, _)) = turn.received {
-            self.trace.record(turn.start, What::Received(message, Some(turn.span)));
+            self.trace.record(turn.start, EventKind::Received(message, Some(turn.span)));
         }
         for ((name, last), value) in self.counters.iter_mut().zip(values) {
             let value = value as i64;
             if last.replace(value) != Some(value) {
-                self.trace.record(end, What::Counter(*name, value));
+                self.trace.record(end, EventKind::Counter(*name, value));
             }
         }
         let info = SpanInfo {
@@ -200,6 +200,6 @@ impl SchedulerTrace {
             parent: None,
             tags: Tags::default(),
         };
-        self.trace.record(end, What::Ran(turn.span, info, turn.start));
+        self.trace.record(end, EventKind::Ran(turn.span, info, turn.start));
     }
 }

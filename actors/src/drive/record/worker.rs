@@ -9,7 +9,9 @@ use lapwing_kernels::device::{Observer, Step};
 use lapwing_kernels::graph::Graph;
 use lapwing_plan::shape::transfer_bytes;
 use lapwing_plan::{Phase, StageWork};
-use lapwing_traces::event::{Activity, LaneKind, NameId, SpanId, SpanInfo, Station, Tags, What};
+use lapwing_traces::event::{
+    Activity, EventKind, LaneKind, Milestone, NameId, SpanId, SpanInfo, Tags,
+};
 use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, TraceWriter};
@@ -164,18 +166,18 @@ impl WorkerTrace {
         record.span = Some(span);
         if let Some(wait) = waited {
             let info = wait.info(self.latest, target);
-            self.trace.record(wait.end, What::Waited(info));
-            self.trace.record(now, What::Woke(wait.since));
+            self.trace.record(wait.end, EventKind::Waited(info));
+            self.trace.record(now, EventKind::Woke(wait.since));
         }
         if let Some((message, _)) = record.sent {
-            self.trace.record(now, What::Received(message, Some(span)));
+            self.trace.record(now, EventKind::Received(message, Some(span)));
         }
     }
 
     /// A nudge was taken out of the mailbox, for which the thread has waited like that.
     pub(in super::super) fn nudged(&mut self, waited: Option<WaitRecord>) {
         if let Some(wait) = waited.filter(|_| self.trace.wants(false)) {
-            self.trace.record(wait.end, What::Waited(wait.info(self.latest, None)));
+            self.trace.record(wait.end, EventKind::Waited(wait.info(self.latest, None)));
         }
     }
 
@@ -184,7 +186,7 @@ impl WorkerTrace {
         let value = chunks as i64;
         if self.depth != Some(value) && self.trace.wants(false) {
             self.depth = Some(value);
-            self.trace.record(self.trace.now(), What::Counter(self.names.depth, value));
+            self.trace.record(self.trace.now(), EventKind::Counter(self.names.depth, value));
         }
     }
 
@@ -224,17 +226,17 @@ impl WorkerTrace {
         // Recording may have been switched on since it was received.
         let span = record.span.unwrap_or_else(|| self.trace.span());
         if let Some(at) = record.dispatched {
-            self.trace.record(at, What::Queued(span));
+            self.trace.record(at, EventKind::Queued(span));
         }
         if let Some((_, at)) = record.sent {
-            self.trace.record(at, What::Submitted(span));
+            self.trace.record(at, EventKind::Submitted(span));
         }
         let name = self.stage_name(chunk);
         self.latest = name;
         let activity = if chunk.stage().computes() { Activity::Compute } else { Activity::Copy };
         let info = SpanInfo { name, activity, parent: None, tags };
         let now = at.unwrap_or_else(|| self.trace.now());
-        self.trace.record(now, What::Started(span, info));
+        self.trace.record(now, EventKind::Started(span, info));
         let model = chunk.route.model.0;
         self.stage = Some(Stage { span, tags, model, first_node: nodes.start, last: now });
     }
@@ -255,7 +257,7 @@ impl WorkerTrace {
         let (name, activity) = (self.names.device, Activity::Compute);
         let info = SpanInfo { name, activity, parent: Some(stage.span), tags: stage.tags };
         let span = self.trace.span();
-        self.trace.record(end, What::Ran(span, info, begin));
+        self.trace.record(end, EventKind::Ran(span, info, begin));
     }
 
     /// The whole graph is called after what its rows are, other stages after their ops.
@@ -327,7 +329,7 @@ impl WorkerTrace {
         };
         let info = SpanInfo { name, activity, parent: Some(stage.span), tags };
         let span = self.trace.span();
-        self.trace.record(end, What::Ran(span, info, start));
+        self.trace.record(end, EventKind::Ran(span, info, start));
     }
 
     /// The device has run the stage; its results are sent on next. `computed` tells whether there are
@@ -335,7 +337,7 @@ impl WorkerTrace {
     pub(in super::super) fn finish(&mut self, delivery: &mut Traced<Delivery>, computed: bool) {
         let Some(stage) = self.stage.take() else { return };
         let now = self.trace.now();
-        self.trace.record(now, What::Finished(stage.span));
+        self.trace.record(now, EventKind::Finished(stage.span));
         let chunk = delivery.chunk();
         let next = chunk.route.stages.get(chunk.cursor + 1);
         let decides_here = next
@@ -381,7 +383,7 @@ impl WorkerTrace {
         }
         let (span, now) = (self.trace.span(), self.trace.now());
         for (message, _) in parts.iter().filter_map(|part| part.context.sent) {
-            self.trace.record(now, What::Received(message, Some(span)));
+            self.trace.record(now, EventKind::Received(message, Some(span)));
         }
         let tags = host_tags(chunk);
         let (name, activity) = (self.names.merge, Activity::Copy);
@@ -421,7 +423,7 @@ impl WorkerTrace {
         if let Some((_, at)) = sent
             && tokens > 0
         {
-            self.trace.record(at, What::Request(sequence.0, Station::Token, tokens));
+            self.trace.record(at, EventKind::Request(sequence.0, Milestone::Token, tokens));
         }
         Outgoing { sink, event: Traced::new(message, TraceContext { sent, ..context }) }
     }
@@ -451,7 +453,7 @@ impl WorkerTrace {
     pub(in super::super) fn end(&mut self) {
         if let Some(tail) = self.tail.take() {
             let now = self.trace.now();
-            self.trace.record(now, What::Ran(tail.span, tail.info, tail.start));
+            self.trace.record(now, EventKind::Ran(tail.span, tail.info, tail.start));
         }
     }
 }
