@@ -29,7 +29,7 @@ pub enum KvDtype {
 
 /// The name of a KV cache type is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown KV cache type '{name}' (expected f32, f16, int8)")]
+#[error("unknown KV cache type '{name}' (expected one of f32, f16, int8)")]
 pub struct UnknownKvDtype {
     /// The given name.
     pub name: String,

@@ -28,7 +28,7 @@ pub enum Requant {
 
 /// The name of a target format is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown format '{name}' to requantise weights to (expected q8_0, q4_1, q4_0)")]
+#[error("unknown format '{name}' to requantise weights to (expected one of q8_0, q4_1, q4_0)")]
 pub struct UnknownRequant {
     /// The given name.
     pub name: String,

@@ -148,7 +148,7 @@ fn node_name(graph: &Graph, index: usize) -> String {
     format!("{}{layer}.{index}", node.role)
 }
 
-/// Checks that a static graph can hold what a key describes.
+/// Checks that a static graph can compute the nodes of a key.
 ///
 /// # Errors
 /// The unsupported part, to be completed by "device … cannot run".
