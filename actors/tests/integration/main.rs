@@ -2,7 +2,6 @@
 
 #![expect(unreachable_pub, reason = "a test binary has no outside")]
 
-mod attention_flops;
 mod blank;
 mod cancel;
 mod failure;
@@ -11,7 +10,7 @@ mod invariance;
 mod limits;
 mod oracle;
 mod order;
-mod placing;
+#[path = "../../../plan/tests/integration/support.rs"]
 mod plan_support;
 mod prediction;
 mod random_plans;
@@ -21,7 +20,6 @@ mod replay;
 mod requests;
 mod score;
 mod soc;
-mod strategies;
 mod strategy_values;
 mod support;
 mod twin;
