@@ -1,24 +1,28 @@
-//! A strategy with ops placed by hand.
+//! A strategy with manually placed ops.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Places;
+use super::places::Places;
+use crate::chunk::{ChunkShape, PromptRows};
+use crate::device::DeviceId;
+use crate::error::PlanError;
+use crate::route::Route;
+use crate::stage::Stage;
+use crate::strategy::interface::{PlanInput, Strategy};
+use crate::strategy::options::OrderSwap;
 use crate::strategy::stages::{Stages, joinable, runs};
-use crate::strategy::{ChunkShape, OrderSwap, PlanInput, PromptRows, Strategy};
-use crate::{DeviceId, PlanError, Route, Stage};
 
-/// Any strategy, with the ops that a user has placed on the devices named: the strategy's stages
-/// are split at the borders of the placed runs. An NPU runs them in several standard sizes with
-/// little padding. Neighbours on one device become one stage, except where the strategy keeps them
-/// apart itself.
+/// Any strategy, with some ops placed manually. The stages of the inner strategy are split at the
+/// borders of the placed runs. An NPU runs placed ops in several standard graphs with little
+/// padding. Consecutive stages on one device are joined, unless the inner strategy keeps them apart.
 #[derive(Clone)]
 pub struct Placed {
-    /// The strategy.
+    /// The inner strategy.
     pub inner: Arc<dyn Strategy>,
-    /// What is placed.
+    /// The placements.
     pub places: Places,
-    /// Operand order of placed products on the NPU.
+    /// Operand order of placed matmuls on the NPU.
     pub order_swap: OrderSwap,
 }
 
@@ -40,7 +44,7 @@ impl Strategy for Placed {
         let mut list: Vec<Stage> = Vec::new();
         for (at, stage) in route.stages.iter().enumerate() {
             let border = at.checked_sub(1).map(|before| &route.stages[before]);
-            // What the strategy could have joined, it keeps apart.
+            // The inner strategy keeps two stages apart if it could have joined them.
             let apart = border.is_some_and(|before| joinable(before, stage));
             for (piece, new) in self.split(input, shape, (stage, &found)).into_iter().enumerate() {
                 match list.last_mut() {
@@ -52,13 +56,13 @@ impl Strategy for Placed {
             }
         }
         let placed = found.iter().flatten().count();
-        let reason = format!("{}; {placed} ops placed by hand", route.reason);
+        let reason = format!("{}; {placed} ops placed manually", route.reason);
         Route::new(list, reason, None, input.route_for(shape))
     }
 }
 
 impl Placed {
-    /// A stage, with its placed runs on their devices.
+    /// Splits a stage so that its placed runs are on their devices.
     fn split(
         &self,
         input: &PlanInput<'_>,
@@ -66,7 +70,7 @@ impl Placed {
         (stage, found): (&Stage, &[Option<DeviceId>]),
     ) -> Vec<Stage> {
         let only = stage.only_device();
-        // An op that is placed where it is already stays in its stage.
+        // An op placed on the device of its stage stays in the stage.
         let place = |node: usize| found[node].filter(|device| Some(*device) != only);
         let mut list = Vec::new();
         for (nodes, device) in runs(stage.nodes.clone(), place) {
@@ -78,6 +82,7 @@ impl Placed {
         list
     }
 
+    /// The stages of placed nodes on their device.
     fn placed(
         &self,
         input: &PlanInput<'_>,
@@ -85,7 +90,7 @@ impl Placed {
         (device, nodes): (DeviceId, Range<usize>),
     ) -> Vec<Stage> {
         let mut stages = Stages::new(input, shape, self.order_swap);
-        // Selected rows are another number of rows, and so other graphs.
+        // Selected rows need graphs of another size.
         for (nodes, _) in runs(nodes, |node| stages.rows(&(node..node + 1))) {
             stages.on_any(device, nodes);
         }

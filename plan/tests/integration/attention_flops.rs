@@ -51,7 +51,7 @@ proptest! {
             let (mut start, mut rectangles, mut causal, mut counted) = (0, 0, 0, 0);
             let mut same = true;
             while start < rows {
-                let taken = strategy.chunk_rows(&setup.input(), PromptRows { all: rows, due: rows - start });
+                let taken = strategy.chunk_rows(&setup.input(), PromptRows { all: rows, remaining: rows - start });
                 same &= taken == size || taken == rows - start;
                 let span = (start as u64, taken as u64);
                 rectangles += work.chunk(span.0, span.1);

@@ -8,7 +8,7 @@ use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 
-use lapwing_plan::shape::{OpShape, seen};
+use lapwing_plan::shape::{OpShape, attended};
 
 /// Row counts: every power of two, and from 32 on what lies half-way.
 const ROWS: [usize; 16] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
@@ -58,7 +58,7 @@ impl Ask {
     /// What a chunk of so many rows computes in all nodes of the shape.
     fn work(&self) -> f64 {
         let positions = match self.shape.has_context() {
-            true => seen(self.m, self.context, self.shape.window) / self.m as f64,
+            true => attended(self.m, self.context, self.shape.window) / self.m as f64,
             false => 1.0,
         };
         self.shape.work(self.m) * positions * self.nodes.len() as f64

@@ -1,0 +1,87 @@
+//! A route: the stages that a chunk passes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::device::{GraphKey, Prepare};
+use lapwing_kernels::graph::ValueId;
+
+use crate::device::DeviceId;
+use crate::error::PlanError;
+use crate::stage::{Stage, StagePart};
+use crate::validate::{self, RouteFor};
+
+/// All stages of a chunk, in order. Each chunk carries its complete route, so no actor has to look
+/// up where to send it next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Route {
+    /// Stages. Together they cover every node once, in order.
+    pub stages: Vec<Stage>,
+    /// Values that each stage passes to later stages.
+    pub flows: Vec<Flow>,
+    /// Graphs that must be prepared before a chunk takes this route.
+    pub graphs: Vec<(DeviceId, GraphKey)>,
+    /// Predicted time of a chunk that runs alone; `None` without a cost model.
+    pub predicted: Option<Duration>,
+    /// Why the strategy chose this route, in one line for the placement report.
+    pub reason: String,
+}
+
+/// Values that a stage passes to later stages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Values that the stage writes and later stages read.
+    pub writes: Vec<ValueId>,
+    /// All values that later stages read: `writes`, and values of earlier stages.
+    pub live_out: Vec<ValueId>,
+}
+
+impl Route {
+    /// A route, checked against the graph, the devices and the rows of the chunk.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the stages leave out, repeat or reorder nodes, if the parts of a stage do
+    /// not tile it, if a device does not exist or cannot run its part, or if the graphs of a device
+    /// exceed its budget.
+    pub fn new(
+        stages: Vec<Stage>,
+        reason: String,
+        predicted: Option<Duration>,
+        of: RouteFor<'_>,
+    ) -> Result<Arc<Route>, PlanError> {
+        validate::stages(&stages, of)?;
+        let flows = stages.iter().map(|stage| Flow {
+            writes: of.graph.writes(stage.nodes.clone()),
+            live_out: of.graph.live_out(stage.nodes.clone()),
+        });
+        let flows = flows.collect();
+        let mut graphs = Vec::new();
+        for stage in stages.iter().filter(|s| s.prepare == Prepare::Ahead) {
+            for StagePart { device, part } in &stage.parts {
+                graphs.extend(stage.graphs(part).map(|key| (*device, key)));
+            }
+        }
+        validate::budgets(&graphs, of)?;
+        Ok(Arc::new(Route { stages, flows, graphs, predicted, reason }))
+    }
+
+    /// Checks that a chunk of the given rows can take the route.
+    ///
+    /// # Errors
+    /// As [`Route::new`].
+    pub fn check(&self, of: RouteFor<'_>) -> Result<(), PlanError> {
+        validate::stages(&self.stages, of)?;
+        validate::budgets(&self.graphs, of)?;
+        if self.flows.len() != self.stages.len() {
+            let (found, expected) = (0..self.flows.len(), self.stages.len());
+            return Err(PlanError::Coverage { found, expected });
+        }
+        Ok(())
+    }
+
+    /// Whether any stage is divided between devices.
+    pub fn is_cut(&self) -> bool {
+        self.stages.iter().any(|stage| stage.parts.len() > 1)
+    }
+}
