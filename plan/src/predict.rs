@@ -25,7 +25,7 @@ use simulation::{Graphs, simulate};
 /// Graphs that are prepared ahead exist at the start (unlike in [`predict_cold`]). Graphs that are
 /// prepared on demand do not, as for a prompt of a new length (unlike in [`predict_warm`]).
 pub fn predict(input: &PlanInput<'_>, chunks: &[PlannedChunk], in_flight: usize) -> Prediction {
-    simulate(input, chunks, (in_flight, Graphs::Ahead))
+    simulate(input, chunks, in_flight, Graphs::Ahead)
 }
 
 /// As [`predict`], for a prompt length that the engine has run before: all graphs exist.
@@ -34,7 +34,7 @@ pub fn predict_warm(
     chunks: &[PlannedChunk],
     in_flight: usize,
 ) -> Prediction {
-    simulate(input, chunks, (in_flight, Graphs::All))
+    simulate(input, chunks, in_flight, Graphs::All)
 }
 
 /// As [`predict`], but no graph exists at the start. A chunk enters when the graphs of its route are
@@ -45,7 +45,7 @@ pub fn predict_cold(
     chunks: &[PlannedChunk],
     in_flight: usize,
 ) -> Prediction {
-    simulate(input, chunks, (in_flight, Graphs::None))
+    simulate(input, chunks, in_flight, Graphs::None)
 }
 
 /// Predicted time of one chunk alone.

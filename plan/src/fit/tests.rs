@@ -73,7 +73,7 @@ fn profile(graph: &Graph, rows: &[usize], law: impl Fn(usize, usize, usize) -> f
 }
 
 /// Predicted nanoseconds of a node, without submission.
-fn predicted(fitted: &Fitted, (node, rows): (usize, usize), part: &Part) -> f64 {
+fn predicted(fitted: &Fitted, node: usize, rows: usize, part: &Part) -> f64 {
     let mut batch = Batch::default();
     batch.push(&vec![0; rows], 0, vec![], rows - 1..rows);
     let job =
@@ -98,7 +98,7 @@ fn unseen_error(fitted: &Fitted, law: impl Fn(usize, usize, usize) -> f64) -> f6
     let mut errors = Vec::new();
     for (at, (n, k)) in SHAPES.into_iter().enumerate() {
         for m in [20, 33, 60, 70, 96, 111, 150, 200, 270, 333, 400, 480, 600, 800, 999] {
-            let time = predicted(fitted, (2 * at + 1, m), &Part::WHOLE);
+            let time = predicted(fitted, 2 * at + 1, m, &Part::WHOLE);
             errors.push((time / law(n, k, m) - 1.0).abs());
         }
     }
@@ -144,13 +144,12 @@ fn a_smooth_device_is_fitted_and_measured_points_stay_exact() {
     assert_eq!(fitted.devices()[0].model, "fit");
     for (at, (n, k)) in SHAPES.into_iter().enumerate() {
         for m in rows {
-            let time = predicted(&fitted, (2 * at + 1, m), &Part::WHOLE);
+            let time = predicted(&fitted, 2 * at + 1, m, &Part::WHOLE);
             assert!((time - law(n, k, m)).abs() <= 1.0, "{n} {k} {m}: {time}");
         }
         let errors = [3, 12, 40, 100, 200, 300, 400];
-        let errors = errors.map(|m| {
-            (predicted(&fitted, (2 * at + 1, m), &Part::WHOLE) / law(n, k, m) - 1.0).abs()
-        });
+        let errors = errors
+            .map(|m| (predicted(&fitted, 2 * at + 1, m, &Part::WHOLE) / law(n, k, m) - 1.0).abs());
         assert!(median(errors.to_vec()) < 0.05, "{n} {k}: {errors:?}");
     }
 }
@@ -163,13 +162,13 @@ fn a_share_of_the_channels_takes_less_and_no_op_is_free() {
     let fitted = fitted.expect("a fit");
     let time = |to| {
         let part = Part { features: Share { from: 0, to, of: 8 }, ..Part::WHOLE };
-        predicted(&fitted, (9, 128), &part)
+        predicted(&fitted, 9, 128, &part)
     };
     let times: Vec<f64> = (1..=8).map(time).collect();
     assert!(times.is_sorted() && times[0] > 0.0, "{times:?}");
     assert!((times[3] / times[7] - 0.5).abs() < 0.05, "{times:?}");
     // Embedding is unmeasured: its time is estimated from other ops, and the source says so.
-    assert!(predicted(&fitted, (0, 64), &Part::WHOLE) > 0.0);
+    assert!(predicted(&fitted, 0, 64, &Part::WHOLE) > 0.0);
     assert_eq!(fitted.devices()[0].unmeasured, ["embed"]);
     assert!(fitted.source().contains("no time of embed on one"), "{}", fitted.source());
 }

@@ -46,7 +46,7 @@ impl Strategy for Placed {
             let border = at.checked_sub(1).map(|before| &route.stages[before]);
             // The inner strategy keeps two stages apart if it could have joined them.
             let apart = border.is_some_and(|before| joinable(before, stage));
-            for (piece, new) in self.split(input, shape, (stage, &found)).into_iter().enumerate() {
+            for (piece, new) in self.split(input, shape, stage, &found).into_iter().enumerate() {
                 match list.last_mut() {
                     Some(last) if !(piece == 0 && apart) && joinable(last, &new) => {
                         last.nodes.end = new.nodes.end;
@@ -67,7 +67,8 @@ impl Placed {
         &self,
         input: &PlanInput<'_>,
         shape: &ChunkShape,
-        (stage, found): (&Stage, &[Option<DeviceId>]),
+        stage: &Stage,
+        found: &[Option<DeviceId>],
     ) -> Vec<Stage> {
         let only = stage.only_device();
         // An op placed on the device of its stage stays in the stage.
@@ -75,7 +76,7 @@ impl Placed {
         let mut list = Vec::new();
         for (nodes, device) in runs(stage.nodes.clone(), place) {
             match device {
-                Some(device) => list.extend(self.placed(input, shape, (device, nodes))),
+                Some(device) => list.extend(self.placed(input, shape, device, nodes)),
                 None => list.push(Stage { nodes, ..stage.clone() }),
             }
         }
@@ -87,7 +88,8 @@ impl Placed {
         &self,
         input: &PlanInput<'_>,
         shape: &ChunkShape,
-        (device, nodes): (DeviceId, Range<usize>),
+        device: DeviceId,
+        nodes: Range<usize>,
     ) -> Vec<Stage> {
         let mut stages = Stages::new(input, shape, self.order_swap);
         // Selected rows need graphs of another size.

@@ -81,7 +81,7 @@ impl Places {
                 return Err(PlanError::NoMatch { pattern: pattern.clone(), example });
             }
         }
-        check_kernels(graph, devices, (&paths, &found))?;
+        check_kernels(graph, devices, &paths, &found)?;
         Ok(found)
     }
 }
@@ -93,7 +93,8 @@ const NAMED_MAX: usize = 8;
 fn check_kernels(
     graph: &Graph,
     devices: &[DeviceInfo],
-    (paths, found): (&[String], &[Option<DeviceId>]),
+    paths: &[String],
+    found: &[Option<DeviceId>],
 ) -> Result<(), PlanError> {
     for (number, info) in devices.iter().enumerate() {
         let lost: Vec<usize> = (0..paths.len())

@@ -19,9 +19,11 @@ use crate::time::{Crossing, Job};
 /// Which graphs exist at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Graphs {
+    /// All graphs of all routes.
     All,
     /// Graphs that are prepared ahead.
     Ahead,
+    /// No graph.
     None,
 }
 
@@ -29,7 +31,8 @@ pub(super) enum Graphs {
 pub(super) fn simulate(
     input: &PlanInput<'_>,
     chunks: &[PlannedChunk],
-    (in_flight, graphs): (usize, Graphs),
+    in_flight: usize,
+    graphs: Graphs,
 ) -> Prediction {
     let batches = chunks.iter().map(|chunk| chunk.shape.batch()).collect();
     let mut run = Simulation {
@@ -38,7 +41,7 @@ pub(super) fn simulate(
         batches,
         events: BinaryHeap::new(),
         number: 0,
-        devices: (0..input.devices.len()).map(|_| Lane::default()).collect(),
+        devices: (0..input.devices.len()).map(|_| DeviceQueue::default()).collect(),
         open: vec![0; chunks.len()],
         prepared: HashSet::new(),
         graphs,
@@ -62,7 +65,7 @@ pub(super) fn simulate(
 
 /// A part of a stage of a chunk, by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Piece {
+struct PartIndex {
     chunk: usize,
     stage: usize,
     part: usize,
@@ -72,15 +75,15 @@ struct Piece {
 enum Event {
     /// The graphs of this chunk are prepared.
     Prepared(usize),
-    Arrived(Piece),
-    Ran(Piece),
-    Merged(Piece),
+    Arrived(PartIndex),
+    Ran(PartIndex),
+    Merged(PartIndex),
 }
 
 /// A device with its queue.
 #[derive(Default)]
-struct Lane {
-    inbox: VecDeque<Piece>,
+struct DeviceQueue {
+    inbox: VecDeque<PartIndex>,
     occupied: bool,
     busy: Duration,
     /// End of the last part.
@@ -93,7 +96,7 @@ struct Simulation<'a> {
     batches: Vec<Batch>,
     events: BinaryHeap<Reverse<(Duration, u64, Event)>>,
     number: u64,
-    devices: Vec<Lane>,
+    devices: Vec<DeviceQueue>,
     /// Unfinished parts of the current stage of each chunk.
     open: Vec<usize>,
     prepared: HashSet<(DeviceId, GraphKey)>,
@@ -117,12 +120,12 @@ impl Simulation<'_> {
         self.number += 1;
     }
 
-    fn stage(&self, piece: Piece) -> &Stage {
-        &self.chunks[piece.chunk].route.stages[piece.stage]
+    fn stage(&self, index: PartIndex) -> &Stage {
+        &self.chunks[index.chunk].route.stages[index.stage]
     }
 
-    fn device(&self, piece: Piece) -> DeviceId {
-        self.stage(piece).parts[piece.part].device
+    fn device(&self, index: PartIndex) -> DeviceId {
+        self.stage(index).parts[index.part].device
     }
 
     /// Admits chunks in order, until no permit is free or a chunk waits for its graphs.
@@ -141,7 +144,7 @@ impl Simulation<'_> {
 
     fn enter(&mut self, at: Duration) {
         self.next += 1;
-        self.send((self.next - 1, 0), None, at);
+        self.send(self.next - 1, 0, None, at);
     }
 
     /// Time to prepare the missing graphs of the next chunk: that of the slowest device.
@@ -159,15 +162,15 @@ impl Simulation<'_> {
     }
 
     /// Sends the parts of a stage to their devices.
-    fn send(&mut self, (chunk, stage): (usize, usize), from: Option<DeviceId>, at: Duration) {
+    fn send(&mut self, chunk: usize, stage: usize, from: Option<DeviceId>, at: Duration) {
         let parts = self.chunks[chunk].route.stages[stage].parts.len();
         self.open[chunk] = parts;
         for part in 0..parts {
-            let piece = Piece { chunk, stage, part };
-            let to = self.device(piece);
+            let index = PartIndex { chunk, stage, part };
+            let to = self.device(index);
             let way = from
                 .map_or(Duration::ZERO, |from| self.input.cost.sync_time(Crossing { from, to }));
-            self.push(at + way, Event::Arrived(piece));
+            self.push(at + way, Event::Arrived(index));
         }
     }
 
@@ -180,45 +183,45 @@ impl Simulation<'_> {
                 self.admit(at);
                 false
             }
-            Event::Arrived(piece) => {
-                let device = self.device(piece);
-                self.devices[device.0].inbox.push_back(piece);
+            Event::Arrived(index) => {
+                let device = self.device(index);
+                self.devices[device.0].inbox.push_back(index);
                 self.start(device, at, false);
                 false
             }
-            Event::Ran(piece) => {
-                let device = self.device(piece);
-                self.open[piece.chunk] -= 1;
-                let is_cut = self.stage(piece).parts.len() > 1;
-                if is_cut && self.open[piece.chunk] == 0 {
-                    let nodes = self.stage(piece).nodes.clone();
-                    let batch = &self.batches[piece.chunk];
+            Event::Ran(index) => {
+                let device = self.device(index);
+                self.open[index.chunk] -= 1;
+                let is_cut = self.stage(index).parts.len() > 1;
+                if is_cut && self.open[index.chunk] == 0 {
+                    let nodes = self.stage(index).nodes.clone();
+                    let batch = &self.batches[index.chunk];
                     let bytes = merge_bytes(self.input.graph, nodes, batch);
                     let copy = self.input.cost.copy_time(bytes);
                     self.copy += copy;
                     self.devices[device.0].busy += copy;
-                    self.push(at + copy, Event::Merged(piece));
+                    self.push(at + copy, Event::Merged(index));
                     return false;
                 }
-                let through = !is_cut && self.go_on(piece, at);
+                let through = !is_cut && self.go_on(index, at);
                 self.release(device, at);
                 through
             }
-            Event::Merged(piece) => {
-                let through = self.go_on(piece, at);
-                self.release(self.device(piece), at);
+            Event::Merged(index) => {
+                let through = self.go_on(index, at);
+                self.release(self.device(index), at);
                 through
             }
         }
     }
 
     /// Sends a chunk to its next stage. Returns `true` if it has none.
-    fn go_on(&mut self, piece: Piece, at: Duration) -> bool {
+    fn go_on(&mut self, index: PartIndex, at: Duration) -> bool {
         self.end = self.end.max(at);
-        let next = piece.stage + 1;
-        let is_last = next == self.chunks[piece.chunk].route.stages.len();
+        let next = index.stage + 1;
+        let is_last = next == self.chunks[index.chunk].route.stages.len();
         if !is_last {
-            self.send((piece.chunk, next), Some(self.device(piece)), at);
+            self.send(index.chunk, next, Some(self.device(index)), at);
         }
         is_last
     }
@@ -236,37 +239,37 @@ impl Simulation<'_> {
         if lane.occupied {
             return;
         }
-        let Some(piece) = lane.inbox.pop_front() else { return };
+        let Some(index) = lane.inbox.pop_front() else { return };
         lane.occupied = true;
-        let time = self.piece_time(piece, queued);
+        let time = self.part_time(index, queued);
         self.devices[device.0].busy += time;
-        self.push(at + time, Event::Ran(piece));
+        self.push(at + time, Event::Ran(index));
     }
 
-    fn piece_time(&mut self, piece: Piece, queued: bool) -> Duration {
-        let PlannedChunk { route, shape } = &self.chunks[piece.chunk];
-        let stage = &route.stages[piece.stage];
+    fn part_time(&mut self, index: PartIndex, queued: bool) -> Duration {
+        let PlannedChunk { route, shape } = &self.chunks[index.chunk];
+        let stage = &route.stages[index.stage];
         // Without attention, a stage takes the same time in every chunk of the route.
         let nodes = &self.input.graph.nodes()[stage.nodes.clone()];
         let attends = nodes.iter().any(|node| matches!(node.op, Op::Attention(_)));
         let context = if attends { shape.context } else { 0 };
-        let key = (Arc::as_ptr(route) as usize, piece.stage, piece.part, context, queued);
+        let key = (Arc::as_ptr(route) as usize, index.stage, index.part, context, queued);
         let known = self.times.get(&key).copied();
-        let time = known.unwrap_or_else(|| self.job_time(piece, queued));
+        let time = known.unwrap_or_else(|| self.job_time(index, queued));
         self.times.insert(key, time);
-        time + self.prepare_time(piece)
+        time + self.prepare_time(index)
     }
 
-    fn job_time(&self, piece: Piece, queued: bool) -> Duration {
-        let route = &self.chunks[piece.chunk].route;
-        let stage = &route.stages[piece.stage];
-        let device = self.device(piece);
-        let before = piece.stage.checked_sub(1).map(|at| &route.stages[at]);
+    fn job_time(&self, index: PartIndex, queued: bool) -> Duration {
+        let route = &self.chunks[index.chunk].route;
+        let stage = &route.stages[index.stage];
+        let device = self.device(index);
+        let before = index.stage.checked_sub(1).map(|at| &route.stages[at]);
         let job = Job {
             first: stage.nodes.start,
             end: stage.nodes.end,
-            part: &stage.parts[piece.part].part,
-            batch: &self.batches[piece.chunk],
+            part: &stage.parts[index.part].part,
+            batch: &self.batches[index.chunk],
             crossed: before.is_some_and(|before| before.only_device() != Some(device)),
             queued,
         };
@@ -274,12 +277,12 @@ impl Simulation<'_> {
     }
 
     /// Time to prepare graphs on demand; each is prepared once.
-    fn prepare_time(&mut self, piece: Piece) -> Duration {
-        let stage = &self.chunks[piece.chunk].route.stages[piece.stage];
+    fn prepare_time(&mut self, index: PartIndex) -> Duration {
+        let stage = &self.chunks[index.chunk].route.stages[index.stage];
         if stage.prepare != Prepare::OnTheSpot || self.graphs == Graphs::All {
             return Duration::ZERO;
         }
-        let StagePart { device, part } = &stage.parts[piece.part];
+        let StagePart { device, part } = &stage.parts[index.part];
         let missing = stage.graphs(part).filter(|key| self.prepared.insert((*device, key.clone())));
         missing.map(|key| self.input.cost.prepare_time(*device, &key)).sum()
     }

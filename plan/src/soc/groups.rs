@@ -45,7 +45,7 @@ impl Groups {
     }
 
     /// The nodes of a node's kernel, from `first` to `end` only.
-    pub(super) fn kernel(&self, node: usize, (first, end): (usize, usize)) -> Range<usize> {
+    pub(super) fn kernel(&self, node: usize, first: usize, end: usize) -> Range<usize> {
         let Range { start, end: last } = self.of[node].clone();
         start.max(first)..last.min(end)
     }

@@ -139,10 +139,10 @@ impl TimeModel for NpuTimes {
         let (short, long) = self.prepare;
         let [from, to] = PREPARED.map(|rows| rows.next_multiple_of(Share::ALIGN) as f64);
         let layer = (short + (long - short) / (to - from) * (key.rows as f64 - from)).max(0.0);
-        let job = (key.nodes.start, key.nodes.end);
+        let (first, end) = (key.nodes.start, key.nodes.end);
         let starts = key.nodes.clone().filter(|node| {
             let is_matmul = matches!(self.shared.graph.nodes()[*node].op, Op::MatMul { .. });
-            is_matmul && self.shared.groups.kernel(*node, job).start == *node
+            is_matmul && self.shared.groups.kernel(*node, first, end).start == *node
         });
         micros(1e3 * layer / 4.0) * u32::try_from(starts.count()).unwrap_or(u32::MAX)
     }

@@ -59,7 +59,7 @@ impl Shared {
 
     /// The nodes of a node's kernel, within a job.
     pub(super) fn kernel(&self, job: &Job<'_>, node: usize) -> std::ops::Range<usize> {
-        self.groups.kernel(node, (job.first, job.end))
+        self.groups.kernel(node, job.first, job.end)
     }
 
     /// The shape of the weights of some nodes of a kernel, in a part.

@@ -47,9 +47,9 @@ pub(super) fn try_all(space: &mut Space<'_>, set: &[DeviceId]) {
     // The largest grid whose points are multiples of a unit.
     let grid = (set.len()..=GRID_MAX.min(units)).rev().find(|g| units.is_multiple_of(*g));
     let step = grid.map_or(1, |grid| units / grid);
-    let Some(mut borders) = best_on_grid(space, set, (units, step)) else { return };
+    let Some(borders) = best_on_grid(space, set, units, step) else { return };
     offer(space, set, &borders);
-    refine(space, set, (&mut borders, step));
+    refine(space, set, borders, step);
 }
 
 /// The borders on the grid with the fastest slowest part. Dynamic programming over the devices: for
@@ -57,7 +57,8 @@ pub(super) fn try_all(space: &mut Space<'_>, set: &[DeviceId]) {
 fn best_on_grid(
     space: &mut Space<'_>,
     set: &[DeviceId],
-    (units, step): (usize, usize),
+    units: usize,
+    step: usize,
 ) -> Option<Vec<usize>> {
     let points: Vec<usize> = (0..=units).step_by(step).collect();
     let last = points.len() - 1;
@@ -91,30 +92,30 @@ fn best_on_grid(
 /// This ends at the optimum if the time of a part never falls with its units: in a better division
 /// the slowest parts have fewer units and some other part has more, so moving one unit from a slowest
 /// part to that part is already an improvement.
-fn refine(space: &mut Space<'_>, set: &[DeviceId], (borders, step): (&mut Vec<usize>, usize)) {
+fn refine(space: &mut Space<'_>, set: &[DeviceId], mut borders: Vec<usize>, step: usize) {
     let mut step = step / 2;
-    let Some(mut known) = slowest_first(space, set, borders) else { return };
+    let Some(mut known) = slowest_first(space, set, &borders) else { return };
     let all = || 0..set.len();
     while step > 0 {
         let mut better = false;
         for (from, to) in all().flat_map(|from| all().map(move |to| (from, to))) {
-            let Some(moved) = moved(borders, (from, to), step) else { continue };
+            let Some(moved) = moved(&borders, from, to, step) else { continue };
             if let Some(times) = slowest_first(space, set, &moved)
                 && times < known
             {
-                (*borders, known, better) = (moved, times, true);
+                (borders, known, better) = (moved, times, true);
             }
         }
         if !better {
             step /= 2;
         }
     }
-    offer(space, set, borders);
+    offer(space, set, &borders);
 }
 
 /// The borders after `step` units moved from part `from` to part `to`, with the parts between shifted;
 /// `None` if part `from` would become empty.
-fn moved(borders: &[usize], (from, to): (usize, usize), step: usize) -> Option<Vec<usize>> {
+fn moved(borders: &[usize], from: usize, to: usize, step: usize) -> Option<Vec<usize>> {
     let mut moved = borders.to_vec();
     if from == to || borders[from + 1] - borders[from] <= step {
         return None;

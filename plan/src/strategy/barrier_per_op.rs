@@ -36,7 +36,7 @@ impl Strategy for BarrierPerOp {
         let mut stages = Stages::new(input, shape, self.order_swap);
         let batch = shape.batch();
         for node in stages.nodes() {
-            stages.push_apart(self.best(input, (shape, &batch), node..node + 1)?);
+            stages.push_apart(self.best(input, shape, &batch, node..node + 1)?);
         }
         let reason = "each op on its fastest device, with a barrier after each op".to_owned();
         stages.finish(reason)
@@ -48,7 +48,8 @@ impl BarrierPerOp {
     fn best(
         &self,
         input: &PlanInput<'_>,
-        (shape, batch): (&ChunkShape, &Batch),
+        shape: &ChunkShape,
+        batch: &Batch,
         nodes: Range<usize>,
     ) -> Result<Stage, PlanError> {
         let op = &input.graph.nodes()[nodes.start].op;

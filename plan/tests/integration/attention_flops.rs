@@ -24,7 +24,7 @@ fn attention(heads: usize, head_dim: usize) -> Graph {
 }
 
 /// FLOPs of one chunk of each of the sequences, as the graph counts them.
-fn graph_flops(graph: &Graph, sequences: u64, (start, rows): (u64, u64)) -> u128 {
+fn graph_flops(graph: &Graph, sequences: u64, start: u64, rows: u64) -> u128 {
     let mut batch = Batch::default();
     for _ in 0..sequences {
         batch.push(&vec![0; rows as usize], start as usize, Vec::new(), 0..0);
@@ -53,10 +53,10 @@ proptest! {
             while start < rows {
                 let taken = strategy.chunk_rows(&setup.input(), PromptRows { all: rows, remaining: rows - start });
                 same &= taken == size || taken == rows - start;
-                let span = (start as u64, taken as u64);
-                rectangles += work.chunk(span.0, span.1);
-                causal += work.causal(span.0, span.1);
-                counted += graph_flops(&graph, batch, span);
+                let (at, taken_rows) = (start as u64, taken as u64);
+                rectangles += work.chunk(at, taken_rows);
+                causal += work.causal(at, taken_rows);
+                counted += graph_flops(&graph, batch, at, taken_rows);
                 start += taken;
             }
             // `auto` may decide again for the rest of a prompt; the others use one chunk size.

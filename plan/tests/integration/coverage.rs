@@ -47,7 +47,7 @@ fn every_strategy_has_a_route_for_every_length_or_names_the_missing_device() {
                         decode(rows.min(40)),
                     ];
                     for shape in shapes {
-                        check(&setup, &*strategy, (names, shape));
+                        check(&setup, &*strategy, names, shape);
                     }
                 }
             }
@@ -55,7 +55,7 @@ fn every_strategy_has_a_route_for_every_length_or_names_the_missing_device() {
     }
 }
 
-fn check(setup: &Setup, strategy: &dyn Strategy, (names, shape): (&str, ChunkShape)) {
+fn check(setup: &Setup, strategy: &dyn Strategy, names: &str, shape: ChunkShape) {
     let what = format!("{} on {names}, {shape:?}", strategy.name());
     match (setup.route(strategy, shape), missing(strategy.name(), names)) {
         (Ok(route), None) => {
