@@ -35,7 +35,7 @@ pub enum PlanError {
         nodes: Range<usize>,
         /// Rows of the chunk.
         rows: usize,
-        /// What is wrong.
+        /// Reason.
         problem: &'static str,
     },
     /// A device cannot run its part.
@@ -45,7 +45,7 @@ pub enum PlanError {
         nodes: Range<usize>,
         /// Device name.
         device: String,
-        /// What is wrong.
+        /// Reason.
         problem: String,
     },
     /// The graphs of a route exceed the budget of their device.
@@ -83,7 +83,7 @@ pub enum PlanError {
     Placement {
         /// The text.
         text: String,
-        /// What is wrong.
+        /// Reason.
         problem: &'static str,
     },
     /// A manual placement puts ops on a device without a kernel for them.

@@ -7,8 +7,8 @@ use lapwing_kernels::part::{Part, Share};
 use super::space::{Space, Timed};
 use crate::device::DeviceId;
 
-/// Row cuts lie at multiples of this many output channels if the block is wide enough (HeteroLLM,
-/// arXiv 2501.14794), else at multiples of [`Share::ALIGN`], which is 32.
+/// Row cuts are aligned to this many output channels if the block is wide enough (HeteroLLM,
+/// arXiv 2501.14794), else to [`Share::ALIGN`], which is 32.
 pub const WIDE_ALIGN: usize = 256;
 
 /// Minimum units of [`WIDE_ALIGN`]; narrower blocks are cut in units of [`Share::ALIGN`].

@@ -8,7 +8,7 @@ use lapwing_kernels::part::Part;
 use super::space::{Space, Timed};
 use crate::device::{DeviceId, needs_graphs};
 
-/// Sequence cuts lie at multiples of this many rows (HeteroLLM, arXiv 2501.14794).
+/// Sequence cuts are aligned to this many rows (HeteroLLM, arXiv 2501.14794).
 pub const SEQUENCE_ALIGN: usize = 32;
 
 /// Maximum positions on which the borders between three or more devices are searched.

@@ -13,7 +13,7 @@ use crate::route::Route;
 /// The chunk-sharing graph of mllm-NPU (arXiv 2407.05858). The static ops between two attentions
 /// are one graph on the NPU; embedding, rotary embedding and attention run on the CPU. The prompt is
 /// cut into chunks of one size C, so one graph serves every chunk, and the attention of chunk k
-/// runs beside the linear layers of chunk k + 1. With n = ⌈S/C⌉ chunks,
+/// overlaps the linear layers of chunk k + 1. With n = ⌈S/C⌉ chunks,
 /// T ≥ max(n·T_npu(C), Σ_i T_cpu(chunk i)), where chunk i (from 1) attends to i·C keys. Selected
 /// rows and decode run on the CPU, or on the GPU if there is no CPU.
 #[derive(Clone, Copy, Debug)]

@@ -114,7 +114,7 @@ const REGISTRY: &[StrategyEntry] = &[
     },
     StrategyEntry {
         name: "chunk-graph",
-        about: "attention of a chunk on the CPU beside linear layers of the next chunk on the NPU",
+        about: "attention of a chunk on the CPU overlaps linear layers of the next chunk on the NPU",
         make: |o| {
             let chunk = o.chunk.unwrap_or(ChunkGraph::CHUNK);
             Arc::new(ChunkGraph { chunk, order_swap: o.order_swap })

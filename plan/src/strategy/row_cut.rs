@@ -16,8 +16,8 @@ use crate::route::Route;
 /// ratio: between NPU and GPU, NPU and CPU, GPU and CPU, or all three. It also applies to decode,
 /// where two processors reach more memory bandwidth than one.
 ///
-/// T = Σ_matmuls max(T_npu(p₁), T_gpu(p₂)) + T_sync + T_copy, with p₁ + p₂ = all. Cuts lie at
-/// multiples of 32 output channels. The NPU runs its rows in several standard graphs with little
+/// T = Σ_matmuls max(T_npu(p₁), T_gpu(p₂)) + T_sync + T_copy, with p₁ + p₂ = all. Cuts are
+/// aligned to 32 output channels. The NPU runs its rows in several standard graphs with little
 /// padding. All other ops, and in prefill the matmuls of selected rows, run on the GPU, or on the
 /// CPU if there is no GPU.
 #[derive(Clone, Debug, Default)]

@@ -70,9 +70,9 @@ fn check(setup: &Setup, strategy: &dyn Strategy, names: &str, shape: ChunkShape)
         }
         (found, expected) => panic!("{what}: {found:?}, missing {expected:?}"),
     }
-    for due in [1, shape.rows, 5000] {
-        let rows = strategy.chunk_rows(&setup.input(), PromptRows::new(due));
-        assert!((1..=due.min(setup.chunk_rows)).contains(&rows), "{what}: {rows} of {due}");
+    for prompt in [1, shape.rows, 5000] {
+        let rows = strategy.chunk_rows(&setup.input(), PromptRows::new(prompt));
+        assert!((1..=prompt.min(setup.chunk_rows)).contains(&rows), "{what}: {rows} of {prompt}");
     }
 }
 
