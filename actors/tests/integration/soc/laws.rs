@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use lapwing_actors::drive::soc::{SocModel, SocOptions, SocOutcome, SocRunError, SocSimulation};
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::{PRESETS, Soc, SyncMode};
-use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, known};
+use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, registry};
 use lapwing_plan::{PlanError, Route};
 use lapwing_traces::Timeline;
 use lapwing_traces::event::Activity;
@@ -130,7 +130,7 @@ fn both(
 }
 
 fn strategy(at: usize) -> &'static str {
-    let strategies = known();
+    let strategies = registry();
     strategies[at % strategies.len()].name
 }
 
