@@ -8,6 +8,7 @@ use lapwing_actors::RunError;
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
+use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::Ticket;
 use lapwing_kernels::device::{SlotPool, SlotStats};
@@ -58,6 +59,7 @@ struct Inner {
     context: usize,
     chunk_rows: usize,
     permits: usize,
+    policy: String,
     isa: &'static str,
     recorder: Recorder,
     live: Live,
@@ -108,6 +110,7 @@ impl Engine {
         let live_request = LiveRequest {
             ids: prompt_ids.clone(),
             task,
+            client: request.client.map_or_else(ClientId::anonymous, ClientId::from),
             events: tokens_max,
             traced: request.traced,
         };
@@ -152,8 +155,8 @@ impl Engine {
     pub async fn score(&self, ids: Vec<u32>, from: usize) -> Result<Vec<f32>, Error> {
         let chunks = ids.len() / self.inner.chunk_rows.max(1) + ids.len();
         let live = &self.inner.live;
-        let request =
-            LiveRequest { ids, task: Task::Score { from }, events: chunks, traced: false };
+        let (task, client) = (Task::Score { from }, ClientId::anonymous());
+        let request = LiveRequest { ids, task, client, events: chunks, traced: false };
         let mut events = live.submit(live.ticket()?, request)?;
         let mut scores = Vec::new();
         loop {
@@ -297,6 +300,11 @@ impl Engine {
     /// The engine's devices.
     pub fn devices(&self) -> &[DeviceSpec] {
         &self.inner.explainer.specs
+    }
+
+    /// Name of the queue policy.
+    pub fn policy(&self) -> &str {
+        &self.inner.policy
     }
 
     /// Name of the instruction set that computes.

@@ -10,6 +10,7 @@ use lapwing_traces::{Nanos, Stations};
 
 use crate::error::RunError;
 use crate::join::{JoinPart, split};
+use crate::policy::ClientId;
 use crate::sample::{Sampled, Sampler};
 use crate::sequence::{Ledger, Permit, SequenceId, Ticket};
 use lapwing_plan::{DeviceId, Flow, Phase, Route, Stage, StagePart};
@@ -41,6 +42,8 @@ pub struct Submit {
     pub ids: Vec<u32>,
     /// What is wanted.
     pub task: Task,
+    /// Client that sends it, for the queue policy.
+    pub client: ClientId,
     /// Where results go.
     pub sink: Arc<dyn Sink>,
     /// Right to be in the engine; given back when the request ends.

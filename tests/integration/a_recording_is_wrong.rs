@@ -11,6 +11,7 @@ use lapwing::{Engine, Shutdown};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::Simulation;
 use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
+use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::Door;
 use lapwing_plan::strategy::LayerSplit;
@@ -50,7 +51,8 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
             }));
             let ticket = door.try_take().expect("a ticket");
             let trace = tracing::Span::none();
-            let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+            let client = ClientId::anonymous();
+            let submit = Submit { ids, task, client, sink, ticket, traced: false, trace };
             let at = Nanos(number as u64 * 2_500_000);
             simulation.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
             receiver

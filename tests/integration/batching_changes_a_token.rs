@@ -6,6 +6,7 @@ use std::time::Duration;
 use lapwing::{Engine, Prompt, Request};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task};
+use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::Door;
 use lapwing_plan::strategy::CpuOnly;
@@ -96,7 +97,8 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
             let ticket = door.try_take().expect("a ticket");
             let trace = tracing::Span::none();
             let traced = false;
-            let submit = Submit { ids: ids.clone(), task, sink, ticket, traced, trace };
+            let (ids, client) = (ids.clone(), ClientId::anonymous());
+            let submit = Submit { ids, task, client, sink, ticket, traced, trace };
             simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
             receiver
         })

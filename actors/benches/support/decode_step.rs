@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, Generate, SchedulerMessage, Submit, Task};
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::policy::{ClientId, Fcfs};
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{
     KvPages, Scheduler, SchedulerConfig, SchedulerEffect, SchedulerParts,
@@ -97,7 +97,8 @@ impl Engine {
             };
             let (task, trace) = (Task::Generate(Box::new(generate)), tracing::Span::none());
             let ticket = self.door.try_take().ok_or("no ticket")?;
-            let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+            let client = ClientId::anonymous();
+            let submit = Submit { ids, task, client, sink, ticket, traced: false, trace };
             self.messages.push_back(SchedulerMessage::Submit(Box::new(submit)));
             streams.push(stream);
         }

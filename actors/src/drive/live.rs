@@ -23,6 +23,7 @@ use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
 use super::wait::{Cores, WaitKey, Waits};
 use crate::error::RunError;
 use crate::message::{Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::policy::ClientId;
 use crate::scheduler::Scheduler;
 use crate::sequence::{Door, Ticket};
 use crate::worker::Worker;
@@ -77,6 +78,8 @@ pub struct LiveRequest {
     pub ids: Vec<u32>,
     /// What is wanted.
     pub task: Task,
+    /// Client that sends it, for the queue policy.
+    pub client: ClientId,
     /// Most tokens or chunks that it can bring forth.
     pub events: usize,
     /// Record it where only marked requests are recorded.
@@ -280,10 +283,10 @@ impl Live {
     /// # Errors
     /// When the engine is over: why.
     pub fn submit(&self, ticket: Ticket, request: LiveRequest) -> Result<Events, RunError> {
-        let LiveRequest { ids, task, events, traced } = request;
+        let LiveRequest { ids, task, client, events, traced } = request;
         let (sink, receiver) = ChannelSink::new(events + 2);
         let trace = tracing::debug_span!("request", tokens = ids.len());
-        let submit = Submit { ids, task, sink, ticket, traced, trace };
+        let submit = Submit { ids, task, client, sink, ticket, traced, trace };
         let sent = self.mailbox.send(self.caller.post(SchedulerMessage::Submit(Box::new(submit))));
         sent.map_err(|error| self.ending.cause.get().cloned().unwrap_or(error))?;
         if self.ending.closed.load(Ordering::SeqCst) {

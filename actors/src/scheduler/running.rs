@@ -8,11 +8,11 @@ use lapwing_kernels::kv::{KvLease, OutOfPages};
 use lapwing_traces::event::Station;
 use lapwing_traces::{Nanos, Stations};
 
+use super::queue::QueueEntry;
 use super::{KvPages, Note, Noted, SchedulerEffect};
 use crate::message::{
     Emission, FinishReason, Generate, Hold, Sink, SpanFinish, StreamEvent, Submit, Task,
 };
-use crate::policy::Waiting;
 use crate::sample::Sampled;
 use crate::sequence::{Ledger, SequenceId, Ticket};
 
@@ -36,6 +36,7 @@ pub(super) struct Sequence {
     pub(super) held: Option<Hold>,
     /// Rows of a step of generation.
     pub(super) step_rows: usize,
+    pub(super) entry: QueueEntry,
     work: Wanted,
     _ticket: Ticket,
 }
@@ -50,9 +51,11 @@ enum Wanted {
 impl Sequence {
     pub(super) fn new(id: SequenceId, submit: Submit, context: usize, now: Nanos) -> Sequence {
         let prompt_tokens = submit.ids.len();
+        let mut tokens_max = 0;
         let work = match submit.task {
             Task::Generate(mut generate) => {
                 generate.tokens_max = generate.tokens_max.min(context - prompt_tokens);
+                tokens_max = generate.tokens_max;
                 Wanted::Tokens(Some(generate))
             }
             Task::Score { from } => Wanted::Scores { next: from.max(1) },
@@ -70,6 +73,7 @@ impl Sequence {
             traced: submit.traced,
             held: None,
             step_rows: 1,
+            entry: QueueEntry::new(submit.client, tokens_max),
             work,
             _ticket: submit.ticket,
         }
@@ -84,10 +88,6 @@ impl Sequence {
             Wanted::Scores { next } if *next >= self.ids.len() => Some(FinishReason::Scored),
             _ => None,
         }
-    }
-
-    pub(super) fn as_waiting(&self) -> Waiting {
-        Waiting { sequence: self.id, tokens: self.goal(), submitted: self.stations.submitted }
     }
 
     /// Rows to compute. The last token of a text to score predicts nothing.

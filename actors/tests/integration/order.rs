@@ -2,6 +2,7 @@
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, SchedulerMessage, Submit};
+use lapwing_actors::policy::ClientId;
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
 use lapwing_actors::sequence::Door;
 use lapwing_actors::worker::{Worker, WorkerEffect};
@@ -18,6 +19,7 @@ fn chunks(scheduler: &mut Scheduler, prompt: &[u32], door: &Door) -> Vec<Deliver
     let submit = Submit {
         ids: prompt.to_vec(),
         task: generate(prompt, 10),
+        client: ClientId::anonymous(),
         sink,
         ticket: door.try_take().expect("a ticket"),
         traced: false,

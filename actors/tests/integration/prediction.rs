@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::policy::{ClientId, Fcfs};
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Door;
@@ -118,7 +118,8 @@ impl Engine {
         let ticket = Door::new(1).try_take().expect("a ticket");
         let task = Task::Generate(Box::new(generate));
         let trace = tracing::Span::none();
-        let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+        let client = ClientId::anonymous();
+        let submit = Submit { ids, task, client, sink, ticket, traced: false, trace };
         sim.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
         let end = sim.run();
         assert_eq!(

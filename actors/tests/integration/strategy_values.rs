@@ -8,7 +8,7 @@ use std::time::Duration;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{Posted, SchedulerMessage, StreamEvent, Submit};
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::policy::{ClientId, Fcfs};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::Door;
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
@@ -105,6 +105,7 @@ impl Tiny {
         let submit = Submit {
             task: generate(&ids, TOKENS),
             ids,
+            client: ClientId::anonymous(),
             sink,
             ticket: door.try_take().expect("a ticket"),
             traced: false,

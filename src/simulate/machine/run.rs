@@ -94,6 +94,8 @@ fn start(
     let pages = u32::try_from(layout.pages_for(context)).unwrap_or(u32::MAX);
     let twin = |(info, time)| SimulatedDevice { device: Box::new(Twin::new(info, &graph)), time };
     let order = (0..specs.len()).collect();
+    let policy = scenario.policy.make();
+    let policy = policy.map_err(|error| SimulateError::Run { reason: error.to_string() })?;
     let devices = infos.iter().zip(times).map(twin).collect();
     VirtualEngine::new(VirtualParts {
         graph,
@@ -101,6 +103,7 @@ fn start(
         devices,
         kv: KvPages { pool: KvPool::new(pages), layout },
         slots: SlotPool::default(),
+        policy,
         context,
         step_rows: scenario.verify,
         permits,
