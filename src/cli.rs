@@ -13,7 +13,7 @@ use crate::commands::{
 };
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
-pub(crate) use parse::{TokenLimit, at_least_one, order_swap, wait};
+pub(crate) use parse::{TokenLimit, at_least_one, order_swap, policy, wait};
 pub(crate) use sampling_args::SamplingArgs;
 pub(crate) use scenario_args::{ScenarioArgs, soc};
 

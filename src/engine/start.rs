@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lapwing_actors::drive::live::{Live, LiveParts};
-use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::{Graph, RowSet, ValueId};
@@ -49,6 +48,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let timed = chosen.devices.len() > 1 && settings.profile.is_none();
     let clock = timed.then(|| &**recorder.clock());
     let strategies = Strategies::new(&settings, &chosen)?;
+    let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings);
     folder.iter().for_each(|folder| folder.offer(file));
     let devices = devices(&graph, file, (&chosen, &slots, clock))?;
@@ -64,7 +64,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         },
         planner: Planner::new(explainer.parts.clone()),
         kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
-        policy: Box::new(Fcfs),
+        policy,
     })?;
     let live = Live::start(LiveParts {
         scheduler,
@@ -79,6 +79,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     .map_err(Error::thread)?;
     let of_model = (&*settings.model, &model.config, requantized.as_ref());
     set_facts(&recorder, of_model, (&chosen, &placement));
+    recorder.set_meta("policy", settings.policy.name());
     let inner = Inner {
         path: settings.model,
         config: model.config,
@@ -93,6 +94,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
         permits: chosen.permits,
+        policy: settings.policy.name().to_owned(),
         isa: chosen.isa.name(),
         recorder,
         live,

@@ -22,6 +22,7 @@ fn chunks(
     let submit = Submit {
         ids: prompt.to_vec(),
         task: generate(prompt, 10),
+        client: ClientId::anonymous(),
         sink,
         model: ModelId::default(),
         admission: admission.try_take().expect("a permit"),

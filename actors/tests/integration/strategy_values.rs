@@ -108,6 +108,7 @@ impl Tiny {
         let submit = Submit {
             task: generate(&ids, TOKENS),
             ids,
+            client: ClientId::anonymous(),
             sink,
             model: ModelId::default(),
             admission: admission.try_take().expect("a permit"),

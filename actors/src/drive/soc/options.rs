@@ -12,6 +12,7 @@ use lapwing_traces::Nanos;
 
 use super::Fault;
 use crate::error::RunError;
+use crate::policy::{PolicyChoice, UnknownPolicy};
 use lapwing_plan::PlanError;
 use lapwing_plan::soc::{SyncMode, WeightBits, Workload};
 
@@ -72,6 +73,8 @@ pub struct SocOptions {
     pub chunk_rows: Option<usize>,
     /// Chunks in flight.
     pub in_flight: usize,
+    /// Orders requests.
+    pub policy: PolicyChoice,
     /// Processors that compute, each once, in any order: they are registered in this one, and what
     /// comes of a run does not depend on it. The CPU only controls, unless a strategy cannot do
     /// without it.
@@ -97,6 +100,7 @@ impl Default for SocOptions {
             seed: 0,
             chunk_rows: None,
             in_flight: 2,
+            policy: PolicyChoice::default(),
             devices: vec![DeviceKind::Gpu, DeviceKind::Npu],
             record: false,
             fault: None,
@@ -127,6 +131,9 @@ pub enum SocRunError {
     /// The strategy finds no route on these processors.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// There is no policy of that name.
+    #[error(transparent)]
+    Policy(#[from] UnknownPolicy),
     /// A request without rows, or with more than the model takes.
     #[error("{what} is {found}, but must be between {from} and {to}")]
     Option {
