@@ -5,7 +5,7 @@
 //! `cargo bench -p lapwing-kernels --bench attention -- [threads] [isa] [f32|f16|int8] [best]`
 
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use std::time::Instant;
 
@@ -77,7 +77,7 @@ fn measure(
         (noise((context + rows) * width), noise(rows * heads * head_dim));
     (0..layers).for_each(|layer| kv.layer(layer).write(cpu, &pages, 0, (&k, &k)));
     let mut out = vec![0.0; q.len()];
-    let spans = [AttentionSpan { rows: 0..rows, start_pos: context, pages: &pages }];
+    let spans = [AttentionSequence { rows: 0..rows, start_pos: context, pages: &pages }];
     let mut layer = 0;
     let seconds = seconds_of(best, || {
         layer = (layer + 1) % layers;

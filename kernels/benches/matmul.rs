@@ -7,7 +7,7 @@
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{
-    self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa, Matrix, Packed,
+    self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa, Matrix, Packed,
 };
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::quant::DType;
@@ -119,7 +119,7 @@ fn limits(cpu: &Cpu) -> Roofline {
     let start = Instant::now();
     let now = || -> Duration { start.elapsed() };
     let roof = Roofline::measure(cpu, REPEATS, &now).expect("memory");
-    for (what, peak) in [("int8", roof.dot), ("f32", roof.float)] {
+    for (what, peak) in [("int8", roof.int8), ("f32", roof.f32)] {
         if let Some(peak) = peak {
             println!("{what}: {:.0} GOPS, {}", peak.ops_per_second / 1e9, peak.instructions);
         }
@@ -135,7 +135,7 @@ fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let q = vec![0.1; rows * 9 * 64];
     let mut out = vec![0.0; q.len()];
-    let spans = [AttentionSpan { rows: 0..rows, start_pos: context, pages: &pages }];
+    let spans = [AttentionSequence { rows: 0..rows, start_pos: context, pages: &pages }];
     let job = AttentionJob {
         kv: &kv.layer(0),
         q: &q,
@@ -160,7 +160,7 @@ fn main() {
             continue;
         }
         let cpu = Cpu::new(threads, isa);
-        println!("{}; {} threads", isa.why(), cpu.pool().threads());
+        println!("{}; {} threads", isa.explain(), cpu.pool().threads());
         for dtype in DType::ALL {
             if !wanted.split(',').any(|name| name == dtype.to_string()) {
                 continue;

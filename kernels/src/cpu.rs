@@ -5,19 +5,19 @@
 //! of threads, or on how the work was divided: every output value is accumulated in one
 //! fixed order.
 
-mod act;
-mod ahead;
 mod attention;
 mod caches;
 mod device;
+mod elementwise;
 mod embed;
+mod gemm;
 mod isa;
 mod logits;
 mod matrix;
 mod norm;
 mod packed;
 mod pool;
-mod products;
+mod prefetch_stream;
 mod quantize;
 pub mod roofline;
 mod rope;
@@ -26,19 +26,21 @@ mod tile;
 mod unpack;
 mod weights;
 
-pub use act::{add, add_assign, gated, scale, soft_cap};
-pub use attention::{AttentionJob, AttentionMask, AttentionSpan, attention};
-pub use caches::{AskInto, Caches};
+pub use attention::{AttentionJob, AttentionMask, AttentionSequence, attention};
+pub use caches::{Caches, PrefetchHint};
 pub use device::{CpuDevice, CpuDeviceParts};
+pub use elementwise::{add, add_assign, gated, scale, soft_cap};
 pub use embed::{EmbedError, Table, embed_rows};
+pub use gemm::matmul;
 pub use isa::{Isa, TileShape};
 pub use logits::{argmax, logprob};
 pub use matrix::{Matrix, MatrixError};
 pub use norm::rms_norm;
-pub use packed::{CacheFault, Features, KeepError, PackCache, PackError, PackReport, Packed};
+pub use packed::{
+    CacheReadError, CacheWriteError, OutputChannels, PackCache, PackError, PackReport, Packed,
+};
 pub use pool::{ColumnBlock, Grid, Pool, THREADS_MAX};
-pub use products::matmul;
-pub(crate) use rope::Turn;
+pub(crate) use rope::Rotation;
 pub use rope::{RopeAngles, RopeFreqs, RopeShape, rope};
 pub use weights::{BindError, Weights};
 
@@ -130,7 +132,7 @@ impl Cpu {
 
     /// The same in groups of 32 columns, any number where there are no panels.
     pub(crate) fn panel_groups(&self) -> usize {
-        products::panel_groups(&self.caches, &self.isa.shape())
+        gemm::panel_groups(&self.caches, &self.isa.shape())
     }
 
     pub(crate) fn kernels(&self) -> &'static isa::Kernels {
@@ -139,9 +141,12 @@ impl Cpu {
 
     /// How attention multiplies pairs of keys and values that are kept so; none where it multiplies
     /// them in f32.
-    pub(crate) fn paired(&self, kv: KvDtype) -> Option<&'static isa::paired::Paired> {
+    pub(crate) fn attn_bf16(
+        &self,
+        kv: KvDtype,
+    ) -> Option<&'static isa::attn_bf16::AttnBf16Kernels> {
         let rounds = self.activations == Activations::Int8 && kv != KvDtype::F32;
-        self.kernels().paired.filter(|_| rounds)
+        self.kernels().attn_bf16.filter(|_| rounds)
     }
 
     /// Rows per task, so that `rows` rows of `row_len` values make a few tasks per thread

@@ -9,7 +9,7 @@ use thiserror::Error;
 mod store;
 
 pub use store::{KvLayer, KvStore};
-pub(crate) use store::{Panel, TURNED_MAX, scale_of};
+pub(crate) use store::{Panel, ROTARY_DIM_MAX, scale_of};
 
 /// Number of a page in the pool and in the store.
 pub type PageId = u32;

@@ -1,7 +1,7 @@
 //! Attention, the streaming ops and whole steps of a model allocate nothing once they are warm.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::cpu::{CpuDevice, CpuDeviceParts, RopeFreqs, RopeShape};
 use lapwing_kernels::device::{Batch, Device, Prepare, SlotPool, TensorSet, Work};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
@@ -49,8 +49,8 @@ fn attend(dtype: KvDtype, mask: AttentionMask<'_>) {
     let q = vec![0.25; ROWS * HEADS * HEAD_DIM];
     let mut out = vec![0.0; q.len()];
     let spans = [
-        AttentionSpan { rows: 0..ROWS - 1, start_pos: 600, pages: &pages },
-        AttentionSpan { rows: ROWS - 1..ROWS, start_pos: 10, pages: &pages },
+        AttentionSequence { rows: 0..ROWS - 1, start_pos: 600, pages: &pages },
+        AttentionSequence { rows: ROWS - 1..ROWS, start_pos: 10, pages: &pages },
     ];
     let mut step = || {
         kv.layer(0).write(&cpu, &pages, 0, (&k, &k));

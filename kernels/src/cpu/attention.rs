@@ -25,7 +25,7 @@ use task::{Scratch, Task};
 
 /// Consecutive positions of one sequence.
 #[derive(Clone, Debug)]
-pub struct AttentionSpan<'a> {
+pub struct AttentionSequence<'a> {
     /// Rows of `q` and of the output.
     pub rows: Range<usize>,
     /// Position of the first of them.
@@ -43,7 +43,7 @@ pub struct AttentionJob<'a> {
     /// `[rows][heads][head_dim]`.
     pub q: &'a [f32],
     /// Spans with ascending, disjoint rows.
-    pub spans: &'a [AttentionSpan<'a>],
+    pub spans: &'a [AttentionSequence<'a>],
     /// Query heads, a multiple of the KV heads; neighbours share a KV head.
     pub heads: usize,
     /// Factor on the scores, usually 1/√head_dim.
@@ -78,13 +78,13 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     let Plan { blocks, rows, units, partials, partial_len } = &mut plan;
     let task = |block: usize, kv_head: usize| Task {
         kernels: ctx.kernels(),
-        paired: ctx.paired(layout.dtype),
+        attn_bf16: ctx.attn_bf16(layout.dtype),
         job,
         shape,
         block: &blocks[block],
         pages: job.spans[blocks[block].span].pages,
         kv_head,
-        ask_into: ctx.caches().ask_into,
+        prefetch_hint: ctx.caches().prefetch_hint,
     };
     let len = *partial_len;
     // Several units are a task where there are many: their keys lie one after another.

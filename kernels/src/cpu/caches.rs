@@ -11,41 +11,41 @@ use std::sync::OnceLock;
 pub struct Caches {
     /// Bytes of a thread in the first level: the smallest of all cores, divided among the hardware
     /// threads that share it.
-    pub first: usize,
+    pub l1: usize,
     /// Bytes of a thread in the second level, in the same way.
-    pub second: usize,
+    pub l2: usize,
     /// Bytes of the largest cache, whoever shares it; `None` where it is not known.
-    pub last: Option<usize>,
+    pub largest: Option<usize>,
     /// Whether the system told the sizes; otherwise they are those that every core of the last ten
     /// years has at least.
-    pub known: bool,
+    pub detected: bool,
     /// Into which of them weights, keys and values are asked for, which are read once.
-    pub ask_into: AskInto,
+    pub prefetch_hint: PrefetchHint,
 }
 
 /// Caches that what is read once is asked for into. Which is fastest, only measuring says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AskInto {
+pub enum PrefetchHint {
     /// All of them.
     #[default]
-    All,
+    AllLevels,
     /// The second level and not the first, which waits for fewer lines at a time: on Zen 4, one token
     /// is 15 to 28 % faster than with the first, and after 4000, 25 to 37 % faster than into all.
-    Second,
+    L2Only,
     /// The first level and not the second, where weights take the place of what is used again. Zen 5
     /// fetches them as fast in this way; an Intel server CPU at a fifth to a third of the speed.
-    First,
+    L1Only,
 }
 
-impl AskInto {
+impl PrefetchHint {
     /// On an AMD processor of that family, or on another.
-    fn on(amd_family: Option<u32>) -> AskInto {
+    fn on(amd_family: Option<u32>) -> PrefetchHint {
         /// And Zen 3; of those before them, none was measured.
         const ZEN_4: u32 = 0x19;
         match amd_family {
-            Some(..=ZEN_4) => AskInto::Second,
-            Some(_) => AskInto::First,
-            None => AskInto::All,
+            Some(..=ZEN_4) => PrefetchHint::L2Only,
+            Some(_) => PrefetchHint::L1Only,
+            None => PrefetchHint::AllLevels,
         }
     }
 }
@@ -62,11 +62,11 @@ struct Cache {
 impl Default for Caches {
     fn default() -> Caches {
         Caches {
-            first: 32 << 10,
-            second: 256 << 10,
-            last: None,
-            known: false,
-            ask_into: AskInto::All,
+            l1: 32 << 10,
+            l2: 256 << 10,
+            largest: None,
+            detected: false,
+            prefetch_hint: PrefetchHint::AllLevels,
         }
     }
 }
@@ -76,7 +76,7 @@ impl Caches {
     pub fn of_machine() -> Caches {
         static MACHINE: OnceLock<Caches> = OnceLock::new();
         *MACHINE.get_or_init(|| Caches {
-            ask_into: AskInto::on(isa::amd_family()),
+            prefetch_hint: PrefetchHint::on(isa::amd_family()),
             ..Caches::below(Path::new("/sys/devices/system/cpu"))
         })
     }
@@ -84,10 +84,10 @@ impl Caches {
     /// Bytes of them that what a waiting thread asks for may take: a part of the second level, which
     /// keeps what it has read and will read again; nothing where that is passed by, since the first is
     /// full of what has been asked for at once.
-    pub(crate) fn room_for_wanted(&self) -> usize {
-        match self.ask_into {
-            AskInto::All | AskInto::Second => self.second / 4,
-            AskInto::First => 0,
+    pub(crate) fn idle_prefetch_bytes(&self) -> usize {
+        match self.prefetch_hint {
+            PrefetchHint::AllLevels | PrefetchHint::L2Only => self.l2 / 4,
+            PrefetchHint::L1Only => 0,
         }
     }
 
@@ -100,11 +100,11 @@ impl Caches {
             .collect();
         let share =
             |level| all.iter().filter(|c| c.level == level).map(|c| c.bytes / c.sharers).min();
-        let last = all.iter().map(|cache| cache.bytes).max();
-        let default = Caches { last, ..Caches::default() };
+        let largest = all.iter().map(|cache| cache.bytes).max();
+        let default = Caches { largest, ..Caches::default() };
         match (share(1), share(2)) {
-            (Some(first), Some(second)) if first > 0 && second > 0 => {
-                Caches { first, second, known: true, ..default }
+            (Some(l1), Some(l2)) if l1 > 0 && l2 > 0 => {
+                Caches { l1, l2, detected: true, ..default }
             }
             _ => default,
         }
@@ -197,24 +197,24 @@ mod tests {
         ];
         let threads = [("1", "Data", "32K", "0-1"), ("2", "Unified", "1024K", "0,1")];
         let unknown = Caches::default();
-        let of = |first, second, last| Caches {
-            first,
-            second,
-            last: Some(last),
-            known: true,
-            ask_into: AskInto::All,
+        let of = |l1, l2, largest| Caches {
+            l1,
+            l2,
+            largest: Some(largest),
+            detected: true,
+            prefetch_hint: PrefetchHint::AllLevels,
         };
         let cases: [(&str, &[&[_]], Caches); 7] = [
             ("the smallest core counts", &[&big, &small], of(32 << 10, 512 << 10, 32 << 20)),
             ("one core", &[&big], of(48 << 10, 2 << 20, 32 << 20)),
             ("threads share", &[&threads], of(16 << 10, 512 << 10, 1 << 20)),
             ("nothing is told", &[], unknown),
-            ("no second level", &[&big[..1]], Caches { last: Some(48 << 10), ..unknown }),
+            ("no second level", &[&big[..1]], Caches { largest: Some(48 << 10), ..unknown }),
             ("no size", &[&[("1", "Data", "", "0"), ("2", "Unified", "x", "0")]], unknown),
             (
                 "a size of nothing",
                 &[&[("1", "Data", "0K", "0"), ("2", "Unified", "1M", "0")]],
-                Caches { last: Some(1 << 20), ..unknown },
+                Caches { largest: Some(1 << 20), ..unknown },
             ),
         ];
         for (what, cores, want) in cases {
@@ -225,12 +225,12 @@ mod tests {
     #[test]
     fn a_processor_is_asked_as_another() {
         let cases = [
-            ("Zen 4", Some(25), AskInto::Second),
-            ("Zen 5", Some(26), AskInto::First),
-            ("not of AMD", None, AskInto::All),
+            ("Zen 4", Some(25), PrefetchHint::L2Only),
+            ("Zen 5", Some(26), PrefetchHint::L1Only),
+            ("not of AMD", None, PrefetchHint::AllLevels),
         ];
         for (what, family, want) in cases {
-            assert_eq!(AskInto::on(family), want, "{what}");
+            assert_eq!(PrefetchHint::on(family), want, "{what}");
         }
     }
 

@@ -4,8 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::cpu::products::{RowTasks, Upcoming};
-use crate::cpu::quantize::ActKind;
+use crate::cpu::gemm::{GemvPlan, NextDispatch};
+use crate::cpu::quantize::QuantScheme;
 use crate::cpu::{BindError, Cpu, RopeFreqs, Table, Weights};
 use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
 use crate::graph::{Graph, Node, ValueId, WeightId};
@@ -15,14 +15,14 @@ use crate::part::Part;
 use crate::sync::{Mutex, lock};
 use crate::weights::WeightFile;
 
-mod fused;
-mod group;
+mod fused_matmul;
+mod fusion;
 mod ops;
 mod scratch;
 mod stage;
 
-use fused::{Fused, FusedRun, Known, NormAddRun};
-use group::{Group, OneRow};
+use fused_matmul::{FusedMatmul, GemvPlans};
+use fusion::{FusedMatmulRun, Fusion, FusionContext, NormAddRun};
 use ops::OpRun;
 use scratch::Scratch;
 use stage::Stage;
@@ -48,9 +48,9 @@ pub struct CpuDevice {
     slots: SlotPool,
     last_uses: Vec<Vec<ValueId>>,
     /// The group that begins with each node, if any does.
-    groups: Vec<Option<Fused>>,
+    groups: Vec<Option<Fusion>>,
     /// How the products of the group that begins with each node are cut for one row.
-    one_row: Vec<Option<OneRow>>,
+    gemv_plan: Vec<Option<GemvPlans>>,
     /// The first node from each one on that begins a group of products.
     products_from: Vec<Option<usize>>,
     /// One for each run at the same time.
@@ -85,15 +85,15 @@ impl CpuDevice {
         let ropes = graph.ropes().iter().map(|spec| bind_rope(spec, &weights)).collect();
         let last_uses = graph.last_uses();
         let scratch = Mutex::new(Vec::new());
-        let known = Known { graph: &graph, weights: &weights, last_uses: &last_uses };
+        let context = FusionContext { graph: &graph, weights: &weights, last_uses: &last_uses };
         let nodes = 0..graph.nodes().len();
-        let groups: Vec<_> = nodes.clone().map(|node| Fused::at(&known, node)).collect();
-        let is_products = |node: &usize| matches!(groups[*node], Some(Fused::Products(_)));
-        let one_row = groups.iter().map(|group| match group {
-            Some(Fused::Products(group)) => Some(OneRow::of(&cpu, group, &known)),
+        let groups: Vec<_> = nodes.clone().map(|node| Fusion::at(&context, node)).collect();
+        let is_products = |node: &usize| matches!(groups[*node], Some(Fusion::Matmul(_)));
+        let gemv_plan = groups.iter().map(|group| match group {
+            Some(Fusion::Matmul(group)) => Some(GemvPlans::of(&cpu, group, &context)),
             _ => None,
         });
-        let one_row = one_row.collect();
+        let gemv_plan = gemv_plan.collect();
         let products_from = nodes.clone().map(|n| (n..nodes.end).find(is_products)).collect();
         Ok(CpuDevice {
             name,
@@ -105,7 +105,7 @@ impl CpuDevice {
             slots,
             last_uses,
             groups,
-            one_row,
+            gemv_plan,
             products_from,
             scratch,
         })
@@ -121,9 +121,9 @@ impl CpuDevice {
         &self.weights
     }
 
-    fn known(&self) -> Known<'_> {
+    fn context(&self) -> FusionContext<'_> {
         let CpuDevice { graph, weights, last_uses, .. } = self;
-        Known { graph, weights, last_uses }
+        FusionContext { graph, weights, last_uses }
     }
 
     fn table(&self, id: WeightId) -> Result<Table<'_>, DeviceError> {
@@ -158,7 +158,7 @@ impl CpuDevice {
         let mut scratch = lock(&self.scratch).pop().unwrap_or_default();
         let result = self.run_with(&mut work, &mut scratch);
         scratch.written.clear();
-        scratch.forms.value = None;
+        scratch.matmul_inputs.value = None;
         lock(&self.scratch).push(scratch);
         result
     }
@@ -166,7 +166,7 @@ impl CpuDevice {
     fn run_with(&self, work: &mut Work<'_>, scratch: &mut Scratch) -> Result<(), DeviceError> {
         let Work { nodes, part, batch, inputs, writes, .. } = &*work;
         let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
-        let Scratch { written, spans, forms, angles } = scratch;
+        let Scratch { written, spans, matmul_inputs, angles } = scratch;
         if self.graph.nodes()[nodes.clone()].iter().any(|n| matches!(n.op, Op::Rope { .. })) {
             let positions = match &part.rows {
                 Some(rows) => &batch.positions[rows.clone()],
@@ -182,31 +182,38 @@ impl CpuDevice {
             (done.start..done.end - 1).for_each(|node| work.observer.node_done(node));
             let first = nodes.start;
             let residual = group.and_then(|group| {
-                let id = group.adds_to(&self.known(), writes)?;
+                let id = group.accumulates_into(&self.context(), writes)?;
                 written.get_mut(id.0.checked_sub(first)?)?.take()
             });
             let stage = Stage { device: self, part, batch, inputs, written: (first, &written[..]) };
             match group {
-                Some(Fused::Keys(rope)) => {
+                Some(Fusion::RopeAttention(rope)) => {
                     let [keys, node] = [0, 1].map(|at| &self.graph.nodes()[rope + at]);
                     let run = OpRun { stage, node, angles, keys: Some(keys) };
                     let output = run.compute(spans)?;
                     written.extend([None, Some(output)]);
                 }
-                Some(Fused::Products(group)) => {
-                    let form = self.next_form(group, nodes.end, part, writes);
-                    let (one_row, upcoming) = match part.features.is_whole() {
+                Some(Fusion::Matmul(group)) => {
+                    let output_scheme = self.next_form(group, nodes.end, part, writes);
+                    let (gemv_plan, upcoming) = match part.features.is_whole() {
                         true => (
-                            self.one_row(next, form),
+                            self.gemv_plan(next, output_scheme),
                             self.upcoming(done.end, (&nodes, part, writes)),
                         ),
-                        false => (None, Upcoming::default()),
+                        false => (None, NextDispatch::default()),
                     };
-                    let run = FusedRun { stage, group, form, residual, one_row, upcoming };
-                    let outputs = run.compute(forms)?;
+                    let run = FusedMatmulRun {
+                        stage,
+                        group,
+                        output_scheme,
+                        residual,
+                        gemv_plan,
+                        upcoming,
+                    };
+                    let outputs = run.compute(matmul_inputs)?;
                     written.extend(outputs.into_iter().take(done.len()));
                 }
-                Some(&Fused::NormAdd { node, norm, residual: input }) => {
+                Some(&Fusion::NormAdd { node, norm, residual: input }) => {
                     let run = NormAddRun { stage, node, norm, input, residual };
                     written.extend([None, Some(run.compute()?)]);
                 }
@@ -229,21 +236,21 @@ impl CpuDevice {
         Ok(())
     }
 
-    /// The form in which the next group takes the only result of `group`, if that may be made
+    /// The output_scheme in which the next group takes the only result of `group`, if that may be made
     /// instead of the result: when nothing else reads it, and its columns make enough tasks.
     fn next_form(
         &self,
-        group: &Group,
+        group: &FusedMatmul,
         end: usize,
         part: &Part,
         writes: &[ValueId],
-    ) -> Option<ActKind> {
+    ) -> Option<QuantScheme> {
         const TASKS_PER_THREAD: usize = 3;
-        let Fused::Products(next) = self.groups.get(group.nodes().end)?.as_ref()? else {
+        let Fusion::Matmul(next) = self.groups.get(group.nodes().end)?.as_ref()? else {
             return None;
         };
-        let (value, format) = group.feeds?;
-        let kind = ActKind::of(self.cpu.activations(), format)?;
+        let (value, format) = group.quantized_output?;
+        let kind = QuantScheme::of(self.cpu.activations(), format)?;
         let tasks = self.graph.value(value).width / kind.columns();
         let fits = next.fits(end, part, writes) && part.features.is_whole();
         (fits && !writes.contains(&value) && tasks >= TASKS_PER_THREAD * self.cpu.pool().threads())
@@ -256,24 +263,24 @@ impl CpuDevice {
         &self,
         from: usize,
         (stage, part, writes): (&Range<usize>, &Part, &[ValueId]),
-    ) -> Upcoming<'_> {
+    ) -> NextDispatch<'_> {
         let first = |from: usize| {
             self.products_from.get(from).copied().flatten().filter(|node| *node < stage.end)
         };
         let Some(node) = first(from).or_else(|| first(stage.start)) else {
-            return Upcoming::default();
+            return NextDispatch::default();
         };
-        let Some(Fused::Products(group)) = &self.groups[node] else {
-            return Upcoming::default();
+        let Some(Fusion::Matmul(group)) = &self.groups[node] else {
+            return NextDispatch::default();
         };
-        let form = self.next_form(group, stage.end, part, writes);
-        let one_row = self.one_row(node, form);
-        Upcoming { form, one_row, ..group.upcoming(&self.known()) }
+        let output_scheme = self.next_form(group, stage.end, part, writes);
+        let gemv_plan = self.gemv_plan(node, output_scheme);
+        NextDispatch { output_scheme, gemv_plan, ..group.upcoming(&self.context()) }
     }
 
     /// How the products of the group that begins with a node are cut for one row.
-    fn one_row(&self, node: usize, form: Option<ActKind>) -> Option<&RowTasks> {
-        self.one_row[node].as_ref()?.in_form(form)
+    fn gemv_plan(&self, node: usize, output_scheme: Option<QuantScheme>) -> Option<&GemvPlan> {
+        self.gemv_plan[node].as_ref()?.quantized_output(output_scheme)
     }
 
     /// Gives back the slots of values that these nodes were the last to read.

@@ -2,14 +2,15 @@
 //! so whoever holds one may call its kernels.
 
 use crate::cpu::packed::TileBytes;
-use crate::cpu::tile::{self, ActBlock, FloatJob, KernelScratch, QuantJob, RowsView};
-use crate::cpu::{act, logits, norm, quantize, rope, softmax};
-use asking::FurtherOn;
+use crate::cpu::tile::{self, GemmF32, GemmQ8, GemmScratch, Q8Block, StoredRows};
+use crate::cpu::{elementwise, logits, norm, quantize, rope, softmax};
+use attn_matmul::AttnMatmul;
 use kind::{KINDS, Kind};
-use panel::Widen;
-use product::Product;
+use panel::KvConvert;
+use prefetch::PrefetchOffset;
 
-pub(crate) mod asking;
+pub(crate) mod attn_bf16;
+pub(crate) mod attn_matmul;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -30,10 +31,9 @@ mod kind;
 pub(crate) mod lanes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-pub(crate) mod paired;
 pub(crate) mod panel;
 pub(crate) mod peak;
-pub(crate) mod product;
+pub(crate) mod prefetch;
 #[cfg(target_arch = "x86_64")]
 mod rounding;
 mod shape;
@@ -49,15 +49,15 @@ pub(crate) struct Kernels {
     /// The register blocks of products.
     pub(crate) shape: TileShape,
     /// Unpacks up to 16 rows of a quantised matrix, a byte per value, `[k/4][16 rows][4]`.
-    pub(crate) unpack: fn(&RowsView<'_>, &mut [u8]),
+    pub(crate) unpack: fn(&StoredRows<'_>, &mut [u8]),
     /// Rows of quantised activations times some tiles: `[rows][16 per tile]`.
-    pub(crate) quant_tiles: fn(&QuantJob<'_>, &mut [f32], &mut KernelScratch),
+    pub(crate) gemm_q8: fn(&GemmQ8<'_>, &mut [f32], &mut GemmScratch),
     /// The values of a quantised tile in f32, `[k][16]`, little-endian.
-    pub(crate) widen_tile: fn(&TileBytes<'_>, &mut [u8]),
+    pub(crate) dequantize_tile: fn(&TileBytes<'_>, &mut [u8]),
     /// Rows of activations times some tiles of floats: `[rows][16 per tile]`.
-    pub(crate) float_tiles: fn(&FloatJob<'_>, &mut [f32]),
+    pub(crate) gemm_f32: fn(&GemmF32<'_>, &mut [f32]),
     /// Quantises one row of activations.
-    pub(crate) quantize: fn(&[f32], quantize::ActKind, &mut [ActBlock]),
+    pub(crate) quantize: fn(&[f32], quantize::QuantScheme, &mut [Q8Block]),
     /// RMS norm of one row.
     pub(crate) rms_norm: fn(&[f32], &norm::RmsWeight<'_>, &mut [f32]),
     /// Rotates the heads of one row.
@@ -67,22 +67,23 @@ pub(crate) struct Kernels {
     /// `cap · tanh(x / cap)` in place.
     pub(crate) soft_cap: fn(&mut [f32], f32),
     /// `c = a · b` or `c += a · b`, b being keys or values as stored.
-    pub(crate) product: fn(&Product<'_>, &mut [f32]),
+    pub(crate) attn_matmul: fn(&AttnMatmul<'_>, &mut [f32]),
     /// Products of pairs, where they are faster.
-    pub(crate) paired: Option<&'static paired::Paired>,
+    pub(crate) attn_bf16: Option<&'static attn_bf16::AttnBf16Kernels>,
     /// The largest number of f32.
-    pub(crate) read: fn(&[u8], Option<FurtherOn>) -> f32,
+    pub(crate) stream_read: fn(&[u8], Option<PrefetchOffset>) -> f32,
     /// Keys or values to f32.
-    pub(crate) widen: fn(&Widen<'_>, &mut [f32]),
+    pub(crate) widen: fn(&KvConvert<'_>, &mut [f32]),
     /// f32 to binary16.
-    pub(crate) narrow: fn(&[f32], &mut [u16]),
+    pub(crate) f32_to_f16: fn(&[f32], &mut [u16]),
     /// One step of online softmax for some lines.
-    pub(crate) weigh: fn(&mut [f32], &softmax::Weigh<'_>, &mut [softmax::Online], &mut [f32]),
+    pub(crate) online_softmax_step:
+        fn(&mut [f32], &softmax::SoftmaxStep<'_>, &mut [softmax::RunningSoftmax], &mut [f32]),
     /// `x = x · factor + y · factor`.
     pub(crate) join: fn(&mut [f32], &[f32], (f32, f32)),
     /// Most lines of a product whose keys and values are read as they are stored: with more, each would
     /// be converted more than once. 0 where converting costs more than reading f32.
-    pub(crate) direct_lines: usize,
+    pub(crate) direct_queries: usize,
     /// `x *= factor`.
     pub(crate) scale: fn(&mut [f32], f32),
     /// `out = x · factor`.
@@ -90,7 +91,7 @@ pub(crate) struct Kernels {
     /// `out = a + b`.
     pub(crate) add: fn(&[f32], &[f32], &mut [f32]),
     /// The largest logit that is finite, and the largest that is a number.
-    pub(crate) largest_finite: fn(&[f32]) -> f32,
+    pub(crate) max_finite: fn(&[f32]) -> f32,
     pub(crate) largest: fn(&[f32]) -> f32,
     /// Σ exp(logit − max).
     pub(crate) sum_exp: fn(&[f32], f32) -> f64,
@@ -103,12 +104,12 @@ pub struct Isa(Kind);
 impl Isa {
     /// The fastest instruction set of this machine.
     pub fn best() -> Isa {
-        let fast = |isa: &&Isa| isa.0.drawback().is_none();
+        let fast = |isa: &&Isa| isa.0.slow_reason().is_none();
         *Isa::available().iter().rfind(fast).unwrap_or(&Isa(Kind::Generic))
     }
 
     /// Every instruction set that this machine has, slowest first, but for one that is slow on it
-    /// although it has the features ([`why`](Isa::why) says so). Never empty.
+    /// although it has the features ([`explain`](Isa::explain) says so). Never empty.
     pub fn available() -> Vec<Isa> {
         KINDS.iter().filter(|kind| kind.missing().is_empty()).map(|kind| Isa(*kind)).collect()
     }
@@ -120,7 +121,7 @@ impl Isa {
     }
 
     /// What this instruction set needs and, for each faster one, what the machine lacks.
-    pub fn why(self) -> String {
+    pub fn explain(self) -> String {
         let needs: Vec<_> = self.0.features().into_iter().map(|(name, _)| name).collect();
         let mut why = match needs.as_slice() {
             [] => format!("{}: needs nothing special", self.name()),
@@ -130,8 +131,8 @@ impl Isa {
             let lacks = kind.missing();
             if !lacks.is_empty() {
                 why += &format!("; {} lacks {}", kind.name(), lacks.join(", "));
-            } else if let Some(drawback) = kind.drawback() {
-                why += &format!("; {} {drawback}", kind.name());
+            } else if let Some(slow_reason) = kind.slow_reason() {
+                why += &format!("; {} {slow_reason}", kind.name());
             }
         }
         why
@@ -172,36 +173,36 @@ impl Isa {
 /// with `$features`, beside the intrinsics of the instruction set (`$own`).
 macro_rules! kernels {
     ($features:tt, fma = $fma:literal, lanes = $lanes:ty, $($field:ident = $own:expr),+ $(,)?) => {
-        crate::cpu::isa::shared!($features,
+        crate::cpu::isa::simd_fns!($features,
             rms_norm(x: &[f32], w: &norm::RmsWeight<'_>, out: &mut [f32]) = norm::row::<$fma>;
             rotate(x: &[f32], angles: &rope::RowAngles<'_>, out: &mut [f32]) = rope::row::<$fma>;
-            soft_cap(x: &mut [f32], cap: f32) = act::soft_cap_body::<$fma>;
+            soft_cap(x: &mut [f32], cap: f32) = elementwise::soft_cap_body::<$fma>;
             join(x: &mut [f32], y: &[f32], factors: (f32, f32)) = softmax::join::<$fma>;
-            scale(x: &mut [f32], factor: f32) = act::scale_body;
-            scaled(x: &[f32], factor: f32, out: &mut [f32]) = act::scaled_body;
-            add(a: &[f32], b: &[f32], out: &mut [f32]) = act::add_body;
-            largest_finite(logits: &[f32]) -> f32 = logits::largest_finite;
+            scale(x: &mut [f32], factor: f32) = elementwise::scale_body;
+            scaled(x: &[f32], factor: f32, out: &mut [f32]) = elementwise::scaled_body;
+            add(a: &[f32], b: &[f32], out: &mut [f32]) = elementwise::add_body;
+            max_finite(logits: &[f32]) -> f32 = logits::max_finite;
             largest(logits: &[f32]) -> f32 = logits::largest;
             sum_exp(block: &[f32], max: f32) -> f64 = logits::sum_exp;
         );
-        crate::cpu::isa::attending!($features,
-            product(p: &Product<'_>, c: &mut [f32]) = crate::cpu::isa::product::product::<$lanes>;
-            widen_tile(tile: &TileBytes<'_>, to: &mut [u8]) = crate::cpu::isa::widen::widen::<$lanes>;
-            read(bytes: &[u8], ahead: Option<crate::cpu::isa::asking::FurtherOn>) -> f32 = crate::cpu::isa::panel::read::<$lanes>;
-            widen(w: &Widen<'_>, out: &mut [f32]) = crate::cpu::isa::panel::widen::<$lanes>;
+        crate::cpu::isa::simd_unsafe_fns!($features,
+            attn_matmul(p: &AttnMatmul<'_>, c: &mut [f32]) = crate::cpu::isa::attn_matmul::attn_matmul::<$lanes>;
+            dequantize_tile(tile: &TileBytes<'_>, to: &mut [u8]) = crate::cpu::isa::widen::widen::<$lanes>;
+            stream_read(bytes: &[u8], ahead: Option<crate::cpu::isa::prefetch::PrefetchOffset>) -> f32 = crate::cpu::isa::panel::stream_read::<$lanes>;
+            widen(w: &KvConvert<'_>, out: &mut [f32]) = crate::cpu::isa::panel::widen::<$lanes>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::isa::gates::gated::<$lanes>;
-            narrow(x: &[f32], out: &mut [u16]) = crate::cpu::isa::panel::narrow::<$lanes>;
-            weigh(s: &mut [f32], w: &softmax::Weigh<'_>, o: &mut [softmax::Online], f: &mut [f32]) = softmax::weigh::<$lanes>;
+            f32_to_f16(x: &[f32], out: &mut [u16]) = crate::cpu::isa::panel::f32_to_f16::<$lanes>;
+            online_softmax_step(s: &mut [f32], w: &softmax::SoftmaxStep<'_>, o: &mut [softmax::RunningSoftmax], f: &mut [f32]) = softmax::online_softmax_step::<$lanes>;
         );
         pub(super) static KERNELS: Kernels = Kernels {
-            rms_norm, rotate, gated, soft_cap, join, widen_tile,
-            product, paired: None, read, widen, narrow, weigh, scale, scaled, add, largest_finite, largest, sum_exp, $($field: $own),+
+            rms_norm, rotate, gated, soft_cap, join, dequantize_tile,
+            attn_matmul, attn_bf16: None, stream_read, widen, f32_to_f16, online_softmax_step, scale, scaled, add, max_finite, largest, sum_exp, $($field: $own),+
         };
     };
 }
 
 /// A safe function per body, compiled with `$features` (`()` for none).
-macro_rules! shared {
+macro_rules! simd_fns {
     (() , $($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $body:path;)*) => {
         $(fn $name($($arg: $ty),*) $(-> $ret)? { $body($($arg),*) })*
     };
@@ -216,8 +217,8 @@ macro_rules! shared {
     };
 }
 
-/// As `shared!`, for bodies that are unsafe because they use intrinsics.
-macro_rules! attending {
+/// As `simd_fns!`, for bodies that are unsafe because they use intrinsics.
+macro_rules! simd_unsafe_fns {
     (() , $($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $body:path;)*) => {
         $(fn $name($($arg: $ty),*) $(-> $ret)? {
             // SAFETY: plain Rust needs no instructions.
@@ -237,20 +238,20 @@ macro_rules! attending {
         })*
     };
 }
-use {attending, kernels, shared};
+use {kernels, simd_fns, simd_unsafe_fns};
 
-/// A `quant_tiles` of the [`blocks`], compiled with `$features` for sums of kind `$dots`.
+/// A `gemm_q8` of the [`blocks`], compiled with `$features` for sums of kind `$dots`.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-macro_rules! products {
+macro_rules! gemm_q8_fn {
     ($name:ident, $features:literal, $dots:ty) => {
-        fn $name(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
+        fn $name(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScratch) {
             /// # Safety
-            /// The machine has the features, and lengths are as [`QuantJob::check`] demands.
+            /// The machine has the features, and lengths are as [`GemmQ8::check`] demands.
             #[target_feature(enable = $features)]
             unsafe fn tiles<F: formats::Format>(
-                job: &QuantJob<'_>,
+                job: &GemmQ8<'_>,
                 out: &mut [f32],
-                scratch: &mut KernelScratch,
+                scratch: &mut GemmScratch,
             ) {
                 // SAFETY: by the caller; this function is compiled for the sums' features.
                 unsafe { blocks::tiles::<$dots, F>(job, out, scratch) }
@@ -266,4 +267,4 @@ macro_rules! products {
     };
 }
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-use products;
+use gemm_q8_fn;

@@ -33,7 +33,7 @@ pub fn logprob(logits: &[f32], id: u32) -> f32 {
 fn argmax_with(kernels: &Kernels, logits: &[f32]) -> Option<usize> {
     let (mut max, mut first) = (f32::NEG_INFINITY, None);
     for (block, logits) in logits.chunks(BLOCK).enumerate() {
-        let largest = (kernels.largest_finite)(logits);
+        let largest = (kernels.max_finite)(logits);
         if largest > max {
             (max, first) = (largest, Some(block * BLOCK));
         }
@@ -50,7 +50,7 @@ fn logprob_with(kernels: &Kernels, logits: &[f32], id: u32) -> f32 {
 
 /// The largest finite logit; −∞ if there is none.
 #[inline(always)]
-pub(crate) fn largest_finite(logits: &[f32]) -> f32 {
+pub(crate) fn max_finite(logits: &[f32]) -> f32 {
     largest_of(logits, f32::is_finite)
 }
 

@@ -1,6 +1,6 @@
 //! A weight matrix as stored.
 
-use crate::cpu::tile::RowsView;
+use crate::cpu::tile::StoredRows;
 use crate::quant::DType;
 use std::ops::Range;
 use thiserror::Error;
@@ -90,8 +90,8 @@ impl<'a> Matrix<'a> {
     }
 
     /// Whole rows.
-    pub(crate) fn view(&self, rows: Range<usize>) -> RowsView<'a> {
-        RowsView {
+    pub(crate) fn view(&self, rows: Range<usize>) -> StoredRows<'a> {
+        StoredRows {
             dtype: self.dtype,
             bytes: &self.bytes[rows.start * self.row_bytes..rows.end * self.row_bytes],
             row_bytes: self.row_bytes,

@@ -1,7 +1,7 @@
 //! RMS norm.
 
 use crate::cpu::Cpu;
-use crate::cpu::tile::madd;
+use crate::cpu::tile::mul_add;
 use std::cell::RefCell;
 
 thread_local! {
@@ -71,12 +71,12 @@ pub(crate) fn row<const FMA: bool>(x: &[f32], w: &RmsWeight<'_>, out: &mut [f32]
     let mut sums = [0.0f32; 16];
     for line in lines {
         for i in 0..16 {
-            sums[i] = madd::<FMA>(line[i], line[i], sums[i]);
+            sums[i] = mul_add::<FMA>(line[i], line[i], sums[i]);
         }
     }
     let mut sum = 0.0;
     for x in tail {
-        sum = madd::<FMA>(*x, *x, sum);
+        sum = mul_add::<FMA>(*x, *x, sum);
     }
     for lane in sums {
         sum += lane;

@@ -12,7 +12,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{CacheFault, KeepError, PackCache, PackReport};
+pub use cache::{CacheReadError, CacheWriteError, PackCache, PackReport};
 pub use error::PackError;
 pub(crate) use group::Group;
 pub(crate) use layout::{GROUP, LINE, Layout, Scales};
@@ -23,7 +23,7 @@ use crate::cpu::{Cpu, Matrix};
 use crate::quant::DType;
 use crate::requant::Requant;
 use crate::weights::{WeightFile, WeightTensor};
-use cache::{Beside, Subject};
+use cache::{CacheKey, PendingFile};
 pub(crate) use memory::Memory;
 use pack::{NotFinite, pack};
 use std::ops::Range;
@@ -91,29 +91,29 @@ impl Packed {
     /// # Errors
     /// As [`many`](Packed::many). A file that cannot be used or written is no error; the report says
     /// so.
-    pub(crate) fn kept(
+    pub(crate) fn load_or_pack(
         ctx: &Cpu,
         (sources, tensors): (&[Source<'_>], &[&WeightTensor]),
         (cache, file): (Option<&PackCache>, &WeightFile),
     ) -> Result<(Vec<Packed>, PackReport), PackError> {
         let mut report = PackReport::default();
-        let known = cache.and_then(|cache| Some((cache, Subject::new(file, sources, tensors)?)));
-        if let Some((cache, subject)) = &known {
-            match cache::open(ctx, &cache.path, subject) {
+        let known = cache.and_then(|cache| Some((cache, CacheKey::new(file, sources, tensors)?)));
+        if let Some((cache, key)) = &known {
+            match cache::open(ctx, &cache.path, key) {
                 Ok(Some(memory)) => {
                     report.mapped = true;
                     return Ok((Packed::within(memory, sources), report));
                 }
                 Ok(None) => {}
-                Err(fault) => report.unusable = Some(fault),
+                Err(fault) => report.read_error = Some(fault),
             }
         }
-        let beside = known.as_ref().map(|(cache, subject)| Beside::new(cache, subject, file));
+        let pending = known.as_ref().map(|(cache, key)| PendingFile::new(cache, key, file));
         let memory = pack_all(ctx, sources, |i, bytes| tensors[i].give_back(bytes))?;
-        if let (Some(beside), Some((_, subject))) = (beside, &known) {
-            let data = &memory.bytes()[..subject.bytes()];
-            let kept = beside.and_then(|beside| beside.keep(ctx, (subject, data), file));
-            report.not_kept = kept.err();
+        if let (Some(pending), Some((_, key))) = (pending, &known) {
+            let data = &memory.bytes()[..key.bytes()];
+            let kept = pending.and_then(|pending| pending.keep(ctx, (key, data), file));
+            report.write_error = kept.err();
         }
         Ok((Packed::within(memory, sources), report))
     }
@@ -152,17 +152,17 @@ impl Packed {
     }
 
     /// All output features.
-    pub fn all(&self) -> Features<'_> {
-        self.features(0..self.rows)
+    pub fn all(&self) -> OutputChannels<'_> {
+        self.channels(0..self.rows)
     }
 
     /// The part of it that computes these output features.
     ///
     /// # Panics
     /// When it has not so many.
-    pub fn features(&self, range: Range<usize>) -> Features<'_> {
+    pub fn channels(&self, range: Range<usize>) -> OutputChannels<'_> {
         assert!(range.start <= range.end && range.end <= self.rows, "{range:?} of {}", self.rows);
-        Features { packed: self, range }
+        OutputChannels { packed: self, range }
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -241,12 +241,12 @@ const STRIP_BYTES: usize = 8 << 20;
 
 /// Some output features of a packed matrix.
 #[derive(Clone, Debug)]
-pub struct Features<'a> {
+pub struct OutputChannels<'a> {
     packed: &'a Packed,
     range: Range<usize>,
 }
 
-impl<'a> Features<'a> {
+impl<'a> OutputChannels<'a> {
     /// The matrix.
     pub(crate) fn packed(&self) -> &'a Packed {
         self.packed

@@ -10,16 +10,16 @@
 #![expect(unsafe_code, reason = "jobs borrow the caller's stack")]
 
 mod blocks;
-mod claims;
-mod cuts;
-mod wanted;
+mod idle_prefetch;
+mod partition;
+mod task_queue;
 
 pub use blocks::{ColumnBlock, Grid};
-pub(crate) use claims::Claim;
-pub(crate) use cuts::{After, Blocks, Cut, Next};
-pub(crate) use wanted::Wanted;
+pub(crate) use idle_prefetch::IdlePrefetch;
+pub(crate) use partition::{AfterBlock, BlockGrid, NextBlock, PartitionedMatrix};
+pub(crate) use task_queue::Claim;
 
-use claims::Claims;
+use task_queue::TaskQueue;
 
 use crate::sync::{Arc, AtomicPtr, AtomicUsize, Condvar, Mutex, Ordering, lock};
 use std::any::Any;
@@ -43,7 +43,7 @@ pub const THREADS_MAX: usize = 1024;
 
 struct Job<'a> {
     task: &'a (dyn Fn(&Claim) + Sync),
-    claims: &'a [Claims],
+    claims: &'a [TaskQueue],
     /// Tasks that may be claimed at once.
     most: usize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -51,9 +51,9 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn work(&self, thread: usize) {
-        while let Some(claim) = Claims::next(self.claims, thread, self.most) {
+        while let Some(claim) = TaskQueue::next(self.claims, thread, self.most) {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.task)(&claim))) {
-                Claims::clear(self.claims);
+                TaskQueue::clear(self.claims);
                 lock(&self.panic).get_or_insert(payload);
                 return;
             }
@@ -70,14 +70,15 @@ struct Shared {
     emptied: Condvar,
     spins: usize,
     /// Of each thread, the caller's first.
-    claims: Box<[Claims]>,
+    claims: Box<[TaskQueue]>,
 }
 
 impl Shared {
     /// Waits for a gate of another generation than `seen`; `None` when the pool stops.
     fn next_gate(&self, seen: usize) -> Option<usize> {
         let news = |word: usize| word & GENERATION_MASK != seen || word & STOP != 0;
-        let mut word = wanted::watch(self.spins, || self.gate.load(Ordering::Acquire), news);
+        let mut word =
+            idle_prefetch::spin_until(self.spins, || self.gate.load(Ordering::Acquire), news);
         if !news(word) {
             let mut guard = lock(&self.sleep);
             self.asleep.fetch_add(1, Ordering::AcqRel);
@@ -149,7 +150,11 @@ impl Shared {
             return;
         }
         let times = self.spins.saturating_mul(4);
-        if is_empty(wanted::watch(times, || self.gate.load(Ordering::Acquire), is_empty)) {
+        if is_empty(idle_prefetch::spin_until(
+            times,
+            || self.gate.load(Ordering::Acquire),
+            is_empty,
+        )) {
             return;
         }
         let mut guard = lock(&self.sleep);
@@ -209,7 +214,7 @@ impl Pool {
             opened: Condvar::new(),
             emptied: Condvar::new(),
             spins: spins(threads),
-            claims: (0..threads).map(|_| Claims::none()).collect(),
+            claims: (0..threads).map(|_| TaskQueue::none()).collect(),
         });
         let helpers = (1..threads).map_while(|i| start_helper(i, shared.clone())).collect();
         Pool { shared, turn: Mutex::new(()), helpers }
@@ -233,11 +238,11 @@ impl Pool {
     /// With the payload of the first task that panicked; tasks not yet begun are then left
     /// out, and the pool stays usable.
     pub fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        self.run_claims(tasks, 1, &|claim| claim.tasks.clone().for_each(task));
+        self.run_claimed(tasks, 1, &|claim| claim.tasks.clone().for_each(task));
     }
 
     /// As [`Pool::run`], with several neighbouring tasks in a call, at most so many.
-    pub(crate) fn run_claims(&self, tasks: usize, most: usize, task: &(dyn Fn(&Claim) + Sync)) {
+    pub(crate) fn run_claimed(&self, tasks: usize, most: usize, task: &(dyn Fn(&Claim) + Sync)) {
         if tasks > 1 && !self.helpers.is_empty() {
             let _turn = match self.turn.try_lock() {
                 Ok(turn) => turn,
@@ -251,7 +256,7 @@ impl Pool {
 
     fn run_shared(&self, tasks: usize, most: usize, task: &(dyn Fn(&Claim) + Sync)) {
         let claims = &self.shared.claims[..self.threads().min(tasks)];
-        Claims::divide(claims, tasks);
+        TaskQueue::divide(claims, tasks);
         let job = Job { task, claims, most, panic: Mutex::new(None) };
         {
             let _close = CloseOnDrop(&self.shared);

@@ -2,9 +2,9 @@
 //! can be compared with it.
 
 use crate::binary16;
+use crate::cpu::gemm::InputSource;
 use crate::cpu::norm::each_normed;
-use crate::cpu::products::FormSource;
-use crate::cpu::tile::ActBlock;
+use crate::cpu::tile::Q8Block;
 use crate::cpu::unpack;
 use crate::cpu::{Activations, Cpu};
 use crate::quant::DType;
@@ -12,33 +12,35 @@ use std::cmp::Ordering;
 
 /// How activations are quantised for a weight format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ActKind {
-    /// Blocks of 32, scale amax/127 rounded to binary16 (ggml's Q8_0), for weights stored as
+pub(crate) enum QuantScheme {
+    /// BlockGrid of 32, scale amax/127 rounded to binary16 (ggml's Q8_0), for weights stored as
     /// unsigned integers above their values by the given offset.
-    Block(i32),
-    /// Blocks of 32, and the sum of a block is that of the unrounded scale, rounded to
+    Q8_0(i32),
+    /// BlockGrid of 32, and the sum of a block is that of the unrounded scale, rounded to
     /// binary16 (ggml's Q8_1).
-    BlockSum,
-    /// Blocks of 256 with an f32 scale (ggml's Q8_K); serves all K formats.
-    Super,
+    Q8_1,
+    /// BlockGrid of 256 with an f32 scale (ggml's Q8_K); serves all K formats.
+    Q8K,
 }
 
-impl ActKind {
+impl QuantScheme {
     /// `None` where the products take activations as they are: with float weights, and where
     /// nothing is to be rounded.
-    pub(crate) fn of(activations: Activations, dtype: DType) -> Option<ActKind> {
+    pub(crate) fn of(activations: Activations, dtype: DType) -> Option<QuantScheme> {
         match activations {
-            Activations::Int8 => ActKind::of_format(dtype),
+            Activations::Int8 => QuantScheme::of_format(dtype),
             Activations::F32 => None,
         }
     }
 
     /// For a format whose activations are to be rounded, if it takes rounded ones.
-    pub(crate) fn of_format(dtype: DType) -> Option<ActKind> {
+    pub(crate) fn of_format(dtype: DType) -> Option<QuantScheme> {
         match dtype {
-            DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => Some(ActKind::Block(unpack::offset(dtype))),
-            DType::Q4_1 | DType::Q5_1 => Some(ActKind::BlockSum),
-            DType::Q4K | DType::Q5K | DType::Q6K => Some(ActKind::Super),
+            DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => {
+                Some(QuantScheme::Q8_0(unpack::offset(dtype)))
+            }
+            DType::Q4_1 | DType::Q5_1 => Some(QuantScheme::Q8_1),
+            DType::Q4K | DType::Q5K | DType::Q6K => Some(QuantScheme::Q8K),
             DType::F32 | DType::F16 | DType::Bf16 => None,
         }
     }
@@ -46,30 +48,30 @@ impl ActKind {
     /// Columns that share a scale.
     pub(crate) fn columns(self) -> usize {
         match self {
-            ActKind::Block(_) | ActKind::BlockSum => 32,
-            ActKind::Super => 256,
+            QuantScheme::Q8_0(_) | QuantScheme::Q8_1 => 32,
+            QuantScheme::Q8K => 256,
         }
     }
 }
 
 /// A quantised activation matrix; its memory is kept between calls.
 #[derive(Debug, Default)]
-pub(crate) struct ActBuffer {
-    blocks: Vec<ActBlock>,
+pub(crate) struct Q8Buffer {
+    blocks: Vec<Q8Block>,
     groups: usize,
 }
 
-impl ActBuffer {
+impl Q8Buffer {
     /// Room for rows of `k` values, with whatever was there.
-    pub(crate) fn room(&mut self, rows: usize, k: usize) -> &mut [ActBlock] {
+    pub(crate) fn room(&mut self, rows: usize, k: usize) -> &mut [Q8Block] {
         self.groups = k / 32;
-        self.blocks.resize(rows * self.groups, ActBlock::default());
+        self.blocks.resize(rows * self.groups, Q8Block::default());
         &mut self.blocks
     }
 
     /// Quantises rows of `k` values: those of `x`, or their norms.
-    pub(crate) fn fill(&mut self, ctx: &Cpu, kind: ActKind, source: &FormSource<'_>) {
-        let FormSource { x, k, norm } = source;
+    pub(crate) fn fill(&mut self, ctx: &Cpu, kind: QuantScheme, source: &InputSource<'_>) {
+        let InputSource { x, k, norm } = source;
         let (rows, groups) = (x.len() / k, k / 32);
         self.room(rows, *k);
         let kernels = ctx.kernels();
@@ -85,27 +87,27 @@ impl ActBuffer {
     }
 
     /// The quantised rows.
-    pub(crate) fn acts(&self) -> Acts<'_> {
-        Acts { blocks: &self.blocks, groups: self.groups }
+    pub(crate) fn rows_q8(&self) -> Q8Rows<'_> {
+        Q8Rows { blocks: &self.blocks, groups: self.groups }
     }
 }
 
 /// Rows of quantised activations.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Acts<'a> {
+pub(crate) struct Q8Rows<'a> {
     /// `[rows][groups]`.
-    pub(crate) blocks: &'a [ActBlock],
+    pub(crate) blocks: &'a [Q8Block],
     /// Groups of 32 columns per row.
     pub(crate) groups: usize,
 }
 
 /// Quantises one row into its blocks.
 #[inline(always)]
-pub(crate) fn row(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
+pub(crate) fn row(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
     match kind {
-        ActKind::Block(offset) => blocks::<false>(x, offset, out),
-        ActKind::BlockSum => blocks::<true>(x, 0, out),
-        ActKind::Super => super_blocks(x, out),
+        QuantScheme::Q8_0(offset) => blocks::<false>(x, offset, out),
+        QuantScheme::Q8_1 => blocks::<true>(x, 0, out),
+        QuantScheme::Q8K => super_blocks(x, out),
     }
 }
 
@@ -117,7 +119,7 @@ fn nearest(x: f32) -> i8 {
 }
 
 #[inline(always)]
-fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [ActBlock]) {
+fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [Q8Block]) {
     for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
         let mut lanes = [0.0f32; 16];
         for i in 0..16 {
@@ -138,7 +140,7 @@ fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [ActBlock])
 }
 
 #[inline(always)]
-fn super_blocks(x: &[f32], out: &mut [ActBlock]) {
+fn super_blocks(x: &[f32], out: &mut [Q8Block]) {
     // The only K format without a minimum.
     let offset = unpack::offset(DType::Q6K);
     for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
@@ -236,14 +238,15 @@ mod tests {
     #[test]
     fn a_row_is_rounded_otherwise_on_another_isa() {
         for isa in Isa::available() {
-            for kind in [ActKind::Block(8), ActKind::Block(128), ActKind::BlockSum, ActKind::Super]
+            for kind in
+                [QuantScheme::Q8_0(8), QuantScheme::Q8_0(128), QuantScheme::Q8_1, QuantScheme::Q8K]
             {
                 for (what, x) in rows() {
-                    let mut want = [ActBlock::default(); 8];
+                    let mut want = [Q8Block::default(); 8];
                     let mut found = want;
                     row(&x, kind, &mut want);
                     (isa.kernels().quantize)(&x, kind, &mut found);
-                    let bits = |b: &ActBlock| (b.q, b.d.to_bits(), b.s.to_bits(), b.start);
+                    let bits = |b: &Q8Block| (b.q, b.d.to_bits(), b.s.to_bits(), b.start);
                     let (want, found) = (want.each_ref().map(bits), found.each_ref().map(bits));
                     assert_eq!(found, want, "{}: {kind:?} of {what}", isa.name());
                 }

@@ -11,14 +11,14 @@ use thiserror::Error;
 
 use crate::cost::Cost;
 use crate::cpu::isa::peak::{PeakLoop, PeakLoops};
-use crate::cpu::quantize::ActKind;
+use crate::cpu::quantize::QuantScheme;
 use crate::cpu::{Activations, Cpu, Isa};
 use crate::kv::KvDtype;
 use crate::quant::DType;
 
-mod reading;
+mod bandwidth;
 
-pub use reading::Reading;
+pub use bandwidth::BandwidthProbe;
 
 /// Shortest time of a measured loop.
 const ROUND_MIN: Duration = Duration::from_millis(5);
@@ -49,11 +49,11 @@ pub struct Roofline {
     pub threads: usize,
     /// Products of 8-bit integers, summed in 32 bits; `None` where no loop is known that measures
     /// it.
-    pub dot: Option<Peak>,
+    pub int8: Option<Peak>,
     /// Products of bfloat16 pairs, summed in `f32`; `None` where the instruction set has none.
-    pub pair: Option<Peak>,
+    pub bf16: Option<Peak>,
     /// Multiply-adds of `f32`; `None` where no loop is known that measures it.
-    pub float: Option<Peak>,
+    pub f32: Option<Peak>,
     /// Bytes read per second from a buffer that no cache holds.
     pub read_bytes_per_second: f64,
     /// Bytes of that buffer.
@@ -80,20 +80,20 @@ pub const OP_NAMES: [&str; 9] =
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
     /// Products of 8-bit integers.
-    Dot,
+    Int8,
     /// Products of bfloat16 pairs, summed in `f32`.
-    Pair,
+    Bf16,
     /// Of `f32`.
-    Float,
+    F32,
 }
 
 impl Arithmetic {
     /// Short name of what is multiplied: `int8`, `bf16` or `f32`.
     pub fn name(self) -> &'static str {
         match self {
-            Arithmetic::Dot => "int8",
-            Arithmetic::Pair => "bf16",
-            Arithmetic::Float => "f32",
+            Arithmetic::Int8 => "int8",
+            Arithmetic::Bf16 => "bf16",
+            Arithmetic::F32 => "f32",
         }
     }
 }
@@ -111,7 +111,7 @@ impl Kernel {
     /// Of an op, by its [`Op::name`](crate::op::Op::name), whose weight, if it has one, is stored
     /// in that format, beside keys and values in another; `None` where there is no such op.
     pub fn of(cpu: &Cpu, op: &str, (weight, kv): (Option<DType>, KvDtype)) -> Option<Kernel> {
-        let float = |how: &str| Kernel { arithmetic: Arithmetic::Float, how: how.to_owned() };
+        let float = |how: &str| Kernel { arithmetic: Arithmetic::F32, how: how.to_owned() };
         Some(match op {
             "matmul" => return weight.map(|weight| Kernel::of_product(cpu, weight)),
             "embed" => float("rows of the table, widened to f32"),
@@ -123,22 +123,22 @@ impl Kernel {
     }
 
     fn of_attention(cpu: &Cpu, kv: KvDtype) -> Kernel {
-        let (arithmetic, factors) = match cpu.paired(kv) {
-            Some(_) => (Arithmetic::Pair, "pairs of bfloat16, summed in f32,"),
-            None => (Arithmetic::Float, "f32"),
+        let (arithmetic, factors) = match cpu.attn_bf16(kv) {
+            Some(_) => (Arithmetic::Bf16, "pairs of bfloat16, summed in f32,"),
+            None => (Arithmetic::F32, "f32"),
         };
         let how = format!("{factors} over pages of {kv} keys and values, softmax as they come");
         Kernel { arithmetic, how }
     }
 
     fn of_product(cpu: &Cpu, dtype: DType) -> Kernel {
-        match ActKind::of_format(dtype) {
+        match QuantScheme::of_format(dtype) {
             Some(_) if cpu.activations() == Activations::F32 => Kernel {
-                arithmetic: Arithmetic::Float,
+                arithmetic: Arithmetic::F32,
                 how: format!("f32 products: {dtype} weights are widened to f32"),
             },
             Some(_) => Kernel {
-                arithmetic: Arithmetic::Dot,
+                arithmetic: Arithmetic::Int8,
                 how: format!(
                     "int8 dot products: {dtype} weights are integers, and activations are made \
                      int8 in blocks of {}",
@@ -146,7 +146,7 @@ impl Kernel {
                 ),
             },
             None => Kernel {
-                arithmetic: Arithmetic::Float,
+                arithmetic: Arithmetic::F32,
                 how: format!("f32 products: {dtype} weights are floats, widened to f32"),
             },
         }
@@ -176,14 +176,14 @@ impl Roofline {
     ) -> Result<Roofline, RooflineError> {
         let clock = Rounds { rounds: rounds.max(1), now };
         let loops = PeakLoops::of(cpu.isa());
-        let read_bytes = read_bytes(cpu.caches().last);
+        let read_bytes = read_bytes(cpu.caches().largest);
         Ok(Roofline {
             isa: cpu.isa(),
             threads: cpu.pool().threads(),
-            dot: loops.dot.map(|of| clock.peak(cpu, of)),
-            pair: loops.pair.map(|of| clock.peak(cpu, of)),
-            float: loops.fma.map(|of| clock.peak(cpu, of)),
-            read_bytes_per_second: Reading::new(cpu, read_bytes)?.fastest(cpu, &clock),
+            int8: loops.int8.map(|of| clock.peak(cpu, of)),
+            bf16: loops.bf16.map(|of| clock.peak(cpu, of)),
+            f32: loops.f32.map(|of| clock.peak(cpu, of)),
+            read_bytes_per_second: BandwidthProbe::new(cpu, read_bytes)?.fastest(cpu, &clock),
             read_bytes,
         })
     }
@@ -191,9 +191,9 @@ impl Roofline {
     /// The most of an arithmetic; `None` where it is not known.
     pub fn peak(&self, arithmetic: Arithmetic) -> Option<Peak> {
         match arithmetic {
-            Arithmetic::Dot => self.dot,
-            Arithmetic::Pair => self.pair,
-            Arithmetic::Float => self.float,
+            Arithmetic::Int8 => self.int8,
+            Arithmetic::Bf16 => self.bf16,
+            Arithmetic::F32 => self.f32,
         }
     }
 

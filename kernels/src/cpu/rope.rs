@@ -1,7 +1,7 @@
 //! Rotary position embedding, with the scalings of llama.cpp.
 
 use crate::cpu::Cpu;
-use crate::cpu::tile::madd;
+use crate::cpu::tile::mul_add;
 use crate::op::{RopePairs, RopeScaling};
 
 /// Frequencies of a rotary embedding.
@@ -9,13 +9,13 @@ use crate::op::{RopePairs, RopeScaling};
 pub struct RopeFreqs {
     /// Angle of pair i + 1 over that of pair i.
     ratio: f32,
-    pairs: Vec<Pair>,
+    pairs: Vec<PairFreq>,
     magnitude: f32,
 }
 
 /// angle = theta · stretched, theta being the plain angle of the pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Pair {
+struct PairFreq {
     factor: f32,
     interpolation: f32,
     extrapolation_share: f32,
@@ -38,7 +38,7 @@ impl RopeFreqs {
         let (low, high) = corrected_pairs(base, n, scaling);
         let pairs = (0..dims / 2).map(|i| {
             let ramp = ((i as f32 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
-            Pair {
+            PairFreq {
                 factor: factor_of(i),
                 interpolation,
                 extrapolation_share: if stretched { 1.0 - ramp } else { 0.0 },
@@ -153,21 +153,21 @@ pub struct RopeShape {
 
 /// How rows are to be rotated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct Rotation<'a> {
     angles: &'a RopeAngles,
     shape: RopeShape,
     /// Row of the angles that is the first of the rows.
     first: usize,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> Rotation<'a> {
     /// Heads of `shape` by the angles of the rows from `first`.
     ///
     /// # Panics
     /// When more values would turn than a head has.
-    pub(crate) fn new(angles: &'a RopeAngles, shape: RopeShape, first: usize) -> Turn<'a> {
+    pub(crate) fn new(angles: &'a RopeAngles, shape: RopeShape, first: usize) -> Rotation<'a> {
         angles.check(shape);
-        Turn { angles, shape, first }
+        Rotation { angles, shape, first }
     }
 
     /// Rotates one or more heads of a row.
@@ -243,5 +243,5 @@ fn adjacent<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32])
 
 #[inline(always)]
 fn turn<const FMA: bool>(a: f32, b: f32, cos: f32, sin: f32) -> (f32, f32) {
-    (madd::<FMA>(a, cos, -(b * sin)), madd::<FMA>(a, sin, b * cos))
+    (mul_add::<FMA>(a, cos, -(b * sin)), mul_add::<FMA>(a, sin, b * cos))
 }

@@ -2,9 +2,9 @@
 //! sum runs across a vector; and its product in plain Rust.
 
 use crate::aligned::Aligned;
-use crate::cpu::ahead::{Ahead, Following};
 use crate::cpu::packed::{Group, Packed, Scales};
-use crate::cpu::quantize::ActKind;
+use crate::cpu::prefetch_stream::{NextTiles, PrefetchStream};
+use crate::cpu::quantize::QuantScheme;
 use crate::quant::DType;
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub(crate) const TILE: usize = 16;
 
 /// Up to [`TILE`] whole rows of a weight matrix, as stored.
 #[derive(Clone, Debug)]
-pub(crate) struct RowsView<'a> {
+pub(crate) struct StoredRows<'a> {
     pub(crate) dtype: DType,
     /// Starts at the first of the rows.
     pub(crate) bytes: &'a [u8],
@@ -25,7 +25,7 @@ pub(crate) struct RowsView<'a> {
 /// 32 quantised activations of a row: `value = d · q`, each q within ±127.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
-pub(crate) struct ActBlock {
+pub(crate) struct Q8Block {
     pub(crate) q: [i8; 32],
     pub(crate) d: f32,
     /// Factor of the weights' minimums: the sum of the values; with blocks of 256 the sum of the
@@ -38,16 +38,16 @@ pub(crate) struct ActBlock {
 
 /// Rows of quantised activations times some tiles.
 #[derive(Clone, Debug)]
-pub(crate) struct QuantJob<'a> {
+pub(crate) struct GemmQ8<'a> {
     pub(crate) weight: &'a Packed,
     pub(crate) tiles: Range<usize>,
     /// `[rows][k/32]`.
-    pub(crate) x: &'a [ActBlock],
+    pub(crate) x: &'a [Q8Block],
     pub(crate) rows: usize,
     /// Groups that are unpacked at once for many rows: a multiple of 8, or all.
     pub(crate) panel: usize,
     /// What will most likely be read after these tiles.
-    pub(crate) following: Following<'a>,
+    pub(crate) next_tiles: NextTiles<'a>,
 }
 
 /// Tiles of float values, one after another.
@@ -77,27 +77,27 @@ impl<'a> FloatTiles<'a> {
 
 /// Rows of f32 activations times tiles of floats.
 #[derive(Clone, Debug)]
-pub(crate) struct FloatJob<'a> {
+pub(crate) struct GemmF32<'a> {
     pub(crate) tiles: FloatTiles<'a>,
     /// `[rows][k]`.
     pub(crate) x: &'a [f32],
     pub(crate) rows: usize,
     /// Values from one row of the result to the next: a multiple of 16, at least 16 per tile.
     pub(crate) stride: usize,
-    /// As in [`QuantJob`].
-    pub(crate) following: Following<'a>,
+    /// As in [`GemmQ8`].
+    pub(crate) next_tiles: NextTiles<'a>,
 }
 
-impl QuantJob<'_> {
+impl GemmQ8<'_> {
     /// What to ask for while the tiles are read, of which there is one at least, in steps of so many
     /// bytes.
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
         expect(dead_code, reason = "plain Rust asks for nothing")
     )]
-    pub(crate) fn ahead(&self, step: usize) -> Ahead {
-        let last = self.weight.tile(self.tiles.end + self.following.rest - 1);
-        Ahead::new(last.scales.as_ptr_range().end, &self.following, step)
+    pub(crate) fn prefetch_stream(&self, step: usize) -> PrefetchStream {
+        let last = self.weight.tile(self.tiles.end + self.next_tiles.rest - 1);
+        PrefetchStream::new(last.scales.as_ptr_range().end, &self.next_tiles, step)
     }
 
     /// Checks everything that a kernel's pointer arithmetic relies on: `x` has `rows` rows of
@@ -116,23 +116,27 @@ impl QuantJob<'_> {
     }
 }
 
-impl FloatJob<'_> {
-    /// As [`QuantJob::ahead`].
+impl GemmF32<'_> {
+    /// As [`GemmQ8::prefetch_stream`].
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
         expect(dead_code, reason = "plain Rust asks for nothing")
     )]
-    pub(crate) fn ahead(&self, step: usize) -> Ahead {
-        let rest = self.following.rest * self.tiles.stride;
-        Ahead::new(self.tiles.bytes.as_ptr_range().end.wrapping_add(rest), &self.following, step)
+    pub(crate) fn prefetch_stream(&self, step: usize) -> PrefetchStream {
+        let rest = self.next_tiles.rest * self.tiles.stride;
+        PrefetchStream::new(
+            self.tiles.bytes.as_ptr_range().end.wrapping_add(rest),
+            &self.next_tiles,
+            step,
+        )
     }
 
-    /// As [`QuantJob::check`]; `x` has `rows` rows of k values, and those of `out` are `stride` apart.
+    /// As [`GemmQ8::check`]; `x` has `rows` rows of k values, and those of `out` are `stride` apart.
     ///
     /// # Panics
     /// When they do not fit each other.
     pub(crate) fn check(&self, out: &[f32]) {
-        assert!(ActKind::of_format(self.tiles.dtype).is_none(), "quantised weights");
+        assert!(QuantScheme::of_format(self.tiles.dtype).is_none(), "quantised weights");
         assert_eq!(self.x.len(), self.rows * self.tiles.cols, "activations");
         let (stride, width) = (self.stride, self.tiles.count * TILE);
         assert!(stride >= width && stride.is_multiple_of(TILE), "rows {stride} values apart");
@@ -143,10 +147,10 @@ impl FloatJob<'_> {
 
 /// Tiles unpacked for many rows, and sums of a super-block; kept between calls.
 #[derive(Debug, Default)]
-pub(crate) struct KernelScratch {
+pub(crate) struct GemmScratch {
     /// Groups of two tiles.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 unpacks here"))]
-    pub(crate) pairs: Vec<PairGroup>,
+    pub(crate) pairs: Vec<TilePairGroup>,
     /// Groups of one tile.
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -161,7 +165,7 @@ pub(crate) struct KernelScratch {
 /// One group of two tiles, unpacked.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub(crate) struct PairGroup {
+pub(crate) struct TilePairGroup {
     /// `[8 quads][2 tiles][16 features][4 columns]`.
     pub(crate) q: [[[u8; 64]; 2]; 8],
     /// Of each tile.
@@ -172,13 +176,13 @@ pub(crate) struct PairGroup {
 
 /// `a · b + c`, fused when `FMA`.
 #[inline(always)]
-pub(crate) fn madd<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
+pub(crate) fn mul_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
 /// What a group adds to 16 sums.
 struct Step<'a> {
-    x: &'a ActBlock,
+    x: &'a Q8Block,
     /// Scale of the activations: 1 with blocks of 256, where it is multiplied last.
     d: f32,
     /// What the integer sums start with: 0 for a format with minimums.
@@ -190,7 +194,7 @@ struct Step<'a> {
 /// The product of tiles in one order for any number of rows: per group, `sum += scale·d·(start +
 /// Σ q·x)`, then `sum += min·s`; super-blocks are summed apart, then multiplied with their d.
 /// In plain Rust; every group is unpacked once for all rows.
-pub(crate) fn tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
+pub(crate) fn tiles(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScratch) {
     job.check(out);
     let layout = job.weight.layout();
     let (groups, kind) = (layout.groups(), layout.kind);
@@ -257,7 +261,7 @@ fn add(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
 }
 
 /// The product of float tiles in plain Rust; every sum runs over the columns in order.
-pub(crate) fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
+pub(crate) fn gemm_f32(job: &GemmF32<'_>, out: &mut [f32]) {
     job.check(out);
     match job.tiles.dtype {
         DType::F16 => values::<2>(job, out, |b| crate::binary16::to_f32(u16::from_le_bytes(b))),
@@ -267,7 +271,7 @@ pub(crate) fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
 }
 
 fn values<const BYTES: usize>(
-    job: &FloatJob<'_>,
+    job: &GemmF32<'_>,
     out: &mut [f32],
     decode: impl Fn([u8; BYTES]) -> f32,
 ) {

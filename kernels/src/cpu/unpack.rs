@@ -1,7 +1,7 @@
 //! Stored blocks to unsigned integers with a scale and a minimum per group.
 
 use crate::binary16;
-use crate::cpu::tile::{RowsView, TILE};
+use crate::cpu::tile::{StoredRows, TILE};
 use crate::quant::DType;
 
 /// One block, unpacked: `value[i] = scale[i / group] · q[i] + min[i / group]`. Formats with
@@ -36,7 +36,7 @@ pub(crate) fn offset(dtype: DType) -> i32 {
 
 /// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; leaves absent rows alone.
 #[inline(always)]
-pub(crate) fn tile(view: &RowsView<'_>, to: &mut [u8]) {
+pub(crate) fn tile(view: &StoredRows<'_>, to: &mut [u8]) {
     match view.dtype {
         DType::Q4_0 => blocks::<18, 32>(view, to, q4_0),
         DType::Q4_1 => blocks::<20, 32>(view, to, q4_1),
@@ -52,7 +52,7 @@ pub(crate) fn tile(view: &RowsView<'_>, to: &mut [u8]) {
 
 #[inline(always)]
 fn blocks<const BYTES: usize, const LEN: usize>(
-    view: &RowsView<'_>,
+    view: &StoredRows<'_>,
     to: &mut [u8],
     decode: impl Fn(&[u8; BYTES], &mut Block),
 ) {

@@ -120,7 +120,7 @@ impl Weights {
         let products: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].product).collect();
         let of_products: Vec<&WeightTensor> = products.iter().map(|i| &tensors[*i]).collect();
         let sources: Vec<Source<'_>> = products.iter().map(|i| sources[*i]).collect();
-        let packed = Packed::kept(ctx, (&sources, &of_products), (cache, file));
+        let packed = Packed::load_or_pack(ctx, (&sources, &of_products), (cache, file));
         let (packed, report) = packed.map_err(|error| match error {
             PackError::NotFinite { matrix, row, format } => {
                 BindError::Requant { name: specs[products[matrix]].name.clone(), row, format }

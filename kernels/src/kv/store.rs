@@ -4,11 +4,11 @@ mod panel;
 mod rows;
 
 pub(crate) use panel::{Panel, scale_of};
-pub(crate) use rows::TURNED_MAX;
+pub(crate) use rows::ROTARY_DIM_MAX;
 
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
 use crate::aligned::Aligned;
-use crate::cpu::{Cpu, Turn};
+use crate::cpu::{Cpu, Rotation};
 use crate::sync::{Mutex, MutexGuard, lock};
 use rows::Rows;
 
@@ -140,20 +140,20 @@ impl KvLayer<'_> {
     /// When `k` and `v` are not whole rows of one number, or `pages` are too few or unknown, or
     /// one page comes twice.
     pub fn write(&mut self, cpu: &Cpu, pages: &[PageId], start_pos: usize, kv: (&[f32], &[f32])) {
-        self.write_turned(cpu, (pages, start_pos), kv, None);
+        self.write_rotated(cpu, (pages, start_pos), kv, None);
     }
 
     /// As [`write`](KvLayer::write), of keys that are rotated on their way.
     ///
     /// # Panics
     /// As [`write`](KvLayer::write); when the keys are to be rotated and heads have more than
-    /// [`TURNED_MAX`] values.
-    pub(crate) fn write_turned(
+    /// [`ROTARY_DIM_MAX`] values.
+    pub(crate) fn write_rotated(
         &mut self,
         cpu: &Cpu,
         (pages, start_pos): (&[PageId], usize),
         (k, v): (&[f32], &[f32]),
-        turn: Option<Turn<'_>>,
+        rotation: Option<Rotation<'_>>,
     ) {
         let layout = self.layout;
         let (page_rows, width) = (layout.page_rows, layout.kv_heads * layout.head_dim);
@@ -174,17 +174,17 @@ impl KvLayer<'_> {
             let first = from - start_pos;
             let values = first * width..(to - start_pos) * width;
             let (k, v) = (&k[values.clone()], &v[values]);
-            let turn = turn.map(|turn| (cpu, turn, first));
-            Rows { layout, at: from - page_start, k, v, turn }
+            let rotation = rotation.map(|rotation| (cpu, rotation, first));
+            Rows { layout, at: from - page_start, k, v, rotation }
         };
         let (pool, len) = (cpu.pool(), self.page_len);
-        let narrow = cpu.kernels().narrow;
+        let f32_to_f16 = cpu.kernels().f32_to_f16;
         match &mut *self.data {
             Data::F32(data) => pool.picks_mut(data, len, pages, |i, page| {
                 rows(i).put(page, |x, to| to.copy_from_slice(x));
             }),
             Data::F16(data) => {
-                pool.picks_mut(data, len, pages, |i, page| rows(i).put(page, narrow));
+                pool.picks_mut(data, len, pages, |i, page| rows(i).put(page, f32_to_f16));
             }
             Data::I8(data) => {
                 pool.picks_mut(data, len, pages, |i, page| rows(i).put_quantised(page));

@@ -3,7 +3,7 @@
 use crate::support::{assert_close, attending, bits, noise};
 use half::{bf16, f16};
 use lapwing_kernels::cpu::{
-    self, Activations, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa,
+    self, Activations, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa,
 };
 use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
 use lapwing_kernels::reference::{self, DenseAttention};
@@ -84,7 +84,7 @@ fn job<'a>(
     case: &Case,
     s: &'a Sequence,
     kv: &'a KvLayer<'a>,
-    spans: &'a [AttentionSpan<'a>],
+    spans: &'a [AttentionSequence<'a>],
 ) -> AttentionJob<'a> {
     AttentionJob {
         kv,
@@ -136,7 +136,7 @@ fn check_on(cpu: &Cpu, case: Case) {
         soft_cap: case.soft_cap.map(f64::from),
     };
     let want = reference::attention(&dense, |pos| seen(&case.mask, pos));
-    let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
+    let spans = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
     let mut out = vec![f32::NAN; s.q.len()];
     cpu::attention(cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut out);
     let what = format!("{} {case:?}", cpu.isa().name());
@@ -267,7 +267,7 @@ fn eight_bits_stray_little_from_the_values_that_were_written() {
     let exact = sequence(&Case { dtype: KvDtype::F32, ..case });
     let rounded = sequence(&case);
     let out_of = |s: &Sequence| {
-        let spans = [AttentionSpan { rows: 0..100, start_pos: 0, pages: &s.pages }];
+        let spans = [AttentionSequence { rows: 0..100, start_pos: 0, pages: &s.pages }];
         let mut out = vec![0.0; s.q.len()];
         cpu::attention(
             &Cpu::new(1, Isa::best()),
@@ -289,13 +289,13 @@ fn cut(case: Case) {
     for one in attending(1) {
         let isa = one.isa();
         let mut whole = vec![0.0; s.q.len()];
-        let spans = [AttentionSpan { rows: 0..n, start_pos: 0, pages: &s.pages }];
+        let spans = [AttentionSequence { rows: 0..n, start_pos: 0, pages: &s.pages }];
         cpu::attention(&one, &job(&case, &s, &s.store.layer(1), &spans), &mut whole);
         for (chunk, threads) in
             [(1, 1), (1, 4), (7, 2), (16, 3), (32, 2), (64, 4), (n - 1, 2), (n, 8)]
         {
             let what = format!("{} {case:?} chunk {chunk} on {threads}", isa.name());
-            let spans = (0..n).step_by(chunk).map(|start| AttentionSpan {
+            let spans = (0..n).step_by(chunk).map(|start| AttentionSequence {
                 rows: start..(start + chunk).min(n),
                 start_pos: start,
                 pages: &s.pages,
@@ -351,7 +351,7 @@ fn attended(isa: &str, activations: Activations, case: &Case) -> Option<Vec<u32>
     let isa = Isa::available().into_iter().find(|known| known.name() == isa)?;
     let cpu = Cpu::new(2, isa).with_activations(activations);
     let s = sequence(case);
-    let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
+    let spans = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
     let mut out = vec![0.0; s.q.len()];
     cpu::attention(&cpu, &job(case, &s, &s.store.layer(1), &spans), &mut out);
     Some(bits(&out))
@@ -379,7 +379,11 @@ fn a_long_row_starves_the_short_ones_of_its_batch() {
     let spans: Vec<_> = positions
         .iter()
         .enumerate()
-        .map(|(row, pos)| AttentionSpan { rows: row..row + 1, start_pos: *pos, pages: &s.pages })
+        .map(|(row, pos)| AttentionSequence {
+            rows: row..row + 1,
+            start_pos: *pos,
+            pages: &s.pages,
+        })
         .collect();
     let (kv, q) = (s.store.layer(1), &s.q[..positions.len() * width]);
     for one in attending(1) {
@@ -398,7 +402,7 @@ fn a_long_row_starves_the_short_ones_of_its_batch() {
 #[test]
 fn rows_outside_every_span_are_left_alone() {
     let s = sequence(&PLAIN);
-    let spans = [AttentionSpan { rows: 2..3, start_pos: 40, pages: &s.pages }];
+    let spans = [AttentionSequence { rows: 2..3, start_pos: 40, pages: &s.pages }];
     let mut out = vec![7.0; s.q.len()];
     cpu::attention(
         &Cpu::new(2, Isa::best()),

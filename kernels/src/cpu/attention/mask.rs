@@ -17,7 +17,7 @@ pub enum AttentionMask<'a> {
         /// Distance of neighbouring keys.
         stride: usize,
     },
-    /// Blocks of `len` positions: a row sees the listed key blocks of its own block.
+    /// BlockGrid of `len` positions: a row sees the listed key blocks of its own block.
     Blocks {
         /// Positions per block.
         len: usize,

@@ -6,7 +6,7 @@ use crate::kv::KvLayout;
 use std::ops::Range;
 
 /// Lines (rows × heads that share one KV head) of a task, about.
-const LINES: usize = 128;
+const QUERIES: usize = 128;
 /// Most rows of a task.
 const ROWS_MAX: usize = 32;
 /// Keys between two corrections of the running maximum, about.
@@ -57,13 +57,13 @@ impl Shape {
     }
 
     /// Values of a partial result of `lines`: weighted values, then maxima, then sums.
-    pub(super) fn partial_len(&self, lines: usize) -> usize {
-        (lines * (self.value_width + 2)).next_multiple_of(16)
+    pub(super) fn partial_len(&self, queries: usize) -> usize {
+        (queries * (self.value_width + 2)).next_multiple_of(16)
     }
 
     /// Rows of a block: a power of two, so that blocks end where pages do.
     fn rows(&self) -> usize {
-        let rows = (LINES / self.group).clamp(1, ROWS_MAX);
+        let rows = (QUERIES / self.group).clamp(1, ROWS_MAX);
         1 << rows.ilog2()
     }
 }
@@ -127,20 +127,20 @@ impl Plan {
     fn divide(&mut self, kv_heads: usize, shape: &Shape, threads: usize) {
         let work = |block: &Block| block.rows.len() * block.splits.len();
         let all: usize = self.blocks.iter().map(work).sum::<usize>() * kv_heads;
-        let mut lines = 0;
+        let mut queries = 0;
         for (index, block) in self.blocks.iter_mut().enumerate() {
             let large = work(block) * threads * TASKS_PER_THREAD > all;
             if threads == 1 || block.splits.len() == 1 || !large {
                 continue;
             }
             block.units = Some(self.units.len());
-            lines = lines.max(block.rows.len() * shape.group);
+            queries = queries.max(block.rows.len() * shape.group);
             for kv_head in 0..kv_heads {
                 let splits = block.splits.clone();
                 self.units.extend(splits.map(|split| Unit { block: index, kv_head, split }));
             }
         }
-        self.partial_len = shape.partial_len(lines);
+        self.partial_len = shape.partial_len(queries);
         self.partials.room(self.partial_len * self.units.len());
     }
 }

@@ -1,16 +1,16 @@
 //! One block of rows with the heads of one KV head.
 
-mod products;
+mod attn_matmul;
 mod step;
 
 use super::AttentionJob;
 use super::plan::{Block, Shape};
 use crate::aligned::Aligned;
-use crate::cpu::caches::AskInto;
+use crate::cpu::caches::PrefetchHint;
 use crate::cpu::isa::Kernels;
-use crate::cpu::isa::paired::{Pair, Paired};
+use crate::cpu::isa::attn_bf16::{AttnBf16Kernels, Bf16Pair};
 use crate::cpu::pool::ColumnBlock;
-use crate::cpu::softmax::Online;
+use crate::cpu::softmax::RunningSoftmax;
 use crate::kv::{PageId, Panel};
 use std::f32::consts::LOG2_E;
 use std::mem::swap;
@@ -29,12 +29,12 @@ pub(super) struct Scratch {
     scores: Aligned<f32>,
     /// Of the split, `[lines][value_width]`.
     acc: Aligned<f32>,
-    online: Vec<Online>,
+    online: Vec<RunningSoftmax>,
     /// On what each line has accumulated, by the last step.
     factors: Vec<f32>,
     /// Of all splits before.
     total: Aligned<f32>,
-    total_online: Vec<Online>,
+    total_online: Vec<RunningSoftmax>,
     /// Keys that the rows see of a step, `[rows][chunks]`.
     bits: Vec<u16>,
     /// Keys that any row of a run sees, per chunk.
@@ -50,31 +50,31 @@ pub(super) struct Scratch {
 #[derive(Default)]
 struct PairScratch {
     /// `[lines][head_dim / 2]`.
-    q: Aligned<Pair>,
+    q: Aligned<Bf16Pair>,
     /// `[head_dim / 2][step_width]`.
-    keys: Aligned<Pair>,
+    keys: Aligned<Bf16Pair>,
     /// `[lines][step_width / 2]`.
-    weights: Aligned<Pair>,
+    weights: Aligned<Bf16Pair>,
     /// `[step_width / 2][value_width]`.
-    values: Aligned<Pair>,
+    values: Aligned<Bf16Pair>,
 }
 
 pub(super) struct Task<'a> {
     pub(super) kernels: &'static Kernels,
     /// How pairs are multiplied; none where products are of single values.
-    pub(super) paired: Option<&'static Paired>,
+    pub(super) attn_bf16: Option<&'static AttnBf16Kernels>,
     pub(super) job: &'a AttentionJob<'a>,
     pub(super) shape: Shape,
     pub(super) block: &'a Block,
     /// Of the sequence.
     pub(super) pages: &'a [PageId],
     pub(super) kv_head: usize,
-    /// As [`Caches::ask_into`](crate::cpu::Caches::ask_into).
-    pub(super) ask_into: AskInto,
+    /// As [`Caches::prefetch_hint`](crate::cpu::Caches::prefetch_hint).
+    pub(super) prefetch_hint: PrefetchHint,
 }
 
 impl Task<'_> {
-    fn lines(&self) -> usize {
+    fn queries(&self) -> usize {
         self.block.rows.len() * self.shape.group
     }
 
@@ -89,7 +89,7 @@ impl Task<'_> {
                 swap(acc, total);
                 swap(online, total_online);
             } else {
-                self.join((total, total_online), (acc, |line| online[line]));
+                self.join((total, total_online), (acc, |query| online[query]));
             }
         }
     }
@@ -104,21 +104,21 @@ impl Task<'_> {
     ) {
         self.begin(s);
         self.split(split, next, s);
-        let lines = self.lines();
-        let (values, state) = out.split_at_mut(lines * self.shape.value_width);
+        let queries = self.queries();
+        let (values, state) = out.split_at_mut(queries * self.shape.value_width);
         values.copy_from_slice(&s.acc[..values.len()]);
-        for (line, online) in s.online[..lines].iter().enumerate() {
-            (state[line], state[lines + line]) = (online.max, online.sum);
+        for (query, online) in s.online[..queries].iter().enumerate() {
+            (state[query], state[queries + query]) = (online.max, online.sum);
         }
     }
 
     /// Joins the partial results of all splits in the scratch's total.
     pub(super) fn joined(&self, partials: &[f32], s: &mut Scratch) {
         self.begin(s);
-        let lines = self.lines();
+        let queries = self.queries();
         for partial in partials.chunks_exact(partials.len() / self.block.splits.len()) {
-            let (values, state) = partial.split_at(lines * self.shape.value_width);
-            let online = |line| Online { max: state[line], sum: state[lines + line] };
+            let (values, state) = partial.split_at(queries * self.shape.value_width);
+            let online = |query| RunningSoftmax { max: state[query], sum: state[queries + query] };
             self.join((&mut s.total, &mut s.total_online), (values, online));
         }
     }
@@ -128,13 +128,13 @@ impl Task<'_> {
         let Shape { head_dim, value_width, group, .. } = self.shape;
         for row in 0..self.block.rows.len() {
             for (head, to) in out.row_mut(row).chunks_exact_mut(head_dim).enumerate() {
-                let line = row * group + head;
-                let sum = s.total_online[line].sum;
+                let query = row * group + head;
+                let sum = s.total_online[query].sum;
                 if sum == 0.0 {
                     to.fill(0.0);
                     continue;
                 }
-                let total = &s.total[line * value_width..][..head_dim];
+                let total = &s.total[query * value_width..][..head_dim];
                 (self.kernels.scaled)(total, 1.0 / sum, to);
             }
         }
@@ -142,53 +142,53 @@ impl Task<'_> {
 
     fn begin(&self, s: &mut Scratch) {
         let shape = &self.shape;
-        let (lines, group) = (self.lines(), shape.group);
-        s.q.room(lines * shape.head_dim);
+        let (queries, group) = (self.queries(), shape.group);
+        s.q.room(queries * shape.head_dim);
         let factor = self.job.scale * self.job.soft_cap.map_or(LOG2_E, |_| 1.0);
         let width = group * shape.head_dim;
         for (row, q) in self.block.rows.clone().zip(s.q.chunks_exact_mut(width)) {
             let at = (row * self.job.heads + self.kv_head * group) * shape.head_dim;
             (self.kernels.scaled)(&self.job.q[at..][..width], factor, q);
         }
-        match self.paired {
+        match self.attn_bf16 {
             None => {
                 s.keys.room(shape.head_dim * shape.step_width());
                 s.values.room(shape.step_width() * shape.value_width);
             }
-            Some(paired) => self.begin_pairs(paired, s),
+            Some(attn_bf16) => self.begin_pairs(attn_bf16, s),
         }
-        s.scores.room(lines * shape.step_width());
-        s.acc.room(lines * shape.value_width);
-        s.total.room(lines * shape.value_width);
+        s.scores.room(queries * shape.step_width());
+        s.acc.room(queries * shape.value_width);
+        s.total.room(queries * shape.value_width);
         s.key_scale.room(shape.step_width());
         s.value_scale.room(shape.step_width());
         s.total_online.clear();
-        s.total_online.resize(lines, Online::START);
+        s.total_online.resize(queries, RunningSoftmax::START);
     }
 
-    fn begin_pairs(&self, paired: &Paired, s: &mut Scratch) {
-        let (shape, lines) = (&self.shape, self.lines());
+    fn begin_pairs(&self, attn_bf16: &AttnBf16Kernels, s: &mut Scratch) {
+        let (shape, queries) = (&self.shape, self.queries());
         let Scratch { q, pairs, .. } = s;
         let depth = shape.head_dim.div_ceil(2);
-        pairs.q.room(lines * depth);
-        let q = q.chunks_exact(shape.head_dim).take(lines);
+        pairs.q.room(queries * depth);
+        let q = q.chunks_exact(shape.head_dim).take(queries);
         for (q, to) in q.zip(pairs.q.chunks_exact_mut(depth)) {
-            (paired.round)(q, to);
+            (attn_bf16.round)(q, to);
         }
         pairs.keys.room(depth * shape.step_width());
-        pairs.weights.room(lines * shape.step_width() / 2);
+        pairs.weights.room(queries * shape.step_width() / 2);
         pairs.values.room(shape.step_width() / 2 * shape.value_width);
     }
 
     fn join(
         &self,
-        (total, total_online): (&mut [f32], &mut [Online]),
-        (part, part_online): (&[f32], impl Fn(usize) -> Online),
+        (total, total_online): (&mut [f32], &mut [RunningSoftmax]),
+        (part, part_online): (&[f32], impl Fn(usize) -> RunningSoftmax),
     ) {
         let width = self.shape.value_width;
-        let lines = total.chunks_exact_mut(width).zip(part.chunks_exact(width));
-        for (line, ((total, part), online)) in lines.zip(total_online).enumerate() {
-            let new = part_online(line);
+        let queries = total.chunks_exact_mut(width).zip(part.chunks_exact(width));
+        for (query, ((total, part), online)) in queries.zip(total_online).enumerate() {
+            let new = part_online(query);
             if new.max == f32::NEG_INFINITY {
                 continue;
             }
@@ -200,15 +200,15 @@ impl Task<'_> {
             let max = if new.max > online.max { new.max } else { online.max };
             let factors = ((online.max - max).exp2(), (new.max - max).exp2());
             (self.kernels.join)(total, part, factors);
-            *online = Online { max, sum: online.sum * factors.0 + new.sum * factors.1 };
+            *online = RunningSoftmax { max, sum: online.sum * factors.0 + new.sum * factors.1 };
         }
     }
 
-    /// Accumulates a split. After it, this thread will most likely read `next`.
+    /// Accumulates a split. AfterBlock it, this thread will most likely read `next`.
     fn split(&self, split: usize, next: Option<Panel<'_>>, s: &mut Scratch) {
-        s.acc[..self.lines() * self.shape.value_width].fill(0.0);
+        s.acc[..self.queries() * self.shape.value_width].fill(0.0);
         s.online.clear();
-        s.online.resize(self.lines(), Online::START);
+        s.online.resize(self.queries(), RunningSoftmax::START);
         let mut steps = self.steps(split).peekable();
         while let Some(pages) = steps.next() {
             let next = steps.peek().map(|pages| self.stored_keys(pages.start)).or(next);

@@ -3,8 +3,8 @@
 use super::scratch::{Angles, Spans};
 use super::stage::Stage;
 use crate::cpu::{
-    AttentionJob, AttentionMask, AttentionSpan, EmbedError, RopeShape, Turn, add, attention,
-    embed_rows, gated, matmul, rms_norm, rope, soft_cap,
+    AttentionJob, AttentionMask, AttentionSequence, EmbedError, RopeShape, Rotation, add,
+    attention, embed_rows, gated, matmul, rms_norm, rope, soft_cap,
 };
 use crate::device::{DeviceError, Slot};
 use crate::graph::Node;
@@ -30,7 +30,7 @@ impl OpRun<'_> {
             Op::MatMul { weight, bias } => {
                 let features = part.features.of_width(spec.width);
                 let bias = bias.map(|b| &device.weights.vector(b)[features.clone()]);
-                let weight = device.weights.packed(*weight).features(features);
+                let weight = device.weights.packed(*weight).channels(features);
                 matmul(cpu, &weight, whole(0)?, bias, &mut out);
             }
             Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, &mut out),
@@ -92,9 +92,11 @@ impl OpRun<'_> {
             None => self.stage.whole(self.node, 1)?,
         };
         let turn = |first: usize| match self.keys?.op {
-            Op::Rope { heads, rope } => {
-                Some(Turn::new(self.angles.of(rope), self.shape(self.keys?, heads, rope), first))
-            }
+            Op::Rope { heads, rope } => Some(Rotation::new(
+                self.angles.of(rope),
+                self.shape(self.keys?, heads, rope),
+                first,
+            )),
             _ => None,
         };
         let mut kv = device.kv.layer(op.layer);
@@ -103,9 +105,9 @@ impl OpRun<'_> {
         for span in &batch.spans {
             let values = span.rows.start * width..span.rows.end * width;
             let (at, kv_rows) = ((&span.pages[..], span.start), (&k[values.clone()], &v[values]));
-            kv.write_turned(&device.cpu, at, kv_rows, turn(span.rows.start));
+            kv.write_rotated(&device.cpu, at, kv_rows, turn(span.rows.start));
         }
-        let all = batch.spans.iter().map(|span| AttentionSpan {
+        let all = batch.spans.iter().map(|span| AttentionSequence {
             rows: span.rows.clone(),
             start_pos: span.start,
             pages: &span.pages,

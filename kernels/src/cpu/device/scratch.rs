@@ -1,7 +1,7 @@
 //! What a device keeps between runs, so that a step allocates nothing.
 
-use crate::cpu::products::Forms;
-use crate::cpu::{AttentionSpan, Cpu, RopeAngles, RopeFreqs};
+use crate::cpu::gemm::QuantizedInputs;
+use crate::cpu::{AttentionSequence, Cpu, RopeAngles, RopeFreqs};
 use crate::device::Slot;
 use crate::graph::ValueId;
 
@@ -11,23 +11,23 @@ pub(super) struct Scratch {
     /// Values of the stage, in the order of its nodes; empty between runs.
     pub(super) written: Vec<Option<Slot>>,
     pub(super) spans: Spans,
-    pub(super) forms: FormsOf,
+    pub(super) matmul_inputs: MatmulInputs,
     pub(super) angles: Angles,
 }
 
-/// Forms of activations.
+/// QuantizedInputs of activations.
 #[derive(Debug, Default)]
-pub(super) struct FormsOf {
+pub(super) struct MatmulInputs {
     /// Those of the group that is computed.
-    pub(super) now: Forms,
+    pub(super) now: QuantizedInputs,
     /// Those that it makes of its result for the next group, instead of the result.
-    pub(super) next: Forms,
+    pub(super) next: QuantizedInputs,
     /// The result that `next` has.
     pub(super) value: Option<ValueId>,
 }
 
-impl FormsOf {
-    /// Whether `now` has the forms of a value, because the group before made them.
+impl MatmulInputs {
+    /// Whether `now` has the inputs of a value, because the group before made them.
     pub(super) fn take(&mut self, value: ValueId) -> bool {
         let has = self.value == Some(value);
         if has {
@@ -70,21 +70,21 @@ impl Angles {
 
 /// Room for the spans of an attention.
 #[derive(Debug, Default)]
-pub(super) struct Spans(Vec<AttentionSpan<'static>>);
+pub(super) struct Spans(Vec<AttentionSequence<'static>>);
 
 impl Spans {
     /// Calls `f` with `spans` as a slice.
     pub(super) fn with<'a, R>(
         &mut self,
-        spans: impl Iterator<Item = AttentionSpan<'a>>,
-        f: impl FnOnce(&[AttentionSpan<'a>]) -> R,
+        spans: impl Iterator<Item = AttentionSequence<'a>>,
+        f: impl FnOnce(&[AttentionSequence<'a>]) -> R,
     ) -> R {
-        let mut room: Vec<AttentionSpan<'a>> = std::mem::take(&mut self.0);
+        let mut room: Vec<AttentionSequence<'a>> = std::mem::take(&mut self.0);
         room.extend(spans);
         let result = f(&room);
         room.clear();
         // Collecting in place keeps the memory.
-        self.0 = room.into_iter().map(|span| AttentionSpan { pages: &[], ..span }).collect();
+        self.0 = room.into_iter().map(|span| AttentionSequence { pages: &[], ..span }).collect();
         result
     }
 }

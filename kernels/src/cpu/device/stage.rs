@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::CpuDevice;
-use crate::cpu::Features;
+use crate::cpu::OutputChannels;
 use crate::device::{Batch, DeviceError, Slot, TensorSet};
 use crate::graph::{Node, ValueId};
 use crate::part::Part;
@@ -69,10 +69,10 @@ impl<'a> Stage<'a> {
     }
 
     /// The part's features of a product's matrix and bias.
-    pub(super) fn features(&self, product: usize) -> (Features<'a>, Option<&'a [f32]>) {
-        let (weight, bias) = self.device.known().product(product);
+    pub(super) fn channels(&self, product: usize) -> (OutputChannels<'a>, Option<&'a [f32]>) {
+        let (weight, bias) = self.device.context().product(product);
         let features = self.part.features.of_width(weight.rows());
-        (weight.features(features.clone()), bias.map(|bias| &bias[features]))
+        (weight.channels(features.clone()), bias.map(|bias| &bias[features]))
     }
 
     pub(super) fn unsupported(&self, node: &Node, what: &str) -> DeviceError {

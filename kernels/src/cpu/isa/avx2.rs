@@ -12,19 +12,19 @@ super::kernels!(
     "avx2,fma,f16c",
     fma = true,
     lanes = lanes::Ymm,
-    shape = blocks::shape::<dots::Pairs>(),
-    quant_tiles = quant_tiles,
-    float_tiles = float_tiles,
+    shape = blocks::shape::<dots::Maddubs>(),
+    gemm_q8 = gemm_q8,
+    gemm_f32 = gemm_f32,
     quantize = quantize::quantize,
     unpack = unpack_tile,
-    direct_lines = <lanes::Ymm as super::lanes::Lanes>::ROWS,
+    direct_queries = <lanes::Ymm as super::lanes::Lanes>::ROWS,
 );
 
-super::products!(quant_tiles, "avx2,fma,f16c", dots::Pairs);
+super::gemm_q8_fn!(gemm_q8, "avx2,fma,f16c", dots::Maddubs);
 
-fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
+fn gemm_f32(job: &GemmF32<'_>, out: &mut [f32]) {
     #[target_feature(enable = "avx2,fma,f16c")]
-    fn body(job: &FloatJob<'_>, out: &mut [f32]) {
+    fn body(job: &GemmF32<'_>, out: &mut [f32]) {
         // SAFETY: this function is compiled for the features of the vectors.
         unsafe { floats::tiles::<lanes::Ymm>(job, out) }
     }
@@ -33,9 +33,9 @@ fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
     unsafe { body(job, out) }
 }
 
-fn unpack_tile(view: &RowsView<'_>, to: &mut [u8]) {
+fn unpack_tile(view: &StoredRows<'_>, to: &mut [u8]) {
     #[target_feature(enable = "avx2,fma,f16c")]
-    fn body(view: &RowsView<'_>, to: &mut [u8]) {
+    fn body(view: &StoredRows<'_>, to: &mut [u8]) {
         unpack::tile(view, to);
     }
     // SAFETY: reached only through this module's table, as above.

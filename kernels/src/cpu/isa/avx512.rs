@@ -19,21 +19,21 @@ super::kernels!(
         direct_rows: DIRECT_ROWS,
         rows: pairs::ROWS,
         tiles: pairs::TILES,
-        panel_group_bytes: size_of::<tile::PairGroup>(),
+        panel_group_bytes: size_of::<tile::TilePairGroup>(),
         float_rows: floats::ROWS,
         float_tiles: floats::TILES,
     },
-    quant_tiles = quant_tiles,
-    float_tiles = floats::float_tiles,
+    gemm_q8 = gemm_q8,
+    gemm_f32 = floats::gemm_f32,
     quantize = quantize::quantize,
     unpack = unpack::unpack,
-    direct_lines = <lanes::Zmm as super::lanes::Lanes>::ROWS,
+    direct_queries = <lanes::Zmm as super::lanes::Lanes>::ROWS,
 );
 
 /// Most rows for which each tile is unpacked in registers; more rows share what is unpacked once.
 const DIRECT_ROWS: usize = 8;
 
-fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
+fn gemm_q8(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScratch) {
     job.check(out);
     if job.rows == 0 || out.is_empty() {
         return;

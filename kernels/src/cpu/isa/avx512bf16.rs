@@ -3,15 +3,15 @@
 
 mod pairs;
 
-use super::paired::{Pair, Paired, Pairs};
+use super::attn_bf16::{AttnBf16Kernels, Bf16Pair, PairPanel};
 use super::*;
 
-super::attending!(
+super::simd_unsafe_fns!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c",
-    product(p: &Product<'_, Pair, Pairs<'_>>, c: &mut [f32]) = pairs::product;
-    widen(w: &Widen<'_>, out: &mut [Pair]) = pairs::widen;
-    round(x: &[f32], out: &mut [Pair]) = pairs::round;
+    matmul(p: &AttnMatmul<'_, Bf16Pair, PairPanel<'_>>, c: &mut [f32]) = pairs::matmul;
+    pack_kv(w: &KvConvert<'_>, out: &mut [Bf16Pair]) = pairs::pack_kv;
+    round(x: &[f32], out: &mut [Bf16Pair]) = pairs::round;
 );
 
 pub(super) static KERNELS: Kernels =
-    Kernels { paired: Some(&Paired { product, widen, round }), ..avx512::KERNELS };
+    Kernels { attn_bf16: Some(&AttnBf16Kernels { matmul, pack_kv, round }), ..avx512::KERNELS };

@@ -9,7 +9,7 @@
 use super::avx2::dots;
 use super::*;
 
-super::products!(quant_tiles, "avxvnni,avx2,fma,f16c", dots::Vnni);
+super::gemm_q8_fn!(gemm_q8, "avxvnni,avx2,fma,f16c", dots::Vnni);
 
 pub(super) static KERNELS: Kernels =
-    Kernels { shape: blocks::shape::<dots::Vnni>(), quant_tiles, ..avx2::KERNELS };
+    Kernels { shape: blocks::shape::<dots::Vnni>(), gemm_q8, ..avx2::KERNELS };

@@ -11,7 +11,7 @@ use crate::cpu::isa::floats;
 use crate::cpu::isa::formats::Format;
 use crate::cpu::isa::lanes::Lanes;
 use crate::cpu::packed::{Group, TileBytes};
-use crate::cpu::tile::{ActBlock, KernelScratch, QuantJob, TILE};
+use crate::cpu::tile::{GemmQ8, GemmScratch, Q8Block, TILE};
 use block::Block;
 use std::ops::Range;
 use weights::{Stored, Unpacked, read, unpack};
@@ -39,7 +39,7 @@ pub(crate) trait Dots: Sized {
     unsafe fn arrange<F: Format>(_: &mut Group) {}
 
     /// `start + Σ q·x` over the quads `FROM .. TO`, which are a whole group or half of one, for R
-    /// rows; exact for x within ±127, whatever q is. `start` is [`ActBlock::start`] for formats with an offset,
+    /// rows; exact for x within ±127, whatever q is. `start` is [`Q8Block::start`] for formats with an offset,
     /// otherwise 0.
     ///
     /// # Safety
@@ -98,7 +98,7 @@ pub(crate) const fn shape<D: Dots>() -> TileShape {
 /// The activation blocks of one group, of rows that are some blocks apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
-    first: *const ActBlock,
+    first: *const Q8Block,
     /// In bytes, of which an address can be made at once.
     stride: usize,
 }
@@ -107,7 +107,7 @@ impl Rows {
     /// # Safety
     /// There is a row `r`.
     #[inline(always)]
-    pub(crate) unsafe fn block<'a>(self, r: usize) -> &'a ActBlock {
+    pub(crate) unsafe fn block<'a>(self, r: usize) -> &'a Q8Block {
         // SAFETY: by the caller.
         unsafe { &*self.first.byte_add(r * self.stride) }
     }
@@ -127,22 +127,22 @@ impl Rows {
 /// that are unpacked once. The sums of earlier panels wait in `out`.
 ///
 /// # Safety
-/// The machine has the instructions of `D`, and lengths are as [`QuantJob::check`] demands.
+/// The machine has the instructions of `D`, and lengths are as [`GemmQ8::check`] demands.
 ///
 /// # Panics
 /// When the weights have another format.
 #[inline(always)]
 pub(crate) unsafe fn tiles<D: Dots, F: Format>(
-    job: &QuantJob<'_>,
+    job: &GemmQ8<'_>,
     out: &mut [f32],
-    scratch: &mut KernelScratch,
+    scratch: &mut GemmScratch,
 ) {
     let layout = job.weight.layout();
     assert!(layout.lines == F::LINES && layout.kind == F::SCALES, "another format");
     let (groups, stride) = (layout.groups(), job.tiles.len() * TILE);
-    // Blocks of about the same size: one of few rows would wait for its own sums.
+    // BlockGrid of about the same size: one of few rows would wait for its own sums.
     let step = job.rows.div_ceil(job.rows.div_ceil(D::ROWS));
-    let ahead = job.ahead(F::SHARE);
+    let ahead = job.prefetch_stream(F::SHARE);
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = job.weight.tile(tile);
         let block = |row: usize, groups_of: Range<usize>| Block {

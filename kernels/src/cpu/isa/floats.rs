@@ -2,11 +2,11 @@
 //! they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use crate::cpu::ahead::Ahead;
-use crate::cpu::isa::asking::ask_for;
 use crate::cpu::isa::lanes::Lanes;
+use crate::cpu::isa::prefetch::prefetch_line;
 use crate::cpu::packed::LINE;
-use crate::cpu::tile::{FloatJob, TILE};
+use crate::cpu::prefetch_stream::PrefetchStream;
+use crate::cpu::tile::{GemmF32, TILE};
 use crate::quant::DType;
 
 /// Rows of a register block.
@@ -15,7 +15,7 @@ pub(crate) const ROWS: usize = 6;
 const DIRECT_ROWS: usize = 3;
 
 /// Tiles side by side: each sum waits for itself, so that few rows need many.
-const fn beside(rows: usize) -> usize {
+const fn tiles_per_block(rows: usize) -> usize {
     match rows {
         1 => 4,
         2 | 3 => 2,
@@ -59,7 +59,7 @@ floats! {
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn tiles<V: Lanes>(job: &FloatJob<'_>, out: &mut [f32]) {
+pub(crate) unsafe fn tiles<V: Lanes>(job: &GemmF32<'_>, out: &mut [f32]) {
     job.check(out);
     // SAFETY: by the caller; `check` has compared all lengths.
     unsafe {
@@ -76,7 +76,7 @@ struct Block<const T: usize> {
     tiles: [*const u8; T],
     /// From a tile to the next.
     tile_stride: usize,
-    ahead: Ahead,
+    ahead: PrefetchStream,
     x: *const f32,
     k: usize,
     out: *mut f32,
@@ -84,12 +84,12 @@ struct Block<const T: usize> {
 }
 
 /// # Safety
-/// Lengths as [`FloatJob::check`] demands, and the machine has the instructions of `V`.
+/// Lengths as [`GemmF32::check`] demands, and the machine has the instructions of `V`.
 #[inline(always)]
-unsafe fn of<V: Lanes, F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
+unsafe fn of<V: Lanes, F: Float>(job: &GemmF32<'_>, out: &mut [f32]) {
     let (k, count) = (job.tiles.cols, job.tiles.count);
     let (stride, tile_stride) = (job.stride, job.tiles.stride);
-    let ahead = job.ahead(beside(job.rows) * LINE);
+    let ahead = job.prefetch_stream(tiles_per_block(job.rows) * LINE);
     let tile = |t: usize| {
         let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
@@ -97,7 +97,7 @@ unsafe fn of<V: Lanes, F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
     };
     let mut t = 0;
     while t < count {
-        let together = beside(job.rows).min(1 << (count - t).ilog2());
+        let together = tiles_per_block(job.rows).min(1 << (count - t).ilog2());
         for row in (0..job.rows).step_by(ROWS) {
             let (x, rows) = (job.x[row * k..].as_ptr(), job.rows - row);
             let out = out[row * stride + t * TILE..].as_mut_ptr();
@@ -168,7 +168,7 @@ impl<const T: usize> Block<T> {
                 for (t, tile) in self.tiles.iter().enumerate() {
                     if asks {
                         let at = self.ahead.of::<T>(*tile, (at, self.tile_stride));
-                        ask_for(at, self.ahead.ask_into);
+                        prefetch_line(at, self.ahead.prefetch_hint);
                     }
                     let w = F::load::<V>(tile.add(at));
                     for (r, acc) in acc.iter_mut().enumerate() {

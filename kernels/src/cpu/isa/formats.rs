@@ -1,8 +1,8 @@
 //! The quantised formats as types, for which kernels are compiled.
 
-use crate::cpu::ahead::Ahead;
-use crate::cpu::isa::asking::ask_for_all;
+use crate::cpu::isa::prefetch::prefetch_range;
 use crate::cpu::packed::{LINE, Scales};
+use crate::cpu::prefetch_stream::PrefetchStream;
 
 /// What is different about a packed format; the functions are compiled for each.
 pub(crate) trait Format: Copy {
@@ -49,8 +49,8 @@ formats! {
 /// Asks for as many lines as group `g` of a tile is long, rounded up: to find out that a line of two
 /// groups was asked for before would cost more.
 #[inline(always)]
-pub(crate) fn ask<F: Format>(ahead: Ahead, tile: *const u8, g: usize) {
-    ask_for_all(ahead.of::<1>(tile, (g * F::SHARE, 0)), 0..F::SHARE, ahead.ask_into);
+pub(crate) fn prefetch_group<F: Format>(ahead: PrefetchStream, tile: *const u8, g: usize) {
+    prefetch_range(ahead.of::<1>(tile, (g * F::SHARE, 0)), 0..F::SHARE, ahead.prefetch_hint);
 }
 
 /// Calls a function for the format of a [`DType`](crate::quant::DType); none for floats.

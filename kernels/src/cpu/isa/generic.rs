@@ -16,9 +16,9 @@ super::kernels!(
         float_rows: 1,
         float_tiles: 1,
     },
-    quant_tiles = tile::tiles,
-    float_tiles = tile::float_tiles,
+    gemm_q8 = tile::tiles,
+    gemm_f32 = tile::gemm_f32,
     quantize = quantize::row,
     unpack = unpack::tile,
-    direct_lines = 0,
+    direct_queries = 0,
 );

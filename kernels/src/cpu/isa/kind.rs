@@ -19,7 +19,7 @@ pub(super) enum Kind {
     NeonI8mm,
 }
 
-/// Every kind that this architecture may have, slowest first where none has a drawback.
+/// Every kind that this architecture may have, slowest first where none has a slow_reason.
 pub(super) const KINDS: &[Kind] = &[
     Kind::Generic,
     #[cfg(target_arch = "x86_64")]
@@ -62,7 +62,7 @@ impl Kind {
 
     /// Why those before it are faster on this machine, although it has the features.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn drawback(self) -> Option<&'static str> {
+    pub(super) fn slow_reason(self) -> Option<&'static str> {
         // Zen 4 and 5 begin as many `vdpbf16ps` as multiply-adds, an Intel server CPU a quarter.
         let is_slow = matches!(self, Kind::Avx512Bf16) && amd_family().is_none();
         is_slow.then_some("has a slow vdpbf16ps on processors not of AMD")
@@ -70,17 +70,17 @@ impl Kind {
 
     /// Why those before it are faster on this machine, although it has the features.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(super) fn drawback(self) -> Option<&'static str> {
+    pub(super) fn slow_reason(self) -> Option<&'static str> {
         None
     }
 
-    /// Features that this machine lacks.
+    /// OutputChannels that this machine lacks.
     pub(super) fn missing(self) -> Vec<&'static str> {
         let lacking = self.features().into_iter().filter(|(_, has)| !has);
         lacking.map(|(name, _)| name).collect()
     }
 
-    /// Features that it needs, and whether this machine has them.
+    /// OutputChannels that it needs, and whether this machine has them.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         macro_rules! has { ($($f:tt),*) => { vec![$(($f, std::arch::is_x86_feature_detected!($f))),*] } }
@@ -104,7 +104,7 @@ impl Kind {
         }
     }
 
-    /// Features that it needs, and whether this machine has them.
+    /// OutputChannels that it needs, and whether this machine has them.
     #[cfg(target_arch = "aarch64")]
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         macro_rules! has {
@@ -118,7 +118,7 @@ impl Kind {
         }
     }
 
-    /// Features that it needs: none are known for this architecture.
+    /// OutputChannels that it needs: none are known for this architecture.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         Vec::new()

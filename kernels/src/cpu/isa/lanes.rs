@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "loads and stores through pointers, as the intrinsics have it")]
 
 use crate::binary16;
-use crate::cpu::tile::madd;
+use crate::cpu::tile::mul_add;
 
 /// Values per vector.
 pub(crate) const LANES: usize = 16;
@@ -70,9 +70,9 @@ pub(crate) fn exp2<const FMA: bool>(x: f32) -> f32 {
     let r = x - (shifted - MAGIC);
     let mut p = EXP2[5];
     for c in EXP2[..5].iter().rev() {
-        p = madd::<FMA>(p, r, *c);
+        p = mul_add::<FMA>(p, r, *c);
     }
-    p = madd::<FMA>(p, r, 1.0);
+    p = mul_add::<FMA>(p, r, 1.0);
     // Two factors, since 2^exponent itself may be out of range.
     let half = exponent >> 1;
     let power = |n: i32| f32::from_bits((n.wrapping_add(127) << 23).cast_unsigned());
@@ -163,7 +163,7 @@ impl<const FMA: bool> Lanes for Plain<FMA> {
     #[inline(always)]
     unsafe fn fma(self, b: Self, mut c: Self) -> Self {
         for i in 0..LANES {
-            c.0[i] = madd::<FMA>(self.0[i], b.0[i], c.0[i]);
+            c.0[i] = mul_add::<FMA>(self.0[i], b.0[i], c.0[i]);
         }
         c
     }

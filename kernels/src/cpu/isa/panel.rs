@@ -1,9 +1,9 @@
 //! Keys and values as they are stored: read as vectors, asked for, widened and narrowed.
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into whole chunks")]
 
-use crate::cpu::caches::AskInto;
-use crate::cpu::isa::asking::{FurtherOn, ask_for, ask_for_all};
+use crate::cpu::caches::PrefetchHint;
 use crate::cpu::isa::lanes::{LANES, Lanes};
+use crate::cpu::isa::prefetch::{PrefetchOffset, prefetch_line, prefetch_range};
 use crate::cpu::packed::LINE;
 use crate::kv::Panel;
 use std::ops::Range;
@@ -31,9 +31,9 @@ element!(u16, load_f16);
 element!(i8, load_i8);
 
 /// Asks for all of a panel, so that it is near when it is read.
-pub(crate) fn ask_for_panel(panel: Panel<'_>, into: AskInto) {
+pub(crate) fn prefetch_panel(panel: Panel<'_>, into: PrefetchHint) {
     let Range { start, end } = panel.addresses();
-    ask_for_all(start, 0..end.addr() - start.addr(), into);
+    prefetch_range(start, 0..end.addr() - start.addr(), into);
 }
 
 /// The largest f32 of all whole lines, but for what is no number; with `ahead`, it asks for each line
@@ -42,17 +42,17 @@ pub(crate) fn ask_for_panel(panel: Panel<'_>, into: AskInto) {
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn read<V: Lanes>(bytes: &[u8], ahead: Option<FurtherOn>) -> f32 {
+pub(crate) unsafe fn stream_read<V: Lanes>(bytes: &[u8], ahead: Option<PrefetchOffset>) -> f32 {
     /// Lines whose maxima do not wait for each other.
-    const BESIDE: usize = 4;
+    const INTERLEAVED: usize = 4;
     // SAFETY: by the caller, and each line has sixteen values.
     unsafe {
-        let mut largest = [V::splat(f32::NEG_INFINITY); BESIDE];
-        let (blocks, rest) = bytes.as_chunks::<{ BESIDE * LINE }>();
+        let mut largest = [V::splat(f32::NEG_INFINITY); INTERLEAVED];
+        let (blocks, rest) = bytes.as_chunks::<{ INTERLEAVED * LINE }>();
         for block in blocks {
             for (line, largest) in block.as_chunks::<LINE>().0.iter().zip(&mut largest) {
-                if let Some(FurtherOn { bytes, into }) = ahead {
-                    ask_for(line.as_ptr().wrapping_add(bytes), into);
+                if let Some(PrefetchOffset { bytes, into }) = ahead {
+                    prefetch_line(line.as_ptr().wrapping_add(bytes), into);
                 }
                 *largest = V::load(line.as_ptr().cast()).max(*largest);
             }
@@ -67,7 +67,7 @@ pub(crate) unsafe fn read<V: Lanes>(bytes: &[u8], ahead: Option<FurtherOn>) -> f
 
 /// Rows of a panel, to be written as f32 a distance apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Widen<'a> {
+pub(crate) struct KvConvert<'a> {
     pub(crate) from: Panel<'a>,
     pub(crate) cols: usize,
     /// Distance of rows in the output, a multiple of 16; columns from `cols` to the next multiple
@@ -78,7 +78,7 @@ pub(crate) struct Widen<'a> {
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn widen<V: Lanes>(w: &Widen<'_>, out: &mut [f32]) {
+pub(crate) unsafe fn widen<V: Lanes>(w: &KvConvert<'_>, out: &mut [f32]) {
     // SAFETY: by the caller.
     unsafe {
         match w.from {
@@ -92,7 +92,7 @@ pub(crate) unsafe fn widen<V: Lanes>(w: &Widen<'_>, out: &mut [f32]) {
 /// # Safety
 /// As [`widen`].
 #[inline(always)]
-unsafe fn widen_rows<V: Lanes, E: Element>(w: &Widen<'_>, from: &[E], out: &mut [f32]) {
+unsafe fn widen_rows<V: Lanes, E: Element>(w: &KvConvert<'_>, from: &[E], out: &mut [f32]) {
     for (from, out) in from.chunks_exact(w.cols).zip(out.chunks_mut(w.stride)) {
         let (lines, tail) = from.as_chunks::<LANES>();
         let (outs, _) = out.as_chunks_mut::<LANES>();
@@ -114,7 +114,7 @@ unsafe fn widen_rows<V: Lanes, E: Element>(w: &Widen<'_>, from: &[E], out: &mut 
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn narrow<V: Lanes>(x: &[f32], out: &mut [u16]) {
+pub(crate) unsafe fn f32_to_f16<V: Lanes>(x: &[f32], out: &mut [u16]) {
     let (lines, tail) = x.as_chunks::<LANES>();
     let (outs, out_tail) = out.as_chunks_mut::<LANES>();
     for (x, out) in lines.iter().zip(outs) {

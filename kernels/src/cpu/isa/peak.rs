@@ -23,18 +23,18 @@ pub(crate) struct PeakLoop {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PeakLoops {
     /// Products of 8-bit integers, summed in 32 bits.
-    pub(crate) dot: Option<PeakLoop>,
+    pub(crate) int8: Option<PeakLoop>,
     /// Products of bfloat16 pairs, summed in `f32`.
-    pub(crate) pair: Option<PeakLoop>,
-    /// Multiply-add of `f32`.
-    pub(crate) fma: Option<PeakLoop>,
+    pub(crate) bf16: Option<PeakLoop>,
+    /// MicroKernel-add of `f32`.
+    pub(crate) f32: Option<PeakLoop>,
 }
 
 impl PeakLoops {
     /// Those of an instruction set that this machine has.
     pub(crate) fn of(isa: Isa) -> PeakLoops {
         match isa.name() {
-            "generic" => PeakLoops { fma: Some(PLAIN), ..PeakLoops::default() },
+            "generic" => PeakLoops { f32: Some(PLAIN), ..PeakLoops::default() },
             #[cfg(target_arch = "x86_64")]
             "avx2" => x86::AVX2,
             #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,8 @@
 //! Quantising activations with vectors: the values of [`crate::cpu::quantize::row`].
 #![expect(unsafe_code, reason = "intrinsics")]
 
-use crate::cpu::quantize::{ActKind, inverse_of, super_scale};
-use crate::cpu::tile::ActBlock;
+use crate::cpu::quantize::{QuantScheme, inverse_of, super_scale};
+use crate::cpu::tile::Q8Block;
 use crate::cpu::unpack;
 use crate::quant::DType;
 use std::arch::x86_64::*;
@@ -37,20 +37,20 @@ pub(super) trait Rounding {
 /// # Safety
 /// As [`Rounding`] says.
 #[inline(always)]
-pub(super) unsafe fn row<V: Rounding>(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
+pub(super) unsafe fn row<V: Rounding>(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
     // SAFETY: by the caller.
     unsafe {
         match kind {
-            ActKind::Block(offset) => blocks::<V, false>(x, offset, out),
-            ActKind::BlockSum => blocks::<V, true>(x, 0, out),
-            ActKind::Super => super_blocks::<V>(x, out),
+            QuantScheme::Q8_0(offset) => blocks::<V, false>(x, offset, out),
+            QuantScheme::Q8_1 => blocks::<V, true>(x, 0, out),
+            QuantScheme::Q8K => super_blocks::<V>(x, out),
         }
     }
 }
 
-/// Blocks whose maxima and sums are found side by side: lanes of one register are added up in more steps
+/// BlockGrid whose maxima and sums are found side by side: lanes of one register are added up in more steps
 /// than all others of a block take.
-const BESIDE: usize = 4;
+const INTERLEAVED: usize = 4;
 
 /// # Safety
 /// As [`Rounding`] says.
@@ -58,20 +58,20 @@ const BESIDE: usize = 4;
 unsafe fn blocks<V: Rounding, const ROUNDED_SUM: bool>(
     x: &[f32],
     offset: i32,
-    out: &mut [ActBlock],
+    out: &mut [Q8Block],
 ) {
-    let (x, x_rest) = x.as_chunks::<32>().0.as_chunks::<BESIDE>();
-    let (out, rest) = out.as_chunks_mut::<BESIDE>();
+    let (x, x_rest) = x.as_chunks::<32>().0.as_chunks::<INTERLEAVED>();
+    let (out, rest) = out.as_chunks_mut::<INTERLEAVED>();
     // SAFETY: by the caller.
     unsafe {
         for (x, out) in x.iter().zip(out) {
-            beside::<V, ROUNDED_SUM>(x, offset, out);
+            interleaved::<V, ROUNDED_SUM>(x, offset, out);
         }
         for (x, out) in x_rest.iter().zip(rest) {
-            let amax = _mm_cvtss_f32(largest_of_four([V::magnitudes(x); BESIDE]));
+            let amax = _mm_cvtss_f32(largest_of_four([V::magnitudes(x); INTERLEAVED]));
             let q = V::bytes(x, inverse_of(amax));
             store(q, out);
-            let sum = _mm_cvtsi128_si32(sums_of_four([V::fours(q); BESIDE]).whole());
+            let sum = _mm_cvtsi128_si32(sums_of_four([V::fours(q); INTERLEAVED]).whole());
             let d = amax / 127.0;
             out.d = half(d);
             out.s = if ROUNDED_SUM { half(d * sum as f32) } else { 0.0 };
@@ -83,21 +83,21 @@ unsafe fn blocks<V: Rounding, const ROUNDED_SUM: bool>(
 /// # Safety
 /// As [`Rounding`] says.
 #[inline(always)]
-unsafe fn beside<V: Rounding, const ROUNDED_SUM: bool>(
-    x: &[[f32; 32]; BESIDE],
+unsafe fn interleaved<V: Rounding, const ROUNDED_SUM: bool>(
+    x: &[[f32; 32]; INTERLEAVED],
     offset: i32,
-    out: &mut [ActBlock; BESIDE],
+    out: &mut [Q8Block; INTERLEAVED],
 ) {
     // SAFETY: by the caller.
     unsafe {
-        let mut largest = [_mm256_setzero_ps(); BESIDE];
+        let mut largest = [_mm256_setzero_ps(); INTERLEAVED];
         for (largest, x) in largest.iter_mut().zip(x) {
             *largest = V::magnitudes(x);
         }
         let amax = largest_of_four(largest);
         let none = _mm_cmpeq_ps(amax, _mm_setzero_ps());
         let inverse = array(_mm_andnot_ps(none, _mm_div_ps(_mm_set1_ps(127.0), amax)));
-        let mut sums = [_mm256_setzero_si256(); BESIDE];
+        let mut sums = [_mm256_setzero_si256(); INTERLEAVED];
         for (b, (x, out)) in x.iter().zip(out.iter_mut()).enumerate() {
             let q = V::bytes(x, inverse[b]);
             store(q, out);
@@ -119,7 +119,7 @@ unsafe fn beside<V: Rounding, const ROUNDED_SUM: bool>(
 /// # Safety
 /// As [`Rounding`] says.
 #[inline(always)]
-unsafe fn super_blocks<V: Rounding>(x: &[f32], out: &mut [ActBlock]) {
+unsafe fn super_blocks<V: Rounding>(x: &[f32], out: &mut [Q8Block]) {
     let offset = unpack::offset(DType::Q6K);
     for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
         // SAFETY: by the caller; 8 values are loaded of a chunk of as many.
@@ -135,11 +135,11 @@ unsafe fn super_blocks<V: Rounding>(x: &[f32], out: &mut [ActBlock]) {
             let [high, low, ..] = array(largest_of_four([high, low, high, low]));
             super_scale(x, high, -low)
         };
-        let blocks = x.as_chunks::<32>().0.as_chunks::<BESIDE>().0;
-        for (x, out) in blocks.iter().zip(out.as_chunks_mut::<BESIDE>().0) {
+        let blocks = x.as_chunks::<32>().0.as_chunks::<INTERLEAVED>().0;
+        for (x, out) in blocks.iter().zip(out.as_chunks_mut::<INTERLEAVED>().0) {
             // SAFETY: by the caller.
             unsafe {
-                let mut sums = [_mm256_setzero_si256(); BESIDE];
+                let mut sums = [_mm256_setzero_si256(); INTERLEAVED];
                 for (b, (x, out)) in x.iter().zip(out.iter_mut()).enumerate() {
                     let q = V::bytes(x, inverse);
                     store(q, out);
@@ -160,7 +160,7 @@ unsafe fn super_blocks<V: Rounding>(x: &[f32], out: &mut [ActBlock]) {
 /// The largest lane of each of four, in order.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn largest_of_four(x: [__m256; BESIDE]) -> __m128 {
+fn largest_of_four(x: [__m256; INTERLEAVED]) -> __m128 {
     let a = _mm256_max_ps(_mm256_unpacklo_ps(x[0], x[1]), _mm256_unpackhi_ps(x[0], x[1]));
     let b = _mm256_max_ps(_mm256_unpacklo_ps(x[2], x[3]), _mm256_unpackhi_ps(x[2], x[3]));
     let (a, b) = (_mm256_castps_pd(a), _mm256_castps_pd(b));
@@ -182,14 +182,14 @@ impl Halves {
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn sums_of_four(x: [__m256i; BESIDE]) -> Halves {
+fn sums_of_four(x: [__m256i; INTERLEAVED]) -> Halves {
     let sums = _mm256_hadd_epi32(_mm256_hadd_epi32(x[0], x[1]), _mm256_hadd_epi32(x[2], x[3]));
     Halves(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums))
 }
 
 #[inline]
 #[target_feature(enable = "avx2")]
-fn store(bytes: __m256i, out: &mut ActBlock) {
+fn store(bytes: __m256i, out: &mut Q8Block) {
     // SAFETY: there are 32 values.
     unsafe { _mm256_storeu_si256(out.q.as_mut_ptr().cast(), bytes) };
 }

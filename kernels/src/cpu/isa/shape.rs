@@ -22,6 +22,6 @@ pub struct TileShape {
 }
 
 impl TileShape {
-    /// Features of a tile.
-    pub const FEATURES: usize = TILE;
+    /// OutputChannels of a tile.
+    pub const CHANNELS: usize = TILE;
 }

@@ -1,4 +1,4 @@
-//! A file of packed weights beside the weight file: written by the start that packs, mapped by
+//! A file of packed weights pending the weight file: written by the start that packs, mapped by
 //! those that follow.
 //!
 //! The file is believed only as far as it has been checked: it must name the same source, matrices
@@ -6,9 +6,9 @@
 //! on every start. What does not pass is packed again, and replaced.
 
 mod error;
-mod form;
+mod header;
 
-pub use error::{CacheFault, KeepError};
+pub use error::{CacheReadError, CacheWriteError};
 
 use super::layout::Layout;
 use super::memory::Memory;
@@ -17,7 +17,7 @@ use crate::cpu::Cpu;
 use crate::cpu::tile::TILE;
 use crate::sync::{AtomicBool, Ordering};
 use crate::weights::{Bytes, WeightFile, WeightTensor};
-use form::{CHUNK, Form, head};
+use header::{CHUNK, FileHeader, head};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -42,16 +42,16 @@ pub struct PackReport {
     /// The weights were mapped from the file; else they were packed.
     pub mapped: bool,
     /// Why the file that was there was not used.
-    pub unusable: Option<CacheFault>,
+    pub read_error: Option<CacheReadError>,
     /// Why what was packed was not kept; none where it was, too.
-    pub not_kept: Option<KeepError>,
+    pub write_error: Option<CacheWriteError>,
 }
 
 /// Version of requantising: to be raised with every change of what it makes of the same values.
 const REQUANT: u32 = 1;
 
 /// What a file of packed weights must be of.
-pub(super) struct Subject {
+pub(super) struct CacheKey {
     /// The weight file's state.
     source: String,
     /// The matrices, and where they lie in both files.
@@ -59,14 +59,14 @@ pub(super) struct Subject {
     bytes: usize,
 }
 
-impl Subject {
+impl CacheKey {
     /// `sources` of `tensors`, packed one after another; none where the file system says nothing
     /// of the weight file.
     pub(super) fn new(
         file: &WeightFile,
         sources: &[Source<'_>],
         tensors: &[&WeightTensor],
-    ) -> Option<Subject> {
+    ) -> Option<CacheKey> {
         let mut source = String::new();
         for (stamp, (head, data)) in file.stamps().zip(file.samples()) {
             let _ = writeln!(source, "{}, {head:08x} {data:08x}", stamp?);
@@ -84,7 +84,7 @@ impl Subject {
             text.push('\n');
             bytes += layout.bytes(rows);
         }
-        Some(Subject { source, matrices: text, bytes })
+        Some(CacheKey { source, matrices: text, bytes })
     }
 
     /// Bytes of the packed matrices.
@@ -97,15 +97,15 @@ impl Subject {
 pub(super) fn open(
     ctx: &Cpu,
     path: &Path,
-    subject: &Subject,
-) -> Result<Option<Memory>, CacheFault> {
+    key: &CacheKey,
+) -> Result<Option<Memory>, CacheReadError> {
     let file = match Bytes::map(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(CacheFault::Read(error)),
+        Err(error) => return Err(CacheReadError::Read(error)),
     };
     file.advise_huge();
-    let Form { start, checksums } = form::check(&file, subject)?;
+    let FileHeader { start, checksums } = header::check(&file, key)?;
     let data = &file[start..];
     let sound = AtomicBool::new(true);
     ctx.pool().run(checksums.len(), &|i| {
@@ -116,27 +116,27 @@ pub(super) fn open(
     });
     match sound.load(Ordering::Relaxed) {
         true => Ok(Some(Memory::of_file(file, start))),
-        false => Err(CacheFault::Damaged { what: "the packed values" }),
+        false => Err(CacheReadError::Damaged { what: "the packed values" }),
     }
 }
 
-/// A file beside the one at the cache's path, which it will replace.
-pub(super) struct Beside<'a> {
+/// A file pending the one at the cache's path, which it will replace.
+pub(super) struct PendingFile<'a> {
     cache: &'a PackCache,
     file: tempfile::NamedTempFile,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> PendingFile<'a> {
     /// Makes it, before the weight file is packed: its time tells whether a change of the weight file
     /// from now on will show.
     pub(super) fn new(
         cache: &'a PackCache,
-        subject: &Subject,
+        key: &CacheKey,
         weights: &WeightFile,
-    ) -> Result<Beside<'a>, KeepError> {
-        let bytes = subject.bytes as u64;
+    ) -> Result<PendingFile<'a>, CacheWriteError> {
+        let bytes = key.bytes as u64;
         if bytes > cache.bytes_max {
-            return Err(KeepError::TooLarge { bytes, bytes_max: cache.bytes_max });
+            return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
         }
         let folder = cache.path.parent().unwrap_or(Path::new(""));
         std::fs::create_dir_all(folder).map_err(failed(cache, "make the folder of"))?;
@@ -145,43 +145,43 @@ impl<'a> Beside<'a> {
         // Others may read it, as far as the user's mask lets them: a folder may serve several users.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-        let file = builder.tempfile_in(folder).map_err(failed(cache, "make a file beside"))?;
+        let file = builder.tempfile_in(folder).map_err(failed(cache, "make a file pending"))?;
         let made = file.as_file().metadata().and_then(|made| made.modified());
         let made = made.map_err(failed(cache, "ask for the time of"))?;
         if !weights.stamps().flatten().all(|stamp| stamp.is_settled(made)) {
-            return Err(KeepError::JustChanged);
+            return Err(CacheWriteError::JustChanged);
         }
-        Ok(Beside { cache, file })
+        Ok(PendingFile { cache, file })
     }
 
     /// Writes what was packed, and replaces the file at the cache's path.
     pub(super) fn keep(
         mut self,
         ctx: &Cpu,
-        (subject, data): (&Subject, &[u8]),
+        (key, data): (&CacheKey, &[u8]),
         weights: &WeightFile,
-    ) -> Result<(), KeepError> {
+    ) -> Result<(), CacheWriteError> {
         let cache = self.cache;
         let mut checksums = vec![0; data.len().div_ceil(CHUNK)];
         ctx.pool().chunks_mut(&mut checksums, 1, |i, to| to.fill(crc32fast::hash(chunk(data, i))));
-        let head = head(subject, &checksums);
+        let head = head(key, &checksums);
         let bytes = (head.len() + data.len()) as u64;
         if bytes > cache.bytes_max {
-            return Err(KeepError::TooLarge { bytes, bytes_max: cache.bytes_max });
+            return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
         }
         let written = self.file.write_all(&head).and_then(|()| self.file.write_all(data));
         written.map_err(failed(cache, "write"))?;
         if !weights.is_unchanged() {
-            return Err(KeepError::Changing);
+            return Err(CacheWriteError::Changing);
         }
         self.file.persist(&cache.path).map_err(|error| failed(cache, "replace")(error.error))?;
         Ok(())
     }
 }
 
-fn failed(cache: &PackCache, doing: &'static str) -> impl FnOnce(io::Error) -> KeepError {
+fn failed(cache: &PackCache, doing: &'static str) -> impl FnOnce(io::Error) -> CacheWriteError {
     let path = cache.path.clone();
-    move |source| KeepError::Write { doing, path, source }
+    move |source| CacheWriteError::Write { doing, path, source }
 }
 
 /// How the name of a file begins that is being written.

@@ -24,7 +24,7 @@ impl Group {
         Group { q: [[0; LINE]; 8], scale: [[0.0; TILE]; 2], min: [0.0; TILE] }
     }
 
-    /// Reads group `index` of a quantised tile.
+    /// BlockingInput group `index` of a quantised tile.
     #[inline(always)]
     pub(crate) fn read(&mut self, tile: &TileBytes<'_>, index: usize) {
         self.read_values(tile, index);

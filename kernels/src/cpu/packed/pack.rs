@@ -3,7 +3,7 @@
 use super::layout::{GROUP, LINE, Scales};
 use super::source::Requantizer;
 use super::{Layout, Source};
-use crate::cpu::tile::{RowsView, TILE};
+use crate::cpu::tile::{StoredRows, TILE};
 use crate::cpu::{Cpu, unpack};
 use crate::requant::Requant;
 use crate::sync::{AtomicUsize, Ordering};
@@ -70,7 +70,7 @@ pub(super) fn pack(
 }
 
 /// Packs up to 16 rows.
-fn tile(ctx: &Cpu, (view, layout): (&RowsView<'_>, &Layout), to: &mut [u8], bytes: &mut Vec<u8>) {
+fn tile(ctx: &Cpu, (view, layout): (&StoredRows<'_>, &Layout), to: &mut [u8], bytes: &mut Vec<u8>) {
     let (values, scales) = to.split_at_mut(layout.values);
     match layout.kind {
         Scales::None if layout.dtype.block_bytes() == 2 => floats::<2>(view, values),
@@ -86,7 +86,7 @@ fn tile(ctx: &Cpu, (view, layout): (&RowsView<'_>, &Layout), to: &mut [u8], byte
 }
 
 /// `[k][16]` values of `BYTES` bytes.
-fn floats<const BYTES: usize>(view: &RowsView<'_>, to: &mut [u8]) {
+fn floats<const BYTES: usize>(view: &StoredRows<'_>, to: &mut [u8]) {
     /// Columns at a time: their part of the tile stays in the first-level cache.
     const COLUMNS: usize = 64;
     for (block, to) in to.chunks_mut(COLUMNS * TILE * BYTES).enumerate() {
@@ -136,7 +136,7 @@ fn join(lines: usize, bytes: &[u8], to: &mut [u8]) {
     }
 }
 
-fn copy_scales(view: &RowsView<'_>, layout: &Layout, to: &mut [u8]) {
+fn copy_scales(view: &StoredRows<'_>, layout: &Layout, to: &mut [u8]) {
     let bytes = layout.dtype.block_bytes();
     let used = view.row_bytes;
     for r in 0..view.rows {

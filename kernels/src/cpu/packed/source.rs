@@ -3,7 +3,7 @@
 use super::Layout;
 use crate::cpu::Matrix;
 use crate::cpu::embed;
-use crate::cpu::tile::RowsView;
+use crate::cpu::tile::StoredRows;
 use crate::quant::DType;
 use crate::requant::{Requant, quantize};
 
@@ -42,9 +42,9 @@ impl Requantizer {
     /// When the columns are not whole blocks.
     pub(super) fn rows(
         &mut self,
-        view: &RowsView<'_>,
+        view: &StoredRows<'_>,
         (format, cols): (Requant, usize),
-    ) -> Result<RowsView<'_>, usize> {
+    ) -> Result<StoredRows<'_>, usize> {
         let dtype = format.dtype();
         let row_bytes = dtype.row_bytes(cols);
         let row_bytes = row_bytes.unwrap_or_else(|| panic!("{cols} columns in {dtype}"));
@@ -57,6 +57,6 @@ impl Requantizer {
                 return Err(r);
             }
         }
-        Ok(RowsView { dtype, bytes: &self.stored, row_bytes, rows: view.rows })
+        Ok(StoredRows { dtype, bytes: &self.stored, row_bytes, rows: view.rows })
     }
 }

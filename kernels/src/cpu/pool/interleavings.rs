@@ -10,7 +10,7 @@ fn every_task_runs_once((jobs, tasks): (usize, usize), threads: usize, preemptio
         let pool = Pool::new(threads);
         for _ in 0..jobs {
             let ran = [const { std::sync::atomic::AtomicUsize::new(0) }; 3];
-            pool.run_claims(tasks, tasks, &|claim| {
+            pool.run_claimed(tasks, tasks, &|claim| {
                 for i in claim.tasks.clone() {
                     ran[i].fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                 }

@@ -1,10 +1,10 @@
 //! How rows of keys and values come into a page.
 
-use crate::cpu::{Cpu, Turn};
+use crate::cpu::{Cpu, Rotation};
 use crate::kv::KvLayout;
 
 /// Most values of a head whose keys are rotated on their way.
-pub(crate) const TURNED_MAX: usize = 256;
+pub(crate) const ROTARY_DIM_MAX: usize = 256;
 
 /// Rows for one page.
 pub(super) struct Rows<'a> {
@@ -16,7 +16,7 @@ pub(super) struct Rows<'a> {
     /// As `k`.
     pub(super) v: &'a [f32],
     /// How keys are rotated; the first row has this number.
-    pub(super) turn: Option<(&'a Cpu, Turn<'a>, usize)>,
+    pub(super) rotation: Option<(&'a Cpu, Rotation<'a>, usize)>,
 }
 
 impl Rows<'_> {
@@ -24,16 +24,16 @@ impl Rows<'_> {
     fn each(&self, mut f: impl FnMut(usize, usize, &[f32], &[f32])) {
         let KvLayout { kv_heads, head_dim, .. } = self.layout;
         let lines = self.k.chunks_exact(head_dim).zip(self.v.chunks_exact(head_dim));
-        let mut turned = [0.0; TURNED_MAX];
+        let mut rotated = [0.0; ROTARY_DIM_MAX];
         for (i, (k, v)) in lines.enumerate() {
             let (head, row) = (i % kv_heads, i / kv_heads);
-            let Some((cpu, turn, first)) = &self.turn else {
+            let Some((cpu, rotation, first)) = &self.rotation else {
                 f(head, self.at + row, k, v);
                 continue;
             };
-            let turned = &mut turned[..head_dim];
-            turn.heads(cpu, first + row, k, turned);
-            f(head, self.at + row, turned, v);
+            let rotated = &mut rotated[..head_dim];
+            rotation.heads(cpu, first + row, k, rotated);
+            f(head, self.at + row, rotated, v);
         }
     }
 

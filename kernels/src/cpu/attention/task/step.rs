@@ -3,8 +3,8 @@
 use super::{Scratch, Task};
 use crate::cpu::attention::plan::Shape;
 use crate::cpu::attention::{AttentionMask, mask};
-use crate::cpu::isa::panel::{Widen, ask_for_panel};
-use crate::cpu::softmax::{Seen, Weigh};
+use crate::cpu::isa::panel::{KvConvert, prefetch_panel};
+use crate::cpu::softmax::{KeyMask, SoftmaxStep};
 use crate::kv::{KvDtype, Panel, scale_of};
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
@@ -31,14 +31,14 @@ pub(super) struct Step<'a> {
 impl Task<'_> {
     /// Accumulates these pages; most likely, `next` is read after them. Of pages that are read as
     /// stored by few rows, reading takes longer than computing, and no processor foresees the jump
-    /// from one panel to the next: with each line of a panel, its like of the following one is asked
+    /// from one panel to the next: with each line of a panel, its like of the next_tiles one is asked
     /// for, and never much at once, since that keeps what is computed now waiting.
     pub(super) fn step(&self, pages: Range<usize>, next: Option<Panel<'_>>, s: &mut Scratch) {
         let shape = &self.shape;
         let keys = pages.start * shape.page_rows..pages.end * shape.page_rows;
         let aligned = shape.is_aligned();
         let plain = self.job.kv.layout().dtype == KvDtype::F32;
-        let few = self.lines() <= self.kernels.direct_lines;
+        let few = self.queries() <= self.kernels.direct_queries;
         let ordered = matches!(self.job.mask, AttentionMask::Causal | AttentionMask::Window(_));
         let step = Step {
             full: aligned && self.job.mask.sees_all(&self.positions(), &keys),
@@ -50,7 +50,7 @@ impl Task<'_> {
         if step.asks {
             let first = self.stored_keys(step.pages.start);
             if s.asked != Some(first.addresses().start.addr()) {
-                ask_for_panel(first, self.ask_into);
+                prefetch_panel(first, self.prefetch_hint);
             }
             s.asked = step.next.map(|next| next.addresses().start.addr());
         }
@@ -119,15 +119,15 @@ impl Task<'_> {
                 continue;
             }
             let at = i * page_width;
-            match self.paired {
+            match self.attn_bf16 {
                 _ if step.direct => {}
                 None => {
                     let to = (&mut *s.keys, &mut *s.values);
                     self.widen((page, at), to, 1, self.kernels.widen);
                 }
-                Some(paired) => {
+                Some(attn_bf16) => {
                     let to = (&mut *s.pairs.keys, &mut *s.pairs.values);
-                    self.widen((page, at), to, 2, paired.widen);
+                    self.widen((page, at), to, 2, attn_bf16.pack_kv);
                 }
             }
             let scales = self.job.kv.scales(self.pages[page], self.kv_head);
@@ -151,16 +151,17 @@ impl Task<'_> {
         (page, at): (usize, usize),
         (keys, values): (&mut [T], &mut [T]),
         depth: usize,
-        widen: fn(&Widen<'_>, &mut [T]),
+        widen: fn(&KvConvert<'_>, &mut [T]),
     ) {
         let Shape { page_rows, page_width, head_dim, value_width, .. } = self.shape;
-        let from = Widen {
+        let from = KvConvert {
             from: self.stored_keys(page),
             cols: page_rows,
             stride: self.shape.step_width(),
         };
         widen(&from, &mut keys[at..]);
-        let from = Widen { from: self.stored_values(page), cols: head_dim, stride: value_width };
+        let from =
+            KvConvert { from: self.stored_values(page), cols: head_dim, stride: value_width };
         let rows = at / depth..(at + page_width) / depth;
         let to = &mut values[rows.start * value_width..rows.end * value_width];
         widen(&from, to);
@@ -194,43 +195,44 @@ impl Task<'_> {
         if !run.full {
             s.gather(run.rows.clone());
         }
-        let lines = run.rows.start * group..run.rows.end * group;
+        let queries = run.rows.start * group..run.rows.end * group;
         self.each_part(step, run, s, |part, s| {
             let next = self.after(step, part.page);
-            self.scores((&part, next), &lines, s);
+            self.scores((&part, next), &queries, s);
         });
         // Nothing else is read while scores become weights, and the first values have been asked for.
         if step.asks && step.pages.len() > 1 {
-            ask_for_panel(self.stored_values(step.pages.start + 1), self.ask_into);
+            prefetch_panel(self.stored_values(step.pages.start + 1), self.prefetch_hint);
         }
-        self.weigh(run, &lines, s);
+        self.online_softmax_step(run, &queries, s);
         self.each_part(step, run, s, |part, s| {
             let next = self.after(step, step.pages.len() + part.page);
-            self.values((&part, next), &lines, s);
+            self.values((&part, next), &queries, s);
         });
     }
 
     /// Scores of a run become weights, and what its lines have accumulated is corrected.
-    fn weigh(&self, run: &Run, lines: &Range<usize>, s: &mut Scratch) {
+    fn online_softmax_step(&self, run: &Run, queries: &Range<usize>, s: &mut Scratch) {
         let Shape { value_width, group, .. } = self.shape;
         let width = self.shape.step_width();
         let columns = run.chunks.start * 16..run.chunks.end * 16;
         let Scratch {
             scores, acc, online, bits, seen, key_scale, value_scale, factors, pairs, ..
         } = s;
-        let mut weigh = Weigh { columns: columns.len(), stride: width, ..Weigh::default() };
+        let mut softmax_step =
+            SoftmaxStep { columns: columns.len(), stride: width, ..SoftmaxStep::default() };
         if !run.full {
             let bits = &bits[run.rows.start * seen.len() + run.chunks.start..];
-            weigh.seen = Some(Seen { bits, stride: seen.len(), group });
+            softmax_step.mask = Some(KeyMask { bits, stride: seen.len(), group });
         }
         if self.is_scaled() {
-            weigh.key_scale = Some(&key_scale[columns.clone()]);
-            weigh.value_scale = Some(&value_scale[columns.clone()]);
+            softmax_step.key_scale = Some(&key_scale[columns.clone()]);
+            softmax_step.value_scale = Some(&value_scale[columns.clone()]);
         }
         if let Some(cap) = self.job.soft_cap {
-            let scale = weigh.key_scale.take();
-            for line in lines.clone() {
-                let scores = &mut scores[line * width..][columns.clone()];
+            let scale = softmax_step.key_scale.take();
+            for query in queries.clone() {
+                let scores = &mut scores[query * width..][columns.clone()];
                 if let Some(scale) = scale {
                     scores.iter_mut().zip(scale).for_each(|(x, scale)| *x *= scale);
                 }
@@ -238,17 +240,22 @@ impl Task<'_> {
                 (self.kernels.scale)(scores, LOG2_E);
             }
         }
-        factors.resize(lines.len(), 1.0);
-        let first = lines.start * width + columns.start;
-        (self.kernels.weigh)(&mut scores[first..], &weigh, &mut online[lines.clone()], factors);
-        for (line, factor) in lines.clone().zip(factors) {
+        factors.resize(queries.len(), 1.0);
+        let first = queries.start * width + columns.start;
+        (self.kernels.online_softmax_step)(
+            &mut scores[first..],
+            &softmax_step,
+            &mut online[queries.clone()],
+            factors,
+        );
+        for (query, factor) in queries.clone().zip(factors) {
             if *factor != 1.0 {
-                (self.kernels.scale)(&mut acc[line * value_width..][..value_width], *factor);
+                (self.kernels.scale)(&mut acc[query * value_width..][..value_width], *factor);
             }
-            if let Some(paired) = self.paired {
-                let weights = &mut pairs.weights[(line * width + columns.start) / 2..];
-                let scores = &scores[line * width..][columns.clone()];
-                (paired.round)(scores, &mut weights[..columns.len() / 2]);
+            if let Some(attn_bf16) = self.attn_bf16 {
+                let weights = &mut pairs.weights[(query * width + columns.start) / 2..];
+                let scores = &scores[query * width..][columns.clone()];
+                (attn_bf16.round)(scores, &mut weights[..columns.len() / 2]);
             }
         }
     }

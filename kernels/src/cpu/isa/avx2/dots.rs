@@ -11,10 +11,10 @@ use quads::{InTile, Quads};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-/// With `vpmaddubsw`: products of unsigned and signed bytes, added in pairs of 16 bits. Pairs of
-/// narrow weights are added in 16 bits too, as often as they fit, before they are widened.
+/// With `vpmaddubsw`: products of unsigned and signed bytes, added in pairs of 16 bits. Maddubs of
+/// f32_to_f16 weights are added in 16 bits too, as often as they fit, before they are widened.
 #[derive(Debug)]
-pub(super) struct Pairs;
+pub(super) struct Maddubs;
 
 /// With `vpdpbusd` as AVX-VNNI has it: four products are added to 32 bits at once.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ fn keep(mut x: __m256i) -> __m256i {
     x
 }
 
-impl Pairs {
+impl Maddubs {
     /// Quads whose pairs fit in 16 bits together: |x| is at most 127, and q less than
     /// 2^bits, so that a pair is at most 2 · 127 · (2^bits − 1).
     const fn quads(lines: usize) -> usize {
@@ -176,7 +176,7 @@ macro_rules! dots {
 }
 
 dots!(
-    Pairs,
+    Maddubs,
     unsafe fn arrange<F: Format>(group: &mut Group) {
         if F::LINES == 8 {
             group.q.as_flattened_mut().iter_mut().for_each(|q| *q ^= 128);

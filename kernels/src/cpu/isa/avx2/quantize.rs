@@ -2,13 +2,13 @@
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::isa::rounding::{self, Rounding};
-use crate::cpu::quantize::ActKind;
-use crate::cpu::tile::ActBlock;
+use crate::cpu::quantize::QuantScheme;
+use crate::cpu::tile::Q8Block;
 use std::arch::x86_64::*;
 
-pub(super) fn quantize(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
+pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
     #[target_feature(enable = "avx2,fma,f16c")]
-    fn body(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
+    fn body(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
         // SAFETY: this function is compiled for the features of the vectors.
         unsafe { rounding::row::<Ymm>(x, kind, out) }
     }

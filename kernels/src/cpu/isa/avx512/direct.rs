@@ -1,18 +1,18 @@
 //! Few rows: every line of a tile is read once and unpacked in registers, for all rows.
 
 use super::stored::{At, at};
-use crate::cpu::ahead::Ahead;
 use crate::cpu::isa::formats::Format;
-use crate::cpu::tile::{ActBlock, QuantJob, TILE};
+use crate::cpu::prefetch_stream::PrefetchStream;
+use crate::cpu::tile::{GemmQ8, Q8Block, TILE};
 use std::arch::x86_64::*;
 
 /// # Safety
-/// The machine has the features, and lengths are as [`QuantJob::check`] demands.
+/// The machine has the features, and lengths are as [`GemmQ8::check`] demands.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c")]
-pub(super) unsafe fn tiles<F: Format>(job: &QuantJob<'_>, out: &mut [f32]) {
+pub(super) unsafe fn tiles<F: Format>(job: &GemmQ8<'_>, out: &mut [f32]) {
     let groups = job.weight.layout().groups();
     let stride = job.tiles.len() * TILE;
-    let ahead = job.ahead(F::SHARE);
+    let ahead = job.prefetch_stream(F::SHARE);
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = at::<F>(&job.weight.tile(tile));
         let out = out[t * TILE..].as_mut_ptr();
@@ -39,8 +39,8 @@ pub(super) unsafe fn tiles<F: Format>(job: &QuantJob<'_>, out: &mut [f32]) {
 /// one of R multiples of `stride`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c")]
 unsafe fn rows<F: Format, const R: usize>(
-    (tile, ahead): (At, Ahead),
-    (x, groups): (&[ActBlock], usize),
+    (tile, ahead): (At, PrefetchStream),
+    (x, groups): (&[Q8Block], usize),
     out: *mut f32,
     stride: usize,
 ) {
@@ -91,7 +91,7 @@ unsafe fn rows<F: Format, const R: usize>(
 /// The integer sums of quads `FROM .. TO`, in two chains: one waits for its own results.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn dot<F: Format, const FROM: usize, const TO: usize>(w: &[__m512i; 8], x: &ActBlock) -> __m512i {
+fn dot<F: Format, const FROM: usize, const TO: usize>(w: &[__m512i; 8], x: &Q8Block) -> __m512i {
     let mut first = match F::OFFSET {
         true => _mm512_set1_epi32(x.start[FROM / 4]),
         false => _mm512_setzero_si512(),

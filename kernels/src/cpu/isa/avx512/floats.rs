@@ -2,10 +2,10 @@
 //! as they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use crate::cpu::ahead::Ahead;
-use crate::cpu::isa::asking::ask_for;
+use crate::cpu::isa::prefetch::prefetch_line;
 use crate::cpu::packed::LINE;
-use crate::cpu::tile::{FloatJob, FloatTiles, TILE};
+use crate::cpu::prefetch_stream::PrefetchStream;
+use crate::cpu::tile::{FloatTiles, GemmF32, TILE};
 use crate::quant::DType;
 use std::arch::x86_64::*;
 
@@ -17,7 +17,7 @@ const DIRECT_ROWS: usize = 4;
 /// Tiles of a block of so few: each sum waits for itself, so that there have to be many.
 const DIRECT_TILES: usize = 4;
 
-pub(super) fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
+pub(super) fn gemm_f32(job: &GemmF32<'_>, out: &mut [f32]) {
     job.check(out);
     if job.rows == 0 || out.is_empty() {
         return;
@@ -83,7 +83,7 @@ struct Block<const T: usize> {
     tiles: [*const u8; T],
     /// From a tile to the next.
     tile_stride: usize,
-    ahead: Ahead,
+    ahead: PrefetchStream,
     x: *const f32,
     k: usize,
     out: *mut f32,
@@ -91,13 +91,13 @@ struct Block<const T: usize> {
 }
 
 /// # Safety
-/// Lengths as [`FloatJob::check`] demands.
+/// Lengths as [`GemmF32::check`] demands.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-unsafe fn tiles<F: Float>(job: &FloatJob<'_>, out: &mut [f32]) {
+unsafe fn tiles<F: Float>(job: &GemmF32<'_>, out: &mut [f32]) {
     let FloatTiles { cols: k, count, .. } = job.tiles;
     let stride = job.stride;
     let most = if job.rows <= DIRECT_ROWS { DIRECT_TILES } else { TILES };
-    let (tile_stride, ahead) = (job.tiles.stride, job.ahead(most * LINE));
+    let (tile_stride, ahead) = (job.tiles.stride, job.prefetch_stream(most * LINE));
     let tile = |t: usize| {
         let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
@@ -181,7 +181,7 @@ impl<const T: usize> Block<T> {
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
                         let at = self.ahead.of::<T>(tile, (at, self.tile_stride));
-                        ask_for(at, self.ahead.ask_into);
+                        prefetch_line(at, self.ahead.prefetch_hint);
                     }
                 }
                 let w = self.tiles.map(|tile| F::load(tile.add(at)));

@@ -2,10 +2,10 @@
 //! sums stay in registers; between panels they wait in the output.
 
 use super::stored::{At, at};
-use crate::cpu::caches::AskInto;
-use crate::cpu::isa::asking::ask_for_all;
+use crate::cpu::caches::PrefetchHint;
 use crate::cpu::isa::formats::Format;
-use crate::cpu::tile::{ActBlock, KernelScratch, PairGroup, QuantJob, TILE};
+use crate::cpu::isa::prefetch::prefetch_range;
+use crate::cpu::tile::{GemmQ8, GemmScratch, Q8Block, TILE, TilePairGroup};
 use std::arch::x86_64::*;
 use std::ops::Range;
 
@@ -50,26 +50,26 @@ macro_rules! add_scaled {
 }
 
 /// # Safety
-/// The machine has the features, and lengths are as [`QuantJob::check`] demands.
+/// The machine has the features, and lengths are as [`GemmQ8::check`] demands.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c")]
 pub(super) unsafe fn tiles<F: Format>(
-    job: &QuantJob<'_>,
+    job: &GemmQ8<'_>,
     out: &mut [f32],
-    scratch: &mut KernelScratch,
+    scratch: &mut GemmScratch,
 ) {
-    const ZERO: PairGroup =
-        PairGroup { q: [[[0; 64]; 2]; 8], scale: [[0.0; TILE]; 2], second: [[0.0; TILE]; 2] };
+    const ZERO: TilePairGroup =
+        TilePairGroup { q: [[[0; 64]; 2]; 8], scale: [[0.0; TILE]; 2], second: [[0.0; TILE]; 2] };
     let groups = job.weight.layout().groups();
     let stride = job.tiles.len() * TILE;
-    // Blocks of about the same size: one of few rows would wait for its own sums.
+    // BlockGrid of about the same size: one of few rows would wait for its own sums.
     let step = job.rows.div_ceil(job.rows.div_ceil(ROWS));
     for t in (0..job.tiles.len()).step_by(TILES) {
         let two = job.tiles.len() - t > 1;
         let tile = |i: usize| at::<F>(&job.weight.tile(job.tiles.start + t + i));
         let after = job.tiles.start + (t + TILES).min(job.tiles.len());
-        let next = match after < job.tiles.end + job.following.rest {
+        let next = match after < job.tiles.end + job.next_tiles.rest {
             true => Some(job.weight.tile(after).values),
-            false => job.following.next,
+            false => job.next_tiles.next,
         };
         let blocks = job.rows.div_ceil(step) * groups.div_ceil(job.panel);
         let mut block_index = 0;
@@ -87,7 +87,7 @@ pub(super) unsafe fn tiles<F: Format>(
                 if let Some(next) = next {
                     let part = |i: usize| i * TILES * job.weight.layout().tile / blocks;
                     let bytes = part(block_index)..part(block_index + 1);
-                    ask_for_all(next.as_ptr(), bytes, AskInto::Second);
+                    prefetch_range(next.as_ptr(), bytes, PrefetchHint::L2Only);
                     block_index += 1;
                 }
                 let block = Block {
@@ -117,7 +117,11 @@ pub(super) unsafe fn tiles<F: Format>(
 /// # Safety
 /// The tile has the format and the groups.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-unsafe fn unpack<F: Format>(tile: At, t: usize, (groups, to): (Range<usize>, &mut [PairGroup])) {
+unsafe fn unpack<F: Format>(
+    tile: At,
+    t: usize,
+    (groups, to): (Range<usize>, &mut [TilePairGroup]),
+) {
     for (g, to) in groups.zip(to) {
         // SAFETY: the group exists, by the caller; each line has 64 bytes, each scale 16 values.
         unsafe {
@@ -134,9 +138,9 @@ unsafe fn unpack<F: Format>(tile: At, t: usize, (groups, to): (Range<usize>, &mu
 /// Some rows times a panel of a pair of tiles.
 struct Block<'a> {
     /// All groups or, unless they are the last, a multiple of 8, from a multiple of 8 on.
-    pairs: &'a [PairGroup],
+    pairs: &'a [TilePairGroup],
     /// The rows' blocks of these groups, `groups` apart.
-    x: &'a [ActBlock],
+    x: &'a [Q8Block],
     groups: usize,
     /// Whether nothing was summed before.
     is_first: bool,

@@ -1,8 +1,8 @@
 //! How a group of a tile comes into registers.
 
-use crate::cpu::ahead::Ahead;
-use crate::cpu::isa::formats::{Format, ask};
+use crate::cpu::isa::formats::{Format, prefetch_group};
 use crate::cpu::packed::{Layout, Scales, TileBytes};
+use crate::cpu::prefetch_stream::PrefetchStream;
 use crate::cpu::tile::TILE;
 use std::arch::x86_64::*;
 
@@ -27,7 +27,7 @@ pub(super) fn at<F: Format>(tile: &TileBytes<'_>) -> At {
 }
 
 /// The scale, and the minimum or the scale of the second half.
-pub(super) type Pair = [__m512; 2];
+pub(super) type GroupScales = [__m512; 2];
 
 impl At {
     /// The bytes of group `g`, a vector per quad.
@@ -89,7 +89,7 @@ impl At {
     /// The tile has the format and the group.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-    pub(super) unsafe fn scales<F: Format>(self, g: usize) -> Pair {
+    pub(super) unsafe fn scales<F: Format>(self, g: usize) -> GroupScales {
         let from = self.scales.wrapping_add(g / F::GROUPS * F::SCALES.bytes());
         let i = g % F::GROUPS;
         // SAFETY: the scales of the group's block lie there.
@@ -116,7 +116,7 @@ impl At {
     /// Asks for what will be read some groups later.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(super) fn prefetch<F: Format>(self, g: usize, ahead: Ahead) {
-        ask::<F>(ahead, self.values, g);
+    pub(super) fn prefetch<F: Format>(self, g: usize, ahead: PrefetchStream) {
+        prefetch_group::<F>(ahead, self.values, g);
     }
 }

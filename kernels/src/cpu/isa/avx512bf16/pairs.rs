@@ -1,30 +1,30 @@
 //! Products of pairs: `vdpbf16ps` adds two products to each of 16 sums.
 #![expect(unsafe_code, reason = "intrinsics")]
 
+use crate::cpu::isa::attn_bf16::{Bf16Pair, PairPanel};
+use crate::cpu::isa::attn_matmul::{AttnMatmul, MicroKernel, matmul_with};
 use crate::cpu::isa::avx512::lanes::Zmm;
 use crate::cpu::isa::lanes::{LANES, Lanes as _};
-use crate::cpu::isa::paired::{Pair, Pairs};
-use crate::cpu::isa::panel::{Element, Widen};
-use crate::cpu::isa::product::{Multiply, Product, multiply};
+use crate::cpu::isa::panel::{Element, KvConvert};
 use crate::kv::Panel;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::mem::transmute;
 
 /// The first of a pair.
-const FIRST: Pair = 0xffff;
+const FIRST: Bf16Pair = 0xffff;
 
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-pub(super) unsafe fn product(p: &Product<'_, Pair, Pairs<'_>>, c: &mut [f32]) {
+pub(super) unsafe fn matmul(p: &AttnMatmul<'_, Bf16Pair, PairPanel<'_>>, c: &mut [f32]) {
     // SAFETY: by the caller.
     unsafe {
         match p.b {
-            Pairs::Made(b) => multiply::<Paired<Made>, _>(p, b, c),
-            Pairs::Stored(Panel::F32(b)) => multiply::<Paired<Stored<f32>>, _>(p, b, c),
-            Pairs::Stored(Panel::F16(b)) => multiply::<Paired<Stored<u16>>, _>(p, b, c),
-            Pairs::Stored(Panel::I8(b)) => multiply::<Paired<Stored<i8>>, _>(p, b, c),
+            PairPanel::Packed(b) => matmul_with::<PairKernel<Packed>, _>(p, b, c),
+            PairPanel::Stored(Panel::F32(b)) => matmul_with::<PairKernel<Stored<f32>>, _>(p, b, c),
+            PairPanel::Stored(Panel::F16(b)) => matmul_with::<PairKernel<Stored<u16>>, _>(p, b, c),
+            PairPanel::Stored(Panel::I8(b)) => matmul_with::<PairKernel<Stored<i8>>, _>(p, b, c),
         }
     }
 }
@@ -35,26 +35,26 @@ trait Source {
     /// Depth of an element.
     const DEPTH: usize;
 
-    /// As [`Multiply::right`].
+    /// As [`MicroKernel::right`].
     ///
     /// # Safety
-    /// As [`Multiply`] demands.
+    /// As [`MicroKernel`] demands.
     unsafe fn read<const CUT: bool>(at: *const Self::Element, stride: usize) -> __m512i;
 }
 
 /// Products of pairs.
-struct Paired<S>(PhantomData<S>);
+struct PairKernel<S>(PhantomData<S>);
 
-impl<S: Source> Multiply for Paired<S> {
+impl<S: Source> MicroKernel for PairKernel<S> {
     type Sums = Zmm;
-    type A = Pair;
+    type A = Bf16Pair;
     type B = S::Element;
     type Left = __m512i;
     type Right = __m512i;
     const DEPTH: (usize, usize) = (2, S::DEPTH);
 
     #[inline(always)]
-    unsafe fn left<const CUT: bool>(at: *const Pair) -> __m512i {
+    unsafe fn left<const CUT: bool>(at: *const Bf16Pair) -> __m512i {
         // SAFETY: by the caller.
         unsafe {
             let pair = if CUT { *at & FIRST } else { *at };
@@ -77,15 +77,15 @@ impl<S: Source> Multiply for Paired<S> {
     }
 }
 
-/// Pairs as they are.
-struct Made;
+/// PairPanel as they are.
+struct Packed;
 
-impl Source for Made {
-    type Element = Pair;
+impl Source for Packed {
+    type Element = Bf16Pair;
     const DEPTH: usize = 2;
 
     #[inline(always)]
-    unsafe fn read<const CUT: bool>(at: *const Pair, _: usize) -> __m512i {
+    unsafe fn read<const CUT: bool>(at: *const Bf16Pair, _: usize) -> __m512i {
         // SAFETY: by the caller.
         unsafe {
             let pairs = _mm512_loadu_si512(at.cast());
@@ -127,7 +127,7 @@ const TURNS: [u16; 2 * LANES] = {
     turns
 };
 
-/// Pairs of 16 values each.
+/// PairPanel of 16 values each.
 ///
 /// # Safety
 /// The machine has AVX-512 with BF16.
@@ -143,7 +143,7 @@ unsafe fn pair(first: Zmm, second: Zmm) -> __m512i {
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-pub(super) unsafe fn widen(w: &Widen<'_>, out: &mut [Pair]) {
+pub(super) unsafe fn pack_kv(w: &KvConvert<'_>, out: &mut [Bf16Pair]) {
     // SAFETY: by the caller.
     unsafe {
         match w.from {
@@ -155,9 +155,9 @@ pub(super) unsafe fn widen(w: &Widen<'_>, out: &mut [Pair]) {
 }
 
 /// # Safety
-/// As [`widen`].
+/// As [`pack_kv`].
 #[inline(always)]
-unsafe fn widen_rows<E: Element>(w: &Widen<'_>, from: &[E], out: &mut [Pair]) {
+unsafe fn widen_rows<E: Element>(w: &KvConvert<'_>, from: &[E], out: &mut [Bf16Pair]) {
     for (from, out) in from.chunks(2 * w.cols).zip(out.chunks_mut(w.stride)) {
         let (first, second) = from.split_at(w.cols);
         let chunks = first.chunks(LANES).enumerate();
@@ -184,7 +184,7 @@ unsafe fn widen_rows<E: Element>(w: &Widen<'_>, from: &[E], out: &mut [Pair]) {
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-pub(super) unsafe fn round(x: &[f32], out: &mut [Pair]) {
+pub(super) unsafe fn round(x: &[f32], out: &mut [Bf16Pair]) {
     const PAIRS: usize = LANES / 2;
     let (lines, tail) = x.as_chunks::<LANES>();
     let (outs, rest) = out.as_chunks_mut::<PAIRS>();
@@ -207,7 +207,7 @@ pub(super) unsafe fn round(x: &[f32], out: &mut [Pair]) {
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-unsafe fn store(x: &[f32; LANES], out: &mut [Pair; LANES / 2]) {
+unsafe fn store(x: &[f32; LANES], out: &mut [Bf16Pair; LANES / 2]) {
     // SAFETY: by the caller; registers of any type are 256 bits, as is the output.
     unsafe {
         let rounded: __m256i = transmute(_mm512_cvtneps_pbh(_mm512_loadu_ps(x.as_ptr())));

@@ -4,11 +4,11 @@ use super::weights::{Source, Weights};
 use super::{Dots, ROWS_MAX, Rows};
 use crate::cpu::isa::formats::Format;
 use crate::cpu::isa::lanes::Lanes;
-use crate::cpu::tile::{ActBlock, TILE};
+use crate::cpu::tile::{Q8Block, TILE};
 
 /// Some rows times a tile.
 pub(super) struct Block {
-    pub(super) x: *const ActBlock,
+    pub(super) x: *const Q8Block,
     /// Distance of rows in the activations.
     pub(super) row_groups: usize,
     /// Whether nothing was summed before.
@@ -68,7 +68,7 @@ impl Block {
             for g in 0..self.groups {
                 let w = source.group(g);
                 let x =
-                    Rows { first: self.x.add(g), stride: self.row_groups * size_of::<ActBlock>() };
+                    Rows { first: self.x.add(g), stride: self.row_groups * size_of::<Q8Block>() };
                 if F::GROUPS == 1 {
                     add::<D, F, _, R>(&w, x, &mut acc);
                     continue;

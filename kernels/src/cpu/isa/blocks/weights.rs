@@ -1,10 +1,10 @@
 //! The groups of a tile, as a block of rows multiplies them.
 
 use super::{Dots, Rows};
-use crate::cpu::ahead::Ahead;
-use crate::cpu::isa::formats::{Format, ask};
+use crate::cpu::isa::formats::{Format, prefetch_group};
 use crate::cpu::isa::lanes::Lanes;
 use crate::cpu::packed::{Group, Scales, TileBytes};
+use crate::cpu::prefetch_stream::PrefetchStream;
 use crate::cpu::tile::TILE;
 use std::marker::PhantomData;
 
@@ -74,13 +74,13 @@ impl<D: Dots, F: Format> Weights<D, F> for &Group {
 /// Each group is made ready when it is wanted.
 pub(super) struct Stored<'a, D, F> {
     tile: TileBytes<'a>,
-    ahead: Ahead,
+    ahead: PrefetchStream,
     group: Group,
     kind: PhantomData<(D, F)>,
 }
 
 impl<'a, D: Dots, F: Format> Stored<'a, D, F> {
-    pub(super) fn new(tile: TileBytes<'a>, ahead: Ahead) -> Stored<'a, D, F> {
+    pub(super) fn new(tile: TileBytes<'a>, ahead: PrefetchStream) -> Stored<'a, D, F> {
         Stored { tile, ahead, group: Group::new(), kind: PhantomData }
     }
 }
@@ -97,7 +97,7 @@ impl<D: Dots, F: Format> Source<D, F> for Stored<'_, D, F> {
     #[inline(always)]
     unsafe fn group(&mut self, g: usize) -> impl Weights<D, F> {
         let Stored { tile, ahead, group, .. } = self;
-        ask::<F>(*ahead, tile.values.as_ptr(), g);
+        prefetch_group::<F>(*ahead, tile.values.as_ptr(), g);
         // SAFETY: by the caller.
         unsafe {
             D::ready::<F>(tile, g, group);

@@ -10,15 +10,15 @@ use std::hint::black_box;
 const CHAINS: usize = 16;
 
 pub(super) const NEON: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "smlal",
         ops: 2 * 8 * PAIRED as u64,
         // SAFETY: in this table, which `PeakLoops::of` hands out only for an `Isa` that exists,
         // and so only when the machine has its features.
         run: |iterations| unsafe { dot_neon(iterations) },
     }),
-    pair: None,
-    fma: Some(PeakLoop {
+    bf16: None,
+    f32: Some(PeakLoop {
         instructions: "fmla",
         ops: 2 * 4 * CHAINS as u64,
         // SAFETY: as above.
@@ -27,31 +27,31 @@ pub(super) const NEON: PeakLoops = PeakLoops {
 };
 
 pub(super) const DOTPROD: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "sdot",
         ops: 2 * 16 * CHAINS as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { dot_dotprod(iterations) },
     }),
-    pair: None,
-    fma: NEON.fma,
+    bf16: None,
+    f32: NEON.f32,
 };
 
 pub(super) const I8MM: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "smmla",
         ops: 2 * 32 * CHAINS as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { dot_i8mm(iterations) },
     }),
-    pair: None,
-    fma: NEON.fma,
+    bf16: None,
+    f32: NEON.f32,
 };
 
-/// Chains of the paired products: fewer, since their operands take registers too.
+/// Chains of the attn_bf16 products: fewer, since their operands take registers too.
 const PAIRED: usize = 8;
 
-/// Sums of products in 16 bits, which those of narrow weights fit in.
+/// Sums of products in 16 bits, which those of f32_to_f16 weights fit in.
 #[target_feature(enable = "neon")]
 fn dot_neon(iterations: u64) {
     let step = black_box(vdup_n_s8(1));

@@ -9,15 +9,15 @@ use std::hint::black_box;
 const CHAINS: usize = 12;
 
 pub(super) const AVX512: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "vpdpbusd zmm",
         ops: 2 * 64 * CHAINS as u64,
         // SAFETY: in this table, which `PeakLoops::of` hands out only for an `Isa` that exists,
         // and so only when the machine has its features.
         run: |iterations| unsafe { dot_avx512(iterations) },
     }),
-    pair: None,
-    fma: Some(PeakLoop {
+    bf16: None,
+    f32: Some(PeakLoop {
         instructions: "vfmadd zmm",
         ops: 2 * 16 * CHAINS as u64,
         // SAFETY: as above.
@@ -26,7 +26,7 @@ pub(super) const AVX512: PeakLoops = PeakLoops {
 };
 
 pub(super) const AVX512_BF16: PeakLoops = PeakLoops {
-    pair: Some(PeakLoop {
+    bf16: Some(PeakLoop {
         instructions: "vdpbf16ps zmm",
         ops: 2 * 32 * CHAINS as u64,
         // SAFETY: as above.
@@ -36,25 +36,25 @@ pub(super) const AVX512_BF16: PeakLoops = PeakLoops {
 };
 
 pub(super) const AVXVNNI: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "vpdpbusd ymm",
         ops: 2 * 32 * CHAINS as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { dot_avxvnni(iterations) },
     }),
-    pair: None,
-    fma: AVX2.fma,
+    bf16: None,
+    f32: AVX2.f32,
 };
 
 pub(super) const AVX2: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "vpmaddubsw + vpaddw ymm",
         ops: 2 * 32 * PAIRED as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { dot_avx2(iterations) },
     }),
-    pair: None,
-    fma: Some(PeakLoop {
+    bf16: None,
+    f32: Some(PeakLoop {
         instructions: "vfmadd ymm",
         ops: 2 * 8 * CHAINS as u64,
         // SAFETY: as above.
@@ -111,10 +111,10 @@ fn fma_avx512(iterations: u64) {
     black_box(sums);
 }
 
-/// Chains of the paired products: fewer, since their operands take registers too.
+/// Chains of the attn_bf16 products: fewer, since their operands take registers too.
 const PAIRED: usize = 8;
 
-/// Sums of pairs in 16 bits, which those of narrow weights fit in.
+/// Sums of pairs in 16 bits, which those of f32_to_f16 weights fit in.
 #[target_feature(enable = "avx2")]
 fn dot_avx2(iterations: u64) {
     let step = black_box(_mm256_set1_epi8(1));

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Why a file of packed weights is not used. The weights are then packed, and the file is replaced.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum CacheFault {
+pub enum CacheReadError {
     /// The system does not give it.
     #[error("it cannot be read: {0}")]
     Read(#[source] io::Error),
@@ -39,7 +39,7 @@ pub enum CacheFault {
 /// Why packed weights are not kept. The next start packs again.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum KeepError {
+pub enum CacheWriteError {
     /// The system refuses: no space, no permission.
     #[error("cannot {doing} {path}: {source}; free space, or keep them in another folder", path = path.display())]
     Write {

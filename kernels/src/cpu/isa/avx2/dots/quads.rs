@@ -15,7 +15,7 @@ pub(super) trait Quads: Copy {
     /// # Safety
     /// As the trait says.
     unsafe fn quad(self, j: usize) -> [__m256i; 2];
-    /// Those of [`Pairs`](super::Pairs): of 8 bits with their sign.
+    /// Those of [`Maddubs`](super::Maddubs): of 8 bits with their sign.
     ///
     /// # Safety
     /// As the trait says.
@@ -33,7 +33,7 @@ impl Quads for &Group {
     }
     #[inline(always)]
     unsafe fn signed(self, j: usize) -> [__m256i; 2] {
-        // SAFETY: by the caller. `Pairs` has arranged them.
+        // SAFETY: by the caller. `Maddubs` has arranged them.
         unsafe { self.quad(j) }
     }
 }

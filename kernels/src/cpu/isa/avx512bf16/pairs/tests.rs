@@ -1,14 +1,14 @@
-use crate::cpu::isa::paired::{Pair, Paired, Pairs};
-use crate::cpu::isa::panel::Widen;
-use crate::cpu::isa::product::{Product, Sums};
-use crate::cpu::{AskInto, Isa};
+use crate::cpu::isa::attn_bf16::{AttnBf16Kernels, Bf16Pair, PairPanel};
+use crate::cpu::isa::attn_matmul::{AttnMatmul, MatmulDims};
+use crate::cpu::isa::panel::KvConvert;
+use crate::cpu::{Isa, PrefetchHint};
 use crate::kv::Panel;
 use half::{bf16, f16};
 
 /// None where the machine has no such instructions.
-fn kernels() -> Option<&'static Paired> {
+fn kernels() -> Option<&'static AttnBf16Kernels> {
     let isa = Isa::available().into_iter().find(|isa| isa.name() == "avx512-bf16");
-    isa.map(|isa| isa.kernels().paired.expect("products of pairs"))
+    isa.map(|isa| isa.kernels().attn_bf16.expect("products of pairs"))
 }
 
 /// Values in [−2, 2) that bfloat16 rounds.
@@ -24,7 +24,7 @@ fn noise(seed: u32, len: usize) -> Vec<f32> {
 /// How the right side is given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Right {
-    Made,
+    Packed,
     F32,
     F16,
     I8,
@@ -40,11 +40,11 @@ fn apart<T: Copy>(rows: &[T], (width, stride): (usize, usize), fill: T) -> Vec<T
     all
 }
 
-/// Pairs of rows 2i and 2i + 1; `last` stands for what an odd last row lacks.
-fn pairs_of(rows: &[f32], width: usize, last: bf16) -> Vec<Pair> {
+/// PairPanel of rows 2i and 2i + 1; `last` stands for what an odd last row lacks.
+fn pairs_of(rows: &[f32], width: usize, last: bf16) -> Vec<Bf16Pair> {
     let pair = |two: &[f32], i: usize| {
         let second = two.get(width + i).map_or(last, |x| bf16::from_f32(*x));
-        Pair::from(bf16::from_f32(two[i]).to_bits()) | Pair::from(second.to_bits()) << 16
+        Bf16Pair::from(bf16::from_f32(two[i]).to_bits()) | Bf16Pair::from(second.to_bits()) << 16
     };
     rows.chunks(2 * width).flat_map(|two| (0..width).map(move |i| pair(two, i))).collect()
 }
@@ -68,7 +68,7 @@ impl Case {
         let width = 16 * chunks;
         let b = noise(2, depth * width).into_iter();
         let b: Vec<f32> = match right {
-            Right::Made | Right::F32 => b.collect(),
+            Right::Packed | Right::F32 => b.collect(),
             Right::F16 => b.map(|x| f16::from_f32(x).to_f32()).collect(),
             Right::I8 => b.map(|x| (x * 63.0).round()).collect(),
         };
@@ -77,13 +77,18 @@ impl Case {
     }
 
     /// `rows` of the product, in its place among NaN.
-    fn run(&self, paired: &Paired, right: Right, rows: std::ops::Range<usize>) -> Vec<f32> {
+    fn run(
+        &self,
+        attn_bf16: &AttnBf16Kernels,
+        right: Right,
+        rows: std::ops::Range<usize>,
+    ) -> Vec<f32> {
         let width = 16 * self.chunks;
         let a_width = self.depth.div_ceil(2);
-        let a: Vec<Pair> =
+        let a: Vec<Bf16Pair> =
             self.a.chunks(self.depth).flat_map(|row| pairs_of(row, 1, bf16::NAN)).collect();
         let a_stride = a_width + GAPS.0;
-        let nan = Pair::from(bf16::NAN.to_bits());
+        let nan = Bf16Pair::from(bf16::NAN.to_bits());
         let a = apart(&a[rows.start * a_width..rows.end * a_width], (a_width, a_stride), nan);
         let (b, b_stride) = (&self.b, width + GAPS.1);
         let sizes = (width, b_stride);
@@ -92,24 +97,24 @@ impl Case {
         let halves: Vec<u16> = singles.iter().map(|x| f16::from_f32(*x).to_bits()).collect();
         let bytes: Vec<i8> = singles.iter().map(|x| *x as i8).collect();
         let c_stride = width + GAPS.1;
-        let sums = Sums {
+        let dims = MatmulDims {
             rows: rows.len(),
             depth: self.depth,
             chunks: self.chunks,
             c_stride,
             add: self.add,
             next: Some(Panel::I8(&bytes)),
-            ask_into: AskInto::All,
+            prefetch_hint: PrefetchHint::AllLevels,
         };
         let b = match right {
-            Right::Made => Pairs::Made(&made),
-            Right::F32 => Pairs::Stored(Panel::F32(&singles)),
-            Right::F16 => Pairs::Stored(Panel::F16(&halves)),
-            Right::I8 => Pairs::Stored(Panel::I8(&bytes)),
+            Right::Packed => PairPanel::Packed(&made),
+            Right::F32 => PairPanel::Stored(Panel::F32(&singles)),
+            Right::F16 => PairPanel::Stored(Panel::F16(&halves)),
+            Right::I8 => PairPanel::Stored(Panel::I8(&bytes)),
         };
         let c = &self.c[rows.start * width..rows.end * width];
         let mut c = apart(c, (width, c_stride), f32::NAN);
-        (paired.product)(&Product { a: &a, a_stride, b, b_stride, sums }, &mut c);
+        (attn_bf16.matmul)(&AttnMatmul { a: &a, a_stride, b, b_stride, dims }, &mut c);
         for gap in c.chunks(c_stride).filter_map(|row| row.get(width..)) {
             assert!(gap.iter().all(|x| x.is_nan()), "written between rows");
         }
@@ -142,18 +147,18 @@ fn bits(x: &[f32]) -> Vec<u32> {
 
 #[test]
 fn a_product_of_pairs_strays_from_that_of_their_values() {
-    let Some(paired) = kernels() else { return };
-    for right in [Right::Made, Right::F32, Right::F16, Right::I8] {
+    let Some(attn_bf16) = kernels() else { return };
+    for right in [Right::Packed, Right::F32, Right::F16, Right::I8] {
         for rows in [1, 2, 3, 5, 6, 7, 13] {
             for depth in [1, 2, 3, 16, 33, 64] {
                 for (chunks, add) in (1..=5).flat_map(|chunks| [(chunks, false), (chunks, true)]) {
                     let what = format!("{right:?}, {rows} rows, {depth} × {chunks}, {add}");
                     let case = Case::new(right, (rows, depth, chunks, add));
-                    let got = case.run(paired, right, 0..rows);
+                    let got = case.run(attn_bf16, right, 0..rows);
                     case.check(&got, &what);
-                    let made = case.run(paired, Right::Made, 0..rows);
+                    let made = case.run(attn_bf16, Right::Packed, 0..rows);
                     assert_eq!(bits(&got), bits(&made), "{what} as stored");
-                    let alone = (0..rows).flat_map(|row| case.run(paired, right, row..row + 1));
+                    let alone = (0..rows).flat_map(|row| case.run(attn_bf16, right, row..row + 1));
                     assert_eq!(bits(&got), bits(&alone.collect::<Vec<_>>()), "{what} alone");
                 }
             }
@@ -163,27 +168,28 @@ fn a_product_of_pairs_strays_from_that_of_their_values() {
 
 #[test]
 fn without_depth_sums_are_what_they_were_or_zero() {
-    let Some(paired) = kernels() else { return };
+    let Some(attn_bf16) = kernels() else { return };
     for add in [false, true] {
         let mut c = [7.0; 16];
-        let sums = Sums {
+        let dims = MatmulDims {
             rows: 1,
             depth: 0,
             chunks: 1,
             c_stride: 16,
             add,
             next: None,
-            ask_into: AskInto::All,
+            prefetch_hint: PrefetchHint::AllLevels,
         };
-        let product = Product { a: &[], a_stride: 0, b: Pairs::Made(&[]), b_stride: 16, sums };
-        (paired.product)(&product, &mut c);
+        let product =
+            AttnMatmul { a: &[], a_stride: 0, b: PairPanel::Packed(&[]), b_stride: 16, dims };
+        (attn_bf16.matmul)(&product, &mut c);
         assert_eq!(c, [if add { 7.0 } else { 0.0 }; 16]);
     }
 }
 
 #[test]
 fn rows_are_paired_with_the_wrong_ones() {
-    let Some(paired) = kernels() else { return };
+    let Some(attn_bf16) = kernels() else { return };
     for cols in [1, 7, 16, 24, 33, 64] {
         for rows in [1, 2, 3, 8] {
             // An integer has no negative zero.
@@ -194,12 +200,15 @@ fn rows_are_paired_with_the_wrong_ones() {
             let (width, stride) = (cols.next_multiple_of(16), cols.next_multiple_of(16) + 16);
             let pairs = pairs_of(&x, cols, bf16::ZERO);
             for from in [Panel::F32(&x), Panel::F16(&halves), Panel::I8(&bytes)] {
-                let mut out = vec![Pair::MAX; rows.div_ceil(2) * stride];
-                (paired.widen)(&Widen { from, cols, stride }, &mut out);
+                let mut out = vec![Bf16Pair::MAX; rows.div_ceil(2) * stride];
+                (attn_bf16.pack_kv)(&KvConvert { from, cols, stride }, &mut out);
                 for (out, pairs) in out.chunks(stride).zip(pairs.chunks(cols)) {
                     assert_eq!(out[..cols], *pairs, "{rows} × {cols} {from:?}");
                     assert!(out[cols..width].iter().all(|pair| *pair == 0), "{rows} × {cols}");
-                    assert!(out[width..].iter().all(|pair| *pair == Pair::MAX), "{rows} × {cols}");
+                    assert!(
+                        out[width..].iter().all(|pair| *pair == Bf16Pair::MAX),
+                        "{rows} × {cols}"
+                    );
                 }
             }
         }
@@ -208,21 +217,21 @@ fn rows_are_paired_with_the_wrong_ones() {
 
 #[test]
 fn values_are_not_rounded_to_the_nearest() {
-    let Some(paired) = kernels() else { return };
+    let Some(attn_bf16) = kernels() else { return };
     let ties = (0..64).map(|i| f32::from_bits(0x3f80_8000 + (i << 16)));
     let extremes = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 1e-37, 1.0 / 3.0];
     let all: Vec<f32> = ties.chain(extremes).chain(noise(7, 100)).collect();
     for len in [0, 1, 2, 15, 16, 17, 31, 32, 33, all.len()] {
         for x in [&all[..len], &all[all.len() - len..]] {
-            let mut out = vec![Pair::MAX; len.div_ceil(2) + 1];
-            (paired.round)(x, &mut out);
+            let mut out = vec![Bf16Pair::MAX; len.div_ceil(2) + 1];
+            (attn_bf16.round)(x, &mut out);
             let mut want = pairs_of(x, 1, bf16::ZERO);
-            want.push(Pair::MAX);
+            want.push(Bf16Pair::MAX);
             assert_eq!(out, want, "{len} values");
         }
     }
     let mut out = [0];
-    (paired.round)(&[f32::NAN, 1e-39], &mut out);
+    (attn_bf16.round)(&[f32::NAN, 1e-39], &mut out);
     assert!(bf16::from_bits(out[0] as u16).is_nan(), "{out:x?}");
     assert_eq!(out[0] >> 16, 0, "below the normal numbers");
 }

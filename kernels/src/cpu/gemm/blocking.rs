@@ -1,13 +1,13 @@
 //! How products are cut for the caches.
 
-use super::{Product, Then};
+use super::{Epilogue, Matmul};
 use crate::cpu::Cpu;
 use crate::cpu::caches::Caches;
 use crate::cpu::isa::TileShape;
-use crate::cpu::packed::{Features, GROUP};
-use crate::cpu::pool::Blocks;
-use crate::cpu::quantize::ActKind;
-use crate::cpu::tile::{ActBlock, TILE};
+use crate::cpu::packed::{GROUP, OutputChannels};
+use crate::cpu::pool::BlockGrid;
+use crate::cpu::quantize::QuantScheme;
+use crate::cpu::tile::{Q8Block, TILE};
 
 /// Fewest weights of a task (products of weights and rows, where they are more), so that claims
 /// cost little.
@@ -26,8 +26,8 @@ const SUPER_GROUPS: usize = 8;
 /// Most groups of 32 columns that are unpacked at once for many rows: with the activations that a
 /// block of rows multiplies them with, they fill a part of the first-level cache.
 pub(crate) fn panel_groups(caches: &Caches, shape: &TileShape) -> usize {
-    let of_group = shape.panel_group_bytes + shape.rows * size_of::<ActBlock>();
-    (caches.first / 8 * 7 / of_group).max(SUPER_GROUPS)
+    let of_group = shape.panel_group_bytes + shape.rows * size_of::<Q8Block>();
+    (caches.l1 / 8 * 7 / of_group).max(SUPER_GROUPS)
 }
 
 /// The groups of a panel, at most so many, of a matrix that has `groups`: all where they fit, since
@@ -38,16 +38,16 @@ pub(super) fn panel_of(most: usize, groups: usize) -> usize {
 
 /// What a product's blocking goes by.
 #[derive(Clone, Debug)]
-pub(super) struct Reads<'a> {
-    pub(super) weight: Features<'a>,
+pub(super) struct BlockingInput<'a> {
+    pub(super) weight: OutputChannels<'a>,
     /// Whether it is a gate, which reads its `up` too.
     pub(super) is_gate: bool,
 }
 
-impl<'a> Reads<'a> {
-    pub(super) fn of(product: &Product<'a>) -> Reads<'a> {
-        let is_gate = matches!(product.then, Then::Gate { .. });
-        Reads { weight: product.weight.clone(), is_gate }
+impl<'a> BlockingInput<'a> {
+    pub(super) fn of(product: &Matmul<'a>) -> BlockingInput<'a> {
+        let is_gate = matches!(product.epilogue, Epilogue::GatedActivation { .. });
+        BlockingInput { weight: product.weight.clone(), is_gate }
     }
 }
 
@@ -55,7 +55,7 @@ impl<'a> Reads<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tasks<const N: usize> {
     /// Of each product; none of one without features.
-    pub(super) blocks: [Option<Blocks>; N],
+    pub(super) blocks: [Option<BlockGrid>; N],
     /// Most that a thread claims at once.
     pub(super) at_once: usize,
 }
@@ -64,7 +64,7 @@ pub(super) struct Tasks<const N: usize> {
 pub(super) fn cut<const N: usize>(
     ctx: &Cpu,
     (m, unit): (usize, usize),
-    products: &[Option<Reads<'_>>; N],
+    products: &[Option<BlockingInput<'_>>; N],
 ) -> Tasks<N> {
     let tiles = products.iter().flatten().map(|reads| reads.weight.tiles().len()).sum();
     let mut at_once = if m == 1 { usize::MAX } else { 1 };
@@ -76,7 +76,7 @@ pub(super) fn cut<const N: usize>(
             let of_task = matrices * blocking.tiles * TILE * reads.weight.packed().cols();
             at_once = at_once.min(AT_ONCE_WEIGHTS / of_task).max(1);
         }
-        Some(Blocks {
+        Some(BlockGrid {
             rows: m,
             row_len: reads.weight.len(),
             row_chunk: blocking.rows,
@@ -102,7 +102,7 @@ impl Blocking {
     /// second-level cache. A task is of a multiple of `unit` tiles.
     pub(super) fn of(
         ctx: &Cpu,
-        reads: &Reads<'_>,
+        reads: &BlockingInput<'_>,
         (m, tiles, unit): (usize, usize, usize),
     ) -> Blocking {
         let (shape, packed) = (ctx.isa().shape(), reads.weight.packed());
@@ -112,15 +112,16 @@ impl Blocking {
         let fewest = if m == 1 { ROW_WEIGHTS } else { TASK_WEIGHTS };
         let worth = fewest.div_ceil(of_tile).min(of_products);
         let fair = tiles.div_ceil(ctx.pool().threads() * 4);
-        let (block_rows, block_tiles, of_x) = match ActKind::of(ctx.activations(), packed.dtype()) {
-            Some(_) => (shape.rows, shape.tiles, cols / GROUP * size_of::<ActBlock>()),
-            None => (shape.float_rows, shape.float_tiles, cols * size_of::<f32>()),
-        };
+        let (block_rows, block_tiles, of_x) =
+            match QuantScheme::of(ctx.activations(), packed.dtype()) {
+                Some(_) => (shape.rows, shape.tiles, cols / GROUP * size_of::<Q8Block>()),
+                None => (shape.float_rows, shape.float_tiles, cols * size_of::<f32>()),
+            };
         let multiple = if m > 1 { unit.next_multiple_of(block_tiles) } else { unit };
         let tiles = worth.min(fair).max(1).next_multiple_of(multiple);
         let results = if reads.is_gate { 2 } else { 1 };
         let of_row = of_x + results * tiles * TILE * size_of::<f32>();
-        let most = (ctx.caches().second / 2 / of_row).max(block_rows);
+        let most = (ctx.caches().l2 / 2 / of_row).max(block_rows);
         let rows = m.div_ceil(m.div_ceil(most)).next_multiple_of(block_rows);
         Blocking { rows, tiles }
     }

@@ -1,11 +1,11 @@
-//! Reading memory, and nothing else.
+//! BandwidthProbe memory, and nothing else.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use super::{RooflineError, Rounds};
 use crate::cpu::Cpu;
-use crate::cpu::isa::asking::FurtherOn;
+use crate::cpu::isa::prefetch::PrefetchOffset;
 use crate::cpu::packed::Memory;
 
 /// Most bytes of a task: so many that tasks cost nothing.
@@ -15,34 +15,34 @@ const TASKS_PER_THREAD: usize = 2;
 /// Bytes that are written at once.
 const FILL_BYTES: usize = 1 << 20;
 /// How far ahead a thread asks for what it reads, where it asks.
-const AHEAD_BYTES: usize = 8192;
+const PREFETCH_BYTES: usize = 8192;
 
 /// Memory that is read as weights are: in huge pages where the system has them, by threads that each
 /// read neighbouring parts. The time this takes is a limit of everything that reads as much.
 #[derive(Debug)]
-pub struct Reading {
+pub struct BandwidthProbe {
     memory: Memory,
     bytes: usize,
 }
 
-impl Reading {
+impl BandwidthProbe {
     /// Memory of that size.
     ///
     /// # Errors
     /// [`RooflineError::Memory`].
-    pub fn new(cpu: &Cpu, bytes: usize) -> Result<Reading, RooflineError> {
+    pub fn new(cpu: &Cpu, bytes: usize) -> Result<BandwidthProbe, RooflineError> {
         // Pages that were never written to are all the same one.
         let fill = |to: &mut [u8]| {
             cpu.pool().chunks_mut(to, FILL_BYTES, |task, part| part.fill(task as u8 & 0x3F));
         };
         let memory = Memory::filled(bytes, fill).map_err(|_| RooflineError::Memory { bytes })?;
-        Ok(Reading { memory, bytes })
+        Ok(BandwidthProbe { memory, bytes })
     }
 
     /// Bytes per second: all of it read `rounds` times (at least once) in each of two ways, as the
-    /// processor fetches it by itself and asking ahead; the median of the faster way. `now` tells
+    /// processor fetches it by itself and prefetch ahead; the median of the faster way. `now` tells
     /// the time since any fixed start.
-    pub fn usual(&self, cpu: &Cpu, rounds: usize, now: &dyn Fn() -> Duration) -> f64 {
+    pub fn median(&self, cpu: &Cpu, rounds: usize, now: &dyn Fn() -> Duration) -> f64 {
         let clock = Rounds { rounds: rounds.max(1), now };
         self.rate(cpu, |read| {
             let mut times: Vec<Duration> = (0..clock.rounds).map(|_| clock.time(read)).collect();
@@ -51,7 +51,7 @@ impl Reading {
         })
     }
 
-    /// As [`Reading::usual`], the fastest round of both ways.
+    /// As [`BandwidthProbe::median`], the fastest round of both ways.
     pub(super) fn fastest(&self, cpu: &Cpu, clock: &Rounds<'_>) -> f64 {
         self.rate(cpu, |read| clock.fastest(read))
     }
@@ -60,14 +60,15 @@ impl Reading {
         let of_thread = self.bytes.div_ceil(cpu.pool().threads() * TASKS_PER_THREAD);
         let of_task = of_thread.clamp(1, TASK_BYTES).next_multiple_of(64);
         let read = |ahead: Option<usize>| {
-            let ahead = ahead.map(|bytes| FurtherOn { bytes, into: cpu.caches().ask_into });
+            let ahead =
+                ahead.map(|bytes| PrefetchOffset { bytes, into: cpu.caches().prefetch_hint });
             cpu.pool().run(self.bytes.div_ceil(of_task), &|task| {
                 let end = self.bytes.min((task + 1) * of_task);
                 let part = &self.memory.bytes()[task * of_task..end];
-                black_box((cpu.kernels().read)(part, ahead));
+                black_box((cpu.kernels().stream_read)(part, ahead));
             });
         };
-        let ways = [None, Some(AHEAD_BYTES)].map(|ahead| {
+        let ways = [None, Some(PREFETCH_BYTES)].map(|ahead| {
             read(ahead);
             seconds(&|| read(ahead))
         });

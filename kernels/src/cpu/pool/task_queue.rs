@@ -12,7 +12,7 @@ use std::ops::Range;
 /// left, of its own or of another's: a few claims in all, and the last ones so small that threads
 /// end at about the same time (guided self-scheduling: Polychronopoulos and Kuck, 1987).
 #[repr(align(128))]
-pub(super) struct Claims(AtomicU64);
+pub(super) struct TaskQueue(AtomicU64);
 
 /// Neighbouring tasks that a thread has claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,18 +25,18 @@ pub(crate) struct Claim {
     pub(crate) end: usize,
 }
 
-impl Claims {
-    pub(super) fn none() -> Claims {
-        Claims(AtomicU64::new(0))
+impl TaskQueue {
+    pub(super) fn none() -> TaskQueue {
+        TaskQueue(AtomicU64::new(0))
     }
 
     /// Divides `tasks` among so many threads. Nobody may take any meanwhile.
     ///
     /// # Panics
     /// When there are 2³² or more.
-    pub(super) fn divide(all: &[Claims], tasks: usize) {
+    pub(super) fn divide(all: &[TaskQueue], tasks: usize) {
         assert!(u32::try_from(tasks).is_ok(), "{tasks} tasks");
-        let edge = |thread: usize| Claims::edge(tasks, all.len(), thread);
+        let edge = |thread: usize| TaskQueue::edge(tasks, all.len(), thread);
         for (thread, claims) in all.iter().enumerate() {
             claims.0.store(word(edge(thread)..edge(thread + 1)), Ordering::Relaxed);
         }
@@ -48,13 +48,13 @@ impl Claims {
     }
 
     /// Leaves out all that are not begun.
-    pub(super) fn clear(all: &[Claims]) {
+    pub(super) fn clear(all: &[TaskQueue]) {
         all.iter().for_each(|claims| claims.0.store(0, Ordering::Relaxed));
     }
 
     /// At most so many tasks for a thread: the next of its own, or if there are none, the last of
     /// another's.
-    pub(super) fn next(all: &[Claims], thread: usize, most: usize) -> Option<Claim> {
+    pub(super) fn next(all: &[TaskQueue], thread: usize, most: usize) -> Option<Claim> {
         let count = |left: &Range<usize>| (left.len() * 3).div_ceil(4).min(most);
         // There may be fewer tasks than threads.
         let (before, from) = all.split_at(thread.min(all.len()));
@@ -104,9 +104,9 @@ fn word(tasks: Range<usize>) -> u64 {
 mod tests {
     use super::*;
 
-    fn divided(threads: usize, tasks: usize) -> Vec<Claims> {
-        let all: Vec<Claims> = (0..threads).map(|_| Claims::none()).collect();
-        Claims::divide(&all, tasks);
+    fn divided(threads: usize, tasks: usize) -> Vec<TaskQueue> {
+        let all: Vec<TaskQueue> = (0..threads).map(|_| TaskQueue::none()).collect();
+        TaskQueue::divide(&all, tasks);
         all
     }
 
@@ -117,14 +117,14 @@ mod tests {
             {
                 let all = divided(threads, tasks);
                 let mut taken = vec![0; tasks];
-                let others = (0..threads).filter_map(|thread| Claims::next(&all, thread, most));
+                let others = (0..threads).filter_map(|thread| TaskQueue::next(&all, thread, most));
                 others.for_each(|claim| claim.tasks.for_each(|task| taken[task] += 1));
-                while let Some(claim) = Claims::next(&all, greedy, most) {
+                while let Some(claim) = TaskQueue::next(&all, greedy, most) {
                     assert!((1..=most).contains(&claim.tasks.len()), "{claim:?} of {most}");
                     claim.tasks.for_each(|task| taken[task] += 1);
                 }
                 assert!(taken.iter().all(|times| *times == 1), "{threads} {tasks}: {taken:?}");
-                assert!((0..threads).all(|thread| Claims::next(&all, thread, most).is_none()));
+                assert!((0..threads).all(|thread| TaskQueue::next(&all, thread, most).is_none()));
             }
         }
     }
@@ -132,19 +132,19 @@ mod tests {
     #[test]
     fn a_thread_jumps_among_its_tasks_or_takes_what_another_reads_next() {
         let all = divided(2, 8);
-        let one = |thread| Claims::next(&all, thread, 1).map(|claim| (claim.tasks, claim.end));
+        let one = |thread| TaskQueue::next(&all, thread, 1).map(|claim| (claim.tasks, claim.end));
         let order: Vec<_> = (0..4).filter_map(|_| one(1)).collect();
         assert_eq!(order, [(4..5, 8), (5..6, 8), (6..7, 8), (7..8, 8)]);
         assert_eq!(one(0), Some((0..1, 4)));
         assert_eq!(one(1), Some((3..4, 4)));
-        Claims::clear(&all);
+        TaskQueue::clear(&all);
         assert_eq!(one(0), None);
     }
 
     #[test]
     fn the_last_claim_of_a_thread_is_as_large_as_its_first() {
         let all = divided(2, 48);
-        let some = |thread| Claims::next(&all, thread, 100).map(|claim| claim.tasks);
+        let some = |thread| TaskQueue::next(&all, thread, 100).map(|claim| claim.tasks);
         let own: Vec<_> = (0..3).filter_map(|_| some(0)).collect();
         assert_eq!(own, [0..18, 18..23, 23..24]);
         assert_eq!(some(1), Some(24..42));

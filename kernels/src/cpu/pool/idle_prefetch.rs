@@ -1,48 +1,53 @@
 //! What a thread of the pool will most likely read when it has waited. Memory is half idle while it
 //! waits for the others: it asks for the beginning in the meantime.
 
-use crate::cpu::caches::{AskInto, Caches};
-use crate::cpu::isa::asking::ask_for;
+use crate::cpu::caches::{Caches, PrefetchHint};
+use crate::cpu::isa::prefetch::prefetch_line;
 use crate::cpu::packed::LINE;
 use crate::sync::spin_loop;
 use std::cell::Cell;
 
 thread_local! {
-    static WANTED: Cell<Wanted> = const { Cell::new(Wanted::NOTHING) };
+    static IDLE_PREFETCH: Cell<IdlePrefetch> = const { Cell::new(IdlePrefetch::NOTHING) };
 }
 
 /// Lines of which none has been asked for. All of it is hints: the memory need not be there any more.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct IdlePrefetch {
     first: *const u8,
     lines: usize,
-    into: AskInto,
+    into: PrefetchHint,
 }
 
-impl Wanted {
-    const NOTHING: Wanted = Wanted { first: std::ptr::null(), lines: 0, into: AskInto::All };
+impl IdlePrefetch {
+    const NOTHING: IdlePrefetch =
+        IdlePrefetch { first: std::ptr::null(), lines: 0, into: PrefetchHint::AllLevels };
     /// Asked for between two looks at what is waited for, so that it is seen soon.
     const AT_ONCE: usize = 2;
 
     /// Of these bytes, those after the first `asked`, as far as the caches have room for them.
-    pub(crate) fn of(caches: &Caches, bytes: &[u8], asked: usize) -> Wanted {
-        let room = caches.room_for_wanted().min(bytes.len());
-        Wanted {
+    pub(crate) fn of(caches: &Caches, bytes: &[u8], asked: usize) -> IdlePrefetch {
+        let room = caches.idle_prefetch_bytes().min(bytes.len());
+        IdlePrefetch {
             first: bytes.as_ptr().wrapping_add(asked),
             lines: room.saturating_sub(asked) / LINE,
-            into: caches.ask_into,
+            into: caches.prefetch_hint,
         }
     }
 
     /// This thread asks for it from now on whenever it waits, instead of what it wanted before.
     pub(crate) fn note(self) {
-        WANTED.set(self);
+        IDLE_PREFETCH.set(self);
     }
 
     /// Asks for some of it; `false` when nothing is left.
     fn ask(&mut self) -> bool {
         let into = self.into;
-        (0..Wanted::AT_ONCE).map_while(|_| self.next()).map(|line| ask_for(line, into)).count() > 0
+        (0..IdlePrefetch::AT_ONCE)
+            .map_while(|_| self.next())
+            .map(|line| prefetch_line(line, into))
+            .count()
+            > 0
     }
 
     /// The next line, if any is left.
@@ -55,12 +60,12 @@ impl Wanted {
 }
 
 /// The first word that is `awaited` of those that `look` finds, or the last of so many and one.
-pub(super) fn watch(
+pub(super) fn spin_until(
     times: usize,
     look: impl Fn() -> usize,
     awaited: impl Fn(usize) -> bool,
 ) -> usize {
-    let (mut word, mut wanted) = (look(), WANTED.get());
+    let (mut word, mut wanted) = (look(), IDLE_PREFETCH.get());
     for _ in 0..times {
         if awaited(word) {
             break;
@@ -70,7 +75,7 @@ pub(super) fn watch(
         }
         word = look();
     }
-    WANTED.set(wanted);
+    IDLE_PREFETCH.set(wanted);
     word
 }
 
@@ -78,8 +83,8 @@ pub(super) fn watch(
 mod tests {
     use super::*;
 
-    fn caches(second: usize, ask_into: AskInto) -> Caches {
-        Caches { second, ask_into, ..Caches::default() }
+    fn caches(second: usize, prefetch_hint: PrefetchHint) -> Caches {
+        Caches { l2: second, prefetch_hint, ..Caches::default() }
     }
 
     #[test]
@@ -93,32 +98,32 @@ mod tests {
             (64 * LINE, 16 * LINE, 0..0),
             (0, 0, 0..0),
         ] {
-            for into in [AskInto::All, AskInto::Second] {
-                let mut wanted = Wanted::of(&caches(second, into), &bytes, asked);
+            for into in [PrefetchHint::AllLevels, PrefetchHint::L2Only] {
+                let mut wanted = IdlePrefetch::of(&caches(second, into), &bytes, asked);
                 let found: Vec<_> = std::iter::from_fn(|| wanted.next()).collect();
                 let want: Vec<_> = want.clone().map(|i| bytes[i * LINE..].as_ptr()).collect();
                 assert_eq!(found, want, "{second} bytes of cache, {asked} asked for");
             }
         }
-        let mut first = Wanted::of(&caches(usize::MAX, AskInto::First), &bytes, 0);
+        let mut first = IdlePrefetch::of(&caches(usize::MAX, PrefetchHint::L1Only), &bytes, 0);
         assert_eq!(first.next(), None, "the first level has no room");
     }
 
     #[test]
     fn who_waits_misses_the_word_or_asks_anew() {
         let bytes = [0u8; 100 * LINE];
-        Wanted::of(&caches(usize::MAX, AskInto::All), &bytes, 0).note();
+        IdlePrefetch::of(&caches(usize::MAX, PrefetchHint::AllLevels), &bytes, 0).note();
         let looks = Cell::new(0);
         let look = || looks.replace(looks.get() + 1);
-        let left = || WANTED.get().lines;
-        assert_eq!(watch(10, look, |word| word == 0), 0);
+        let left = || IDLE_PREFETCH.get().lines;
+        assert_eq!(spin_until(10, look, |word| word == 0), 0);
         assert_eq!((looks.get(), left()), (1, 100), "nothing is asked for without waiting");
-        assert_eq!(watch(10, look, |word| word == 5), 5);
+        assert_eq!(spin_until(10, look, |word| word == 5), 5);
         assert_eq!((looks.get(), left()), (6, 92));
-        assert_eq!(watch(3, look, |_| false), 9);
+        assert_eq!(spin_until(3, look, |_| false), 9);
         assert_eq!((looks.get(), left()), (10, 86));
-        assert_eq!(watch(1000, look, |word| word == 500), 500);
+        assert_eq!(spin_until(1000, look, |word| word == 500), 500);
         assert_eq!(left(), 0);
-        assert_eq!(watch(0, look, |_| false), 501);
+        assert_eq!(spin_until(0, look, |_| false), 501);
     }
 }

@@ -1,12 +1,12 @@
 //! What a dispatch computes, and what will most likely be read after it.
 
-use super::PRODUCTS_MAX;
-use super::blocking::{self, Reads, Tasks};
+use super::MATMULS_MAX;
+use super::blocking::{self, BlockingInput, Tasks};
 use crate::cpu::Cpu;
-use crate::cpu::ahead::DISTANCE_MAX;
-use crate::cpu::packed::Features;
-use crate::cpu::pool::{After, Next, Wanted};
-use crate::cpu::quantize::ActKind;
+use crate::cpu::packed::OutputChannels;
+use crate::cpu::pool::{AfterBlock, IdlePrefetch, NextBlock};
+use crate::cpu::prefetch_stream::PREFETCH_DISTANCE_MAX;
+use crate::cpu::quantize::QuantScheme;
 use crate::cpu::tile::TILE;
 
 /// A dispatch of products.
@@ -15,31 +15,31 @@ pub(crate) struct Dispatch<'a> {
     /// Rows of activations (m).
     pub(crate) rows: usize,
     /// How it is cut where it has one row, if that is known.
-    pub(crate) one_row: Option<&'a RowTasks>,
+    pub(crate) gemv_plan: Option<&'a GemvPlan>,
     /// The next dispatch of products, taken to have as many rows.
-    pub(crate) next: Upcoming<'a>,
+    pub(crate) next: NextDispatch<'a>,
 }
 
 /// The weights of a dispatch to come. Memory is idle while threads meet and while one of them
 /// prepares what the others wait for; each thread asks for the beginning of what it will read
 /// next at the end of what it reads now, and goes on with it while it waits.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Upcoming<'a> {
+pub(crate) struct NextDispatch<'a> {
     /// Of each product; of a gate without its `up`.
-    pub(crate) weights: [Option<Features<'a>>; PRODUCTS_MAX],
+    pub(crate) weights: [Option<OutputChannels<'a>>; MATMULS_MAX],
     /// Whether the only product is a gate.
     pub(crate) is_gate: bool,
     /// As what the values will be quantised as they come, if so.
-    pub(crate) form: Option<ActKind>,
-    /// As [`Dispatch::one_row`].
-    pub(crate) one_row: Option<&'a RowTasks>,
+    pub(crate) output_scheme: Option<QuantScheme>,
+    /// As [`Dispatch::gemv_plan`].
+    pub(crate) gemv_plan: Option<&'a GemvPlan>,
 }
 
 /// How a dispatch of one row is cut: the same for every token, and found anew it would be on the thread
 /// that the others wait for.
 #[derive(Debug)]
-pub(crate) struct RowTasks {
-    pub(super) tasks: Tasks<PRODUCTS_MAX>,
+pub(crate) struct GemvPlan {
+    pub(super) tasks: Tasks<MATMULS_MAX>,
     /// The product and the column that each thread begins with.
     first: Vec<Option<(usize, usize)>>,
 }
@@ -55,9 +55,9 @@ impl Dispatch<'_> {
         &self,
         ctx: &Cpu,
         unit: usize,
-        reads: impl FnOnce() -> [Option<Reads<'b>>; PRODUCTS_MAX],
-    ) -> Tasks<PRODUCTS_MAX> {
-        match self.one_row {
+        reads: impl FnOnce() -> [Option<BlockingInput<'b>>; MATMULS_MAX],
+    ) -> Tasks<MATMULS_MAX> {
+        match self.gemv_plan {
             Some(known) if self.rows == 1 => {
                 debug_assert_eq!(known.tasks, blocking::cut(ctx, (1, unit), &reads()));
                 known.tasks
@@ -74,48 +74,48 @@ impl<'a> Dispatch<'a> {
         &self,
         ctx: &Cpu,
         (index, end): (usize, usize),
-        After { until, next }: After,
-        weights: impl Fn(usize) -> Option<&'b Features<'a>>,
+        AfterBlock { until, next }: AfterBlock,
+        weights: impl Fn(usize) -> Option<&'b OutputChannels<'a>>,
     ) -> Option<&'a [u8]>
     where
         'a: 'b,
     {
         let meanwhile = weights(index)?.packed().tile_bytes() * (until - end).div_ceil(TILE);
-        if meanwhile >= DISTANCE_MAX {
+        if meanwhile >= PREFETCH_DISTANCE_MAX {
             return None;
         }
         match next {
-            Next::Block { index, col } => Some(weights(index)?.bytes_from(col)),
-            Next::Nothing { thread } => {
+            NextBlock::Block { index, col } => Some(weights(index)?.bytes_from(col)),
+            NextBlock::EndOfJob { thread } => {
                 let next = self.next.first_read(ctx, self.rows, thread)?;
-                Wanted::of(&ctx.caches(), next, DISTANCE_MAX).note();
+                IdlePrefetch::of(&ctx.caches(), next, PREFETCH_DISTANCE_MAX).note();
                 Some(next)
             }
         }
     }
 }
 
-impl<'a> Upcoming<'a> {
-    fn tasks(&self, ctx: &Cpu, m: usize) -> Tasks<PRODUCTS_MAX> {
-        let unit = self.form.map_or(1, |kind| kind.columns() / TILE);
+impl<'a> NextDispatch<'a> {
+    fn tasks(&self, ctx: &Cpu, m: usize) -> Tasks<MATMULS_MAX> {
+        let unit = self.output_scheme.map_or(1, |kind| kind.columns() / TILE);
         let reads = self.weights.each_ref().map(|weight| {
             let weight = weight.as_ref()?.clone();
-            Some(Reads { weight, is_gate: self.is_gate })
+            Some(BlockingInput { weight, is_gate: self.is_gate })
         });
         blocking::cut(ctx, (m, unit), &reads)
     }
 
     /// How it is cut for one row.
-    pub(crate) fn row_tasks(&self, ctx: &Cpu) -> RowTasks {
+    pub(crate) fn gemv_plan(&self, ctx: &Cpu) -> GemvPlan {
         let (tasks, pool) = (self.tasks(ctx, 1), ctx.pool());
         let threads = 0..pool.threads();
         let first = threads.map(|thread| pool.first_block(tasks.blocks, thread)).collect();
-        RowTasks { tasks, first }
+        GemvPlan { tasks, first }
     }
 
     /// What a thread reads first, if it has a task.
     pub(super) fn first_read(&self, ctx: &Cpu, m: usize, thread: usize) -> Option<&'a [u8]> {
-        let (index, col) = match self.one_row {
+        let (index, col) = match self.gemv_plan {
             Some(known) if m == 1 => known.first.get(thread).copied().flatten(),
             _ => ctx.pool().first_block(self.tasks(ctx, m).blocks, thread),
         }?;

@@ -1,11 +1,11 @@
 //! A product does not depend on what is computed with it or done with it.
 
-use super::blocking::{Blocking, Reads, panel_of};
-use super::{Dispatch, FormSource, Forms, Product, Then, Upcoming};
-use super::{matmul, products, quantised_product};
+use super::blocking::{Blocking, BlockingInput, panel_of};
+use super::{Dispatch, Epilogue, InputSource, Matmul, NextDispatch, QuantizedInputs};
+use super::{matmul, matmuls, quantized_matmul};
 use crate::cpu::packed::Packed;
-use crate::cpu::pool::{After, Next};
-use crate::cpu::quantize::{ActBuffer, ActKind};
+use crate::cpu::pool::{AfterBlock, NextBlock};
+use crate::cpu::quantize::{Q8Buffer, QuantScheme};
 use crate::cpu::{Activations, Caches, Cpu, Isa, Matrix, gated};
 use crate::op::Activation;
 use crate::quant::DType;
@@ -48,7 +48,7 @@ fn cut_features_differ_from_all() {
                 matmul(&cpu, &weight.all(), &x, Some(&bias), &mut all);
                 for range in [0..n, 0..1, 15..17, 25..51, 16..48, 76..77, 30..30] {
                     let mut part = vec![f32::NAN; m * range.len()];
-                    let (features, bias) = (weight.features(range.clone()), &bias[range.clone()]);
+                    let (features, bias) = (weight.channels(range.clone()), &bias[range.clone()]);
                     matmul(&cpu, &features, &x, Some(bias), &mut part);
                     let what = format!("{} {dtype} {m} rows, {range:?}", isa.name());
                     assert_eq!(bits(&part), bits(&columns(&all, n, &range)), "{what}");
@@ -74,8 +74,8 @@ fn exact_activations_meet_other_weights_than_those_stored() {
             for m in [1, 2, 7, 31, 33, 200] {
                 let x = noise(m as u32, m * k);
                 let [mut found, mut want] = [(); 2].map(|()| vec![f32::NAN; m * 40]);
-                matmul(&exact, &stored.features(3..43), &x, None, &mut found);
-                matmul(&exact, &widened.features(3..43), &x, None, &mut want);
+                matmul(&exact, &stored.channels(3..43), &x, None, &mut found);
+                matmul(&exact, &widened.channels(3..43), &x, None, &mut want);
                 assert_eq!(bits(&found), bits(&want), "{} {dtype} {m} × {k}", isa.name());
             }
         }
@@ -95,29 +95,37 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
                 let (x, bias, residual) = (noise(3, m * k), noise(4, 46), noise(5, m * 20));
                 let alone = |weight: &Packed, range: Range<usize>, bias: Option<&[f32]>| {
                     let mut out = vec![0.0; m * range.len()];
-                    matmul(&cpu, &weight.features(range), &x, bias, &mut out);
+                    matmul(&cpu, &weight.channels(range), &x, bias, &mut out);
                     out
                 };
-                let mut forms = Forms::default();
-                let source = FormSource { x: &x, k, norm: None };
-                forms.fill(&cpu, [dtype].into_iter(), &source);
-                let rows = forms.rows(&cpu, dtype, &x);
+                let mut inputs = QuantizedInputs::default();
+                let source = InputSource { x: &x, k, norm: None };
+                inputs.fill(&cpu, [dtype].into_iter(), &source);
+                let rows = inputs.rows(&cpu, dtype, &x);
                 let cut = 5..40;
                 let activation = Activation::Silu;
                 let up_bias = &bias[..cut.len()];
                 let mut outs = [70, 20, cut.len()].map(|n| vec![f32::NAN; m * n]);
                 let [a, b, c] = &mut outs;
-                let gates =
-                    Then::Gate { activation, up: up.features(cut.clone()), bias: Some(up_bias) };
+                let gates = Epilogue::GatedActivation {
+                    activation,
+                    up: up.channels(cut.clone()),
+                    bias: Some(up_bias),
+                };
                 let product =
-                    |weight, bias, then, out| (Product { x: rows, weight, bias, then }, out);
-                products(
+                    |weight, bias, epilogue, out| (Matmul { x: rows, weight, bias, epilogue }, out);
+                matmuls(
                     &cpu,
                     &Dispatch::of(m),
                     [
-                        product(q.all(), None, Then::Write, &mut a[..]),
-                        product(v.all(), Some(&bias[..20]), Then::Add(&residual), &mut b[..]),
-                        product(gate.features(cut.clone()), None, gates, &mut c[..]),
+                        product(q.all(), None, Epilogue::Store, &mut a[..]),
+                        product(
+                            v.all(),
+                            Some(&bias[..20]),
+                            Epilogue::AddResidual(&residual),
+                            &mut b[..],
+                        ),
+                        product(gate.channels(cut.clone()), None, gates, &mut c[..]),
                     ],
                 );
                 let mut sum = alone(&v, 0..20, Some(&bias[..20]));
@@ -136,7 +144,7 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
 
 /// Caches of so many bytes in the first and the second level.
 fn caches(first: usize, second: usize) -> Caches {
-    Caches { first, second, ..Caches::default() }
+    Caches { l1: first, l2: second, ..Caches::default() }
 }
 
 #[test]
@@ -152,31 +160,36 @@ fn values_that_are_quantised_as_they_come_differ_from_rows_quantised_later() {
             });
             for m in [1, 7, 33] {
                 let (x, bias, residual) = (noise(3, m * k), noise(4, n), noise(5, m * n));
-                let mut forms = Forms::default();
-                forms.fill(&cpu, [dtype].into_iter(), &FormSource { x: &x, k, norm: None });
-                let x = forms.rows(&cpu, dtype, &x);
+                let mut inputs = QuantizedInputs::default();
+                inputs.fill(&cpu, [dtype].into_iter(), &InputSource { x: &x, k, norm: None });
+                let x = inputs.rows(&cpu, dtype, &x);
                 let activation = Activation::GeluTanh;
                 let thens = [
-                    Then::Write,
-                    Then::Add(&residual),
-                    Then::Gate { activation, up: up.all(), bias: Some(&bias) },
+                    Epilogue::Store,
+                    Epilogue::AddResidual(&residual),
+                    Epilogue::GatedActivation { activation, up: up.all(), bias: Some(&bias) },
                 ];
-                for then in thens {
-                    let product =
-                        Product { x, weight: weight.all(), bias: Some(&bias), then: then.clone() };
+                for epilogue in thens {
+                    let product = Matmul {
+                        x,
+                        weight: weight.all(),
+                        bias: Some(&bias),
+                        epilogue: epilogue.clone(),
+                    };
                     let mut values = vec![f32::NAN; m * n];
-                    products(&cpu, &Dispatch::of(m), [(product.clone(), &mut values[..])]);
-                    for kind in [ActKind::Block(8), ActKind::BlockSum, ActKind::Super] {
-                        let (mut want, mut found) = (ActBuffer::default(), ActBuffer::default());
-                        want.fill(&cpu, kind, &FormSource { x: &values, k: n, norm: None });
-                        quantised_product(
+                    matmuls(&cpu, &Dispatch::of(m), [(product.clone(), &mut values[..])]);
+                    for kind in [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K] {
+                        let (mut want, mut found) = (Q8Buffer::default(), Q8Buffer::default());
+                        want.fill(&cpu, kind, &InputSource { x: &values, k: n, norm: None });
+                        quantized_matmul(
                             &cpu,
                             &Dispatch::of(m),
                             &product,
                             (kind, found.room(m, n)),
                         );
-                        let what = format!("{} {dtype} {m} rows, {then:?}, {kind:?}", isa.name());
-                        assert_eq!(found.acts().blocks, want.acts().blocks, "{what}");
+                        let what =
+                            format!("{} {dtype} {m} rows, {epilogue:?}, {kind:?}", isa.name());
+                        assert_eq!(found.rows_q8().blocks, want.rows_q8().blocks, "{what}");
                     }
                 }
             }
@@ -220,7 +233,7 @@ fn a_task_does_not_fit_the_cache() {
                 assert!(panel > 0 && (panel <= 8 || bytes <= first), "{what}");
             }
             let weight = weight(&cpu, DType::Q4_0, n, k);
-            let reads = Reads { weight: weight.all(), is_gate: false };
+            let reads = BlockingInput { weight: weight.all(), is_gate: false };
             let cut = Blocking::of(&cpu, &reads, (m, n / 16, 1));
             let bytes = cut.rows * (k / 32 * 48 + cut.tiles * 64);
             assert!(bytes <= second, "{} {caches:?}: {cut:?}", isa.name());
@@ -234,23 +247,29 @@ fn a_task_does_not_fit_the_cache() {
 fn a_thread_is_told_to_read_what_another_begins_with() {
     let cpu = Cpu::new(2, Isa::best());
     let [q, k, v] = [(576, 64), (192, 64), (192, 64)].map(|(n, k)| weight(&cpu, DType::Q4_0, n, k));
-    let upcoming = |weights, is_gate, form| Upcoming { weights, is_gate, form, one_row: None };
-    let start = |next: &Upcoming<'_>, thread| next.first_read(&cpu, 1, thread).map(<[u8]>::as_ptr);
+    let upcoming = |weights, is_gate, output_scheme| NextDispatch {
+        weights,
+        is_gate,
+        output_scheme,
+        gemv_plan: None,
+    };
+    let start =
+        |next: &NextDispatch<'_>, thread| next.first_read(&cpu, 1, thread).map(<[u8]>::as_ptr);
     // 60 tiles in tasks of 8: 5 of q, 2 of k, 2 of v, of which the second thread has the last 5.
     let all = upcoming([Some(q.all()), Some(k.all()), Some(v.all()), None], false, None);
     assert_eq!(start(&all, 0), Some(q.all().bytes_from(0).as_ptr()));
     assert_eq!(start(&all, 1), Some(q.all().bytes_from(4 * 8 * 16).as_ptr()));
     assert_eq!(start(&all, 2), None);
     // 12 tiles in tasks of 2, or of 16 where 256 columns are quantised at once.
-    let one = |form| upcoming([Some(k.all()), None, None, None], true, form);
+    let one = |output_scheme| upcoming([Some(k.all()), None, None, None], true, output_scheme);
     assert_eq!(start(&one(None), 1), Some(k.all().bytes_from(3 * 2 * 16).as_ptr()));
-    assert_eq!(start(&one(Some(ActKind::Super)), 0), Some(k.all().bytes_from(0).as_ptr()));
-    assert_eq!(start(&one(Some(ActKind::Super)), 1), None);
-    assert_eq!(start(&Upcoming::default(), 0), None);
+    assert_eq!(start(&one(Some(QuantScheme::Q8K)), 0), Some(k.all().bytes_from(0).as_ptr()));
+    assert_eq!(start(&one(Some(QuantScheme::Q8K)), 1), None);
+    assert_eq!(start(&NextDispatch::default(), 0), None);
     // Known beforehand, it is the same.
-    for next in [all, one(None), one(Some(ActKind::Super)), Upcoming::default()] {
-        let tasks = next.row_tasks(&cpu);
-        let known = Upcoming { one_row: Some(&tasks), ..next.clone() };
+    for next in [all, one(None), one(Some(QuantScheme::Q8K)), NextDispatch::default()] {
+        let tasks = next.gemv_plan(&cpu);
+        let known = NextDispatch { gemv_plan: Some(&tasks), ..next.clone() };
         (0..3).for_each(|thread| assert_eq!(start(&known, thread), start(&next, thread)));
     }
 }
@@ -262,14 +281,15 @@ fn what_is_far_away_is_asked_for_or_what_is_next_is_not() {
     let [large, small] = [1024, 32].map(|k| weight(&cpu, DType::Q8_0, 64, k));
     let (large, small) = (large.all(), small.all());
     let weights = |index: usize| [Some(&large), Some(&small)][index];
-    let next = Upcoming { weights: [Some(small.clone()), None, None, None], ..Default::default() };
+    let next =
+        NextDispatch { weights: [Some(small.clone()), None, None, None], ..Default::default() };
     let dispatch = Dispatch { next, ..Dispatch::of(1) };
     let after = |index, end, until, next| {
-        let found = dispatch.read_after(&cpu, (index, end), After { until, next }, weights);
+        let found = dispatch.read_after(&cpu, (index, end), AfterBlock { until, next }, weights);
         found.map(<[u8]>::as_ptr)
     };
-    let nothing = |thread| Next::Nothing { thread };
-    let block = Next::Block { index: 1, col: 32 };
+    let nothing = |thread| NextBlock::EndOfJob { thread };
+    let block = NextBlock::Block { index: 1, col: 32 };
     assert_eq!(after(0, 16, 32, block), None, "a tile of 18 KiB lies between");
     assert_eq!(after(0, 32, 32, block), Some(small.bytes_from(32).as_ptr()));
     assert_eq!(after(1, 16, 64, block), Some(small.bytes_from(32).as_ptr()));

@@ -1,40 +1,40 @@
 //! Nodes that are computed together: what begins with a node, whether a part of a stage can compute
-//! it so, and the computing. [`super::group`] has those around products.
+//! it so, and the computing. [`super::fused_matmul`] has those around products.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::group::{Group, Tail};
-use super::scratch::FormsOf;
+use super::fused_matmul::{FusedMatmul, Tail};
+use super::scratch::MatmulInputs;
 use super::stage::Stage;
-use crate::cpu::norm::{RmsWeight, add_rms_norm};
-use crate::cpu::products::{
-    Dispatch, FormSource, PRODUCTS_MAX, Product, RowTasks, Then, Upcoming, products,
+use crate::cpu::gemm::{
+    Dispatch, Epilogue, GemvPlan, InputSource, MATMULS_MAX, Matmul, NextDispatch, matmuls,
 };
-use crate::cpu::quantize::ActKind;
+use crate::cpu::norm::{RmsWeight, add_rms_norm};
+use crate::cpu::quantize::QuantScheme;
 use crate::cpu::{Packed, Weights};
 use crate::device::{DeviceError, Slot};
 use crate::graph::{Graph, Node, ValueId, WeightId};
-use crate::kv::TURNED_MAX;
+use crate::kv::ROTARY_DIM_MAX;
 use crate::op::Op;
 use crate::part::Part;
 use crate::quant::DType;
 
 /// Most nodes of a group: a norm, products, and what is done with them.
-const NODES_MAX: usize = PRODUCTS_MAX + 2;
+const NODES_MAX: usize = MATMULS_MAX + 2;
 
 /// What a device knows of its model.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct FusionContext<'a> {
     pub(super) graph: &'a Graph,
     pub(super) weights: &'a Weights,
     /// As [`Graph::last_uses`].
     pub(super) last_uses: &'a [Vec<ValueId>],
 }
 
-impl<'a> Known<'a> {
+impl<'a> FusionContext<'a> {
     /// Whether nothing reads a value after these nodes, so that it need not be written.
-    pub(super) fn ends(&self, value: ValueId, nodes: Range<usize>) -> bool {
+    pub(super) fn is_last_read(&self, value: ValueId, nodes: Range<usize>) -> bool {
         self.last_uses[nodes].iter().flatten().any(|dead| *dead == value)
     }
 
@@ -73,41 +73,41 @@ impl Norm {
 
 /// Nodes that are computed together.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fused {
+pub(super) enum Fusion {
     /// Products, with what comes before and after them.
-    Products(Group),
+    Matmul(FusedMatmul),
     /// The rotation of keys, a node of this number, and the attention that follows and alone reads
     /// them: they are rotated as they are written to their pages.
-    Keys(usize),
+    RopeAttention(usize),
     /// A norm, a node of this number, and the sum that follows and alone reads it. The sum's other
     /// input is its input of the number `residual`.
     NormAdd { node: usize, norm: Norm, residual: usize },
 }
 
-impl Fused {
+impl Fusion {
     /// What begins with a node, if anything does.
-    pub(super) fn at(known: &Known<'_>, start: usize) -> Option<Fused> {
-        Group::at(known, start).map(Fused::Products).or_else(|| Fused::pair(known, start))
+    pub(super) fn at(context: &FusionContext<'_>, start: usize) -> Option<Fusion> {
+        FusedMatmul::at(context, start).map(Fusion::Matmul).or_else(|| Fusion::pair(context, start))
     }
 
     /// Two nodes, of which the second alone reads what the first writes.
-    fn pair(known: &Known<'_>, start: usize) -> Option<Fused> {
-        let [first, second] = known.graph.nodes().get(start..start + 2)? else {
+    fn pair(context: &FusionContext<'_>, start: usize) -> Option<Fusion> {
+        let [first, second] = context.graph.nodes().get(start..start + 2)? else {
             return None;
         };
         let mut reads = second.inputs.iter().enumerate().filter(|(_, id)| **id == first.output);
         let (Some((read, _)), None) = (reads.next(), reads.next()) else { return None };
-        if !known.ends(first.output, start..start + 2) {
+        if !context.is_last_read(first.output, start..start + 2) {
             return None;
         }
         match (&first.op, &second.op) {
             (Op::Rope { heads, .. }, Op::Attention(_)) => {
-                let fits = known.graph.value(first.output).width <= TURNED_MAX * heads;
-                (read == 1 && fits).then_some(Fused::Keys(start))
+                let fits = context.graph.value(first.output).width <= ROTARY_DIM_MAX * heads;
+                (read == 1 && fits).then_some(Fusion::RopeAttention(start))
             }
             (Op::RmsNorm { .. }, Op::Add) => {
-                let norm = known.norm(first)?;
-                Some(Fused::NormAdd { node: start, norm, residual: 1 - read })
+                let norm = context.norm(first)?;
+                Some(Fusion::NormAdd { node: start, norm, residual: 1 - read })
             }
             _ => None,
         }
@@ -116,96 +116,104 @@ impl Fused {
     /// Its nodes.
     pub(super) fn nodes(&self) -> Range<usize> {
         match self {
-            Fused::Products(group) => group.nodes(),
-            Fused::Keys(node) | Fused::NormAdd { node, .. } => *node..*node + 2,
+            Fusion::Matmul(group) => group.nodes(),
+            Fusion::RopeAttention(node) | Fusion::NormAdd { node, .. } => *node..*node + 2,
         }
     }
 
-    /// Whether a part of a stage that ends before node `end` can compute it together: it has all
+    /// Whether a part of a stage that is_last_read before node `end` can compute it together: it has all
     /// of its nodes, no value is asked for that is not written, and what needs whole rows has them.
     pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
         match self {
-            Fused::Products(group) => group.fits(end, part, writes),
-            Fused::Keys(node) | Fused::NormAdd { node, .. } => {
+            Fusion::Matmul(group) => group.fits(end, part, writes),
+            Fusion::RopeAttention(node) | Fusion::NormAdd { node, .. } => {
                 node + 2 <= end && part.features.is_whole() && !writes.contains(&ValueId(*node))
             }
         }
     }
 
     /// The value that its last node may add to where it lies: nothing else reads it.
-    pub(super) fn adds_to(&self, known: &Known<'_>, writes: &[ValueId]) -> Option<ValueId> {
+    pub(super) fn accumulates_into(
+        &self,
+        context: &FusionContext<'_>,
+        writes: &[ValueId],
+    ) -> Option<ValueId> {
         let residual = match self {
-            Fused::Products(group) => group.residual()?,
-            Fused::Keys(_) => return None,
-            Fused::NormAdd { residual, .. } => *residual,
+            Fusion::Matmul(group) => group.residual()?,
+            Fusion::RopeAttention(_) => return None,
+            Fusion::NormAdd { residual, .. } => *residual,
         };
-        let (nodes, all) = (known.graph.nodes(), self.nodes());
+        let (nodes, all) = (context.graph.nodes(), self.nodes());
         let id = nodes[all.end - 1].inputs[residual];
         let is_input = nodes[all.start].inputs[0] == id;
-        (!is_input && !writes.contains(&id) && known.ends(id, all.end - 1..all.end)).then_some(id)
+        (!is_input && !writes.contains(&id) && context.is_last_read(id, all.end - 1..all.end))
+            .then_some(id)
     }
 }
 
 /// A group and what it computes from.
-pub(super) struct FusedRun<'a> {
+pub(super) struct FusedMatmulRun<'a> {
     pub(super) stage: Stage<'a>,
-    pub(super) group: &'a Group,
+    pub(super) group: &'a FusedMatmul,
     /// What is made of the only result instead of it.
-    pub(super) form: Option<ActKind>,
+    pub(super) output_scheme: Option<QuantScheme>,
     /// The residual that the only product is added to, if that may be changed.
     pub(super) residual: Option<Slot>,
     /// How it is cut for one row.
-    pub(super) one_row: Option<&'a RowTasks>,
+    pub(super) gemv_plan: Option<&'a GemvPlan>,
     /// What will most likely be read after its weights.
-    pub(super) upcoming: Upcoming<'a>,
+    pub(super) upcoming: NextDispatch<'a>,
 }
 
-impl FusedRun<'_> {
+impl FusedMatmulRun<'_> {
     /// What its nodes write, as far as later ones read it as it is.
     pub(super) fn compute(
         self,
-        forms: &mut FormsOf,
+        inputs: &mut MatmulInputs,
     ) -> Result<[Option<Slot>; NODES_MAX], DeviceError> {
-        let (device, Group { norm, products: nodes, tail, .. }) = (self.stage.device, self.group);
+        let (device, FusedMatmul { norm, products: nodes, tail, .. }) =
+            (self.stage.device, self.group);
         let mut residual_slot = self.residual;
-        let (all, graph, known) = (self.group.nodes(), &device.graph, device.known());
+        let (all, graph, context) = (self.group.nodes(), &device.graph, device.context());
         let (first, cpu) = (&graph.nodes()[all.start], &device.cpu);
         let in_place = residual_slot.is_some();
         let residual = match tail {
-            Some(Tail::Add { residual }) if !in_place => {
+            Some(Tail::AddResidual { residual }) if !in_place => {
                 self.stage.columns(&graph.nodes()[all.end - 1], *residual)?
             }
             _ => Cow::Borrowed(&[][..]),
         };
         let mut x = &[][..];
-        if !forms.take(first.inputs[0]) {
+        if !inputs.take(first.inputs[0]) {
             x = self.stage.whole(first, 0)?;
             let k = graph.value(first.inputs[0]).width;
             let norm = norm.map(|norm| norm.bind(&device.weights));
-            let formats = nodes.clone().map(|product| known.format(product));
-            forms.now.fill(cpu, formats, &FormSource { x, k, norm });
+            let formats = nodes.clone().map(|product| context.format(product));
+            inputs.now.fill(cpu, formats, &InputSource { x, k, norm });
         }
         let written = self.group.written();
         let rows = self.stage.rows(first.output);
-        let dispatch = Dispatch { rows, one_row: self.one_row, next: self.upcoming };
+        let dispatch = Dispatch { rows, gemv_plan: self.gemv_plan, next: self.upcoming };
         let product = |node: usize| {
-            let (product, then) = match *tail {
-                None => (node, Then::Write),
-                Some(Tail::Add { .. }) if in_place => (nodes.start, Then::AddTo),
-                Some(Tail::Add { .. }) => (nodes.start, Then::Add(&residual)),
-                Some(Tail::Gate { activation, gate, up }) => {
-                    let (up, bias) = self.stage.features(up);
-                    (gate, Then::Gate { activation, up, bias })
+            let (product, epilogue) = match *tail {
+                None => (node, Epilogue::Store),
+                Some(Tail::AddResidual { .. }) if in_place => {
+                    (nodes.start, Epilogue::AccumulateInto)
+                }
+                Some(Tail::AddResidual { .. }) => (nodes.start, Epilogue::AddResidual(&residual)),
+                Some(Tail::GatedActivation { activation, gate, up }) => {
+                    let (up, bias) = self.stage.channels(up);
+                    (gate, Epilogue::GatedActivation { activation, up, bias })
                 }
             };
-            let (weight, bias) = self.stage.features(product);
-            let x = forms.now.rows(cpu, weight.packed().dtype(), x);
-            Product { x, weight, bias, then }
+            let (weight, bias) = self.stage.channels(product);
+            let x = inputs.now.rows(cpu, weight.packed().dtype(), x);
+            Matmul { x, weight, bias, epilogue }
         };
         let mut outputs = [const { None }; NODES_MAX];
-        if let Some(kind) = self.form {
-            forms.next.fill_with(cpu, &dispatch, &product(written.start), kind);
-            forms.value = Some(ValueId(written.start));
+        if let Some(kind) = self.output_scheme {
+            inputs.next.fill_with(cpu, &dispatch, &product(written.start), kind);
+            inputs.value = Some(ValueId(written.start));
             return Ok(outputs);
         }
         for node in written.clone() {
@@ -213,7 +221,7 @@ impl FusedRun<'_> {
             outputs[node - all.start] = Some(residual_slot.take().unwrap_or_else(new));
         }
         let outs = outputs[written.start - all.start..].iter_mut().flatten();
-        products(cpu, &dispatch, written.map(product).zip(outs.map(|out| &mut out[..])));
+        matmuls(cpu, &dispatch, written.map(product).zip(outs.map(|out| &mut out[..])));
         Ok(outputs)
     }
 }
@@ -221,7 +229,7 @@ impl FusedRun<'_> {
 /// A norm, the sum that follows it, and what they are computed from.
 pub(super) struct NormAddRun<'a> {
     pub(super) stage: Stage<'a>,
-    /// As in [`Fused::NormAdd`].
+    /// As in [`Fusion::NormAdd`].
     pub(super) node: usize,
     pub(super) norm: Norm,
     pub(super) input: usize,

@@ -14,7 +14,7 @@
 //! Numbers are little-endian. A reader makes the body that it expects and compares: no length in the
 //! file but n is ever used.
 
-use super::{CacheFault, Subject};
+use super::{CacheKey, CacheReadError};
 
 const MAGIC: [u8; 8] = *b"LWPACKED";
 /// Version of this form.
@@ -30,7 +30,7 @@ pub(super) const CHUNK: usize = 1 << 20;
 
 /// A file whose head is right.
 #[derive(Debug)]
-pub(super) struct Form<'a> {
+pub(super) struct FileHeader<'a> {
     /// Where the data begin.
     pub(super) start: usize,
     /// CRC-32 of each [`CHUNK`] of the data, little-endian.
@@ -38,18 +38,18 @@ pub(super) struct Form<'a> {
 }
 
 /// The body before the checksums.
-fn expected(subject: &Subject) -> [Vec<u8>; 3] {
+fn expected(key: &CacheKey) -> [Vec<u8>; 3] {
     let text = |text: &str| {
         let len = u32::try_from(text.len()).unwrap_or(u32::MAX);
         [&len.to_le_bytes(), text.as_bytes()].concat()
     };
-    let bytes = (subject.bytes as u64).to_le_bytes().to_vec();
-    [text(&subject.source), text(&subject.matrices), bytes]
+    let bytes = (key.bytes as u64).to_le_bytes().to_vec();
+    [text(&key.source), text(&key.matrices), bytes]
 }
 
 /// All that stands before the data.
-pub(super) fn head(subject: &Subject, checksums: &[u32]) -> Vec<u8> {
-    let mut body = expected(subject).concat();
+pub(super) fn head(key: &CacheKey, checksums: &[u32]) -> Vec<u8> {
+    let mut body = expected(key).concat();
     body.extend(checksums.iter().flat_map(|sum| sum.to_le_bytes()));
     let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
     let mut head = MAGIC.to_vec();
@@ -69,18 +69,18 @@ fn sum(before: &[u8], body: &[u8]) -> u32 {
 }
 
 /// Checks everything but the data's checksums.
-pub(super) fn check<'a>(file: &'a [u8], subject: &Subject) -> Result<Form<'a>, CacheFault> {
+pub(super) fn check<'a>(file: &'a [u8], key: &CacheKey) -> Result<FileHeader<'a>, CacheReadError> {
     if !file.starts_with(&MAGIC) {
-        return Err(CacheFault::Foreign);
+        return Err(CacheReadError::Foreign);
     }
-    let damaged = |what| CacheFault::Damaged { what };
+    let damaged = |what| CacheReadError::Damaged { what };
     let (start, rest) = file.split_at_checked(BODY).ok_or(damaged("it ends early"))?;
     let number = |at: usize| match start.get(at..).and_then(<[u8]>::first_chunk) {
         Some(bytes) => u32::from_le_bytes(*bytes),
         None => 0,
     };
     if (number(8), number(12)) != (FORM, VALUES) {
-        return Err(CacheFault::Version {
+        return Err(CacheReadError::Version {
             found: format!("{}.{}", number(8), number(12)),
             expected: format!("{FORM}.{VALUES}"),
         });
@@ -89,21 +89,21 @@ pub(super) fn check<'a>(file: &'a [u8], subject: &Subject) -> Result<Form<'a>, C
     if sum(&start[..20], body) != number(20) {
         return Err(damaged("its head"));
     }
-    let [source, matrices, bytes] = expected(subject);
-    let body = body.strip_prefix(&source[..]).ok_or(CacheFault::Stale)?;
-    let body = body.strip_prefix(&matrices[..]).ok_or(CacheFault::Other)?;
-    let body = body.strip_prefix(&bytes[..]).ok_or(CacheFault::Other)?;
+    let [source, matrices, bytes] = expected(key);
+    let body = body.strip_prefix(&source[..]).ok_or(CacheReadError::Stale)?;
+    let body = body.strip_prefix(&matrices[..]).ok_or(CacheReadError::Other)?;
+    let body = body.strip_prefix(&bytes[..]).ok_or(CacheReadError::Other)?;
     let (checksums, []) = body.as_chunks() else { return Err(damaged("its checksums")) };
-    if checksums.len() != subject.bytes.div_ceil(CHUNK) {
+    if checksums.len() != key.bytes.div_ceil(CHUNK) {
         return Err(damaged("its checksums"));
     }
     let end = BODY + number(16) as usize;
     let start = end.next_multiple_of(PAGE);
-    if file.len().checked_sub(start) != Some(subject.bytes) {
+    if file.len().checked_sub(start) != Some(key.bytes) {
         return Err(damaged("its length"));
     }
     if file[end..start].iter().any(|byte| *byte != 0) {
         return Err(damaged("what stands before the values"));
     }
-    Ok(Form { start, checksums })
+    Ok(FileHeader { start, checksums })
 }

@@ -1,46 +1,46 @@
-//! Activations in the forms that some weights take.
+//! Activations in the inputs that some weights take.
 
-use super::{Dispatch, PRODUCTS_MAX, Product, Rows, quantised_product};
+use super::{Dispatch, GemmInput, MATMULS_MAX, Matmul, quantized_matmul};
 use crate::cpu::Cpu;
 use crate::cpu::norm::{RmsWeight, rms_norm};
-use crate::cpu::quantize::{ActBuffer, ActKind};
+use crate::cpu::quantize::{Q8Buffer, QuantScheme};
 use crate::quant::DType;
 
 /// Rows of `k` values, or their norms.
 #[derive(Debug)]
-pub(crate) struct FormSource<'a> {
+pub(crate) struct InputSource<'a> {
     /// `[m][k]`.
     pub(crate) x: &'a [f32],
     pub(crate) k: usize,
     pub(crate) norm: Option<RmsWeight<'a>>,
 }
 
-/// The same activations for the formats of up to [`PRODUCTS_MAX`] weights; the memory is kept
+/// The same activations for the formats of up to [`MATMULS_MAX`] weights; the memory is kept
 /// between calls.
 #[derive(Debug, Default)]
-pub(crate) struct Forms {
+pub(crate) struct QuantizedInputs {
     /// Of the first buffers.
-    kinds: [Option<ActKind>; PRODUCTS_MAX],
-    quantised: [ActBuffer; PRODUCTS_MAX],
+    kinds: [Option<QuantScheme>; MATMULS_MAX],
+    quantised: [Q8Buffer; MATMULS_MAX],
     /// The norms for float weights; empty where these take the rows as they are.
     normed: Vec<f32>,
 }
 
-impl Forms {
-    /// Makes the forms that weights of these formats take, normalising a row and quantising it in
+impl QuantizedInputs {
+    /// Makes the inputs that weights of these formats take, normalising a row and quantising it in
     /// one pass.
     ///
     /// # Panics
-    /// With more than [`PRODUCTS_MAX`] formats.
+    /// With more than [`MATMULS_MAX`] formats.
     pub(crate) fn fill(
         &mut self,
         ctx: &Cpu,
         formats: impl Iterator<Item = DType> + Clone,
-        source: &FormSource<'_>,
+        source: &InputSource<'_>,
     ) {
-        self.kinds = [None; PRODUCTS_MAX];
+        self.kinds = [None; MATMULS_MAX];
         let mut used = 0;
-        let kind_of = |format| ActKind::of(ctx.activations(), format);
+        let kind_of = |format| QuantScheme::of(ctx.activations(), format);
         for kind in formats.clone().filter_map(kind_of) {
             if !self.kinds[..used].contains(&Some(kind)) {
                 self.kinds[used] = Some(kind);
@@ -60,34 +60,34 @@ impl Forms {
     /// Has the values of a product of a dispatch, rounded as they come; never as floats.
     ///
     /// # Panics
-    /// As [`quantised_product`].
+    /// As [`quantized_matmul`].
     pub(crate) fn fill_with(
         &mut self,
         ctx: &Cpu,
         dispatch: &Dispatch<'_>,
-        product: &Product<'_>,
-        kind: ActKind,
+        product: &Matmul<'_>,
+        kind: QuantScheme,
     ) {
-        self.kinds = [None; PRODUCTS_MAX];
+        self.kinds = [None; MATMULS_MAX];
         self.kinds[0] = Some(kind);
         self.normed.clear();
         let out = self.quantised[0].room(dispatch.rows, product.weight.len());
-        quantised_product(ctx, dispatch, product, (kind, out));
+        quantized_matmul(ctx, dispatch, product, (kind, out));
     }
 
     /// What a weight of that format takes; `ctx` and `x` are those that it was filled with.
     ///
     /// # Panics
     /// When the format was not among those that it was filled for.
-    pub(crate) fn rows<'a>(&'a self, ctx: &Cpu, format: DType, x: &'a [f32]) -> Rows<'a> {
-        match ActKind::of(ctx.activations(), format) {
-            None if self.normed.is_empty() => Rows::Floats(x),
-            None => Rows::Floats(&self.normed),
+    pub(crate) fn rows<'a>(&'a self, ctx: &Cpu, format: DType, x: &'a [f32]) -> GemmInput<'a> {
+        match QuantScheme::of(ctx.activations(), format) {
+            None if self.normed.is_empty() => GemmInput::F32(x),
+            None => GemmInput::F32(&self.normed),
             Some(kind) => {
                 let Some(at) = self.kinds.iter().position(|other| *other == Some(kind)) else {
                     unreachable!("no form was made for {format}");
                 };
-                Rows::Quantised(self.quantised[at].acts())
+                GemmInput::Q8(self.quantised[at].rows_q8())
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Element-wise ops.
 
 use crate::cpu::Cpu;
-use crate::cpu::tile::madd;
+use crate::cpu::tile::mul_add;
 use crate::op::Activation;
 
 /// `out = act(gate) · up`, all of one length.
@@ -66,19 +66,19 @@ pub(crate) fn exp<const FMA: bool>(x: f32) -> f32 {
     let low = x < -104.0;
     let y = if low { -104.0 } else { x };
     let y = if y > 89.0 { 89.0 } else { y };
-    let shifted = madd::<FMA>(y, std::f32::consts::LOG2_E, MAGIC);
+    let shifted = mul_add::<FMA>(y, std::f32::consts::LOG2_E, MAGIC);
     let n = shifted - MAGIC;
     let exponent = shifted.to_bits().wrapping_sub(MAGIC.to_bits()).cast_signed();
     // ln 2 in two parts, the first with few enough bits that n times it is exact.
-    let r = madd::<FMA>(n, -0.693_359_4, y);
-    let r = madd::<FMA>(n, 2.121_944_4e-4, r);
+    let r = mul_add::<FMA>(n, -0.693_359_4, y);
+    let r = mul_add::<FMA>(n, 2.121_944_4e-4, r);
     let mut p = 1.987_569_1e-4;
-    p = madd::<FMA>(p, r, 1.398_2e-3);
-    p = madd::<FMA>(p, r, 8.333_452e-3);
-    p = madd::<FMA>(p, r, 4.166_579_6e-2);
-    p = madd::<FMA>(p, r, 0.166_666_65);
-    p = madd::<FMA>(p, r, 0.5);
-    p = madd::<FMA>(p, r * r, r) + 1.0;
+    p = mul_add::<FMA>(p, r, 1.398_2e-3);
+    p = mul_add::<FMA>(p, r, 8.333_452e-3);
+    p = mul_add::<FMA>(p, r, 4.166_579_6e-2);
+    p = mul_add::<FMA>(p, r, 0.166_666_65);
+    p = mul_add::<FMA>(p, r, 0.5);
+    p = mul_add::<FMA>(p, r * r, r) + 1.0;
     // Two factors, since 2^exponent itself may be out of range.
     let half = exponent >> 1;
     let e = p * power_of_two(half) * power_of_two(exponent - half);
@@ -95,10 +95,10 @@ fn power_of_two(n: i32) -> f32 {
 pub(crate) fn tanh<const FMA: bool>(x: f32) -> f32 {
     let square = x * x;
     let mut p = 62.0 / 2835.0;
-    p = madd::<FMA>(p, square, -17.0 / 315.0);
-    p = madd::<FMA>(p, square, 2.0 / 15.0);
-    p = madd::<FMA>(p, square, -1.0 / 3.0);
-    let near = madd::<FMA>(p * square, x, x);
+    p = mul_add::<FMA>(p, square, -17.0 / 315.0);
+    p = mul_add::<FMA>(p, square, 2.0 / 15.0);
+    p = mul_add::<FMA>(p, square, -1.0 / 3.0);
+    let near = mul_add::<FMA>(p * square, x, x);
     let far = 1.0 - 2.0 / (exp::<FMA>(2.0 * x) + 1.0);
     if square < 0.04 { near } else { far }
 }

@@ -3,8 +3,8 @@
 use super::step::{Run, Step};
 use super::{Scratch, Task};
 use crate::cpu::attention::plan::Shape;
-use crate::cpu::isa::paired::Pairs;
-use crate::cpu::isa::product::{Product, Sums};
+use crate::cpu::isa::attn_bf16::PairPanel;
+use crate::cpu::isa::attn_matmul::{AttnMatmul, MatmulDims};
 use crate::kv::Panel;
 use std::ops::Range;
 
@@ -52,65 +52,65 @@ impl Task<'_> {
     pub(super) fn scores(
         &self,
         (part, next): (&Part, Option<Panel<'_>>),
-        lines: &Range<usize>,
+        queries: &Range<usize>,
         s: &mut Scratch,
     ) {
         let Shape { head_dim, page_rows, .. } = self.shape;
         let (start, width) = (part.columns.start, self.shape.step_width());
-        let sums = Sums {
-            rows: lines.len(),
+        let dims = MatmulDims {
+            rows: queries.len(),
             depth: head_dim,
             chunks: part.columns.len().div_ceil(16),
             c_stride: width,
             add: false,
             next,
-            ask_into: self.ask_into,
+            prefetch_hint: self.prefetch_hint,
         };
         let skipped = start - part.page * self.shape.page_width;
         let stored = part.stored.map(|page| self.stored_keys(page).skip(skipped));
         let b_stride = if stored.is_some() { page_rows } else { width };
-        let c = &mut s.scores[lines.start * width + start..];
-        let Some(paired) = self.paired else {
+        let c = &mut s.scores[queries.start * width + start..];
+        let Some(attn_bf16) = self.attn_bf16 else {
             let b = stored.unwrap_or_else(|| Panel::F32(&s.keys[start..]));
-            let a = &s.q[lines.start * head_dim..];
-            let product = Product { a, a_stride: head_dim, b, b_stride, sums };
-            return (self.kernels.product)(&product, c);
+            let a = &s.q[queries.start * head_dim..];
+            let product = AttnMatmul { a, a_stride: head_dim, b, b_stride, dims };
+            return (self.kernels.attn_matmul)(&product, c);
         };
-        let b = stored.map_or_else(|| Pairs::Made(&s.pairs.keys[start..]), Pairs::Stored);
+        let b = stored.map_or_else(|| PairPanel::Packed(&s.pairs.keys[start..]), PairPanel::Stored);
         let a_stride = head_dim.div_ceil(2);
-        let a = &s.pairs.q[lines.start * a_stride..];
-        (paired.product)(&Product { a, a_stride, b, b_stride, sums }, c);
+        let a = &s.pairs.q[queries.start * a_stride..];
+        (attn_bf16.matmul)(&AttnMatmul { a, a_stride, b, b_stride, dims }, c);
     }
 
     pub(super) fn values(
         &self,
         (part, next): (&Part, Option<Panel<'_>>),
-        lines: &Range<usize>,
+        queries: &Range<usize>,
         s: &mut Scratch,
     ) {
         let (value_width, width) = (self.shape.value_width, self.shape.step_width());
         let start = part.columns.start;
-        let sums = Sums {
-            rows: lines.len(),
+        let dims = MatmulDims {
+            rows: queries.len(),
             depth: part.columns.len(),
             chunks: value_width / 16,
             c_stride: value_width,
             add: true,
             next,
-            ask_into: self.ask_into,
+            prefetch_hint: self.prefetch_hint,
         };
         let skipped = (start - part.page * self.shape.page_width) * value_width;
         let stored = part.stored.map(|page| self.stored_values(page).skip(skipped));
-        let (b_stride, first) = (value_width, lines.start * width + start);
-        let c = &mut s.acc[lines.start * value_width..];
-        let Some(paired) = self.paired else {
+        let (b_stride, first) = (value_width, queries.start * width + start);
+        let c = &mut s.acc[queries.start * value_width..];
+        let Some(attn_bf16) = self.attn_bf16 else {
             let b = stored.unwrap_or_else(|| Panel::F32(&s.values[start * value_width..]));
-            let product = Product { a: &s.scores[first..], a_stride: width, b, b_stride, sums };
-            return (self.kernels.product)(&product, c);
+            let product = AttnMatmul { a: &s.scores[first..], a_stride: width, b, b_stride, dims };
+            return (self.kernels.attn_matmul)(&product, c);
         };
-        let made = || Pairs::Made(&s.pairs.values[start / 2 * value_width..]);
-        let b = stored.map_or_else(made, Pairs::Stored);
+        let made = || PairPanel::Packed(&s.pairs.values[start / 2 * value_width..]);
+        let b = stored.map_or_else(made, PairPanel::Stored);
         let (a, a_stride) = (&s.pairs.weights[first / 2..], width / 2);
-        (paired.product)(&Product { a, a_stride, b, b_stride, sums }, c);
+        (attn_bf16.matmul)(&AttnMatmul { a, a_stride, b, b_stride, dims }, c);
     }
 }

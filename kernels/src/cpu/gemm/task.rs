@@ -1,15 +1,15 @@
 //! A task: some rows times some features, and what follows.
 
 use super::blocking::panel_of;
-use super::{Product, Rows, Then};
+use super::{Epilogue, GemmInput, Matmul};
 use crate::aligned::Aligned;
 use crate::cpu::Cpu;
-use crate::cpu::ahead::Following;
 use crate::cpu::isa::Kernels;
 use crate::cpu::packed::{GROUP, Packed};
 use crate::cpu::pool::ColumnBlock;
-use crate::cpu::quantize::{ActKind, Acts};
-use crate::cpu::tile::{ActBlock, FloatJob, FloatTiles, KernelScratch, QuantJob, TILE};
+use crate::cpu::prefetch_stream::NextTiles;
+use crate::cpu::quantize::{Q8Rows, QuantScheme};
+use crate::cpu::tile::{FloatTiles, GemmF32, GemmQ8, GemmScratch, Q8Block, TILE};
 use crate::quant::DType;
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ const WIDENED_ROWS: usize = 72;
 /// What a thread keeps between calls.
 #[derive(Default)]
 pub(super) struct Scratch {
-    kernel: KernelScratch,
+    kernel: GemmScratch,
     out: Vec<f32>,
     up: Vec<f32>,
     done: Vec<f32>,
@@ -34,7 +34,7 @@ pub(super) struct Task<'a> {
     pub(super) rows: Range<usize>,
     /// It goes on with the same rows up to this feature of the product's, at least to the task's last.
     pub(super) until: usize,
-    /// What it reads then.
+    /// What it reads epilogue.
     pub(super) next: Option<&'a [u8]>,
 }
 
@@ -52,7 +52,7 @@ impl Lines {
     }
 }
 
-impl Product<'_> {
+impl Matmul<'_> {
     /// Computes a block of the values.
     pub(super) fn write(
         &self,
@@ -67,14 +67,14 @@ impl Product<'_> {
         let Scratch { out, up, .. } = scratch;
         for row in 0..rows.len() {
             let (line, to) = (&mut out[lines.row(row)], block.row_mut(row));
-            match &self.then {
-                Then::Write => to.copy_from_slice(line),
-                Then::AddTo => (ctx.kernels().join)(to, line, (1.0, 1.0)),
-                Then::Add(residual) => {
+            match &self.epilogue {
+                Epilogue::Store => to.copy_from_slice(line),
+                Epilogue::AccumulateInto => (ctx.kernels().join)(to, line, (1.0, 1.0)),
+                Epilogue::AddResidual(residual) => {
                     let row = &residual[(rows.start + row) * self.weight.len()..];
                     (ctx.kernels().add)(line, &row[at.clone()], to);
                 }
-                Then::Gate { activation, .. } => {
+                Epilogue::GatedActivation { activation, .. } => {
                     (ctx.kernels().gated)(*activation, line, &up[lines.row(row)], to);
                 }
             }
@@ -83,11 +83,11 @@ impl Product<'_> {
 
     /// Computes a block of the values and quantises it, as [`Kernels::quantize`] does whole rows.
     /// The block's features are those of whole tiles.
-    pub(super) fn write_quantised(
+    pub(super) fn write_quantized(
         &self,
         ctx: &Cpu,
         task: Task<'_>,
-        (kind, mut block): (ActKind, ColumnBlock<'_, ActBlock>),
+        (kind, mut block): (QuantScheme, ColumnBlock<'_, Q8Block>),
         scratch: &mut Scratch,
     ) {
         let at = block.start() * GROUP..(block.start() + block.width()) * GROUP;
@@ -102,17 +102,17 @@ impl Product<'_> {
             let some = first..rows.len().min(first + step);
             let values = &out[some.start * width..some.end * width];
             let done = &mut done[..values.len()];
-            match &self.then {
-                Then::AddTo => unreachable!("blocks cannot be added to"),
-                Then::Write => done.copy_from_slice(values),
-                Then::Add(residual) => {
+            match &self.epilogue {
+                Epilogue::AccumulateInto => unreachable!("blocks cannot be added to"),
+                Epilogue::Store => done.copy_from_slice(values),
+                Epilogue::AddResidual(residual) => {
                     let lines = values.chunks_exact(width).zip(done.chunks_exact_mut(width));
                     for (row, (line, done)) in some.clone().zip(lines) {
                         let row = &residual[(rows.start + row) * self.weight.len()..];
                         (ctx.kernels().add)(line, &row[at.clone()], done);
                     }
                 }
-                Then::Gate { activation, .. } => {
+                Epilogue::GatedActivation { activation, .. } => {
                     let up = &up[some.start * width..some.end * width];
                     (ctx.kernels().gated)(*activation, values, up, done);
                 }
@@ -150,7 +150,7 @@ impl Product<'_> {
                 line.iter_mut().zip(&bias[at.clone()]).for_each(|(to, bias)| *to += bias);
             }
         };
-        let Then::Gate { up: weight, bias, .. } = &self.then else {
+        let Epilogue::GatedActivation { up: weight, bias, .. } = &self.epilogue else {
             product((self.weight.packed(), (rest, next)), self.bias, out);
             return lines;
         };
@@ -173,7 +173,7 @@ fn widened<'a>(
     let stride = cols * TILE * DType::F32.block_bytes();
     to.room(count * stride);
     for (tile, to) in tiles.zip(to.chunks_exact_mut(stride)) {
-        (kernels.widen_tile)(&weight.tile(tile), to);
+        (kernels.dequantize_tile)(&weight.tile(tile), to);
     }
     FloatTiles { dtype: DType::F32, cols, count, stride, bytes: &to[..count * stride] }
 }
@@ -181,18 +181,18 @@ fn widened<'a>(
 /// Some rows times some tiles.
 struct Tiles<'a> {
     ctx: &'a Cpu,
-    x: Rows<'a>,
+    x: GemmInput<'a>,
     rows: Range<usize>,
     tiles: Range<usize>,
 }
 
 impl Tiles<'_> {
     /// `[rows][16 per tile]` at the beginning of `out`; after it, so many more tiles will most likely
-    /// be read, and then `next`.
+    /// be read, and epilogue `next`.
     fn multiply(
         &self,
         (weight, (rest, next)): (&Packed, (usize, Option<&[u8]>)),
-        scratch: &mut KernelScratch,
+        scratch: &mut GemmScratch,
         out: &mut Vec<f32>,
     ) {
         let (rows, tiles) = (self.rows.len(), self.tiles.clone());
@@ -203,35 +203,35 @@ impl Tiles<'_> {
         let out = &mut out[..len];
         let kernels = self.ctx.kernels();
         let caches = self.ctx.caches();
-        let following = Following::new(&caches, (rest, next));
+        let next_tiles = NextTiles::new(&caches, (rest, next));
         match self.x {
-            Rows::Quantised(Acts { blocks, groups }) => {
+            GemmInput::Q8(Q8Rows { blocks, groups }) => {
                 let x = &blocks[self.rows.start * groups..self.rows.end * groups];
                 let panel = panel_of(self.ctx.panel_groups(), groups);
-                let job = QuantJob { weight, tiles, x, rows, panel, following };
-                (kernels.quant_tiles)(&job, out, scratch);
+                let job = GemmQ8 { weight, tiles, x, rows, panel, next_tiles };
+                (kernels.gemm_q8)(&job, out, scratch);
             }
-            Rows::Floats(x) => {
+            GemmInput::F32(x) => {
                 let (k, stride, dtype) = (weight.cols(), tiles.len() * TILE, weight.dtype());
                 let x = &x[self.rows.start * k..self.rows.end * k];
                 let many = rows >= WIDENED_ROWS;
-                let is_float = ActKind::of_format(dtype).is_none();
+                let is_float = QuantScheme::of_format(dtype).is_none();
                 if is_float && (dtype == DType::F32 || !many) {
                     let tiles = weight.float_tiles(tiles);
-                    let job = FloatJob { tiles, x, rows, stride, following };
-                    return (kernels.float_tiles)(&job, out);
+                    let job = GemmF32 { tiles, x, rows, stride, next_tiles };
+                    return (kernels.gemm_f32)(&job, out);
                 }
                 // Nothing that is read lies behind the widened ones.
                 let rest = (rest > 0).then(|| weight.tile(tiles.end).values);
-                let following = Following::new(&caches, (0, rest.or(next)));
+                let next_tiles = NextTiles::new(&caches, (0, rest.or(next)));
                 // As many rows read a few again and again, which stay near.
                 let at_once = if many { kernels.shape.float_tiles } else { tiles.len().max(1) };
                 for first in tiles.clone().step_by(at_once) {
                     let some = first..tiles.end.min(first + at_once);
                     let out = &mut out[(first - tiles.start) * TILE..];
                     let tiles = widened(kernels, weight, some, &mut scratch.widened);
-                    let job = FloatJob { tiles, x, rows, stride, following };
-                    (kernels.float_tiles)(&job, out);
+                    let job = GemmF32 { tiles, x, rows, stride, next_tiles };
+                    (kernels.gemm_f32)(&job, out);
                 }
             }
         }

@@ -3,64 +3,64 @@
 
 mod blocking;
 mod dispatch;
-mod forms;
+mod inputs;
 mod task;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use blocking::panel_groups;
-pub(crate) use dispatch::{Dispatch, RowTasks, Upcoming};
-pub(crate) use forms::{FormSource, Forms};
+pub(crate) use dispatch::{Dispatch, GemvPlan, NextDispatch};
+pub(crate) use inputs::{InputSource, QuantizedInputs};
 
 use crate::cpu::Cpu;
-use crate::cpu::packed::{Features, GROUP};
-use crate::cpu::pool::{Blocks, Cut};
-use crate::cpu::quantize::{ActKind, Acts};
-use crate::cpu::tile::{ActBlock, TILE};
+use crate::cpu::packed::{GROUP, OutputChannels};
+use crate::cpu::pool::{BlockGrid, PartitionedMatrix};
+use crate::cpu::quantize::{Q8Rows, QuantScheme};
+use crate::cpu::tile::{Q8Block, TILE};
 use crate::op::Activation;
-use blocking::Reads;
+use blocking::BlockingInput;
 use std::cell::RefCell;
 use task::{Scratch, Task};
 
 /// Most products of one dispatch.
-pub(crate) const PRODUCTS_MAX: usize = 4;
+pub(crate) const MATMULS_MAX: usize = 4;
 
 /// Activations as a weight's format wants them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rows<'a> {
-    /// Rounded, by the kind that [`ActKind::of`] gives for the weights' format.
-    Quantised(Acts<'a>),
+pub(crate) enum GemmInput<'a> {
+    /// Rounded, by the kind that [`QuantScheme::of`] gives for the weights' format.
+    Q8(Q8Rows<'a>),
     /// As they are, `[m][k]`: quantised weights are widened for them.
-    Floats(&'a [f32]),
+    F32(&'a [f32]),
 }
 
 /// What is done with a product before it is written.
 #[derive(Clone, Debug)]
-pub(crate) enum Then<'a> {
+pub(crate) enum Epilogue<'a> {
     /// Nothing.
-    Write,
+    Store,
     /// `out = product + residual`, `[m][n]`.
-    Add(&'a [f32]),
+    AddResidual(&'a [f32]),
     /// `out += product`.
-    AddTo,
+    AccumulateInto,
     /// `out = act(product) · (x · upᵀ + bias)`: a feed-forward block's gate and up. `up` has as
     /// many features in the same tiles, and takes the same activations.
-    Gate { activation: Activation, up: Features<'a>, bias: Option<&'a [f32]> },
+    GatedActivation { activation: Activation, up: OutputChannels<'a>, bias: Option<&'a [f32]> },
 }
 
-/// `then(x[m, k] · weight[n, k]ᵀ + bias[n])`, of `[m][n]`.
+/// `epilogue(x[m, k] · weight[n, k]ᵀ + bias[n])`, of `[m][n]`.
 #[derive(Clone, Debug)]
-pub(crate) struct Product<'a> {
-    pub(crate) x: Rows<'a>,
-    pub(crate) weight: Features<'a>,
+pub(crate) struct Matmul<'a> {
+    pub(crate) x: GemmInput<'a>,
+    pub(crate) weight: OutputChannels<'a>,
     /// `[n]`.
     pub(crate) bias: Option<&'a [f32]>,
-    pub(crate) then: Then<'a>,
+    pub(crate) epilogue: Epilogue<'a>,
 }
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
-    static FORMS: RefCell<Forms> = RefCell::default();
+    static INPUTS: RefCell<QuantizedInputs> = RefCell::default();
 }
 
 /// `out[m, n] = x[m, k] · weight[n, k]ᵀ (+ bias[n])`.
@@ -70,33 +70,39 @@ thread_local! {
 ///
 /// # Panics
 /// When `x` is not whole rows of k, or `out` or `bias` have not m·n or n values.
-pub fn matmul(ctx: &Cpu, weight: &Features<'_>, x: &[f32], bias: Option<&[f32]>, out: &mut [f32]) {
+pub fn matmul(
+    ctx: &Cpu,
+    weight: &OutputChannels<'_>,
+    x: &[f32],
+    bias: Option<&[f32]>,
+    out: &mut [f32],
+) {
     let k = weight.packed().cols();
     let m = x.len() / k;
     assert_eq!(x.len(), m * k, "x is not whole rows of {k}");
-    let mut forms = FORMS.take();
+    let mut inputs = INPUTS.take();
     let dtype = weight.packed().dtype();
-    forms.fill(ctx, [dtype].into_iter(), &FormSource { x, k, norm: None });
-    let (x, weight) = (forms.rows(ctx, dtype, x), weight.clone());
-    let product = Product { x, weight, bias, then: Then::Write };
-    products(ctx, &Dispatch::of(m), [(product, out)]);
-    FORMS.set(forms);
+    inputs.fill(ctx, [dtype].into_iter(), &InputSource { x, k, norm: None });
+    let (x, weight) = (inputs.rows(ctx, dtype, x), weight.clone());
+    let product = Matmul { x, weight, bias, epilogue: Epilogue::Store };
+    matmuls(ctx, &Dispatch::of(m), [(product, out)]);
+    INPUTS.set(inputs);
 }
 
-/// Computes up to [`PRODUCTS_MAX`] products of a dispatch's m rows, each to its `[m][n]` values. A value
+/// Computes up to [`MATMULS_MAX`] products of a dispatch's m rows, each to its `[m][n]` values. A value
 /// does not depend on m, on the features that are computed with it, or on the other products.
 ///
 /// # Panics
 /// When there are more products, or the sizes of one do not fit each other.
-pub(crate) fn products<'a>(
+pub(crate) fn matmuls<'a>(
     ctx: &Cpu,
     dispatch: &Dispatch<'_>,
-    products: impl IntoIterator<Item = (Product<'a>, &'a mut [f32])>,
+    products: impl IntoIterator<Item = (Matmul<'a>, &'a mut [f32])>,
 ) {
     let m = dispatch.rows;
-    let mut list = [const { None }; PRODUCTS_MAX];
+    let mut list = [const { None }; MATMULS_MAX];
     for (index, (product, out)) in products.into_iter().enumerate() {
-        assert!(index < PRODUCTS_MAX, "more than {PRODUCTS_MAX} products at once");
+        assert!(index < MATMULS_MAX, "more than {MATMULS_MAX} products at once");
         product.check(m);
         assert_eq!(out.len(), m * product.weight.len(), "out of {m} rows");
         list[index] = Some((product, out));
@@ -105,15 +111,15 @@ pub(crate) fn products<'a>(
         return;
     }
     let tasks = dispatch.tasks(ctx, 1, || {
-        list.each_ref().map(|of| of.as_ref().map(|(product, _)| Reads::of(product)))
+        list.each_ref().map(|of| of.as_ref().map(|(product, _)| BlockingInput::of(product)))
     });
-    let mut cuts = [const { None }; PRODUCTS_MAX];
+    let mut cuts = [const { None }; MATMULS_MAX];
     for (cut, (blocks, of)) in cuts.iter_mut().zip(tasks.blocks.into_iter().zip(&mut list)) {
         let (Some(blocks), Some((_, out))) = (blocks, of) else { continue };
-        *cut = Some(Cut { data: std::mem::take(out), blocks });
+        *cut = Some(PartitionedMatrix { data: std::mem::take(out), blocks });
     }
     let weight = |index: usize| Some(&list[index].as_ref()?.0.weight);
-    ctx.pool().cuts_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
+    ctx.pool().partitioned_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
         let Some((product, _)) = &list[index] else { return };
         let next = dispatch.read_after(ctx, (index, block.end()), after, weight);
         let task = Task { rows, until: after.until, next };
@@ -127,56 +133,61 @@ pub(crate) fn products<'a>(
 /// # Panics
 /// When the sizes do not fit each other, the weights' features are not whole tiles, or the values
 /// are to be added to those of the blocks.
-pub(crate) fn quantised_product(
+pub(crate) fn quantized_matmul(
     ctx: &Cpu,
     dispatch: &Dispatch<'_>,
-    product: &Product<'_>,
-    (kind, out): (ActKind, &mut [ActBlock]),
+    product: &Matmul<'_>,
+    (kind, out): (QuantScheme, &mut [Q8Block]),
 ) {
     let m = dispatch.rows;
     product.check(m);
-    assert!(!matches!(product.then, Then::AddTo), "blocks cannot be added to");
+    assert!(!matches!(product.epilogue, Epilogue::AccumulateInto), "blocks cannot be added to");
     let groups = product.weight.len() / GROUP;
     assert_eq!(out.len(), m * groups, "out of {m} rows");
     if out.is_empty() {
         return;
     }
     let unit = kind.columns() / TILE;
-    let tasks = dispatch.tasks(ctx, unit, || [Some(Reads::of(product)), None, None, None]);
+    let tasks = dispatch.tasks(ctx, unit, || [Some(BlockingInput::of(product)), None, None, None]);
     let [Some(features), ..] = tasks.blocks else { return };
     let blocks =
-        Blocks { row_len: groups, col_chunk: features.col_chunk / GROUP, lead: 0, ..features };
-    let mut cuts = [Some(Cut { data: out, blocks })];
+        BlockGrid { row_len: groups, col_chunk: features.col_chunk / GROUP, lead: 0, ..features };
+    let mut cuts = [Some(PartitionedMatrix { data: out, blocks })];
     let weight = |_| Some(&product.weight);
-    ctx.pool().cuts_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
+    ctx.pool().partitioned_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
         let after = after.times(GROUP);
         let next = dispatch.read_after(ctx, (index, block.end() * GROUP), after, weight);
         let task = Task { rows, until: after.until, next };
         SCRATCH.with_borrow_mut(|scratch| {
-            product.write_quantised(ctx, task, (kind, block), scratch);
+            product.write_quantized(ctx, task, (kind, block), scratch);
         });
     });
 }
 
-impl Product<'_> {
+impl Matmul<'_> {
     fn check(&self, m: usize) {
         let (n, packed) = (self.weight.len(), self.weight.packed());
         let k = packed.cols();
         assert!(self.bias.is_none_or(|b| b.len() == n), "bias is not {n} values");
         match self.x {
-            Rows::Quantised(acts) => {
-                assert!(acts.groups == k / 32 && acts.blocks.len() == m * acts.groups, "x");
+            GemmInput::Q8(rows_q8) => {
+                assert!(
+                    rows_q8.groups == k / 32 && rows_q8.blocks.len() == m * rows_q8.groups,
+                    "x"
+                );
             }
-            Rows::Floats(x) => assert_eq!(x.len(), m * k, "x is not {m} rows of {k}"),
+            GemmInput::F32(x) => assert_eq!(x.len(), m * k, "x is not {m} rows of {k}"),
         }
-        match &self.then {
-            Then::Write | Then::AddTo => {}
-            Then::Add(residual) => assert_eq!(residual.len(), m * n, "the residual is not m × n"),
-            Then::Gate { up, bias, .. } => {
+        match &self.epilogue {
+            Epilogue::Store | Epilogue::AccumulateInto => {}
+            Epilogue::AddResidual(residual) => {
+                assert_eq!(residual.len(), m * n, "the residual is not m × n")
+            }
+            Epilogue::GatedActivation { up, bias, .. } => {
                 assert!(up.range() == self.weight.range() && up.packed().cols() == k, "up");
                 let (a, b) = (packed.dtype(), up.packed().dtype());
                 assert!(
-                    ActKind::of_format(a) == ActKind::of_format(b),
+                    QuantScheme::of_format(a) == QuantScheme::of_format(b),
                     "{a} and {b} take different activations"
                 );
                 assert!(bias.is_none_or(|b| b.len() == n), "up's bias is not {n} values");

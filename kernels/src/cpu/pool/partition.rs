@@ -3,13 +3,13 @@
 
 use super::Pool;
 use super::blocks::{Base, ColumnBlock};
-use super::claims::{Claim, Claims};
+use super::task_queue::{Claim, TaskQueue};
 use std::marker::PhantomData;
 use std::ops::Range;
 
 /// How a row-major matrix is cut into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Blocks {
+pub(crate) struct BlockGrid {
     /// Of the matrix.
     pub(crate) rows: usize,
     /// Values per row; not zero.
@@ -24,40 +24,40 @@ pub(crate) struct Blocks {
 
 /// A matrix that is cut into blocks.
 #[derive(Debug)]
-pub(crate) struct Cut<'a, T> {
+pub(crate) struct PartitionedMatrix<'a, T> {
     pub(crate) data: &'a mut [T],
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: BlockGrid,
 }
 
 /// What the thread that computes a block will most likely do after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct After {
+pub(crate) struct AfterBlock {
     /// It goes on with the same rows of this matrix up to this column.
     pub(crate) until: usize,
-    pub(crate) next: Next,
+    pub(crate) next: NextBlock,
 }
 
-impl After {
+impl AfterBlock {
     /// With `factor` columns for each.
-    pub(crate) fn times(self, factor: usize) -> After {
+    pub(crate) fn times(self, factor: usize) -> AfterBlock {
         let next = match self.next {
-            Next::Block { index, col } => Next::Block { index, col: col * factor },
+            NextBlock::Block { index, col } => NextBlock::Block { index, col: col * factor },
             nothing => nothing,
         };
-        After { until: self.until * factor, next }
+        AfterBlock { until: self.until * factor, next }
     }
 }
 
 /// What comes then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextBlock {
     /// The block of that matrix that begins with that column.
     Block { index: usize, col: usize },
     /// Nothing of this job: it is the pool's thread of that number.
-    Nothing { thread: usize },
+    EndOfJob { thread: usize },
 }
 
-impl Blocks {
+impl BlockGrid {
     fn columns(&self) -> usize {
         (self.row_len + self.lead).div_ceil(self.col_chunk)
     }
@@ -73,27 +73,27 @@ impl Blocks {
 }
 
 /// All that a job cuts.
-struct Matrices<const N: usize>([Option<Blocks>; N]);
+struct JobMatrices<const N: usize>([Option<BlockGrid>; N]);
 
 /// Neighbouring blocks of the same rows: a block, too.
 #[derive(Debug, PartialEq)]
-struct Line {
+struct BlockRun {
     /// Of the matrix.
     index: usize,
     rows: Range<usize>,
     cols: Range<usize>,
-    /// Blocks.
+    /// BlockGrid.
     count: usize,
-    after: After,
+    after: AfterBlock,
 }
 
-impl<const N: usize> Matrices<N> {
+impl<const N: usize> JobMatrices<N> {
     fn tasks(&self) -> usize {
-        self.0.iter().flatten().map(Blocks::tasks).sum()
+        self.0.iter().flatten().map(BlockGrid::tasks).sum()
     }
 
     /// The matrix that a task is a block of, and its number among the matrix's.
-    fn matrix(&self, mut task: usize) -> Option<(usize, &Blocks, usize)> {
+    fn matrix(&self, mut task: usize) -> Option<(usize, &BlockGrid, usize)> {
         for (index, blocks) in self.0.iter().enumerate() {
             let Some(blocks) = blocks else { continue };
             let tasks = blocks.tasks();
@@ -112,7 +112,7 @@ impl<const N: usize> Matrices<N> {
     }
 
     /// The blocks that a claim begins with, as far as they are of the same rows.
-    fn line(&self, claim: &Claim) -> Option<Line> {
+    fn block_run(&self, claim: &Claim) -> Option<BlockRun> {
         let (index, blocks, at) = self.matrix(claim.tasks.start)?;
         let columns = blocks.columns();
         let (row, col) = (at / columns, at % columns);
@@ -120,16 +120,16 @@ impl<const N: usize> Matrices<N> {
         let own = (claim.end - claim.tasks.start).min(columns - col);
         let then = claim.tasks.start + own;
         let next = (then < claim.end).then(|| self.first(then)).flatten();
-        Some(Line {
+        Some(BlockRun {
             index,
             rows: row * blocks.row_chunk..blocks.rows.min((row + 1) * blocks.row_chunk),
             cols: blocks.edge(col)..blocks.edge(col + count),
             count,
-            after: After {
+            after: AfterBlock {
                 until: blocks.edge(col + own),
                 next: match next {
-                    Some((index, col)) => Next::Block { index, col },
-                    None => Next::Nothing { thread: claim.thread },
+                    Some((index, col)) => NextBlock::Block { index, col },
+                    None => NextBlock::EndOfJob { thread: claim.thread },
                 },
             },
         })
@@ -141,12 +141,12 @@ impl Pool {
     /// has no task of its own.
     pub(crate) fn first_block<const N: usize>(
         &self,
-        matrices: [Option<Blocks>; N],
+        matrices: [Option<BlockGrid>; N],
         thread: usize,
     ) -> Option<(usize, usize)> {
-        let all = Matrices(matrices);
+        let all = JobMatrices(matrices);
         let tasks = all.tasks();
-        all.first(Claims::edge(tasks, self.threads().min(tasks), thread))
+        all.first(TaskQueue::edge(tasks, self.threads().min(tasks), thread))
     }
 
     /// Calls `f(index of the matrix, rows, block, what comes after it)` for each block of each matrix,
@@ -155,28 +155,28 @@ impl Pool {
     /// # Panics
     /// When a matrix is not as long as its blocks say, a chunk is zero or smaller than its lead, or
     /// `most` is zero.
-    pub(crate) fn cuts_mut<T: Send, const N: usize>(
+    pub(crate) fn partitioned_mut<T: Send, const N: usize>(
         &self,
-        cuts: &mut [Option<Cut<'_, T>>; N],
+        cuts: &mut [Option<PartitionedMatrix<'_, T>>; N],
         most: usize,
-        f: impl Fn(usize, Range<usize>, ColumnBlock<'_, T>, After) + Sync,
+        f: impl Fn(usize, Range<usize>, ColumnBlock<'_, T>, AfterBlock) + Sync,
     ) {
         assert!(most > 0, "claims of nothing");
         let mut bases = [const { None }; N];
-        let mut all = Matrices([None; N]);
+        let mut all = JobMatrices([None; N]);
         for ((cut, base), to) in cuts.iter_mut().zip(&mut bases).zip(&mut all.0) {
-            let Some(Cut { data, blocks }) = cut else { continue };
-            let Blocks { rows, row_len, row_chunk, col_chunk, lead } = *blocks;
+            let Some(PartitionedMatrix { data, blocks }) = cut else { continue };
+            let BlockGrid { rows, row_len, row_chunk, col_chunk, lead } = *blocks;
             assert!(row_len > 0 && row_chunk > 0 && lead < col_chunk, "an empty cut");
             assert_eq!(data.len(), rows * row_len, "not {rows} rows of {row_len}");
             (*base, *to) = (Some(Base(data.as_mut_ptr())), Some(*blocks));
         }
-        self.run_claims(all.tasks(), most, &|claim| {
+        self.run_claimed(all.tasks(), most, &|claim| {
             let mut left = claim.clone();
             while !left.tasks.is_empty() {
-                let Some(line) = all.line(&left) else { return };
+                let Some(line) = all.block_run(&left) else { return };
                 left.tasks.start += line.count;
-                let Line { index, rows, cols, after, .. } = line;
+                let BlockRun { index, rows, cols, after, .. } = line;
                 let (Some(base), Some(blocks)) = (&bases[index], &all.0[index]) else { return };
                 let block = ColumnBlock {
                     // SAFETY: the rows lie inside the data, which `cuts` borrows exclusively until
@@ -198,8 +198,8 @@ impl Pool {
 mod tests {
     use super::*;
 
-    fn of(rows: usize, row_len: usize, col_chunk: usize, lead: usize) -> Blocks {
-        Blocks { rows, row_len, row_chunk: 2, col_chunk, lead }
+    fn of(rows: usize, row_len: usize, col_chunk: usize, lead: usize) -> BlockGrid {
+        BlockGrid { rows, row_len, row_chunk: 2, col_chunk, lead }
     }
 
     /// What is said to come after a thread's block is its next block, and what comes first is what
@@ -216,27 +216,29 @@ mod tests {
         ];
         let cases = (1..=4).flat_map(|n| [1, 3, 100].map(|most| (n, most)));
         for ((threads, most), matrices) in cases.flat_map(|case| jobs.map(|job| (case, job))) {
-            let (pool, all) = (Pool::new(threads), Matrices(matrices));
+            let (pool, all) = (Pool::new(threads), JobMatrices(matrices));
             let tasks = all.tasks();
             let used = threads.min(tasks);
             let mut values = 0;
             for thread in 0..used {
-                let edge = |thread| Claims::edge(tasks, used, thread);
+                let edge = |thread| TaskQueue::edge(tasks, used, thread);
                 let end = edge(thread + 1);
                 let mut at = edge(thread);
                 let mut announced = pool.first_block(matrices, thread);
                 while at < end {
                     let claim = Claim { thread, tasks: at..end.min(at + most), end };
-                    let line = all.line(&claim).unwrap();
+                    let line = all.block_run(&claim).unwrap();
                     assert_eq!(announced, Some((line.index, line.cols.start)));
                     values += line.rows.len() * line.cols.len();
                     at += line.count;
                     announced = match line.after {
-                        After { until, .. } if until > line.cols.end => {
+                        AfterBlock { until, .. } if until > line.cols.end => {
                             Some((line.index, line.cols.end))
                         }
-                        After { next: Next::Block { index, col }, .. } => Some((index, col)),
-                        After { next: Next::Nothing { thread: of }, .. } => {
+                        AfterBlock { next: NextBlock::Block { index, col }, .. } => {
+                            Some((index, col))
+                        }
+                        AfterBlock { next: NextBlock::EndOfJob { thread: of }, .. } => {
                             assert_eq!(of, thread);
                             None
                         }
@@ -257,9 +259,9 @@ mod tests {
             let mut lines = data.iter_mut();
             let mut cuts = all.map(|blocks| {
                 let data = &mut lines.next()?[..];
-                Some(Cut { data, blocks: blocks? })
+                Some(PartitionedMatrix { data, blocks: blocks? })
             });
-            Pool::new(threads).cuts_mut(&mut cuts, most, |_, rows, mut block, _| {
+            Pool::new(threads).partitioned_mut(&mut cuts, most, |_, rows, mut block, _| {
                 assert_eq!(rows.len(), block.rows());
                 (0..rows.len()).for_each(|row| block.row_mut(row).iter_mut().for_each(|x| *x += 1));
             });

@@ -1,10 +1,10 @@
 //! The product of attention: scores and weighted values.
 #![expect(unsafe_code, reason = "pointer arithmetic over lengths that are checked once")]
 
-use crate::cpu::caches::AskInto;
-use crate::cpu::isa::asking::ask_for;
+use crate::cpu::caches::PrefetchHint;
 use crate::cpu::isa::lanes::{LANES, Lanes};
 use crate::cpu::isa::panel::Element;
+use crate::cpu::isa::prefetch::prefetch_line;
 use crate::cpu::packed::LINE;
 use crate::kv::Panel;
 use std::marker::PhantomData;
@@ -12,17 +12,17 @@ use std::marker::PhantomData;
 /// `c = a · b` or `c += a · b`, with `a` of `[rows][depth]`, `b` of `[depth][16 · chunks]` and
 /// `c` of `[rows][16 · chunks]`, rows being some distance apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Product<'a, A = f32, B = Panel<'a>> {
+pub(crate) struct AttnMatmul<'a, A = f32, B = Panel<'a>> {
     pub(crate) a: &'a [A],
     pub(crate) a_stride: usize,
     pub(crate) b: B,
     pub(crate) b_stride: usize,
-    pub(crate) sums: Sums<'a>,
+    pub(crate) dims: MatmulDims<'a>,
 }
 
 /// The sums of a product, whatever it is of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sums<'a> {
+pub(crate) struct MatmulDims<'a> {
     pub(crate) rows: usize,
     /// Values that are multiplied for each sum.
     pub(crate) depth: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Sums<'a> {
     /// What is read after `b`, and laid out as it: each line is asked for when its like of `b` is read.
     pub(crate) next: Option<Panel<'a>>,
     /// Into which caches.
-    pub(crate) ask_into: AskInto,
+    pub(crate) prefetch_hint: PrefetchHint,
 }
 
 /// How a vector of sums takes up the depth, some of it with each step.
@@ -41,7 +41,7 @@ pub(crate) struct Sums<'a> {
 /// # Safety
 /// Every method: the machine has the instructions of the implementing type, and pointers are valid
 /// for what is read there: an element of `a`, or 16 of `b` in as many rows as a step has.
-pub(crate) trait Multiply {
+pub(crate) trait MicroKernel {
     /// Sixteen sums.
     type Sums: Lanes;
     /// Element of `a`, which has the depth of a step.
@@ -55,9 +55,9 @@ pub(crate) trait Multiply {
     /// Depth of an element of `a`, and of one of `b`.
     const DEPTH: (usize, usize);
 
-    /// Reads an element of `a`; of one with `CUT`, the depth ends after its first value.
+    /// BlockingInput an element of `a`; of one with `CUT`, the depth ends after its first value.
     unsafe fn left<const CUT: bool>(at: *const Self::A) -> Self::Left;
-    /// Reads what of `b` meets an element of `a`, in rows `stride` apart.
+    /// BlockingInput what of `b` meets an element of `a`, in rows `stride` apart.
     unsafe fn right<const CUT: bool>(at: *const Self::B, stride: usize) -> Self::Right;
     /// `sums + left · right`.
     unsafe fn add(left: Self::Left, right: Self::Right, sums: Self::Sums) -> Self::Sums;
@@ -66,7 +66,7 @@ pub(crate) trait Multiply {
 /// One value of the depth with each step, in f32.
 struct Single<V, E>(PhantomData<(V, E)>);
 
-impl<V: Lanes, E: Element> Multiply for Single<V, E> {
+impl<V: Lanes, E: Element> MicroKernel for Single<V, E> {
     type Sums = V;
     type A = f32;
     type B = E;
@@ -91,14 +91,14 @@ impl<V: Lanes, E: Element> Multiply for Single<V, E> {
     }
 }
 
-impl<A, B> Product<'_, A, B> {
+impl<A, B> AttnMatmul<'_, A, B> {
     /// Whether there is nothing to write; checks all that the pointer arithmetic relies on, if an
     /// element of `a` and one of `b` have so much depth and `b` is so long.
     ///
     /// # Panics
     /// When an element of `a`, `b` or `c` is outside its slice.
     fn is_empty(&self, (a_depth, b_depth): (usize, usize), b_len: usize, c: &[f32]) -> bool {
-        let Sums { rows, depth, chunks, c_stride, add, .. } = self.sums;
+        let MatmulDims { rows, depth, chunks, c_stride, add, .. } = self.dims;
         if rows == 0 || chunks == 0 || (depth == 0 && add) {
             return true;
         }
@@ -120,13 +120,13 @@ impl<A, B> Product<'_, A, B> {
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
-pub(crate) unsafe fn product<V: Lanes>(p: &Product<'_>, c: &mut [f32]) {
+pub(crate) unsafe fn attn_matmul<V: Lanes>(p: &AttnMatmul<'_>, c: &mut [f32]) {
     // SAFETY: by the caller.
     unsafe {
         match p.b {
-            Panel::F32(b) => multiply::<Single<V, f32>, _>(p, b, c),
-            Panel::F16(b) => multiply::<Single<V, u16>, _>(p, b, c),
-            Panel::I8(b) => multiply::<Single<V, i8>, _>(p, b, c),
+            Panel::F32(b) => matmul_with::<Single<V, f32>, _>(p, b, c),
+            Panel::F16(b) => matmul_with::<Single<V, u16>, _>(p, b, c),
+            Panel::I8(b) => matmul_with::<Single<V, i8>, _>(p, b, c),
         }
     }
 }
@@ -137,13 +137,17 @@ pub(crate) unsafe fn product<V: Lanes>(p: &Product<'_>, c: &mut [f32]) {
 /// # Safety
 /// The machine has the instructions of `M`.
 #[inline(always)]
-pub(crate) unsafe fn multiply<M: Multiply, B>(p: &Product<'_, M::A, B>, b: &[M::B], c: &mut [f32]) {
+pub(crate) unsafe fn matmul_with<M: MicroKernel, B>(
+    p: &AttnMatmul<'_, M::A, B>,
+    b: &[M::B],
+    c: &mut [f32],
+) {
     if p.is_empty(M::DEPTH, b.len(), c) {
         return;
     }
     // What is asked for lies so far from what is read.
     let next =
-        p.sums.next.map(|next| next.addresses().start.addr().wrapping_sub(b.as_ptr().addr()));
+        p.dims.next.map(|next| next.addresses().start.addr().wrapping_sub(b.as_ptr().addr()));
     // SAFETY: `is_empty` has checked that all elements exist.
     unsafe {
         match next {
@@ -154,32 +158,32 @@ pub(crate) unsafe fn multiply<M: Multiply, B>(p: &Product<'_, M::A, B>, b: &[M::
 }
 
 /// Vectors of `b` per cache line.
-const fn per_line<M: Multiply>() -> usize {
+const fn per_line<M: MicroKernel>() -> usize {
     LINE.div_ceil(LANES * size_of::<M::B>())
 }
 
 /// # Safety
-/// `b` and `c` are those that [`Product::is_empty`] has checked.
+/// `b` and `c` are those that [`AttnMatmul::is_empty`] has checked.
 #[inline(always)]
-unsafe fn columns<M: Multiply, B, const ASK: bool>(
-    (p, next): (&Product<'_, M::A, B>, usize),
+unsafe fn columns<M: MicroKernel, B, const PREFETCH: bool>(
+    (p, next): (&AttnMatmul<'_, M::A, B>, usize),
     b: *const M::B,
     c: *mut f32,
 ) {
     let mut at = 0;
-    while at < p.sums.chunks {
+    while at < p.dims.chunks {
         // SAFETY: the blocks start inside the matrices and end before `chunks`.
         unsafe {
             // Without depth, `b` may be empty.
             let (b, c) = (b.wrapping_add(at * LANES), c.add(at * LANES));
-            at += match p.sums.chunks - at {
-                4.. if M::Sums::COLUMNS >= 4 => rows::<M, B, 4, ASK>((p, next), b, c),
-                3 if M::Sums::COLUMNS >= 4 => rows::<M, B, 3, ASK>((p, next), b, c),
-                2.. if M::Sums::COLUMNS >= 2 => rows::<M, B, 2, ASK>((p, next), b, c),
-                _ if ASK && !at.is_multiple_of(per_line::<M>()) => {
+            at += match p.dims.chunks - at {
+                4.. if M::Sums::COLUMNS >= 4 => rows::<M, B, 4, PREFETCH>((p, next), b, c),
+                3 if M::Sums::COLUMNS >= 4 => rows::<M, B, 3, PREFETCH>((p, next), b, c),
+                2.. if M::Sums::COLUMNS >= 2 => rows::<M, B, 2, PREFETCH>((p, next), b, c),
+                _ if PREFETCH && !at.is_multiple_of(per_line::<M>()) => {
                     rows::<M, B, 1, false>((p, next), b, c)
                 }
-                _ => rows::<M, B, 1, ASK>((p, next), b, c),
+                _ => rows::<M, B, 1, PREFETCH>((p, next), b, c),
             };
         }
     }
@@ -188,23 +192,23 @@ unsafe fn columns<M: Multiply, B, const ASK: bool>(
 /// # Safety
 /// `C` chunks from `b` and `c` on are inside the matrices.
 #[inline(always)]
-unsafe fn rows<M: Multiply, B, const C: usize, const ASK: bool>(
-    (p, next): (&Product<'_, M::A, B>, usize),
+unsafe fn rows<M: MicroKernel, B, const C: usize, const PREFETCH: bool>(
+    (p, next): (&AttnMatmul<'_, M::A, B>, usize),
     b: *const M::B,
     c: *mut f32,
 ) -> usize {
     let mut row = 0;
-    while row < p.sums.rows {
+    while row < p.dims.rows {
         // SAFETY: as many rows are left as the block has.
         unsafe {
-            let (a, c) = (p.a.as_ptr().add(row * p.a_stride), c.add(row * p.sums.c_stride));
-            row += match p.sums.rows - row {
-                6.. if M::Sums::ROWS >= 6 => block::<M, B, 6, C, ASK>((p, next), a, b, c),
-                5.. if M::Sums::ROWS == 5 => block::<M, B, 5, C, ASK>((p, next), a, b, c),
-                4.. => block::<M, B, 4, C, ASK>((p, next), a, b, c),
-                3 => block::<M, B, 3, C, ASK>((p, next), a, b, c),
-                2 => block::<M, B, 2, C, ASK>((p, next), a, b, c),
-                _ => block::<M, B, 1, C, ASK>((p, next), a, b, c),
+            let (a, c) = (p.a.as_ptr().add(row * p.a_stride), c.add(row * p.dims.c_stride));
+            row += match p.dims.rows - row {
+                6.. if M::Sums::ROWS >= 6 => block::<M, B, 6, C, PREFETCH>((p, next), a, b, c),
+                5.. if M::Sums::ROWS == 5 => block::<M, B, 5, C, PREFETCH>((p, next), a, b, c),
+                4.. => block::<M, B, 4, C, PREFETCH>((p, next), a, b, c),
+                3 => block::<M, B, 3, C, PREFETCH>((p, next), a, b, c),
+                2 => block::<M, B, 2, C, PREFETCH>((p, next), a, b, c),
+                _ => block::<M, B, 1, C, PREFETCH>((p, next), a, b, c),
             };
         }
     }
@@ -214,17 +218,17 @@ unsafe fn rows<M: Multiply, B, const C: usize, const ASK: bool>(
 /// # Safety
 /// `R` rows and `C` chunks from the pointers on are inside the matrices.
 #[inline(always)]
-unsafe fn block<M: Multiply, B, const R: usize, const C: usize, const ASK: bool>(
-    (p, next): (&Product<'_, M::A, B>, usize),
+unsafe fn block<M: MicroKernel, B, const R: usize, const C: usize, const PREFETCH: bool>(
+    (p, next): (&AttnMatmul<'_, M::A, B>, usize),
     mut a: *const M::A,
     mut b: *const M::B,
     c: *mut f32,
 ) -> usize {
-    let c_stride = p.sums.c_stride;
+    let c_stride = p.dims.c_stride;
     // SAFETY: by the caller; the depth is that of `a` and `b`.
     unsafe {
         let mut acc = [[M::Sums::splat(0.0); C]; R];
-        if p.sums.add {
+        if p.dims.add {
             for (r, acc) in acc.iter_mut().enumerate() {
                 for (j, acc) in acc.iter_mut().enumerate() {
                     *acc = M::Sums::load(c.add(r * c_stride + j * LANES));
@@ -233,19 +237,19 @@ unsafe fn block<M: Multiply, B, const R: usize, const C: usize, const ASK: bool>
         }
         let (depth, b_depth) = M::DEPTH;
         let b_rows = depth / b_depth;
-        for _ in 0..p.sums.depth / depth {
-            if ASK {
+        for _ in 0..p.dims.depth / depth {
+            if PREFETCH {
                 for row in 0..b_rows {
                     for j in (0..C).step_by(per_line::<M>()) {
                         let at = b.wrapping_add(row * p.b_stride + j * LANES);
-                        ask_for(at.wrapping_byte_add(next).cast(), p.sums.ask_into);
+                        prefetch_line(at.wrapping_byte_add(next).cast(), p.dims.prefetch_hint);
                     }
                 }
             }
             step::<M, R, C, false>((a, p.a_stride), (b, p.b_stride), &mut acc);
             (a, b) = (a.wrapping_add(1), b.wrapping_add(b_rows * p.b_stride));
         }
-        if !p.sums.depth.is_multiple_of(depth) {
+        if !p.dims.depth.is_multiple_of(depth) {
             step::<M, R, C, true>((a, p.a_stride), (b, p.b_stride), &mut acc);
         }
         for (r, acc) in acc.iter().enumerate() {
@@ -260,7 +264,7 @@ unsafe fn block<M: Multiply, B, const R: usize, const C: usize, const ASK: bool>
 /// # Safety
 /// As [`block`], at a place that the depth reaches; with `CUT`, it ends after the first value.
 #[inline(always)]
-unsafe fn step<M: Multiply, const R: usize, const C: usize, const CUT: bool>(
+unsafe fn step<M: MicroKernel, const R: usize, const C: usize, const CUT: bool>(
     (a, a_stride): (*const M::A, usize),
     (b, b_stride): (*const M::B, usize),
     acc: &mut [[M::Sums; C]; R],
