@@ -7,7 +7,7 @@
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{
-    self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa, Matrix, Packed,
+    self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa, Matrix, PackedMatrix,
 };
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::quant::DType;
@@ -44,7 +44,7 @@ fn times_of(calls: usize, mut f: impl FnMut()) -> (f64, f64) {
 struct Shape {
     k: usize,
     n: usize,
-    matrices: Vec<Packed>,
+    matrices: Vec<PackedMatrix>,
 }
 
 /// The weights of a model whose rows fit the format; K formats get k up to the next block.
@@ -54,7 +54,7 @@ fn weights(cpu: &Cpu, dtype: DType) -> Vec<Shape> {
         let row_bytes = dtype.row_bytes(k).expect("whole blocks");
         let bytes: Vec<u8> = (0..row_bytes * n).map(|i| (i * 7 % 61) as u8).collect();
         let matrix = Matrix::new(dtype, n, k, &bytes).expect("a matrix");
-        let matrices = Packed::many(cpu, &vec![matrix; times], |_, _| {}).expect("memory");
+        let matrices = PackedMatrix::many(cpu, &vec![matrix; times], |_, _| {}).expect("memory");
         Shape { k, n, matrices }
     };
     SHAPES.map(shape).into()
@@ -75,7 +75,7 @@ fn pass(cpu: &Cpu, (dtype, shapes): (DType, &[Shape]), rows: usize, roof: &Roofl
             cpu::matmul(cpu, &matrix.all(), &x, None, &mut out);
         });
         let time = call * matrices.len() as f64;
-        let read: usize = matrices.iter().map(Packed::bytes).sum();
+        let read: usize = matrices.iter().map(PackedMatrix::bytes).sum();
         let ops = 2 * m * k * n * matrices.len();
         let each = time * 1e6 / matrices.len() as f64;
         let what = part((cpu, roof), dtype, (ops, read), time);

@@ -10,53 +10,31 @@
 //! Where a processor multiplies pairs of bfloat16, all rows are computed so, from the even places of
 //! the head or of the keys on, whether pages are read as stored or not.
 
+mod job;
 mod mask;
 mod plan;
 mod task;
 
-use crate::cpu::Cpu;
+use crate::cpu::context::{Activations, Cpu};
+use crate::cpu::isa::kernels::AttnBf16Kernels;
 use crate::cpu::pool::Grid;
-use crate::kv::{KvLayer, PageId};
+use crate::kv::KvDtype;
+pub use job::{AttentionJob, AttentionSequence};
 pub use mask::AttentionMask;
 use plan::{Plan, Shape, TASKS_PER_THREAD, Unit};
 use std::cell::RefCell;
-use std::ops::Range;
 use task::{Scratch, Task};
-
-/// Consecutive positions of one sequence.
-#[derive(Clone, Debug)]
-pub struct AttentionSequence<'a> {
-    /// Rows of `q` and of the output.
-    pub rows: Range<usize>,
-    /// Position of the first of them.
-    pub start_pos: usize,
-    /// Pages of the sequence, the first holding position 0. Keys and values of all
-    /// positions up to the last row's must have been written.
-    pub pages: &'a [PageId],
-}
-
-/// What to attend to.
-#[derive(Clone, Debug)]
-pub struct AttentionJob<'a> {
-    /// Keys and values of the layer; its layout has the number of KV heads and the head's size.
-    pub kv: &'a KvLayer<'a>,
-    /// `[rows][heads][head_dim]`.
-    pub q: &'a [f32],
-    /// Spans with ascending, disjoint rows.
-    pub spans: &'a [AttentionSequence<'a>],
-    /// Query heads, a multiple of the KV heads; neighbours share a KV head.
-    pub heads: usize,
-    /// Factor on the scores, usually 1/√head_dim.
-    pub scale: f32,
-    /// Keys that a row sees.
-    pub mask: AttentionMask<'a>,
-    /// `cap · tanh(score / cap)` on the scaled scores.
-    pub soft_cap: Option<f32>,
-}
 
 thread_local! {
     static PLAN: RefCell<Plan> = RefCell::default();
     static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// The kernels that multiply pairs of bfloat16, for keys and values stored as `kv`; none where attention
+/// multiplies in f32.
+pub(crate) fn bf16_kernels(ctx: &Cpu, kv: KvDtype) -> Option<&'static AttnBf16Kernels> {
+    let rounds = ctx.activations() == Activations::Int8 && kv != KvDtype::F32;
+    ctx.kernels().attn_bf16.filter(|_| rounds)
 }
 
 /// Attention of every row of the spans; `out` is `[rows][heads][head_dim]`, and rows in no
@@ -78,7 +56,7 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     let Plan { blocks, rows, units, partials, partial_len } = &mut plan;
     let task = |block: usize, kv_head: usize| Task {
         kernels: ctx.kernels(),
-        attn_bf16: ctx.attn_bf16(layout.dtype),
+        attn_bf16: bf16_kernels(ctx, layout.dtype),
         job,
         shape,
         block: &blocks[block],

@@ -1,6 +1,7 @@
 //! The data caches of this machine's cores: what products are blocked for.
 
-use crate::cpu::isa;
+use crate::cpu::cpuid::amd_family;
+use crate::cpu::simd::prefetch::PrefetchHint;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -21,33 +22,6 @@ pub struct Caches {
     pub detected: bool,
     /// Into which of them weights, keys and values are asked for, which are read once.
     pub prefetch_hint: PrefetchHint,
-}
-
-/// Caches that what is read once is asked for into. Which is fastest, only measuring says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PrefetchHint {
-    /// All of them.
-    #[default]
-    AllLevels,
-    /// The second level and not the first, which waits for fewer lines at a time: on Zen 4, one token
-    /// is 15 to 28 % faster than with the first, and after 4000, 25 to 37 % faster than into all.
-    L2Only,
-    /// The first level and not the second, where weights take the place of what is used again. Zen 5
-    /// fetches them as fast in this way; an Intel server CPU at a fifth to a third of the speed.
-    L1Only,
-}
-
-impl PrefetchHint {
-    /// On an AMD processor of that family, or on another.
-    fn on(amd_family: Option<u32>) -> PrefetchHint {
-        /// And Zen 3; of those before them, none was measured.
-        const ZEN_4: u32 = 0x19;
-        match amd_family {
-            Some(..=ZEN_4) => PrefetchHint::L2Only,
-            Some(_) => PrefetchHint::L1Only,
-            None => PrefetchHint::AllLevels,
-        }
-    }
 }
 
 /// A cache of one hardware thread.
@@ -76,7 +50,7 @@ impl Caches {
     pub fn of_machine() -> Caches {
         static MACHINE: OnceLock<Caches> = OnceLock::new();
         *MACHINE.get_or_init(|| Caches {
-            prefetch_hint: PrefetchHint::on(isa::amd_family()),
+            prefetch_hint: PrefetchHint::on(amd_family()),
             ..Caches::below(Path::new("/sys/devices/system/cpu"))
         })
     }
@@ -155,93 +129,4 @@ fn listed(list: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A folder as Linux has it: per core (level, type, size, sharers).
-    fn machine(cores: &[&[(&str, &str, &str, &str)]]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(folder.path().join("cpufreq")).expect("a folder");
-        for (cpu, caches) in cores.iter().enumerate() {
-            for (index, (level, kind, size, sharers)) in caches.iter().enumerate() {
-                let to = folder.path().join(format!("cpu{cpu}/cache/index{index}"));
-                std::fs::create_dir_all(&to).expect("a folder");
-                let files = [
-                    ("level", level),
-                    ("type", kind),
-                    ("size", size),
-                    ("shared_cpu_list", sharers),
-                ];
-                for (name, text) in files {
-                    if !text.is_empty() {
-                        std::fs::write(to.join(name), format!("{text}\n")).expect("a file");
-                    }
-                }
-            }
-        }
-        folder
-    }
-
-    #[test]
-    fn caches_are_misread() {
-        let big = [
-            ("1", "Data", "48K", "0"),
-            ("1", "Instruction", "16K", "0"),
-            ("2", "Unified", "2048K", "0"),
-            ("3", "Unified", "32M", "0-7"),
-        ];
-        let small = [
-            ("1", "Data", "32K", "1"),
-            ("2", "Unified", "2M", "1-4"),
-            ("3", "Unified", "32768K", ""),
-        ];
-        let threads = [("1", "Data", "32K", "0-1"), ("2", "Unified", "1024K", "0,1")];
-        let unknown = Caches::default();
-        let of = |l1, l2, largest| Caches {
-            l1,
-            l2,
-            largest: Some(largest),
-            detected: true,
-            prefetch_hint: PrefetchHint::AllLevels,
-        };
-        let cases: [(&str, &[&[_]], Caches); 7] = [
-            ("the smallest core counts", &[&big, &small], of(32 << 10, 512 << 10, 32 << 20)),
-            ("one core", &[&big], of(48 << 10, 2 << 20, 32 << 20)),
-            ("threads share", &[&threads], of(16 << 10, 512 << 10, 1 << 20)),
-            ("nothing is told", &[], unknown),
-            ("no second level", &[&big[..1]], Caches { largest: Some(48 << 10), ..unknown }),
-            ("no size", &[&[("1", "Data", "", "0"), ("2", "Unified", "x", "0")]], unknown),
-            (
-                "a size of nothing",
-                &[&[("1", "Data", "0K", "0"), ("2", "Unified", "1M", "0")]],
-                Caches { largest: Some(1 << 20), ..unknown },
-            ),
-        ];
-        for (what, cores, want) in cases {
-            assert_eq!(Caches::below(machine(cores).path()), want, "{what}");
-        }
-    }
-
-    #[test]
-    fn a_processor_is_asked_as_another() {
-        let cases = [
-            ("Zen 4", Some(25), PrefetchHint::L2Only),
-            ("Zen 5", Some(26), PrefetchHint::L1Only),
-            ("not of AMD", None, PrefetchHint::AllLevels),
-        ];
-        for (what, family, want) in cases {
-            assert_eq!(PrefetchHint::on(family), want, "{what}");
-        }
-    }
-
-    #[test]
-    fn a_list_is_miscounted() {
-        let cases = [("0", Some(1)), ("0-3,8", Some(5)), ("", None), ("3-1", None), ("0-x", None)];
-        for (list, want) in cases {
-            assert_eq!(listed(list), want, "{list}");
-        }
-        for (text, want) in [("512", Some(512)), ("32K", Some(32 << 10)), ("-1K", None)] {
-            assert_eq!(bytes_of(text), want, "{text}");
-        }
-    }
-}
+mod tests;

@@ -1,28 +1,31 @@
 //! The CPU as a [`Device`]: walks a stage's nodes, one op or one fused group after another on the
 //! pool.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use crate::cpu::gemm::{GemvPlan, NextDispatch};
-use crate::cpu::quantize::QuantScheme;
-use crate::cpu::{BindError, Cpu, RopeFreqs, Table, Weights};
-use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
-use crate::graph::{Graph, Node, ValueId, WeightId};
-use crate::kv::KvStore;
-use crate::op::{Op, RopePairs, RopeSpec};
-use crate::part::Part;
-use crate::sync::{Mutex, lock};
-use crate::weights::WeightFile;
-
 mod fused_matmul;
 mod fusion;
+mod fusion_context;
+mod model;
 mod ops;
 mod scratch;
 mod stage;
 
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::cpu::context::Cpu;
+use crate::cpu::gemm::{GemvPlan, NextDispatch};
+use crate::cpu::loops::quantize::QuantScheme;
+use crate::cpu::weights::{BindError, Weights};
+use crate::device::{Device, DeviceError, Slot, Tensor, Work};
+use crate::graph::{Node, ValueId};
+use crate::op::Op;
+use crate::part::Part;
+use crate::sync::{Mutex, lock};
+use crate::weights::WeightFile;
 use fused_matmul::{FusedMatmul, GemvPlans};
-use fusion::{FusedMatmulRun, Fusion, FusionContext, NormAddRun};
+use fusion::{FusedMatmulRun, Fusion, NormAddRun};
+use model::BoundModel;
+pub use model::CpuDeviceParts;
 use ops::OpRun;
 use scratch::Scratch;
 use stage::Stage;
@@ -39,37 +42,15 @@ use stage::Stage;
 /// them lies at the last.
 #[derive(Debug)]
 pub struct CpuDevice {
-    name: String,
-    cpu: Cpu,
-    graph: Arc<Graph>,
-    weights: Arc<Weights>,
-    ropes: Vec<(RopeFreqs, RopePairs)>,
-    kv: Arc<KvStore>,
-    slots: SlotPool,
-    last_uses: Vec<Vec<ValueId>>,
-    /// The group that begins with each node, if any does.
-    groups: Vec<Option<Fusion>>,
-    /// How the products of the group that begins with each node are cut for one row.
-    gemv_plan: Vec<Option<GemvPlans>>,
-    /// The first node from each one on that begins a group of products.
-    products_from: Vec<Option<usize>>,
-    /// One for each run at the same time.
+    model: BoundModel,
+    /// The fusion that begins with each node, if any does.
+    fusions: Vec<Option<Fusion>>,
+    /// How the matmuls of the fusion that begins with each node are divided for one row.
+    gemv_plans: Vec<Option<GemvPlans>>,
+    /// For each node, the first node from there on that begins a fusion of matmuls.
+    next_matmuls: Vec<Option<usize>>,
+    /// One for each concurrent run.
     scratch: Mutex<Vec<Scratch>>,
-}
-
-/// What a [`CpuDevice`] is made of.
-#[derive(Debug)]
-pub struct CpuDeviceParts {
-    /// Its name in the engine.
-    pub name: String,
-    /// Threads and instruction set.
-    pub cpu: Cpu,
-    /// The model's ops.
-    pub graph: Arc<Graph>,
-    /// Keys and values, shared with the other devices of this address space.
-    pub kv: Arc<KvStore>,
-    /// Where its results lie, shared too.
-    pub slots: SlotPool,
 }
 
 impl CpuDevice {
@@ -80,67 +61,38 @@ impl CpuDevice {
     /// [`BindError`] when `file` is not the one that the graph was built from, or there is no
     /// memory.
     pub fn new(parts: CpuDeviceParts, file: &WeightFile) -> Result<CpuDevice, BindError> {
-        let CpuDeviceParts { name, cpu, graph, kv, slots } = parts;
-        let weights = Weights::of(&cpu, &graph, file)?;
-        let ropes = graph.ropes().iter().map(|spec| bind_rope(spec, &weights)).collect();
-        let last_uses = graph.last_uses();
-        let scratch = Mutex::new(Vec::new());
-        let context = FusionContext { graph: &graph, weights: &weights, last_uses: &last_uses };
-        let nodes = 0..graph.nodes().len();
-        let groups: Vec<_> = nodes.clone().map(|node| Fusion::at(&context, node)).collect();
-        let is_products = |node: &usize| matches!(groups[*node], Some(Fusion::Matmul(_)));
-        let gemv_plan = groups.iter().map(|group| match group {
-            Some(Fusion::Matmul(group)) => Some(GemvPlans::of(&cpu, group, &context)),
+        let model = BoundModel::new(parts, file)?;
+        let (context, nodes) = (model.context(), 0..model.graph.nodes().len());
+        let fusions: Vec<_> = nodes.clone().map(|node| Fusion::at(&context, node)).collect();
+        let is_matmul = |node: &usize| matches!(fusions[*node], Some(Fusion::Matmul(_)));
+        let gemv_plans = fusions.iter().map(|fusion| match fusion {
+            Some(Fusion::Matmul(fused)) => Some(GemvPlans::of(&model.cpu, fused, &context)),
             _ => None,
         });
-        let gemv_plan = gemv_plan.collect();
-        let products_from = nodes.clone().map(|n| (n..nodes.end).find(is_products)).collect();
-        Ok(CpuDevice {
-            name,
-            cpu,
-            graph,
-            weights,
-            ropes,
-            kv,
-            slots,
-            last_uses,
-            groups,
-            gemv_plan,
-            products_from,
-            scratch,
-        })
+        let gemv_plans = gemv_plans.collect();
+        let next_matmuls = nodes.clone().map(|n| (n..nodes.end).find(is_matmul)).collect();
+        let scratch = Mutex::new(Vec::new());
+        Ok(CpuDevice { model, fusions, gemv_plans, next_matmuls, scratch })
     }
 
     /// The threads and instruction set in use.
     pub fn cpu(&self) -> &Cpu {
-        &self.cpu
+        &self.model.cpu
     }
 
     /// The model's weights.
     pub fn weights(&self) -> &Arc<Weights> {
-        &self.weights
-    }
-
-    fn context(&self) -> FusionContext<'_> {
-        let CpuDevice { graph, weights, last_uses, .. } = self;
-        FusionContext { graph, weights, last_uses }
-    }
-
-    fn table(&self, id: WeightId) -> Result<Table<'_>, DeviceError> {
-        self.weights.table(id).map_err(|error| DeviceError::Failed {
-            device: self.name.clone(),
-            reason: error.to_string(),
-        })
+        &self.model.weights
     }
 }
 
 impl Device for CpuDevice {
     fn name(&self) -> &str {
-        &self.name
+        &self.model.name
     }
 
     fn threads(&self) -> usize {
-        self.cpu.pool().threads()
+        self.model.cpu.pool().threads()
     }
 
     fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
@@ -167,28 +119,33 @@ impl CpuDevice {
         let Work { nodes, part, batch, inputs, writes, .. } = &*work;
         let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
         let Scratch { written, spans, matmul_inputs, angles } = scratch;
-        if self.graph.nodes()[nodes.clone()].iter().any(|n| matches!(n.op, Op::Rope { .. })) {
+        if self.model.graph.nodes()[nodes.clone()].iter().any(|n| matches!(n.op, Op::Rope { .. })) {
             let positions = match &part.rows {
                 Some(rows) => &batch.positions[rows.clone()],
                 None => &batch.positions[..],
             };
-            angles.fill(&self.cpu, self.ropes.iter().map(|(freqs, _)| freqs), positions);
+            angles.fill(
+                &self.model.cpu,
+                self.model.ropes.iter().map(|(freqs, _)| freqs),
+                positions,
+            );
         }
         let mut next = nodes.start;
         while next < nodes.end {
-            let group = self.groups[next].as_ref();
+            let group = self.fusions[next].as_ref();
             let group = group.filter(|group| group.fits(nodes.end, part, writes));
             let done = next..group.map_or(next + 1, |group| group.nodes().end);
             (done.start..done.end - 1).for_each(|node| work.observer.node_done(node));
             let first = nodes.start;
             let residual = group.and_then(|group| {
-                let id = group.accumulates_into(&self.context(), writes)?;
+                let id = group.accumulates_into(&self.model.context(), writes)?;
                 written.get_mut(id.0.checked_sub(first)?)?.take()
             });
-            let stage = Stage { device: self, part, batch, inputs, written: (first, &written[..]) };
+            let stage =
+                Stage { model: &self.model, part, batch, inputs, written: (first, &written[..]) };
             match group {
                 Some(Fusion::RopeAttention(rope)) => {
-                    let [keys, node] = [0, 1].map(|at| &self.graph.nodes()[rope + at]);
+                    let [keys, node] = [0, 1].map(|at| &self.model.graph.nodes()[rope + at]);
                     let run = OpRun { stage, node, angles, keys: Some(keys) };
                     let output = run.compute(spans)?;
                     written.extend([None, Some(output)]);
@@ -218,7 +175,7 @@ impl CpuDevice {
                     written.extend([None, Some(run.compute()?)]);
                 }
                 None => {
-                    let node: &Node = &self.graph.nodes()[next];
+                    let node: &Node = &self.model.graph.nodes()[next];
                     let output = OpRun { stage, node, angles, keys: None }.compute(spans)?;
                     written.push(Some(output));
                 }
@@ -229,7 +186,7 @@ impl CpuDevice {
         }
         for &id in writes {
             if let Some(data) = written.get_mut(id.0 - nodes.start).and_then(Option::take) {
-                let width = part.features.of_width(self.graph.value(id).width).len();
+                let width = part.features.of_width(self.model.graph.value(id).width).len();
                 work.outputs.put(id, Tensor { width, data });
             }
         }
@@ -246,15 +203,17 @@ impl CpuDevice {
         writes: &[ValueId],
     ) -> Option<QuantScheme> {
         const TASKS_PER_THREAD: usize = 3;
-        let Fusion::Matmul(next) = self.groups.get(group.nodes().end)?.as_ref()? else {
+        let Fusion::Matmul(next) = self.fusions.get(group.nodes().end)?.as_ref()? else {
             return None;
         };
         let (value, format) = group.quantized_output?;
-        let kind = QuantScheme::of(self.cpu.activations(), format)?;
-        let tasks = self.graph.value(value).width / kind.columns();
+        let kind = self.model.cpu.quant_scheme(format)?;
+        let tasks = self.model.graph.value(value).width / kind.columns();
         let fits = next.fits(end, part, writes) && part.features.is_whole();
-        (fits && !writes.contains(&value) && tasks >= TASKS_PER_THREAD * self.cpu.pool().threads())
-            .then_some(kind)
+        (fits
+            && !writes.contains(&value)
+            && tasks >= TASKS_PER_THREAD * self.model.cpu.pool().threads())
+        .then_some(kind)
     }
 
     /// The weights of the products that come first from a node of the stage on, or after its last
@@ -265,35 +224,30 @@ impl CpuDevice {
         (stage, part, writes): (&Range<usize>, &Part, &[ValueId]),
     ) -> NextDispatch<'_> {
         let first = |from: usize| {
-            self.products_from.get(from).copied().flatten().filter(|node| *node < stage.end)
+            self.next_matmuls.get(from).copied().flatten().filter(|node| *node < stage.end)
         };
         let Some(node) = first(from).or_else(|| first(stage.start)) else {
             return NextDispatch::default();
         };
-        let Some(Fusion::Matmul(group)) = &self.groups[node] else {
+        let Some(Fusion::Matmul(group)) = &self.fusions[node] else {
             return NextDispatch::default();
         };
         let output_scheme = self.next_form(group, stage.end, part, writes);
         let gemv_plan = self.gemv_plan(node, output_scheme);
-        NextDispatch { output_scheme, gemv_plan, ..group.upcoming(&self.context()) }
+        NextDispatch { output_scheme, gemv_plan, ..group.upcoming(&self.model.context()) }
     }
 
     /// How the products of the group that begins with a node are cut for one row.
     fn gemv_plan(&self, node: usize, output_scheme: Option<QuantScheme>) -> Option<&GemvPlan> {
-        self.gemv_plan[node].as_ref()?.quantized_output(output_scheme)
+        self.gemv_plans[node].as_ref()?.quantized_output(output_scheme)
     }
 
     /// Gives back the slots of values that these nodes were the last to read.
     fn release(&self, nodes: Range<usize>, first: usize, written: &mut [Option<Slot>]) {
-        for dead in self.last_uses[nodes].iter().flatten() {
+        for dead in self.model.last_uses[nodes].iter().flatten() {
             if let Some(slot) = dead.0.checked_sub(first).and_then(|at| written.get_mut(at)) {
                 *slot = None;
             }
         }
     }
-}
-
-fn bind_rope(spec: &RopeSpec, weights: &Weights) -> (RopeFreqs, RopePairs) {
-    let factors = spec.factors.map(|id| weights.vector(id));
-    (RopeFreqs::new(spec.base, spec.dims, spec.scaling, factors), spec.pairs)
 }

@@ -1,6 +1,5 @@
 //! A weight matrix as stored.
 
-use crate::cpu::tile::StoredRows;
 use crate::quant::DType;
 use std::ops::Range;
 use thiserror::Error;
@@ -98,4 +97,15 @@ impl<'a> Matrix<'a> {
             rows: rows.len(),
         }
     }
+}
+
+/// Up to 16 whole rows of a weight matrix, as stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredRows<'a> {
+    pub(crate) dtype: DType,
+    /// Starts at the first of the rows.
+    pub(crate) bytes: &'a [u8],
+    pub(crate) row_bytes: usize,
+    /// At most 16.
+    pub(crate) rows: usize,
 }

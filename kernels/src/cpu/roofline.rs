@@ -7,18 +7,22 @@
 
 use std::time::Duration;
 
-use thiserror::Error;
-
 use crate::cost::Cost;
+use crate::cpu::attention::bf16_kernels;
+use crate::cpu::context::{Activations, Cpu};
+use crate::cpu::isa::Isa;
 use crate::cpu::isa::peak::{PeakLoop, PeakLoops};
-use crate::cpu::quantize::QuantScheme;
-use crate::cpu::{Activations, Cpu, Isa};
+use crate::cpu::loops::quantize::QuantScheme;
 use crate::kv::KvDtype;
 use crate::quant::DType;
 
 mod bandwidth;
+mod error;
+mod timing;
 
 pub use bandwidth::BandwidthProbe;
+pub use error::RooflineError;
+use timing::Rounds;
 
 /// Shortest time of a measured loop.
 const ROUND_MIN: Duration = Duration::from_millis(5);
@@ -58,18 +62,6 @@ pub struct Roofline {
     pub read_bytes_per_second: f64,
     /// Bytes of that buffer.
     pub read_bytes: usize,
-}
-
-/// Why nothing was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RooflineError {
-    /// The buffer to read does not fit.
-    #[error("no {bytes} bytes of memory to measure reading with; end other programs")]
-    Memory {
-        /// Bytes that were asked for.
-        bytes: usize,
-    },
 }
 
 /// Names of all ops, as [`Op::name`](crate::op::Op::name).
@@ -123,7 +115,7 @@ impl Kernel {
     }
 
     fn of_attention(cpu: &Cpu, kv: KvDtype) -> Kernel {
-        let (arithmetic, factors) = match cpu.attn_bf16(kv) {
+        let (arithmetic, factors) = match bf16_kernels(cpu, kv) {
             Some(_) => (Arithmetic::Bf16, "pairs of bfloat16, summed in f32,"),
             None => (Arithmetic::F32, "f32"),
         };
@@ -180,9 +172,9 @@ impl Roofline {
         Ok(Roofline {
             isa: cpu.isa(),
             threads: cpu.pool().threads(),
-            int8: loops.int8.map(|of| clock.peak(cpu, of)),
-            bf16: loops.bf16.map(|of| clock.peak(cpu, of)),
-            f32: loops.f32.map(|of| clock.peak(cpu, of)),
+            int8: loops.int8.map(|of| measured_peak(&clock, cpu, of)),
+            bf16: loops.bf16.map(|of| measured_peak(&clock, cpu, of)),
+            f32: loops.f32.map(|of| measured_peak(&clock, cpu, of)),
             read_bytes_per_second: BandwidthProbe::new(cpu, read_bytes)?.fastest(cpu, &clock),
             read_bytes,
         })
@@ -210,36 +202,17 @@ impl Roofline {
     }
 }
 
-/// Timing of repeated runs.
-struct Rounds<'a> {
-    rounds: usize,
-    now: &'a dyn Fn() -> Duration,
-}
-
-impl Rounds<'_> {
-    fn time(&self, run: &dyn Fn()) -> Duration {
-        let start = (self.now)();
-        run();
-        // A clock that stands still would make a rate without bounds.
-        (self.now)().saturating_sub(start).max(Duration::from_nanos(1))
+/// The fastest of several runs of a loop on all threads.
+fn measured_peak(clock: &Rounds<'_>, cpu: &Cpu, of: PeakLoop) -> Peak {
+    let threads = cpu.pool().threads();
+    let run = |iterations: u64| cpu.pool().run(threads, &|_| (of.run)(iterations));
+    let mut iterations = ITERATIONS_FIRST;
+    while iterations < ITERATIONS_MAX && clock.time(&|| run(iterations)) < ROUND_MIN {
+        iterations *= 2;
     }
-
-    fn fastest(&self, run: &dyn Fn()) -> f64 {
-        let times = (0..self.rounds).map(|_| self.time(run).as_secs_f64());
-        times.fold(f64::INFINITY, f64::min)
-    }
-
-    fn peak(&self, cpu: &Cpu, of: PeakLoop) -> Peak {
-        let threads = cpu.pool().threads();
-        let run = |iterations: u64| cpu.pool().run(threads, &|_| (of.run)(iterations));
-        let mut iterations = ITERATIONS_FIRST;
-        while iterations < ITERATIONS_MAX && self.time(&|| run(iterations)) < ROUND_MIN {
-            iterations *= 2;
-        }
-        let ops = of.ops as f64 * iterations as f64 * threads as f64;
-        let ops_per_second = ops / self.fastest(&|| run(iterations));
-        Peak { instructions: of.instructions, ops_per_second }
-    }
+    let ops = of.ops as f64 * iterations as f64 * threads as f64;
+    let ops_per_second = ops / clock.fastest(&|| run(iterations));
+    Peak { instructions: of.instructions, ops_per_second }
 }
 
 /// Four times the last cache, within bounds.

@@ -1,8 +1,8 @@
 //! Rotary position embedding, with the scalings of llama.cpp.
 
-use crate::cpu::Cpu;
-use crate::cpu::tile::mul_add;
-use crate::op::{RopePairs, RopeScaling};
+use crate::cpu::context::Cpu;
+use crate::cpu::loops::rope::{RopeShape, RowAngles};
+use crate::op::RopeScaling;
 
 /// Frequencies of a rotary embedding.
 #[derive(Clone, Debug, PartialEq)]
@@ -139,18 +139,6 @@ impl RopeAngles {
     }
 }
 
-/// Shape of what is rotated: `[rows][heads][head_dim]`, of which each head's first values
-/// (twice the number of frequencies) turn and the rest stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RopeShape {
-    /// Heads per row.
-    pub heads: usize,
-    /// Values per head.
-    pub head_dim: usize,
-    /// Which values form a pair.
-    pub pairs: RopePairs,
-}
-
 /// How rows are to be rotated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rotation<'a> {
@@ -176,13 +164,6 @@ impl<'a> Rotation<'a> {
     }
 }
 
-/// Angles of one row.
-pub(crate) struct RowAngles<'a> {
-    cos: &'a [f32],
-    sin: &'a [f32],
-    shape: RopeShape,
-}
-
 /// Rotates `x` of `[rows][heads][head_dim]` into `out`.
 ///
 /// # Panics
@@ -204,44 +185,4 @@ pub fn rope(ctx: &Cpu, x: &[f32], shape: RopeShape, angles: &RopeAngles, out: &m
             (kernels.rotate)(&x[row * width..][..width], &angles.row(row, shape), out);
         }
     });
-}
-
-#[inline(always)]
-pub(crate) fn row<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32]) {
-    let (pairs, head_dim) = (angles.cos.len(), angles.shape.head_dim);
-    for (x, out) in x.chunks_exact(head_dim).zip(out.chunks_exact_mut(head_dim)) {
-        let (x, rest) = x.split_at(2 * pairs);
-        let (out, kept) = out.split_at_mut(2 * pairs);
-        kept.copy_from_slice(rest);
-        match angles.shape.pairs {
-            RopePairs::Halves => halves::<FMA>(x, angles, out),
-            RopePairs::Adjacent => adjacent::<FMA>(x, angles, out),
-        }
-    }
-}
-
-#[inline(always)]
-fn halves<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32]) {
-    let pairs = angles.cos.len();
-    let (a, b) = x.split_at(pairs);
-    let (out_a, out_b) = out.split_at_mut(pairs);
-    let (cos, sin) = (&angles.cos[..pairs], &angles.sin[..pairs]);
-    let (a, b) = (&a[..pairs], &b[..pairs]);
-    let (out_a, out_b) = (&mut out_a[..pairs], &mut out_b[..pairs]);
-    for i in 0..pairs {
-        (out_a[i], out_b[i]) = turn::<FMA>(a[i], b[i], cos[i], sin[i]);
-    }
-}
-
-#[inline(always)]
-fn adjacent<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32]) {
-    let pairs = x.as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<2>().0);
-    for ((x, out), (cos, sin)) in pairs.zip(angles.cos.iter().zip(angles.sin)) {
-        (out[0], out[1]) = turn::<FMA>(x[0], x[1], *cos, *sin);
-    }
-}
-
-#[inline(always)]
-fn turn<const FMA: bool>(a: f32, b: f32, cos: f32, sin: f32) -> (f32, f32) {
-    (mul_add::<FMA>(a, cos, -(b * sin)), mul_add::<FMA>(a, sin, b * cos))
 }

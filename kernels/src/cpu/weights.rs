@@ -1,7 +1,12 @@
 //! A model's weights as the CPU's kernels want them, once for all devices of the process.
 
-use crate::cpu::packed::Source;
-use crate::cpu::{Cpu, Matrix, MatrixError, PackCache, PackError, PackReport, Packed, Table};
+use crate::cpu::context::Cpu;
+use crate::cpu::embed::Table;
+use crate::cpu::matrix::{Matrix, MatrixError};
+use crate::cpu::pack::cache::report::{PackCache, PackReport};
+use crate::cpu::pack::error::PackError;
+use crate::cpu::pack::source::Source;
+use crate::cpu::packed::PackedMatrix;
 use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::reference::dequantize;
@@ -67,7 +72,7 @@ struct Uses {
 #[derive(Debug, Default)]
 struct Weight {
     vector: Vec<f32>,
-    packed: Option<Packed>,
+    packed: Option<PackedMatrix>,
     table: Option<WeightTensor>,
 }
 
@@ -120,7 +125,7 @@ impl Weights {
         let products: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].product).collect();
         let of_products: Vec<&WeightTensor> = products.iter().map(|i| &tensors[*i]).collect();
         let sources: Vec<Source<'_>> = products.iter().map(|i| sources[*i]).collect();
-        let packed = Packed::load_or_pack(ctx, (&sources, &of_products), (cache, file));
+        let packed = PackedMatrix::load_or_pack(ctx, (&sources, &of_products), (cache, file));
         let (packed, report) = packed.map_err(|error| match error {
             PackError::NotFinite { matrix, row, format } => {
                 BindError::Requant { name: specs[products[matrix]].name.clone(), row, format }
@@ -150,7 +155,7 @@ impl Weights {
     }
 
     /// The matrix of a product.
-    pub(crate) fn packed(&self, id: WeightId) -> &Packed {
+    pub(crate) fn packed(&self, id: WeightId) -> &PackedMatrix {
         match &self.weights[id.0].packed {
             Some(packed) => packed,
             None => unreachable!("weight {} is the matrix of a product", id.0),
@@ -172,7 +177,7 @@ impl Weights {
 
     /// Bytes of all packed matrices.
     pub fn packed_bytes(&self) -> usize {
-        self.weights.iter().filter_map(|w| w.packed.as_ref()).map(Packed::bytes).sum()
+        self.weights.iter().filter_map(|w| w.packed.as_ref()).map(PackedMatrix::bytes).sum()
     }
 }
 

@@ -1,14 +1,15 @@
 //! The storage of keys and values.
 
-mod panel;
+pub(crate) mod panel;
 mod rows;
 
-pub(crate) use panel::{Panel, scale_of};
+use panel::Panel;
 pub(crate) use rows::ROTARY_DIM_MAX;
 
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
 use crate::aligned::Aligned;
-use crate::cpu::{Cpu, Rotation};
+use crate::cpu::context::Cpu;
+use crate::cpu::rope::Rotation;
 use crate::sync::{Mutex, MutexGuard, lock};
 use rows::Rows;
 

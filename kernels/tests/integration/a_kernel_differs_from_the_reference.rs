@@ -1,7 +1,7 @@
 //! Every op on every instruction set, over awkward sizes.
 
 use crate::support::{assert_close, bits, cpus, noise, packed};
-use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError, Packed, Table};
+use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError, PackedMatrix, Table};
 use lapwing_kernels::cpu::{RopeFreqs, RopeShape};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use lapwing_kernels::quant::DType;
@@ -155,7 +155,7 @@ fn embedding_of_every_format() {
             let mut out = vec![0.0; ids.len() * k];
             let table = Table::Stored(matrix);
             cpu::embed_rows(&cpu, table, &ids, 1.5, &mut out).unwrap();
-            let packed = Packed::new(&cpu, &matrix).unwrap();
+            let packed = PackedMatrix::new(&cpu, &matrix).unwrap();
             let mut same = vec![0.0; ids.len() * k];
             cpu::embed_rows(&cpu, Table::Packed(&packed), &ids, 1.5, &mut same).unwrap();
             assert_eq!(bits(&same), bits(&out), "{dtype}: packed");

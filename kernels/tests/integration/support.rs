@@ -1,6 +1,6 @@
 //! Data and comparisons for the tests.
 
-use lapwing_kernels::cpu::{Cpu, Isa, Matrix, Packed};
+use lapwing_kernels::cpu::{Cpu, Isa, Matrix, PackedMatrix};
 
 /// Pseudo-random values in (−1, 1), the same on every run.
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<f32> {
@@ -46,6 +46,6 @@ pub(crate) fn bits(x: &[f32]) -> Vec<u32> {
 }
 
 /// A matrix as the products take it.
-pub(crate) fn packed(cpu: &Cpu, matrix: &Matrix<'_>) -> Packed {
-    Packed::new(cpu, matrix).expect("memory")
+pub(crate) fn packed(cpu: &Cpu, matrix: &Matrix<'_>) -> PackedMatrix {
+    PackedMatrix::new(cpu, matrix).expect("memory")
 }

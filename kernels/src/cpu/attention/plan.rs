@@ -1,6 +1,6 @@
 //! How attention is divided into tasks.
 
-use super::AttentionJob;
+use super::job::AttentionJob;
 use crate::aligned::Aligned;
 use crate::kv::KvLayout;
 use std::ops::Range;

@@ -3,15 +3,16 @@
 mod attn_matmul;
 mod step;
 
-use super::AttentionJob;
+use super::job::AttentionJob;
 use super::plan::{Block, Shape};
 use crate::aligned::Aligned;
-use crate::cpu::caches::PrefetchHint;
-use crate::cpu::isa::Kernels;
-use crate::cpu::isa::attn_bf16::{AttnBf16Kernels, Bf16Pair};
+use crate::cpu::isa::kernels::{AttnBf16Kernels, Kernels};
+use crate::cpu::loops::attn_bf16::Bf16Pair;
+use crate::cpu::loops::softmax::RunningSoftmax;
 use crate::cpu::pool::ColumnBlock;
-use crate::cpu::softmax::RunningSoftmax;
-use crate::kv::{PageId, Panel};
+use crate::cpu::simd::prefetch::PrefetchHint;
+use crate::kv::PageId;
+use crate::kv::store::panel::Panel;
 use std::f32::consts::LOG2_E;
 use std::mem::swap;
 use std::ops::Range;
@@ -135,7 +136,7 @@ impl Task<'_> {
                     continue;
                 }
                 let total = &s.total[query * value_width..][..head_dim];
-                (self.kernels.scaled)(total, 1.0 / sum, to);
+                (self.kernels.scale_into)(total, 1.0 / sum, to);
             }
         }
     }
@@ -148,7 +149,7 @@ impl Task<'_> {
         let width = group * shape.head_dim;
         for (row, q) in self.block.rows.clone().zip(s.q.chunks_exact_mut(width)) {
             let at = (row * self.job.heads + self.kv_head * group) * shape.head_dim;
-            (self.kernels.scaled)(&self.job.q[at..][..width], factor, q);
+            (self.kernels.scale_into)(&self.job.q[at..][..width], factor, q);
         }
         match self.attn_bf16 {
             None => {
@@ -199,7 +200,7 @@ impl Task<'_> {
             }
             let max = if new.max > online.max { new.max } else { online.max };
             let factors = ((online.max - max).exp2(), (new.max - max).exp2());
-            (self.kernels.join)(total, part, factors);
+            (self.kernels.axpby)(total, part, factors);
             *online = RunningSoftmax { max, sum: online.sum * factors.0 + new.sum * factors.1 };
         }
     }

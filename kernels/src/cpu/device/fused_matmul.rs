@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::fusion::{FusionContext, Norm};
-use crate::cpu::Cpu;
+use super::fusion_context::{FusionContext, Norm};
+use crate::cpu::context::Cpu;
 use crate::cpu::gemm::{GemvPlan, MATMULS_MAX, NextDispatch};
-use crate::cpu::quantize::QuantScheme;
+use crate::cpu::loops::quantize::QuantScheme;
 use crate::graph::{Node, ValueId};
 use crate::op::{Activation, Op};
 use crate::part::Part;
@@ -161,9 +161,7 @@ pub(super) struct GemvPlans {
 impl GemvPlans {
     pub(super) fn of(cpu: &Cpu, group: &FusedMatmul, context: &FusionContext<'_>) -> GemvPlans {
         let products = group.upcoming(context);
-        let output_scheme = group
-            .quantized_output
-            .and_then(|(_, format)| QuantScheme::of(cpu.activations(), format));
+        let output_scheme = group.quantized_output.and_then(|(_, format)| cpu.quant_scheme(format));
         let quantized_output = output_scheme
             .map(|kind| NextDispatch { output_scheme: Some(kind), ..products.clone() });
         GemvPlans {

@@ -5,71 +5,21 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::fused_matmul::{FusedMatmul, Tail};
+use super::fusion_context::{FusionContext, Norm};
 use super::scratch::MatmulInputs;
 use super::stage::Stage;
-use crate::cpu::gemm::{
-    Dispatch, Epilogue, GemvPlan, InputSource, MATMULS_MAX, Matmul, NextDispatch, matmuls,
-};
-use crate::cpu::norm::{RmsWeight, add_rms_norm};
-use crate::cpu::quantize::QuantScheme;
-use crate::cpu::{Packed, Weights};
+use crate::cpu::gemm::{Dispatch, Epilogue, GemvPlan, MATMULS_MAX, Matmul, NextDispatch, matmuls};
+use crate::cpu::loops::quantize::QuantScheme;
+use crate::cpu::quantize::InputSource;
+use crate::cpu::rms_norm::add_rms_norm;
 use crate::device::{DeviceError, Slot};
-use crate::graph::{Graph, Node, ValueId, WeightId};
+use crate::graph::ValueId;
 use crate::kv::ROTARY_DIM_MAX;
 use crate::op::Op;
 use crate::part::Part;
-use crate::quant::DType;
 
 /// Most nodes of a group: a norm, products, and what is done with them.
 const NODES_MAX: usize = MATMULS_MAX + 2;
-
-/// What a device knows of its model.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FusionContext<'a> {
-    pub(super) graph: &'a Graph,
-    pub(super) weights: &'a Weights,
-    /// As [`Graph::last_uses`].
-    pub(super) last_uses: &'a [Vec<ValueId>],
-}
-
-impl<'a> FusionContext<'a> {
-    /// Whether nothing reads a value after these nodes, so that it need not be written.
-    pub(super) fn is_last_read(&self, value: ValueId, nodes: Range<usize>) -> bool {
-        self.last_uses[nodes].iter().flatten().any(|dead| *dead == value)
-    }
-
-    /// The norm that a node is, if over whole rows.
-    pub(super) fn norm(&self, node: &Node) -> Option<Norm> {
-        let Op::RmsNorm { weight, eps } = node.op else { return None };
-        let is_row = self.graph.weights()[weight.0].cols == self.graph.value(node.output).width;
-        is_row.then_some(Norm { weight, eps })
-    }
-
-    /// The matrix and the bias of a product.
-    pub(super) fn product(&self, node: usize) -> (&'a Packed, Option<&'a [f32]>) {
-        let Op::MatMul { weight, bias } = self.graph.nodes()[node].op else {
-            unreachable!("node {node} is a product");
-        };
-        (self.weights.packed(weight), bias.map(|bias| self.weights.vector(bias)))
-    }
-
-    pub(super) fn format(&self, node: usize) -> DType {
-        self.product(node).0.dtype()
-    }
-}
-
-/// A norm over whole rows.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Norm {
-    weight: WeightId,
-    eps: f32,
-}
-
-impl Norm {
-    fn bind(self, weights: &Weights) -> RmsWeight<'_> {
-        RmsWeight { weight: weights.vector(self.weight), eps: self.eps }
-    }
-}
 
 /// Nodes that are computed together.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,11 +121,11 @@ impl FusedMatmulRun<'_> {
         self,
         inputs: &mut MatmulInputs,
     ) -> Result<[Option<Slot>; NODES_MAX], DeviceError> {
-        let (device, FusedMatmul { norm, products: nodes, tail, .. }) =
-            (self.stage.device, self.group);
+        let (model, FusedMatmul { norm, products: nodes, tail, .. }) =
+            (self.stage.model, self.group);
         let mut residual_slot = self.residual;
-        let (all, graph, context) = (self.group.nodes(), &device.graph, device.context());
-        let (first, cpu) = (&graph.nodes()[all.start], &device.cpu);
+        let (all, graph, context) = (self.group.nodes(), &model.graph, model.context());
+        let (first, cpu) = (&graph.nodes()[all.start], &model.cpu);
         let in_place = residual_slot.is_some();
         let residual = match tail {
             Some(Tail::AddResidual { residual }) if !in_place => {
@@ -187,7 +137,7 @@ impl FusedMatmulRun<'_> {
         if !inputs.take(first.inputs[0]) {
             x = self.stage.whole(first, 0)?;
             let k = graph.value(first.inputs[0]).width;
-            let norm = norm.map(|norm| norm.bind(&device.weights));
+            let norm = norm.map(|norm| norm.bind(&model.weights));
             let formats = nodes.clone().map(|product| context.format(product));
             inputs.now.fill(cpu, formats, &InputSource { x, k, norm });
         }
@@ -241,7 +191,7 @@ impl NormAddRun<'_> {
     /// The sum.
     pub(super) fn compute(self) -> Result<Slot, DeviceError> {
         let NormAddRun { stage, node, norm, input, residual } = self;
-        let [first, sum] = [0, 1].map(|at| &stage.device.graph.nodes()[node + at]);
+        let [first, sum] = [0, 1].map(|at| &stage.model.graph.nodes()[node + at]);
         let x = stage.whole(first, 0)?;
         let mut out = match residual {
             Some(residual) => residual,
@@ -251,7 +201,7 @@ impl NormAddRun<'_> {
                 out
             }
         };
-        add_rms_norm(&stage.device.cpu, x, &norm.bind(&stage.device.weights), &mut out);
+        add_rms_norm(&stage.model.cpu, x, &norm.bind(&stage.model.weights), &mut out);
         Ok(out)
     }
 }

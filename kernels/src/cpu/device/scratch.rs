@@ -1,7 +1,9 @@
 //! What a device keeps between runs, so that a step allocates nothing.
 
+use crate::cpu::attention::AttentionSequence;
+use crate::cpu::context::Cpu;
 use crate::cpu::gemm::QuantizedInputs;
-use crate::cpu::{AttentionSequence, Cpu, RopeAngles, RopeFreqs};
+use crate::cpu::rope::{RopeAngles, RopeFreqs};
 use crate::device::Slot;
 use crate::graph::ValueId;
 

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::CpuDevice;
-use crate::cpu::OutputChannels;
+use super::model::BoundModel;
+use crate::cpu::packed::OutputChannels;
 use crate::device::{Batch, DeviceError, Slot, TensorSet};
 use crate::graph::{Node, ValueId};
 use crate::part::Part;
@@ -11,7 +11,7 @@ use crate::part::Part;
 /// A part of a stage, in the middle of it.
 #[derive(Clone, Copy)]
 pub(super) struct Stage<'a> {
-    pub(super) device: &'a CpuDevice,
+    pub(super) model: &'a BoundModel,
     pub(super) part: &'a Part,
     pub(super) batch: &'a Batch,
     pub(super) inputs: &'a TensorSet,
@@ -22,14 +22,14 @@ pub(super) struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// The part's rows of a value.
     pub(super) fn rows(&self, id: ValueId) -> usize {
-        self.part.rows_of(self.device.graph.value(id), self.batch).len()
+        self.part.rows_of(self.model.graph.value(id), self.batch).len()
     }
 
     /// Room for the part's rows and features of what a node writes.
     pub(super) fn output(&self, node: &Node) -> Slot {
-        let width = self.device.graph.value(node.output).width;
+        let width = self.model.graph.value(node.output).width;
         let features = self.part.features.of_width(width);
-        self.device.slots.take(self.rows(node.output) * features.len())
+        self.model.slots.take(self.rows(node.output) * features.len())
     }
 
     /// The part's rows of an input, with all features.
@@ -47,7 +47,7 @@ impl<'a> Stage<'a> {
         if is_part || self.part.features.is_whole() {
             return Ok(Cow::Borrowed(values));
         }
-        let width = self.device.graph.value(node.inputs[index]).width;
+        let width = self.model.graph.value(node.inputs[index]).width;
         let features = self.part.features.of_width(width);
         let rows = values.chunks_exact(width).flat_map(|row| &row[features.clone()]);
         Ok(Cow::Owned(rows.copied().collect()))
@@ -64,13 +64,13 @@ impl<'a> Stage<'a> {
             return Ok((slot, true));
         }
         let tensor = self.inputs.get(id).ok_or(missing)?;
-        let rows = self.part.rows_of(self.device.graph.value(id), self.batch);
+        let rows = self.part.rows_of(self.model.graph.value(id), self.batch);
         Ok((&tensor.data[rows.start * tensor.width..rows.end * tensor.width], false))
     }
 
     /// The part's features of a product's matrix and bias.
     pub(super) fn channels(&self, product: usize) -> (OutputChannels<'a>, Option<&'a [f32]>) {
-        let (weight, bias) = self.device.context().product(product);
+        let (weight, bias) = self.model.context().product(product);
         let features = self.part.features.of_width(weight.rows());
         (weight.channels(features.clone()), bias.map(|bias| &bias[features]))
     }
@@ -78,7 +78,7 @@ impl<'a> Stage<'a> {
     pub(super) fn unsupported(&self, node: &Node, what: &str) -> DeviceError {
         let Node { op, role, .. } = node;
         DeviceError::Unsupported {
-            device: self.device.name.clone(),
+            device: self.model.name.clone(),
             what: format!("{} '{role}' over {what}", op.name()),
         }
     }

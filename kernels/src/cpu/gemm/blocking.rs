@@ -1,13 +1,11 @@
 //! How products are cut for the caches.
 
-use super::{Epilogue, Matmul};
-use crate::cpu::Cpu;
-use crate::cpu::caches::Caches;
-use crate::cpu::isa::TileShape;
-use crate::cpu::packed::{GROUP, OutputChannels};
+use super::op::{Epilogue, Matmul};
+use crate::cpu::context::Cpu;
+use crate::cpu::loops::quantize::Q8Block;
+use crate::cpu::packed::OutputChannels;
+use crate::cpu::packed::layout::{GROUP, SUPER_GROUPS, TILE};
 use crate::cpu::pool::BlockGrid;
-use crate::cpu::quantize::QuantScheme;
-use crate::cpu::tile::{Q8Block, TILE};
 
 /// Fewest weights of a task (products of weights and rows, where they are more), so that claims
 /// cost little.
@@ -20,15 +18,6 @@ const TASK_PRODUCTS: usize = 1 << 22;
 /// Fewest tiles of a task with many rows, unless that is too few tasks: of each row it writes four
 /// neighbouring cache lines, which takes less time than two here and two there.
 const ROW_TILES: usize = 4;
-/// Groups that share a scale in any format: no panel ends among them.
-const SUPER_GROUPS: usize = 8;
-
-/// Most groups of 32 columns that are unpacked at once for many rows: with the activations that a
-/// block of rows multiplies them with, they fill a part of the first-level cache.
-pub(crate) fn panel_groups(caches: &Caches, shape: &TileShape) -> usize {
-    let of_group = shape.panel_group_bytes + shape.rows * size_of::<Q8Block>();
-    (caches.l1 / 8 * 7 / of_group).max(SUPER_GROUPS)
-}
 
 /// The groups of a panel, at most so many, of a matrix that has `groups`: all where they fit, since
 /// between panels sums leave the registers.
@@ -112,11 +101,10 @@ impl Blocking {
         let fewest = if m == 1 { ROW_WEIGHTS } else { TASK_WEIGHTS };
         let worth = fewest.div_ceil(of_tile).min(of_products);
         let fair = tiles.div_ceil(ctx.pool().threads() * 4);
-        let (block_rows, block_tiles, of_x) =
-            match QuantScheme::of(ctx.activations(), packed.dtype()) {
-                Some(_) => (shape.rows, shape.tiles, cols / GROUP * size_of::<Q8Block>()),
-                None => (shape.float_rows, shape.float_tiles, cols * size_of::<f32>()),
-            };
+        let (block_rows, block_tiles, of_x) = match ctx.quant_scheme(packed.dtype()) {
+            Some(_) => (shape.rows, shape.tiles, cols / GROUP * size_of::<Q8Block>()),
+            None => (shape.float_rows, shape.float_tiles, cols * size_of::<f32>()),
+        };
         let multiple = if m > 1 { unit.next_multiple_of(block_tiles) } else { unit };
         let tiles = worth.min(fair).max(1).next_multiple_of(multiple);
         let results = if reads.is_gate { 2 } else { 1 };

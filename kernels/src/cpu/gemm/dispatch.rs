@@ -1,13 +1,13 @@
 //! What a dispatch computes, and what will most likely be read after it.
 
-use super::MATMULS_MAX;
 use super::blocking::{self, BlockingInput, Tasks};
-use crate::cpu::Cpu;
+use super::op::MATMULS_MAX;
+use crate::cpu::context::Cpu;
+use crate::cpu::loops::prefetch_stream::PREFETCH_DISTANCE_MAX;
+use crate::cpu::loops::quantize::QuantScheme;
 use crate::cpu::packed::OutputChannels;
+use crate::cpu::packed::layout::TILE;
 use crate::cpu::pool::{AfterBlock, IdlePrefetch, NextBlock};
-use crate::cpu::prefetch_stream::PREFETCH_DISTANCE_MAX;
-use crate::cpu::quantize::QuantScheme;
-use crate::cpu::tile::TILE;
 
 /// A dispatch of products.
 #[derive(Clone, Debug, Default)]

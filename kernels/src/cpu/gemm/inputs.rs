@@ -1,19 +1,13 @@
 //! Activations in the inputs that some weights take.
 
-use super::{Dispatch, GemmInput, MATMULS_MAX, Matmul, quantized_matmul};
-use crate::cpu::Cpu;
-use crate::cpu::norm::{RmsWeight, rms_norm};
-use crate::cpu::quantize::{Q8Buffer, QuantScheme};
+use super::dispatch::Dispatch;
+use super::op::{GemmInput, MATMULS_MAX, Matmul};
+use super::run::quantized_matmul;
+use crate::cpu::context::Cpu;
+use crate::cpu::loops::quantize::QuantScheme;
+use crate::cpu::quantize::{InputSource, Q8Buffer};
+use crate::cpu::rms_norm::rms_norm;
 use crate::quant::DType;
-
-/// Rows of `k` values, or their norms.
-#[derive(Debug)]
-pub(crate) struct InputSource<'a> {
-    /// `[m][k]`.
-    pub(crate) x: &'a [f32],
-    pub(crate) k: usize,
-    pub(crate) norm: Option<RmsWeight<'a>>,
-}
 
 /// The same activations for the formats of up to [`MATMULS_MAX`] weights; the memory is kept
 /// between calls.
@@ -40,7 +34,7 @@ impl QuantizedInputs {
     ) {
         self.kinds = [None; MATMULS_MAX];
         let mut used = 0;
-        let kind_of = |format| QuantScheme::of(ctx.activations(), format);
+        let kind_of = |format| ctx.quant_scheme(format);
         for kind in formats.clone().filter_map(kind_of) {
             if !self.kinds[..used].contains(&Some(kind)) {
                 self.kinds[used] = Some(kind);
@@ -80,14 +74,14 @@ impl QuantizedInputs {
     /// # Panics
     /// When the format was not among those that it was filled for.
     pub(crate) fn rows<'a>(&'a self, ctx: &Cpu, format: DType, x: &'a [f32]) -> GemmInput<'a> {
-        match QuantScheme::of(ctx.activations(), format) {
+        match ctx.quant_scheme(format) {
             None if self.normed.is_empty() => GemmInput::F32(x),
             None => GemmInput::F32(&self.normed),
             Some(kind) => {
                 let Some(at) = self.kinds.iter().position(|other| *other == Some(kind)) else {
                     unreachable!("no form was made for {format}");
                 };
-                GemmInput::Q8(self.quantised[at].rows_q8())
+                GemmInput::Q8(self.quantised[at].rows())
             }
         }
     }

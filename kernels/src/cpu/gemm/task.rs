@@ -1,15 +1,18 @@
 //! A task: some rows times some features, and what follows.
 
 use super::blocking::panel_of;
-use super::{Epilogue, GemmInput, Matmul};
+use super::op::{Epilogue, GemmInput, Matmul};
 use crate::aligned::Aligned;
-use crate::cpu::Cpu;
-use crate::cpu::isa::Kernels;
-use crate::cpu::packed::{GROUP, Packed};
+use crate::cpu::context::Cpu;
+use crate::cpu::isa::kernels::Kernels;
+use crate::cpu::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
+use crate::cpu::loops::prefetch_stream::NextTiles;
+use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
+use crate::cpu::packed::PackedMatrix;
+use crate::cpu::packed::layout::{GROUP, TILE};
+use crate::cpu::packed::tile::FloatTiles;
 use crate::cpu::pool::ColumnBlock;
-use crate::cpu::prefetch_stream::NextTiles;
-use crate::cpu::quantize::{Q8Rows, QuantScheme};
-use crate::cpu::tile::{FloatTiles, GemmF32, GemmQ8, GemmScratch, Q8Block, TILE};
+use crate::cpu::quantize::Q8Rows;
 use crate::quant::DType;
 use std::ops::Range;
 
@@ -69,7 +72,7 @@ impl Matmul<'_> {
             let (line, to) = (&mut out[lines.row(row)], block.row_mut(row));
             match &self.epilogue {
                 Epilogue::Store => to.copy_from_slice(line),
-                Epilogue::AccumulateInto => (ctx.kernels().join)(to, line, (1.0, 1.0)),
+                Epilogue::AccumulateInto => (ctx.kernels().axpby)(to, line, (1.0, 1.0)),
                 Epilogue::AddResidual(residual) => {
                     let row = &residual[(rows.start + row) * self.weight.len()..];
                     (ctx.kernels().add)(line, &row[at.clone()], to);
@@ -165,7 +168,7 @@ impl Matmul<'_> {
 /// Tiles of a matrix in f32.
 fn widened<'a>(
     kernels: &Kernels,
-    weight: &Packed,
+    weight: &PackedMatrix,
     tiles: Range<usize>,
     to: &'a mut Aligned<u8>,
 ) -> FloatTiles<'a> {
@@ -191,7 +194,7 @@ impl Tiles<'_> {
     /// be read, and epilogue `next`.
     fn multiply(
         &self,
-        (weight, (rest, next)): (&Packed, (usize, Option<&[u8]>)),
+        (weight, (rest, next)): (&PackedMatrix, (usize, Option<&[u8]>)),
         scratch: &mut GemmScratch,
         out: &mut Vec<f32>,
     ) {

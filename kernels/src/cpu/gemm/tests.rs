@@ -1,12 +1,17 @@
 //! A product does not depend on what is computed with it or done with it.
 
 use super::blocking::{Blocking, BlockingInput, panel_of};
-use super::{Dispatch, Epilogue, InputSource, Matmul, NextDispatch, QuantizedInputs};
-use super::{matmul, matmuls, quantized_matmul};
-use crate::cpu::packed::Packed;
+use super::run::{matmuls, quantized_matmul};
+use super::{Dispatch, Epilogue, Matmul, NextDispatch, QuantizedInputs, matmul};
+use crate::cpu::caches::Caches;
+use crate::cpu::context::{Activations, Cpu};
+use crate::cpu::elementwise::gated;
+use crate::cpu::isa::Isa;
+use crate::cpu::loops::quantize::QuantScheme;
+use crate::cpu::matrix::Matrix;
+use crate::cpu::packed::PackedMatrix;
 use crate::cpu::pool::{AfterBlock, NextBlock};
-use crate::cpu::quantize::{Q8Buffer, QuantScheme};
-use crate::cpu::{Activations, Caches, Cpu, Isa, Matrix, gated};
+use crate::cpu::quantize::{InputSource, Q8Buffer};
 use crate::op::Activation;
 use crate::quant::DType;
 use crate::reference;
@@ -21,9 +26,9 @@ fn noise(seed: u32, len: usize) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
-fn weight(cpu: &Cpu, dtype: DType, n: usize, k: usize) -> Packed {
+fn weight(cpu: &Cpu, dtype: DType, n: usize, k: usize) -> PackedMatrix {
     let bytes = reference::quantize(dtype, &noise(n as u32, n * k));
-    Packed::new(cpu, &Matrix::new(dtype, n, k, &bytes).unwrap()).unwrap()
+    PackedMatrix::new(cpu, &Matrix::new(dtype, n, k, &bytes).unwrap()).unwrap()
 }
 
 /// The columns `range` of rows of `n`.
@@ -68,7 +73,7 @@ fn exact_activations_meet_other_weights_than_those_stored() {
             let values = reference::dequantize(dtype, &bytes);
             let values: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             let pack = |dtype, bytes: &[u8]| {
-                Packed::new(&exact, &Matrix::new(dtype, n, k, bytes).unwrap()).unwrap()
+                PackedMatrix::new(&exact, &Matrix::new(dtype, n, k, bytes).unwrap()).unwrap()
             };
             let (stored, widened) = (pack(dtype, &bytes), pack(DType::F32, &values));
             for m in [1, 2, 7, 31, 33, 200] {
@@ -93,7 +98,7 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
             let [q, v, gate, up] = [70, 20, 45, 46].map(|n| weight(&cpu, dtype, n, k));
             for m in [1, 2, 7, 40, 200] {
                 let (x, bias, residual) = (noise(3, m * k), noise(4, 46), noise(5, m * 20));
-                let alone = |weight: &Packed, range: Range<usize>, bias: Option<&[f32]>| {
+                let alone = |weight: &PackedMatrix, range: Range<usize>, bias: Option<&[f32]>| {
                     let mut out = vec![0.0; m * range.len()];
                     matmul(&cpu, &weight.channels(range), &x, bias, &mut out);
                     out
@@ -156,7 +161,7 @@ fn values_that_are_quantised_as_they_come_differ_from_rows_quantised_later() {
         for dtype in [DType::Q4_1, DType::Q6K, DType::F16] {
             let [weight, up] = [1, 2].map(|seed| {
                 let bytes = reference::quantize(dtype, &noise(seed, n * k));
-                Packed::new(&cpu, &Matrix::new(dtype, n, k, &bytes).unwrap()).unwrap()
+                PackedMatrix::new(&cpu, &Matrix::new(dtype, n, k, &bytes).unwrap()).unwrap()
             });
             for m in [1, 7, 33] {
                 let (x, bias, residual) = (noise(3, m * k), noise(4, n), noise(5, m * n));
@@ -189,7 +194,7 @@ fn values_that_are_quantised_as_they_come_differ_from_rows_quantised_later() {
                         );
                         let what =
                             format!("{} {dtype} {m} rows, {epilogue:?}, {kind:?}", isa.name());
-                        assert_eq!(found.rows_q8().blocks, want.rows_q8().blocks, "{what}");
+                        assert_eq!(found.rows().blocks, want.rows().blocks, "{what}");
                     }
                 }
             }

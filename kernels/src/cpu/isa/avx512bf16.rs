@@ -1,12 +1,15 @@
-//! AVX-512 with the products of bfloat16 pairs: attention multiplies twice as many values at once.
+//! AVX-512 with `vdpbf16ps`: attention multiplies pairs of bfloat16, twice as many values at once.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 mod pairs;
 
-use super::attn_bf16::{AttnBf16Kernels, Bf16Pair, PairPanel};
-use super::*;
+use crate::cpu::isa::avx512;
+use crate::cpu::isa::kernels::{self, AttnBf16Kernels, Kernels};
+use crate::cpu::loops::attn_bf16::{Bf16Pair, PairPanel};
+use crate::cpu::loops::attn_matmul::AttnMatmul;
+use crate::cpu::loops::kv::KvConvert;
 
-super::simd_unsafe_fns!(
+kernels::simd_unsafe_fns!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c",
     matmul(p: &AttnMatmul<'_, Bf16Pair, PairPanel<'_>>, c: &mut [f32]) = pairs::matmul;
     pack_kv(w: &KvConvert<'_>, out: &mut [Bf16Pair]) = pairs::pack_kv;

@@ -1,5 +1,8 @@
 //! Which instruction sets there are, and what they need.
 
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::cpuid::amd_family;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Generic,
@@ -123,19 +126,4 @@ impl Kind {
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         Vec::new()
     }
-}
-
-/// Family of the processor, if it is one of AMD's: 25 are Zen 3 and 4, 26 is Zen 5.
-pub(crate) fn amd_family() -> Option<u32> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let id = std::arch::x86_64::__cpuid(0);
-        let is_amd =
-            [id.ebx, id.edx, id.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
-        // AMD64 Architecture Programmer's Manual, volume 3, CPUID Fn0000_0001_EAX.
-        let version = std::arch::x86_64::__cpuid(1).eax;
-        is_amd.then_some(((version >> 8) & 0xF) + ((version >> 20) & 0xFF))
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    None
 }

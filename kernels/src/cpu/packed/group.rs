@@ -1,10 +1,8 @@
 //! One group of a tile in plain Rust.
 
-use super::TileBytes;
-use super::layout::{GROUP, LINE, Scales};
 use crate::binary16;
-use crate::cpu::tile::TILE;
-use crate::cpu::unpack;
+use crate::cpu::packed::layout::{GROUP, LINE, Scales, TILE, zero_point};
+use crate::cpu::packed::tile::TileBytes;
 use crate::quant::DType;
 
 /// 32 columns of 16 features: `value = scale · (q − offset) + min`, q unsigned; with scales of
@@ -136,7 +134,7 @@ fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
 }
 
 /// The values of feature `lane` of a tile.
-pub(crate) fn feature(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
+pub(crate) fn channel(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
     let layout = tile.layout;
     let stored = |bytes: usize| tile.values.chunks_exact(bytes).skip(lane).step_by(TILE);
     let two = |stored: &[u8]| u16::from_le_bytes([stored[0], stored[1]]);
@@ -151,7 +149,7 @@ pub(crate) fn feature(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
             *to = f32::from_bits(u32::from(two(from)) << 16);
         }),
         dtype => {
-            let offset = unpack::offset(dtype) as f32;
+            let offset = zero_point(dtype) as f32;
             let groups = tile.values.chunks_exact(layout.lines * LINE);
             for (index, (lines, to)) in groups.zip(to.chunks_exact_mut(GROUP)).enumerate() {
                 let (scale, min) = scale(tile, index, lane);

@@ -1,12 +1,15 @@
 //! Where everything lies in a tile.
 
-use crate::cpu::tile::TILE;
 use crate::quant::DType;
 
+/// Output channels (rows of a weight matrix) per tile.
+pub(crate) const TILE: usize = 16;
 /// Columns per group of lines, whatever the format's own blocks are.
 pub(crate) const GROUP: usize = 32;
 /// Bytes of a line: 16 features × 4 columns of one byte.
 pub(crate) const LINE: usize = 64;
+/// Groups of a super-block, which share a scale: no panel ends among them.
+pub(crate) const SUPER_GROUPS: usize = 8;
 /// Tiles start at cache lines.
 const ALIGN: usize = 64;
 
@@ -98,5 +101,16 @@ impl Layout {
     /// Bytes of a matrix of `rows` features.
     pub(crate) fn bytes(&self, rows: usize) -> usize {
         rows.div_ceil(TILE) * self.tile
+    }
+}
+
+/// What the unsigned integers of a format without a minimum are above the stored ones.
+pub(crate) fn zero_point(dtype: DType) -> i32 {
+    match dtype {
+        DType::Q4_0 => 8,
+        DType::Q5_0 => 16,
+        DType::Q6K => 32,
+        DType::Q8_0 => 128,
+        _ => 0,
     }
 }

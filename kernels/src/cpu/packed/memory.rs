@@ -1,7 +1,7 @@
 //! Where packed weights lie, or what is read to know how fast that is: an anonymous mapping, with huge
 //! pages where the system has them, or a file that an earlier start has kept.
 
-use crate::weights::Bytes;
+use crate::weights::map::Bytes;
 use memmap2::{Mmap, MmapMut};
 use std::fmt;
 use std::io;
@@ -36,7 +36,7 @@ impl Memory {
     }
 
     /// A mapped file's bytes from `start` on, which must be the start of a page.
-    pub(super) fn of_file(file: Bytes, start: usize) -> Memory {
+    pub(crate) fn of_file(file: Bytes, start: usize) -> Memory {
         Memory(Kind::File(file, start))
     }
 

@@ -1,7 +1,7 @@
 //! Parts of one slice or matrix, each the task of a job.
 #![expect(unsafe_code, reason = "tasks write disjoint parts of one slice")]
 
-use super::Pool;
+use super::thread_pool::Pool;
 use std::marker::PhantomData;
 use std::ops::Range;
 

@@ -3,10 +3,11 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use super::{RooflineError, Rounds};
-use crate::cpu::Cpu;
-use crate::cpu::isa::prefetch::PrefetchOffset;
-use crate::cpu::packed::Memory;
+use super::error::RooflineError;
+use super::timing::Rounds;
+use crate::cpu::context::Cpu;
+use crate::cpu::packed::memory::Memory;
+use crate::cpu::simd::prefetch::PrefetchOffset;
 
 /// Most bytes of a task: so many that tasks cost nothing.
 const TASK_BYTES: usize = 16 << 20;

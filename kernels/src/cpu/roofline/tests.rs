@@ -2,8 +2,8 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use super::*;
-use crate::cpu::PrefetchHint;
-use crate::cpu::isa::prefetch::PrefetchOffset;
+use crate::cpu::simd::prefetch::PrefetchHint;
+use crate::cpu::simd::prefetch::PrefetchOffset;
 
 /// A clock on which every look takes that long.
 fn ticking(step: Duration) -> impl Fn() -> Duration {

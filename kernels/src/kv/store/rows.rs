@@ -1,6 +1,7 @@
 //! How rows of keys and values come into a page.
 
-use crate::cpu::{Cpu, Rotation};
+use crate::cpu::context::Cpu;
+use crate::cpu::rope::Rotation;
 use crate::kv::KvLayout;
 
 /// Most values of a head whose keys are rotated on their way.

@@ -3,9 +3,9 @@
 use super::step::{Run, Step};
 use super::{Scratch, Task};
 use crate::cpu::attention::plan::Shape;
-use crate::cpu::isa::attn_bf16::PairPanel;
-use crate::cpu::isa::attn_matmul::{AttnMatmul, MatmulDims};
-use crate::kv::Panel;
+use crate::cpu::loops::attn_bf16::PairPanel;
+use crate::cpu::loops::attn_matmul::{AttnMatmul, MatmulDims};
+use crate::kv::store::panel::Panel;
 use std::ops::Range;
 
 /// Columns of a step, from a multiple of 16 on.

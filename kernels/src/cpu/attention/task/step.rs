@@ -1,11 +1,12 @@
 //! Some neighbouring pages' part of a task.
 
 use super::{Scratch, Task};
+use crate::cpu::attention::mask::{self, AttentionMask};
 use crate::cpu::attention::plan::Shape;
-use crate::cpu::attention::{AttentionMask, mask};
-use crate::cpu::isa::panel::{KvConvert, prefetch_panel};
-use crate::cpu::softmax::{KeyMask, SoftmaxStep};
-use crate::kv::{KvDtype, Panel, scale_of};
+use crate::cpu::loops::kv::{KvConvert, prefetch_panel};
+use crate::cpu::loops::softmax::{KeyMask, SoftmaxStep};
+use crate::kv::KvDtype;
+use crate::kv::store::panel::{Panel, scale_of};
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
@@ -123,7 +124,7 @@ impl Task<'_> {
                 _ if step.direct => {}
                 None => {
                     let to = (&mut *s.keys, &mut *s.values);
-                    self.widen((page, at), to, 1, self.kernels.widen);
+                    self.widen((page, at), to, 1, self.kernels.kv_to_f32);
                 }
                 Some(attn_bf16) => {
                     let to = (&mut *s.pairs.keys, &mut *s.pairs.values);

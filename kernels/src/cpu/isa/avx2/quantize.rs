@@ -1,16 +1,16 @@
 //! Quantising activations.
 #![expect(unsafe_code, reason = "intrinsics")]
 
-use crate::cpu::isa::rounding::{self, Rounding};
-use crate::cpu::quantize::QuantScheme;
-use crate::cpu::tile::Q8Block;
+use crate::cpu::isa::quantize_x86::{self, QuantizeOps};
+use crate::cpu::loops::quantize::Q8Block;
+use crate::cpu::loops::quantize::QuantScheme;
 use std::arch::x86_64::*;
 
 pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
     #[target_feature(enable = "avx2,fma,f16c")]
     fn body(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
         // SAFETY: this function is compiled for the features of the vectors.
-        unsafe { rounding::row::<Ymm>(x, kind, out) }
+        unsafe { quantize_x86::row::<Avx2>(x, kind, out) }
     }
     // SAFETY: reached only through this module's table, which `Isa` hands out only when the
     // machine has the features.
@@ -18,9 +18,9 @@ pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
 }
 
 /// With registers of 8 values.
-struct Ymm;
+struct Avx2;
 
-impl Rounding for Ymm {
+impl QuantizeOps for Avx2 {
     #[inline(always)]
     unsafe fn magnitudes(x: &[f32; 32]) -> __m256 {
         // SAFETY: by the caller.

@@ -2,12 +2,13 @@
 //! lines of 16 rows × 4 columns.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use crate::cpu::tile::{StoredRows, TILE};
+use crate::cpu::matrix::StoredRows;
+use crate::cpu::packed::layout::TILE;
 use crate::quant::DType;
 use std::arch::x86_64::*;
 
 /// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; absent rows repeat the last.
-pub(super) fn unpack(view: &StoredRows<'_>, to: &mut [u8]) {
+pub(super) fn unpack_tile(view: &StoredRows<'_>, to: &mut [u8]) {
     let rows = view.rows.min(TILE);
     let blocks = to.len() / (view.dtype.block_len() * TILE);
     let used = blocks * view.dtype.block_bytes();

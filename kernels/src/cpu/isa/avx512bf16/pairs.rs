@@ -1,12 +1,12 @@
 //! Products of pairs: `vdpbf16ps` adds two products to each of 16 sums.
 #![expect(unsafe_code, reason = "intrinsics")]
 
-use crate::cpu::isa::attn_bf16::{Bf16Pair, PairPanel};
-use crate::cpu::isa::attn_matmul::{AttnMatmul, MicroKernel, matmul_with};
-use crate::cpu::isa::avx512::lanes::Zmm;
-use crate::cpu::isa::lanes::{LANES, Lanes as _};
-use crate::cpu::isa::panel::{Element, KvConvert};
-use crate::kv::Panel;
+use crate::cpu::loops::attn_bf16::{Bf16Pair, PairPanel};
+use crate::cpu::loops::attn_matmul::{AttnMatmul, MicroKernel, matmul_with};
+use crate::cpu::loops::kv::{KvConvert, KvElement};
+use crate::cpu::simd::avx512::Avx512F32x16;
+use crate::cpu::simd::f32x16::{F32x16 as _, LANES};
+use crate::kv::store::panel::Panel;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::mem::transmute;
@@ -46,7 +46,7 @@ trait Source {
 struct PairKernel<S>(PhantomData<S>);
 
 impl<S: Source> MicroKernel for PairKernel<S> {
-    type Sums = Zmm;
+    type Sums = Avx512F32x16;
     type A = Bf16Pair;
     type B = S::Element;
     type Left = __m512i;
@@ -67,12 +67,12 @@ impl<S: Source> MicroKernel for PairKernel<S> {
         unsafe { S::read::<CUT>(at, stride) }
     }
     #[inline(always)]
-    unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
+    unsafe fn add(left: __m512i, right: __m512i, sums: Avx512F32x16) -> Avx512F32x16 {
         // SAFETY: by the caller; registers of any type are 512 bits.
         unsafe {
             let left: __m512bh = transmute(left);
             let right: __m512bh = transmute(right);
-            Zmm(_mm512_dpbf16_ps(sums.0, left, right))
+            Avx512F32x16(_mm512_dpbf16_ps(sums.0, left, right))
         }
     }
 }
@@ -100,7 +100,7 @@ impl Source for Packed {
 /// Rows as stored, of which two are made pairs.
 struct Stored<E>(PhantomData<E>);
 
-impl<E: Element> Source for Stored<E> {
+impl<E: KvElement> Source for Stored<E> {
     type Element = E;
     const DEPTH: usize = 1;
 
@@ -108,8 +108,8 @@ impl<E: Element> Source for Stored<E> {
     unsafe fn read<const CUT: bool>(at: *const E, stride: usize) -> __m512i {
         // SAFETY: by the caller: with `CUT`, there is no second row.
         unsafe {
-            let first = E::load::<Zmm>(at);
-            let second = if CUT { Zmm::splat(0.0) } else { E::load(at.add(stride)) };
+            let first = E::load::<Avx512F32x16>(at);
+            let second = if CUT { Avx512F32x16::splat(0.0) } else { E::load(at.add(stride)) };
             pair(first, second)
         }
     }
@@ -132,7 +132,7 @@ const TURNS: [u16; 2 * LANES] = {
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-unsafe fn pair(first: Zmm, second: Zmm) -> __m512i {
+unsafe fn pair(first: Avx512F32x16, second: Avx512F32x16) -> __m512i {
     // SAFETY: by the caller; registers of any type are 512 bits, as are the turns.
     unsafe {
         let both: __m512i = transmute(_mm512_cvtne2ps_pbh(second.0, first.0));
@@ -157,7 +157,7 @@ pub(super) unsafe fn pack_kv(w: &KvConvert<'_>, out: &mut [Bf16Pair]) {
 /// # Safety
 /// As [`pack_kv`].
 #[inline(always)]
-unsafe fn widen_rows<E: Element>(w: &KvConvert<'_>, from: &[E], out: &mut [Bf16Pair]) {
+unsafe fn widen_rows<E: KvElement>(w: &KvConvert<'_>, from: &[E], out: &mut [Bf16Pair]) {
     for (from, out) in from.chunks(2 * w.cols).zip(out.chunks_mut(w.stride)) {
         let (first, second) = from.split_at(w.cols);
         let chunks = first.chunks(LANES).enumerate();

@@ -1,8 +1,8 @@
 //! Peak loops for AArch64.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use super::{PeakLoop, PeakLoops};
-use crate::cpu::isa::neon::dots::{sdot, smmla};
+use super::peak_loop::{PeakLoop, PeakLoops};
+use crate::cpu::isa::neon::dot_i8::{sdot, smmla};
 use std::arch::aarch64::*;
 use std::hint::black_box;
 

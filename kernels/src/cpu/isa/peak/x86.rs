@@ -1,7 +1,7 @@
 //! Peak loops for x86-64.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use super::{PeakLoop, PeakLoops};
+use super::peak_loop::{PeakLoop, PeakLoops};
 use std::arch::x86_64::*;
 use std::hint::black_box;
 

@@ -1,8 +1,10 @@
-use crate::cpu::isa::attn_bf16::{AttnBf16Kernels, Bf16Pair, PairPanel};
-use crate::cpu::isa::attn_matmul::{AttnMatmul, MatmulDims};
-use crate::cpu::isa::panel::KvConvert;
-use crate::cpu::{Isa, PrefetchHint};
-use crate::kv::Panel;
+use crate::cpu::isa::Isa;
+use crate::cpu::isa::kernels::AttnBf16Kernels;
+use crate::cpu::loops::attn_bf16::{Bf16Pair, PairPanel};
+use crate::cpu::loops::attn_matmul::{AttnMatmul, MatmulDims};
+use crate::cpu::loops::kv::KvConvert;
+use crate::cpu::simd::prefetch::PrefetchHint;
+use crate::kv::store::panel::Panel;
 use half::{bf16, f16};
 
 /// None where the machine has no such instructions.

@@ -1,0 +1,90 @@
+//! Runs matmuls on the pool.
+
+use super::blocking::BlockingInput;
+use super::dispatch::Dispatch;
+use super::op::{Epilogue, MATMULS_MAX, Matmul};
+use super::task::{Scratch, Task};
+use crate::cpu::context::Cpu;
+use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
+use crate::cpu::packed::layout::{GROUP, TILE};
+use crate::cpu::pool::{BlockGrid, PartitionedMatrix};
+use std::cell::RefCell;
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Computes up to [`MATMULS_MAX`] products of a dispatch's m rows, each to its `[m][n]` values. A value
+/// does not depend on m, on the features that are computed with it, or on the other products.
+///
+/// # Panics
+/// When there are more products, or the sizes of one do not fit each other.
+pub(crate) fn matmuls<'a>(
+    ctx: &Cpu,
+    dispatch: &Dispatch<'_>,
+    products: impl IntoIterator<Item = (Matmul<'a>, &'a mut [f32])>,
+) {
+    let m = dispatch.rows;
+    let mut list = [const { None }; MATMULS_MAX];
+    for (index, (product, out)) in products.into_iter().enumerate() {
+        assert!(index < MATMULS_MAX, "more than {MATMULS_MAX} products at once");
+        product.check(m);
+        assert_eq!(out.len(), m * product.weight.len(), "out of {m} rows");
+        list[index] = Some((product, out));
+    }
+    if m == 0 {
+        return;
+    }
+    let tasks = dispatch.tasks(ctx, 1, || {
+        list.each_ref().map(|of| of.as_ref().map(|(product, _)| BlockingInput::of(product)))
+    });
+    let mut cuts = [const { None }; MATMULS_MAX];
+    for (cut, (blocks, of)) in cuts.iter_mut().zip(tasks.blocks.into_iter().zip(&mut list)) {
+        let (Some(blocks), Some((_, out))) = (blocks, of) else { continue };
+        *cut = Some(PartitionedMatrix { data: std::mem::take(out), blocks });
+    }
+    let weight = |index: usize| Some(&list[index].as_ref()?.0.weight);
+    ctx.pool().partitioned_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
+        let Some((product, _)) = &list[index] else { return };
+        let next = dispatch.read_after(ctx, (index, block.end()), after, weight);
+        let task = Task { rows, until: after.until, next };
+        SCRATCH.with_borrow_mut(|scratch| product.write(ctx, task, block, scratch));
+    });
+}
+
+/// A product of a dispatch's m rows whose values are quantised as they come, to `[m][n/32]` blocks: the
+/// same that quantising its rows would give.
+///
+/// # Panics
+/// When the sizes do not fit each other, the weights' features are not whole tiles, or the values
+/// are to be added to those of the blocks.
+pub(crate) fn quantized_matmul(
+    ctx: &Cpu,
+    dispatch: &Dispatch<'_>,
+    product: &Matmul<'_>,
+    (kind, out): (QuantScheme, &mut [Q8Block]),
+) {
+    let m = dispatch.rows;
+    product.check(m);
+    assert!(!matches!(product.epilogue, Epilogue::AccumulateInto), "blocks cannot be added to");
+    let groups = product.weight.len() / GROUP;
+    assert_eq!(out.len(), m * groups, "out of {m} rows");
+    if out.is_empty() {
+        return;
+    }
+    let unit = kind.columns() / TILE;
+    let tasks = dispatch.tasks(ctx, unit, || [Some(BlockingInput::of(product)), None, None, None]);
+    let [Some(features), ..] = tasks.blocks else { return };
+    let blocks =
+        BlockGrid { row_len: groups, col_chunk: features.col_chunk / GROUP, lead: 0, ..features };
+    let mut cuts = [Some(PartitionedMatrix { data: out, blocks })];
+    let weight = |_| Some(&product.weight);
+    ctx.pool().partitioned_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
+        let after = after.times(GROUP);
+        let next = dispatch.read_after(ctx, (index, block.end() * GROUP), after, weight);
+        let task = Task { rows, until: after.until, next };
+        SCRATCH.with_borrow_mut(|scratch| {
+            product.write_quantized(ctx, task, (kind, block), scratch);
+        });
+    });
+}

@@ -1,0 +1,13 @@
+//! Packing: stored weight matrices to tiles, on the pool, and a file that keeps them between starts.
+
+pub(crate) mod cache;
+pub(crate) mod error;
+mod matrix;
+pub(crate) mod source;
+#[cfg(test)]
+mod tests;
+mod tiles;
+
+pub use cache::error::{CacheReadError, CacheWriteError};
+pub use cache::report::{PackCache, PackReport};
+pub use error::PackError;
