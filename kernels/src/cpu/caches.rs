@@ -1,30 +1,29 @@
-//! The data caches of this machine's cores: what products are blocked for.
+//! The data caches of this machine's cores, which matmuls are blocked for.
 
 use crate::cpu::cpuid::amd_family;
 use crate::cpu::simd::prefetch::PrefetchHint;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Sizes of data caches, as far as a thread may count on them.
+/// Sizes of data caches, as far as one thread can count on them.
 ///
-/// They decide how products are cut into blocks and tasks, never a result.
+/// They decide how matmuls are divided into blocks and tasks, never a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caches {
-    /// Bytes of a thread in the first level: the smallest of all cores, divided among the hardware
-    /// threads that share it.
+    /// First level: bytes per hardware thread, of the core with the smallest cache.
     pub l1: usize,
-    /// Bytes of a thread in the second level, in the same way.
+    /// Second level: bytes per hardware thread, of the core with the smallest cache.
     pub l2: usize,
-    /// Bytes of the largest cache, whoever shares it; `None` where it is not known.
+    /// Bytes of the largest cache, shared or not; `None` if unknown.
     pub largest: Option<usize>,
-    /// Whether the system told the sizes; otherwise they are those that every core of the last ten
-    /// years has at least.
+    /// Whether the system reported the sizes; otherwise they are defaults that every core of the
+    /// last ten years has at least.
     pub detected: bool,
-    /// Into which of them weights, keys and values are asked for, which are read once.
+    /// Which caches weights, keys and values are prefetched into.
     pub prefetch_hint: PrefetchHint,
 }
 
-/// A cache of one hardware thread.
+/// A cache, as one hardware thread sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cache {
     level: u32,
@@ -46,7 +45,7 @@ impl Default for Caches {
 }
 
 impl Caches {
-    /// Those of this machine, asked for once.
+    /// The caches of this machine; read from the system once.
     pub fn of_machine() -> Caches {
         static MACHINE: OnceLock<Caches> = OnceLock::new();
         *MACHINE.get_or_init(|| Caches {
@@ -55,9 +54,9 @@ impl Caches {
         })
     }
 
-    /// Bytes of them that what a waiting thread asks for may take: a part of the second level, which
-    /// keeps what it has read and will read again; nothing where that is passed by, since the first is
-    /// full of what has been asked for at once.
+    /// Bytes that a waiting thread may prefetch: a quarter of the second level, which keeps them
+    /// until they are read. 0 if prefetches bypass the second level: the matmul's own prefetches
+    /// already fill the first.
     pub(crate) fn idle_prefetch_bytes(&self) -> usize {
         match self.prefetch_hint {
             PrefetchHint::AllLevels | PrefetchHint::L2Only => self.l2 / 4,
@@ -65,7 +64,7 @@ impl Caches {
         }
     }
 
-    /// Those that Linux describes in a folder of `cpuN/cache/indexN`.
+    /// The caches that Linux describes in a folder of `cpuN/cache/indexN`.
     fn below(folder: &Path) -> Caches {
         let all: Vec<Cache> = entries(folder, "cpu")
             .into_iter()
@@ -85,7 +84,7 @@ impl Caches {
     }
 }
 
-/// The numbered entries of a folder; none where it cannot be read.
+/// The numbered entries of a folder; none if it cannot be read.
 fn entries(folder: &Path, prefix: &str) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_numbered =
@@ -94,7 +93,7 @@ fn entries(folder: &Path, prefix: &str) -> Vec<std::path::PathBuf> {
 }
 
 impl Cache {
-    /// What a folder describes; `None` for a cache of instructions, or where something is missing.
+    /// The cache that a folder describes; `None` for an instruction cache, or if a file is missing.
     fn read(folder: &Path) -> Option<Cache> {
         let text = |name| std::fs::read_to_string(folder.join(name)).ok();
         if text("type")?.trim() == "Instruction" {
@@ -106,7 +105,7 @@ impl Cache {
     }
 }
 
-/// Bytes of a size as Linux writes it: `32768K`.
+/// Bytes of a size in Linux's notation: `32768K`.
 fn bytes_of(text: &str) -> Option<usize> {
     let text = text.trim();
     let (number, unit) = match text.strip_suffix('K') {
@@ -116,7 +115,7 @@ fn bytes_of(text: &str) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_mul(unit)
 }
 
-/// How many numbers a list such as `0-3,8` has; `None` for none, or what is no list.
+/// Count of the numbers in a list such as `0-3,8`; `None` if it is empty or malformed.
 fn listed(list: &str) -> Option<usize> {
     let count = |part: &str| match part.split_once('-') {
         Some((from, to)) => {

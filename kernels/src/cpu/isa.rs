@@ -35,8 +35,9 @@ impl Isa {
         *Isa::available().iter().rfind(fast).unwrap_or(&Isa(Kind::Generic))
     }
 
-    /// Every instruction set that this machine has, slowest first, but for one that is slow on it
-    /// although it has the features ([`explain`](Isa::explain) says so). Never empty.
+    /// Every instruction set of this machine, slowest first. An instruction set that is slow here
+    /// although the machine has its features is included; [`explain`](Isa::explain) says so. Never
+    /// empty.
     pub fn available() -> Vec<Isa> {
         KINDS.iter().filter(|kind| kind.missing().is_empty()).map(|kind| Isa(*kind)).collect()
     }
@@ -47,32 +48,34 @@ impl Isa {
         self.0.name()
     }
 
-    /// What this instruction set needs and, for each faster one, what the machine lacks.
+    /// What this instruction set requires, what the machine lacks for the others, and which is slow
+    /// here.
     pub fn explain(self) -> String {
         let needs: Vec<_> = self.0.features().into_iter().map(|(name, _)| name).collect();
-        let mut why = match needs.as_slice() {
-            [] => format!("{}: needs nothing special", self.name()),
+        let mut text = match needs.as_slice() {
+            [] => format!("{}: needs no CPU features", self.name()),
             needs => format!("{}: has {}", self.name(), needs.join(", ")),
         };
         for kind in KINDS {
             let lacks = kind.missing();
             if !lacks.is_empty() {
-                why += &format!("; {} lacks {}", kind.name(), lacks.join(", "));
+                text += &format!("; {} lacks {}", kind.name(), lacks.join(", "));
             } else if let Some(slow_reason) = kind.slow_reason() {
-                why += &format!("; {} {slow_reason}", kind.name());
+                text += &format!("; {} {slow_reason}", kind.name());
             }
         }
-        why
+        text
     }
 
-    /// The register blocks of its products.
+    /// The register blocks of its matmuls.
     pub fn shape(self) -> TileShape {
         self.kernels().shape
     }
 
     /// The inner loops for this instruction set.
     pub(crate) fn kernels(self) -> &'static Kernels {
-        // Fuzzers and the model checker compute nothing, and the others are most of what is compiled.
+        // Fuzzers and the model checker compute nothing, and the other tables are most of the code
+        // to compile.
         if cfg!(any(fuzzing, loom)) {
             return &generic::KERNELS;
         }

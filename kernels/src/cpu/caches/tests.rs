@@ -1,6 +1,6 @@
 use super::*;
 
-/// A folder as Linux has it: per core (level, type, size, sharers).
+/// A folder as Linux lays it out: per core (level, type, size, sharers).
 fn machine(cores: &[&[(&str, &str, &str, &str)]]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("cpufreq")).expect("a folder");
@@ -21,7 +21,7 @@ fn machine(cores: &[&[(&str, &str, &str, &str)]]) -> tempfile::TempDir {
 }
 
 #[test]
-fn caches_are_misread() {
+fn caches_are_read_from_sysfs() {
     let big = [
         ("1", "Data", "48K", "0"),
         ("1", "Instruction", "16K", "0"),
@@ -43,11 +43,11 @@ fn caches_are_misread() {
         ("the smallest core counts", &[&big, &small], of(32 << 10, 512 << 10, 32 << 20)),
         ("one core", &[&big], of(48 << 10, 2 << 20, 32 << 20)),
         ("threads share", &[&threads], of(16 << 10, 512 << 10, 1 << 20)),
-        ("nothing is told", &[], unknown),
+        ("no description", &[], unknown),
         ("no second level", &[&big[..1]], Caches { largest: Some(48 << 10), ..unknown }),
         ("no size", &[&[("1", "Data", "", "0"), ("2", "Unified", "x", "0")]], unknown),
         (
-            "a size of nothing",
+            "a size of zero",
             &[&[("1", "Data", "0K", "0"), ("2", "Unified", "1M", "0")]],
             Caches { largest: Some(1 << 20), ..unknown },
         ),
@@ -58,7 +58,7 @@ fn caches_are_misread() {
 }
 
 #[test]
-fn a_list_is_miscounted() {
+fn lists_and_sizes_are_parsed() {
     let cases = [("0", Some(1)), ("0-3,8", Some(5)), ("", None), ("3-1", None), ("0-x", None)];
     for (list, want) in cases {
         assert_eq!(listed(list), want, "{list}");

@@ -88,7 +88,7 @@ impl<'a> Dispatch<'a> {
             NextBlock::Block { index, col } => Some(weights(index)?.bytes_from(col)),
             NextBlock::EndOfJob { thread } => {
                 let next = self.next.first_read(ctx, self.rows, thread)?;
-                IdlePrefetch::of(&ctx.caches(), next, PREFETCH_DISTANCE_MAX).note();
+                IdlePrefetch::of(&ctx.caches(), next, PREFETCH_DISTANCE_MAX).register();
                 Some(next)
             }
         }

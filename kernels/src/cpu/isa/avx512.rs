@@ -34,7 +34,7 @@ kernels::kernels!(
     direct_queries = <Avx512F32x16 as F32x16>::ROWS,
 );
 
-/// Most rows for which each tile is unpacked in registers; more rows share what is unpacked once.
+/// Most rows for which tiles are unpacked in registers; more rows share unpacked panels.
 const DIRECT_ROWS: usize = 8;
 
 fn gemm_q8(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScratch) {

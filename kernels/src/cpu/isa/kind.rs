@@ -22,7 +22,8 @@ pub(super) enum Kind {
     NeonI8mm,
 }
 
-/// Every kind that this architecture may have, slowest first where none has a slow_reason.
+/// Every kind that this architecture may have, slowest first except for kinds with a
+/// [`slow_reason`](Kind::slow_reason).
 pub(super) const KINDS: &[Kind] = &[
     Kind::Generic,
     #[cfg(target_arch = "x86_64")]
@@ -63,27 +64,28 @@ impl Kind {
         }
     }
 
-    /// Why those before it are faster on this machine, although it has the features.
+    /// Why the kinds before this one are faster on this machine; `None` if they are not.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn slow_reason(self) -> Option<&'static str> {
-        // Zen 4 and 5 begin as many `vdpbf16ps` as multiply-adds, an Intel server CPU a quarter.
+        // vdpbf16ps has the throughput of a multiply-add on Zen 4 and 5, and a quarter of it on an
+        // Intel server CPU.
         let is_slow = matches!(self, Kind::Avx512Bf16) && amd_family().is_none();
-        is_slow.then_some("has a slow vdpbf16ps on processors not of AMD")
+        is_slow.then_some("is slow here: vdpbf16ps is fast on AMD processors only")
     }
 
-    /// Why those before it are faster on this machine, although it has the features.
+    /// Why the kinds before this one are faster on this machine; `None` if they are not.
     #[cfg(not(target_arch = "x86_64"))]
     pub(super) fn slow_reason(self) -> Option<&'static str> {
         None
     }
 
-    /// OutputChannels that this machine lacks.
+    /// CPU features that this machine lacks.
     pub(super) fn missing(self) -> Vec<&'static str> {
         let lacking = self.features().into_iter().filter(|(_, has)| !has);
         lacking.map(|(name, _)| name).collect()
     }
 
-    /// OutputChannels that it needs, and whether this machine has them.
+    /// CPU features that this kind requires, and whether this machine has them.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         macro_rules! has { ($($f:tt),*) => { vec![$(($f, std::arch::is_x86_feature_detected!($f))),*] } }
@@ -107,7 +109,7 @@ impl Kind {
         }
     }
 
-    /// OutputChannels that it needs, and whether this machine has them.
+    /// CPU features that this kind requires, and whether this machine has them.
     #[cfg(target_arch = "aarch64")]
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         macro_rules! has {
@@ -121,7 +123,7 @@ impl Kind {
         }
     }
 
-    /// OutputChannels that it needs: none are known for this architecture.
+    /// CPU features that this kind requires: none for this architecture.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         Vec::new()

@@ -1,5 +1,5 @@
-//! NEON: as every AArch64 has it, and with the extensions for dot products and for products of small
-//! matrices of bytes.
+//! NEON: the baseline of every AArch64, and the extensions for dot products and int8 matrix
+//! products.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 pub(super) mod dot_i8;

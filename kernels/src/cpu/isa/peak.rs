@@ -1,5 +1,5 @@
-//! Loops that do nothing but the arithmetic of an instruction set's products, on registers, to
-//! measure how much of it a core does at most.
+//! Loops over the arithmetic of an instruction set's matmuls, on registers only: they measure a
+//! core's peak throughput.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -11,7 +11,7 @@ use crate::cpu::isa::Isa;
 pub(crate) use peak_loop::{PeakLoop, PeakLoops};
 
 impl PeakLoops {
-    /// Those of an instruction set that this machine has.
+    /// The loops of an instruction set of this machine.
     pub(crate) fn of(isa: Isa) -> PeakLoops {
         match isa.name() {
             "generic" => PeakLoops { f32: Some(PLAIN), ..PeakLoops::default() },
@@ -34,10 +34,10 @@ impl PeakLoops {
     }
 }
 
-/// Values that plain Rust multiplies and adds at a time.
+/// Values per iteration of the plain Rust loop.
 const LANES: usize = 32;
 
-/// What the compiler makes of plain Rust for this architecture without extensions.
+/// Compiled for the architecture's baseline, without extensions.
 const PLAIN: PeakLoop =
     PeakLoop { instructions: "plain f32 multiply and add", ops: 2 * LANES as u64, run: plain };
 

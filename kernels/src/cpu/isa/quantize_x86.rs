@@ -1,4 +1,5 @@
-//! Quantising activations with vectors: the values of [`crate::cpu::quantize::row`].
+//! Quantises activations with x86 vectors; the results equal those of
+//! [`quantize::row`](crate::cpu::loops::quantize::row).
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::loops::quantize::Q8Block;
@@ -7,25 +8,25 @@ use crate::cpu::packed::layout::zero_point;
 use crate::quant::DType;
 use std::arch::x86_64::*;
 
-/// What instruction sets do differently with 32 values.
+/// The operations on 32 values that differ between instruction sets.
 ///
 /// # Safety
 /// Every method: the machine has AVX2, F16C and the instructions of the implementing type.
 pub(super) trait QuantizeOps {
-    /// In each lane the largest magnitude of four values.
+    /// The largest magnitude of four values, in each lane.
     ///
     /// # Safety
     /// As the trait says.
     unsafe fn magnitudes(x: &[f32; 32]) -> __m256;
 
-    /// The nearest integers, ties to even, of `x · inverse`, cut to 8 bits. What is no number becomes
-    /// a large one: it is the bytes that are summed.
+    /// The nearest integers, ties to even, of `x · inverse`, truncated to 8 bits. NaN becomes an
+    /// arbitrary integer; sums are of the truncated bytes.
     ///
     /// # Safety
     /// As the trait says.
     unsafe fn bytes(x: &[f32; 32], inverse: f32) -> __m256i;
 
-    /// Sums of four neighbours, in order.
+    /// Sums of four consecutive bytes, in order.
     ///
     /// # Safety
     /// As the trait says.
@@ -48,8 +49,8 @@ pub(super) unsafe fn row<V: QuantizeOps>(x: &[f32], kind: QuantScheme, out: &mut
     }
 }
 
-/// BlockGrid whose maxima and sums are found side by side: lanes of one register are added up in more steps
-/// than all others of a block take.
+/// Blocks whose maxima and sums are reduced together: the horizontal reduction of one register
+/// takes more steps than the rest of a block.
 const INTERLEAVED: usize = 4;
 
 /// # Safety
@@ -127,7 +128,7 @@ unsafe fn super_blocks<V: QuantizeOps>(x: &[f32], out: &mut [Q8Block]) {
             let (mut high, mut low) = (_mm256_setzero_ps(), _mm256_setzero_ps());
             for x in x.as_chunks::<8>().0 {
                 let x = _mm256_loadu_ps(x.as_ptr());
-                // In this order, what is no number is passed over.
+                // This operand order ignores NaN.
                 high = _mm256_max_ps(x, high);
                 low = _mm256_min_ps(x, low);
             }
@@ -157,7 +158,7 @@ unsafe fn super_blocks<V: QuantizeOps>(x: &[f32], out: &mut [Q8Block]) {
     }
 }
 
-/// The largest lane of each of four, in order.
+/// The largest lane of each of four vectors, in order.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn largest_of_four(x: [__m256; INTERLEAVED]) -> __m128 {
@@ -169,7 +170,7 @@ fn largest_of_four(x: [__m256; INTERLEAVED]) -> __m128 {
     _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps::<1>(all))
 }
 
-/// Sums of the lower four lanes of each of four, and of the upper ones.
+/// Sums of the lower four lanes of each of four vectors, and of the upper ones.
 struct Halves(__m128i, __m128i);
 
 impl Halves {
@@ -219,7 +220,7 @@ fn half(x: f32) -> f32 {
     _mm_cvtss_f32(halves(_mm_set_ss(x)))
 }
 
-/// As [`half`], of four.
+/// Four values rounded to binary16 and back.
 #[inline]
 #[target_feature(enable = "f16c")]
 fn halves(x: __m128) -> __m128 {

@@ -1,4 +1,4 @@
-//! The loops of each instruction set of this machine.
+//! Loops that are tested on every instruction set of this machine.
 
 mod quantize;
 mod softmax;

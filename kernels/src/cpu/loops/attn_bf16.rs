@@ -1,21 +1,21 @@
-//! Attention's products of pairs: an instruction set may multiply two neighbouring values of the
-//! depth at once, both rounded to bfloat16, and sum them in f32.
+//! Operands of attention matmuls in bfloat16: some instruction sets multiply two neighbours along
+//! the depth at once and sum the products in f32.
 
 use crate::kv::store::panel::Panel;
 
-/// Two neighbours along the depth of a product in bfloat16, the first in the low half. Where a depth
-/// is odd, nothing but the first of the last pair is looked at.
+/// Two bfloat16 neighbours along the depth of a matmul, the first in the low half. If the depth is
+/// odd, only the first half of the last pair is used.
 pub(crate) type Bf16Pair = u32;
 
-/// Right side of a product of pairs.
+/// Right operand of a bfloat16 matmul.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(
     not(target_arch = "x86_64"),
     expect(dead_code, reason = "no instruction set of this architecture reads them")
 )]
 pub(crate) enum PairPanel<'a> {
-    /// `[depth / 2][16 · chunks]`.
+    /// Pairs, `[depth / 2][16 · chunks]`.
     Packed(&'a [Bf16Pair]),
-    /// `[depth][16 · chunks]`: pairs are made of two rows as they are read.
+    /// Keys or values as stored, `[depth][16 · chunks]`: two rows are paired as they are read.
     Stored(Panel<'a>),
 }

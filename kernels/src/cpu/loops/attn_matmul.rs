@@ -1,16 +1,14 @@
-//! The product of attention: scores and weighted values.
+//! The matmuls of attention: Q·Kᵀ (scores) and P·V (weighted values).
 #![expect(unsafe_code, reason = "pointer arithmetic over lengths that are checked once")]
 
 use crate::cpu::loops::kv::KvElement;
-use crate::cpu::packed::layout::LINE;
 use crate::cpu::simd::f32x16::{F32x16, LANES};
-use crate::cpu::simd::prefetch::PrefetchHint;
-use crate::cpu::simd::prefetch::prefetch_line;
+use crate::cpu::simd::prefetch::{CACHE_LINE, PrefetchHint, prefetch_line};
 use crate::kv::store::panel::Panel;
 use std::marker::PhantomData;
 
-/// `c = a · b` or `c += a · b`, with `a` of `[rows][depth]`, `b` of `[depth][16 · chunks]` and
-/// `c` of `[rows][16 · chunks]`, rows being some distance apart.
+/// `c = a · b` or `c += a · b`, with `a` `[rows][depth]`, `b` `[depth][16 · chunks]` and `c`
+/// `[rows][16 · chunks]`. Rows are `a_stride`, `b_stride` and `c_stride` elements apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AttnMatmul<'a, A = f32, B = Panel<'a>> {
     pub(crate) a: &'a [A],
@@ -20,53 +18,54 @@ pub(crate) struct AttnMatmul<'a, A = f32, B = Panel<'a>> {
     pub(crate) dims: MatmulDims<'a>,
 }
 
-/// The sums of a product, whatever it is of.
+/// Dimensions, output and prefetch of an attention matmul.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MatmulDims<'a> {
     pub(crate) rows: usize,
-    /// Values that are multiplied for each sum.
+    /// Products per sum.
     pub(crate) depth: usize,
     pub(crate) chunks: usize,
     pub(crate) c_stride: usize,
-    /// Whether to add to `c`.
+    /// Whether to add to `c` or to overwrite it.
     pub(crate) add: bool,
-    /// What is read after `b`, and laid out as it: each line is asked for when its like of `b` is read.
+    /// The panel that is read after `b`, with the same layout: while a line of `b` is read, the
+    /// same line of this panel is prefetched.
     pub(crate) next: Option<Panel<'a>>,
-    /// Into which caches.
+    /// Caches to prefetch into.
     pub(crate) prefetch_hint: PrefetchHint,
 }
 
-/// How a vector of sums takes up the depth, some of it with each step.
+/// The inner step of a matmul for one vector of sums.
 ///
 /// # Safety
 /// Every method: the machine has the instructions of the implementing type, and pointers are valid
-/// for what is read there: an element of `a`, or 16 of `b` in as many rows as a step has.
+/// for the elements read: one of `a`, or 16 of `b` in each row of a step.
 pub(crate) trait MicroKernel {
-    /// Sixteen sums.
+    /// 16 sums.
     type Sums: F32x16;
-    /// Element of `a`, which has the depth of a step.
+    /// Element of `a`; covers the depth of one step.
     type A: Copy;
     /// Element of `b`.
     type B: Copy;
-    /// One element of `a`, for sixteen sums.
+    /// An element of `a`, broadcast.
     type Left: Copy;
-    /// What of `b` meets it.
+    /// The elements of `b` that one element of `a` is multiplied with.
     type Right: Copy;
-    /// Depth of an element of `a`, and of one of `b`.
+    /// Depth of one element of `a`, and of one element of `b`.
     const DEPTH: (usize, usize);
 
-    /// BlockingInput an element of `a`; of one with `CUT`, the depth ends after its first value.
-    unsafe fn left<const CUT: bool>(at: *const Self::A) -> Self::Left;
-    /// BlockingInput what of `b` meets an element of `a`, in rows `stride` apart.
-    unsafe fn right<const CUT: bool>(at: *const Self::B, stride: usize) -> Self::Right;
+    /// Loads an element of `a`. With `TAIL`, only its first value is inside the depth.
+    unsafe fn left<const TAIL: bool>(at: *const Self::A) -> Self::Left;
+    /// Loads the elements of `b` for one element of `a`, from rows `stride` apart.
+    unsafe fn right<const TAIL: bool>(at: *const Self::B, stride: usize) -> Self::Right;
     /// `sums + left · right`.
     unsafe fn add(left: Self::Left, right: Self::Right, sums: Self::Sums) -> Self::Sums;
 }
 
-/// One value of the depth with each step, in f32.
-struct Single<V, E>(PhantomData<(V, E)>);
+/// f32: one value of the depth per step.
+struct F32Kernel<V, E>(PhantomData<(V, E)>);
 
-impl<V: F32x16, E: KvElement> MicroKernel for Single<V, E> {
+impl<V: F32x16, E: KvElement> MicroKernel for F32Kernel<V, E> {
     type Sums = V;
     type A = f32;
     type B = E;
@@ -75,12 +74,12 @@ impl<V: F32x16, E: KvElement> MicroKernel for Single<V, E> {
     const DEPTH: (usize, usize) = (1, 1);
 
     #[inline(always)]
-    unsafe fn left<const CUT: bool>(at: *const f32) -> V {
+    unsafe fn left<const TAIL: bool>(at: *const f32) -> V {
         // SAFETY: by the caller.
         unsafe { V::splat(*at) }
     }
     #[inline(always)]
-    unsafe fn right<const CUT: bool>(at: *const E, _: usize) -> V {
+    unsafe fn right<const TAIL: bool>(at: *const E, _: usize) -> V {
         // SAFETY: by the caller.
         unsafe { E::load(at) }
     }
@@ -92,8 +91,8 @@ impl<V: F32x16, E: KvElement> MicroKernel for Single<V, E> {
 }
 
 impl<A, B> AttnMatmul<'_, A, B> {
-    /// Whether there is nothing to write; checks all that the pointer arithmetic relies on, if an
-    /// element of `a` and one of `b` have so much depth and `b` is so long.
+    /// Whether there is nothing to compute. Checks every length that the pointer arithmetic relies
+    /// on, given the depth of an element of `a` and of `b` and the length of `b`.
     ///
     /// # Panics
     /// When an element of `a`, `b` or `c` is outside its slice.
@@ -124,9 +123,9 @@ pub(crate) unsafe fn attn_matmul<V: F32x16>(p: &AttnMatmul<'_>, c: &mut [f32]) {
     // SAFETY: by the caller.
     unsafe {
         match p.b {
-            Panel::F32(b) => matmul_with::<Single<V, f32>, _>(p, b, c),
-            Panel::F16(b) => matmul_with::<Single<V, u16>, _>(p, b, c),
-            Panel::I8(b) => matmul_with::<Single<V, i8>, _>(p, b, c),
+            Panel::F32(b) => matmul_with::<F32Kernel<V, f32>, _>(p, b, c),
+            Panel::F16(b) => matmul_with::<F32Kernel<V, u16>, _>(p, b, c),
+            Panel::I8(b) => matmul_with::<F32Kernel<V, i8>, _>(p, b, c),
         }
     }
 }
@@ -159,7 +158,7 @@ pub(crate) unsafe fn matmul_with<M: MicroKernel, B>(
 
 /// Vectors of `b` per cache line.
 const fn per_line<M: MicroKernel>() -> usize {
-    LINE.div_ceil(LANES * size_of::<M::B>())
+    CACHE_LINE.div_ceil(LANES * size_of::<M::B>())
 }
 
 /// # Safety
@@ -262,21 +261,21 @@ unsafe fn block<M: MicroKernel, B, const R: usize, const C: usize, const PREFETC
 }
 
 /// # Safety
-/// As [`block`], at a place that the depth reaches; with `CUT`, it ends after the first value.
+/// As [`block`], at a place that the depth reaches; with `TAIL`, it ends after the first value.
 #[inline(always)]
-unsafe fn step<M: MicroKernel, const R: usize, const C: usize, const CUT: bool>(
+unsafe fn step<M: MicroKernel, const R: usize, const C: usize, const TAIL: bool>(
     (a, a_stride): (*const M::A, usize),
     (b, b_stride): (*const M::B, usize),
     acc: &mut [[M::Sums; C]; R],
 ) {
     // SAFETY: by the caller.
     unsafe {
-        let mut right = [M::right::<CUT>(b, b_stride); C];
+        let mut right = [M::right::<TAIL>(b, b_stride); C];
         for (j, right) in right.iter_mut().enumerate().skip(1) {
-            *right = M::right::<CUT>(b.add(j * LANES), b_stride);
+            *right = M::right::<TAIL>(b.add(j * LANES), b_stride);
         }
         for (r, acc) in acc.iter_mut().enumerate() {
-            let left = M::left::<CUT>(a.add(r * a_stride));
+            let left = M::left::<TAIL>(a.add(r * a_stride));
             for (right, acc) in right.iter().zip(acc) {
                 *acc = M::add(left, *right, *acc);
             }

@@ -1,4 +1,4 @@
-//! Tiles in f32.
+//! Dequantises tiles.
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into arrays of their size")]
 
 use crate::cpu::packed::group::Group;
@@ -9,10 +9,11 @@ use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::f32x16::F32x16;
 use crate::quant::DType;
 
-/// Bytes of 16 values.
+/// Bytes of a line of 16 f32.
 const LINE_BYTES: usize = TILE * size_of::<f32>();
 
-/// All values of a tile in f32, `[k][16]`, little-endian: the same as a feature read alone has.
+/// All values of a tile in f32, `[k][16]`, little-endian; bit for bit those of
+/// [`PackedMatrix::row`](crate::cpu::PackedMatrix::row).
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
@@ -45,7 +46,7 @@ pub(crate) unsafe fn dequantize_tile<V: F32x16>(tile: &TileBytes<'_>, to: &mut [
         let quads = group.q.iter().zip(to.as_chunks_mut::<{ 4 * LINE_BYTES }>().0);
         for (j, (q, to)) in quads.enumerate() {
             let scale = &group.scale[if kind == Scales::Halves { j / 4 } else { 0 }];
-            // The integers are unsigned: 128 less, they are signed bytes.
+            // XOR 128 maps unsigned integers to signed bytes; the offset below maps them back.
             let mut columns = [[0; TILE]; 4];
             for (i, four) in q.as_chunks::<4>().0.iter().enumerate() {
                 for (column, q) in columns.iter_mut().zip(four) {

@@ -67,7 +67,7 @@ pub(crate) fn add(a: &[f32], b: &[f32], out: &mut [f32]) {
     out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = a + b);
 }
 
-/// `to = to · old + part · new`, which joins what was accumulated relative to two maxima.
+/// `to = old · to + new · part`: joins two partial sums with their scales.
 #[inline(always)]
 pub(crate) fn axpby<const FMA: bool>(to: &mut [f32], part: &[f32], (old, new): (f32, f32)) {
     for (to, part) in to.iter_mut().zip(part) {

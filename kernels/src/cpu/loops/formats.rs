@@ -1,21 +1,22 @@
-//! The quantised formats as types, for which kernels are compiled.
+//! The quantised formats as types, which kernels are compiled for.
 
 use crate::cpu::loops::prefetch_stream::PrefetchStream;
 use crate::cpu::packed::layout::{LINE, Scales};
 use crate::cpu::simd::prefetch::prefetch_range;
 
-/// What is different about a packed format; the functions are compiled for each.
+/// Properties of a packed format.
 pub(crate) trait Format: Copy {
     /// Lines of 64 bytes per group.
     const LINES: usize;
     /// How scales are stored.
     const SCALES: Scales;
-    /// Whether integer sums start with the activations' `start`.
-    const OFFSET: bool;
-    /// Groups that have a scale of the activations together.
+    /// Whether the integers have a zero point, which the sums' initial value
+    /// [`Q8Block::start`](crate::cpu::loops::quantize::Q8Block::start) subtracts.
+    const HAS_ZERO_POINT: bool;
+    /// Groups of activations that share a scale.
     const GROUPS: usize = Self::SCALES.groups();
-    /// Bytes of a tile per group, with its part of the scales.
-    const SHARE: usize = Self::LINES * LINE + Self::SCALES.bytes() / Self::SCALES.groups();
+    /// Bytes of a tile per group, including its part of the scales.
+    const GROUP_BYTES: usize = Self::LINES * LINE + Self::SCALES.bytes() / Self::SCALES.groups();
     /// Whether half groups have their own scales.
     const HALVES: bool = matches!(Self::SCALES, Scales::Halves);
     /// Whether the format has minimums.
@@ -30,7 +31,7 @@ macro_rules! formats {
         impl Format for $name {
             const LINES: usize = $lines;
             const SCALES: Scales = Scales::$scales;
-            const OFFSET: bool = $offset;
+            const HAS_ZERO_POINT: bool = $offset;
         }
     )*};
 }
@@ -46,14 +47,19 @@ formats! {
     Q6K = 6, Halves, true;
 }
 
-/// Asks for as many lines as group `g` of a tile is long, rounded up: to find out that a line of two
-/// groups was asked for before would cost more.
+/// Prefetches as many cache lines as group `g` of a tile spans, rounded up: a line shared by two
+/// groups is prefetched twice, which costs less than a check.
 #[inline(always)]
-pub(crate) fn prefetch_group<F: Format>(ahead: PrefetchStream, tile: *const u8, g: usize) {
-    prefetch_range(ahead.of::<1>(tile, (g * F::SHARE, 0)), 0..F::SHARE, ahead.prefetch_hint);
+pub(crate) fn prefetch_group<F: Format>(prefetch: PrefetchStream, tile: *const u8, g: usize) {
+    prefetch_range(
+        prefetch.address::<1>(tile, (g * F::GROUP_BYTES, 0)),
+        0..F::GROUP_BYTES,
+        prefetch.prefetch_hint,
+    );
 }
 
-/// Calls a function for the format of a [`DType`](crate::quant::DType); none for floats.
+/// Calls a function for the format of a [`DType`](crate::quant::DType); does nothing for float
+/// formats.
 macro_rules! with_format {
     ($dtype:expr, $($function:ident)::+($($arg:expr),*)) => {{
         use crate::cpu::loops::formats as types;

@@ -56,7 +56,7 @@ unsafe fn one<V: F32x16, const GELU: bool>(
     unsafe {
         let (g, u) = (V::load(gate.as_ptr()), V::load(up.as_ptr()));
         let inner = match GELU {
-            // (1 + tanh y) / 2 = σ(2y), which loses nothing for negative y.
+            // (1 + tanh y) / 2 = σ(2y), which loses no precision for negative y.
             true => {
                 let cube = V::splat(0.044_715).mul(g).mul(g).fma(g, g);
                 cube.mul(V::splat(-2.0 * 0.797_884_6 * LOG2_E))

@@ -9,7 +9,7 @@ use crate::cpu::packed::matrix::PackedMatrix;
 use crate::cpu::packed::tile::FloatTiles;
 use std::ops::Range;
 
-/// Rows of quantised activations times some tiles.
+/// Rows of quantised activations × a range of quantised tiles.
 #[derive(Clone, Debug)]
 pub(crate) struct GemmQ8<'a> {
     pub(crate) weight: &'a PackedMatrix,
@@ -17,43 +17,42 @@ pub(crate) struct GemmQ8<'a> {
     /// `[rows][k/32]`.
     pub(crate) x: &'a [Q8Block],
     pub(crate) rows: usize,
-    /// Groups that are unpacked at once for many rows: a multiple of 8, or all.
+    /// Groups of a panel, which are unpacked at once for many rows: a multiple of 8, or all.
     pub(crate) panel: usize,
-    /// What will most likely be read after these tiles.
+    /// What the thread will most likely read after these tiles.
     pub(crate) next_tiles: NextTiles<'a>,
 }
 
-/// Rows of f32 activations times tiles of floats.
+/// Rows of f32 activations × float tiles.
 #[derive(Clone, Debug)]
 pub(crate) struct GemmF32<'a> {
     pub(crate) tiles: FloatTiles<'a>,
     /// `[rows][k]`.
     pub(crate) x: &'a [f32],
     pub(crate) rows: usize,
-    /// Values from one row of the result to the next: a multiple of 16, at least 16 per tile.
+    /// Values from one row of the output to the next: a multiple of 16, at least 16 per tile.
     pub(crate) stride: usize,
     /// As in [`GemmQ8`].
     pub(crate) next_tiles: NextTiles<'a>,
 }
 
 impl GemmQ8<'_> {
-    /// What to ask for while the tiles are read, of which there is one at least, in steps of so many
-    /// bytes.
+    /// The prefetch stream for these tiles (at least one), which are read `step` bytes at a time.
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
-        expect(dead_code, reason = "plain Rust asks for nothing")
+        expect(dead_code, reason = "plain Rust does not prefetch")
     )]
     pub(crate) fn prefetch_stream(&self, step: usize) -> PrefetchStream {
         let last = self.weight.tile(self.tiles.end + self.next_tiles.rest - 1);
         PrefetchStream::new(last.scales.as_ptr_range().end, &self.next_tiles, step)
     }
 
-    /// Checks everything that a kernel's pointer arithmetic relies on: `x` has `rows` rows of
-    /// k/32 blocks, and `out` `[rows][16 per tile]` values. That the tiles exist is checked where
-    /// they are taken.
+    /// Checks every length that a kernel's pointer arithmetic relies on: `x` has `rows` rows of
+    /// k/32 blocks, and `out` is `[rows][16 per tile]`. [`PackedMatrix::tile`] checks that the
+    /// tiles exist.
     ///
     /// # Panics
-    /// When they do not fit each other.
+    /// When a length is wrong.
     pub(crate) fn check(&self, out: &[f32]) {
         assert!(self.weight.layout().kind != Scales::None, "float weights");
         assert_eq!(self.x.len(), self.rows * self.weight.layout().groups(), "activations");
@@ -68,7 +67,7 @@ impl GemmF32<'_> {
     /// As [`GemmQ8::prefetch_stream`].
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
-        expect(dead_code, reason = "plain Rust asks for nothing")
+        expect(dead_code, reason = "plain Rust does not prefetch")
     )]
     pub(crate) fn prefetch_stream(&self, step: usize) -> PrefetchStream {
         let rest = self.next_tiles.rest * self.tiles.stride;
@@ -79,10 +78,10 @@ impl GemmF32<'_> {
         )
     }
 
-    /// As [`GemmQ8::check`]; `x` has `rows` rows of k values, and those of `out` are `stride` apart.
+    /// As [`GemmQ8::check`]; `x` is `[rows][k]`, and rows of `out` are `stride` apart.
     ///
     /// # Panics
-    /// When they do not fit each other.
+    /// When a length is wrong.
     pub(crate) fn check(&self, out: &[f32]) {
         assert!(QuantScheme::of_format(self.tiles.dtype).is_none(), "quantised weights");
         assert_eq!(self.x.len(), self.rows * self.tiles.cols, "activations");
@@ -93,20 +92,20 @@ impl GemmF32<'_> {
     }
 }
 
-/// Tiles unpacked for many rows, and sums of a super-block; kept between calls.
+/// Unpacked panels and partial sums of a thread, reused between calls.
 #[derive(Debug, Default)]
 pub(crate) struct GemmScratch {
-    /// Groups of two tiles.
+    /// Panel of two tiles.
     #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "AVX-512 unpacks here"))]
     pub(crate) pairs: Vec<TilePairGroup>,
-    /// Groups of one tile.
+    /// Panel of one tile.
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
         expect(dead_code, reason = "vectors of 256 or 128 bits unpack here")
     )]
     pub(crate) groups: Vec<Group>,
     pub(crate) partial: Vec<[f32; TILE]>,
-    /// Tiles widened to f32.
+    /// Tiles dequantised to f32.
     pub(crate) widened: Aligned<u8>,
 }
 
@@ -114,9 +113,9 @@ pub(crate) struct GemmScratch {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct TilePairGroup {
-    /// `[8 quads][2 tiles][16 features][4 columns]`.
+    /// `[8 quads][2 tiles][16 channels][4 columns]`.
     pub(crate) q: [[[u8; 64]; 2]; 8],
-    /// Of each tile.
+    /// Scales of each tile.
     pub(crate) scale: [[f32; TILE]; 2],
     /// The minimums of each tile, or the scales of the second half group.
     pub(crate) second: [[f32; TILE]; 2],

@@ -1,5 +1,5 @@
-//! Float weights in blocks of a few rows × one, two or four tiles; the stored values are converted as
-//! they are read.
+//! Matmuls of float weights in blocks of a few rows × one, two or four tiles. Stored values are
+//! converted as they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 use crate::cpu::loops::gemm_args::GemmF32;
@@ -12,10 +12,11 @@ use crate::quant::DType;
 
 /// Rows of a register block.
 pub(crate) const ROWS: usize = 6;
-/// Most rows with which reading the weights takes longer than multiplying them.
+/// Most rows for which the kernel is bound by reading weights rather than by arithmetic.
 const DIRECT_ROWS: usize = 3;
 
-/// Tiles side by side: each sum waits for itself, so that few rows need many.
+/// Tiles of a block. Each sum is a dependency chain, so blocks of few rows need more tiles to hide
+/// latency.
 const fn tiles_per_block(rows: usize) -> usize {
     match rows {
         1 => 4,
@@ -25,10 +26,10 @@ const fn tiles_per_block(rows: usize) -> usize {
 }
 
 /// A stored float format.
-trait Float {
+trait FloatFormat {
     const BYTES: usize;
 
-    /// 16 values.
+    /// Loads 16 values.
     ///
     /// # Safety
     /// As [`F32x16`] demands.
@@ -38,7 +39,7 @@ trait Float {
 macro_rules! floats {
     ($($name:ident: $bytes:literal, $load:ident;)*) => {$(
         struct $name;
-        impl Float for $name {
+        impl FloatFormat for $name {
             const BYTES: usize = $bytes;
             #[inline(always)]
             unsafe fn load<V: F32x16>(from: *const u8) -> V {
@@ -55,7 +56,7 @@ floats! {
     Bf16: 2, load_bf16;
 }
 
-/// The product of float tiles; every sum runs over the columns in order.
+/// Multiplies float tiles; every sum runs over the columns in order.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
@@ -65,19 +66,19 @@ pub(crate) unsafe fn gemm_f32<V: F32x16>(job: &GemmF32<'_>, out: &mut [f32]) {
     // SAFETY: by the caller; `check` has compared all lengths.
     unsafe {
         match job.tiles.dtype {
-            DType::F16 => of::<V, F16>(job, out),
-            DType::Bf16 => of::<V, Bf16>(job, out),
-            _ => of::<V, F32>(job, out),
+            DType::F16 => gemm_format::<V, F16>(job, out),
+            DType::Bf16 => gemm_format::<V, Bf16>(job, out),
+            _ => gemm_format::<V, F32>(job, out),
         }
     }
 }
 
-/// Some rows times T tiles.
+/// A block: some rows × T tiles.
 struct Block<const T: usize> {
     tiles: [*const u8; T],
-    /// From a tile to the next.
+    /// Bytes from one tile to the next.
     tile_stride: usize,
-    ahead: PrefetchStream,
+    prefetch: PrefetchStream,
     x: *const f32,
     k: usize,
     out: *mut f32,
@@ -87,10 +88,10 @@ struct Block<const T: usize> {
 /// # Safety
 /// Lengths as [`GemmF32::check`] demands, and the machine has the instructions of `V`.
 #[inline(always)]
-unsafe fn of<V: F32x16, F: Float>(job: &GemmF32<'_>, out: &mut [f32]) {
+unsafe fn gemm_format<V: F32x16, F: FloatFormat>(job: &GemmF32<'_>, out: &mut [f32]) {
     let (k, count) = (job.tiles.cols, job.tiles.count);
     let (stride, tile_stride) = (job.stride, job.tiles.stride);
-    let ahead = job.prefetch_stream(tiles_per_block(job.rows) * LINE);
+    let prefetch = job.prefetch_stream(tiles_per_block(job.rows) * LINE);
     let tile = |t: usize| {
         let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
@@ -102,21 +103,24 @@ unsafe fn of<V: F32x16, F: Float>(job: &GemmF32<'_>, out: &mut [f32]) {
         for row in (0..job.rows).step_by(ROWS) {
             let (x, rows) = (job.x[row * k..].as_ptr(), job.rows - row);
             let out = out[row * stride + t * TILE..].as_mut_ptr();
-            // SAFETY: the tiles have k lines of 16 values; `rows` rows of k values are left in `x`,
-            // and of 16 values per tile in `out`; several tiles are taken of as few rows as match.
+            // SAFETY: each tile has k lines of 16 values; `x` has `rows` more rows of k values, and
+            // `out` as many of 16 values per tile; blocks of several tiles have no more rows than
+            // the functions take.
             unsafe {
                 match together {
                     1 => {
                         let tiles = [tile(t)];
-                        Block { tiles, tile_stride, ahead, x, k, out, stride }.of::<V, F>(rows);
+                        Block { tiles, tile_stride, prefetch, x, k, out, stride }.run::<V, F>(rows);
                     }
                     2 => {
                         let tiles = [tile(t), tile(t + 1)];
-                        Block { tiles, tile_stride, ahead, x, k, out, stride }.few::<V, F>(rows);
+                        Block { tiles, tile_stride, prefetch, x, k, out, stride }
+                            .run_few::<V, F>(rows);
                     }
                     _ => {
                         let tiles = [tile(t), tile(t + 1), tile(t + 2), tile(t + 3)];
-                        Block { tiles, tile_stride, ahead, x, k, out, stride }.rows::<V, F, 1>();
+                        Block { tiles, tile_stride, prefetch, x, k, out, stride }
+                            .run_rows::<V, F, 1>();
                     }
                 }
             }
@@ -130,46 +134,46 @@ impl<const T: usize> Block<T> {
     /// Each tile has `k` lines; min(`rows`, [`ROWS`]) rows of `k` values are at `x`, and as many of
     /// 16·T values, `stride` apart, at `out`; the machine has the instructions of `V`.
     #[inline(always)]
-    unsafe fn of<V: F32x16, F: Float>(&self, rows: usize) {
+    unsafe fn run<V: F32x16, F: FloatFormat>(&self, rows: usize) {
         // SAFETY: by the caller.
         unsafe {
             match rows {
-                ..=DIRECT_ROWS => self.few::<V, F>(rows),
-                4 => self.rows::<V, F, 4>(),
-                5 => self.rows::<V, F, 5>(),
-                _ => self.rows::<V, F, 6>(),
+                ..=DIRECT_ROWS => self.run_few::<V, F>(rows),
+                4 => self.run_rows::<V, F, 4>(),
+                5 => self.run_rows::<V, F, 5>(),
+                _ => self.run_rows::<V, F, 6>(),
             }
         }
     }
 
     /// # Safety
-    /// As [`Block::of`] for at most [`DIRECT_ROWS`] rows.
+    /// As [`Block::run`] for at most [`DIRECT_ROWS`] rows.
     #[inline(always)]
-    unsafe fn few<V: F32x16, F: Float>(&self, rows: usize) {
+    unsafe fn run_few<V: F32x16, F: FloatFormat>(&self, rows: usize) {
         // SAFETY: by the caller.
         unsafe {
             match rows {
-                1 => self.rows::<V, F, 1>(),
-                2 => self.rows::<V, F, 2>(),
-                _ => self.rows::<V, F, 3>(),
+                1 => self.run_rows::<V, F, 1>(),
+                2 => self.run_rows::<V, F, 2>(),
+                _ => self.run_rows::<V, F, 3>(),
             }
         }
     }
 
     /// # Safety
-    /// As [`Block::of`] for R rows.
+    /// As [`Block::run`] for R rows.
     #[inline(always)]
-    unsafe fn rows<V: F32x16, F: Float, const R: usize>(&self) {
+    unsafe fn run_rows<V: F32x16, F: FloatFormat, const R: usize>(&self) {
         // SAFETY: by the caller.
         unsafe {
             let mut acc = [[V::splat(0.0); T]; R];
             for i in 0..self.k {
                 let at = i * TILE * F::BYTES;
-                let asks = R <= DIRECT_ROWS && at.is_multiple_of(LINE);
+                let prefetches = R <= DIRECT_ROWS && at.is_multiple_of(LINE);
                 for (t, tile) in self.tiles.iter().enumerate() {
-                    if asks {
-                        let at = self.ahead.of::<T>(*tile, (at, self.tile_stride));
-                        prefetch_line(at, self.ahead.prefetch_hint);
+                    if prefetches {
+                        let at = self.prefetch.address::<T>(*tile, (at, self.tile_stride));
+                        prefetch_line(at, self.prefetch.prefetch_hint);
                     }
                     let w = F::load::<V>(tile.add(at));
                     for (r, acc) in acc.iter_mut().enumerate() {

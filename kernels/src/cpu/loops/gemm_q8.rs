@@ -16,9 +16,9 @@ use crate::cpu::packed::layout::TILE;
 use block::RowBlock;
 use dot::Int8Dot;
 use std::ops::Range;
-use weights::{Stored, Unpacked, unpack};
+use weights::{StoredGroups, UnpackedGroups, unpack};
 
-/// The register blocks of these products, and of float weights beside them.
+/// The register blocks of these kernels and of [`gemm_f32`].
 pub(crate) const fn tile_shape<D: Int8Dot>() -> TileShape {
     TileShape {
         direct_rows: D::ROWS,
@@ -30,8 +30,9 @@ pub(crate) const fn tile_shape<D: Int8Dot>() -> TileShape {
     }
 }
 
-/// All of a job: one block of up to [`Int8Dot::ROWS`] rows unpacks as it goes; more rows share panels
-/// that are unpacked once. The sums of earlier panels wait in `out`.
+/// Multiplies quantised tiles. Up to [`Int8Dot::ROWS`] rows form one block that unpacks weights as
+/// it reads them; more rows share panels that are unpacked once. Between panels, sums are stored in
+/// `out`.
 ///
 /// # Safety
 /// The machine has the instructions of `D`, and lengths are as [`GemmQ8::check`] demands.
@@ -47,9 +48,9 @@ pub(crate) unsafe fn gemm_q8<D: Int8Dot, F: Format>(
     let layout = job.weight.layout();
     assert!(layout.lines == F::LINES && layout.kind == F::SCALES, "another format");
     let (groups, stride) = (layout.groups(), job.tiles.len() * TILE);
-    // BlockGrid of about the same size: one of few rows would wait for its own sums.
+    // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
     let step = job.rows.div_ceil(job.rows.div_ceil(D::ROWS));
-    let ahead = job.prefetch_stream(F::SHARE);
+    let prefetch = job.prefetch_stream(F::GROUP_BYTES);
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = job.weight.tile(tile);
         let block = |row: usize, groups_of: Range<usize>| RowBlock {
@@ -61,10 +62,10 @@ pub(crate) unsafe fn gemm_q8<D: Int8Dot, F: Format>(
             stride,
         };
         if job.rows <= D::ROWS {
-            let source = Stored::<D, F>::new(tile, ahead);
+            let source = StoredGroups::<D, F>::new(tile, prefetch);
             // SAFETY: the tile has `groups` groups; `x` has the rows of the block; row r has 16
             // values at `out + r·stride`.
-            unsafe { block(0, 0..groups).of::<D, F, _>(source, &mut out[t * TILE..]) };
+            unsafe { block(0, 0..groups).run::<D, F, _>(source, &mut out[t * TILE..]) };
             continue;
         }
         for from in (0..groups).step_by(job.panel) {
@@ -76,9 +77,9 @@ pub(crate) unsafe fn gemm_q8<D: Int8Dot, F: Format>(
             }
             for row in (0..job.rows).step_by(step) {
                 let out = &mut out[row * stride + t * TILE..];
-                let source = Unpacked(&scratch.groups);
+                let source = UnpackedGroups(&scratch.groups);
                 // SAFETY: as above; the panel has these groups.
-                unsafe { block(row, panel_groups.clone()).of::<D, F, _>(source, out) };
+                unsafe { block(row, panel_groups.clone()).run::<D, F, _>(source, out) };
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Matmuls of packed tiles in plain Rust: for machines without a faster instruction set.
+//! Matmuls of packed tiles in plain Rust, for machines without a faster instruction set.
 
 use crate::cpu::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
 use crate::cpu::loops::quantize::Q8Block;
@@ -7,20 +7,20 @@ use crate::cpu::packed::group::Group;
 use crate::cpu::packed::layout::{Scales, TILE};
 use crate::quant::DType;
 
-/// What a group adds to 16 sums.
+/// One row's input to the sums of a group.
 struct Step<'a> {
     x: &'a Q8Block,
-    /// Scale of the activations: 1 with blocks of 256, where it is multiplied last.
+    /// Scale of the activations; 1 for blocks of 256, whose scale is multiplied last.
     d: f32,
-    /// What the integer sums start with: 0 for a format with minimums.
+    /// Initial value of the integer sums; 0 for formats with minimums.
     start: [i32; 2],
     halves: bool,
     has_minimum: bool,
 }
 
-/// The product of tiles in one order for any number of rows: per group, `sum += scale·d·(start +
-/// Σ q·x)`, then `sum += min·s`; super-blocks are summed apart, then multiplied with their d.
-/// In plain Rust; every group is unpacked once for all rows.
+/// Multiplies quantised tiles, in the same order of sums for any number of rows: per group, `sum +=
+/// scale·d·(start + Σ q·x)`, then `sum += min·s`. Super-blocks are summed separately and then
+/// multiplied with their d. Every group is unpacked once for all rows.
 pub(crate) fn gemm_q8(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScratch) {
     job.check(out);
     let layout = job.weight.layout();
@@ -62,7 +62,7 @@ pub(crate) fn gemm_q8(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScrat
     }
 }
 
-/// One [`Step`].
+/// Adds one group to 16 sums.
 fn add(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
     let quads = step.x.q.as_chunks::<4>().0;
     let parts = if step.halves { 2 } else { 1 };
@@ -87,7 +87,7 @@ fn add(group: &Group, step: &Step<'_>, sum: &mut [f32; TILE]) {
     }
 }
 
-/// The product of float tiles in plain Rust; every sum runs over the columns in order.
+/// Multiplies float tiles; every sum runs over the columns in order.
 pub(crate) fn gemm_f32(job: &GemmF32<'_>, out: &mut [f32]) {
     job.check(out);
     match job.tiles.dtype {
@@ -102,7 +102,7 @@ fn values<const BYTES: usize>(
     out: &mut [f32],
     decode: impl Fn([u8; BYTES]) -> f32,
 ) {
-    /// Columns at a time: their values stay in the first-level cache for all rows.
+    /// Columns per block: their f32 values stay in the first-level cache for all rows.
     const COLUMNS: usize = 128;
     let (k, stride) = (job.tiles.cols, job.stride / TILE);
     let mut block = [[0.0; TILE]; COLUMNS];

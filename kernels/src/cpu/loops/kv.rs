@@ -1,4 +1,4 @@
-//! Keys and values as they are stored: read as vectors, asked for, widened and narrowed.
+//! Keys and values as they are stored: loads, prefetch and conversions.
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into whole chunks")]
 
 use crate::cpu::simd::f32x16::{F32x16, LANES};
@@ -6,7 +6,7 @@ use crate::cpu::simd::prefetch::{PrefetchHint, prefetch_range};
 use crate::kv::store::panel::Panel;
 use std::ops::Range;
 
-/// An element of keys or values that a vector can be made of.
+/// A stored element of keys or values.
 pub(crate) trait KvElement: Copy + Default {
     /// # Safety
     /// As [`F32x16`] demands.
@@ -28,22 +28,24 @@ element!(f32, load);
 element!(u16, load_f16);
 element!(i8, load_i8);
 
-/// Asks for all of a panel, so that it is near when it is read.
-pub(crate) fn prefetch_panel(panel: Panel<'_>, into: PrefetchHint) {
+/// Prefetches a whole panel.
+pub(crate) fn prefetch_panel(panel: Panel<'_>, hint: PrefetchHint) {
     let Range { start, end } = panel.addresses();
-    prefetch_range(start, 0..end.addr() - start.addr(), into);
+    prefetch_range(start, 0..end.addr() - start.addr(), hint);
 }
 
-/// Rows of a panel, to be written as f32 a distance apart.
+/// Conversion of the rows of a panel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KvConvert<'a> {
     pub(crate) from: Panel<'a>,
     pub(crate) cols: usize,
-    /// Distance of rows in the output, a multiple of 16; columns from `cols` to the next multiple
+    /// Distance of rows in the output, a multiple of 16. Columns from `cols` to the next multiple
     /// of 16 become zero.
     pub(crate) stride: usize,
 }
 
+/// Widens a panel to f32.
+///
 /// # Safety
 /// The machine has the instructions of `V`.
 #[inline(always)]
@@ -78,7 +80,7 @@ unsafe fn widen_rows<V: F32x16, E: KvElement>(w: &KvConvert<'_>, from: &[E], out
     }
 }
 
-/// Rounds `x` to binary16; slices of equal length.
+/// Rounds `x` to the nearest binary16; both slices have the same length.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.

@@ -1,6 +1,6 @@
 //! Reductions over the logits of a vocabulary: the same result on every instruction set.
 
-/// Logits side by side.
+/// Logits per vector.
 const LANES: usize = 16;
 
 /// The largest finite logit; −∞ if there is none.
@@ -9,7 +9,7 @@ pub(crate) fn max_finite(logits: &[f32]) -> f32 {
     max_of(logits, f32::is_finite)
 }
 
-/// The largest logit that is a number; −∞ if there is none.
+/// The largest logit that is not NaN; −∞ if there is none.
 #[inline(always)]
 pub(crate) fn max(logits: &[f32]) -> f32 {
     max_of(logits, |logit| !logit.is_nan())
@@ -46,13 +46,13 @@ pub(crate) fn sum_exp(block: &[f32], max: f32) -> f64 {
     lanes.into_iter().map(f64::from).sum::<f64>() + tail
 }
 
-/// eˣ of x ≤ 0, within 2 units in the last place down to e⁻⁸⁷; less, or no number, gives as much as
-/// that. Polynomial of Cephes' `expf`.
+/// eˣ for x ≤ 0, within 2 ULP down to e⁻⁸⁷, to which smaller x and NaN are clamped. Polynomial of
+/// Cephes' `expf`.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
-    /// 1.5 · 2²³: what is added to it is rounded to an integer, which its lowest bits hold.
+    /// 1.5 · 2²³: adding it rounds to an integer, which is in the lowest bits of the sum.
     const ROUND: f32 = 12_582_912.0;
-    /// ln 2 in two parts, of which the first has few bits.
+    /// ln 2 in two parts; the first has few bits, so that n times it is exact.
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     const POLYNOMIAL: [f32; 6] =
         [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5];
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exponential_strays() {
+    fn exp_is_within_two_ulp() {
         for i in 0..=870_000 {
             let x = -(i as f32) * 1e-4;
             let exact = f64::from(x).exp();

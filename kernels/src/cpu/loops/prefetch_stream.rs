@@ -1,40 +1,40 @@
-//! Asking for weights some time before they are read. All of it is hints: an address need not exist.
+//! Prefetches weights a fixed distance ahead of the tile being read. Addresses need not exist.
 
 use crate::cpu::caches::Caches;
 use crate::cpu::simd::prefetch::PrefetchHint;
 
-/// Most bytes between what is read and what is asked for: what memory delivers to a thread while it
-/// fetches one line, with some to spare.
+/// Largest prefetch distance in bytes: what memory delivers to a thread during the latency of one
+/// line, with a margin.
 pub(crate) const PREFETCH_DISTANCE_MAX: usize = 12_288;
 
-/// What is known of the time after a run of tiles.
+/// What a thread will most likely read after a run of tiles, and how far ahead it prefetches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NextTiles<'a> {
-    /// Tiles after the run that are most likely read next.
+    /// Tiles directly after the run that the thread reads next.
     pub(crate) rest: usize,
-    /// What is most likely read then.
+    /// What it reads after those.
     pub(crate) next: Option<&'a [u8]>,
-    /// Bytes between what is read and what is asked for.
+    /// Prefetch distance in bytes.
     distance: usize,
     /// As [`Caches::prefetch_hint`].
     prefetch_hint: PrefetchHint,
 }
 
 impl<'a> NextTiles<'a> {
-    /// As far ahead as half of what a thread has of the first-level cache, where lines may wait.
+    /// The distance is half of the thread's first-level cache, at most [`PREFETCH_DISTANCE_MAX`].
     pub(crate) fn new(caches: &Caches, (rest, next): (usize, Option<&'a [u8]>)) -> NextTiles<'a> {
         let distance = (caches.l1 / 2).min(PREFETCH_DISTANCE_MAX);
         NextTiles { rest, next, distance, prefetch_hint: caches.prefetch_hint }
     }
 }
 
-/// What is asked for while a run of tiles is read: what lies some way behind what is read, and near the
-/// end of the run what is read after it.
+/// Prefetches a fixed distance ahead of the position in a run of tiles; near the end of the run,
+/// the start of what is read next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PrefetchStream {
-    /// Of the run.
+    /// End of the run.
     end: *const u8,
-    /// From there to what is read next.
+    /// From the end of the run to what is read next, in bytes.
     jump: usize,
     distance: usize,
     /// As [`Caches::prefetch_hint`].
@@ -42,8 +42,7 @@ pub(crate) struct PrefetchStream {
 }
 
 impl PrefetchStream {
-    /// For a run of tiles that ends there, with those that follow it, and is read in steps of so many
-    /// bytes.
+    /// For a run of tiles that ends at `end` and is read `step` bytes at a time.
     pub(crate) fn new(end: *const u8, next_tiles: &NextTiles<'_>, step: usize) -> PrefetchStream {
         let start = next_tiles.next.map_or(end, <[u8]>::as_ptr);
         let jump = start.addr().wrapping_sub(end.addr());
@@ -51,22 +50,22 @@ impl PrefetchStream {
         PrefetchStream { end, jump, distance, prefetch_hint: next_tiles.prefetch_hint }
     }
 
-    /// What to ask for when what lies `at` bytes after the start of a tile is read; where T tiles of
-    /// `stride` bytes are read side by side, of each. AfterBlock each of them lies one that is being read too,
-    /// after these what comes next.
+    /// The address to prefetch when byte `at` of a tile is read. T tiles of `stride` bytes are read
+    /// side by side, so the addresses after a tile's end belong to the T tiles that follow the
+    /// block.
     #[cfg_attr(
         not(any(test, target_arch = "x86_64", target_arch = "aarch64")),
-        expect(dead_code, reason = "plain Rust asks for nothing")
+        expect(dead_code, reason = "plain Rust does not prefetch")
     )]
     #[inline(always)]
-    pub(crate) fn of<const T: usize>(
+    pub(crate) fn address<const T: usize>(
         self,
         tile: *const u8,
         (at, stride): (usize, usize),
     ) -> *const u8 {
         let at = at + self.distance / T;
-        let interleaved = if T > 1 && at >= stride { (T - 1) * stride } else { 0 };
-        let at = tile.wrapping_add(at + interleaved);
+        let skipped = if T > 1 && at >= stride { (T - 1) * stride } else { 0 };
+        let at = tile.wrapping_add(at + skipped);
         if at >= self.end { at.wrapping_byte_add(self.jump) } else { at }
     }
 }
@@ -75,27 +74,29 @@ impl PrefetchStream {
 mod tests {
     use super::*;
 
-    /// Lines asked for while `tiles` of some bytes each, side by side T at a time, are read.
-    fn asked<const T: usize>(
+    /// Sorted addresses that are prefetched while `tiles` tiles are read, T side by side.
+    fn prefetched<const T: usize>(
         tiles: usize,
         stride: usize,
-        ahead: PrefetchStream,
+        stream: PrefetchStream,
         run: &[u8],
     ) -> Vec<usize> {
-        let mut asked = Vec::new();
+        let mut prefetched = Vec::new();
         for first in (0..tiles).step_by(T) {
             for at in (0..stride).step_by(64) {
                 for tile in first..first + T {
-                    asked.push(ahead.of::<T>(run[tile * stride..].as_ptr(), (at, stride)).addr());
+                    prefetched.push(
+                        stream.address::<T>(run[tile * stride..].as_ptr(), (at, stride)).addr(),
+                    );
                 }
             }
         }
-        asked.sort_unstable();
-        asked
+        prefetched.sort_unstable();
+        prefetched
     }
 
     #[test]
-    fn a_line_is_asked_for_twice_or_never() {
+    fn every_line_is_prefetched_once() {
         const D: usize = PREFETCH_DISTANCE_MAX;
         let run = vec![0u8; 6 * 2 * D];
         let other = vec![0u8; 4 * D];
@@ -106,14 +107,13 @@ mod tests {
         };
         for stride in [2 * D, D + 64, D] {
             let run = &run[..6 * stride];
-            let ahead = PrefetchStream::new(run.as_ptr_range().end, &next_tiles, 128);
-            let one = asked::<1>(6, stride, ahead, run);
+            let stream = PrefetchStream::new(run.as_ptr_range().end, &next_tiles, 128);
+            let one = prefetched::<1>(6, stride, stream, run);
             let mut want = [lines(&run[D..]), lines(&other[..D])].concat();
             want.sort_unstable();
             assert_eq!(one, want, "tiles of {stride}");
-            // Nobody asks for the beginnings of the first two, and of what follows, those of two are
-            // asked for.
-            let (two, half) = (asked::<2>(6, stride, ahead, run), D / 2);
+            // The starts of the first two tiles are not prefetched; the starts of the next two are.
+            let (two, half) = (prefetched::<2>(6, stride, stream, run), D / 2);
             let first = [&run[half..stride], &run[stride + half..]].map(lines).concat();
             let after = [&other[..half], &other[stride..stride + half]].map(lines).concat();
             let mut want = [first, after].concat();
@@ -123,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn a_small_cache_is_filled_with_what_is_asked_for() {
+    fn the_prefetch_distance_is_at_most_half_of_the_cache() {
         for (first, step, distance) in [(32 << 10, 288, 12_096), (16 << 10, 64, 8192), (0, 64, 0)] {
             let next_tiles = NextTiles::new(&Caches { l1: first, ..Caches::default() }, (0, None));
             let line = [0u8; 64];
-            let ahead = PrefetchStream::new(line.as_ptr_range().end, &next_tiles, step);
-            let found = ahead.of::<1>(line.as_ptr(), (0, 64)).addr() - line.as_ptr().addr();
+            let stream = PrefetchStream::new(line.as_ptr_range().end, &next_tiles, step);
+            let found = stream.address::<1>(line.as_ptr(), (0, 64)).addr() - line.as_ptr().addr();
             assert_eq!(found, distance, "{first} bytes in steps of {step}");
         }
     }

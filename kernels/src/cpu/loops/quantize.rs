@@ -1,4 +1,4 @@
-//! Activations to int8, as llama.cpp quantises them for each weight format, so that results can be
+//! Quantises activations to int8 as llama.cpp does for each weight format, so that results can be
 //! compared with it.
 
 use crate::binary16;
@@ -6,35 +6,35 @@ use crate::cpu::packed::layout::zero_point;
 use crate::quant::DType;
 use std::cmp::Ordering;
 
-/// 32 quantised activations of a row: `value = d · q`, each q within ±127.
+/// 32 quantised activations of a row: `value = d · q` with q within ±127.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub(crate) struct Q8Block {
     pub(crate) q: [i8; 32],
     pub(crate) d: f32,
-    /// Factor of the weights' minimums: the sum of the values; with blocks of 256 the sum of the
+    /// Factor of the weights' minimums: the sum of the values, or with blocks of 256 the sum of the
     /// integers, since their scale is multiplied last.
     pub(crate) s: f32,
-    /// What the integer sums start with: −offset · Σq for weights that are stored above their
-    /// values, over the whole block, or with blocks of 256 over each half.
+    /// Initial value of the integer sums: −zero point · Σq, over the whole block, or with blocks of
+    /// 256 over each half; 0 for formats without a zero point.
     pub(crate) start: [i32; 2],
 }
 
 /// How activations are quantised for a weight format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QuantScheme {
-    /// BlockGrid of 32, scale amax/127 rounded to binary16 (ggml's Q8_0), for weights stored as
-    /// unsigned integers above their values by the given offset.
+    /// ggml's Q8_0: blocks of 32, scale amax/127 rounded to binary16. The zero point is that of the
+    /// weights.
     Q8_0(i32),
-    /// BlockGrid of 32, and the sum of a block is that of the unrounded scale, rounded to
-    /// binary16 (ggml's Q8_1).
+    /// ggml's Q8_1: blocks of 32 with their sum, which is computed with the unrounded scale and
+    /// then rounded to binary16.
     Q8_1,
-    /// BlockGrid of 256 with an f32 scale (ggml's Q8_K); serves all K formats.
+    /// ggml's Q8_K: blocks of 256 with an f32 scale; for all K formats.
     Q8K,
 }
 
 impl QuantScheme {
-    /// For a format whose activations are to be rounded, if it takes rounded ones.
+    /// The scheme for weights of this format; `None` for float formats.
     pub(crate) fn of_format(dtype: DType) -> Option<QuantScheme> {
         match dtype {
             DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => Some(QuantScheme::Q8_0(zero_point(dtype))),
@@ -63,7 +63,7 @@ pub(crate) fn row(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
     }
 }
 
-/// Nearest integer, ties to even, for |x| below 2^22; the result is cut to 8 bits.
+/// Nearest integer, ties to even, for |x| below 2^22; truncated to 8 bits.
 #[inline(always)]
 fn nearest(x: f32) -> i8 {
     const MAGIC: f32 = 12_582_912.0;
@@ -93,14 +93,14 @@ fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [Q8Block]) 
 
 #[inline(always)]
 fn super_blocks(x: &[f32], out: &mut [Q8Block]) {
-    // The only K format without a minimum.
+    // Q6_K is the only K format without minimums.
     let offset = zero_point(DType::Q6K);
     for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
         let (mut high, mut low) = ([0.0f32; 16], [0.0f32; 16]);
         for x in x.as_chunks::<16>().0 {
             for i in 0..16 {
                 high[i] = if x[i] > high[i] { x[i] } else { high[i] };
-                // The smallest, with its sign turned.
+                // The negated minimum.
                 low[i] = if -x[i] > low[i] { -x[i] } else { low[i] };
             }
         }
@@ -118,13 +118,13 @@ fn super_blocks(x: &[f32], out: &mut [Q8Block]) {
     }
 }
 
-/// Factor that brings the largest magnitude to 127.
+/// Factor that scales the largest magnitude to 127.
 #[inline(always)]
 pub(crate) fn inverse_of(amax: f32) -> f32 {
     if amax == 0.0 { 0.0 } else { 127.0 / amax }
 }
 
-/// The largest lane; by halves, so that no long chain is waited for.
+/// The largest lane, by halves to keep the dependency chain short.
 #[inline(always)]
 fn largest(lanes: [f32; 16]) -> f32 {
     let larger = |a: f32, b: f32| if a > b { a } else { b };
@@ -133,8 +133,8 @@ fn largest(lanes: [f32; 16]) -> f32 {
     larger(larger(four[0], four[2]), larger(four[1], four[3]))
 }
 
-/// Scale and its inverse from the first value of the largest magnitude, sign included. `high` and
-/// `low` are the largest and the smallest value, and 0.
+/// Scale and inverse scale, from the first value of the largest magnitude, sign included. `high` is
+/// max(x, 0) and `low` is min(x, 0).
 #[inline(always)]
 pub(crate) fn super_scale(x: &[f32; 256], high: f32, low: f32) -> (f32, f32) {
     if high == 0.0 && low == 0.0 {

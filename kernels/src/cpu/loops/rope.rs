@@ -3,19 +3,19 @@
 use crate::cpu::simd::scalar::mul_add;
 use crate::op::RopePairs;
 
-/// Shape of what is rotated: `[rows][heads][head_dim]`, of which each head's first values
-/// (twice the number of frequencies) turn and the rest stay.
+/// Shape of the rotated values: `[rows][heads][head_dim]`. The first values of each head, twice the
+/// number of frequencies, are rotated; the rest are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RopeShape {
     /// Heads per row.
     pub heads: usize,
     /// Values per head.
     pub head_dim: usize,
-    /// Which values form a pair.
+    /// How values form pairs.
     pub pairs: RopePairs,
 }
 
-/// Angles of one row.
+/// Cosines and sines of one row.
 pub(crate) struct RowAngles<'a> {
     pub(crate) cos: &'a [f32],
     pub(crate) sin: &'a [f32],

@@ -1,40 +1,40 @@
-//! RunningSoftmax softmax over the steps of some lines, each a head of a query row: a running maximum and sum,
-//! corrected when a step raises the maximum (the order of FlashAttention-2). Scores come in units of log₂,
-//! so that a weight is a power of two.
+//! Online softmax: a running maximum and sum for each query (one head of a query row), rescaled
+//! when a step raises the maximum, in the order of FlashAttention-2. Scores are in units of log₂,
+//! so weights are powers of two.
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into whole chunks")]
 
 use crate::cpu::simd::f32x16::{F32x16, LANES};
 use crate::cpu::simd::scalar::mul_add;
 
-/// What to do with the scores of a step.
+/// The scores of one step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SoftmaxStep<'a> {
-    /// Scores of a line, a multiple of 16.
+    /// Scores per query, a multiple of 16.
     pub(crate) columns: usize,
-    /// Values from the start of a line to that of the next.
+    /// Values from one query's scores to the next.
     pub(crate) stride: usize,
-    /// `None` where every line sees all keys.
+    /// `None` if every query sees all keys.
     pub(crate) mask: Option<KeyMask<'a>>,
     /// Factor on each score.
     pub(crate) key_scale: Option<&'a [f32]>,
-    /// Factor on each weight, not counted in the sum.
+    /// Factor on each weight; does not count in the sum.
     pub(crate) value_scale: Option<&'a [f32]>,
 }
 
-/// Keys that lines see.
+/// Which keys each query sees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyMask<'a> {
-    /// 16 keys per value.
+    /// One bit per key, 16 keys per value.
     pub(crate) bits: &'a [u16],
-    /// Values from the start of a row to that of the next.
+    /// Values from one row to the next.
     pub(crate) stride: usize,
-    /// Neighbouring lines that are of one row.
+    /// Consecutive queries that belong to one row.
     pub(crate) group: usize,
 }
 
 impl SoftmaxStep<'_> {
     /// # Panics
-    /// When a slice is shorter than the scores of so many lines.
+    /// When a slice is too short for the scores of `queries` queries.
     fn check(&self, scores: &[f32], queries: usize) {
         let SoftmaxStep { columns, stride, .. } = *self;
         let is_long = |s: Option<&[f32]>| s.is_none_or(|s| s.len() >= columns);
@@ -49,7 +49,7 @@ impl SoftmaxStep<'_> {
     }
 }
 
-/// Running state of one line.
+/// Running maximum and sum of one query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunningSoftmax {
     pub(crate) max: f32,
@@ -60,11 +60,12 @@ impl RunningSoftmax {
     pub(crate) const START: RunningSoftmax = RunningSoftmax { max: f32::NEG_INFINITY, sum: 0.0 };
 }
 
-/// Lines that are weighed side by side: one alone would wait for its own maximum.
+/// Queries processed together: the reduction of one query is latency-bound.
 const INTERLEAVED: usize = 4;
 
-/// Turns scores into weights relative to the new maximum of their line, and leaves the factor for what
-/// each line has accumulated before; masked_out keys get weight 0.
+/// Turns scores into softmax weights relative to the query's new maximum and updates the running
+/// state. `factors` receives the rescale factor of each query's earlier accumulation. Masked keys
+/// get weight 0.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
@@ -79,7 +80,7 @@ pub(crate) unsafe fn online_softmax_step<V: F32x16>(
     let blocks = running.chunks_mut(INTERLEAVED).zip(factors.chunks_mut(INTERLEAVED));
     for (block, (running, factors)) in blocks.enumerate() {
         let first = block * INTERLEAVED;
-        // SAFETY: by the caller; `check` has compared all lengths with those of all lines.
+        // SAFETY: by the caller; `check` has compared all lengths.
         unsafe {
             let scores = scores.as_mut_ptr().add(first * w.stride);
             match running.len() {
@@ -92,10 +93,11 @@ pub(crate) unsafe fn online_softmax_step<V: F32x16>(
     }
 }
 
-/// L lines from `first` on, the first of which begins at `scores`.
+/// Processes L queries from number `first` on, whose scores begin at `scores`.
 ///
 /// # Safety
-/// The machine has the instructions of `V`, and [`SoftmaxStep::check`] has found that these lines exist.
+/// The machine has the instructions of `V`, and [`SoftmaxStep::check`] has checked that these
+/// queries exist.
 #[inline(always)]
 unsafe fn interleaved<V: F32x16, const L: usize>(
     scores: *mut f32,
@@ -132,7 +134,7 @@ unsafe fn interleaved<V: F32x16, const L: usize>(
             }
         }
         let (mut base, mut max) = ([V::splat(0.0); L], [f32::NEG_INFINITY; L]);
-        // 2⁰ where nothing was accumulated, or the maximum is as before.
+        // Stays 0, so the factor is 2⁰ = 1, if nothing was accumulated.
         let mut decay = [0.0; LANES];
         for l in 0..L {
             max[l] = top[l].highest();

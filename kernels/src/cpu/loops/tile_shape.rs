@@ -1,16 +1,16 @@
-//! Sizes of the register blocks of an instruction set's matmuls.
+//! Register blocks of an instruction set's matmuls.
 
 use crate::cpu::loops::quantize::Q8Block;
 use crate::cpu::packed::layout::{SUPER_GROUPS, TILE};
 
-/// Register blocks of an instruction set's matmuls: rows × tiles of 16 output channels whose sums stay in
-/// registers.
+/// Register blocks of an instruction set's matmuls: rows × tiles of 16 output channels whose sums
+/// stay in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TileShape {
-    /// Most rows for which quantised tiles are unpacked in registers as they are read; more rows share a
-    /// panel that is unpacked once. 0 where every group is unpacked once for all rows.
+    /// Most rows for which quantised tiles are unpacked in registers as they are read; more rows
+    /// share a panel that is unpacked once. 0 if every group is unpacked once for all rows.
     pub direct_rows: usize,
-    /// Most rows of a block of quantised weights, of rows that share a panel.
+    /// Most rows of a block of quantised weights that share a panel.
     pub rows: usize,
     /// Tiles of such a block, and of a panel.
     pub tiles: usize,

@@ -1,30 +1,30 @@
-//! Stored blocks to unsigned integers with a scale and a minimum per group.
+//! Unpacks stored blocks to unsigned integers with a scale and a minimum per group.
 
 use crate::binary16;
 use crate::cpu::matrix::StoredRows;
 use crate::cpu::packed::layout::{TILE, zero_point};
 use crate::quant::DType;
 
-/// One block, unpacked: `value[i] = scale[i / group] · q[i] + min[i / group]`. Formats with
-/// blocks of 32 use the first part only.
-pub(crate) struct Block {
-    pub(crate) q: [u8; 256],
-    pub(crate) scale: [f32; 16],
-    pub(crate) min: [f32; 16],
+/// One block, unpacked: `value[i] = scale[i / group] · q[i] + min[i / group]`. Formats with blocks
+/// of 32 use only the first part.
+struct Block {
+    q: [u8; 256],
+    scale: [f32; 16],
+    min: [f32; 16],
 }
 
 impl Block {
-    pub(crate) fn new() -> Block {
+    fn new() -> Block {
         Block { q: [0; 256], scale: [0.0; 16], min: [0.0; 16] }
     }
 }
 
-/// Columns that share a scale, in a quantised format.
+/// Columns that share a scale in a quantised format.
 fn group_len(dtype: DType) -> usize {
     if dtype == DType::Q6K { 16 } else { 32 }
 }
 
-/// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; leaves absent rows alone.
+/// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; absent rows are left as they are.
 #[inline(always)]
 pub(crate) fn tile(view: &StoredRows<'_>, to: &mut [u8]) {
     match view.dtype {
@@ -62,8 +62,8 @@ fn blocks<const BYTES: usize, const LEN: usize>(
     }
 }
 
-/// Unpacks one stored block of `dtype`; `false` for float formats and short input.
-pub(crate) fn one(dtype: DType, stored: &[u8], block: &mut Block) -> bool {
+/// Unpacks one stored block; `false` for float formats and short input.
+fn unpack_block(dtype: DType, stored: &[u8], block: &mut Block) -> bool {
     fn with<const N: usize>(s: &[u8], b: &mut Block, f: fn(&[u8; N], &mut Block)) -> bool {
         s.first_chunk().map(|s| f(s, b)).is_some()
     }
@@ -80,9 +80,9 @@ pub(crate) fn one(dtype: DType, stored: &[u8], block: &mut Block) -> bool {
     }
 }
 
-/// Scales and minimums of one stored block of `dtype`, which must be whole.
+/// Scales and minimums of one whole stored block.
 #[inline(always)]
-pub(crate) fn head(dtype: DType, s: &[u8], b: &mut Block) {
+fn scales_of(dtype: DType, s: &[u8], b: &mut Block) {
     let f16_at = |at: usize| binary16::to_f32(u16::from_le_bytes([s[at], s[at + 1]]));
     match dtype {
         DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => {
@@ -108,8 +108,9 @@ pub(crate) fn head(dtype: DType, s: &[u8], b: &mut Block) {
     }
 }
 
-/// The 8 scales and 8 minimums, 6 bits each, of the 12 bytes of a Q4_K or Q5_K super-block: the
-/// low 4 are whole bytes, the high 4 have their upper 2 bits in the top of those.
+/// The 8 scales and 8 minimums, 6 bits each, from the 12 bytes of a Q4_K or Q5_K super-block. The
+/// first 4 are the low 6 bits of bytes; the last 4 have their upper 2 bits in the top of those
+/// bytes.
 #[inline(always)]
 pub(crate) fn k_scales(s: &[u8]) -> ([u8; 8], [u8; 8]) {
     let (mut scales, mut minimums) = ([0; 8], [0; 8]);
@@ -147,27 +148,27 @@ fn fifth_bits<const N: usize>(stored: &[u8; N], from: usize, b: &mut Block) {
 #[inline(always)]
 fn q4_0(s: &[u8; 18], b: &mut Block) {
     nibbles(s, 2, b);
-    head(DType::Q4_0, s, b);
+    scales_of(DType::Q4_0, s, b);
 }
 
 #[inline(always)]
 fn q4_1(s: &[u8; 20], b: &mut Block) {
     nibbles(s, 4, b);
-    head(DType::Q4_1, s, b);
+    scales_of(DType::Q4_1, s, b);
 }
 
 #[inline(always)]
 fn q5_0(s: &[u8; 22], b: &mut Block) {
     nibbles(s, 6, b);
     fifth_bits(s, 2, b);
-    head(DType::Q5_0, s, b);
+    scales_of(DType::Q5_0, s, b);
 }
 
 #[inline(always)]
 fn q5_1(s: &[u8; 24], b: &mut Block) {
     nibbles(s, 8, b);
     fifth_bits(s, 4, b);
-    head(DType::Q5_1, s, b);
+    scales_of(DType::Q5_1, s, b);
 }
 
 #[inline(always)]
@@ -177,7 +178,7 @@ fn q8_0(s: &[u8; 34], b: &mut Block) {
             q[i] = s[i] ^ 0x80;
         }
     }
-    head(DType::Q8_0, s, b);
+    scales_of(DType::Q8_0, s, b);
 }
 
 #[inline(always)]
@@ -193,7 +194,7 @@ fn k_nibbles(stored: &[u8], q: &mut [u8; 256]) {
 #[inline(always)]
 fn q4_k(s: &[u8; 144], b: &mut Block) {
     k_nibbles(&s[16..], &mut b.q);
-    head(DType::Q4K, s, b);
+    scales_of(DType::Q4K, s, b);
 }
 
 #[inline(always)]
@@ -204,7 +205,7 @@ fn q5_k(s: &[u8; 176], b: &mut Block) {
             *q |= (high >> j & 1) << 4;
         }
     }
-    head(DType::Q5K, s, b);
+    scales_of(DType::Q5K, s, b);
 }
 
 #[inline(always)]
@@ -219,7 +220,7 @@ fn q6_k(s: &[u8; 210], b: &mut Block) {
             q[96 + i] = low[32 + i] >> 4 | (high[i] >> 6) << 4;
         }
     }
-    head(DType::Q6K, s, b);
+    scales_of(DType::Q6K, s, b);
 }
 
 /// Value of one little-endian bfloat16.
@@ -228,7 +229,7 @@ pub(crate) fn bf16(bytes: [u8; 2]) -> f32 {
     f32::from_bits(u32::from(u16::from_le_bytes(bytes)) << 16)
 }
 
-/// Values of a stored row.
+/// Dequantises a stored row.
 pub(crate) fn dequantize_row(dtype: DType, stored: &[u8], out: &mut [f32]) {
     let f16 = |b: &[u8; 2]| binary16::to_f32(u16::from_le_bytes(*b));
     match dtype {
@@ -250,7 +251,7 @@ fn dequantize_blocks(dtype: DType, stored: &[u8], out: &mut [f32]) {
     let group = group_len(dtype);
     let stored = stored.chunks_exact(dtype.block_bytes());
     for (out, stored) in out.chunks_exact_mut(dtype.block_len()).zip(stored) {
-        one(dtype, stored, &mut block);
+        unpack_block(dtype, stored, &mut block);
         for (i, out) in out.iter_mut().enumerate() {
             *out = block.scale[i / group] * f32::from(block.q[i]) + block.min[i / group];
         }

@@ -8,7 +8,8 @@ use crate::quant::DType;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A matrix of `rows` (n) output features of `cols` (k) input features, packed. Cloning shares it.
+/// A packed matrix of `rows` (n) output channels × `cols` (k) input channels. Clones share the
+/// memory.
 #[derive(Clone, Debug)]
 pub struct PackedMatrix {
     layout: Layout,
@@ -28,35 +29,35 @@ impl PackedMatrix {
         PackedMatrix { layout, rows, memory, bytes }
     }
 
-    /// Format of the values.
+    /// Format of the packed values.
     pub fn dtype(&self) -> DType {
         self.layout.dtype
     }
 
-    /// Output features (n).
+    /// Output channels (n).
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Input features (k).
+    /// Input channels (k).
     pub fn cols(&self) -> usize {
         self.layout.cols
     }
 
-    /// Bytes that it takes in memory.
+    /// Bytes in memory.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// All output features.
+    /// All output channels.
     pub fn all(&self) -> OutputChannels<'_> {
         self.channels(0..self.rows)
     }
 
-    /// The part of it that computes these output features.
+    /// A range of output channels.
     ///
     /// # Panics
-    /// When it has not so many.
+    /// When the range ends after the last channel.
     pub fn channels(&self, range: Range<usize>) -> OutputChannels<'_> {
         assert!(range.start <= range.end && range.end <= self.rows, "{range:?} of {}", self.rows);
         OutputChannels { packed: self, range }
@@ -66,15 +67,15 @@ impl PackedMatrix {
         &self.layout
     }
 
-    /// Tile `index`: the features from 16 · `index`; those after the last have zero scales, or
-    /// are zero.
+    /// Tile `index`: the channels from 16 · `index`. Channels after the last have zero scales, or
+    /// zero values.
     pub(crate) fn tile(&self, index: usize) -> TileBytes<'_> {
         let tile = &self.tile_data()[index * self.layout.tile..][..self.layout.tile];
         let (values, scales) = tile.split_at(self.layout.values);
         TileBytes { layout: &self.layout, values, scales }
     }
 
-    /// All tiles.
+    /// The bytes of all tiles.
     pub(crate) fn tile_data(&self) -> &[u8] {
         &self.memory.bytes()[self.bytes.clone()]
     }
@@ -84,17 +85,17 @@ impl PackedMatrix {
         self.layout.tile
     }
 
-    /// These tiles of a float matrix.
+    /// A range of tiles of a float matrix.
     pub(crate) fn float_tiles(&self, tiles: Range<usize>) -> FloatTiles<'_> {
         let Layout { dtype, cols, tile: stride, .. } = self.layout;
         let bytes = &self.tile_data()[tiles.start * stride..tiles.end * stride];
         FloatTiles { dtype, cols, count: tiles.len(), stride, bytes }
     }
 
-    /// The values of one output feature, as a table of embeddings has them.
+    /// Dequantises one output channel, as a row of an embedding table.
     ///
     /// # Panics
-    /// When it has no such feature, or `to` another length.
+    /// When there is no such channel, or `to` has another length.
     pub fn row(&self, row: usize, to: &mut [f32]) {
         assert!(row < self.rows && to.len() == self.layout.cols, "row {row} of {}", self.rows);
         group::channel(&self.tile(row / TILE), row % TILE, to);
@@ -107,7 +108,7 @@ impl PackedMatrix {
     }
 }
 
-/// Some output features of a packed matrix.
+/// A range of output channels of a packed matrix.
 #[derive(Clone, Debug)]
 pub struct OutputChannels<'a> {
     packed: &'a PackedMatrix,
@@ -120,29 +121,29 @@ impl<'a> OutputChannels<'a> {
         self.packed
     }
 
-    /// Which of its output features.
+    /// The range of its output channels.
     pub(crate) fn range(&self) -> Range<usize> {
         self.range.clone()
     }
 
-    /// Number of output features (n).
+    /// Number of output channels (n).
     pub fn len(&self) -> usize {
         self.range.len()
     }
 
-    /// Whether there are none.
+    /// Whether the range is empty.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
 
-    /// The packed bytes from the tile with the feature number `first` of these on.
+    /// The packed bytes from the tile with channel `first` of this range to the end of the matrix.
     pub(crate) fn bytes_from(&self, first: usize) -> &'a [u8] {
         let PackedMatrix { layout, memory, bytes, .. } = self.packed;
         let tile = (self.range.start + first) / TILE;
         &memory.bytes()[bytes.start + tile * layout.tile..bytes.end]
     }
 
-    /// Tiles that hold them.
+    /// Tiles that hold the range.
     pub(crate) fn tiles(&self) -> Range<usize> {
         self.range.start / TILE..self.range.end.div_ceil(TILE)
     }

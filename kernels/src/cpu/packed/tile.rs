@@ -3,29 +3,29 @@
 use crate::cpu::packed::layout::{Layout, TILE};
 use crate::quant::DType;
 
-/// One tile, as [`Layout`] describes it.
+/// The bytes of one tile, as [`Layout`] describes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileBytes<'a> {
     pub(crate) layout: &'a Layout,
-    /// Quantised: per group of 32 columns, [`Layout::lines`] lines of 64 bytes. Float:
-    /// `[k][16]` stored values.
+    /// Quantised: per group of 32 columns, [`Layout::lines`] lines of 64 bytes. Float: `[k][16]`
+    /// stored values.
     pub(crate) values: &'a [u8],
-    /// Scales and minimums, as [`Scales`] says.
+    /// Scales and minimums, as [`Scales`](crate::cpu::packed::layout::Scales) describes.
     pub(crate) scales: &'a [u8],
 }
 
-/// Tiles of float values, one after another.
+/// Consecutive tiles of float values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FloatTiles<'a> {
     /// A float format.
     pub(crate) dtype: DType,
-    /// k.
+    /// Columns (k).
     pub(crate) cols: usize,
     /// Number of tiles.
     pub(crate) count: usize,
-    /// From a tile to the next, in bytes.
+    /// Bytes from one tile to the next.
     pub(crate) stride: usize,
-    /// Each begins with `[k][16]` values.
+    /// Each tile begins with `[k][16]` values.
     pub(crate) bytes: &'a [u8],
 }
 

@@ -17,12 +17,12 @@ thread_local! {
 pub(crate) struct IdlePrefetch {
     first: *const u8,
     lines: usize,
-    into: PrefetchHint,
+    hint: PrefetchHint,
 }
 
 impl IdlePrefetch {
     const NOTHING: IdlePrefetch =
-        IdlePrefetch { first: std::ptr::null(), lines: 0, into: PrefetchHint::AllLevels };
+        IdlePrefetch { first: std::ptr::null(), lines: 0, hint: PrefetchHint::AllLevels };
     /// Asked for between two looks at what is waited for, so that it is seen soon.
     const AT_ONCE: usize = 2;
 
@@ -32,21 +32,21 @@ impl IdlePrefetch {
         IdlePrefetch {
             first: bytes.as_ptr().wrapping_add(asked),
             lines: room.saturating_sub(asked) / LINE,
-            into: caches.prefetch_hint,
+            hint: caches.prefetch_hint,
         }
     }
 
     /// This thread asks for it from now on whenever it waits, instead of what it wanted before.
-    pub(crate) fn note(self) {
+    pub(crate) fn register(self) {
         IDLE_PREFETCH.set(self);
     }
 
     /// Asks for some of it; `false` when nothing is left.
-    fn ask(&mut self) -> bool {
-        let into = self.into;
+    fn step(&mut self) -> bool {
+        let hint = self.hint;
         (0..IdlePrefetch::AT_ONCE)
             .map_while(|_| self.next())
-            .map(|line| prefetch_line(line, into))
+            .map(|line| prefetch_line(line, hint))
             .count()
             > 0
     }
@@ -71,7 +71,7 @@ pub(super) fn spin_until(
         if awaited(word) {
             break;
         }
-        if !wanted.ask() {
+        if !wanted.step() {
             spin_loop();
         }
         word = look();

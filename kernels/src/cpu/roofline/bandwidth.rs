@@ -62,7 +62,7 @@ impl BandwidthProbe {
         let of_task = of_thread.clamp(1, TASK_BYTES).next_multiple_of(64);
         let read = |ahead: Option<usize>| {
             let ahead =
-                ahead.map(|bytes| PrefetchOffset { bytes, into: cpu.caches().prefetch_hint });
+                ahead.map(|bytes| PrefetchOffset { bytes, hint: cpu.caches().prefetch_hint });
             cpu.pool().run(self.bytes.div_ceil(of_task), &|task| {
                 let end = self.bytes.min((task + 1) * of_task);
                 let part = &self.memory.bytes()[task * of_task..end];

@@ -68,7 +68,7 @@ fn some_of_what_should_be_read_is_not() {
                 let bytes: Vec<u8> =
                     (0..lines * 16).flat_map(|at| value(at).to_le_bytes()).collect();
                 for ahead in
-                    [None, Some(PrefetchOffset { bytes: 8192, into: PrefetchHint::L2Only })]
+                    [None, Some(PrefetchOffset { bytes: 8192, hint: PrefetchHint::L2Only })]
                 {
                     let found = (isa.kernels().stream_read)(&bytes, ahead);
                     assert_eq!(found, 3.0, "{isa:?}, {largest} of {lines} lines");

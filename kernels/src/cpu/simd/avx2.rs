@@ -1,4 +1,4 @@
-//! Sixteen values in two registers.
+//! 16 `f32` in two 256-bit registers.
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::simd::f32x16::{EXP2, EXP2_RANGE, F32x16};
@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2F32x16(pub(crate) __m256, pub(crate) __m256);
 
-/// An intrinsic inside a method of [`F32x16`].
+/// Wraps an intrinsic inside a method of [`F32x16`].
 macro_rules! cpu {
     ($e:expr) => {
         // SAFETY: the machine has AVX2, FMA and F16C, and pointers are valid, as `F32x16` demands.
@@ -43,7 +43,7 @@ unsafe fn exp2(x: __m256) -> __m256 {
     })
 }
 
-/// F32x16 of `x` whose bit is set, others of `other`.
+/// Lanes of `x` whose bit is set, of `other` where it is clear.
 ///
 /// # Safety
 /// The machine has AVX2.

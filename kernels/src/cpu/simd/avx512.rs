@@ -1,4 +1,4 @@
-//! Sixteen values in one register.
+//! 16 `f32` in one 512-bit register.
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::simd::f32x16::{EXP2, EXP2_RANGE, F32x16};
@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx512F32x16(pub(crate) __m512);
 
-/// An intrinsic inside a method of [`F32x16`].
+/// Wraps an intrinsic inside a method of [`F32x16`].
 macro_rules! cpu {
     ($e:expr) => {
         // SAFETY: the machine has AVX-512 and pointers are valid, as `F32x16` demands.
@@ -17,8 +17,8 @@ macro_rules! cpu {
 }
 
 impl F32x16 for Avx512F32x16 {
-    // Sums of 6 rows do not fit beside the vectors of a line and a factor for every row, and the compiler
-    // reads all factors of a line before it multiplies.
+    // The compiler loads all broadcast factors of a step before it multiplies. With 6 rows, the
+    // sums, the vectors of `b` and the factors do not fit in 32 registers.
     const ROWS: usize = 5;
     const COLUMNS: usize = 4;
 

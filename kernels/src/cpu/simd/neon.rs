@@ -1,4 +1,4 @@
-//! Sixteen values in four registers.
+//! 16 `f32` in four 128-bit registers.
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::simd::f32x16::{EXP2, EXP2_RANGE, F32x16};
@@ -9,7 +9,7 @@ use std::arch::asm;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NeonF32x16(pub(crate) [float32x4_t; 4]);
 
-/// Intrinsics inside a method of [`F32x16`].
+/// Wraps intrinsics inside a method of [`F32x16`].
 macro_rules! cpu {
     ($e:expr) => {
         // SAFETY: the machine has NEON, and pointers are valid, as `F32x16` demands.
@@ -84,7 +84,7 @@ fn exp2(x: float32x4_t) -> float32x4_t {
     vmulq_f32(vmulq_f32(p, vreinterpretq_f32_s32(low)), vreinterpretq_f32_s32(rest))
 }
 
-/// F32x16 of `x` whose bit is set, others of `other`.
+/// Lanes of `x` whose bit is set, of `other` where it is clear.
 #[inline]
 #[target_feature(enable = "neon")]
 fn blend(bits: u16, x: float32x4_t, other: float32x4_t) -> float32x4_t {

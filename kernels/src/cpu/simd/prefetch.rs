@@ -1,5 +1,5 @@
-//! Asking for memory before it is read. All of it is hints, and needs no instruction set: every x86-64
-//! has the instructions, and elsewhere nothing happens.
+//! Prefetch instructions. They are hints: x86-64 always has them; on other architectures they do
+//! nothing.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "intrinsics"))]
 
 use std::ops::Range;
@@ -7,24 +7,28 @@ use std::ops::Range;
 /// Bytes of a cache line.
 pub(crate) const CACHE_LINE: usize = 64;
 
-/// Caches that what is read once is asked for into. Which is fastest, only measuring says.
+/// Caches that streamed data (weights, keys and values, each read once per step) are prefetched
+/// into. The best choice is measured per processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrefetchHint {
-    /// All of them.
+    /// All levels (`prefetcht0`).
     #[default]
     AllLevels,
-    /// The second level and not the first, which waits for fewer lines at a time: on Zen 4, one token
-    /// is 15 to 28 % faster than with the first, and after 4000, 25 to 37 % faster than into all.
+    /// The second level but not the first (`prefetcht1`), which waits for fewer lines at a time. On
+    /// Zen 4, one token is 15 to 28 % faster than with [`L1Only`](PrefetchHint::L1Only), and after
+    /// 4000 tokens 25 to 37 % faster than with [`AllLevels`](PrefetchHint::AllLevels).
     L2Only,
-    /// The first level and not the second, where weights take the place of what is used again. Zen 5
-    /// fetches them as fast in this way; an Intel server CPU at a fifth to a third of the speed.
+    /// The first level but not the second (`prefetchnta`), so that weights do not displace data
+    /// that is used again. As fast as the others on Zen 5; an Intel server CPU streams at a fifth
+    /// to a third of the speed.
     L1Only,
 }
 
 impl PrefetchHint {
-    /// On an AMD processor of that family, or on another.
+    /// The fastest hint on an AMD processor of this family, or on another vendor's processor
+    /// (`None`).
     pub(crate) fn on(amd_family: Option<u32>) -> PrefetchHint {
-        /// And Zen 3; of those before them, none was measured.
+        /// Zen 3 has the same number. Older families are unmeasured.
         const ZEN_4: u32 = 0x19;
         match amd_family {
             Some(..=ZEN_4) => PrefetchHint::L2Only,
@@ -34,22 +38,22 @@ impl PrefetchHint {
     }
 }
 
-/// What is asked for while something is read: what lies so many bytes further on.
+/// Prefetch at a fixed distance after the address being read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PrefetchOffset {
     pub(crate) bytes: usize,
-    pub(crate) into: PrefetchHint,
+    pub(crate) hint: PrefetchHint,
 }
 
-/// Asks for the line at an address that need not exist.
+/// Prefetches the line at an address, which need not exist.
 #[inline(always)]
-pub(crate) fn prefetch_line(at: *const u8, into: PrefetchHint) {
+pub(crate) fn prefetch_line(at: *const u8, hint: PrefetchHint) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_NTA, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
         // SAFETY: a prefetch reads nothing; every x86-64 has the instruction.
         unsafe {
-            match into {
+            match hint {
                 PrefetchHint::AllLevels => _mm_prefetch::<_MM_HINT_T0>(at.cast()),
                 PrefetchHint::L2Only => _mm_prefetch::<_MM_HINT_T1>(at.cast()),
                 PrefetchHint::L1Only => _mm_prefetch::<_MM_HINT_NTA>(at.cast()),
@@ -57,14 +61,14 @@ pub(crate) fn prefetch_line(at: *const u8, into: PrefetchHint) {
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (at, into);
+    let _ = (at, hint);
 }
 
-/// Asks for some bytes after an address.
+/// Prefetches a range of bytes relative to an address.
 #[inline(always)]
-pub(crate) fn prefetch_range(from: *const u8, bytes: Range<usize>, into: PrefetchHint) {
+pub(crate) fn prefetch_range(from: *const u8, bytes: Range<usize>, hint: PrefetchHint) {
     for at in bytes.step_by(CACHE_LINE) {
-        prefetch_line(from.wrapping_add(at), into);
+        prefetch_line(from.wrapping_add(at), hint);
     }
 }
 
@@ -73,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_processor_is_asked_as_another() {
+    fn each_processor_has_its_hint() {
         let cases = [
             ("Zen 4", Some(25), PrefetchHint::L2Only),
             ("Zen 5", Some(26), PrefetchHint::L1Only),

@@ -1,10 +1,10 @@
-//! Scalar arithmetic, and vectors of 16 values in plain Rust.
+//! Scalar arithmetic, and vectors of 16 `f32` in plain Rust.
 #![expect(unsafe_code, reason = "loads and stores through pointers, as the intrinsics have it")]
 
 use crate::binary16;
 use crate::cpu::simd::f32x16::{EXP2, EXP2_RANGE, F32x16, LANES};
 
-/// `a · b + c`, fused when `FMA`.
+/// `a · b + c`, fused if `FMA`.
 #[inline(always)]
 pub(crate) fn mul_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
@@ -30,7 +30,7 @@ pub(crate) fn exp2<const FMA: bool>(x: f32) -> f32 {
     p * power(half) * power(exponent - half)
 }
 
-/// F32x16 in plain Rust.
+/// 16 `f32` in plain Rust.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScalarF32x16<const FMA: bool>([f32; LANES]);
 

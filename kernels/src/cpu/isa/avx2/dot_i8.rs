@@ -1,4 +1,4 @@
-//! Sums of products of bytes in 256-bit registers.
+//! Dot products of bytes in 256-bit registers.
 #![expect(unsafe_code, reason = "intrinsics")]
 
 mod quads;
@@ -12,20 +12,20 @@ use quads::{InTile, Quads};
 use std::arch::asm;
 use std::arch::x86_64::*;
 
-/// With `vpmaddubsw`: products of unsigned and signed bytes, added in pairs of 16 bits. Maddubs of
-/// f32_to_f16 weights are added in 16 bits too, as often as they fit, before they are widened.
+/// With `vpmaddubsw`: products of unsigned and signed bytes, added in pairs to 16 bits. For weights
+/// of few bits, several pairs are added in 16 bits before they are widened.
 #[derive(Debug)]
 pub(super) struct Maddubs;
 
-/// With `vpdpbusd` as AVX-VNNI has it: four products are added to 32 bits at once.
+/// With `vpdpbusd` of AVX-VNNI: four products are added to 32 bits at once.
 #[derive(Debug)]
 pub(crate) struct Vnni;
 
-/// 8 sums of 32 bits per register.
+/// Eight 32-bit sums per register.
 pub(super) type Sums = [__m256i; 2];
 
-/// Does something for each quad of a group or of half of one, with its number as a constant: a loop
-/// that the compiler leaves one would look at it each time.
+/// Expands code for each quad of a group or of half a group, with the quad's number as a constant.
+/// A loop that the compiler does not unroll would test the number at run time.
 macro_rules! each_quad {
     ($from:expr, $to:expr, $j:ident => $what:expr) => {
         each_quad!($from, $to, $j => $what; 0 1 2 3 4 5 6 7)
@@ -39,18 +39,17 @@ macro_rules! each_quad {
     };
 }
 
-/// What the sums of row `r` start with.
+/// The initial sums of row `r`.
 ///
 /// # Safety
 /// The machine has AVX2, and there is a row `r`.
 #[inline(always)]
 unsafe fn start<F: Format, const FROM: usize>(x: ActRows, r: usize) -> __m256i {
     // SAFETY: by the caller.
-    unsafe { _mm256_set1_epi32(if F::OFFSET { x.block(r).start[FROM / 4] } else { 0 }) }
+    unsafe { _mm256_set1_epi32(if F::HAS_ZERO_POINT { x.block(r).start[FROM / 4] } else { 0 }) }
 }
 
-/// The same value, of which the compiler knows nothing more, and not before those that were kept
-/// before it: sums stay in the order in which they are written, for which the registers suffice.
+/// An optimisation barrier: keeps sums in source order, for which the registers suffice.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn keep(mut x: __m256i) -> __m256i {
@@ -60,8 +59,8 @@ fn keep(mut x: __m256i) -> __m256i {
 }
 
 impl Maddubs {
-    /// Quads whose pairs fit in 16 bits together: |x| is at most 127, and q less than
-    /// 2^bits, so that a pair is at most 2 · 127 · (2^bits − 1).
+    /// Quads whose pairs fit in 16 bits together: |x| ≤ 127 and q < 2^bits, so a pair is at most 2
+    /// · 127 · (2^bits − 1).
     const fn quads(lines: usize) -> usize {
         match lines {
             4 => 8,
@@ -72,7 +71,7 @@ impl Maddubs {
     }
 
     /// # Safety
-    /// As [`Int8Dot::dots`].
+    /// As [`Int8Dot::dot`].
     #[inline(always)]
     unsafe fn sums<F: Format, W: Quads, const R: usize, const FROM: usize, const TO: usize>(
         w: W,
@@ -113,11 +112,11 @@ impl Maddubs {
     }
 }
 
-/// Adds quad J of weights of 8 bits, whose products do not fit: `|w| · (x with the sign of w)`, with
-/// which the sums need no start. A pair is at most 2 · 128 · 127.
+/// Adds quad J of 8-bit weights, whose pairs of unsigned weights would overflow 16 bits: computes
+/// `|w| · (x with the sign of w)`, which needs no initial sum. A pair is at most 2 · 128 · 127.
 ///
 /// # Safety
-/// As [`Int8Dot::dots`].
+/// As [`Int8Dot::dot`].
 #[inline(always)]
 unsafe fn signed<W: Quads, const R: usize, const J: usize>(w: W, x: ActRows, sums: &mut [Sums; R]) {
     // SAFETY: by the caller.
@@ -135,7 +134,7 @@ unsafe fn signed<W: Quads, const R: usize, const J: usize>(w: W, x: ActRows, sum
     }
 }
 
-/// [`Int8Dot`] of a type that sums integers wherever they are.
+/// Implements [`Int8Dot`] for a type whose `sums` takes weights from a panel or a tile.
 macro_rules! dots {
     ($name:ident $(, $arrange:item)?) => {
         impl Int8Dot for $name {
@@ -146,7 +145,7 @@ macro_rules! dots {
             $(#[inline(always)] $arrange)?
 
             #[inline(always)]
-            unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+            unsafe fn dot<F: Format, const R: usize, const FROM: usize, const TO: usize>(
                 group: &Group,
                 x: ActRows,
             ) -> [Sums; R] {
@@ -154,12 +153,12 @@ macro_rules! dots {
                 unsafe { Self::sums::<F, _, R, FROM, TO>(group, x) }
             }
 
-            // Integers go from the tile to registers.
+            // Integers are loaded from the tile to registers.
             #[inline(always)]
-            unsafe fn ready<F: Format>(_: &TileBytes<'_>, _: usize, _: &mut Group) {}
+            unsafe fn prepare<F: Format>(_: &TileBytes<'_>, _: usize, _: &mut Group) {}
 
             #[inline(always)]
-            unsafe fn stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+            unsafe fn dot_stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
                 (tile, g, _): (&TileBytes<'_>, usize, &Group),
                 x: ActRows,
             ) -> [Sums; R] {
@@ -185,12 +184,12 @@ dots!(
     }
 );
 
-/// [`Int8Dot`] of a type whose four products are added to 32 bits by one intrinsic.
+/// Implements [`Int8Dot`] for a type with one intrinsic that adds four products to 32 bits.
 macro_rules! vnni {
     ($name:ident, $dot:path) => {
         impl $name {
             /// # Safety
-            /// As [`Int8Dot::dots`].
+            /// As [`Int8Dot::dot`].
             #[inline(always)]
             unsafe fn sums<F: Format, W: Quads, const R: usize, const FROM: usize, const TO: usize>(
                 w: W,

@@ -17,7 +17,7 @@ pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
     unsafe { body(x, kind, out) }
 }
 
-/// With registers of 8 values.
+/// Registers of 8 values.
 struct Avx2;
 
 impl QuantizeOps for Avx2 {
@@ -38,7 +38,7 @@ impl QuantizeOps for Avx2 {
             let ([a, b, c, d], inverse) = (load(x), _mm256_set1_ps(inverse));
             let low = words(a, b, inverse);
             let high = words(c, d, inverse);
-            // Each half of a register was packed for itself.
+            // `vpackus` packs each half of a register separately.
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
             _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order)
         }

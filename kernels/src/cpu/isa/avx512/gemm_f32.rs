@@ -1,5 +1,5 @@
-//! Float weights: blocks of up to 12 rows × 2 tiles in registers; the stored values are converted
-//! as they are read.
+//! Matmuls of float weights in blocks of up to 12 rows × 2 tiles. Stored values are converted as
+//! they are read.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 use crate::cpu::loops::gemm_args::GemmF32;
@@ -14,9 +14,10 @@ use std::arch::x86_64::*;
 /// Rows and tiles of a register block.
 pub(super) const ROWS: usize = 12;
 pub(super) const TILES: usize = 2;
-/// Most rows with which reading the weights takes longer than multiplying them.
+/// Most rows for which the kernel is bound by reading weights rather than by arithmetic.
 const DIRECT_ROWS: usize = 4;
-/// Tiles of a block of so few: each sum waits for itself, so that there have to be many.
+/// Tiles of a block of so few rows. Each sum is a dependency chain, so few rows need many tiles to
+/// hide latency.
 const DIRECT_TILES: usize = 4;
 
 pub(super) fn gemm_f32(job: &GemmF32<'_>, out: &mut [f32]) {
@@ -28,21 +29,21 @@ pub(super) fn gemm_f32(job: &GemmF32<'_>, out: &mut [f32]) {
     // machine has the features; `check` has compared all lengths.
     unsafe {
         match job.tiles.dtype {
-            DType::F16 => tiles::<F16>(job, out),
-            DType::Bf16 => tiles::<Bf16>(job, out),
-            _ => tiles::<F32>(job, out),
+            DType::F16 => gemm_format::<F16>(job, out),
+            DType::Bf16 => gemm_format::<Bf16>(job, out),
+            _ => gemm_format::<F32>(job, out),
         }
     }
 }
 
 /// A stored float format.
-trait Float {
+trait FloatFormat {
     const BYTES: usize;
 
-    /// 16 values.
+    /// Loads 16 values.
     ///
     /// # Safety
-    /// They are there, and the machine has AVX-512 and F16C.
+    /// The values exist, and the machine has AVX-512 and F16C.
     unsafe fn load(from: *const u8) -> __m512;
 }
 
@@ -50,7 +51,7 @@ struct F16;
 struct Bf16;
 struct F32;
 
-impl Float for F16 {
+impl FloatFormat for F16 {
     const BYTES: usize = 2;
     #[inline(always)]
     unsafe fn load(from: *const u8) -> __m512 {
@@ -59,7 +60,7 @@ impl Float for F16 {
     }
 }
 
-impl Float for Bf16 {
+impl FloatFormat for Bf16 {
     const BYTES: usize = 2;
     #[inline(always)]
     unsafe fn load(from: *const u8) -> __m512 {
@@ -71,7 +72,7 @@ impl Float for Bf16 {
     }
 }
 
-impl Float for F32 {
+impl FloatFormat for F32 {
     const BYTES: usize = 4;
     #[inline(always)]
     unsafe fn load(from: *const u8) -> __m512 {
@@ -80,12 +81,12 @@ impl Float for F32 {
     }
 }
 
-/// Some rows times one, two or four tiles.
+/// A block: some rows × one, two or four tiles.
 struct Block<const T: usize> {
     tiles: [*const u8; T],
-    /// From a tile to the next.
+    /// Bytes from one tile to the next.
     tile_stride: usize,
-    ahead: PrefetchStream,
+    prefetch: PrefetchStream,
     x: *const f32,
     k: usize,
     out: *mut f32,
@@ -95,11 +96,11 @@ struct Block<const T: usize> {
 /// # Safety
 /// Lengths as [`GemmF32::check`] demands.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-unsafe fn tiles<F: Float>(job: &GemmF32<'_>, out: &mut [f32]) {
+unsafe fn gemm_format<F: FloatFormat>(job: &GemmF32<'_>, out: &mut [f32]) {
     let FloatTiles { cols: k, count, .. } = job.tiles;
     let stride = job.stride;
     let most = if job.rows <= DIRECT_ROWS { DIRECT_TILES } else { TILES };
-    let (tile_stride, ahead) = (job.tiles.stride, job.prefetch_stream(most * LINE));
+    let (tile_stride, prefetch) = (job.tiles.stride, job.prefetch_stream(most * LINE));
     let tile = |t: usize| {
         let values = job.tiles.tile(t);
         assert_eq!(values.len(), k * TILE * F::BYTES, "another format");
@@ -117,15 +118,16 @@ unsafe fn tiles<F: Float>(job: &GemmF32<'_>, out: &mut [f32]) {
                 match together {
                     1 => {
                         let tiles = [tile(t)];
-                        Block { tiles, tile_stride, ahead, x, k, out, stride }.of::<F>(rows);
+                        Block { tiles, tile_stride, prefetch, x, k, out, stride }.run::<F>(rows);
                     }
                     2 => {
                         let tiles = [tile(t), tile(t + 1)];
-                        Block { tiles, tile_stride, ahead, x, k, out, stride }.of::<F>(rows);
+                        Block { tiles, tile_stride, prefetch, x, k, out, stride }.run::<F>(rows);
                     }
                     _ => {
                         let tiles = [tile(t), tile(t + 1), tile(t + 2), tile(t + 3)];
-                        Block { tiles, tile_stride, ahead, x, k, out, stride }.few::<F>(rows);
+                        Block { tiles, tile_stride, prefetch, x, k, out, stride }
+                            .run_few::<F>(rows);
                     }
                 }
             }
@@ -139,42 +141,42 @@ impl<const T: usize> Block<T> {
     /// Each tile has `k` lines; min(`rows`, 12) rows of `k` values are at `x`, and as many of
     /// 16·T values, `stride` apart, at `out`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-    unsafe fn of<F: Float>(&self, rows: usize) {
+    unsafe fn run<F: FloatFormat>(&self, rows: usize) {
         // SAFETY: by the caller.
         unsafe {
             match rows {
-                ..=DIRECT_ROWS => self.few::<F>(rows),
-                5 => self.rows::<F, 5>(),
-                6 => self.rows::<F, 6>(),
-                7 => self.rows::<F, 7>(),
-                8 => self.rows::<F, 8>(),
-                9 => self.rows::<F, 9>(),
-                10 => self.rows::<F, 10>(),
-                11 => self.rows::<F, 11>(),
-                _ => self.rows::<F, 12>(),
+                ..=DIRECT_ROWS => self.run_few::<F>(rows),
+                5 => self.run_rows::<F, 5>(),
+                6 => self.run_rows::<F, 6>(),
+                7 => self.run_rows::<F, 7>(),
+                8 => self.run_rows::<F, 8>(),
+                9 => self.run_rows::<F, 9>(),
+                10 => self.run_rows::<F, 10>(),
+                11 => self.run_rows::<F, 11>(),
+                _ => self.run_rows::<F, 12>(),
             }
         }
     }
 
     /// # Safety
-    /// As [`Block::of`] for at most [`DIRECT_ROWS`] rows.
+    /// As [`Block::run`] for at most [`DIRECT_ROWS`] rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-    unsafe fn few<F: Float>(&self, rows: usize) {
+    unsafe fn run_few<F: FloatFormat>(&self, rows: usize) {
         // SAFETY: by the caller.
         unsafe {
             match rows {
-                1 => self.rows::<F, 1>(),
-                2 => self.rows::<F, 2>(),
-                3 => self.rows::<F, 3>(),
-                _ => self.rows::<F, 4>(),
+                1 => self.run_rows::<F, 1>(),
+                2 => self.run_rows::<F, 2>(),
+                3 => self.run_rows::<F, 3>(),
+                _ => self.run_rows::<F, 4>(),
             }
         }
     }
 
     /// # Safety
-    /// As [`Block::of`] for R rows.
+    /// As [`Block::run`] for R rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
-    unsafe fn rows<F: Float, const R: usize>(&self) {
+    unsafe fn run_rows<F: FloatFormat, const R: usize>(&self) {
         let mut acc = [[_mm512_setzero_ps(); T]; R];
         for i in 0..self.k {
             // SAFETY: i < k, by the caller.
@@ -182,8 +184,8 @@ impl<const T: usize> Block<T> {
                 let at = i * TILE * F::BYTES;
                 if R <= DIRECT_ROWS && at.is_multiple_of(LINE) {
                     for tile in self.tiles {
-                        let at = self.ahead.of::<T>(tile, (at, self.tile_stride));
-                        prefetch_line(at, self.ahead.prefetch_hint);
+                        let at = self.prefetch.address::<T>(tile, (at, self.tile_stride));
+                        prefetch_line(at, self.prefetch.prefetch_hint);
                     }
                 }
                 let w = self.tiles.map(|tile| F::load(tile.add(at)));

@@ -1,7 +1,7 @@
-//! Many rows: a panel of two tiles is unpacked once, then multiplied with blocks of 6 rows, whose
-//! sums stay in registers; between panels they wait in the output.
+//! Many rows: a panel of two tiles is unpacked once and multiplied with blocks of 6 rows, whose
+//! sums stay in registers. Between panels, sums are stored in the output.
 
-use super::load_group::{At, at};
+use super::load_group::{TileStart, tile_start};
 use crate::cpu::loops::formats::Format;
 use crate::cpu::loops::gemm_args::{GemmQ8, GemmScratch, TilePairGroup};
 use crate::cpu::loops::quantize::Q8Block;
@@ -15,11 +15,11 @@ use std::ops::Range;
 pub(super) const ROWS: usize = 6;
 pub(super) const TILES: usize = 2;
 
-/// Adds the products of quads `$from .. $to` of group `$w` to `$dot`, all zero, for the blocks at
-/// `$x`, `$groups` apart. A macro, because the sums must stay in registers.
+/// Adds the products of quads `$from .. $to` of group `$w` to `$dot`, which is all zero, for the
+/// activation blocks at `$x`, `$groups` apart. A macro, because the sums must stay in registers.
 macro_rules! dot {
     ($dot:ident, $F:ident, ($w:ident, $x:ident, $groups:ident), $from:literal, $to:literal) => {
-        if $F::OFFSET {
+        if $F::HAS_ZERO_POINT {
             for (r, dot) in $dot.iter_mut().enumerate() {
                 *dot = [_mm512_set1_epi32((*$x.add(r * $groups)).start[$from / 4]); T];
             }
@@ -59,11 +59,11 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
         TilePairGroup { q: [[[0; 64]; 2]; 8], scale: [[0.0; TILE]; 2], second: [[0.0; TILE]; 2] };
     let groups = job.weight.layout().groups();
     let stride = job.tiles.len() * TILE;
-    // BlockGrid of about the same size: one of few rows would wait for its own sums.
+    // Blocks of about equal size: a block of few rows has too few independent sums to hide latency.
     let step = job.rows.div_ceil(job.rows.div_ceil(ROWS));
     for t in (0..job.tiles.len()).step_by(TILES) {
         let two = job.tiles.len() - t > 1;
-        let tile = |i: usize| at::<F>(&job.weight.tile(job.tiles.start + t + i));
+        let tile = |i: usize| tile_start::<F>(&job.weight.tile(job.tiles.start + t + i));
         let after = job.tiles.start + (t + TILES).min(job.tiles.len());
         let next = match after < job.tiles.end + job.next_tiles.rest {
             true => Some(job.weight.tile(after).values),
@@ -81,7 +81,7 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
                 unsafe { unpack::<F>(tile(1), 1, (panel.clone(), &mut scratch.pairs)) };
             }
             for row in (0..job.rows).step_by(step) {
-                // Most likely another pair; the first level has no room for it until its turn comes.
+                // Usually another pair of tiles. The first level has no room for it yet.
                 if let Some(next) = next {
                     let part = |i: usize| i * TILES * job.weight.layout().tile / blocks;
                     let bytes = part(block_index)..part(block_index + 1);
@@ -101,8 +101,8 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
                 // `out + r·stride`.
                 unsafe {
                     match two {
-                        true => block.of::<F, TILES>(step.min(job.rows - row)),
-                        false => block.of::<F, 1>(step.min(job.rows - row)),
+                        true => block.run::<F, TILES>(step.min(job.rows - row)),
+                        false => block.run::<F, 1>(step.min(job.rows - row)),
                     }
                 }
             }
@@ -110,13 +110,13 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch:
     }
 }
 
-/// Unpacks some groups of a tile as number `t` of the pair.
+/// Unpacks a range of groups as tile `t` of the pair.
 ///
 /// # Safety
 /// The tile has the format and the groups.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,f16c")]
 unsafe fn unpack<F: Format>(
-    tile: At,
+    tile: TileStart,
     t: usize,
     (groups, to): (Range<usize>, &mut [TilePairGroup]),
 ) {
@@ -133,14 +133,15 @@ unsafe fn unpack<F: Format>(
     }
 }
 
-/// Some rows times a panel of a pair of tiles.
+/// A register block: some rows × a panel of a pair of tiles.
 struct Block<'a> {
-    /// All groups or, unless they are the last, a multiple of 8, from a multiple of 8 on.
+    /// Starts at a group that is a multiple of 8; the length is a multiple of 8 unless these are
+    /// the last groups.
     pairs: &'a [TilePairGroup],
-    /// The rows' blocks of these groups, `groups` apart.
+    /// Activation blocks of these groups; rows are `groups` apart.
     x: &'a [Q8Block],
     groups: usize,
-    /// Whether nothing was summed before.
+    /// Whether the sums start at zero; otherwise they continue those in the output.
     is_first: bool,
     out: *mut f32,
     stride: usize,
@@ -151,7 +152,7 @@ impl Block<'_> {
     /// `x` has min(`rows`, 6) rows, `groups` apart, of as many blocks as there are pairs; `out` has
     /// 16·T values at so many multiples of `stride`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
-    unsafe fn of<F: Format, const T: usize>(&self, rows: usize) {
+    unsafe fn run<F: Format, const T: usize>(&self, rows: usize) {
         // SAFETY: by the caller.
         unsafe {
             match (F::GROUPS == 1, rows) {
@@ -172,7 +173,7 @@ impl Block<'_> {
     }
 
     /// # Safety
-    /// As [`Block::of`] for R rows.
+    /// As [`Block::run`] for R rows.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
     unsafe fn plain<F: Format, const T: usize, const R: usize>(&self) {
         let groups = self.groups;
@@ -212,10 +213,10 @@ impl Block<'_> {
         }
     }
 
-    /// The sums of earlier super-blocks wait in `out`.
+    /// Sums of earlier super-blocks are in `out`.
     ///
     /// # Safety
-    /// As [`Block::of`] for R rows, and there are whole super-blocks of 8 groups.
+    /// As [`Block::run`] for R rows, and there are whole super-blocks of 8 groups.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
     unsafe fn super_blocks<F: Format, const T: usize, const R: usize>(&self) {
         let groups = self.groups;

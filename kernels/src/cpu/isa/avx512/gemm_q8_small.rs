@@ -1,6 +1,6 @@
 //! Few rows: every line of a tile is read once and unpacked in registers, for all rows.
 
-use super::load_group::{At, at};
+use super::load_group::{TileStart, tile_start};
 use crate::cpu::loops::formats::Format;
 use crate::cpu::loops::gemm_args::GemmQ8;
 use crate::cpu::loops::prefetch_stream::PrefetchStream;
@@ -14,22 +14,22 @@ use std::arch::x86_64::*;
 pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32]) {
     let groups = job.weight.layout().groups();
     let stride = job.tiles.len() * TILE;
-    let ahead = job.prefetch_stream(F::SHARE);
+    let prefetch = job.prefetch_stream(F::GROUP_BYTES);
     for (t, tile) in job.tiles.clone().enumerate() {
-        let tile = at::<F>(&job.weight.tile(tile));
+        let tile = tile_start::<F>(&job.weight.tile(tile));
         let out = out[t * TILE..].as_mut_ptr();
         // SAFETY: the tile has `groups` groups of the format; there are R rows of as many blocks;
         // row r has 16 values at `out + r·stride`.
         unsafe {
             match job.rows {
-                1 => rows::<F, 1>((tile, ahead), (job.x, groups), out, stride),
-                2 => rows::<F, 2>((tile, ahead), (job.x, groups), out, stride),
-                3 => rows::<F, 3>((tile, ahead), (job.x, groups), out, stride),
-                4 => rows::<F, 4>((tile, ahead), (job.x, groups), out, stride),
-                5 => rows::<F, 5>((tile, ahead), (job.x, groups), out, stride),
-                6 => rows::<F, 6>((tile, ahead), (job.x, groups), out, stride),
-                7 => rows::<F, 7>((tile, ahead), (job.x, groups), out, stride),
-                8 => rows::<F, 8>((tile, ahead), (job.x, groups), out, stride),
+                1 => rows::<F, 1>((tile, prefetch), (job.x, groups), out, stride),
+                2 => rows::<F, 2>((tile, prefetch), (job.x, groups), out, stride),
+                3 => rows::<F, 3>((tile, prefetch), (job.x, groups), out, stride),
+                4 => rows::<F, 4>((tile, prefetch), (job.x, groups), out, stride),
+                5 => rows::<F, 5>((tile, prefetch), (job.x, groups), out, stride),
+                6 => rows::<F, 6>((tile, prefetch), (job.x, groups), out, stride),
+                7 => rows::<F, 7>((tile, prefetch), (job.x, groups), out, stride),
+                8 => rows::<F, 8>((tile, prefetch), (job.x, groups), out, stride),
                 rows => unreachable!("{rows} rows are unpacked in pairs"),
             }
         }
@@ -41,7 +41,7 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32]) {
 /// one of R multiples of `stride`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c")]
 unsafe fn rows<F: Format, const R: usize>(
-    (tile, ahead): (At, PrefetchStream),
+    (tile, prefetch): (TileStart, PrefetchStream),
     (x, groups): (&[Q8Block], usize),
     out: *mut f32,
     stride: usize,
@@ -50,7 +50,7 @@ unsafe fn rows<F: Format, const R: usize>(
     let mut acc = [_mm512_setzero_ps(); R];
     let mut partial = [_mm512_setzero_ps(); R];
     for g in 0..groups {
-        tile.prefetch::<F>(g, ahead);
+        tile.prefetch::<F>(g, prefetch);
         // SAFETY: g < groups, by the caller.
         unsafe {
             let w = tile.lines::<F>(g);
@@ -90,19 +90,19 @@ unsafe fn rows<F: Format, const R: usize>(
     }
 }
 
-/// The integer sums of quads `FROM .. TO`, in two chains: one waits for its own results.
+/// The integer sums of quads `FROM .. TO`, in two dependency chains to hide latency.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn dot<F: Format, const FROM: usize, const TO: usize>(w: &[__m512i; 8], x: &Q8Block) -> __m512i {
-    let mut first = match F::OFFSET {
+    let mut first = match F::HAS_ZERO_POINT {
         true => _mm512_set1_epi32(x.start[FROM / 4]),
         false => _mm512_setzero_si512(),
     };
     let mut second = _mm512_setzero_si512();
-    // Not made of four bytes: that is a call, before which all registers of weights are put away.
+    // A 32-bit load: assembling four bytes compiles to a call that spills all weight registers.
     let (quads, half) = ((&raw const x.q).cast::<i32>(), (TO - FROM) / 2);
     for i in FROM..FROM + half {
-        // SAFETY: a block starts with its 8 quads, where words may lie.
+        // SAFETY: a block starts with its 8 quads, aligned for 32-bit integers.
         let (a, b) = unsafe { (*quads.add(i), *quads.add(i + half)) };
         first = _mm512_dpbusd_epi32(first, w[i], _mm512_set1_epi32(a));
         second = _mm512_dpbusd_epi32(second, w[i + half], _mm512_set1_epi32(b));

@@ -1,4 +1,4 @@
-//! How a group of a tile comes into registers.
+//! Loads a group of a tile into registers.
 
 use crate::cpu::loops::formats::{Format, prefetch_group};
 use crate::cpu::loops::prefetch_stream::PrefetchStream;
@@ -7,31 +7,31 @@ use crate::cpu::packed::layout::{Layout, Scales};
 use crate::cpu::packed::tile::TileBytes;
 use std::arch::x86_64::*;
 
-/// Where the parts of a tile begin.
+/// Start of the values and of the scales of a tile.
 #[derive(Clone, Copy)]
-pub(super) struct At {
+pub(super) struct TileStart {
     values: *const u8,
     scales: *const u8,
 }
 
-/// The start of a tile, which must have the format's layout.
+/// The start of a tile.
 ///
 /// # Panics
-/// When it has another.
-pub(super) fn at<F: Format>(tile: &TileBytes<'_>) -> At {
+/// When the tile does not have the format's layout.
+pub(super) fn tile_start<F: Format>(tile: &TileBytes<'_>) -> TileStart {
     let Layout { lines, kind, .. } = *tile.layout;
     let groups = tile.layout.groups();
     assert!(lines == F::LINES && kind == F::SCALES, "another format");
     assert!(tile.values.len() == groups * lines * 64);
     assert!(tile.scales.len() >= groups / kind.groups() * kind.bytes());
-    At { values: tile.values.as_ptr(), scales: tile.scales.as_ptr() }
+    TileStart { values: tile.values.as_ptr(), scales: tile.scales.as_ptr() }
 }
 
-/// The scale, and the minimum or the scale of the second half.
+/// The scales, and the minimums or the scales of the second half.
 pub(super) type GroupScales = [__m512; 2];
 
-impl At {
-    /// The bytes of group `g`, a vector per quad.
+impl TileStart {
+    /// The bytes of group `g`, one vector per quad.
     ///
     /// # Safety
     /// The tile has the format and the group.
@@ -84,7 +84,7 @@ impl At {
         }
     }
 
-    /// Scales of group `g`, and what comes with them.
+    /// The scales of group `g`, and its minimums or second scales.
     ///
     /// # Safety
     /// The tile has the format and the group.
@@ -93,7 +93,7 @@ impl At {
     pub(super) unsafe fn scales<F: Format>(self, g: usize) -> GroupScales {
         let from = self.scales.wrapping_add(g / F::GROUPS * F::SCALES.bytes());
         let i = g % F::GROUPS;
-        // SAFETY: the scales of the group's block lie there.
+        // SAFETY: the scales of the group's super-block are there.
         let half = |at: usize| unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.add(at).cast())) };
         // SAFETY: as above.
         let bytes = |at: usize| unsafe { _mm_loadu_si128(from.add(at).cast()) };
@@ -114,10 +114,10 @@ impl At {
         }
     }
 
-    /// Asks for what will be read some groups later.
+    /// Prefetches the weights a fixed distance after group `g`.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(super) fn prefetch<F: Format>(self, g: usize, ahead: PrefetchStream) {
-        prefetch_group::<F>(ahead, self.values, g);
+    pub(super) fn prefetch<F: Format>(self, g: usize, prefetch: PrefetchStream) {
+        prefetch_group::<F>(prefetch, self.values, g);
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
     unsafe { body(x, kind, out) }
 }
 
-/// With registers of 16 values.
+/// Registers of 16 values.
 struct Avx512;
 
 impl QuantizeOps for Avx512 {

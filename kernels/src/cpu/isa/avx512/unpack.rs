@@ -1,5 +1,5 @@
-//! Unpacking: 16 rows × 16 stored bytes are transposed at once, then spread into the tile's
-//! lines of 16 rows × 4 columns.
+//! Unpacks stored blocks: transposes 16 rows × 16 stored bytes at once, then expands them to the
+//! tile's lines of 16 rows × 4 columns.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 use crate::cpu::matrix::StoredRows;
@@ -47,7 +47,7 @@ unsafe fn blocks_of(dtype: DType, rows: &[*const u8; TILE], blocks: usize, to: &
     }
 }
 
-/// One block of 16 rows on its way into the tile.
+/// One block of 16 rows while it is unpacked.
 struct Lines<'a> {
     rows: &'a [*const u8; TILE],
     /// Where the block starts in each row.

@@ -1,4 +1,4 @@
-//! Products of pairs: `vdpbf16ps` adds two products to each of 16 sums.
+//! Attention in pairs of bfloat16: `vdpbf16ps` adds two products to each of 16 sums.
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::loops::attn_bf16::{Bf16Pair, PairPanel};
@@ -11,7 +11,7 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::mem::transmute;
 
-/// The first of a pair.
+/// Mask of the first value of a pair.
 const FIRST: Bf16Pair = 0xffff;
 
 /// # Safety
@@ -29,20 +29,20 @@ pub(super) unsafe fn matmul(p: &AttnMatmul<'_, Bf16Pair, PairPanel<'_>>, c: &mut
     }
 }
 
-/// What sixteen pairs of the right side are made of.
+/// Where 16 pairs of the right operand come from.
 trait Source {
     type Element: Copy;
-    /// Depth of an element.
+    /// Depth of one element.
     const DEPTH: usize;
 
     /// As [`MicroKernel::right`].
     ///
     /// # Safety
     /// As [`MicroKernel`] demands.
-    unsafe fn read<const CUT: bool>(at: *const Self::Element, stride: usize) -> __m512i;
+    unsafe fn read<const TAIL: bool>(at: *const Self::Element, stride: usize) -> __m512i;
 }
 
-/// Products of pairs.
+/// The inner step of a bfloat16 matmul.
 struct PairKernel<S>(PhantomData<S>);
 
 impl<S: Source> MicroKernel for PairKernel<S> {
@@ -54,17 +54,17 @@ impl<S: Source> MicroKernel for PairKernel<S> {
     const DEPTH: (usize, usize) = (2, S::DEPTH);
 
     #[inline(always)]
-    unsafe fn left<const CUT: bool>(at: *const Bf16Pair) -> __m512i {
+    unsafe fn left<const TAIL: bool>(at: *const Bf16Pair) -> __m512i {
         // SAFETY: by the caller.
         unsafe {
-            let pair = if CUT { *at & FIRST } else { *at };
+            let pair = if TAIL { *at & FIRST } else { *at };
             _mm512_set1_epi32(pair.cast_signed())
         }
     }
     #[inline(always)]
-    unsafe fn right<const CUT: bool>(at: *const S::Element, stride: usize) -> __m512i {
+    unsafe fn right<const TAIL: bool>(at: *const S::Element, stride: usize) -> __m512i {
         // SAFETY: by the caller.
-        unsafe { S::read::<CUT>(at, stride) }
+        unsafe { S::read::<TAIL>(at, stride) }
     }
     #[inline(always)]
     unsafe fn add(left: __m512i, right: __m512i, sums: Avx512F32x16) -> Avx512F32x16 {
@@ -77,7 +77,7 @@ impl<S: Source> MicroKernel for PairKernel<S> {
     }
 }
 
-/// PairPanel as they are.
+/// Pairs that are packed already.
 struct Packed;
 
 impl Source for Packed {
@@ -85,11 +85,11 @@ impl Source for Packed {
     const DEPTH: usize = 2;
 
     #[inline(always)]
-    unsafe fn read<const CUT: bool>(at: *const Bf16Pair, _: usize) -> __m512i {
+    unsafe fn read<const TAIL: bool>(at: *const Bf16Pair, _: usize) -> __m512i {
         // SAFETY: by the caller.
         unsafe {
             let pairs = _mm512_loadu_si512(at.cast());
-            match CUT {
+            match TAIL {
                 true => _mm512_and_si512(pairs, _mm512_set1_epi32(FIRST.cast_signed())),
                 false => pairs,
             }
@@ -97,7 +97,7 @@ impl Source for Packed {
     }
 }
 
-/// Rows as stored, of which two are made pairs.
+/// Stored rows, paired as they are read.
 struct Stored<E>(PhantomData<E>);
 
 impl<E: KvElement> Source for Stored<E> {
@@ -105,38 +105,38 @@ impl<E: KvElement> Source for Stored<E> {
     const DEPTH: usize = 1;
 
     #[inline(always)]
-    unsafe fn read<const CUT: bool>(at: *const E, stride: usize) -> __m512i {
-        // SAFETY: by the caller: with `CUT`, there is no second row.
+    unsafe fn read<const TAIL: bool>(at: *const E, stride: usize) -> __m512i {
+        // SAFETY: by the caller: with `TAIL`, there is no second row.
         unsafe {
             let first = E::load::<Avx512F32x16>(at);
-            let second = if CUT { Avx512F32x16::splat(0.0) } else { E::load(at.add(stride)) };
+            let second = if TAIL { Avx512F32x16::splat(0.0) } else { E::load(at.add(stride)) };
             pair(first, second)
         }
     }
 }
 
-/// Where the values of 16 pairs lie among the firsts followed by the seconds.
-const TURNS: [u16; 2 * LANES] = {
-    let mut turns = [0; 2 * LANES];
+/// Permutation that interleaves 16 first values with 16 second values.
+const INTERLEAVE: [u16; 2 * LANES] = {
+    let mut order = [0; 2 * LANES];
     let mut i = 0;
     while i < LANES {
-        turns[2 * i] = i as u16;
-        turns[2 * i + 1] = (LANES + i) as u16;
+        order[2 * i] = i as u16;
+        order[2 * i + 1] = (LANES + i) as u16;
         i += 1;
     }
-    turns
+    order
 };
 
-/// PairPanel of 16 values each.
+/// Pairs up two vectors.
 ///
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
 unsafe fn pair(first: Avx512F32x16, second: Avx512F32x16) -> __m512i {
-    // SAFETY: by the caller; registers of any type are 512 bits, as are the turns.
+    // SAFETY: by the caller; registers of any type are 512 bits, as is the permutation.
     unsafe {
         let both: __m512i = transmute(_mm512_cvtne2ps_pbh(second.0, first.0));
-        _mm512_permutexvar_epi16(_mm512_loadu_si512(TURNS.as_ptr().cast()), both)
+        _mm512_permutexvar_epi16(_mm512_loadu_si512(INTERLEAVE.as_ptr().cast()), both)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sums of products of bytes in 128-bit registers.
+//! Dot products of bytes in 128-bit registers.
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::loops::formats::Format;
@@ -8,8 +8,8 @@ use crate::cpu::simd::neon::NeonF32x16;
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-/// With `smlal` and `sadalp`: products are added in 16 bits as often as they fit, and then in pairs
-/// to 32 bits.
+/// With `smlal` and `sadalp`: products are added in 16 bits as often as they fit, then in pairs to
+/// 32 bits.
 #[derive(Debug)]
 pub(super) struct Smlal;
 
@@ -17,15 +17,15 @@ pub(super) struct Smlal;
 #[derive(Debug)]
 pub(super) struct Dotprod;
 
-/// With `smmla`: sums of 8 products, of two features and two rows at once.
+/// With `smmla`: sums of 8 products for two channels and two rows at once.
 #[derive(Debug)]
 pub(super) struct I8mm;
 
-/// 4 sums of 32 bits per register.
+/// Four 32-bit sums per register.
 pub(super) type Sums = [int32x4_t; 4];
 
-/// Bytes `16 t …` of line `j` as the signed values that fit all formats: integers of 8 bits, which
-/// are stored above their values, are turned into these, and need no start.
+/// Bytes `16 t …` of line `j` as signed weights. 8-bit integers are stored 128 above their values;
+/// flipping the top bit restores them, so their sums start at 0.
 ///
 /// # Safety
 /// The machine has NEON, and t is less than 4.
@@ -38,13 +38,13 @@ unsafe fn weights<F: Format>(group: &Group, j: usize, t: usize) -> int8x16_t {
     }
 }
 
-/// What the sums of row `r` start with.
+/// The initial sums of row `r`.
 ///
 /// # Safety
 /// The machine has NEON, and there is a row `r`.
 #[inline(always)]
 unsafe fn start<F: Format, const FROM: usize>(x: ActRows, r: usize) -> int32x4_t {
-    let offset = F::OFFSET && F::LINES < 8;
+    let offset = F::HAS_ZERO_POINT && F::LINES < 8;
     // SAFETY: by the caller.
     unsafe { vdupq_n_s32(if offset { x.block(r).start[FROM / 4] } else { 0 }) }
 }
@@ -58,8 +58,8 @@ unsafe fn floats(sums: Sums) -> NeonF32x16 {
 }
 
 impl Smlal {
-    /// NeonF32x16 of which a lane's products fit in 16 bits together: |x| is at most 127, and |w| less
-    /// than 2^bits, or at most 128.
+    /// Quads of which a lane's products fit in 16 bits together: |x| ≤ 127, and |w| < 2^bits or ≤
+    /// 128.
     const fn quads(lines: usize) -> usize {
         match lines {
             4 | 5 => 8,
@@ -75,7 +75,7 @@ impl Int8Dot for Smlal {
     const ROWS: usize = 2;
 
     #[inline(always)]
-    unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+    unsafe fn dot<F: Format, const R: usize, const FROM: usize, const TO: usize>(
         group: &Group,
         x: ActRows,
     ) -> [Sums; R] {
@@ -131,7 +131,7 @@ pub(crate) fn sdot<const LANE: usize>(sum: int32x4_t, w: int8x16_t, x: int8x16_t
     sum
 }
 
-/// Adds quad `LANE` of four.
+/// Adds the products of quad `LANE` of four.
 ///
 /// # Safety
 /// The machine has the dot products, and `j` is less than 8.
@@ -158,7 +158,7 @@ impl Int8Dot for Dotprod {
     const ROWS: usize = 3;
 
     #[inline(always)]
-    unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+    unsafe fn dot<F: Format, const R: usize, const FROM: usize, const TO: usize>(
         group: &Group,
         x: ActRows,
     ) -> [Sums; R] {
@@ -183,7 +183,7 @@ impl Int8Dot for Dotprod {
     }
 }
 
-/// `sum += w · xᵀ`, w and x being two rows of 8 bytes.
+/// `sum += w · xᵀ`; w and x are two rows of 8 bytes each.
 #[inline]
 #[target_feature(enable = "neon,i8mm")]
 pub(crate) fn smmla(sum: int32x4_t, w: int8x16_t, x: int8x16_t) -> int32x4_t {
@@ -202,8 +202,8 @@ impl Int8Dot for I8mm {
     type Sums = Sums;
     const ROWS: usize = 4;
 
-    /// Two lines of quads become two of 8 columns: in the first half of 16 bytes of the first, two
-    /// features, in those of the second the next two.
+    /// Turns two lines of quads into two lines of 8 columns per channel: each 16 bytes of the first
+    /// hold two channels, those of the second the next two.
     #[inline(always)]
     unsafe fn arrange<F: Format>(group: &mut Group) {
         for j in (0..8).step_by(2) {
@@ -222,14 +222,14 @@ impl Int8Dot for I8mm {
     }
 
     #[inline(always)]
-    unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+    unsafe fn dot<F: Format, const R: usize, const FROM: usize, const TO: usize>(
         group: &Group,
         x: ActRows,
     ) -> [Sums; R] {
-        // SAFETY: by the caller; the last of an odd number of rows is its own neighbour.
+        // SAFETY: by the caller; with an odd number of rows, the last is paired with itself.
         unsafe {
             let pairs = R.div_ceil(2);
-            // Of the first `pairs`: features 2i and 2i + 1, each times both rows.
+            // The first `pairs` hold channels 2i and 2i + 1, each times both rows.
             let mut sums = [[vdupq_n_s32(0); 8]; R];
             for j in (FROM..TO).step_by(2) {
                 let mut two = [vdupq_n_s8(0); R];

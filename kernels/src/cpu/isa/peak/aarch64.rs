@@ -6,7 +6,7 @@ use crate::cpu::isa::neon::dot_i8::{sdot, smmla};
 use std::arch::aarch64::*;
 use std::hint::black_box;
 
-/// Chains that do not wait for each other.
+/// Independent dependency chains.
 const CHAINS: usize = 16;
 
 pub(super) const NEON: PeakLoops = PeakLoops {
@@ -48,15 +48,15 @@ pub(super) const I8MM: PeakLoops = PeakLoops {
     f32: NEON.f32,
 };
 
-/// Chains of the attn_bf16 products: fewer, since their operands take registers too.
+/// Chains of the pairwise products: fewer, since their operands take registers too.
 const PAIRED: usize = 8;
 
-/// Sums of products in 16 bits, which those of f32_to_f16 weights fit in.
+/// Sums of products in 16 bits, as for weights of few bits.
 #[target_feature(enable = "neon")]
 fn dot_neon(iterations: u64) {
     let step = black_box(vdup_n_s8(1));
     let x = black_box([vdup_n_s8(3), vdup_n_s8(5), vdup_n_s8(7), vdup_n_s8(9)]);
-    // Changed in every iteration, so that no product can be taken out of the loop.
+    // Changes in every iteration, so that the compiler cannot hoist a product out of the loop.
     let mut w = black_box([vdup_n_s8(11), vdup_n_s8(13)]);
     let mut sums = [vdupq_n_s16(0); PAIRED];
     for _ in 0..iterations {

@@ -1,23 +1,23 @@
-//! A loop that measures a peak, and the loops of an instruction set.
+//! A loop that measures peak throughput, and the loops of an instruction set.
 
-/// A loop over one instruction, or the few that stand for one.
+/// A loop over one instruction, or over the few that replace it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeakLoop {
-    /// The instructions, as assemblers write them.
+    /// The instructions in assembler syntax.
     pub(crate) instructions: &'static str,
     /// Operations of one iteration; a multiply-add is two.
     pub(crate) ops: u64,
-    /// Runs so many iterations on this thread.
+    /// Runs this many iterations on the calling thread.
     pub(crate) run: fn(u64),
 }
 
-/// Loops of an instruction set; `None` where it has no such instruction, or none is known here.
+/// The loops of an instruction set; `None` if it has no such instruction or no loop exists for it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PeakLoops {
-    /// Products of 8-bit integers, summed in 32 bits.
+    /// int8 products, summed in 32 bits.
     pub(crate) int8: Option<PeakLoop>,
     /// Products of bfloat16 pairs, summed in `f32`.
     pub(crate) bf16: Option<PeakLoop>,
-    /// MicroKernel-add of `f32`.
+    /// Multiply-adds of `f32`.
     pub(crate) f32: Option<PeakLoop>,
 }

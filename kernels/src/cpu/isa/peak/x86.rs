@@ -5,7 +5,7 @@ use super::peak_loop::{PeakLoop, PeakLoops};
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
-/// Chains that do not wait for each other: more than latency times units of any such processor.
+/// Independent dependency chains: more than latency × units of any such processor.
 const CHAINS: usize = 12;
 
 pub(super) const AVX512: PeakLoops = PeakLoops {
@@ -111,10 +111,10 @@ fn fma_avx512(iterations: u64) {
     black_box(sums);
 }
 
-/// Chains of the attn_bf16 products: fewer, since their operands take registers too.
+/// Chains of the pairwise products: fewer, since their operands take registers too.
 const PAIRED: usize = 8;
 
-/// Sums of pairs in 16 bits, which those of f32_to_f16 weights fit in.
+/// Sums of pairs in 16 bits, as for weights of few bits.
 #[target_feature(enable = "avx2")]
 fn dot_avx2(iterations: u64) {
     let step = black_box(_mm256_set1_epi8(1));
@@ -124,7 +124,7 @@ fn dot_avx2(iterations: u64) {
         _mm256_set1_epi8(7),
         _mm256_set1_epi8(9),
     ]);
-    // Changed in every iteration, so that no product can be taken out of the loop.
+    // Changes in every iteration, so that the compiler cannot hoist a product out of the loop.
     let mut w = black_box([_mm256_set1_epi8(11), _mm256_set1_epi8(13)]);
     let mut sums = [_mm256_setzero_si256(); PAIRED];
     for _ in 0..iterations {

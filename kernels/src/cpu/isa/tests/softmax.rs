@@ -2,24 +2,29 @@ use crate::cpu::isa::Isa;
 use crate::cpu::loops::softmax::{KeyMask, RunningSoftmax, SoftmaxStep};
 use crate::cpu::simd::f32x16::LANES;
 
-/// One line; the factor for what it had accumulated.
-fn weighed(isa: Isa, scores: &mut [f32], w: &SoftmaxStep<'_>, state: &mut RunningSoftmax) -> f32 {
+/// Processes one query; returns the rescale factor of its earlier accumulation.
+fn softmax_step(
+    isa: Isa,
+    scores: &mut [f32],
+    w: &SoftmaxStep<'_>,
+    state: &mut RunningSoftmax,
+) -> f32 {
     let (w, mut factor) = (SoftmaxStep { columns: scores.len(), ..*w }, [f32::NAN]);
     (isa.kernels().online_softmax_step)(scores, &w, std::slice::from_mut(state), &mut factor);
     factor[0]
 }
 
-/// `2^x` by the kernel: with a maximum of 0 the weights are the powers.
+/// `2^x` by the kernel: with a maximum of 0, the weights are the powers.
 fn powers(isa: Isa, x: &[f32]) -> Vec<f32> {
     let mut scores = vec![0.0];
     scores.extend_from_slice(x);
     scores.resize(scores.len().next_multiple_of(LANES), 0.0);
-    weighed(isa, &mut scores, &SoftmaxStep::default(), &mut RunningSoftmax::START.clone());
+    softmax_step(isa, &mut scores, &SoftmaxStep::default(), &mut RunningSoftmax::START.clone());
     scores.split_off(1)[..x.len()].to_vec()
 }
 
 #[test]
-fn a_weight_stays_within_two_ulp_on_every_isa() {
+fn weights_are_within_two_ulp_on_every_isa() {
     let inputs: Vec<f32> = (0..1_270_001).map(|i| i as f32 * -1e-4).collect();
     for isa in Isa::available() {
         for (x, got) in inputs.iter().zip(powers(isa, &inputs)) {
@@ -32,7 +37,7 @@ fn a_weight_stays_within_two_ulp_on_every_isa() {
 }
 
 #[test]
-fn far_below_the_maximum_the_weight_is_exactly_zero() {
+fn weights_far_below_the_maximum_are_exactly_zero() {
     for isa in Isa::available() {
         assert_eq!(powers(isa, &[f32::NEG_INFINITY, -1e30, -152.0]), [0.0; 3]);
         assert!(powers(isa, &[f32::NAN])[0].is_nan());
@@ -40,7 +45,7 @@ fn far_below_the_maximum_the_weight_is_exactly_zero() {
 }
 
 #[test]
-fn a_row_that_sees_nothing_keeps_its_state() {
+fn a_query_that_sees_no_key_keeps_its_state() {
     for isa in Isa::available() {
         let mut state = RunningSoftmax { max: 2.0, sum: 3.0 };
         for before in [RunningSoftmax::START, state] {
@@ -48,17 +53,17 @@ fn a_row_that_sees_nothing_keeps_its_state() {
             let mut scores = [f32::NAN; 32];
             let mask = Some(KeyMask { bits: &[0, 0], stride: 0, group: 1 });
             let w = SoftmaxStep { mask, ..SoftmaxStep::default() };
-            assert_eq!(weighed(isa, &mut scores, &w, &mut state), 1.0);
+            assert_eq!(softmax_step(isa, &mut scores, &w, &mut state), 1.0);
             assert_eq!((state.max, state.sum), (before.max, before.sum));
             assert_eq!(scores, [0.0; 32]);
         }
     }
 }
 
-/// Lines weighed together are those weighed one by one, bit by bit: rows see different keys, some of
-/// them nothing, and some maxima rise.
+/// Queries processed together have the same bits as processed one by one: rows see different keys,
+/// some none, and some maxima rise.
 #[test]
-fn a_line_depends_on_those_beside_it() {
+fn a_query_does_not_depend_on_its_neighbours() {
     const COLUMNS: usize = 48;
     const STRIDE: usize = COLUMNS + 16;
     let noise = |i: usize| ((i * 2_654_435_761) >> 9 & 0xffff) as f32 / 4096.0 - 8.0;
@@ -90,7 +95,7 @@ fn a_line_depends_on_those_beside_it() {
                     let bits = |mask: KeyMask<'_>| &bits[l / mask.group * mask.stride..][..3];
                     let mask = mask.map(|mask| KeyMask { bits: bits(mask), ..mask });
                     let (mut state, query) = (start(l), &mut single[l * STRIDE..][..COLUMNS]);
-                    let factor = weighed(isa, query, &SoftmaxStep { mask, ..w }, &mut state);
+                    let factor = softmax_step(isa, query, &SoftmaxStep { mask, ..w }, &mut state);
                     let all =
                         |factor: f32, o: RunningSoftmax| [factor, o.max, o.sum].map(f32::to_bits);
                     let what = format!("{}: query {l} of {queries}, {w:?}", isa.name());

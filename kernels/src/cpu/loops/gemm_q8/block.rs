@@ -1,32 +1,32 @@
-//! Sums of some rows times a tile.
+//! A register block: some rows × one tile.
 
 use super::dot::{ActRows, Int8Dot, ROWS_MAX};
-use super::weights::{Source, Weights};
+use super::weights::{GroupSource, GroupWeights};
 use crate::cpu::loops::formats::Format;
 use crate::cpu::loops::quantize::Q8Block;
 use crate::cpu::packed::layout::TILE;
 use crate::cpu::simd::f32x16::F32x16;
 
-/// Some rows times a tile.
+/// A register block: some rows × one tile.
 pub(super) struct RowBlock {
     pub(super) x: *const Q8Block,
-    /// Distance of rows in the activations.
+    /// Distance of rows in the activations, in groups.
     pub(super) row_groups: usize,
-    /// Whether nothing was summed before.
+    /// Whether the sums start at zero; otherwise they continue those in the output.
     pub(super) is_first: bool,
     pub(super) groups: usize,
     pub(super) rows: usize,
-    /// Distance of rows in the output.
+    /// Distance of rows in the output, in values.
     pub(super) stride: usize,
 }
 
 impl RowBlock {
     /// # Safety
-    /// The machine has the instructions of `D`; there are `rows` rows of `groups` blocks at `x`,
-    /// `row_groups` apart; the source has `groups` groups, from a multiple of 8 on, and all of them
-    /// or a multiple of 8 unless they are the last.
+    /// The machine has the instructions of `D`. `x` has `rows` rows of `groups` blocks,
+    /// `row_groups` apart. The source has `groups` groups, which start at a multiple of 8; their
+    /// number is a multiple of 8 unless they are the last.
     #[inline(always)]
-    pub(super) unsafe fn of<D: Int8Dot, F: Format, S: Source<D, F>>(
+    pub(super) unsafe fn run<D: Int8Dot, F: Format, S: GroupSource<D, F>>(
         &self,
         source: S,
         out: &mut [f32],
@@ -47,9 +47,9 @@ impl RowBlock {
     }
 
     /// # Safety
-    /// As [`RowBlock::of`] for R rows, with 16 values at R multiples of `stride` from `out`.
+    /// As [`RowBlock::run`] for R rows, with 16 values at R multiples of `stride` from `out`.
     #[inline(always)]
-    unsafe fn rows<D: Int8Dot, F: Format, S: Source<D, F>, const R: usize>(
+    unsafe fn rows<D: Int8Dot, F: Format, S: GroupSource<D, F>, const R: usize>(
         &self,
         mut source: S,
         out: *mut f32,
@@ -91,13 +91,13 @@ impl RowBlock {
     }
 }
 
-/// Adds one group: `sum += scale·d·(start + Σ q·x)`, then `sum += min·s`; d is 1 where
-/// super-blocks are multiplied with theirs later.
+/// Adds one group: `sum += scale·d·(start + Σ q·x)`, then `sum += min·s`. For super-blocks d is 1
+/// here; their scale is multiplied at the end.
 ///
 /// # Safety
 /// As [`Int8Dot`] says, and there are R rows.
 #[inline(always)]
-unsafe fn add<D: Int8Dot, F: Format, W: Weights<D, F>, const R: usize>(
+unsafe fn add<D: Int8Dot, F: Format, W: GroupWeights<D, F>, const R: usize>(
     w: &W,
     x: ActRows,
     sum: &mut [D::Floats; R],
@@ -105,17 +105,17 @@ unsafe fn add<D: Int8Dot, F: Format, W: Weights<D, F>, const R: usize>(
     // SAFETY: by the caller.
     unsafe {
         if F::HALVES {
-            let (dots, scale) = (w.dots::<R, 0, 4>(x), w.scale(0));
+            let (dots, scale) = (w.dot::<R, 0, 4>(x), w.scale(0));
             for r in 0..R {
                 sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
             }
-            let (dots, scale) = (w.dots::<R, 4, 8>(x), w.scale(1));
+            let (dots, scale) = (w.dot::<R, 4, 8>(x), w.scale(1));
             for r in 0..R {
                 sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
             }
             return;
         }
-        let dots = w.dots::<R, 0, 8>(x);
+        let dots = w.dot::<R, 0, 8>(x);
         for r in 0..R {
             let mut scale = w.scale(0);
             if F::GROUPS == 1 {

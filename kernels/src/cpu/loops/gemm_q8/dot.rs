@@ -1,4 +1,4 @@
-//! Dot products of bytes: what instruction sets do differently.
+//! Dot products of bytes: the part of a quantised matmul that differs between instruction sets.
 #![expect(unsafe_code, reason = "methods need the instructions of the implementing type")]
 
 use crate::cpu::loops::formats::Format;
@@ -10,37 +10,37 @@ use crate::cpu::simd::f32x16::F32x16;
 /// Most rows of a block, on any instruction set.
 pub(crate) const ROWS_MAX: usize = 4;
 
-/// How an instruction set sums products of bytes.
+/// Dot products of unsigned weights and signed activations, in bytes.
 ///
 /// # Safety
 /// Every method: the machine has the instructions of the implementing type.
 pub(crate) trait Int8Dot: Sized {
-    /// 16 values of f32.
+    /// A vector of 16 f32.
     type Floats: F32x16;
-    /// Sums of 16 features.
+    /// Integer sums of 16 channels.
     type Sums: Copy;
-    /// ActRows of a block, at most [`ROWS_MAX`].
+    /// Rows of a register block, at most [`ROWS_MAX`].
     const ROWS: usize;
 
-    /// Brings the integers of a group into the order that [`Int8Dot::dots`] wants.
+    /// Reorders the integers of a group for [`Int8Dot::dot`].
     ///
     /// # Safety
     /// As the trait says.
     #[inline(always)]
     unsafe fn arrange<F: Format>(_: &mut Group) {}
 
-    /// `start + Σ q·x` over the quads `FROM .. TO`, which are a whole group or half of one, for R
-    /// rows; exact for x within ±127, whatever q is. `start` is [`Q8Block::start`] for formats with an offset,
-    /// otherwise 0.
+    /// `start + Σ q·x` over the quads `FROM .. TO` (a whole group or half of one), for R rows;
+    /// exact for x within ±127 and any q. `start` is [`Q8Block::start`] for formats with a zero
+    /// point, otherwise 0.
     ///
     /// # Safety
     /// As the trait says, and there are R rows.
-    unsafe fn dots<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+    unsafe fn dot<F: Format, const R: usize, const FROM: usize, const TO: usize>(
         group: &Group,
         x: ActRows,
     ) -> [Self::Sums; R];
 
-    /// Gets group `g` of a tile ready for [`Int8Dot::stored`], where few rows follow.
+    /// Prepares group `g` of a tile for [`Int8Dot::dot_stored`], for few rows.
     ///
     /// # Safety
     /// As the trait says.
@@ -48,12 +48,12 @@ pub(crate) trait Int8Dot: Sized {
     /// # Panics
     /// When the tile has no such group.
     #[inline(always)]
-    unsafe fn ready<F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Group) {
+    unsafe fn prepare<F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Group) {
         // SAFETY: by the caller.
         unsafe { read::<Self, F>(tile, g, to) }
     }
 
-    /// As [`Int8Dot::dots`], of group `g` of a tile, which has been made ready.
+    /// As [`Int8Dot::dot`], for group `g` of a tile after [`Int8Dot::prepare`].
     ///
     /// # Safety
     /// As the trait says, and there are R rows.
@@ -61,24 +61,26 @@ pub(crate) trait Int8Dot: Sized {
     /// # Panics
     /// When the tile has no such group.
     #[inline(always)]
-    unsafe fn stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
+    unsafe fn dot_stored<F: Format, const R: usize, const FROM: usize, const TO: usize>(
         (_, _, ready): (&TileBytes<'_>, usize, &Group),
         x: ActRows,
     ) -> [Self::Sums; R] {
         // SAFETY: by the caller.
-        unsafe { Self::dots::<F, R, FROM, TO>(ready, x) }
+        unsafe { Self::dot::<F, R, FROM, TO>(ready, x) }
     }
 
+    /// Converts the sums to f32.
+    ///
     /// # Safety
     /// As the trait says.
     unsafe fn floats(sums: Self::Sums) -> Self::Floats;
 }
 
-/// The activation blocks of one group, of rows that are some blocks apart.
+/// The activation blocks of one group, one for each row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ActRows {
     pub(crate) first: *const Q8Block,
-    /// In bytes, of which an address can be made at once.
+    /// Distance of rows in bytes, so that one addition makes an address.
     pub(crate) stride: usize,
 }
 
@@ -91,7 +93,7 @@ impl ActRows {
         unsafe { &*self.first.byte_add(r * self.stride) }
     }
 
-    /// Four values side by side.
+    /// Four consecutive values, as one 32-bit integer.
     ///
     /// # Safety
     /// There is a row `r`, and `j` is less than 8.
@@ -102,7 +104,7 @@ impl ActRows {
     }
 }
 
-/// The integers of a group, in the order of [`Int8Dot::dots`].
+/// Unpacks the integers of a group, in the order of [`Int8Dot::dot`].
 ///
 /// # Safety
 /// As [`Int8Dot`] says.

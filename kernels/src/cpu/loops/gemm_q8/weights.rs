@@ -1,4 +1,4 @@
-//! The groups of a tile, as a block of rows multiplies them.
+//! Sources of the weights that a register block multiplies: an unpacked panel, or a tile.
 
 use super::dot::{ActRows, Int8Dot, read};
 use crate::cpu::loops::formats::{Format, prefetch_group};
@@ -10,56 +10,60 @@ use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::f32x16::F32x16;
 use std::marker::PhantomData;
 
-/// One group.
+/// The weights of one group.
 ///
 /// # Safety
 /// Every method: the machine has the instructions of `D`.
-pub(super) trait Weights<D: Int8Dot, F: Format> {
-    /// As [`Int8Dot::dots`].
+pub(super) trait GroupWeights<D: Int8Dot, F: Format> {
+    /// As [`Int8Dot::dot`].
     ///
     /// # Safety
     /// As the trait says, and there are R rows.
-    unsafe fn dots<const R: usize, const FROM: usize, const TO: usize>(
+    unsafe fn dot<const R: usize, const FROM: usize, const TO: usize>(
         &self,
         x: ActRows,
     ) -> [D::Sums; R];
 
-    /// Of the group, or of one of its halves.
+    /// Scales of the group, or of one of its halves.
     ///
     /// # Safety
     /// As the trait says.
     unsafe fn scale(&self, half: usize) -> D::Floats;
 
+    /// Minimums of the group.
+    ///
     /// # Safety
     /// As the trait says.
     unsafe fn min(&self) -> D::Floats;
 }
 
-/// Where the groups of a tile come from.
-pub(super) trait Source<D: Int8Dot, F: Format> {
+/// A source of the groups of a tile.
+pub(super) trait GroupSource<D: Int8Dot, F: Format> {
+    /// Group `g`.
+    ///
     /// # Safety
     /// The machine has the instructions of `D`, and the tile has the group.
-    unsafe fn group(&mut self, g: usize) -> impl Weights<D, F>;
+    unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F>;
 }
 
-/// All groups, unpacked before.
-pub(super) struct Unpacked<'a>(pub(super) &'a [Group]);
+/// A panel that is unpacked already.
+pub(super) struct UnpackedGroups<'a>(pub(super) &'a [Group]);
 
-impl<D: Int8Dot, F: Format> Source<D, F> for Unpacked<'_> {
+impl<D: Int8Dot, F: Format> GroupSource<D, F> for UnpackedGroups<'_> {
     #[inline(always)]
-    unsafe fn group(&mut self, g: usize) -> impl Weights<D, F> {
+    unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F> {
         &self.0[g]
     }
 }
 
-impl<D: Int8Dot, F: Format> Weights<D, F> for &Group {
+impl<D: Int8Dot, F: Format> GroupWeights<D, F> for &Group {
     #[inline(always)]
-    unsafe fn dots<const R: usize, const FROM: usize, const TO: usize>(
+    unsafe fn dot<const R: usize, const FROM: usize, const TO: usize>(
         &self,
         x: ActRows,
     ) -> [D::Sums; R] {
         // SAFETY: by the caller.
-        unsafe { D::dots::<F, R, FROM, TO>(self, x) }
+        unsafe { D::dot::<F, R, FROM, TO>(self, x) }
     }
     #[inline(always)]
     unsafe fn scale(&self, half: usize) -> D::Floats {
@@ -73,49 +77,49 @@ impl<D: Int8Dot, F: Format> Weights<D, F> for &Group {
     }
 }
 
-/// Each group is made ready when it is wanted.
-pub(super) struct Stored<'a, D, F> {
+/// A tile whose groups are unpacked when they are read.
+pub(super) struct StoredGroups<'a, D, F> {
     tile: TileBytes<'a>,
-    ahead: PrefetchStream,
+    prefetch: PrefetchStream,
     group: Group,
     kind: PhantomData<(D, F)>,
 }
 
-impl<'a, D: Int8Dot, F: Format> Stored<'a, D, F> {
-    pub(super) fn new(tile: TileBytes<'a>, ahead: PrefetchStream) -> Stored<'a, D, F> {
-        Stored { tile, ahead, group: Group::new(), kind: PhantomData }
+impl<'a, D: Int8Dot, F: Format> StoredGroups<'a, D, F> {
+    pub(super) fn new(tile: TileBytes<'a>, prefetch: PrefetchStream) -> StoredGroups<'a, D, F> {
+        StoredGroups { tile, prefetch, group: Group::new(), kind: PhantomData }
     }
 }
 
-/// A group of a tile, made ready.
-struct OfTile<'a, D: Int8Dot> {
+/// A group of a tile.
+struct StoredGroup<'a, D: Int8Dot> {
     tile: &'a TileBytes<'a>,
     g: usize,
     group: &'a Group,
     factors: GroupScales<D::Floats>,
 }
 
-impl<D: Int8Dot, F: Format> Source<D, F> for Stored<'_, D, F> {
+impl<D: Int8Dot, F: Format> GroupSource<D, F> for StoredGroups<'_, D, F> {
     #[inline(always)]
-    unsafe fn group(&mut self, g: usize) -> impl Weights<D, F> {
-        let Stored { tile, ahead, group, .. } = self;
-        prefetch_group::<F>(*ahead, tile.values.as_ptr(), g);
+    unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F> {
+        let StoredGroups { tile, prefetch, group, .. } = self;
+        prefetch_group::<F>(*prefetch, tile.values.as_ptr(), g);
         // SAFETY: by the caller.
         unsafe {
-            D::ready::<F>(tile, g, group);
-            OfTile::<D> { tile, g, group, factors: factors::<D, F>(tile, g) }
+            D::prepare::<F>(tile, g, group);
+            StoredGroup::<D> { tile, g, group, factors: factors::<D, F>(tile, g) }
         }
     }
 }
 
-impl<D: Int8Dot, F: Format> Weights<D, F> for OfTile<'_, D> {
+impl<D: Int8Dot, F: Format> GroupWeights<D, F> for StoredGroup<'_, D> {
     #[inline(always)]
-    unsafe fn dots<const R: usize, const FROM: usize, const TO: usize>(
+    unsafe fn dot<const R: usize, const FROM: usize, const TO: usize>(
         &self,
         x: ActRows,
     ) -> [D::Sums; R] {
         // SAFETY: by the caller.
-        unsafe { D::stored::<F, R, FROM, TO>((self.tile, self.g, self.group), x) }
+        unsafe { D::dot_stored::<F, R, FROM, TO>((self.tile, self.g, self.group), x) }
     }
     #[inline(always)]
     unsafe fn scale(&self, half: usize) -> D::Floats {
@@ -127,13 +131,15 @@ impl<D: Int8Dot, F: Format> Weights<D, F> for OfTile<'_, D> {
     }
 }
 
-/// Scales of a group, the second that of its last half, and minimums. What a format has not is 0.
+/// Scales of a group (the second is that of its last half) and minimums; 0 if the format has none.
 #[derive(Clone, Copy)]
 struct GroupScales<V> {
     scale: [V; 2],
     min: V,
 }
 
+/// Loads the scales and minimums of group `g`.
+///
 /// # Safety
 /// The machine has the instructions of `D`.
 ///
@@ -152,7 +158,7 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
             Scales::None => GroupScales { scale: [none; 2], min: none },
             Scales::Plain => GroupScales { scale: [half(0), none], min: none },
             Scales::Minimum => GroupScales { scale: [half(0), none], min: half(2 * TILE) },
-            // 6 bits, which as signed bytes are the same.
+            // Scales have 6 bits, so signed and unsigned bytes are the same.
             Scales::Super => {
                 let min = half(2 * TILE).mul(bytes(12 + i)).mul(D::Floats::splat(-1.0));
                 GroupScales { scale: [half(0).mul(bytes(4 + i)), none], min }
@@ -165,7 +171,7 @@ unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> Grou
     }
 }
 
-/// Unpacks one group.
+/// Unpacks one group for a panel.
 ///
 /// # Safety
 /// As [`Int8Dot`] says.

@@ -29,7 +29,7 @@ fn a_line_is_asked_for_twice_or_beyond_the_end() {
 #[test]
 fn who_waits_misses_the_word_or_asks_anew() {
     let bytes = [0u8; 100 * LINE];
-    IdlePrefetch::of(&caches(usize::MAX, PrefetchHint::AllLevels), &bytes, 0).note();
+    IdlePrefetch::of(&caches(usize::MAX, PrefetchHint::AllLevels), &bytes, 0).register();
     let looks = Cell::new(0);
     let look = || looks.replace(looks.get() + 1);
     let left = || IDLE_PREFETCH.get().lines;

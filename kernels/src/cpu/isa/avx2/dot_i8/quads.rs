@@ -1,4 +1,4 @@
-//! The integers of a group in registers, from a panel or from a tile.
+//! Integers of a group in registers, from a panel or from a tile.
 
 use crate::cpu::loops::formats::Format;
 use crate::cpu::packed::group::Group;
@@ -12,12 +12,12 @@ use std::marker::PhantomData;
 /// # Safety
 /// Every method: the machine has AVX2, and `j` is less than 8.
 pub(super) trait Quads: Copy {
-    /// Four columns of 16 features.
+    /// Four columns of 16 channels.
     ///
     /// # Safety
     /// As the trait says.
     unsafe fn quad(self, j: usize) -> [__m256i; 2];
-    /// Those of [`Maddubs`](super::Maddubs): of 8 bits with their sign.
+    /// As [`Quads::quad`], for [`Maddubs`](super::Maddubs): 8-bit weights as signed bytes.
     ///
     /// # Safety
     /// As the trait says.
@@ -40,7 +40,7 @@ impl Quads for &Group {
     }
 }
 
-/// A group in a tile.
+/// A group inside a tile.
 #[derive(Clone, Copy)]
 pub(super) struct InTile<F>(*const __m256i, PhantomData<F>);
 

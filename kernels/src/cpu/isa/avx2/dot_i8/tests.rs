@@ -1,4 +1,4 @@
-//! The kernels of AVX-VNNI, with the encoding that AVX-512 has for the same instruction.
+//! The AVX-VNNI kernels, in the encoding of AVX-512 for the same instruction.
 
 use super::*;
 use crate::cpu::context::Cpu;
@@ -27,7 +27,7 @@ unsafe fn tiles<F: Format>(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut Gemm
 }
 
 #[test]
-fn dot_products_of_four_differ_from_those_of_pairs() {
+fn vnni_and_maddubs_give_the_same_bits() {
     let Some(isa) = Isa::available().into_iter().find(|isa| isa.name() == "avx2") else {
         return;
     };

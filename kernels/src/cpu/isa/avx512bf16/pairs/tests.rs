@@ -7,13 +7,13 @@ use crate::cpu::simd::prefetch::PrefetchHint;
 use crate::kv::store::panel::Panel;
 use half::{bf16, f16};
 
-/// None where the machine has no such instructions.
+/// The kernels; `None` if the machine lacks the instructions.
 fn kernels() -> Option<&'static AttnBf16Kernels> {
     let isa = Isa::available().into_iter().find(|isa| isa.name() == "avx512-bf16");
     isa.map(|isa| isa.kernels().attn_bf16.expect("products of pairs"))
 }
 
-/// Values in [−2, 2) that bfloat16 rounds.
+/// Values in [−2, 2) that are not exact in bfloat16.
 fn noise(seed: u32, len: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let mut next = || {
@@ -23,7 +23,7 @@ fn noise(seed: u32, len: usize) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
-/// How the right side is given.
+/// Storage of the right operand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Right {
     Packed,
@@ -32,7 +32,7 @@ enum Right {
     I8,
 }
 
-/// Rows that lie that far apart, `fill` between them and none after the last.
+/// Lays rows out at a stride, with `fill` between them and none after the last.
 fn apart<T: Copy>(rows: &[T], (width, stride): (usize, usize), fill: T) -> Vec<T> {
     let mut all = Vec::new();
     for (i, row) in rows.chunks(width).enumerate() {
@@ -42,7 +42,7 @@ fn apart<T: Copy>(rows: &[T], (width, stride): (usize, usize), fill: T) -> Vec<T
     all
 }
 
-/// PairPanel of rows 2i and 2i + 1; `last` stands for what an odd last row lacks.
+/// Pairs of rows 2i and 2i + 1; an odd last row is paired with `last`.
 fn pairs_of(rows: &[f32], width: usize, last: bf16) -> Vec<Bf16Pair> {
     let pair = |two: &[f32], i: usize| {
         let second = two.get(width + i).map_or(last, |x| bf16::from_f32(*x));
@@ -51,18 +51,18 @@ fn pairs_of(rows: &[f32], width: usize, last: bf16) -> Vec<Bf16Pair> {
     rows.chunks(2 * width).flat_map(|two| (0..width).map(move |i| pair(two, i))).collect()
 }
 
-/// A product with gaps of NaN between its rows and NaN where an odd depth ends.
+/// A matmul with NaN between its rows and after an odd depth.
 struct Case {
     depth: usize,
     chunks: usize,
     add: bool,
     a: Vec<f32>,
-    /// As the right side is stored.
+    /// Values as the right operand stores them.
     b: Vec<f32>,
     c: Vec<f32>,
 }
 
-/// Between rows of `a`, and of `b` and `c`.
+/// Gaps between rows of `a`, and of `b` and `c`.
 const GAPS: (usize, usize) = (3, 32);
 
 impl Case {
@@ -78,7 +78,7 @@ impl Case {
         Case { depth, chunks, add, a, b, c }
     }
 
-    /// `rows` of the product, in its place among NaN.
+    /// Computes `rows` of the matmul, placed among NaN.
     fn run(
         &self,
         attn_bf16: &AttnBf16Kernels,
@@ -148,7 +148,7 @@ fn bits(x: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn a_product_of_pairs_strays_from_that_of_their_values() {
+fn a_matmul_of_pairs_equals_that_of_their_values() {
     let Some(attn_bf16) = kernels() else { return };
     for right in [Right::Packed, Right::F32, Right::F16, Right::I8] {
         for rows in [1, 2, 3, 5, 6, 7, 13] {
@@ -169,7 +169,7 @@ fn a_product_of_pairs_strays_from_that_of_their_values() {
 }
 
 #[test]
-fn without_depth_sums_are_what_they_were_or_zero() {
+fn a_matmul_without_depth_keeps_or_clears_the_sums() {
     let Some(attn_bf16) = kernels() else { return };
     for add in [false, true] {
         let mut c = [7.0; 16];
@@ -190,11 +190,11 @@ fn without_depth_sums_are_what_they_were_or_zero() {
 }
 
 #[test]
-fn rows_are_paired_with_the_wrong_ones() {
+fn pack_kv_pairs_each_row_with_the_next() {
     let Some(attn_bf16) = kernels() else { return };
     for cols in [1, 7, 16, 24, 33, 64] {
         for rows in [1, 2, 3, 8] {
-            // An integer has no negative zero.
+            // + 0.0 turns −0 into 0, which an integer can represent.
             let x: Vec<f32> =
                 noise(5, rows * cols).iter().map(|x| (x * 63.0).round() + 0.0).collect();
             let halves: Vec<u16> = x.iter().map(|x| f16::from_f32(*x).to_bits()).collect();
@@ -218,7 +218,7 @@ fn rows_are_paired_with_the_wrong_ones() {
 }
 
 #[test]
-fn values_are_not_rounded_to_the_nearest() {
+fn round_is_to_nearest_ties_to_even() {
     let Some(attn_bf16) = kernels() else { return };
     let ties = (0..64).map(|i| f32::from_bits(0x3f80_8000 + (i << 16)));
     let extremes = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 1e-37, 1.0 / 3.0];
