@@ -77,14 +77,14 @@ fn measure(
         (noise((context + rows) * width), noise(rows * heads * head_dim));
     (0..layers).for_each(|layer| kv.layer(layer).write(cpu, &pages, 0, (&k, &k)));
     let mut out = vec![0.0; q.len()];
-    let spans = [AttentionSequence { rows: 0..rows, start_pos: context, pages: &pages }];
+    let sequences = [AttentionSequence { rows: 0..rows, start_pos: context, pages: &pages }];
     let mut layer = 0;
     let seconds = seconds_of(best, || {
         layer = (layer + 1) % layers;
         let job = AttentionJob {
             kv: &kv.layer(layer),
             q: &q,
-            spans: &spans,
+            sequences: &sequences,
             heads,
             scale: 0.125,
             mask: model.window.map_or(AttentionMask::Causal, AttentionMask::Window),

@@ -135,11 +135,11 @@ fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let q = vec![0.1; rows * 9 * 64];
     let mut out = vec![0.0; q.len()];
-    let spans = [AttentionSequence { rows: 0..rows, start_pos: context, pages: &pages }];
+    let sequences = [AttentionSequence { rows: 0..rows, start_pos: context, pages: &pages }];
     let job = AttentionJob {
         kv: &kv.layer(0),
         q: &q,
-        spans: &spans,
+        sequences: &sequences,
         heads: 9,
         scale: 0.125,
         mask: AttentionMask::Causal,

@@ -48,7 +48,7 @@ fn attend(dtype: KvDtype, mask: AttentionMask<'_>) {
     let k = vec![0.5; 700 * 2 * HEAD_DIM];
     let q = vec![0.25; ROWS * HEADS * HEAD_DIM];
     let mut out = vec![0.0; q.len()];
-    let spans = [
+    let sequences = [
         AttentionSequence { rows: 0..ROWS - 1, start_pos: 600, pages: &pages },
         AttentionSequence { rows: ROWS - 1..ROWS, start_pos: 10, pages: &pages },
     ];
@@ -58,7 +58,7 @@ fn attend(dtype: KvDtype, mask: AttentionMask<'_>) {
         let job = AttentionJob {
             kv: &kv,
             q: &q,
-            spans: &spans,
+            sequences: &sequences,
             heads: HEADS,
             scale: 1.0,
             mask,

@@ -118,7 +118,7 @@ impl CpuDevice {
     fn run_with(&self, work: &mut Work<'_>, scratch: &mut Scratch) -> Result<(), DeviceError> {
         let Work { nodes, part, batch, inputs, writes, .. } = &*work;
         let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
-        let Scratch { written, spans, matmul_inputs, angles } = scratch;
+        let Scratch { written, sequences, matmul_inputs, angles } = scratch;
         if self.model.graph.nodes()[nodes.clone()].iter().any(|n| matches!(n.op, Op::Rope { .. })) {
             let positions = match &part.rows {
                 Some(rows) => &batch.positions[rows.clone()],
@@ -147,7 +147,7 @@ impl CpuDevice {
                 Some(Fusion::RopeAttention(rope)) => {
                     let [keys, node] = [0, 1].map(|at| &self.model.graph.nodes()[rope + at]);
                     let run = OpRun { stage, node, angles, keys: Some(keys) };
-                    let output = run.compute(spans)?;
+                    let output = run.compute(sequences)?;
                     written.extend([None, Some(output)]);
                 }
                 Some(Fusion::Matmul(group)) => {
@@ -176,7 +176,7 @@ impl CpuDevice {
                 }
                 None => {
                     let node: &Node = &self.model.graph.nodes()[next];
-                    let output = OpRun { stage, node, angles, keys: None }.compute(spans)?;
+                    let output = OpRun { stage, node, angles, keys: None }.compute(sequences)?;
                     written.push(Some(output));
                 }
             }

@@ -1,4 +1,4 @@
-//! Rows of a weight matrix as activations.
+//! Embedding lookup: rows of a weight matrix as activations.
 
 use crate::cpu::context::Cpu;
 use crate::cpu::loops::unpack::dequantize_row;
@@ -12,19 +12,19 @@ pub enum EmbedError {
     /// No such row.
     #[error("token {id} is outside the vocabulary of {rows}; was it made by another tokenizer?")]
     Id {
-        /// Asked for.
+        /// The token id.
         id: u32,
-        /// Rows of the matrix.
+        /// Rows of the table.
         rows: usize,
     },
 }
 
-/// A table of embeddings.
+/// An embedding table.
 #[derive(Clone, Copy, Debug)]
 pub enum Table<'a> {
     /// As stored.
     Stored(Matrix<'a>),
-    /// PackedMatrix for products, where the table is also the matrix of one.
+    /// Packed for matmuls, if the table is also the output matrix.
     Packed(&'a PackedMatrix),
 }
 
@@ -37,8 +37,8 @@ impl Table<'_> {
     }
 }
 
-/// `out[i] = table[ids[i]] · scale`; `out` is `[ids.len()][columns of the table]`. Both forms of a
-/// table give the same bits.
+/// `out[i] = table[ids[i]] · scale`; `out` is `[ids.len()][columns of the table]`. Stored and
+/// packed tables give the same bits.
 ///
 /// # Errors
 /// When an id is not a row of `table`; `out` is then unchanged.

@@ -1,5 +1,5 @@
-//! Matmuls `out[m, n] = x[m, k] · W[n, k]ᵀ` for every weight format: one or several, each with its epilogue,
-//! in one dispatch on the pool.
+//! Matmuls `out[m, n] = x[m, k] · W[n, k]ᵀ` for every weight format: one or several, each with an
+//! epilogue, in one dispatch on the pool.
 
 mod blocking;
 mod dispatch;

@@ -1,14 +1,14 @@
-//! What runs over every logit of a vocabulary, with the fastest instructions of the machine and the
-//! same result on every one.
+//! Reductions over the logits of a vocabulary, on the fastest instruction set of the machine;
+//! results are the same on all.
 
 use crate::cpu::isa::Isa;
 use crate::cpu::isa::kernels::Kernels;
 use std::sync::OnceLock;
 
-/// Logits whose exponentials are added in f32 before their sum is added in f64.
+/// Logits whose exponentials are summed in f32 before they are added to an f64 sum.
 const BLOCK: usize = 1024;
 
-/// The kernels of this machine: their results are those of any other.
+/// The kernels of this machine.
 fn kernels() -> &'static Kernels {
     static KERNELS: OnceLock<&'static Kernels> = OnceLock::new();
     KERNELS.get_or_init(|| Isa::best().kernels())
@@ -19,8 +19,8 @@ pub fn argmax(logits: &[f32]) -> Option<usize> {
     argmax_with(kernels(), logits)
 }
 
-/// Natural logarithm of the softmax probability of `id`, from `logits` `[vocab]`. What is no number
-/// has no probability.
+/// Natural logarithm of the softmax probability of `id`, from `logits` `[vocab]`. NaN logits have
+/// probability 0.
 ///
 /// # Panics
 /// When there is no logit `id`.

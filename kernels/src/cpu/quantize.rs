@@ -5,7 +5,7 @@ use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use crate::cpu::loops::rms_norm::RmsNormWeight;
 use crate::cpu::rms_norm::each_normed;
 
-/// Rows of `k` values, or their norms.
+/// Rows of `k` values, to be normalised first if `norm` is given.
 #[derive(Debug)]
 pub(crate) struct InputSource<'a> {
     /// `[m][k]`.
@@ -14,7 +14,7 @@ pub(crate) struct InputSource<'a> {
     pub(crate) norm: Option<RmsNormWeight<'a>>,
 }
 
-/// A quantised activation matrix; its memory is kept between calls.
+/// A quantised activation matrix; reuses its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Q8Buffer {
     blocks: Vec<Q8Block>,
@@ -22,14 +22,14 @@ pub(crate) struct Q8Buffer {
 }
 
 impl Q8Buffer {
-    /// Room for rows of `k` values, with whatever was there.
+    /// Room for rows of `k` values; the contents are arbitrary.
     pub(crate) fn room(&mut self, rows: usize, k: usize) -> &mut [Q8Block] {
         self.groups = k / 32;
         self.blocks.resize(rows * self.groups, Q8Block::default());
         &mut self.blocks
     }
 
-    /// Quantises rows of `k` values: those of `x`, or their norms.
+    /// Quantises rows of `k` values: the rows of `x`, or their norms.
     pub(crate) fn fill(&mut self, ctx: &Cpu, kind: QuantScheme, source: &InputSource<'_>) {
         let InputSource { x, k, norm } = source;
         let (rows, groups) = (x.len() / k, k / 32);

@@ -1,4 +1,4 @@
-//! RMS norm.
+//! RMS norm of rows.
 
 use crate::cpu::context::Cpu;
 use crate::cpu::loops::rms_norm::RmsNormWeight;
@@ -8,8 +8,8 @@ thread_local! {
     static NORMED: RefCell<Vec<f32>> = RefCell::default();
 }
 
-/// `out = x / √(mean(x²) + eps) · weight` for every row of `weight.len()` values of `x`; a
-/// norm per head is one over rows · heads rows of `head_dim`.
+/// `out = x / √(mean(x²) + eps) · weight` for every row of `weight.len()` values of `x`. For a norm
+/// per head, pass rows · heads rows of `head_dim`.
 ///
 /// # Panics
 /// When `x` and `out` differ in length or are not whole rows.
@@ -42,7 +42,7 @@ pub(crate) fn add_rms_norm(ctx: &Cpu, x: &[f32], norm: &RmsNormWeight<'_>, out: 
     });
 }
 
-/// Calls `f` with the norm of each row, and with what belongs to the row.
+/// Calls `f` with the norm of each row and the row's companion.
 pub(crate) fn each_normed<'a, T>(
     ctx: &Cpu,
     norm: &RmsNormWeight<'_>,

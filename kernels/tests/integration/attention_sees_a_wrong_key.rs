@@ -84,12 +84,12 @@ fn job<'a>(
     case: &Case,
     s: &'a Sequence,
     kv: &'a KvLayer<'a>,
-    spans: &'a [AttentionSequence<'a>],
+    sequences: &'a [AttentionSequence<'a>],
 ) -> AttentionJob<'a> {
     AttentionJob {
         kv,
         q: &s.q,
-        spans,
+        sequences,
         heads: case.heads,
         scale: 0.5,
         mask: case.mask,
@@ -136,9 +136,9 @@ fn check_on(cpu: &Cpu, case: Case) {
         soft_cap: case.soft_cap.map(f64::from),
     };
     let want = reference::attention(&dense, |pos| seen(&case.mask, pos));
-    let spans = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
+    let sequences = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
     let mut out = vec![f32::NAN; s.q.len()];
-    cpu::attention(cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut out);
+    cpu::attention(cpu, &job(&case, &s, &s.store.layer(1), &sequences), &mut out);
     let what = format!("{} {case:?}", cpu.isa().name());
     if !pairs {
         return assert_close(&out, &want, (3e-6, 1.0), &what);
@@ -267,11 +267,11 @@ fn eight_bits_stray_little_from_the_values_that_were_written() {
     let exact = sequence(&Case { dtype: KvDtype::F32, ..case });
     let rounded = sequence(&case);
     let out_of = |s: &Sequence| {
-        let spans = [AttentionSequence { rows: 0..100, start_pos: 0, pages: &s.pages }];
+        let sequences = [AttentionSequence { rows: 0..100, start_pos: 0, pages: &s.pages }];
         let mut out = vec![0.0; s.q.len()];
         cpu::attention(
             &Cpu::new(1, Isa::best()),
-            &job(&case, s, &s.store.layer(1), &spans),
+            &job(&case, s, &s.store.layer(1), &sequences),
             &mut out,
         );
         out
@@ -289,25 +289,25 @@ fn cut(case: Case) {
     for one in attending(1) {
         let isa = one.isa();
         let mut whole = vec![0.0; s.q.len()];
-        let spans = [AttentionSequence { rows: 0..n, start_pos: 0, pages: &s.pages }];
-        cpu::attention(&one, &job(&case, &s, &s.store.layer(1), &spans), &mut whole);
+        let sequences = [AttentionSequence { rows: 0..n, start_pos: 0, pages: &s.pages }];
+        cpu::attention(&one, &job(&case, &s, &s.store.layer(1), &sequences), &mut whole);
         for (chunk, threads) in
             [(1, 1), (1, 4), (7, 2), (16, 3), (32, 2), (64, 4), (n - 1, 2), (n, 8)]
         {
             let what = format!("{} {case:?} chunk {chunk} on {threads}", isa.name());
-            let spans = (0..n).step_by(chunk).map(|start| AttentionSequence {
+            let sequences = (0..n).step_by(chunk).map(|start| AttentionSequence {
                 rows: start..(start + chunk).min(n),
                 start_pos: start,
                 pages: &s.pages,
             });
-            let spans: Vec<_> = spans.collect();
+            let sequences: Vec<_> = sequences.collect();
             let cpu = Cpu::new(threads, isa);
             let mut together = vec![0.0; s.q.len()];
-            cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut together);
+            cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &sequences), &mut together);
             assert!(bits(&together) == bits(&whole), "one call, {what}");
             let mut apart = vec![0.0; s.q.len()];
-            for span in spans {
-                cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &[span]), &mut apart);
+            for sequence in sequences {
+                cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &[sequence]), &mut apart);
             }
             assert!(bits(&apart) == bits(&whole), "apart, {what}");
         }
@@ -351,9 +351,9 @@ fn attended(isa: &str, activations: Activations, case: &Case) -> Option<Vec<u32>
     let isa = Isa::available().into_iter().find(|known| known.name() == isa)?;
     let cpu = Cpu::new(2, isa).with_activations(activations);
     let s = sequence(case);
-    let spans = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
+    let sequences = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
     let mut out = vec![0.0; s.q.len()];
-    cpu::attention(&cpu, &job(case, &s, &s.store.layer(1), &spans), &mut out);
+    cpu::attention(&cpu, &job(case, &s, &s.store.layer(1), &sequences), &mut out);
     Some(bits(&out))
 }
 
@@ -376,7 +376,7 @@ fn a_long_row_starves_the_short_ones_of_its_batch() {
     let s = sequence(&case);
     let positions = [3, 1499, 40, 700, 0];
     let width = case.heads * case.head_dim;
-    let spans: Vec<_> = positions
+    let sequences: Vec<_> = positions
         .iter()
         .enumerate()
         .map(|(row, pos)| AttentionSequence {
@@ -388,11 +388,11 @@ fn a_long_row_starves_the_short_ones_of_its_batch() {
     let (kv, q) = (s.store.layer(1), &s.q[..positions.len() * width]);
     for one in attending(1) {
         let isa = one.isa();
-        let job = AttentionJob { q, ..job(&case, &s, &kv, &spans) };
+        let job = AttentionJob { q, ..job(&case, &s, &kv, &sequences) };
         let (mut alone, mut together) = (vec![0.0; q.len()], vec![0.0; q.len()]);
         cpu::attention(&Cpu::new(5, isa), &job, &mut together);
-        for span in &spans {
-            let job = AttentionJob { spans: std::slice::from_ref(span), ..job.clone() };
+        for sequence in &sequences {
+            let job = AttentionJob { sequences: std::slice::from_ref(sequence), ..job.clone() };
             cpu::attention(&one, &job, &mut alone);
         }
         assert_eq!(bits(&alone), bits(&together), "{}", isa.name());
@@ -402,11 +402,11 @@ fn a_long_row_starves_the_short_ones_of_its_batch() {
 #[test]
 fn rows_outside_every_span_are_left_alone() {
     let s = sequence(&PLAIN);
-    let spans = [AttentionSequence { rows: 2..3, start_pos: 40, pages: &s.pages }];
+    let sequences = [AttentionSequence { rows: 2..3, start_pos: 40, pages: &s.pages }];
     let mut out = vec![7.0; s.q.len()];
     cpu::attention(
         &Cpu::new(2, Isa::best()),
-        &job(&PLAIN, &s, &s.store.layer(1), &spans),
+        &job(&PLAIN, &s, &s.store.layer(1), &sequences),
         &mut out,
     );
     let width = PLAIN.heads * PLAIN.head_dim;

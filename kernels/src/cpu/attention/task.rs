@@ -1,10 +1,10 @@
-//! One block of rows with the heads of one KV head.
+//! A task: one block of rows with the heads of one KV head.
 
 mod attn_matmul;
 mod step;
 
 use super::job::AttentionJob;
-use super::plan::{Block, Shape};
+use super::plan::{AttentionShape, Block};
 use crate::aligned::Aligned;
 use crate::cpu::isa::kernels::{AttnBf16Kernels, Kernels};
 use crate::cpu::loops::attn_bf16::Bf16Pair;
@@ -17,44 +17,44 @@ use std::f32::consts::LOG2_E;
 use std::mem::swap;
 use std::ops::Range;
 
-/// Buffers of a thread. A line is a row's head; lines of one row are neighbours.
+/// Buffers of a thread. A query is one head of a row; the queries of a row are consecutive.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// `[lines][head_dim]`.
+    /// `[queries][head_dim]`.
     q: Aligned<f32>,
-    /// `[head_dim][step_width]`, where products are of single values.
+    /// `[head_dim][step_width]`, for f32 matmuls.
     keys: Aligned<f32>,
-    /// `[step_width][value_width]`, likewise.
+    /// `[step_width][value_width]`, for f32 matmuls.
     values: Aligned<f32>,
-    /// `[lines][step_width]`.
+    /// `[queries][step_width]`.
     scores: Aligned<f32>,
-    /// Of the split, `[lines][value_width]`.
+    /// Accumulated values of the split, `[queries][value_width]`.
     acc: Aligned<f32>,
-    online: Vec<RunningSoftmax>,
-    /// On what each line has accumulated, by the last step.
+    running: Vec<RunningSoftmax>,
+    /// Rescale factor of each query's accumulation in the last step.
     factors: Vec<f32>,
-    /// Of all splits before.
+    /// Accumulated values of all splits before, `[queries][value_width]`.
     total: Aligned<f32>,
-    total_online: Vec<RunningSoftmax>,
-    /// Keys that the rows see of a step, `[rows][chunks]`.
+    total_running: Vec<RunningSoftmax>,
+    /// Keys that each row sees in a step, `[rows][chunks]`.
     bits: Vec<u16>,
     /// Keys that any row of a run sees, per chunk.
     seen: Vec<u16>,
     key_scale: Aligned<f32>,
     value_scale: Aligned<f32>,
     pairs: PairScratch,
-    /// Where the keys lie that this thread has asked for and not yet read.
-    asked: Option<usize>,
+    /// Address of the keys that this thread has prefetched and not read yet.
+    prefetched: Option<usize>,
 }
 
-/// What products of pairs multiply.
+/// Operands of bfloat16 matmuls.
 #[derive(Default)]
 struct PairScratch {
-    /// `[lines][head_dim / 2]`.
+    /// `[queries][head_dim / 2]`.
     q: Aligned<Bf16Pair>,
     /// `[head_dim / 2][step_width]`.
     keys: Aligned<Bf16Pair>,
-    /// `[lines][step_width / 2]`.
+    /// `[queries][step_width / 2]`.
     weights: Aligned<Bf16Pair>,
     /// `[step_width / 2][value_width]`.
     values: Aligned<Bf16Pair>,
@@ -62,12 +62,12 @@ struct PairScratch {
 
 pub(super) struct Task<'a> {
     pub(super) kernels: &'static Kernels,
-    /// How pairs are multiplied; none where products are of single values.
+    /// Kernels for pairs of bfloat16; `None` if matmuls are in f32.
     pub(super) attn_bf16: Option<&'static AttnBf16Kernels>,
     pub(super) job: &'a AttentionJob<'a>,
-    pub(super) shape: Shape,
+    pub(super) shape: AttentionShape,
     pub(super) block: &'a Block,
-    /// Of the sequence.
+    /// Pages of the sequence.
     pub(super) pages: &'a [PageId],
     pub(super) kv_head: usize,
     /// As [`Caches::prefetch_hint`](crate::cpu::Caches::prefetch_hint).
@@ -79,23 +79,23 @@ impl Task<'_> {
         self.block.rows.len() * self.shape.group
     }
 
-    /// All splits, joined in the scratch's total.
-    pub(super) fn whole(&self, s: &mut Scratch) {
+    /// Accumulates all splits, in the scratch's total.
+    pub(super) fn all_splits(&self, s: &mut Scratch) {
         self.begin(s);
         let first = self.block.splits.start;
         for split in self.block.splits.clone() {
             self.split(split, self.first_keys(split + 1), s);
-            let Scratch { acc, online, total, total_online, .. } = &mut *s;
+            let Scratch { acc, running, total, total_running, .. } = &mut *s;
             if split == first {
                 swap(acc, total);
-                swap(online, total_online);
+                swap(running, total_running);
             } else {
-                self.join((total, total_online), (acc, |query| online[query]));
+                self.combine((total, total_running), (acc, |query| running[query]));
             }
         }
     }
 
-    /// One split, to be joined later; `next` as [`Task::split`] has it.
+    /// Accumulates one split, to be combined later. `next` as in [`Task::split`].
     pub(super) fn partial(
         &self,
         split: usize,
@@ -108,29 +108,29 @@ impl Task<'_> {
         let queries = self.queries();
         let (values, state) = out.split_at_mut(queries * self.shape.value_width);
         values.copy_from_slice(&s.acc[..values.len()]);
-        for (query, online) in s.online[..queries].iter().enumerate() {
-            (state[query], state[queries + query]) = (online.max, online.sum);
+        for (query, running) in s.running[..queries].iter().enumerate() {
+            (state[query], state[queries + query]) = (running.max, running.sum);
         }
     }
 
-    /// Joins the partial results of all splits in the scratch's total.
-    pub(super) fn joined(&self, partials: &[f32], s: &mut Scratch) {
+    /// Combines the partial results of all splits in the scratch's total.
+    pub(super) fn combine_partials(&self, partials: &[f32], s: &mut Scratch) {
         self.begin(s);
         let queries = self.queries();
         for partial in partials.chunks_exact(partials.len() / self.block.splits.len()) {
             let (values, state) = partial.split_at(queries * self.shape.value_width);
-            let online = |query| RunningSoftmax { max: state[query], sum: state[queries + query] };
-            self.join((&mut s.total, &mut s.total_online), (values, online));
+            let running = |query| RunningSoftmax { max: state[query], sum: state[queries + query] };
+            self.combine((&mut s.total, &mut s.total_running), (values, running));
         }
     }
 
-    /// The output of what has been joined.
+    /// Writes the output: the total, normalised.
     pub(super) fn finish(&self, s: &mut Scratch, out: &mut ColumnBlock<'_, f32>) {
-        let Shape { head_dim, value_width, group, .. } = self.shape;
+        let AttentionShape { head_dim, value_width, group, .. } = self.shape;
         for row in 0..self.block.rows.len() {
             for (head, to) in out.row_mut(row).chunks_exact_mut(head_dim).enumerate() {
                 let query = row * group + head;
-                let sum = s.total_online[query].sum;
+                let sum = s.total_running[query].sum;
                 if sum == 0.0 {
                     to.fill(0.0);
                     continue;
@@ -163,8 +163,8 @@ impl Task<'_> {
         s.total.room(queries * shape.value_width);
         s.key_scale.room(shape.step_width());
         s.value_scale.room(shape.step_width());
-        s.total_online.clear();
-        s.total_online.resize(queries, RunningSoftmax::START);
+        s.total_running.clear();
+        s.total_running.resize(queries, RunningSoftmax::START);
     }
 
     fn begin_pairs(&self, attn_bf16: &AttnBf16Kernels, s: &mut Scratch) {
@@ -181,35 +181,35 @@ impl Task<'_> {
         pairs.values.room(shape.step_width() / 2 * shape.value_width);
     }
 
-    fn join(
+    fn combine(
         &self,
-        (total, total_online): (&mut [f32], &mut [RunningSoftmax]),
-        (part, part_online): (&[f32], impl Fn(usize) -> RunningSoftmax),
+        (total, total_running): (&mut [f32], &mut [RunningSoftmax]),
+        (part, part_running): (&[f32], impl Fn(usize) -> RunningSoftmax),
     ) {
         let width = self.shape.value_width;
         let queries = total.chunks_exact_mut(width).zip(part.chunks_exact(width));
-        for (query, ((total, part), online)) in queries.zip(total_online).enumerate() {
-            let new = part_online(query);
+        for (query, ((total, part), running)) in queries.zip(total_running).enumerate() {
+            let new = part_running(query);
             if new.max == f32::NEG_INFINITY {
                 continue;
             }
-            if online.max == f32::NEG_INFINITY {
+            if running.max == f32::NEG_INFINITY {
                 total.copy_from_slice(part);
-                *online = new;
+                *running = new;
                 continue;
             }
-            let max = if new.max > online.max { new.max } else { online.max };
-            let factors = ((online.max - max).exp2(), (new.max - max).exp2());
+            let max = if new.max > running.max { new.max } else { running.max };
+            let factors = ((running.max - max).exp2(), (new.max - max).exp2());
             (self.kernels.axpby)(total, part, factors);
-            *online = RunningSoftmax { max, sum: online.sum * factors.0 + new.sum * factors.1 };
+            *running = RunningSoftmax { max, sum: running.sum * factors.0 + new.sum * factors.1 };
         }
     }
 
-    /// Accumulates a split. AfterBlock it, this thread will most likely read `next`.
+    /// Accumulates a split. The thread will most likely read `next` after it.
     fn split(&self, split: usize, next: Option<Panel<'_>>, s: &mut Scratch) {
         s.acc[..self.queries() * self.shape.value_width].fill(0.0);
-        s.online.clear();
-        s.online.resize(self.queries(), RunningSoftmax::START);
+        s.running.clear();
+        s.running.resize(self.queries(), RunningSoftmax::START);
         let mut steps = self.steps(split).peekable();
         while let Some(pages) = steps.next() {
             let next = steps.peek().map(|pages| self.stored_keys(pages.start)).or(next);
@@ -217,14 +217,14 @@ impl Task<'_> {
         }
     }
 
-    /// What is read first of a split; none where it is hidden from all rows.
+    /// The first keys that a split reads; `None` if it is masked for all rows.
     pub(super) fn first_keys(&self, split: usize) -> Option<Panel<'_>> {
         self.steps(split).next().map(|pages| self.stored_keys(pages.start))
     }
 
-    /// The pages of each step of a split that the mask does not hide from all rows.
+    /// The pages of each step of a split, without steps that are masked for all rows.
     fn steps(&self, split: usize) -> impl Iterator<Item = Range<usize>> + use<> {
-        let Shape { page_rows, step_pages, .. } = self.shape;
+        let AttentionShape { page_rows, step_pages, .. } = self.shape;
         let positions = self.positions();
         let first = self.job.mask.first_key(positions.start) / page_rows;
         let end = (positions.end - 1) / page_rows + 1;

@@ -113,7 +113,7 @@ impl FusedMatmul {
 
     /// What its products read, whole.
     pub(super) fn upcoming<'a>(&self, context: &FusionContext<'a>) -> NextDispatch<'a> {
-        let is_gate = matches!(self.tail, Some(Tail::GatedActivation { .. }));
+        let is_gated = matches!(self.tail, Some(Tail::GatedActivation { .. }));
         let products = match self.tail {
             Some(Tail::GatedActivation { gate, .. }) => gate..gate + 1,
             _ => self.products.clone(),
@@ -122,7 +122,7 @@ impl FusedMatmul {
         for (to, product) in weights.iter_mut().zip(products) {
             *to = Some(context.product(product).0.all());
         }
-        NextDispatch { weights, is_gate, ..NextDispatch::default() }
+        NextDispatch { weights, is_gated, ..NextDispatch::default() }
     }
 
     fn tail_of(&self, context: &FusionContext<'_>) -> Option<Tail> {
@@ -150,7 +150,7 @@ impl FusedMatmul {
     }
 }
 
-/// Tasks of a group of products for one row.
+/// GemmTasks of a group of products for one row.
 #[derive(Debug)]
 pub(super) struct GemvPlans {
     plain: GemvPlan,

@@ -1,6 +1,6 @@
 //! One op over the rows and features of a part.
 
-use super::scratch::{Angles, Spans};
+use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
 use crate::cpu::attention::{AttentionJob, AttentionMask, AttentionSequence, attention};
 use crate::cpu::elementwise::{add, gated, soft_cap};
@@ -23,7 +23,7 @@ pub(super) struct OpRun<'a> {
 }
 
 impl OpRun<'_> {
-    pub(super) fn compute(&self, spans: &mut Spans) -> Result<Slot, DeviceError> {
+    pub(super) fn compute(&self, sequences: &mut Sequences) -> Result<Slot, DeviceError> {
         let Stage { model, part, batch, .. } = self.stage;
         let (cpu, spec) = (&model.cpu, model.graph.value(self.node.output));
         let columns = |index| self.stage.columns(self.node, index);
@@ -58,7 +58,7 @@ impl OpRun<'_> {
                 let shape = self.shape(self.node, *heads, *index);
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
             }
-            Op::Attention(op) => self.attend(op, spans, &mut out)?,
+            Op::Attention(op) => self.attend(op, sequences, &mut out)?,
             Op::SelectRows => {
                 let (x, width) = (whole(0)?, spec.width);
                 for (out, row) in out.chunks_exact_mut(width).zip(&batch.selected) {
@@ -78,7 +78,7 @@ impl OpRun<'_> {
     fn attend(
         &self,
         op: &AttentionOp,
-        spans: &mut Spans,
+        sequences: &mut Sequences,
         out: &mut [f32],
     ) -> Result<(), DeviceError> {
         let Stage { model, part, batch, .. } = self.stage;
@@ -115,11 +115,11 @@ impl OpRun<'_> {
             start_pos: span.start,
             pages: &span.pages,
         });
-        spans.with(all, |spans| {
+        sequences.with(all, |sequences| {
             let job = AttentionJob {
                 kv: &kv,
                 q,
-                spans,
+                sequences,
                 heads: q.len() / batch.rows() / layout.head_dim,
                 scale: op.scale,
                 mask: op.window.map_or(AttentionMask::Causal, AttentionMask::Window),

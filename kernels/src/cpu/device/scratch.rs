@@ -12,7 +12,7 @@ use crate::graph::ValueId;
 pub(super) struct Scratch {
     /// Values of the stage, in the order of its nodes; empty between runs.
     pub(super) written: Vec<Option<Slot>>,
-    pub(super) spans: Spans,
+    pub(super) sequences: Sequences,
     pub(super) matmul_inputs: MatmulInputs,
     pub(super) angles: Angles,
 }
@@ -72,21 +72,22 @@ impl Angles {
 
 /// Room for the spans of an attention.
 #[derive(Debug, Default)]
-pub(super) struct Spans(Vec<AttentionSequence<'static>>);
+pub(super) struct Sequences(Vec<AttentionSequence<'static>>);
 
-impl Spans {
+impl Sequences {
     /// Calls `f` with `spans` as a slice.
     pub(super) fn with<'a, R>(
         &mut self,
-        spans: impl Iterator<Item = AttentionSequence<'a>>,
+        sequences: impl Iterator<Item = AttentionSequence<'a>>,
         f: impl FnOnce(&[AttentionSequence<'a>]) -> R,
     ) -> R {
         let mut room: Vec<AttentionSequence<'a>> = std::mem::take(&mut self.0);
-        room.extend(spans);
+        room.extend(sequences);
         let result = f(&room);
         room.clear();
         // Collecting in place keeps the memory.
-        self.0 = room.into_iter().map(|span| AttentionSequence { pages: &[], ..span }).collect();
+        self.0 =
+            room.into_iter().map(|sequence| AttentionSequence { pages: &[], ..sequence }).collect();
         result
     }
 }

@@ -1,4 +1,4 @@
-//! How products are cut for the caches.
+//! Blocking of matmuls for the caches.
 
 use super::op::{Epilogue, Matmul};
 use crate::cpu::context::Cpu;
@@ -7,63 +7,64 @@ use crate::cpu::packed::OutputChannels;
 use crate::cpu::packed::layout::{GROUP, SUPER_GROUPS, TILE};
 use crate::cpu::pool::BlockGrid;
 
-/// Fewest weights of a task (products of weights and rows, where they are more), so that claims
-/// cost little.
+/// Fewest weights of a task (or products of weights and rows, if larger), so that claims cost
+/// little.
 const TASK_WEIGHTS: usize = 1 << 17;
-/// Fewest weights of a task of one row, and most of those that a thread claims at once: where one
-/// thread has ended and another has not, memory is half idle, and one row waits for memory.
+/// Fewest weights of a task of one row, and most weights of a claim. One row is memory-bound, and
+/// bandwidth is idle while one thread has finished and another has not, so the last claims are
+/// small.
 const ROW_WEIGHTS: usize = 1 << 14;
-const AT_ONCE_WEIGHTS: usize = 1 << 20;
+const CLAIM_WEIGHTS: usize = 1 << 20;
 const TASK_PRODUCTS: usize = 1 << 22;
-/// Fewest tiles of a task with many rows, unless that is too few tasks: of each row it writes four
-/// neighbouring cache lines, which takes less time than two here and two there.
+/// Fewest tiles of a task of many rows, unless that leaves too few tasks: writing four consecutive
+/// cache lines of each row takes less time than two here and two there.
 const ROW_TILES: usize = 4;
 
-/// The groups of a panel, at most so many, of a matrix that has `groups`: all where they fit, since
-/// between panels sums leave the registers.
+/// Groups of a panel, at most `most`, for a matrix of `groups` groups: all if they fit, since
+/// between panels the sums leave the registers.
 pub(super) fn panel_of(most: usize, groups: usize) -> usize {
     if groups <= most { groups } else { most / SUPER_GROUPS * SUPER_GROUPS }
 }
 
-/// What a product's blocking goes by.
+/// What the blocking of a matmul depends on.
 #[derive(Clone, Debug)]
 pub(super) struct BlockingInput<'a> {
     pub(super) weight: OutputChannels<'a>,
-    /// Whether it is a gate, which reads its `up` too.
-    pub(super) is_gate: bool,
+    /// Whether it has a gated epilogue, which reads `up` too.
+    pub(super) is_gated: bool,
 }
 
 impl<'a> BlockingInput<'a> {
     pub(super) fn of(product: &Matmul<'a>) -> BlockingInput<'a> {
-        let is_gate = matches!(product.epilogue, Epilogue::GatedActivation { .. });
-        BlockingInput { weight: product.weight.clone(), is_gate }
+        let is_gated = matches!(product.epilogue, Epilogue::GatedActivation { .. });
+        BlockingInput { weight: product.weight.clone(), is_gated }
     }
 }
 
 /// The tasks of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tasks<const N: usize> {
-    /// Of each product; none of one without features.
+pub(super) struct GemmTasks<const N: usize> {
+    /// Block grid of each matmul; `None` without output channels.
     pub(super) blocks: [Option<BlockGrid>; N],
-    /// Most that a thread claims at once.
-    pub(super) at_once: usize,
+    /// Most tasks of a claim.
+    pub(super) max_claim: usize,
 }
 
-/// The tasks of a dispatch of products of `m` rows, each a multiple of `unit` tiles.
-pub(super) fn cut<const N: usize>(
+/// Divides a dispatch of matmuls of `m` rows into tasks of multiples of `unit` tiles.
+pub(super) fn partition<const N: usize>(
     ctx: &Cpu,
     (m, unit): (usize, usize),
     products: &[Option<BlockingInput<'_>>; N],
-) -> Tasks<N> {
+) -> GemmTasks<N> {
     let tiles = products.iter().flatten().map(|reads| reads.weight.tiles().len()).sum();
-    let mut at_once = if m == 1 { usize::MAX } else { 1 };
+    let mut max_claim = if m == 1 { usize::MAX } else { 1 };
     let blocks = products.each_ref().map(|reads| {
         let reads = reads.as_ref().filter(|reads| !reads.weight.is_empty())?;
         let blocking = Blocking::of(ctx, reads, (m, tiles, unit));
         if m == 1 {
-            let matrices = if reads.is_gate { 2 } else { 1 };
+            let matrices = if reads.is_gated { 2 } else { 1 };
             let of_task = matrices * blocking.tiles * TILE * reads.weight.packed().cols();
-            at_once = at_once.min(AT_ONCE_WEIGHTS / of_task).max(1);
+            max_claim = max_claim.min(CLAIM_WEIGHTS / of_task).max(1);
         }
         Some(BlockGrid {
             rows: m,
@@ -73,7 +74,7 @@ pub(super) fn cut<const N: usize>(
             lead: reads.weight.range().start % TILE,
         })
     });
-    Tasks { blocks, at_once }
+    GemmTasks { blocks, max_claim }
 }
 
 /// Rows and tiles of a task.
@@ -84,11 +85,11 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    /// For a product of `m` rows, in a dispatch of `tiles` tiles: few tasks, so that claims cost
-    /// little, each a run of whole tiles; many enough that no thread waits long for the last. Small
-    /// ones of one row, of which a thread claims many at first and few at last.
-    /// With many rows also by rows, so that a task's activations and results stay in the
-    /// second-level cache. A task is of a multiple of `unit` tiles.
+    /// Blocking of a matmul of `m` rows in a dispatch of `tiles` tiles. GemmTasks are runs of whole
+    /// tiles: few enough that claims cost little, and enough that no thread waits long for the
+    /// last. One row has small tasks, which a thread claims many at first and few at last. Many
+    /// rows are divided too, so that a task's activations and results stay in the second-level
+    /// cache. A task is a multiple of `unit` tiles.
     pub(super) fn of(
         ctx: &Cpu,
         reads: &BlockingInput<'_>,
@@ -107,7 +108,7 @@ impl Blocking {
         };
         let multiple = if m > 1 { unit.next_multiple_of(block_tiles) } else { unit };
         let tiles = worth.min(fair).max(1).next_multiple_of(multiple);
-        let results = if reads.is_gate { 2 } else { 1 };
+        let results = if reads.is_gated { 2 } else { 1 };
         let of_row = of_x + results * tiles * TILE * size_of::<f32>();
         let most = (ctx.caches().l2 / 2 / of_row).max(block_rows);
         let rows = m.div_ceil(m.div_ceil(most)).next_multiple_of(block_rows);

@@ -1,6 +1,6 @@
-//! What a dispatch computes, and what will most likely be read after it.
+//! A dispatch of matmuls, and what its threads read after it.
 
-use super::blocking::{self, BlockingInput, Tasks};
+use super::blocking::{self, BlockingInput, GemmTasks};
 use super::op::MATMULS_MAX;
 use crate::cpu::context::Cpu;
 use crate::cpu::loops::prefetch_stream::PREFETCH_DISTANCE_MAX;
@@ -9,67 +9,67 @@ use crate::cpu::packed::OutputChannels;
 use crate::cpu::packed::layout::TILE;
 use crate::cpu::pool::{AfterBlock, IdlePrefetch, NextBlock};
 
-/// A dispatch of products.
+/// A dispatch of matmuls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dispatch<'a> {
     /// Rows of activations (m).
     pub(crate) rows: usize,
-    /// How it is cut where it has one row, if that is known.
+    /// Its division into tasks for one row, if precomputed.
     pub(crate) gemv_plan: Option<&'a GemvPlan>,
-    /// The next dispatch of products, taken to have as many rows.
+    /// The next dispatch of matmuls; assumed to have as many rows.
     pub(crate) next: NextDispatch<'a>,
 }
 
-/// The weights of a dispatch to come. Memory is idle while threads meet and while one of them
-/// prepares what the others wait for; each thread asks for the beginning of what it will read
-/// next at the end of what it reads now, and goes on with it while it waits.
+/// The weights of the next dispatch. Memory is idle while threads synchronise and while one of them
+/// prepares the next input. So each thread prefetches the start of its next weights at the end of
+/// the current ones, and continues while it waits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NextDispatch<'a> {
-    /// Of each product; of a gate without its `up`.
+    /// Weights of each matmul; for a gated epilogue without `up`.
     pub(crate) weights: [Option<OutputChannels<'a>>; MATMULS_MAX],
-    /// Whether the only product is a gate.
-    pub(crate) is_gate: bool,
-    /// As what the values will be quantised as they come, if so.
+    /// Whether the only matmul has a gated epilogue.
+    pub(crate) is_gated: bool,
+    /// The scheme in which the output is quantised on the fly, if it is.
     pub(crate) output_scheme: Option<QuantScheme>,
     /// As [`Dispatch::gemv_plan`].
     pub(crate) gemv_plan: Option<&'a GemvPlan>,
 }
 
-/// How a dispatch of one row is cut: the same for every token, and found anew it would be on the thread
-/// that the others wait for.
+/// Division of a one-row dispatch (GEMV) into tasks. It is the same for every token, so it is
+/// computed once, not on the thread that the others wait for.
 #[derive(Debug)]
 pub(crate) struct GemvPlan {
-    pub(super) tasks: Tasks<MATMULS_MAX>,
-    /// The product and the column that each thread begins with.
+    pub(super) tasks: GemmTasks<MATMULS_MAX>,
+    /// The matmul and the column that each thread starts with.
     first: Vec<Option<(usize, usize)>>,
 }
 
 impl Dispatch<'_> {
-    /// Of so many rows; nothing is known of what follows.
+    /// A dispatch of this many rows, without a known successor.
     pub(crate) fn of(rows: usize) -> Dispatch<'static> {
         Dispatch { rows, ..Dispatch::default() }
     }
 
-    /// Its tasks, with what its products read; each is a multiple of `unit` tiles.
+    /// Its tasks, multiples of `unit` tiles, given what its matmuls read.
     pub(super) fn tasks<'b>(
         &self,
         ctx: &Cpu,
         unit: usize,
         reads: impl FnOnce() -> [Option<BlockingInput<'b>>; MATMULS_MAX],
-    ) -> Tasks<MATMULS_MAX> {
+    ) -> GemmTasks<MATMULS_MAX> {
         match self.gemv_plan {
             Some(known) if self.rows == 1 => {
-                debug_assert_eq!(known.tasks, blocking::cut(ctx, (1, unit), &reads()));
+                debug_assert_eq!(known.tasks, blocking::partition(ctx, (1, unit), &reads()));
                 known.tasks
             }
-            _ => blocking::cut(ctx, (self.rows, unit), &reads()),
+            _ => blocking::partition(ctx, (self.rows, unit), &reads()),
         }
     }
 }
 
 impl<'a> Dispatch<'a> {
-    /// What a thread reads after a block of matrix `index` that ends with feature `end`, and after
-    /// those beside it, if that is near enough to be asked for in the meantime.
+    /// What a thread reads after a block of matrix `index` that ends at channel `end`, and after
+    /// the following blocks of its rows; `None` if that is too far ahead to prefetch.
     pub(super) fn read_after<'b>(
         &self,
         ctx: &Cpu,
@@ -96,16 +96,16 @@ impl<'a> Dispatch<'a> {
 }
 
 impl<'a> NextDispatch<'a> {
-    fn tasks(&self, ctx: &Cpu, m: usize) -> Tasks<MATMULS_MAX> {
+    fn tasks(&self, ctx: &Cpu, m: usize) -> GemmTasks<MATMULS_MAX> {
         let unit = self.output_scheme.map_or(1, |kind| kind.columns() / TILE);
         let reads = self.weights.each_ref().map(|weight| {
             let weight = weight.as_ref()?.clone();
-            Some(BlockingInput { weight, is_gate: self.is_gate })
+            Some(BlockingInput { weight, is_gated: self.is_gated })
         });
-        blocking::cut(ctx, (m, unit), &reads)
+        blocking::partition(ctx, (m, unit), &reads)
     }
 
-    /// How it is cut for one row.
+    /// Divides it into tasks for one row.
     pub(crate) fn gemv_plan(&self, ctx: &Cpu) -> GemvPlan {
         let (tasks, pool) = (self.tasks(ctx, 1), ctx.pool());
         let threads = 0..pool.threads();
@@ -113,7 +113,7 @@ impl<'a> NextDispatch<'a> {
         GemvPlan { tasks, first }
     }
 
-    /// What a thread reads first, if it has a task.
+    /// What a thread reads first, if it gets a task.
     pub(super) fn first_read(&self, ctx: &Cpu, m: usize, thread: usize) -> Option<&'a [u8]> {
         let (index, col) = match self.gemv_plan {
             Some(known) if m == 1 => known.first.get(thread).copied().flatten(),

@@ -1,4 +1,4 @@
-//! Activations in the inputs that some weights take.
+//! Activations, quantised as several weights need them.
 
 use super::dispatch::Dispatch;
 use super::op::{GemmInput, MATMULS_MAX, Matmul};
@@ -9,35 +9,34 @@ use crate::cpu::quantize::{InputSource, Q8Buffer};
 use crate::cpu::rms_norm::rms_norm;
 use crate::quant::DType;
 
-/// The same activations for the formats of up to [`MATMULS_MAX`] weights; the memory is kept
-/// between calls.
+/// The same activations for the formats of up to [`MATMULS_MAX`] weights; reuses its memory.
 #[derive(Debug, Default)]
 pub(crate) struct QuantizedInputs {
-    /// Of the first buffers.
-    kinds: [Option<QuantScheme>; MATMULS_MAX],
+    /// Schemes of the first buffers.
+    schemes: [Option<QuantScheme>; MATMULS_MAX],
     quantised: [Q8Buffer; MATMULS_MAX],
-    /// The norms for float weights; empty where these take the rows as they are.
+    /// Normalised rows for float weights; empty if these take the rows as they are.
     normed: Vec<f32>,
 }
 
 impl QuantizedInputs {
-    /// Makes the inputs that weights of these formats take, normalising a row and quantising it in
-    /// one pass.
+    /// Quantises the rows for weights of these formats; a row is normalised and quantised in one
+    /// pass.
     ///
     /// # Panics
-    /// With more than [`MATMULS_MAX`] formats.
+    /// With more than [`MATMULS_MAX`] schemes.
     pub(crate) fn fill(
         &mut self,
         ctx: &Cpu,
         formats: impl Iterator<Item = DType> + Clone,
         source: &InputSource<'_>,
     ) {
-        self.kinds = [None; MATMULS_MAX];
+        self.schemes = [None; MATMULS_MAX];
         let mut used = 0;
         let kind_of = |format| ctx.quant_scheme(format);
         for kind in formats.clone().filter_map(kind_of) {
-            if !self.kinds[..used].contains(&Some(kind)) {
-                self.kinds[used] = Some(kind);
+            if !self.schemes[..used].contains(&Some(kind)) {
+                self.schemes[used] = Some(kind);
                 self.quantised[used].fill(ctx, kind, source);
                 used += 1;
             }
@@ -51,7 +50,7 @@ impl QuantizedInputs {
         }
     }
 
-    /// Has the values of a product of a dispatch, rounded as they come; never as floats.
+    /// Fills it with the output of a matmul, quantised on the fly; f32 values are not stored.
     ///
     /// # Panics
     /// As [`quantized_matmul`].
@@ -62,24 +61,25 @@ impl QuantizedInputs {
         product: &Matmul<'_>,
         kind: QuantScheme,
     ) {
-        self.kinds = [None; MATMULS_MAX];
-        self.kinds[0] = Some(kind);
+        self.schemes = [None; MATMULS_MAX];
+        self.schemes[0] = Some(kind);
         self.normed.clear();
         let out = self.quantised[0].room(dispatch.rows, product.weight.len());
         quantized_matmul(ctx, dispatch, product, (kind, out));
     }
 
-    /// What a weight of that format takes; `ctx` and `x` are those that it was filled with.
+    /// The input for weights of this format; `ctx` and `x` are those passed to
+    /// [`fill`](QuantizedInputs::fill).
     ///
     /// # Panics
-    /// When the format was not among those that it was filled for.
+    /// When it was not filled for the format.
     pub(crate) fn rows<'a>(&'a self, ctx: &Cpu, format: DType, x: &'a [f32]) -> GemmInput<'a> {
         match ctx.quant_scheme(format) {
             None if self.normed.is_empty() => GemmInput::F32(x),
             None => GemmInput::F32(&self.normed),
             Some(kind) => {
-                let Some(at) = self.kinds.iter().position(|other| *other == Some(kind)) else {
-                    unreachable!("no form was made for {format}");
+                let Some(at) = self.schemes.iter().position(|other| *other == Some(kind)) else {
+                    unreachable!("no input was made for {format}");
                 };
                 GemmInput::Q8(self.quantised[at].rows())
             }

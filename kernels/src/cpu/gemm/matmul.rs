@@ -15,11 +15,11 @@ thread_local! {
 
 /// `out[m, n] = x[m, k] · weight[n, k]ᵀ (+ bias[n])`.
 ///
-/// Quantised weights multiply activations that are quantised as llama.cpp does for the
-/// format, unless [`Cpu::activations`] says otherwise; float weights multiply them as they are.
+/// For quantised weights, activations are quantised as llama.cpp does for the format, unless
+/// [`Cpu::activations`] is f32; float weights take f32 activations.
 ///
 /// # Panics
-/// When `x` is not whole rows of k, or `out` or `bias` have not m·n or n values.
+/// When `x` is not whole rows of k, or `out` or `bias` do not have m·n or n values.
 pub fn matmul(
     ctx: &Cpu,
     weight: &OutputChannels<'_>,

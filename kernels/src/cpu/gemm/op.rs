@@ -5,33 +5,33 @@ use crate::cpu::packed::OutputChannels;
 use crate::cpu::quantize::Q8Rows;
 use crate::op::Activation;
 
-/// Most products of one dispatch.
+/// Most matmuls of one dispatch.
 pub(crate) const MATMULS_MAX: usize = 4;
 
-/// Activations as a weight's format wants them.
+/// Activations of a matmul.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum GemmInput<'a> {
-    /// Rounded, by the kind that [`QuantScheme::of`] gives for the weights' format.
+    /// Quantised by [`Cpu::quant_scheme`](crate::cpu::Cpu) of the weights' format.
     Q8(Q8Rows<'a>),
-    /// As they are, `[m][k]`: quantised weights are widened for them.
+    /// f32, `[m][k]`; quantised weights are dequantised for them.
     F32(&'a [f32]),
 }
 
-/// What is done with a product before it is written.
+/// What is done with the output of a matmul before it is stored.
 #[derive(Clone, Debug)]
 pub(crate) enum Epilogue<'a> {
-    /// Nothing.
+    /// `out = product`.
     Store,
     /// `out = product + residual`, `[m][n]`.
     AddResidual(&'a [f32]),
     /// `out += product`.
     AccumulateInto,
-    /// `out = act(product) · (x · upᵀ + bias)`: a feed-forward block's gate and up. `up` has as
-    /// many features in the same tiles, and takes the same activations.
+    /// `out = act(product) · (x · upᵀ + bias)`: gate and up of a feed-forward block. `up` has as
+    /// many channels in the same tiles and takes the same activations.
     GatedActivation { activation: Activation, up: OutputChannels<'a>, bias: Option<&'a [f32]> },
 }
 
-/// `epilogue(x[m, k] · weight[n, k]ᵀ + bias[n])`, of `[m][n]`.
+/// `epilogue(x[m, k] · weight[n, k]ᵀ + bias[n])`, `[m][n]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Matmul<'a> {
     pub(crate) x: GemmInput<'a>,

@@ -14,11 +14,11 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Computes up to [`MATMULS_MAX`] products of a dispatch's m rows, each to its `[m][n]` values. A value
-/// does not depend on m, on the features that are computed with it, or on the other products.
+/// Computes up to [`MATMULS_MAX`] matmuls of a dispatch's m rows, each to its `[m][n]` output. A
+/// value does not depend on m, on the channels that are computed with it, or on the other matmuls.
 ///
 /// # Panics
-/// When there are more products, or the sizes of one do not fit each other.
+/// When there are more matmuls, or the sizes of one do not match.
 pub(crate) fn matmuls<'a>(
     ctx: &Cpu,
     dispatch: &Dispatch<'_>,
@@ -27,7 +27,7 @@ pub(crate) fn matmuls<'a>(
     let m = dispatch.rows;
     let mut list = [const { None }; MATMULS_MAX];
     for (index, (product, out)) in products.into_iter().enumerate() {
-        assert!(index < MATMULS_MAX, "more than {MATMULS_MAX} products at once");
+        assert!(index < MATMULS_MAX, "more than {MATMULS_MAX} matmuls at once");
         product.check(m);
         assert_eq!(out.len(), m * product.weight.len(), "out of {m} rows");
         list[index] = Some((product, out));
@@ -38,13 +38,13 @@ pub(crate) fn matmuls<'a>(
     let tasks = dispatch.tasks(ctx, 1, || {
         list.each_ref().map(|of| of.as_ref().map(|(product, _)| BlockingInput::of(product)))
     });
-    let mut cuts = [const { None }; MATMULS_MAX];
-    for (cut, (blocks, of)) in cuts.iter_mut().zip(tasks.blocks.into_iter().zip(&mut list)) {
+    let mut matrices = [const { None }; MATMULS_MAX];
+    for (matrix, (blocks, of)) in matrices.iter_mut().zip(tasks.blocks.into_iter().zip(&mut list)) {
         let (Some(blocks), Some((_, out))) = (blocks, of) else { continue };
-        *cut = Some(PartitionedMatrix { data: std::mem::take(out), blocks });
+        *matrix = Some(PartitionedMatrix { data: std::mem::take(out), blocks });
     }
     let weight = |index: usize| Some(&list[index].as_ref()?.0.weight);
-    ctx.pool().partitioned_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
+    ctx.pool().partitioned_mut(&mut matrices, tasks.max_claim, |index, rows, block, after| {
         let Some((product, _)) = &list[index] else { return };
         let next = dispatch.read_after(ctx, (index, block.end()), after, weight);
         let task = Task { rows, until: after.until, next };
@@ -52,12 +52,12 @@ pub(crate) fn matmuls<'a>(
     });
 }
 
-/// A product of a dispatch's m rows whose values are quantised as they come, to `[m][n/32]` blocks: the
-/// same that quantising its rows would give.
+/// Computes a matmul whose output is quantised on the fly, to `[m][n/32]` blocks: bit for bit those
+/// of quantising its rows afterwards.
 ///
 /// # Panics
-/// When the sizes do not fit each other, the weights' features are not whole tiles, or the values
-/// are to be added to those of the blocks.
+/// When sizes do not match, the channels are not whole tiles, or the epilogue accumulates into the
+/// output.
 pub(crate) fn quantized_matmul(
     ctx: &Cpu,
     dispatch: &Dispatch<'_>,
@@ -77,9 +77,9 @@ pub(crate) fn quantized_matmul(
     let [Some(features), ..] = tasks.blocks else { return };
     let blocks =
         BlockGrid { row_len: groups, col_chunk: features.col_chunk / GROUP, lead: 0, ..features };
-    let mut cuts = [Some(PartitionedMatrix { data: out, blocks })];
+    let mut matrices = [Some(PartitionedMatrix { data: out, blocks })];
     let weight = |_| Some(&product.weight);
-    ctx.pool().partitioned_mut(&mut cuts, tasks.at_once, |index, rows, block, after| {
+    ctx.pool().partitioned_mut(&mut matrices, tasks.max_claim, |index, rows, block, after| {
         let after = after.times(GROUP);
         let next = dispatch.read_after(ctx, (index, block.end() * GROUP), after, weight);
         let task = Task { rows, until: after.until, next };

@@ -1,4 +1,4 @@
-//! A task: some rows times some features, and what follows.
+//! A task: some rows × some output channels, and the epilogue.
 
 use super::blocking::panel_of;
 use super::op::{Epilogue, GemmInput, Matmul};
@@ -16,14 +16,14 @@ use crate::cpu::quantize::Q8Rows;
 use crate::quant::DType;
 use std::ops::Range;
 
-/// Values of rows that are gated and quantised at once: they stay in the first-level cache.
-const AT_ONCE: usize = 1024;
+/// Values that are gated and then quantised at once: they stay in the first-level cache.
+const QUANTIZE_VALUES: usize = 1024;
 
-/// Fewest rows for which weights of 16 bits are converted once instead of as they are read, where
-/// conversions take the place of multiplications. With fewer rows it costs at least what it brings.
+/// Fewest rows for which 16-bit weights are converted once instead of as they are read, where
+/// conversions compete with multiplications. With fewer rows it costs at least what it saves.
 const WIDENED_ROWS: usize = 72;
 
-/// What a thread keeps between calls.
+/// Buffers of a thread.
 #[derive(Default)]
 pub(super) struct Scratch {
     kernel: GemmScratch,
@@ -32,31 +32,32 @@ pub(super) struct Scratch {
     done: Vec<f32>,
 }
 
-/// Rows of a task, and what its thread will most likely do after it.
+/// Rows of a task, and what its thread will most likely do next.
 pub(super) struct Task<'a> {
     pub(super) rows: Range<usize>,
-    /// It goes on with the same rows up to this feature of the product's, at least to the task's last.
+    /// The thread continues with the same rows up to this channel, which is not before the task's
+    /// last.
     pub(super) until: usize,
-    /// What it reads epilogue.
+    /// What it reads after that.
     pub(super) next: Option<&'a [u8]>,
 }
 
-/// Where the features of a task lie in its rows of whole tiles.
-struct Lines {
-    /// From a row to the next.
+/// Position of a task's channels in its rows of whole tiles.
+struct TaskRows {
+    /// Values from one row to the next.
     stride: usize,
-    /// The task's features in the first row.
+    /// The task's channels in the first row.
     first: Range<usize>,
 }
 
-impl Lines {
+impl TaskRows {
     fn row(&self, row: usize) -> Range<usize> {
         row * self.stride + self.first.start..row * self.stride + self.first.end
     }
 }
 
 impl Matmul<'_> {
-    /// Computes a block of the values.
+    /// Computes a block of the output.
     pub(super) fn write(
         &self,
         ctx: &Cpu,
@@ -84,8 +85,8 @@ impl Matmul<'_> {
         }
     }
 
-    /// Computes a block of the values and quantises it, as [`Kernels::quantize`] does whole rows.
-    /// The block's features are those of whole tiles.
+    /// Computes a block of the output and quantises it, as [`Kernels::quantize`] does whole rows.
+    /// The block's channels are whole tiles.
     pub(super) fn write_quantized(
         &self,
         ctx: &Cpu,
@@ -97,9 +98,9 @@ impl Matmul<'_> {
         let width = at.len();
         let lines = self.multiply(ctx, &task, at.clone(), scratch);
         let rows = task.rows;
-        assert!(lines.first == (0..lines.stride), "features {at:?} are not whole tiles");
+        assert!(lines.first == (0..lines.stride), "channels {at:?} are not whole tiles");
         let Scratch { out, up, done, .. } = scratch;
-        let step = (AT_ONCE / width).max(1);
+        let step = (QUANTIZE_VALUES / width).max(1);
         done.resize(step * width, 0.0);
         for first in (0..rows.len()).step_by(step) {
             let some = first..rows.len().min(first + step);
@@ -126,21 +127,21 @@ impl Matmul<'_> {
         }
     }
 
-    /// The product in `scratch.out`, with its bias, and a gate's other product in `scratch.up`; `at`
-    /// are features of the product's.
+    /// Multiplies into `scratch.out`, with the bias, and a gated epilogue's other matmul into
+    /// `scratch.up`; `at` are output channels of the matmul.
     fn multiply(
         &self,
         ctx: &Cpu,
         task: &Task<'_>,
         at: Range<usize>,
         scratch: &mut Scratch,
-    ) -> Lines {
+    ) -> TaskRows {
         let Scratch { kernel, out, up, .. } = scratch;
         let start = self.weight.range().start;
-        let features = start + at.start..start + at.end;
-        let tiles = features.start / TILE..features.end.div_ceil(TILE);
-        let lead = features.start % TILE;
-        let lines = Lines { stride: tiles.len() * TILE, first: lead..lead + at.len() };
+        let channels = start + at.start..start + at.end;
+        let tiles = channels.start / TILE..channels.end.div_ceil(TILE);
+        let lead = channels.start % TILE;
+        let lines = TaskRows { stride: tiles.len() * TILE, first: lead..lead + at.len() };
         let Task { ref rows, until, next } = *task;
         let count = rows.len();
         let rest = (start + until).div_ceil(TILE) - tiles.end;
@@ -165,8 +166,8 @@ impl Matmul<'_> {
     }
 }
 
-/// Tiles of a matrix in f32.
-fn widened<'a>(
+/// Dequantises tiles to f32.
+fn dequantized<'a>(
     kernels: &Kernels,
     weight: &PackedMatrix,
     tiles: Range<usize>,
@@ -181,7 +182,7 @@ fn widened<'a>(
     FloatTiles { dtype: DType::F32, cols, count, stride, bytes: &to[..count * stride] }
 }
 
-/// Some rows times some tiles.
+/// Some rows × some tiles.
 struct Tiles<'a> {
     ctx: &'a Cpu,
     x: GemmInput<'a>,
@@ -190,8 +191,8 @@ struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    /// `[rows][16 per tile]` at the beginning of `out`; after it, so many more tiles will most likely
-    /// be read, and epilogue `next`.
+    /// Writes `[rows][16 per tile]` to the start of `out`. After these tiles the thread will most
+    /// likely read `rest` more tiles, and then `next`.
     fn multiply(
         &self,
         (weight, (rest, next)): (&PackedMatrix, (usize, Option<&[u8]>)),
@@ -224,15 +225,15 @@ impl Tiles<'_> {
                     let job = GemmF32 { tiles, x, rows, stride, next_tiles };
                     return (kernels.gemm_f32)(&job, out);
                 }
-                // Nothing that is read lies behind the widened ones.
+                // No stored weights follow the dequantised ones in memory.
                 let rest = (rest > 0).then(|| weight.tile(tiles.end).values);
                 let next_tiles = NextTiles::new(&caches, (0, rest.or(next)));
-                // As many rows read a few again and again, which stay near.
+                // Many rows read few tiles repeatedly, which stay in the cache.
                 let at_once = if many { kernels.shape.float_tiles } else { tiles.len().max(1) };
                 for first in tiles.clone().step_by(at_once) {
                     let some = first..tiles.end.min(first + at_once);
                     let out = &mut out[(first - tiles.start) * TILE..];
-                    let tiles = widened(kernels, weight, some, &mut scratch.widened);
+                    let tiles = dequantized(kernels, weight, some, &mut scratch.widened);
                     let job = GemmF32 { tiles, x, rows, stride, next_tiles };
                     (kernels.gemm_f32)(&job, out);
                 }

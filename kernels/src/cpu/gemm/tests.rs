@@ -1,4 +1,4 @@
-//! A product does not depend on what is computed with it or done with it.
+//! A matmul does not depend on what is computed with it or on its epilogue.
 
 use super::blocking::{Blocking, BlockingInput, panel_of};
 use super::run::{matmuls, quantized_matmul};
@@ -41,7 +41,7 @@ fn bits(x: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn cut_features_differ_from_all() {
+fn a_range_of_channels_has_the_bits_of_all_channels() {
     let (n, k) = (77, 256);
     for isa in Isa::available() {
         let cpu = Cpu::new(2, isa);
@@ -64,7 +64,7 @@ fn cut_features_differ_from_all() {
 }
 
 #[test]
-fn exact_activations_meet_other_weights_than_those_stored() {
+fn f32_activations_multiply_exactly_the_stored_weights() {
     let n = 45;
     for isa in Isa::available() {
         let exact = Cpu::new(2, isa).with_activations(Activations::F32);
@@ -88,7 +88,7 @@ fn exact_activations_meet_other_weights_than_those_stored() {
 }
 
 #[test]
-fn products_of_one_dispatch_differ_from_those_of_several() {
+fn matmuls_of_one_dispatch_have_the_bits_of_separate_ones() {
     let k = 512;
     let kinds = [(1, Activations::Int8), (3, Activations::Int8), (3, Activations::F32)];
     let all = Isa::available().into_iter();
@@ -147,13 +147,13 @@ fn products_of_one_dispatch_differ_from_those_of_several() {
     }
 }
 
-/// Caches of so many bytes in the first and the second level.
+/// Caches with these sizes of the first and the second level.
 fn caches(first: usize, second: usize) -> Caches {
     Caches { l1: first, l2: second, ..Caches::default() }
 }
 
 #[test]
-fn values_that_are_quantised_as_they_come_differ_from_rows_quantised_later() {
+fn quantising_on_the_fly_has_the_bits_of_quantising_later() {
     let (n, k) = (256, 256);
     let sizes = [caches(32 << 10, 1 << 20), caches(1 << 10, 4 << 10)];
     for (isa, caches) in Isa::available().into_iter().flat_map(|isa| sizes.map(|c| (isa, c))) {
@@ -203,7 +203,7 @@ fn values_that_are_quantised_as_they_come_differ_from_rows_quantised_later() {
 }
 
 #[test]
-fn the_size_of_a_cache_changes_a_bit() {
+fn cache_sizes_change_no_bit() {
     let (n, k) = (45, 1280);
     let sizes = [(1 << 10, 2 << 10), (16 << 10, 64 << 10), (32 << 10, 1 << 20), (1 << 30, 1 << 30)];
     for (isa, dtype) in Isa::available().into_iter().flat_map(|isa| DType::ALL.map(|d| (isa, d))) {
@@ -223,7 +223,7 @@ fn the_size_of_a_cache_changes_a_bit() {
 }
 
 #[test]
-fn a_task_does_not_fit_the_cache() {
+fn tasks_and_panels_fit_the_caches() {
     let (n, k, m) = (1536, 576, 512);
     for isa in Isa::available() {
         let shape = isa.shape();
@@ -238,7 +238,7 @@ fn a_task_does_not_fit_the_cache() {
                 assert!(panel > 0 && (panel <= 8 || bytes <= first), "{what}");
             }
             let weight = weight(&cpu, DType::Q4_0, n, k);
-            let reads = BlockingInput { weight: weight.all(), is_gate: false };
+            let reads = BlockingInput { weight: weight.all(), is_gated: false };
             let cut = Blocking::of(&cpu, &reads, (m, n / 16, 1));
             let bytes = cut.rows * (k / 32 * 48 + cut.tiles * 64);
             assert!(bytes <= second, "{} {caches:?}: {cut:?}", isa.name());
@@ -249,29 +249,29 @@ fn a_task_does_not_fit_the_cache() {
 }
 
 #[test]
-fn a_thread_is_told_to_read_what_another_begins_with() {
+fn the_next_dispatch_starts_with_the_thread_s_own_weights() {
     let cpu = Cpu::new(2, Isa::best());
     let [q, k, v] = [(576, 64), (192, 64), (192, 64)].map(|(n, k)| weight(&cpu, DType::Q4_0, n, k));
-    let upcoming = |weights, is_gate, output_scheme| NextDispatch {
+    let next_dispatch = |weights, is_gated, output_scheme| NextDispatch {
         weights,
-        is_gate,
+        is_gated,
         output_scheme,
         gemv_plan: None,
     };
     let start =
         |next: &NextDispatch<'_>, thread| next.first_read(&cpu, 1, thread).map(<[u8]>::as_ptr);
-    // 60 tiles in tasks of 8: 5 of q, 2 of k, 2 of v, of which the second thread has the last 5.
-    let all = upcoming([Some(q.all()), Some(k.all()), Some(v.all()), None], false, None);
+    // 60 tiles in tasks of 8: 5 of q, 2 of k, 2 of v; the second thread has the last 5.
+    let all = next_dispatch([Some(q.all()), Some(k.all()), Some(v.all()), None], false, None);
     assert_eq!(start(&all, 0), Some(q.all().bytes_from(0).as_ptr()));
     assert_eq!(start(&all, 1), Some(q.all().bytes_from(4 * 8 * 16).as_ptr()));
     assert_eq!(start(&all, 2), None);
-    // 12 tiles in tasks of 2, or of 16 where 256 columns are quantised at once.
-    let one = |output_scheme| upcoming([Some(k.all()), None, None, None], true, output_scheme);
+    // 12 tiles in tasks of 2, or of 16 if 256 columns are quantised at once.
+    let one = |output_scheme| next_dispatch([Some(k.all()), None, None, None], true, output_scheme);
     assert_eq!(start(&one(None), 1), Some(k.all().bytes_from(3 * 2 * 16).as_ptr()));
     assert_eq!(start(&one(Some(QuantScheme::Q8K)), 0), Some(k.all().bytes_from(0).as_ptr()));
     assert_eq!(start(&one(Some(QuantScheme::Q8K)), 1), None);
     assert_eq!(start(&NextDispatch::default(), 0), None);
-    // Known beforehand, it is the same.
+    // A precomputed plan gives the same.
     for next in [all, one(None), one(Some(QuantScheme::Q8K)), NextDispatch::default()] {
         let tasks = next.gemv_plan(&cpu);
         let known = NextDispatch { gemv_plan: Some(&tasks), ..next.clone() };
@@ -280,9 +280,9 @@ fn a_thread_is_told_to_read_what_another_begins_with() {
 }
 
 #[test]
-fn what_is_far_away_is_asked_for_or_what_is_next_is_not() {
+fn only_weights_within_the_prefetch_distance_are_prefetched() {
     let cpu = Cpu::new(2, Isa::best());
-    // 18 KiB for each tile, and 576 bytes.
+    // 18 KiB and 576 bytes per tile.
     let [large, small] = [1024, 32].map(|k| weight(&cpu, DType::Q8_0, 64, k));
     let (large, small) = (large.all(), small.all());
     let weights = |index: usize| [Some(&large), Some(&small)][index];
@@ -295,7 +295,7 @@ fn what_is_far_away_is_asked_for_or_what_is_next_is_not() {
     };
     let nothing = |thread| NextBlock::EndOfJob { thread };
     let block = NextBlock::Block { index: 1, col: 32 };
-    assert_eq!(after(0, 16, 32, block), None, "a tile of 18 KiB lies between");
+    assert_eq!(after(0, 16, 32, block), None, "a tile of 18 KiB is between");
     assert_eq!(after(0, 32, 32, block), Some(small.bytes_from(32).as_ptr()));
     assert_eq!(after(1, 16, 64, block), Some(small.bytes_from(32).as_ptr()));
     assert_eq!(after(0, 64, 64, nothing(0)), Some(small.bytes_from(0).as_ptr()));

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_sum_over_odd_lengths_leaves_logits_out() {
+fn odd_lengths_are_reduced_whole() {
     for len in [1, 15, 16, 17, 1023, 1024, 1025, 49_152, 262_144] {
         let logits: Vec<f32> =
             (0..len).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 20) as f32 / 97.0).collect();
@@ -18,7 +18,7 @@ fn a_sum_over_odd_lengths_leaves_logits_out() {
 }
 
 #[test]
-fn an_isa_chooses_another_token_or_gives_it_another_probability() {
+fn every_isa_gives_the_same_token_and_probability() {
     let noise = |i: u32| (i.wrapping_mul(2_654_435_761) >> 20) as f32 / 97.0 - 20.0;
     let mut odd: Vec<f32> = (0..5000).map(noise).collect();
     (odd[3], odd[1030], odd[4990]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY);
@@ -33,7 +33,7 @@ fn an_isa_chooses_another_token_or_gives_it_another_probability() {
 }
 
 #[test]
-fn what_is_no_number_is_chosen_or_spoils_the_rest() {
+fn nan_and_infinite_logits_are_ignored() {
     let bad = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
     assert_eq!(argmax(&bad), None);
     assert_eq!(argmax(&[f32::NAN, 1.0, f32::INFINITY, 2.0, 2.0]), Some(3));

@@ -1,10 +1,8 @@
-//! What a thread of the pool will most likely read when it has waited. Memory is half idle while it
-//! waits for the others: it asks for the beginning in the meantime.
+//! Prefetch while a thread waits for the others, when memory bandwidth is idle: the start of what
+//! it will most likely read next.
 
 use crate::cpu::caches::Caches;
-use crate::cpu::packed::layout::LINE;
-use crate::cpu::simd::prefetch::PrefetchHint;
-use crate::cpu::simd::prefetch::prefetch_line;
+use crate::cpu::simd::prefetch::{CACHE_LINE, PrefetchHint, prefetch_line};
 use crate::sync::spin_loop;
 use std::cell::Cell;
 
@@ -12,7 +10,7 @@ thread_local! {
     static IDLE_PREFETCH: Cell<IdlePrefetch> = const { Cell::new(IdlePrefetch::NOTHING) };
 }
 
-/// Lines of which none has been asked for. All of it is hints: the memory need not be there any more.
+/// Lines that are still to be prefetched. The memory may have been freed meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdlePrefetch {
     first: *const u8,
@@ -23,60 +21,63 @@ pub(crate) struct IdlePrefetch {
 impl IdlePrefetch {
     const NOTHING: IdlePrefetch =
         IdlePrefetch { first: std::ptr::null(), lines: 0, hint: PrefetchHint::AllLevels };
-    /// Asked for between two looks at what is waited for, so that it is seen soon.
-    const AT_ONCE: usize = 2;
+    /// Lines prefetched between two checks of the awaited condition; few, so that the thread reacts
+    /// quickly.
+    const LINES_PER_STEP: usize = 2;
 
-    /// Of these bytes, those after the first `asked`, as far as the caches have room for them.
-    pub(crate) fn of(caches: &Caches, bytes: &[u8], asked: usize) -> IdlePrefetch {
+    /// The bytes after the first `skip`, as far as the caches have room for them.
+    pub(crate) fn of(caches: &Caches, bytes: &[u8], skip: usize) -> IdlePrefetch {
         let room = caches.idle_prefetch_bytes().min(bytes.len());
         IdlePrefetch {
-            first: bytes.as_ptr().wrapping_add(asked),
-            lines: room.saturating_sub(asked) / LINE,
+            first: bytes.as_ptr().wrapping_add(skip),
+            lines: room.saturating_sub(skip) / CACHE_LINE,
             hint: caches.prefetch_hint,
         }
     }
 
-    /// This thread asks for it from now on whenever it waits, instead of what it wanted before.
+    /// From now on, the calling thread prefetches these bytes when it waits, instead of its
+    /// previous ones.
     pub(crate) fn register(self) {
         IDLE_PREFETCH.set(self);
     }
 
-    /// Asks for some of it; `false` when nothing is left.
+    /// Prefetches the next lines; `false` if none are left.
     fn step(&mut self) -> bool {
         let hint = self.hint;
-        (0..IdlePrefetch::AT_ONCE)
+        (0..IdlePrefetch::LINES_PER_STEP)
             .map_while(|_| self.next())
             .map(|line| prefetch_line(line, hint))
             .count()
             > 0
     }
 
-    /// The next line, if any is left.
+    /// Address of the next line, if any is left.
     fn next(&mut self) -> Option<*const u8> {
         self.lines = self.lines.checked_sub(1)?;
         let line = self.first;
-        self.first = line.wrapping_add(LINE);
+        self.first = line.wrapping_add(CACHE_LINE);
         Some(line)
     }
 }
 
-/// The first word that is `awaited` of those that `look` finds, or the last of so many and one.
+/// Polls `load` until `is_done` accepts the word, at most `spins` times after the first; returns
+/// the last word. Prefetches meanwhile.
 pub(super) fn spin_until(
-    times: usize,
-    look: impl Fn() -> usize,
-    awaited: impl Fn(usize) -> bool,
+    spins: usize,
+    load: impl Fn() -> usize,
+    is_done: impl Fn(usize) -> bool,
 ) -> usize {
-    let (mut word, mut wanted) = (look(), IDLE_PREFETCH.get());
-    for _ in 0..times {
-        if awaited(word) {
+    let (mut word, mut prefetch) = (load(), IDLE_PREFETCH.get());
+    for _ in 0..spins {
+        if is_done(word) {
             break;
         }
-        if !wanted.step() {
+        if !prefetch.step() {
             spin_loop();
         }
-        word = look();
+        word = load();
     }
-    IDLE_PREFETCH.set(wanted);
+    IDLE_PREFETCH.set(prefetch);
     word
 }
 

@@ -1,4 +1,4 @@
-//! Several matrices cut into blocks, all of them tasks of one job.
+//! Divides several matrices into blocks, which are all tasks of one job.
 #![expect(unsafe_code, reason = "tasks write disjoint parts of the matrices")]
 
 use super::blocks::{Base, ColumnBlock};
@@ -7,10 +7,10 @@ use super::thread_pool::Pool;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// How a row-major matrix is cut into blocks.
+/// How a row-major matrix is divided into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockGrid {
-    /// Of the matrix.
+    /// Rows of the matrix.
     pub(crate) rows: usize,
     /// Values per row; not zero.
     pub(crate) row_len: usize,
@@ -18,27 +18,27 @@ pub(crate) struct BlockGrid {
     pub(crate) row_chunk: usize,
     /// Columns of each block; the first has `lead` fewer, the last may have fewer.
     pub(crate) col_chunk: usize,
-    /// Less than `col_chunk`.
+    /// Columns missing from the first block; less than `col_chunk`.
     pub(crate) lead: usize,
 }
 
-/// A matrix that is cut into blocks.
+/// A matrix that is divided into blocks.
 #[derive(Debug)]
 pub(crate) struct PartitionedMatrix<'a, T> {
     pub(crate) data: &'a mut [T],
     pub(crate) blocks: BlockGrid,
 }
 
-/// What the thread that computes a block will most likely do after it.
+/// What the thread that computes a block will most likely do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AfterBlock {
-    /// It goes on with the same rows of this matrix up to this column.
+    /// It continues with the same rows of this matrix up to this column.
     pub(crate) until: usize,
     pub(crate) next: NextBlock,
 }
 
 impl AfterBlock {
-    /// With `factor` columns for each.
+    /// The same for a matrix with `factor` times as many columns.
     pub(crate) fn times(self, factor: usize) -> AfterBlock {
         let next = match self.next {
             NextBlock::Block { index, col } => NextBlock::Block { index, col: col * factor },
@@ -48,12 +48,12 @@ impl AfterBlock {
     }
 }
 
-/// What comes then.
+/// What a thread computes after the current rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextBlock {
-    /// The block of that matrix that begins with that column.
+    /// The block of matrix `index` that starts at column `col`.
     Block { index: usize, col: usize },
-    /// Nothing of this job: it is the pool's thread of that number.
+    /// Nothing in this job; `thread` is its number in the pool.
     EndOfJob { thread: usize },
 }
 
@@ -66,23 +66,23 @@ impl BlockGrid {
         self.rows.div_ceil(self.row_chunk) * self.columns()
     }
 
-    /// The column with which the blocks of some rows have their block number `block`.
+    /// First column of block `block` in a row of blocks.
     fn edge(&self, block: usize) -> usize {
         (block * self.col_chunk).saturating_sub(self.lead).min(self.row_len)
     }
 }
 
-/// All that a job cuts.
+/// All matrices of a job.
 struct JobMatrices<const N: usize>([Option<BlockGrid>; N]);
 
-/// Neighbouring blocks of the same rows: a block, too.
+/// Consecutive blocks of the same rows, computed as one block.
 #[derive(Debug, PartialEq)]
 struct BlockRun {
-    /// Of the matrix.
+    /// Index of the matrix.
     index: usize,
     rows: Range<usize>,
     cols: Range<usize>,
-    /// BlockGrid.
+    /// Number of blocks.
     count: usize,
     after: AfterBlock,
 }
@@ -92,7 +92,7 @@ impl<const N: usize> JobMatrices<N> {
         self.0.iter().flatten().map(BlockGrid::tasks).sum()
     }
 
-    /// The matrix that a task is a block of, and its number among the matrix's.
+    /// The matrix of a task, and the task's block number in it.
     fn matrix(&self, mut task: usize) -> Option<(usize, &BlockGrid, usize)> {
         for (index, blocks) in self.0.iter().enumerate() {
             let Some(blocks) = blocks else { continue };
@@ -111,7 +111,7 @@ impl<const N: usize> JobMatrices<N> {
         Some((index, blocks.edge(at % blocks.columns())))
     }
 
-    /// The blocks that a claim begins with, as far as they are of the same rows.
+    /// The first blocks of a claim that have the same rows.
     fn block_run(&self, claim: &Claim) -> Option<BlockRun> {
         let (index, blocks, at) = self.matrix(claim.tasks.start)?;
         let columns = blocks.columns();
@@ -137,8 +137,8 @@ impl<const N: usize> JobMatrices<N> {
 }
 
 impl Pool {
-    /// The matrix and the column that a thread begins with in a job of these matrices; none where it
-    /// has no task of its own.
+    /// The matrix and column that a thread starts with in a job of these matrices; `None` if it
+    /// gets no task.
     pub(crate) fn first_block<const N: usize>(
         &self,
         matrices: [Option<BlockGrid>; N],
@@ -149,29 +149,29 @@ impl Pool {
         all.first(TaskQueue::edge(tasks, self.threads().min(tasks), thread))
     }
 
-    /// Calls `f(index of the matrix, rows, block, what comes after it)` for each block of each matrix,
-    /// or for up to `most` neighbouring ones of the same rows as one block, in parallel.
+    /// Calls `f(index of the matrix, rows, block, what comes next)` for each block of each matrix,
+    /// in parallel. Up to `max_claim` consecutive blocks of the same rows are passed as one block.
     ///
     /// # Panics
-    /// When a matrix is not as long as its blocks say, a chunk is zero or smaller than its lead, or
-    /// `most` is zero.
+    /// When the length of a matrix does not match its grid, a chunk is zero or not larger than its
+    /// lead, or `max_claim` is zero.
     pub(crate) fn partitioned_mut<T: Send, const N: usize>(
         &self,
-        cuts: &mut [Option<PartitionedMatrix<'_, T>>; N],
-        most: usize,
+        matrices: &mut [Option<PartitionedMatrix<'_, T>>; N],
+        max_claim: usize,
         f: impl Fn(usize, Range<usize>, ColumnBlock<'_, T>, AfterBlock) + Sync,
     ) {
-        assert!(most > 0, "claims of nothing");
+        assert!(max_claim > 0, "claims of nothing");
         let mut bases = [const { None }; N];
         let mut all = JobMatrices([None; N]);
-        for ((cut, base), to) in cuts.iter_mut().zip(&mut bases).zip(&mut all.0) {
-            let Some(PartitionedMatrix { data, blocks }) = cut else { continue };
+        for ((matrix, base), to) in matrices.iter_mut().zip(&mut bases).zip(&mut all.0) {
+            let Some(PartitionedMatrix { data, blocks }) = matrix else { continue };
             let BlockGrid { rows, row_len, row_chunk, col_chunk, lead } = *blocks;
-            assert!(row_len > 0 && row_chunk > 0 && lead < col_chunk, "an empty cut");
+            assert!(row_len > 0 && row_chunk > 0 && lead < col_chunk, "an empty block grid");
             assert_eq!(data.len(), rows * row_len, "not {rows} rows of {row_len}");
             (*base, *to) = (Some(Base(data.as_mut_ptr())), Some(*blocks));
         }
-        self.run_claimed(all.tasks(), most, &|claim| {
+        self.run_claimed(all.tasks(), max_claim, &|claim| {
             let mut left = claim.clone();
             while !left.tasks.is_empty() {
                 let Some(line) = all.block_run(&left) else { return };
@@ -179,8 +179,8 @@ impl Pool {
                 let BlockRun { index, rows, cols, after, .. } = line;
                 let (Some(base), Some(blocks)) = (&bases[index], &all.0[index]) else { return };
                 let block = ColumnBlock {
-                    // SAFETY: the rows lie inside the data, which `cuts` borrows exclusively until
-                    // all tasks have ended; blocks do not overlap and each is made once.
+                    // SAFETY: the rows are inside the data, which `matrices` borrows exclusively
+                    // until all tasks have ended; blocks do not overlap, and each is made once.
                     base: unsafe { base.get().add(rows.start * blocks.row_len) },
                     rows: rows.len(),
                     row_len: blocks.row_len,

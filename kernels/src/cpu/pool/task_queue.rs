@@ -1,27 +1,25 @@
-//! Which tasks of a job nobody has begun: a run of neighbours for each thread.
+//! The unclaimed tasks of a job: a contiguous range for each thread, with work stealing.
 
 use crate::sync::{AtomicU64, Ordering};
 use std::ops::Range;
 
-/// Tasks of one thread that nobody has begun. It takes them from the front, so that what it reads
-/// lies side by side and what it has asked for ahead is what it reads next; others take from the
-/// back, as far as possible from there. On cache lines of its own, as two of them are fetched
-/// together.
+/// The unclaimed tasks of one thread. The thread claims from the front, so that it reads memory in
+/// order and its prefetches are what it reads next; others steal from the back. Aligned to two
+/// cache lines, since the hardware fetches them in pairs.
 ///
-/// Where a job lets a thread claim several tasks at once, it claims three quarters of those that are
-/// left, of its own or of another's: a few claims in all, and the last ones so small that threads
-/// end at about the same time (guided self-scheduling: Polychronopoulos and Kuck, 1987).
+/// If a job allows claims of several tasks, a claim takes three quarters of the tasks left in the
+/// queue: few claims in all, and small last ones, so that threads finish at about the same time
+/// (guided self-scheduling: Polychronopoulos and Kuck, 1987).
 #[repr(align(128))]
 pub(super) struct TaskQueue(AtomicU64);
 
-/// Neighbouring tasks that a thread has claimed.
+/// Consecutive tasks that a thread has claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// Number of the thread.
     pub(crate) thread: usize,
     pub(crate) tasks: Range<usize>,
-    /// Up to here, the tasks that follow are the thread's own as well: it will most likely go on with
-    /// them.
+    /// End of the thread's own tasks after this claim, which it will most likely continue with.
     pub(crate) end: usize,
 }
 
@@ -30,10 +28,10 @@ impl TaskQueue {
         TaskQueue(AtomicU64::new(0))
     }
 
-    /// Divides `tasks` among so many threads. Nobody may take any meanwhile.
+    /// Divides `tasks` evenly among the queues. No thread may claim meanwhile.
     ///
     /// # Panics
-    /// When there are 2³² or more.
+    /// When there are 2³² tasks or more.
     pub(super) fn divide(all: &[TaskQueue], tasks: usize) {
         assert!(u32::try_from(tasks).is_ok(), "{tasks} tasks");
         let edge = |thread: usize| TaskQueue::edge(tasks, all.len(), thread);
@@ -42,20 +40,20 @@ impl TaskQueue {
         }
     }
 
-    /// First task of a thread's run, of so many tasks and threads.
+    /// First task of a thread's range, out of `tasks` on `threads` threads.
     pub(super) fn edge(tasks: usize, threads: usize, thread: usize) -> usize {
         (tasks * thread).checked_div(threads).unwrap_or(0)
     }
 
-    /// Leaves out all that are not begun.
+    /// Drops all unclaimed tasks.
     pub(super) fn clear(all: &[TaskQueue]) {
         all.iter().for_each(|claims| claims.0.store(0, Ordering::Relaxed));
     }
 
-    /// At most so many tasks for a thread: the next of its own, or if there are none, the last of
-    /// another's.
-    pub(super) fn next(all: &[TaskQueue], thread: usize, most: usize) -> Option<Claim> {
-        let count = |left: &Range<usize>| (left.len() * 3).div_ceil(4).min(most);
+    /// Claims up to `max_claim` tasks for a thread: the next of its own, or else the last of
+    /// another thread.
+    pub(super) fn next(all: &[TaskQueue], thread: usize, max_claim: usize) -> Option<Claim> {
+        let count = |left: &Range<usize>| (left.len() * 3).div_ceil(4).min(max_claim);
         // There may be fewer tasks than threads.
         let (before, from) = all.split_at(thread.min(all.len()));
         let own = from.first().and_then(|own| {
@@ -78,15 +76,15 @@ impl TaskQueue {
         })
     }
 
-    /// Takes what `some` takes of the tasks, and leaves what it leaves.
-    fn take(&self, some: impl Fn(&Range<usize>) -> (Claim, Range<usize>)) -> Option<Claim> {
+    /// Claims the part of the queue that `split` selects, and keeps the rest.
+    fn take(&self, split: impl Fn(&Range<usize>) -> (Claim, Range<usize>)) -> Option<Claim> {
         let mut now = self.0.load(Ordering::Relaxed);
         loop {
             let tasks = (now >> 32) as usize..(now & u64::from(u32::MAX)) as usize;
             if tasks.is_empty() {
                 return None;
             }
-            let (taken, left) = some(&tasks);
+            let (taken, left) = split(&tasks);
             let left = word(left);
             match self.0.compare_exchange_weak(now, left, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return Some(taken),

@@ -1,12 +1,12 @@
-//! The one thread pool of the CPU back end: the caller and `threads − 1` helpers each begin with
-//! a run of tasks of their own, then take what others have not begun; the caller leaves when every
-//! task has run.
+//! The thread pool of the CPU back end. The caller and `threads − 1` helpers each start with a
+//! range of tasks of their own and then steal from the others; the caller returns when every task
+//! has run.
 //!
-//! Protocol (one atomic word `gate`): generation | open | waiting | helpers inside.
-//! The caller publishes the job, then opens the gate with a new generation. A helper
-//! enters by adding one to an open gate, works, and leaves by subtracting one. The caller
-//! closes the gate after its own share and waits until nobody is inside; a helper that
-//! comes late finds it closed and does not hold up the caller.
+//! Protocol (one atomic word `gate`): generation | open | waiting | helpers inside. The caller
+//! publishes the job, then opens the gate with a new generation. A helper enters by adding one to
+//! an open gate, works, and leaves by subtracting one. The caller closes the gate after its own
+//! share and waits until no helper is inside. A helper that arrives late finds the gate closed and
+//! does not delay the caller.
 #![expect(unsafe_code, reason = "jobs borrow the caller's stack")]
 
 use super::idle_prefetch;
@@ -34,14 +34,14 @@ pub const THREADS_MAX: usize = 1024;
 struct Job<'a> {
     task: &'a (dyn Fn(&Claim) + Sync),
     claims: &'a [TaskQueue],
-    /// Tasks that may be claimed at once.
-    most: usize,
+    /// Most tasks of a claim.
+    max_claim: usize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Job<'_> {
     fn work(&self, thread: usize) {
-        while let Some(claim) = TaskQueue::next(self.claims, thread, self.most) {
+        while let Some(claim) = TaskQueue::next(self.claims, thread, self.max_claim) {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.task)(&claim))) {
                 TaskQueue::clear(self.claims);
                 lock(&self.panic).get_or_insert(payload);
@@ -59,12 +59,12 @@ struct Shared {
     opened: Condvar,
     emptied: Condvar,
     spins: usize,
-    /// Of each thread, the caller's first.
+    /// One for each thread, the caller's first.
     claims: Box<[TaskQueue]>,
 }
 
 impl Shared {
-    /// Waits for a gate of another generation than `seen`; `None` when the pool stops.
+    /// Waits until the gate's generation differs from `seen`; `None` when the pool stops.
     fn next_gate(&self, seen: usize) -> Option<usize> {
         let news = |word: usize| word & GENERATION_MASK != seen || word & STOP != 0;
         let mut word =
@@ -115,8 +115,8 @@ impl Shared {
             seen = word & GENERATION_MASK;
             if self.enter(word) {
                 let job = self.job.load(Ordering::Acquire);
-                // SAFETY: this helper is counted inside the gate, and the caller keeps the
-                // job alive until the gate is closed and empty (`close`).
+                // SAFETY: this helper is counted inside the gate, and the caller keeps the job
+                // alive until the gate is closed and empty (`close`).
                 unsafe { (*job).work(thread) };
                 self.leave();
             }
@@ -154,7 +154,7 @@ impl Shared {
     }
 }
 
-/// Closes the gate even when the caller's own share unwinds.
+/// Closes the gate even if the caller's own share unwinds.
 struct CloseOnDrop<'a>(&'a Shared);
 
 impl Drop for CloseOnDrop<'_> {
@@ -177,8 +177,8 @@ impl std::fmt::Debug for Pool {
     }
 }
 
-/// How often a waiting thread looks before it parks: long when a core is free for it,
-/// short when the pool fills the machine, never when it is larger than the machine.
+/// How often a waiting thread polls before it parks: often if a core is free for it, less often if
+/// the pool uses all cores, never if it has more threads than cores.
 fn spins(threads: usize) -> usize {
     if cfg!(loom) {
         return 0;
@@ -192,8 +192,8 @@ fn spins(threads: usize) -> usize {
 }
 
 impl Pool {
-    /// A pool of `threads` (1 to [`THREADS_MAX`], clamped) including the caller. When the
-    /// system refuses a thread, the pool has fewer; [`Pool::threads`] says how many.
+    /// A pool of `threads` (clamped to 1 … [`THREADS_MAX`]) including the caller. If the system
+    /// refuses a thread, the pool has fewer; [`Pool::threads`] returns the number.
     pub fn new(threads: usize) -> Pool {
         let threads = threads.clamp(1, THREADS_MAX);
         let shared = Arc::new(Shared {
@@ -215,39 +215,44 @@ impl Pool {
         self.helpers.len() + 1
     }
 
-    /// How often its helpers have been called so far. Jobs of a single task, or inside others, run
-    /// on their caller.
+    /// Number of jobs that the helpers have been called for. Jobs of a single task, and jobs inside
+    /// other jobs, run on their caller and do not count.
     pub fn dispatches(&self) -> usize {
         (self.shared.gate.load(Ordering::Relaxed) & GENERATION_MASK) / GENERATION
     }
 
-    /// Runs `task(0) … task(tasks − 1)`, each once, in any order and on any thread, and
-    /// returns when all have ended.
+    /// Runs `task(0) … task(tasks − 1)`, each once, in any order and on any thread; returns when
+    /// all have ended.
     ///
     /// # Panics
-    /// With the payload of the first task that panicked; tasks not yet begun are then left
-    /// out, and the pool stays usable.
+    /// With the payload of the first task that panicked. Unclaimed tasks are then dropped, and the
+    /// pool stays usable.
     pub fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         self.run_claimed(tasks, 1, &|claim| claim.tasks.clone().for_each(task));
     }
 
-    /// As [`Pool::run`], with several neighbouring tasks in a call, at most so many.
-    pub(crate) fn run_claimed(&self, tasks: usize, most: usize, task: &(dyn Fn(&Claim) + Sync)) {
+    /// As [`Pool::run`], with up to `max_claim` consecutive tasks per call.
+    pub(crate) fn run_claimed(
+        &self,
+        tasks: usize,
+        max_claim: usize,
+        task: &(dyn Fn(&Claim) + Sync),
+    ) {
         if tasks > 1 && !self.helpers.is_empty() {
             let _turn = match self.turn.try_lock() {
                 Ok(turn) => turn,
                 Err(TryLockError::Poisoned(e)) => e.into_inner(),
-                Err(TryLockError::WouldBlock) => return alone(tasks, most, task),
+                Err(TryLockError::WouldBlock) => return alone(tasks, max_claim, task),
             };
-            return self.run_shared(tasks, most, task);
+            return self.run_shared(tasks, max_claim, task);
         }
-        alone(tasks, most, task);
+        alone(tasks, max_claim, task);
     }
 
-    fn run_shared(&self, tasks: usize, most: usize, task: &(dyn Fn(&Claim) + Sync)) {
+    fn run_shared(&self, tasks: usize, max_claim: usize, task: &(dyn Fn(&Claim) + Sync)) {
         let claims = &self.shared.claims[..self.threads().min(tasks)];
         TaskQueue::divide(claims, tasks);
-        let job = Job { task, claims, most, panic: Mutex::new(None) };
+        let job = Job { task, claims, max_claim, panic: Mutex::new(None) };
         {
             let _close = CloseOnDrop(&self.shared);
             self.shared.open((&raw const job).cast_mut().cast());
@@ -260,10 +265,10 @@ impl Pool {
     }
 }
 
-/// All tasks on this thread.
-fn alone(tasks: usize, most: usize, task: &(dyn Fn(&Claim) + Sync)) {
-    for start in (0..tasks).step_by(most) {
-        task(&Claim { thread: 0, tasks: start..tasks.min(start + most), end: tasks });
+/// Runs all tasks on this thread.
+fn alone(tasks: usize, max_claim: usize, task: &(dyn Fn(&Claim) + Sync)) {
+    for start in (0..tasks).step_by(max_claim) {
+        task(&Claim { thread: 0, tasks: start..tasks.min(start + max_claim), end: tasks });
     }
 }
 

@@ -1,8 +1,8 @@
-//! The products of a step: scores, and weighted values.
+//! The matmuls of a step: scores, and weighted values.
 
 use super::step::{Run, Step};
 use super::{Scratch, Task};
-use crate::cpu::attention::plan::Shape;
+use crate::cpu::attention::plan::AttentionShape;
 use crate::cpu::loops::attn_bf16::PairPanel;
 use crate::cpu::loops::attn_matmul::{AttnMatmul, MatmulDims};
 use crate::kv::store::panel::Panel;
@@ -11,15 +11,15 @@ use std::ops::Range;
 /// Columns of a step, from a multiple of 16 on.
 pub(super) struct Part {
     columns: Range<usize>,
-    /// Number of the first page in the step.
+    /// Index of its first page in the step.
     pub(super) page: usize,
-    /// Number of the same in the sequence, where pages are read as stored.
+    /// Index of that page in the sequence, if pages are read as stored.
     stored: Option<usize>,
 }
 
 impl Task<'_> {
-    /// Calls `f` for each range of columns of which something is seen; where pages are read as
-    /// stored, for each page's part of it. The end of a range is the last key that is seen.
+    /// Calls `f` for each range of columns with unmasked keys, up to the last unmasked key. If
+    /// pages are read as stored, each page's part of a range is separate.
     pub(super) fn each_part(
         &self,
         step: &Step<'_>,
@@ -55,7 +55,7 @@ impl Task<'_> {
         queries: &Range<usize>,
         s: &mut Scratch,
     ) {
-        let Shape { head_dim, page_rows, .. } = self.shape;
+        let AttentionShape { head_dim, page_rows, .. } = self.shape;
         let (start, width) = (part.columns.start, self.shape.step_width());
         let dims = MatmulDims {
             rows: queries.len(),

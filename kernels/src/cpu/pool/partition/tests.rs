@@ -4,10 +4,10 @@ fn of(rows: usize, row_len: usize, col_chunk: usize, lead: usize) -> BlockGrid {
     BlockGrid { rows, row_len, row_chunk: 2, col_chunk, lead }
 }
 
-/// What is said to come after a thread's block is its next block, and what comes first is what
-/// it begins with; all blocks together are all values.
+/// The announced next block is the thread's next block, the announced first block is its first, and
+/// all blocks together cover all values.
 #[test]
-fn a_thread_is_told_to_go_on_with_what_is_not_its_own() {
+fn each_thread_is_announced_its_own_next_block() {
     let jobs = [
         [Some(of(1, 160, 16, 0)), None, None],
         [Some(of(1, 160, 48, 7)), None, Some(of(1, 5, 16, 3))],
@@ -16,8 +16,8 @@ fn a_thread_is_told_to_go_on_with_what_is_not_its_own() {
         [Some(of(1, 3, 16, 0)), None, None],
         [None, None, None],
     ];
-    let cases = (1..=4).flat_map(|n| [1, 3, 100].map(|most| (n, most)));
-    for ((threads, most), matrices) in cases.flat_map(|case| jobs.map(|job| (case, job))) {
+    let cases = (1..=4).flat_map(|n| [1, 3, 100].map(|max_claim| (n, max_claim)));
+    for ((threads, max_claim), matrices) in cases.flat_map(|case| jobs.map(|job| (case, job))) {
         let (pool, all) = (Pool::new(threads), JobMatrices(matrices));
         let tasks = all.tasks();
         let used = threads.min(tasks);
@@ -28,7 +28,7 @@ fn a_thread_is_told_to_go_on_with_what_is_not_its_own() {
             let mut at = edge(thread);
             let mut announced = pool.first_block(matrices, thread);
             while at < end {
-                let claim = Claim { thread, tasks: at..end.min(at + most), end };
+                let claim = Claim { thread, tasks: at..end.min(at + max_claim), end };
                 let line = all.block_run(&claim).unwrap();
                 assert_eq!(announced, Some((line.index, line.cols.start)));
                 values += line.rows.len() * line.cols.len();
@@ -47,24 +47,24 @@ fn a_thread_is_told_to_go_on_with_what_is_not_its_own() {
             assert_eq!(announced, None);
         }
         let want: usize = matrices.iter().flatten().map(|b| b.rows * b.row_len).sum();
-        assert_eq!(values, want, "{threads} threads, {most} at once, {matrices:?}");
+        assert_eq!(values, want, "{threads} threads, {max_claim} at once, {matrices:?}");
     }
 }
 
 #[test]
-fn a_value_is_in_two_blocks_or_in_none() {
-    for (threads, most) in [(1, 1), (1, 9), (2, 1), (3, 2), (3, 9)] {
+fn every_value_is_in_exactly_one_block() {
+    for (threads, max_claim) in [(1, 1), (1, 9), (2, 1), (3, 2), (3, 9)] {
         let all = [Some(of(5, 64, 16, 0)), None, Some(of(5, 41, 16, 2))];
         let mut data = all.map(|b| vec![0u8; b.map_or(0, |b| b.rows * b.row_len)]);
         let mut lines = data.iter_mut();
-        let mut cuts = all.map(|blocks| {
+        let mut matrices = all.map(|blocks| {
             let data = &mut lines.next()?[..];
             Some(PartitionedMatrix { data, blocks: blocks? })
         });
-        Pool::new(threads).partitioned_mut(&mut cuts, most, |_, rows, mut block, _| {
+        Pool::new(threads).partitioned_mut(&mut matrices, max_claim, |_, rows, mut block, _| {
             assert_eq!(rows.len(), block.rows());
             (0..rows.len()).for_each(|row| block.row_mut(row).iter_mut().for_each(|x| *x += 1));
         });
-        assert!(data.iter().flatten().all(|times| *times == 1), "{threads}, {most}: {data:?}");
+        assert!(data.iter().flatten().all(|times| *times == 1), "{threads}, {max_claim}: {data:?}");
     }
 }

@@ -1,8 +1,8 @@
-//! The pool under every order of its threads' steps, within bounds.
+//! The pool under every interleaving of its threads, up to a bound on preemptions.
 
 use super::*;
 
-/// Jobs of so many tasks, which a thread may claim all at once.
+/// Runs jobs whose tasks may be claimed all at once.
 fn every_task_runs_once((jobs, tasks): (usize, usize), threads: usize, preemptions: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
@@ -23,12 +23,12 @@ fn every_task_runs_once((jobs, tasks): (usize, usize), threads: usize, preemptio
 }
 
 #[test]
-fn a_job_ends_and_its_borrow_with_it() {
+fn a_job_ends_before_its_borrow() {
     every_task_runs_once((1, 2), 2, 3);
 }
 
 #[test]
-fn a_late_helper_cannot_touch_the_next_job() {
+fn a_late_helper_does_not_touch_the_next_job() {
     every_task_runs_once((2, 2), 2, 3);
 }
 
@@ -38,6 +38,6 @@ fn two_helpers_park_and_wake() {
 }
 
 #[test]
-fn a_thread_takes_what_another_has_claimed_with_others() {
+fn every_task_of_a_shared_claim_runs_once() {
     every_task_runs_once((1, 3), 2, 3);
 }
