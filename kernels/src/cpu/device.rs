@@ -1,5 +1,5 @@
-//! The CPU as a [`Device`]: walks a stage's nodes, one op or one fused group after another on the
-//! pool.
+//! The CPU as a [`Device`]: runs a stage's nodes one after another on the pool, fused where
+//! possible.
 
 mod fused_matmul;
 mod fusion;
@@ -32,14 +32,18 @@ use stage::Stage;
 
 /// A CPU with a model's weights.
 ///
-/// Ops that follow each other are computed together where nothing else reads what lies between
-/// them: a norm and the products of its result, which are quantised for once; a product and the
-/// residual that is added to it, where that lies if nothing else reads it; a norm and the sum that
-/// follows; a feed-forward block's gate and up, whose result is quantised as it comes where only a
-/// product of quantised weights reads it; an attention and the rotation of its keys, which are
-/// written to their pages as they turn. The results are those of the ops one by one, bit for bit. An
-/// observer is told of the group's nodes but the last before it begins, so that the time of all of
-/// them lies at the last.
+/// Consecutive ops whose intermediate results are not used elsewhere are fused:
+/// - a norm and the matmuls of its result, for which it is quantised once;
+/// - a matmul and the residual added to it, in place if nothing else reads the residual;
+/// - a norm and the sum that follows;
+/// - gate and up of a feed-forward block, with the output quantised on the fly if only a matmul of
+///   quantised weights reads it;
+/// - the rotation of keys and the attention that follows: keys are rotated while they are written
+///   to their pages.
+///
+/// Results are bit for bit those of the separate ops. An observer receives all nodes of a fusion
+/// but the last before the fusion starts, so the time of the whole fusion is attributed to its last
+/// node.
 #[derive(Debug)]
 pub struct CpuDevice {
     model: BoundModel,
@@ -54,12 +58,12 @@ pub struct CpuDevice {
 }
 
 impl CpuDevice {
-    /// Takes the graph's weights from `file`, packed for the kernels: once for all devices of
-    /// the process that use the same open file, on this device's threads if it is the first.
+    /// Binds the graph's weights from `file`, packed for the kernels. Devices of the process that
+    /// use the same open file share them; the first one packs them on its threads.
     ///
     /// # Errors
-    /// [`BindError`] when `file` is not the one that the graph was built from, or there is no
-    /// memory.
+    /// [`BindError`] when `file` is not the one that the graph was built from, or there is not
+    /// enough memory.
     pub fn new(parts: CpuDeviceParts, file: &WeightFile) -> Result<CpuDevice, BindError> {
         let model = BoundModel::new(parts, file)?;
         let (context, nodes) = (model.context(), 0..model.graph.nodes().len());
@@ -101,8 +105,8 @@ impl Device for CpuDevice {
 }
 
 impl CpuDevice {
-    /// As [`Device::run`], also for several threads at once: while one of them has the pool's
-    /// threads, the others compute alone.
+    /// As [`Device::run`], from several threads at once: one of them uses the pool's threads, the
+    /// others compute alone.
     ///
     /// # Errors
     /// As [`Device::run`].
@@ -132,40 +136,40 @@ impl CpuDevice {
         }
         let mut next = nodes.start;
         while next < nodes.end {
-            let group = self.fusions[next].as_ref();
-            let group = group.filter(|group| group.fits(nodes.end, part, writes));
-            let done = next..group.map_or(next + 1, |group| group.nodes().end);
+            let fused = self.fusions[next].as_ref();
+            let fused = fused.filter(|fused| fused.fits(nodes.end, part, writes));
+            let done = next..fused.map_or(next + 1, |fused| fused.nodes().end);
             (done.start..done.end - 1).for_each(|node| work.observer.node_done(node));
             let first = nodes.start;
-            let residual = group.and_then(|group| {
-                let id = group.accumulates_into(&self.model.context(), writes)?;
+            let residual = fused.and_then(|fused| {
+                let id = fused.accumulates_into(&self.model.context(), writes)?;
                 written.get_mut(id.0.checked_sub(first)?)?.take()
             });
             let stage =
                 Stage { model: &self.model, part, batch, inputs, written: (first, &written[..]) };
-            match group {
+            match fused {
                 Some(Fusion::RopeAttention(rope)) => {
                     let [keys, node] = [0, 1].map(|at| &self.model.graph.nodes()[rope + at]);
                     let run = OpRun { stage, node, angles, keys: Some(keys) };
                     let output = run.compute(sequences)?;
                     written.extend([None, Some(output)]);
                 }
-                Some(Fusion::Matmul(group)) => {
-                    let output_scheme = self.next_form(group, nodes.end, part, writes);
-                    let (gemv_plan, upcoming) = match part.features.is_whole() {
+                Some(Fusion::Matmul(fused)) => {
+                    let output_scheme = self.output_scheme(fused, nodes.end, part, writes);
+                    let (gemv_plan, next_dispatch) = match part.features.is_whole() {
                         true => (
                             self.gemv_plan(next, output_scheme),
-                            self.upcoming(done.end, (&nodes, part, writes)),
+                            self.next_dispatch(done.end, (&nodes, part, writes)),
                         ),
                         false => (None, NextDispatch::default()),
                     };
                     let run = FusedMatmulRun {
                         stage,
-                        group,
+                        fused,
                         output_scheme,
                         residual,
                         gemv_plan,
-                        upcoming,
+                        next_dispatch,
                     };
                     let outputs = run.compute(matmul_inputs)?;
                     written.extend(outputs.into_iter().take(done.len()));
@@ -193,20 +197,20 @@ impl CpuDevice {
         Ok(())
     }
 
-    /// The output_scheme in which the next group takes the only result of `group`, if that may be made
-    /// instead of the result: when nothing else reads it, and its columns make enough tasks.
-    fn next_form(
+    /// The scheme in which the next fusion takes the only output of `fused`, if the output may be
+    /// quantised on the fly: nothing else reads it, and its columns make enough tasks.
+    fn output_scheme(
         &self,
-        group: &FusedMatmul,
+        fused: &FusedMatmul,
         end: usize,
         part: &Part,
         writes: &[ValueId],
     ) -> Option<QuantScheme> {
         const TASKS_PER_THREAD: usize = 3;
-        let Fusion::Matmul(next) = self.fusions.get(group.nodes().end)?.as_ref()? else {
+        let Fusion::Matmul(next) = self.fusions.get(fused.nodes().end)?.as_ref()? else {
             return None;
         };
-        let (value, format) = group.quantized_output?;
+        let (value, format) = fused.quantized_output?;
         let kind = self.model.cpu.quant_scheme(format)?;
         let tasks = self.model.graph.value(value).width / kind.columns();
         let fits = next.fits(end, part, writes) && part.features.is_whole();
@@ -216,9 +220,10 @@ impl CpuDevice {
         .then_some(kind)
     }
 
-    /// The weights of the products that come first from a node of the stage on, or after its last
+    /// The weights of the first matmuls from node `from` on, or of the first of the stage if there
+    /// are none, since the stage most likely runs again.
     /// when the stage begins anew.
-    fn upcoming(
+    fn next_dispatch(
         &self,
         from: usize,
         (stage, part, writes): (&Range<usize>, &Part, &[ValueId]),
@@ -229,15 +234,15 @@ impl CpuDevice {
         let Some(node) = first(from).or_else(|| first(stage.start)) else {
             return NextDispatch::default();
         };
-        let Some(Fusion::Matmul(group)) = &self.fusions[node] else {
+        let Some(Fusion::Matmul(fused)) = &self.fusions[node] else {
             return NextDispatch::default();
         };
-        let output_scheme = self.next_form(group, stage.end, part, writes);
+        let output_scheme = self.output_scheme(fused, stage.end, part, writes);
         let gemv_plan = self.gemv_plan(node, output_scheme);
-        NextDispatch { output_scheme, gemv_plan, ..group.upcoming(&self.model.context()) }
+        NextDispatch { output_scheme, gemv_plan, ..fused.next_dispatch(&self.model.context()) }
     }
 
-    /// How the products of the group that begins with a node are cut for one row.
+    /// Division into tasks of the matmuls of the fusion that begins with a node, for one row.
     fn gemv_plan(&self, node: usize, output_scheme: Option<QuantScheme>) -> Option<&GemvPlan> {
         self.gemv_plans[node].as_ref()?.quantized_output(output_scheme)
     }

@@ -1,4 +1,5 @@
-//! Packing: stored weight matrices to tiles, on the pool, and a file that keeps them between starts.
+//! Packing: converts stored weight matrices to tiles on the pool, and keeps them in a file between
+//! starts.
 
 pub(crate) mod cache;
 pub(crate) mod error;

@@ -164,8 +164,8 @@ fn a_file_of_another_version_or_of_something_else_is_believed() {
         assert!(!report.mapped && report.write_error.is_none(), "{report:?}");
         report.read_error.as_ref().expect("a fault").to_string()
     };
-    assert!(fault(b"").contains("no file of packed weights"));
-    assert!(fault(&fs::read(model()).expect("a model")).contains("no file of packed weights"));
+    assert!(fault(b"").contains("not a file of packed weights"));
+    assert!(fault(&fs::read(model()).expect("a model")).contains("not a file of packed weights"));
     assert!(fault(&replaced(8, 0)).contains("version 0."));
     assert!(fault(&replaced(12, 99)).contains(".99"));
     assert!(fault(&whole[..20]).contains("ends early"));

@@ -1,4 +1,4 @@
-//! Products that are computed together, with what comes before and after them.
+//! Matmuls fused with what comes before and after them.
 
 use std::ops::Range;
 
@@ -11,37 +11,37 @@ use crate::op::{Activation, Op};
 use crate::part::Part;
 use crate::quant::DType;
 
-/// Nodes that follow each other: a norm (or none), products of its result (or of one value), and
-/// a residual added to the only product or the gate of the only two (or neither); also a product
-/// alone. Nothing else reads what lies between them.
+/// Consecutive nodes: an optional norm, matmuls of its result (or of one value), and an optional
+/// tail: a residual added to a single matmul, or the gated activation of two. Nothing else reads
+/// the intermediate values. A single matmul counts too.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FusedMatmul {
     pub(super) norm: Option<Norm>,
-    pub(super) products: Range<usize>,
+    pub(super) matmuls: Range<usize>,
     pub(super) tail: Option<Tail>,
-    /// The only result, if the only product of the next group alone reads it, and the format of
-    /// that product's weights.
+    /// The only output and the format of the weights that read it, if a single matmul of the next
+    /// fusion is its only reader.
     pub(super) quantized_output: Option<(ValueId, DType)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Tail {
-    /// The residual is the last node's input of that number.
+    /// `residual` is the index of the last node's input.
     AddResidual { residual: usize },
-    /// Nodes of the products.
+    /// `gate` and `up` are nodes.
     GatedActivation { activation: Activation, gate: usize, up: usize },
 }
 
 impl FusedMatmul {
-    /// The group that begins with a node, if any does.
+    /// The fusion that begins with a node, if any.
     pub(super) fn at(context: &FusionContext<'_>, start: usize) -> Option<FusedMatmul> {
-        let mut group = FusedMatmul::of(context, start)?;
-        group.quantized_output = FusedMatmul::of(context, group.nodes().end)
-            .and_then(|next| group.read_by(context, &next));
-        Some(group)
+        let mut fused = FusedMatmul::of(context, start)?;
+        fused.quantized_output = FusedMatmul::of(context, fused.nodes().end)
+            .and_then(|next| fused.output_read_by(context, &next));
+        Some(fused)
     }
 
-    /// As [`FusedMatmul::at`], not knowing the next.
+    /// As [`FusedMatmul::at`], without the next fusion.
     fn of(context: &FusionContext<'_>, start: usize) -> Option<FusedMatmul> {
         let nodes = context.graph.nodes();
         let norm = context.norm(nodes.get(start)?);
@@ -49,36 +49,36 @@ impl FusedMatmul {
             Some(_) => (start + 1, nodes[start].output),
             None => (start, *nodes[start].inputs.first()?),
         };
-        let is_product =
+        let is_matmul =
             |node: &&Node| matches!(node.op, Op::MatMul { .. }) && node.inputs[0] == input;
-        let count = nodes[first..].iter().take(MATMULS_MAX).take_while(is_product).count();
+        let count = nodes[first..].iter().take(MATMULS_MAX).take_while(is_matmul).count();
         if count == 0 {
             return None;
         }
-        let mut group = FusedMatmul {
-            norm,
-            products: first..first + count,
-            tail: None,
-            quantized_output: None,
-        };
-        group.tail = group.tail_of(context);
-        let needs_norm = norm.is_some() && !context.is_last_read(input, group.nodes());
-        (!needs_norm).then_some(group)
+        let mut fused =
+            FusedMatmul { norm, matmuls: first..first + count, tail: None, quantized_output: None };
+        fused.tail = fused.tail_of(context);
+        let needs_norm = norm.is_some() && !context.is_dead_after(input, fused.nodes());
+        (!needs_norm).then_some(fused)
     }
 
-    /// As [`FusedMatmul::quantized_output`], if `next` is the next.
-    fn read_by(&self, context: &FusionContext<'_>, next: &FusedMatmul) -> Option<(ValueId, DType)> {
+    /// [`FusedMatmul::quantized_output`] if `next` is the next fusion.
+    fn output_read_by(
+        &self,
+        context: &FusionContext<'_>,
+        next: &FusedMatmul,
+    ) -> Option<(ValueId, DType)> {
         let value = ValueId(self.written().start);
         let readers = &context.graph.nodes()[next.nodes()];
         let reads = readers.iter().flat_map(|node| &node.inputs).filter(|id| **id == value).count();
-        let product = next.products.start;
+        let reader = next.matmuls.start;
         let alone = self.written().len() == 1
             && next.norm.is_none()
-            && next.products.len() == 1
-            && context.graph.nodes()[product].inputs[0] == value
+            && next.matmuls.len() == 1
+            && context.graph.nodes()[reader].inputs[0] == value
             && reads == 1
-            && context.is_last_read(value, next.nodes());
-        alone.then(|| (value, context.format(product)))
+            && context.is_dead_after(value, next.nodes());
+        alone.then(|| (value, context.format(reader)))
     }
 
     /// As [`Fusion::fits`].
@@ -89,7 +89,7 @@ impl FusedMatmul {
             && writes.iter().all(|id| !nodes.contains(&id.0) || written.contains(&id.0))
     }
 
-    /// The last node's input that the only product is added to.
+    /// Index of the last node's input that is added to the matmul.
     pub(super) fn residual(&self) -> Option<usize> {
         match self.tail? {
             Tail::AddResidual { residual } => Some(residual),
@@ -97,52 +97,52 @@ impl FusedMatmul {
         }
     }
 
-    /// Its nodes.
+    /// All nodes.
     pub(super) fn nodes(&self) -> Range<usize> {
-        let start = self.products.start - usize::from(self.norm.is_some());
-        start..self.products.end + usize::from(self.tail.is_some())
+        let start = self.matmuls.start - usize::from(self.norm.is_some());
+        start..self.matmuls.end + usize::from(self.tail.is_some())
     }
 
-    /// Those of its nodes whose values are written.
+    /// The nodes whose values are written.
     pub(super) fn written(&self) -> Range<usize> {
         match self.tail {
-            Some(_) => self.products.end..self.products.end + 1,
-            None => self.products.clone(),
+            Some(_) => self.matmuls.end..self.matmuls.end + 1,
+            None => self.matmuls.clone(),
         }
     }
 
-    /// What its products read, whole.
-    pub(super) fn upcoming<'a>(&self, context: &FusionContext<'a>) -> NextDispatch<'a> {
+    /// The weights that its matmuls read, all channels.
+    pub(super) fn next_dispatch<'a>(&self, context: &FusionContext<'a>) -> NextDispatch<'a> {
         let is_gated = matches!(self.tail, Some(Tail::GatedActivation { .. }));
-        let products = match self.tail {
+        let matmuls = match self.tail {
             Some(Tail::GatedActivation { gate, .. }) => gate..gate + 1,
-            _ => self.products.clone(),
+            _ => self.matmuls.clone(),
         };
         let mut weights = [const { None }; MATMULS_MAX];
-        for (to, product) in weights.iter_mut().zip(products) {
-            *to = Some(context.product(product).0.all());
+        for (to, node) in weights.iter_mut().zip(matmuls) {
+            *to = Some(context.matmul(node).0.all());
         }
         NextDispatch { weights, is_gated, ..NextDispatch::default() }
     }
 
     fn tail_of(&self, context: &FusionContext<'_>) -> Option<Tail> {
-        let Range { start, end: at } = self.products;
+        let Range { start, end: at } = self.matmuls;
         let node = context.graph.nodes().get(at)?;
-        // Values are numbered as the nodes that write them.
-        let is_last_read = |product| context.is_last_read(ValueId(product), start..at + 1);
+        // Value ids are the ids of the nodes that write them.
+        let is_dead_after = |node| context.is_dead_after(ValueId(node), start..at + 1);
         match node.op {
-            Op::Add if self.products.len() == 1 && is_last_read(start) => {
+            Op::Add if self.matmuls.len() == 1 && is_dead_after(start) => {
                 let residual = node.inputs.iter().position(|input| input.0 != start)?;
-                // The group's own norm is not written.
+                // The fusion's own norm is not written, so it cannot be the residual.
                 let is_norm = self.norm.is_some() && node.inputs[residual].0 + 1 == start;
                 (!is_norm).then_some(Tail::AddResidual { residual })
             }
-            Op::Gated(activation) if self.products.len() == 2 => {
+            Op::Gated(activation) if self.matmuls.len() == 2 => {
                 let (gate, up) = (node.inputs[0].0, node.inputs[1].0);
                 let both = [(start, start + 1), (start + 1, start)].contains(&(gate, up));
-                let kind = |product| QuantScheme::of_format(context.format(product));
+                let kind = |node| QuantScheme::of_format(context.format(node));
                 let is_one =
-                    both && is_last_read(gate) && is_last_read(up) && kind(gate) == kind(up);
+                    both && is_dead_after(gate) && is_dead_after(up) && kind(gate) == kind(up);
                 is_one.then_some(Tail::GatedActivation { activation, gate, up })
             }
             _ => None,
@@ -150,30 +150,30 @@ impl FusedMatmul {
     }
 }
 
-/// GemmTasks of a group of products for one row.
+/// Task divisions of the fusion's matmuls for one row.
 #[derive(Debug)]
 pub(super) struct GemvPlans {
-    plain: GemvPlan,
-    /// Where the result is made in the output_scheme of [`FusedMatmul::quantized_output`] instead.
+    f32_output: GemvPlan,
+    /// For an output that is quantised on the fly.
     quantized_output: Option<GemvPlan>,
 }
 
 impl GemvPlans {
-    pub(super) fn of(cpu: &Cpu, group: &FusedMatmul, context: &FusionContext<'_>) -> GemvPlans {
-        let products = group.upcoming(context);
-        let output_scheme = group.quantized_output.and_then(|(_, format)| cpu.quant_scheme(format));
-        let quantized_output = output_scheme
-            .map(|kind| NextDispatch { output_scheme: Some(kind), ..products.clone() });
+    pub(super) fn of(cpu: &Cpu, fused: &FusedMatmul, context: &FusionContext<'_>) -> GemvPlans {
+        let next = fused.next_dispatch(context);
+        let output_scheme = fused.quantized_output.and_then(|(_, format)| cpu.quant_scheme(format));
+        let quantized_output =
+            output_scheme.map(|kind| NextDispatch { output_scheme: Some(kind), ..next.clone() });
         GemvPlans {
-            plain: products.gemv_plan(cpu),
-            quantized_output: quantized_output.map(|products| products.gemv_plan(cpu)),
+            f32_output: next.gemv_plan(cpu),
+            quantized_output: quantized_output.map(|next| next.gemv_plan(cpu)),
         }
     }
 
     pub(super) fn quantized_output(&self, output_scheme: Option<QuantScheme>) -> Option<&GemvPlan> {
         match output_scheme {
             Some(_) => self.quantized_output.as_ref(),
-            None => Some(&self.plain),
+            None => Some(&self.f32_output),
         }
     }
 }

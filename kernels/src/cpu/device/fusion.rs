@@ -1,5 +1,5 @@
-//! Nodes that are computed together: what begins with a node, whether a part of a stage can compute
-//! it so, and the computing. [`super::fused_matmul`] has those around products.
+//! Fused nodes: which fusion begins with a node, whether a part of a stage can run it, and running
+//! it. [`super::fused_matmul`] has the fusions of matmuls.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,36 +18,36 @@ use crate::kv::ROTARY_DIM_MAX;
 use crate::op::Op;
 use crate::part::Part;
 
-/// Most nodes of a group: a norm, products, and what is done with them.
+/// Most nodes of a fusion: a norm, matmuls and a tail.
 const NODES_MAX: usize = MATMULS_MAX + 2;
 
 /// Nodes that are computed together.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Fusion {
-    /// Products, with what comes before and after them.
+    /// Matmuls with what comes before and after them.
     Matmul(FusedMatmul),
-    /// The rotation of keys, a node of this number, and the attention that follows and alone reads
-    /// them: they are rotated as they are written to their pages.
+    /// The rotation of keys (this node) and the attention that follows and is its only reader. Keys
+    /// are rotated while they are written to their pages.
     RopeAttention(usize),
-    /// A norm, a node of this number, and the sum that follows and alone reads it. The sum's other
-    /// input is its input of the number `residual`.
+    /// A norm (`node`) and the sum that follows and is its only reader. `residual` is the index of
+    /// the sum's other input.
     NormAdd { node: usize, norm: Norm, residual: usize },
 }
 
 impl Fusion {
-    /// What begins with a node, if anything does.
+    /// The fusion that begins with a node, if any.
     pub(super) fn at(context: &FusionContext<'_>, start: usize) -> Option<Fusion> {
         FusedMatmul::at(context, start).map(Fusion::Matmul).or_else(|| Fusion::pair(context, start))
     }
 
-    /// Two nodes, of which the second alone reads what the first writes.
+    /// Two nodes of which the second is the only reader of the first.
     fn pair(context: &FusionContext<'_>, start: usize) -> Option<Fusion> {
         let [first, second] = context.graph.nodes().get(start..start + 2)? else {
             return None;
         };
         let mut reads = second.inputs.iter().enumerate().filter(|(_, id)| **id == first.output);
         let (Some((read, _)), None) = (reads.next(), reads.next()) else { return None };
-        if !context.is_last_read(first.output, start..start + 2) {
+        if !context.is_dead_after(first.output, start..start + 2) {
             return None;
         }
         match (&first.op, &second.op) {
@@ -63,68 +63,69 @@ impl Fusion {
         }
     }
 
-    /// Its nodes.
+    /// All nodes.
     pub(super) fn nodes(&self) -> Range<usize> {
         match self {
-            Fusion::Matmul(group) => group.nodes(),
+            Fusion::Matmul(fused) => fused.nodes(),
             Fusion::RopeAttention(node) | Fusion::NormAdd { node, .. } => *node..*node + 2,
         }
     }
 
-    /// Whether a part of a stage that is_last_read before node `end` can compute it together: it has all
-    /// of its nodes, no value is asked for that is not written, and what needs whole rows has them.
+    /// Whether a part of a stage that ends before node `end` can run it: the stage has all of its
+    /// nodes, `writes` has no intermediate value, and the part has whole rows where they are
+    /// needed.
     pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
         match self {
-            Fusion::Matmul(group) => group.fits(end, part, writes),
+            Fusion::Matmul(fused) => fused.fits(end, part, writes),
             Fusion::RopeAttention(node) | Fusion::NormAdd { node, .. } => {
                 node + 2 <= end && part.features.is_whole() && !writes.contains(&ValueId(*node))
             }
         }
     }
 
-    /// The value that its last node may add to where it lies: nothing else reads it.
+    /// The value that its last node may overwrite in place, because nothing else reads it.
     pub(super) fn accumulates_into(
         &self,
         context: &FusionContext<'_>,
         writes: &[ValueId],
     ) -> Option<ValueId> {
         let residual = match self {
-            Fusion::Matmul(group) => group.residual()?,
+            Fusion::Matmul(fused) => fused.residual()?,
             Fusion::RopeAttention(_) => return None,
             Fusion::NormAdd { residual, .. } => *residual,
         };
         let (nodes, all) = (context.graph.nodes(), self.nodes());
         let id = nodes[all.end - 1].inputs[residual];
         let is_input = nodes[all.start].inputs[0] == id;
-        (!is_input && !writes.contains(&id) && context.is_last_read(id, all.end - 1..all.end))
+        (!is_input && !writes.contains(&id) && context.is_dead_after(id, all.end - 1..all.end))
             .then_some(id)
     }
 }
 
-/// A group and what it computes from.
+/// Arguments of a fusion of matmuls.
 pub(super) struct FusedMatmulRun<'a> {
     pub(super) stage: Stage<'a>,
-    pub(super) group: &'a FusedMatmul,
-    /// What is made of the only result instead of it.
+    pub(super) fused: &'a FusedMatmul,
+    /// Scheme of the output, if it is quantised on the fly.
     pub(super) output_scheme: Option<QuantScheme>,
-    /// The residual that the only product is added to, if that may be changed.
+    /// The residual of the matmul, if it may be overwritten.
     pub(super) residual: Option<Slot>,
-    /// How it is cut for one row.
+    /// Its task division for one row.
     pub(super) gemv_plan: Option<&'a GemvPlan>,
-    /// What will most likely be read after its weights.
-    pub(super) upcoming: NextDispatch<'a>,
+    /// What its threads will most likely read after its weights.
+    pub(super) next_dispatch: NextDispatch<'a>,
 }
 
 impl FusedMatmulRun<'_> {
-    /// What its nodes write, as far as later ones read it as it is.
+    /// Computes the values that later nodes read in f32.
     pub(super) fn compute(
         self,
         inputs: &mut MatmulInputs,
     ) -> Result<[Option<Slot>; NODES_MAX], DeviceError> {
-        let (model, FusedMatmul { norm, products: nodes, tail, .. }) =
-            (self.stage.model, self.group);
+        let (model, FusedMatmul { norm, matmuls: nodes, tail, .. }) =
+            (self.stage.model, self.fused);
         let mut residual_slot = self.residual;
-        let (all, graph, context) = (self.group.nodes(), &model.graph, model.context());
+        let (all, graph, context) = (self.fused.nodes(), &model.graph, model.context());
         let (first, cpu) = (&graph.nodes()[all.start], &model.cpu);
         let in_place = residual_slot.is_some();
         let residual = match tail {
@@ -138,14 +139,14 @@ impl FusedMatmulRun<'_> {
             x = self.stage.whole(first, 0)?;
             let k = graph.value(first.inputs[0]).width;
             let norm = norm.map(|norm| norm.bind(&model.weights));
-            let formats = nodes.clone().map(|product| context.format(product));
-            inputs.now.fill(cpu, formats, &InputSource { x, k, norm });
+            let formats = nodes.clone().map(|node| context.format(node));
+            inputs.current.fill(cpu, formats, &InputSource { x, k, norm });
         }
-        let written = self.group.written();
+        let written = self.fused.written();
         let rows = self.stage.rows(first.output);
-        let dispatch = Dispatch { rows, gemv_plan: self.gemv_plan, next: self.upcoming };
-        let product = |node: usize| {
-            let (product, epilogue) = match *tail {
+        let dispatch = Dispatch { rows, gemv_plan: self.gemv_plan, next: self.next_dispatch };
+        let matmul = |node: usize| {
+            let (node, epilogue) = match *tail {
                 None => (node, Epilogue::Store),
                 Some(Tail::AddResidual { .. }) if in_place => {
                     (nodes.start, Epilogue::AccumulateInto)
@@ -156,13 +157,13 @@ impl FusedMatmulRun<'_> {
                     (gate, Epilogue::GatedActivation { activation, up, bias })
                 }
             };
-            let (weight, bias) = self.stage.channels(product);
-            let x = inputs.now.rows(cpu, weight.packed().dtype(), x);
+            let (weight, bias) = self.stage.channels(node);
+            let x = inputs.current.rows(cpu, weight.packed().dtype(), x);
             Matmul { x, weight, bias, epilogue }
         };
         let mut outputs = [const { None }; NODES_MAX];
         if let Some(kind) = self.output_scheme {
-            inputs.next.fill_with(cpu, &dispatch, &product(written.start), kind);
+            inputs.next.fill_with(cpu, &dispatch, &matmul(written.start), kind);
             inputs.value = Some(ValueId(written.start));
             return Ok(outputs);
         }
@@ -171,24 +172,24 @@ impl FusedMatmulRun<'_> {
             outputs[node - all.start] = Some(residual_slot.take().unwrap_or_else(new));
         }
         let outs = outputs[written.start - all.start..].iter_mut().flatten();
-        matmuls(cpu, &dispatch, written.map(product).zip(outs.map(|out| &mut out[..])));
+        matmuls(cpu, &dispatch, written.map(matmul).zip(outs.map(|out| &mut out[..])));
         Ok(outputs)
     }
 }
 
-/// A norm, the sum that follows it, and what they are computed from.
+/// Arguments of a fusion of a norm and a sum.
 pub(super) struct NormAddRun<'a> {
     pub(super) stage: Stage<'a>,
-    /// As in [`Fusion::NormAdd`].
+    /// As [`Fusion::NormAdd::node`](Fusion::NormAdd).
     pub(super) node: usize,
     pub(super) norm: Norm,
     pub(super) input: usize,
-    /// The other summand, if it may be changed.
+    /// The other summand, if it may be overwritten.
     pub(super) residual: Option<Slot>,
 }
 
 impl NormAddRun<'_> {
-    /// The sum.
+    /// Computes the sum.
     pub(super) fn compute(self) -> Result<Slot, DeviceError> {
         let NormAddRun { stage, node, norm, input, residual } = self;
         let [first, sum] = [0, 1].map(|at| &stage.model.graph.nodes()[node + at]);

@@ -1,4 +1,4 @@
-//! What fusion needs to know of a model.
+//! The model, as fusion sees it.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::Op;
 use crate::quant::DType;
 
-/// What a device knows of its model.
+/// The model, as fusion sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FusionContext<'a> {
     pub(super) graph: &'a Graph,
@@ -19,32 +19,32 @@ pub(super) struct FusionContext<'a> {
 }
 
 impl<'a> FusionContext<'a> {
-    /// Whether nothing reads a value after these nodes, so that it need not be written.
-    pub(super) fn is_last_read(&self, value: ValueId, nodes: Range<usize>) -> bool {
+    /// Whether these nodes are the last to read a value, so that it need not be written.
+    pub(super) fn is_dead_after(&self, value: ValueId, nodes: Range<usize>) -> bool {
         self.last_uses[nodes].iter().flatten().any(|dead| *dead == value)
     }
 
-    /// The norm that a node is, if over whole rows.
+    /// The norm of a node, if it normalises whole rows.
     pub(super) fn norm(&self, node: &Node) -> Option<Norm> {
         let Op::RmsNorm { weight, eps } = node.op else { return None };
         let is_row = self.graph.weights()[weight.0].cols == self.graph.value(node.output).width;
         is_row.then_some(Norm { weight, eps })
     }
 
-    /// The matrix and the bias of a product.
-    pub(super) fn product(&self, node: usize) -> (&'a PackedMatrix, Option<&'a [f32]>) {
+    /// Matrix and bias of a matmul.
+    pub(super) fn matmul(&self, node: usize) -> (&'a PackedMatrix, Option<&'a [f32]>) {
         let Op::MatMul { weight, bias } = self.graph.nodes()[node].op else {
-            unreachable!("node {node} is a product");
+            unreachable!("node {node} is a matmul");
         };
         (self.weights.packed(weight), bias.map(|bias| self.weights.vector(bias)))
     }
 
     pub(super) fn format(&self, node: usize) -> DType {
-        self.product(node).0.dtype()
+        self.matmul(node).0.dtype()
     }
 }
 
-/// A norm over whole rows.
+/// A norm of whole rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Norm {
     weight: WeightId,

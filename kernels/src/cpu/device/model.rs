@@ -13,18 +13,18 @@ use crate::kv::KvStore;
 use crate::op::{RopePairs, RopeSpec};
 use crate::weights::WeightFile;
 
-/// What a [`CpuDevice`] is made of.
+/// Parts of a [`CpuDevice`](crate::cpu::CpuDevice).
 #[derive(Debug)]
 pub struct CpuDeviceParts {
-    /// Its name in the engine.
+    /// Name of the device in the engine.
     pub name: String,
     /// Threads and instruction set.
     pub cpu: Cpu,
-    /// The model's ops.
+    /// The model's op graph.
     pub graph: Arc<Graph>,
-    /// Keys and values, shared with the other devices of this address space.
+    /// KV cache, shared with the other devices of this address space.
     pub kv: Arc<KvStore>,
-    /// Where its results lie, shared too.
+    /// Memory of its results, shared too.
     pub slots: SlotPool,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct BoundModel {
 }
 
 impl BoundModel {
-    /// Takes the graph's weights from `file`.
+    /// Binds the graph's weights from `file`.
     ///
     /// # Errors
     /// As [`Weights::of`].

@@ -1,4 +1,4 @@
-//! One op over the rows and features of a part.
+//! Runs one op over the rows and columns of a part.
 
 use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
@@ -13,12 +13,12 @@ use crate::device::{DeviceError, Slot};
 use crate::graph::Node;
 use crate::op::{AttentionOp, Op};
 
-/// An op and what it computes from.
+/// Arguments of one op.
 pub(super) struct OpRun<'a> {
     pub(super) stage: Stage<'a>,
     pub(super) node: &'a Node,
     pub(super) angles: &'a Angles,
-    /// Of an attention: the rotation of its keys, if it is left to it.
+    /// For attention: the rotation of its keys, if it is fused.
     pub(super) keys: Option<&'a Node>,
 }
 

@@ -1,4 +1,4 @@
-//! What a device keeps between runs, so that a step allocates nothing.
+//! Buffers that a device reuses, so that a step allocates nothing.
 
 use crate::cpu::attention::AttentionSequence;
 use crate::cpu::context::Cpu;
@@ -7,40 +7,40 @@ use crate::cpu::rope::{RopeAngles, RopeFreqs};
 use crate::device::Slot;
 use crate::graph::ValueId;
 
-/// Buffers of one run, for the next.
+/// Buffers of one run.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// Values of the stage, in the order of its nodes; empty between runs.
+    /// Values of the stage, by node; empty between runs.
     pub(super) written: Vec<Option<Slot>>,
     pub(super) sequences: Sequences,
     pub(super) matmul_inputs: MatmulInputs,
     pub(super) angles: Angles,
 }
 
-/// QuantizedInputs of activations.
+/// Quantised inputs of matmuls.
 #[derive(Debug, Default)]
 pub(super) struct MatmulInputs {
-    /// Those of the group that is computed.
-    pub(super) now: QuantizedInputs,
-    /// Those that it makes of its result for the next group, instead of the result.
+    /// Inputs of the current fusion.
+    pub(super) current: QuantizedInputs,
+    /// Its output, quantised on the fly for the next fusion.
     pub(super) next: QuantizedInputs,
-    /// The result that `next` has.
+    /// The value that `next` holds.
     pub(super) value: Option<ValueId>,
 }
 
 impl MatmulInputs {
-    /// Whether `now` has the inputs of a value, because the group before made them.
+    /// Whether the previous fusion has quantised this value; `current` then holds it.
     pub(super) fn take(&mut self, value: ValueId) -> bool {
         let has = self.value == Some(value);
         if has {
             self.value = None;
-            std::mem::swap(&mut self.now, &mut self.next);
+            std::mem::swap(&mut self.current, &mut self.next);
         }
         has
     }
 }
 
-/// The angles of every rotary embedding for the latest positions: all stages of a step use them.
+/// The angles of every rotary embedding for the latest positions, shared by all stages of a step.
 #[derive(Debug, Default)]
 pub(super) struct Angles {
     positions: Vec<u32>,
@@ -48,7 +48,7 @@ pub(super) struct Angles {
 }
 
 impl Angles {
-    /// Has them for rows at `positions`.
+    /// Computes the angles for rows at `positions`, unless it has them.
     pub(super) fn fill<'a>(
         &mut self,
         ctx: &Cpu,
@@ -64,18 +64,18 @@ impl Angles {
         ropes.zip(&mut self.of_rope).for_each(|(freqs, to)| freqs.fill(ctx, positions, to));
     }
 
-    /// Those of the rotary embedding with that number in the graph.
+    /// Angles of the rotary embedding with this index in the graph.
     pub(super) fn of(&self, rope: usize) -> &RopeAngles {
         &self.of_rope[rope]
     }
 }
 
-/// Room for the spans of an attention.
+/// Memory for a list of sequences.
 #[derive(Debug, Default)]
 pub(super) struct Sequences(Vec<AttentionSequence<'static>>);
 
 impl Sequences {
-    /// Calls `f` with `spans` as a slice.
+    /// Calls `f` with `sequences` as a slice.
     pub(super) fn with<'a, R>(
         &mut self,
         sequences: impl Iterator<Item = AttentionSequence<'a>>,
@@ -85,7 +85,7 @@ impl Sequences {
         room.extend(sequences);
         let result = f(&room);
         room.clear();
-        // Collecting in place keeps the memory.
+        // Collecting in place reuses the memory.
         self.0 =
             room.into_iter().map(|sequence| AttentionSequence { pages: &[], ..sequence }).collect();
         result

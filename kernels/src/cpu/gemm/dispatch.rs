@@ -44,6 +44,13 @@ pub(crate) struct GemvPlan {
     first: Vec<Option<(usize, usize)>>,
 }
 
+/// End of a block: the channel after its last, of matrix `index` of the dispatch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockEnd {
+    pub(super) index: usize,
+    pub(super) channel: usize,
+}
+
 impl Dispatch<'_> {
     /// A dispatch of this many rows, without a known successor.
     pub(crate) fn of(rows: usize) -> Dispatch<'static> {
@@ -68,19 +75,19 @@ impl Dispatch<'_> {
 }
 
 impl<'a> Dispatch<'a> {
-    /// What a thread reads after a block of matrix `index` that ends at channel `end`, and after
-    /// the following blocks of its rows; `None` if that is too far ahead to prefetch.
+    /// What a thread reads after a block and the following blocks of its rows; `None` if that is
+    /// too far ahead to prefetch.
     pub(super) fn read_after<'b>(
         &self,
         ctx: &Cpu,
-        (index, end): (usize, usize),
+        BlockEnd { index, channel }: BlockEnd,
         AfterBlock { until, next }: AfterBlock,
         weights: impl Fn(usize) -> Option<&'b OutputChannels<'a>>,
     ) -> Option<&'a [u8]>
     where
         'a: 'b,
     {
-        let meanwhile = weights(index)?.packed().tile_bytes() * (until - end).div_ceil(TILE);
+        let meanwhile = weights(index)?.packed().tile_bytes() * (until - channel).div_ceil(TILE);
         if meanwhile >= PREFETCH_DISTANCE_MAX {
             return None;
         }

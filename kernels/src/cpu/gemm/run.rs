@@ -1,9 +1,9 @@
 //! Runs matmuls on the pool.
 
 use super::blocking::BlockingInput;
-use super::dispatch::Dispatch;
+use super::dispatch::{BlockEnd, Dispatch};
 use super::op::{Epilogue, MATMULS_MAX, Matmul};
-use super::task::{Scratch, Task};
+use super::task::{QuantizedBlock, Scratch, Task};
 use crate::cpu::context::Cpu;
 use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use crate::cpu::packed::layout::{GROUP, TILE};
@@ -22,21 +22,21 @@ thread_local! {
 pub(crate) fn matmuls<'a>(
     ctx: &Cpu,
     dispatch: &Dispatch<'_>,
-    products: impl IntoIterator<Item = (Matmul<'a>, &'a mut [f32])>,
+    matmuls: impl IntoIterator<Item = (Matmul<'a>, &'a mut [f32])>,
 ) {
     let m = dispatch.rows;
     let mut list = [const { None }; MATMULS_MAX];
-    for (index, (product, out)) in products.into_iter().enumerate() {
+    for (index, (matmul, out)) in matmuls.into_iter().enumerate() {
         assert!(index < MATMULS_MAX, "more than {MATMULS_MAX} matmuls at once");
-        product.check(m);
-        assert_eq!(out.len(), m * product.weight.len(), "out of {m} rows");
-        list[index] = Some((product, out));
+        matmul.check(m);
+        assert_eq!(out.len(), m * matmul.weight.len(), "out of {m} rows");
+        list[index] = Some((matmul, out));
     }
     if m == 0 {
         return;
     }
     let tasks = dispatch.tasks(ctx, 1, || {
-        list.each_ref().map(|of| of.as_ref().map(|(product, _)| BlockingInput::of(product)))
+        list.each_ref().map(|of| of.as_ref().map(|(matmul, _)| BlockingInput::of(matmul)))
     });
     let mut matrices = [const { None }; MATMULS_MAX];
     for (matrix, (blocks, of)) in matrices.iter_mut().zip(tasks.blocks.into_iter().zip(&mut list)) {
@@ -45,10 +45,11 @@ pub(crate) fn matmuls<'a>(
     }
     let weight = |index: usize| Some(&list[index].as_ref()?.0.weight);
     ctx.pool().partitioned_mut(&mut matrices, tasks.max_claim, |index, rows, block, after| {
-        let Some((product, _)) = &list[index] else { return };
-        let next = dispatch.read_after(ctx, (index, block.end()), after, weight);
+        let Some((matmul, _)) = &list[index] else { return };
+        let next =
+            dispatch.read_after(ctx, BlockEnd { index, channel: block.end() }, after, weight);
         let task = Task { rows, until: after.until, next };
-        SCRATCH.with_borrow_mut(|scratch| product.write(ctx, task, block, scratch));
+        SCRATCH.with_borrow_mut(|scratch| matmul.write(ctx, task, block, scratch));
     });
 }
 
@@ -61,30 +62,32 @@ pub(crate) fn matmuls<'a>(
 pub(crate) fn quantized_matmul(
     ctx: &Cpu,
     dispatch: &Dispatch<'_>,
-    product: &Matmul<'_>,
-    (kind, out): (QuantScheme, &mut [Q8Block]),
+    matmul: &Matmul<'_>,
+    (scheme, out): (QuantScheme, &mut [Q8Block]),
 ) {
     let m = dispatch.rows;
-    product.check(m);
-    assert!(!matches!(product.epilogue, Epilogue::AccumulateInto), "blocks cannot be added to");
-    let groups = product.weight.len() / GROUP;
+    matmul.check(m);
+    assert!(!matches!(matmul.epilogue, Epilogue::AccumulateInto), "blocks cannot be added to");
+    let groups = matmul.weight.len() / GROUP;
     assert_eq!(out.len(), m * groups, "out of {m} rows");
     if out.is_empty() {
         return;
     }
-    let unit = kind.columns() / TILE;
-    let tasks = dispatch.tasks(ctx, unit, || [Some(BlockingInput::of(product)), None, None, None]);
-    let [Some(features), ..] = tasks.blocks else { return };
+    let unit = scheme.columns() / TILE;
+    let tasks = dispatch.tasks(ctx, unit, || [Some(BlockingInput::of(matmul)), None, None, None]);
+    let [Some(channels), ..] = tasks.blocks else { return };
     let blocks =
-        BlockGrid { row_len: groups, col_chunk: features.col_chunk / GROUP, lead: 0, ..features };
+        BlockGrid { row_len: groups, col_chunk: channels.col_chunk / GROUP, lead: 0, ..channels };
     let mut matrices = [Some(PartitionedMatrix { data: out, blocks })];
-    let weight = |_| Some(&product.weight);
+    let weight = |_| Some(&matmul.weight);
     ctx.pool().partitioned_mut(&mut matrices, tasks.max_claim, |index, rows, block, after| {
         let after = after.times(GROUP);
-        let next = dispatch.read_after(ctx, (index, block.end() * GROUP), after, weight);
+        let end = BlockEnd { index, channel: block.end() * GROUP };
+        let next = dispatch.read_after(ctx, end, after, weight);
         let task = Task { rows, until: after.until, next };
         SCRATCH.with_borrow_mut(|scratch| {
-            product.write_quantized(ctx, task, (kind, block), scratch);
+            let block = QuantizedBlock { scheme, block };
+            matmul.write_quantized(ctx, task, block, scratch);
         });
     });
 }

@@ -6,7 +6,7 @@ use crate::aligned::Aligned;
 use crate::cpu::context::Cpu;
 use crate::cpu::isa::kernels::Kernels;
 use crate::cpu::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
-use crate::cpu::loops::prefetch_stream::NextTiles;
+use crate::cpu::loops::prefetch_stream::{NextRead, NextTiles};
 use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use crate::cpu::packed::PackedMatrix;
 use crate::cpu::packed::layout::{GROUP, TILE};
@@ -40,6 +40,12 @@ pub(super) struct Task<'a> {
     pub(super) until: usize,
     /// What it reads after that.
     pub(super) next: Option<&'a [u8]>,
+}
+
+/// A block of an output that is quantised on the fly.
+pub(super) struct QuantizedBlock<'a> {
+    pub(super) scheme: QuantScheme,
+    pub(super) block: ColumnBlock<'a, Q8Block>,
 }
 
 /// Position of a task's channels in its rows of whole tiles.
@@ -91,7 +97,7 @@ impl Matmul<'_> {
         &self,
         ctx: &Cpu,
         task: Task<'_>,
-        (kind, mut block): (QuantScheme, ColumnBlock<'_, Q8Block>),
+        QuantizedBlock { scheme, mut block }: QuantizedBlock<'_>,
         scratch: &mut Scratch,
     ) {
         let at = block.start() * GROUP..(block.start() + block.width()) * GROUP;
@@ -122,7 +128,7 @@ impl Matmul<'_> {
                 }
             }
             for (row, done) in some.zip(done.chunks_exact(width)) {
-                (ctx.kernels().quantize)(done, kind, block.row_mut(row));
+                (ctx.kernels().quantize)(done, scheme, block.row_mut(row));
             }
         }
     }
@@ -146,8 +152,8 @@ impl Matmul<'_> {
         let count = rows.len();
         let rest = (start + until).div_ceil(TILE) - tiles.end;
         let job = Tiles { ctx, x: self.x, rows: rows.clone(), tiles };
-        let mut product = |(weight, after), bias: Option<&[f32]>, out: &mut Vec<f32>| {
-            job.multiply((weight, after), kernel, out);
+        let mut matmul = |(weight, read), bias: Option<&[f32]>, out: &mut Vec<f32>| {
+            job.multiply(weight, read, kernel, out);
             let Some(bias) = bias else { return };
             for row in 0..count {
                 let line = &mut out[lines.row(row)];
@@ -155,13 +161,13 @@ impl Matmul<'_> {
             }
         };
         let Epilogue::GatedActivation { up: weight, bias, .. } = &self.epilogue else {
-            product((self.weight.packed(), (rest, next)), self.bias, out);
+            matmul((self.weight.packed(), NextRead { rest, next }), self.bias, out);
             return lines;
         };
         let of_up = Some(weight.bytes_from(at.start));
         let of_next = if rest > 0 { Some(self.weight.bytes_from(at.end)) } else { next };
-        product((self.weight.packed(), (0, of_up)), self.bias, out);
-        product((weight.packed(), (0, of_next)), *bias, up);
+        matmul((self.weight.packed(), NextRead { rest: 0, next: of_up }), self.bias, out);
+        matmul((weight.packed(), NextRead { rest: 0, next: of_next }), *bias, up);
         lines
     }
 }
@@ -191,11 +197,12 @@ struct Tiles<'a> {
 }
 
 impl Tiles<'_> {
-    /// Writes `[rows][16 per tile]` to the start of `out`. After these tiles the thread will most
-    /// likely read `rest` more tiles, and then `next`.
+    /// Writes `[rows][16 per tile]` to the start of `out`; the thread will most likely read `read`
+    /// after these tiles.
     fn multiply(
         &self,
-        (weight, (rest, next)): (&PackedMatrix, (usize, Option<&[u8]>)),
+        weight: &PackedMatrix,
+        read: NextRead<'_>,
         scratch: &mut GemmScratch,
         out: &mut Vec<f32>,
     ) {
@@ -207,7 +214,7 @@ impl Tiles<'_> {
         let out = &mut out[..len];
         let kernels = self.ctx.kernels();
         let caches = self.ctx.caches();
-        let next_tiles = NextTiles::new(&caches, (rest, next));
+        let next_tiles = NextTiles::new(&caches, read);
         match self.x {
             GemmInput::Q8(Q8Rows { blocks, groups }) => {
                 let x = &blocks[self.rows.start * groups..self.rows.end * groups];
@@ -226,8 +233,9 @@ impl Tiles<'_> {
                     return (kernels.gemm_f32)(&job, out);
                 }
                 // No stored weights follow the dequantised ones in memory.
-                let rest = (rest > 0).then(|| weight.tile(tiles.end).values);
-                let next_tiles = NextTiles::new(&caches, (0, rest.or(next)));
+                let rest = (read.rest > 0).then(|| weight.tile(tiles.end).values);
+                let next_tiles =
+                    NextTiles::new(&caches, NextRead { rest: 0, next: rest.or(read.next) });
                 // Many rows read few tiles repeatedly, which stay in the cache.
                 let at_once = if many { kernels.shape.float_tiles } else { tiles.len().max(1) };
                 for first in tiles.clone().step_by(at_once) {

@@ -6,9 +6,8 @@ mod quantize;
 
 use crate::cpu::isa::kernels;
 use crate::cpu::loops::gemm_args::GemmF32;
-use crate::cpu::loops::gemm_f32;
 use crate::cpu::loops::gemm_q8::tile_shape;
-use crate::cpu::loops::unpack;
+use crate::cpu::loops::{gemm_f32, unpack};
 use crate::cpu::matrix::StoredRows;
 use crate::cpu::simd::avx2::Avx2F32x16;
 use crate::cpu::simd::f32x16::F32x16;

@@ -6,10 +6,9 @@ pub(super) mod dot_i8;
 
 use crate::cpu::isa::kernels::{self, Kernels};
 use crate::cpu::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
-use crate::cpu::loops::gemm_f32;
 use crate::cpu::loops::gemm_q8::tile_shape;
 use crate::cpu::loops::quantize::{self, Q8Block, QuantScheme};
-use crate::cpu::loops::unpack;
+use crate::cpu::loops::{gemm_f32, unpack};
 use crate::cpu::matrix::StoredRows;
 use crate::cpu::simd::f32x16::F32x16;
 use crate::cpu::simd::neon::NeonF32x16;

@@ -2,8 +2,7 @@
 //! [`quantize::row`](crate::cpu::loops::quantize::row).
 #![expect(unsafe_code, reason = "intrinsics")]
 
-use crate::cpu::loops::quantize::Q8Block;
-use crate::cpu::loops::quantize::{QuantScheme, inverse_of, super_scale};
+use crate::cpu::loops::quantize::{Q8Block, QuantScheme, inverse_of, super_scale};
 use crate::cpu::packed::layout::zero_point;
 use crate::quant::DType;
 use std::arch::x86_64::*;

@@ -114,7 +114,7 @@ impl<A, B> AttnMatmul<'_, A, B> {
     }
 }
 
-/// The product of values in f32 and panels as stored.
+/// Multiplies f32 values with a panel as stored.
 ///
 /// # Safety
 /// The machine has the instructions of `V`.
@@ -130,8 +130,8 @@ pub(crate) unsafe fn attn_matmul<V: F32x16>(p: &AttnMatmul<'_>, c: &mut [f32]) {
     }
 }
 
-/// Every element of `c` is accumulated over the depth in order, whatever the shape. `b` is that of
-/// the product.
+/// Multiplies with a micro-kernel; `b` is the data of the right operand. Every element of `c` is
+/// accumulated over the depth in order, whatever the shape.
 ///
 /// # Safety
 /// The machine has the instructions of `M`.
@@ -144,7 +144,7 @@ pub(crate) unsafe fn matmul_with<M: MicroKernel, B>(
     if p.is_empty(M::DEPTH, b.len(), c) {
         return;
     }
-    // What is asked for lies so far from what is read.
+    // Distance from what is read to what is prefetched.
     let next =
         p.dims.next.map(|next| next.addresses().start.addr().wrapping_sub(b.as_ptr().addr()));
     // SAFETY: `is_empty` has checked that all elements exist.
@@ -261,7 +261,7 @@ unsafe fn block<M: MicroKernel, B, const R: usize, const C: usize, const PREFETC
 }
 
 /// # Safety
-/// As [`block`], at a place that the depth reaches; with `TAIL`, it ends after the first value.
+/// As [`block`], at a position inside the depth; with `TAIL`, the depth ends after the first value.
 #[inline(always)]
 unsafe fn step<M: MicroKernel, const R: usize, const C: usize, const TAIL: bool>(
     (a, a_stride): (*const M::A, usize),

@@ -2,9 +2,7 @@
 #![expect(unsafe_code, reason = "vectors are loaded through pointers into arrays of their size")]
 
 use crate::cpu::packed::group::Group;
-use crate::cpu::packed::layout::TILE;
-use crate::cpu::packed::layout::zero_point;
-use crate::cpu::packed::layout::{GROUP, Layout, Scales};
+use crate::cpu::packed::layout::{GROUP, Layout, Scales, TILE, zero_point};
 use crate::cpu::packed::tile::TileBytes;
 use crate::cpu::simd::f32x16::F32x16;
 use crate::quant::DType;

@@ -20,9 +20,17 @@ pub(crate) struct NextTiles<'a> {
     prefetch_hint: PrefetchHint,
 }
 
+/// What a thread will most likely read after a run of tiles: `rest` more tiles directly after it, then
+/// `next`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NextRead<'a> {
+    pub(crate) rest: usize,
+    pub(crate) next: Option<&'a [u8]>,
+}
+
 impl<'a> NextTiles<'a> {
     /// The distance is half of the thread's first-level cache, at most [`PREFETCH_DISTANCE_MAX`].
-    pub(crate) fn new(caches: &Caches, (rest, next): (usize, Option<&'a [u8]>)) -> NextTiles<'a> {
+    pub(crate) fn new(caches: &Caches, NextRead { rest, next }: NextRead<'a>) -> NextTiles<'a> {
         let distance = (caches.l1 / 2).min(PREFETCH_DISTANCE_MAX);
         NextTiles { rest, next, distance, prefetch_hint: caches.prefetch_hint }
     }
@@ -100,8 +108,10 @@ mod tests {
         const D: usize = PREFETCH_DISTANCE_MAX;
         let run = vec![0u8; 6 * 2 * D];
         let other = vec![0u8; 4 * D];
-        let next_tiles =
-            NextTiles::new(&Caches { l1: 4 * D, ..Caches::default() }, (0, Some(&other)));
+        let next_tiles = NextTiles::new(
+            &Caches { l1: 4 * D, ..Caches::default() },
+            NextRead { rest: 0, next: Some(&other) },
+        );
         let lines = |from: &[u8]| -> Vec<usize> {
             from.chunks(64).map(|line| line.as_ptr().addr()).collect()
         };
@@ -125,7 +135,8 @@ mod tests {
     #[test]
     fn the_prefetch_distance_is_at_most_half_of_the_cache() {
         for (first, step, distance) in [(32 << 10, 288, 12_096), (16 << 10, 64, 8192), (0, 64, 0)] {
-            let next_tiles = NextTiles::new(&Caches { l1: first, ..Caches::default() }, (0, None));
+            let next_tiles =
+                NextTiles::new(&Caches { l1: first, ..Caches::default() }, NextRead::default());
             let line = [0u8; 64];
             let stream = PrefetchStream::new(line.as_ptr_range().end, &next_tiles, step);
             let found = stream.address::<1>(line.as_ptr(), (0, 64)).addr() - line.as_ptr().addr();

@@ -1,9 +1,8 @@
-//! A file of packed weights pending the weight file: written by the start that packs, mapped by
-//! those that follow.
+//! A file of packed weights: written by the start that packs, mapped by later starts.
 //!
-//! The file is believed only as far as it has been checked: it must name the same source, matrices
-//! and layout as are asked for now, and every byte of it is covered by a checksum that is computed
-//! on every start. What does not pass is packed again, and replaced.
+//! The file is trusted only as far as it has been checked: it must name the requested source,
+//! matrices and layout, and a checksum, verified on every start, covers every byte. If a check
+//! fails, the weights are packed again and the file is replaced.
 
 pub(crate) mod error;
 mod header;
@@ -15,13 +14,13 @@ use crate::cpu::packed::memory::Memory;
 use crate::sync::{AtomicBool, Ordering};
 use crate::weights::{Bytes, WeightFile};
 use error::{CacheReadError, CacheWriteError};
-use header::{CHUNK, FileHeader, head};
+use header::{CHUNK, FileHeader, header};
 use key::CacheKey;
 use report::{PART_PREFIX, PART_SUFFIX, PackCache};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Maps a file and checks all of it, on the pool. None where there is no file.
+/// Maps a file and checks all of it, on the pool. `None` if there is no file.
 pub(super) fn open(
     ctx: &Cpu,
     path: &Path,
@@ -48,15 +47,15 @@ pub(super) fn open(
     }
 }
 
-/// A file pending the one at the cache's path, which it will replace.
+/// A temporary file that will replace the one at the cache's path.
 pub(super) struct PendingFile<'a> {
     cache: &'a PackCache,
     file: tempfile::NamedTempFile,
 }
 
 impl<'a> PendingFile<'a> {
-    /// Makes it, before the weight file is packed: its time tells whether a change of the weight file
-    /// from now on will show.
+    /// Creates the file before packing: its creation time shows whether a later change of the
+    /// weight file can be detected by its time stamp.
     pub(super) fn new(
         cache: &'a PackCache,
         key: &CacheKey,
@@ -67,22 +66,22 @@ impl<'a> PendingFile<'a> {
             return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
         }
         let folder = cache.path.parent().unwrap_or(Path::new(""));
-        std::fs::create_dir_all(folder).map_err(failed(cache, "make the folder of"))?;
+        std::fs::create_dir_all(folder).map_err(failed(cache, "create the folder of"))?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(PART_PREFIX).suffix(PART_SUFFIX);
-        // Others may read it, as far as the user's mask lets them: a folder may serve several users.
+        // Readable by others, as far as the umask allows: several users may share the folder.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
         let file = builder.tempfile_in(folder).map_err(failed(cache, "make a file pending"))?;
         let made = file.as_file().metadata().and_then(|made| made.modified());
-        let made = made.map_err(failed(cache, "ask for the time of"))?;
+        let made = made.map_err(failed(cache, "read the time of"))?;
         if !weights.stamps().flatten().all(|stamp| stamp.is_settled(made)) {
             return Err(CacheWriteError::JustChanged);
         }
         Ok(PendingFile { cache, file })
     }
 
-    /// Writes what was packed, and replaces the file at the cache's path.
+    /// Writes the packed weights and replaces the file at the cache's path.
     pub(super) fn keep(
         mut self,
         ctx: &Cpu,
@@ -92,12 +91,12 @@ impl<'a> PendingFile<'a> {
         let cache = self.cache;
         let mut checksums = vec![0; data.len().div_ceil(CHUNK)];
         ctx.pool().chunks_mut(&mut checksums, 1, |i, to| to.fill(crc32fast::hash(chunk(data, i))));
-        let head = head(key, &checksums);
-        let bytes = (head.len() + data.len()) as u64;
+        let header = header(key, &checksums);
+        let bytes = (header.len() + data.len()) as u64;
         if bytes > cache.bytes_max {
             return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
         }
-        let written = self.file.write_all(&head).and_then(|()| self.file.write_all(data));
+        let written = self.file.write_all(&header).and_then(|()| self.file.write_all(data));
         written.map_err(failed(cache, "write"))?;
         if !weights.is_unchanged() {
             return Err(CacheWriteError::Changing);

@@ -1,4 +1,4 @@
-//! Why weights are not packed.
+//! Why packing failed.
 
 use crate::cpu::packed::memory::MemoryError;
 use crate::requant::Requant;
@@ -8,28 +8,28 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PackError {
-    /// The system gives no memory.
+    /// The system refused to map memory.
     #[error(
         "no {bytes} bytes for the packed weights: {source}; free memory, or use a smaller model \
          or format"
     )]
     Memory {
-        /// Bytes that were asked for.
+        /// Bytes requested.
         bytes: usize,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// A value has no place in the format to which a matrix is requantised.
+    /// A value cannot be represented in the format that a matrix is requantised to.
     #[error(
-        "row {row} of matrix {matrix} has a value that is infinite, no number, or too large for \
+        "row {row} of matrix {matrix} has a value that is infinite, NaN, or too large for \
          the binary16 scale of {format}; leave the matrix as stored"
     )]
     NotFinite {
-        /// Index among those that were to be packed.
+        /// Index in the list of matrices to pack.
         matrix: usize,
         /// First such row.
         row: usize,
-        /// Format.
+        /// Requested format.
         format: Requant,
     },
 }

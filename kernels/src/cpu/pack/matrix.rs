@@ -20,19 +20,20 @@ impl PackedMatrix {
     /// Packs `matrix` into memory of its own.
     ///
     /// # Errors
-    /// [`PackError`] when there is no memory for it.
+    /// [`PackError`] when there is not enough memory.
     pub fn new(ctx: &Cpu, matrix: &Matrix<'_>) -> Result<PackedMatrix, PackError> {
         PackedMatrix::one(ctx, Source { matrix: *matrix, requant: None })
     }
 
-    /// As [`new`](PackedMatrix::new), of the matrix quantised to `format`, whatever its own one is: rows
-    /// are dequantised and quantised a tile at a time, so that there is never a second copy.
+    /// As [`new`](PackedMatrix::new), requantised to `format`. Rows are dequantised and quantised
+    /// one tile at a time, so there is never a second copy of the matrix.
     ///
     /// # Errors
-    /// [`PackError`] when there is no memory for it, or a value has no place in the format.
+    /// [`PackError`] when there is not enough memory, or a value cannot be represented in the
+    /// format.
     ///
     /// # Panics
-    /// When the columns are no multiple of 32.
+    /// When the number of columns is not a multiple of 32.
     pub fn requantized(
         ctx: &Cpu,
         matrix: &Matrix<'_>,
@@ -47,11 +48,11 @@ impl PackedMatrix {
         Ok(packed.unwrap_or_else(|| unreachable!("one for each source")))
     }
 
-    /// Packs all `matrices`, one after another into one memory; `read` is told of the bytes of each
-    /// that will not be read again.
+    /// Packs all `matrices` into one block of memory. `read` is called with the index of a matrix
+    /// and a range of its bytes that will not be read again.
     ///
     /// # Errors
-    /// [`PackError`] when there is no memory for all of them.
+    /// [`PackError`] when there is not enough memory.
     pub fn many(
         ctx: &Cpu,
         matrices: &[Matrix<'_>],
@@ -62,13 +63,13 @@ impl PackedMatrix {
         Ok(PackedMatrix::within(pack_all(ctx, &sources, read)?, &sources))
     }
 
-    /// As [`many`](PackedMatrix::many) of `tensors` of a weight file, mapped from `cache` where they are
-    /// kept there, else packed and kept. While they are packed, the pages of the weight file are
-    /// given back as soon as they have been read.
+    /// As [`many`](PackedMatrix::many), for `tensors` of a weight file: maps them from `cache` if
+    /// they are there, else packs and keeps them. While packing, the pages of the weight file are
+    /// released as soon as they have been read.
     ///
     /// # Errors
-    /// As [`many`](PackedMatrix::many). A file that cannot be used or written is no error; the report says
-    /// so.
+    /// As [`many`](PackedMatrix::many). A cache file that cannot be used or written is not an
+    /// error; the report says why.
     pub(crate) fn load_or_pack(
         ctx: &Cpu,
         (sources, tensors): (&[Source<'_>], &[&WeightTensor]),
@@ -96,7 +97,7 @@ impl PackedMatrix {
         Ok((PackedMatrix::within(memory, sources), report))
     }
 
-    /// `sources`, which lie packed one after another in `memory`.
+    /// The matrices of `sources`, which are packed one after another in `memory`.
     fn within(memory: Memory, sources: &[Source<'_>]) -> Vec<PackedMatrix> {
         let memory = Arc::new(memory);
         let mut end = 0;
@@ -110,7 +111,7 @@ impl PackedMatrix {
     }
 }
 
-/// Packs matrices one after another, strip by strip; `read` is told of the bytes of each.
+/// Packs matrices one after another, strip by strip; `read` is as in [`PackedMatrix::many`].
 fn pack_all(
     ctx: &Cpu,
     sources: &[Source<'_>],
@@ -139,5 +140,5 @@ fn pack_all(
     packed.map(|()| memory)
 }
 
-/// Bytes of a weight file after which its pages are given back: enough that it costs nothing.
+/// Bytes of a weight file between releases of its pages: enough that releasing costs nothing.
 pub(super) const STRIP_BYTES: usize = 8 << 20;

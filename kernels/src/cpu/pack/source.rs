@@ -1,22 +1,21 @@
-//! What is packed.
+//! Matrices to pack, and requantisation on the fly.
 
 use crate::cpu::loops::unpack::dequantize_row;
-use crate::cpu::matrix::Matrix;
-use crate::cpu::matrix::StoredRows;
+use crate::cpu::matrix::{Matrix, StoredRows};
 use crate::cpu::packed::layout::Layout;
 use crate::quant::DType;
 use crate::requant::{Requant, quantize};
 
-/// A matrix as stored, and what becomes of its values.
+/// A stored matrix and the format it is packed in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) matrix: Matrix<'a>,
-    /// To what it is requantised; rows must then be whole blocks.
+    /// Format to requantise to; rows must then be whole blocks.
     pub(crate) requant: Option<Requant>,
 }
 
 impl Source<'_> {
-    /// Format that is packed.
+    /// Format of the packed values.
     pub(super) fn dtype(&self) -> DType {
         self.requant.map_or(self.matrix.dtype(), Requant::dtype)
     }
@@ -26,17 +25,18 @@ impl Source<'_> {
     }
 }
 
-/// A tile's rows in another format; kept from tile to tile.
+/// Requantises the rows of a tile; reuses its memory.
 #[derive(Debug, Default)]
 pub(super) struct Requantizer {
-    /// One row.
+    /// One dequantised row.
     values: Vec<f32>,
-    /// All of them, quantised.
+    /// All rows, quantised.
     stored: Vec<u8>,
 }
 
 impl Requantizer {
-    /// `view` of rows of `cols` in `format`, or the first of its rows that cannot be.
+    /// Requantises rows of `cols` columns to `format`; the error is the index of the first row that
+    /// cannot be represented.
     ///
     /// # Panics
     /// When the columns are not whole blocks.

@@ -1,4 +1,4 @@
-//! PackedMatrix values are the stored ones.
+//! Packed values equal the stored ones.
 
 use super::PackError;
 use super::matrix::STRIP_BYTES;
@@ -7,14 +7,12 @@ use crate::cpu::isa::Isa;
 use crate::cpu::matrix::Matrix;
 use crate::cpu::packed::PackedMatrix;
 use crate::cpu::packed::group::Group;
-use crate::cpu::packed::layout::Scales;
-use crate::cpu::packed::layout::TILE;
-use crate::cpu::packed::layout::zero_point;
+use crate::cpu::packed::layout::{Scales, TILE, zero_point};
 use crate::quant::DType;
 use crate::reference;
 use crate::requant::Requant;
 
-/// Values of one feature, as [`Group`] reads them, or as the floats are stored.
+/// Values of one output channel, as [`Group`] unpacks them, or as the floats are stored.
 fn unpacked(packed: &PackedMatrix, row: usize) -> Vec<f32> {
     let (tile, lane, layout) = (packed.tile(row / TILE), row % TILE, packed.layout());
     if layout.kind == Scales::None {
@@ -37,14 +35,14 @@ fn unpacked(packed: &PackedMatrix, row: usize) -> Vec<f32> {
 }
 
 #[test]
-fn packing_changes_a_value() {
+fn packing_keeps_every_value() {
     for isa in Isa::available() {
         let cpu = Cpu::new(2, isa);
         for dtype in DType::ALL {
             for (rows, blocks) in [(1, 1), (15, 3), (16, 2), (17, 1), (33, 3)] {
                 let cols =
                     if dtype.block_len() == 1 { blocks * 67 } else { blocks * dtype.block_len() };
-                // All bits occur, in scales and minimums too; no scale is infinite or no number.
+                // All bits occur, in scales and minimums too; no scale is infinite or NaN.
                 let mut state = 1u32;
                 let mut bytes: Vec<u8> = (0..rows * dtype.row_bytes(cols).unwrap())
                     .map(|_| {
@@ -74,7 +72,7 @@ fn packing_changes_a_value() {
                 }
                 for row in rows..packed.tiles() * TILE {
                     let zero = unpacked(&packed, row).iter().all(|v| *v == 0.0);
-                    assert!(zero, "{what}: row {row} is not there");
+                    assert!(zero, "{what}: row {row} is absent");
                 }
             }
         }
@@ -82,7 +80,7 @@ fn packing_changes_a_value() {
 }
 
 #[test]
-fn packed_weights_take_much_more_memory_than_stored_ones() {
+fn packed_weights_are_about_the_stored_size() {
     let cpu = Cpu::new(1, Isa::best());
     for dtype in DType::ALL {
         let stored = vec![0; 64 * dtype.row_bytes(768).unwrap()];
@@ -93,7 +91,7 @@ fn packed_weights_take_much_more_memory_than_stored_ones() {
     }
 }
 
-/// Bytes in which all values occur, the same on every run.
+/// Deterministic bytes in which all values occur.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 1u32;
     let mut next = || {
@@ -104,10 +102,10 @@ fn noise(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn kept_weights_of_another_layout_have_the_same_version() {
-    // Whoever changes what is packed must raise the version of the packed values (`VALUES` in
-    // `cache/header.rs`) and put the new checksums here. Other instruction sets pack the same values,
-    // but may leave others in features that are not there.
+fn a_change_of_the_packed_values_raises_their_version() {
+    // A change of the packed values must raise their version (`VALUES` in `cache/header.rs`) and
+    // update these checksums. Other instruction sets pack the same values, but may leave other
+    // bytes in absent channels.
     const OF_VERSION_1: [u32; 11] = [
         1691637459, 1114157116, 1114157116, 1759422829, 3594175354, 484198769, 3768954763,
         2311357355, 375374439, 1073453869, 1524822819,
@@ -124,7 +122,7 @@ fn kept_weights_of_another_layout_have_the_same_version() {
 }
 
 #[test]
-fn a_matrix_of_several_strips_is_packed_as_another() {
+fn a_matrix_of_several_strips_is_packed_like_one_strip() {
     let cpu = Cpu::new(2, Isa::best());
     let (rows, cols) = (2 * STRIP_BYTES / 4096 + 7, 1024);
     let stored = noise(rows * cols * 4);
@@ -137,13 +135,13 @@ fn a_matrix_of_several_strips_is_packed_as_another() {
     for (i, strips) in strips.iter().enumerate() {
         let mut ranges = read.iter().filter(|(of, _)| *of == i).map(|(_, bytes)| bytes.clone());
         let end = ranges.try_fold(0, |end, range| (range.start == end).then_some(range.end));
-        assert_eq!(end, Some(stored.len()), "every byte is told once, in order");
+        assert_eq!(end, Some(stored.len()), "every byte is reported once, in order");
         let bytes = |packed: &PackedMatrix| packed.tile_data().to_vec();
         assert!(bytes(strips) == bytes(&whole));
     }
 }
 
-/// Rows of every format whose values are all finite.
+/// Rows of any format whose values are all finite.
 fn finite(dtype: DType, rows: usize, cols: usize) -> Vec<u8> {
     let values: Vec<f32> = noise(4 * rows * cols)
         .as_chunks()
@@ -155,7 +153,7 @@ fn finite(dtype: DType, rows: usize, cols: usize) -> Vec<u8> {
 }
 
 #[test]
-fn requantised_weights_differ_from_those_of_a_file_in_that_format() {
+fn requantised_weights_equal_those_of_a_file_in_that_format() {
     for isa in Isa::available() {
         let cpu = Cpu::new(2, isa);
         for (dtype, format) in DType::ALL.iter().flat_map(|d| Requant::ALL.map(|f| (*d, f))) {
@@ -180,7 +178,7 @@ fn requantised_weights_differ_from_those_of_a_file_in_that_format() {
 }
 
 #[test]
-fn requantised_weights_of_several_strips_differ() {
+fn requantised_weights_of_several_strips_are_right() {
     let cpu = Cpu::new(2, Isa::best());
     let (rows, cols) = (STRIP_BYTES / 4096 + 7, 1024);
     let stored = finite(DType::F32, rows, cols);
@@ -194,7 +192,7 @@ fn requantised_weights_of_several_strips_differ() {
 }
 
 #[test]
-fn a_row_that_cannot_be_requantised_is_packed_or_another_is_named() {
+fn the_first_row_that_cannot_be_requantised_is_named() {
     let (rows, cols) = (2 * STRIP_BYTES / 4096 + 40, 1024);
     for bad in [f32::NAN, f32::NEG_INFINITY, f32::MAX] {
         for at in [0, 16, STRIP_BYTES / 4096 + 3, rows - 1] {

@@ -1,11 +1,10 @@
-//! Stored rows to tiles.
+//! Packs stored rows into tiles.
 
 use super::source::{Requantizer, Source};
 use crate::cpu::context::Cpu;
 use crate::cpu::loops::unpack;
 use crate::cpu::matrix::StoredRows;
-use crate::cpu::packed::layout::TILE;
-use crate::cpu::packed::layout::{GROUP, LINE, Layout, Scales};
+use crate::cpu::packed::layout::{GROUP, LINE, Layout, Scales, TILE};
 use crate::requant::Requant;
 use crate::sync::{AtomicUsize, Ordering};
 use std::cell::RefCell;
@@ -15,23 +14,24 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// What a thread needs for a tile.
+/// Buffers of a thread for one tile.
 #[derive(Default)]
 struct Scratch {
-    /// Its values, a byte each.
+    /// Unpacked values, one byte each.
     bytes: Vec<u8>,
     requantizer: Requantizer,
 }
 
-/// This row of the matrix has no place in the format.
+/// A row that cannot be represented in the requested format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotFinite {
     pub(super) row: usize,
     pub(super) format: Requant,
 }
 
-/// Packs these rows of a matrix, of which the first begins a tile, into `to`, all zero, of
-/// `layout.bytes(rows.len())` bytes; in parallel. With an error, what `to` holds means nothing.
+/// Packs a range of rows of a matrix, the first of which starts a tile, in parallel into `to`,
+/// which must be zeroed and have `layout.bytes(rows.len())` bytes. After an error, the contents of
+/// `to` are meaningless.
 ///
 /// # Panics
 /// When `to` has another size.
@@ -88,7 +88,7 @@ fn tile(ctx: &Cpu, (view, layout): (&StoredRows<'_>, &Layout), to: &mut [u8], by
 
 /// `[k][16]` values of `BYTES` bytes.
 fn floats<const BYTES: usize>(view: &StoredRows<'_>, to: &mut [u8]) {
-    /// Columns at a time: their part of the tile stays in the first-level cache.
+    /// Columns per block: their part of the tile stays in the first-level cache.
     const COLUMNS: usize = 64;
     for (block, to) in to.chunks_mut(COLUMNS * TILE * BYTES).enumerate() {
         for r in 0..view.rows {
@@ -101,7 +101,7 @@ fn floats<const BYTES: usize>(view: &StoredRows<'_>, to: &mut [u8]) {
     }
 }
 
-/// Byte values `[k/4][16][4]` to the lines that [`Layout::lines`] describes.
+/// Packs byte values `[k/4][16][4]` into the lines that [`Layout::lines`] describes.
 fn join(lines: usize, bytes: &[u8], to: &mut [u8]) {
     let groups = bytes.as_chunks::<{ GROUP * TILE }>().0.iter();
     for (from, to) in groups.zip(to.chunks_exact_mut(lines * LINE)) {

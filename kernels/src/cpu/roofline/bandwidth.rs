@@ -1,4 +1,4 @@
-//! BandwidthProbe memory, and nothing else.
+//! Measures read bandwidth.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use crate::cpu::context::Cpu;
 use crate::cpu::packed::memory::Memory;
 use crate::cpu::simd::prefetch::PrefetchOffset;
 
-/// Most bytes of a task: so many that tasks cost nothing.
+/// Most bytes of a task: enough that the cost of tasks is negligible.
 const TASK_BYTES: usize = 16 << 20;
-/// Fewest tasks of a thread.
+/// Fewest tasks per thread.
 const TASKS_PER_THREAD: usize = 2;
-/// Bytes that are written at once.
+/// Bytes that a task fills.
 const FILL_BYTES: usize = 1 << 20;
-/// How far ahead a thread asks for what it reads, where it asks.
+/// Prefetch distance, when the loop prefetches.
 const PREFETCH_BYTES: usize = 8192;
 
-/// Memory that is read as weights are: in huge pages where the system has them, by threads that each
-/// read neighbouring parts. The time this takes is a limit of everything that reads as much.
+/// Memory that is read as weights are: in huge pages if the system has them, each thread a
+/// contiguous part. Its read time is a lower bound for anything that reads as much.
 #[derive(Debug)]
 pub struct BandwidthProbe {
     memory: Memory,
@@ -27,12 +27,12 @@ pub struct BandwidthProbe {
 }
 
 impl BandwidthProbe {
-    /// Memory of that size.
+    /// Allocates this many bytes.
     ///
     /// # Errors
     /// [`RooflineError::Memory`].
     pub fn new(cpu: &Cpu, bytes: usize) -> Result<BandwidthProbe, RooflineError> {
-        // Pages that were never written to are all the same one.
+        // Unwritten pages are all mapped to the same zero page.
         let fill = |to: &mut [u8]| {
             cpu.pool().chunks_mut(to, FILL_BYTES, |task, part| part.fill(task as u8 & 0x3F));
         };
@@ -40,9 +40,9 @@ impl BandwidthProbe {
         Ok(BandwidthProbe { memory, bytes })
     }
 
-    /// Bytes per second: all of it read `rounds` times (at least once) in each of two ways, as the
-    /// processor fetches it by itself and prefetch ahead; the median of the faster way. `now` tells
-    /// the time since any fixed start.
+    /// Bytes per second: reads all of it `rounds` times (at least once) with hardware prefetch
+    /// only, and as often with software prefetch; returns the median of the faster way. `now` is a
+    /// monotonic clock with any origin.
     pub fn median(&self, cpu: &Cpu, rounds: usize, now: &dyn Fn() -> Duration) -> f64 {
         let clock = Rounds { rounds: rounds.max(1), now };
         self.rate(cpu, |read| {
@@ -52,7 +52,7 @@ impl BandwidthProbe {
         })
     }
 
-    /// As [`BandwidthProbe::median`], the fastest round of both ways.
+    /// As [`BandwidthProbe::median`], but the fastest round of both ways.
     pub(super) fn fastest(&self, cpu: &Cpu, clock: &Rounds<'_>) -> f64 {
         self.rate(cpu, |read| clock.fastest(read))
     }

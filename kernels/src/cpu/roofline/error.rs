@@ -1,15 +1,15 @@
-//! Why nothing was measured.
+//! Why a measurement failed.
 
 use thiserror::Error;
 
-/// Why nothing was measured.
+/// Why a measurement failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RooflineError {
-    /// The buffer to read does not fit.
-    #[error("no {bytes} bytes of memory to measure reading with; end other programs")]
+    /// The buffer to read cannot be allocated.
+    #[error("not enough memory to measure read bandwidth: {bytes} bytes; end other programs")]
     Memory {
-        /// Bytes that were asked for.
+        /// Bytes requested.
         bytes: usize,
     },
 }

@@ -2,10 +2,9 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use super::*;
-use crate::cpu::simd::prefetch::PrefetchHint;
-use crate::cpu::simd::prefetch::PrefetchOffset;
+use crate::cpu::simd::prefetch::{PrefetchHint, PrefetchOffset};
 
-/// A clock on which every look takes that long.
+/// A clock that advances by `step` with each call.
 fn ticking(step: Duration) -> impl Fn() -> Duration {
     let now = Cell::new(Duration::ZERO);
     move || {
@@ -15,7 +14,7 @@ fn ticking(step: Duration) -> impl Fn() -> Duration {
 }
 
 #[test]
-fn rates_are_what_was_done_by_the_time_it_took() {
+fn rates_are_work_over_time() {
     for isa in Isa::available() {
         for threads in [1, 2] {
             let cpu = Cpu::new(threads, isa);
@@ -37,8 +36,8 @@ fn rates_are_what_was_done_by_the_time_it_took() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "whether a loop takes time is seen in real time")]
-fn the_compiler_leaves_nothing_of_a_loop() {
+#[expect(clippy::disallowed_methods, reason = "the loops are timed in real time")]
+fn the_compiler_keeps_the_measured_loops() {
     for isa in Isa::available() {
         let loops = PeakLoops::of(isa);
         for of in [loops.int8, loops.bf16, loops.f32].into_iter().flatten() {
@@ -60,7 +59,7 @@ fn the_compiler_leaves_nothing_of_a_loop() {
 }
 
 #[test]
-fn some_of_what_should_be_read_is_not() {
+fn stream_read_reads_every_line() {
     for isa in Isa::available() {
         for lines in [0, 1, 4, 7, 100] {
             for largest in (0..lines * 16).step_by(1 + lines / 4) {
@@ -79,18 +78,18 @@ fn some_of_what_should_be_read_is_not() {
 }
 
 #[test]
-fn a_slow_round_is_taken_for_the_usual_one() {
+fn the_median_ignores_slow_rounds() {
     let cpu = Cpu::new(2, Isa::best());
-    let reading = BandwidthProbe::new(&cpu, 3 << 20).expect("memory");
-    // Two looks at the clock are a round, of which the third and the eighth take long.
-    let (looks, time) = (Cell::new(0), Cell::new(0));
+    let probe = BandwidthProbe::new(&cpu, 3 << 20).expect("memory");
+    // Two clock calls are one round; the third and the eighth round take long.
+    let (calls, time) = (Cell::new(0), Cell::new(0));
     let now = || {
-        looks.set(looks.get() + 1);
-        let long = [6, 16].contains(&looks.get());
+        calls.set(calls.get() + 1);
+        let long = [6, 16].contains(&calls.get());
         time.set(time.get() + if long { 1000 } else { 10 });
         Duration::from_millis(time.get())
     };
-    let rate = reading.median(&cpu, 5, &now);
+    let rate = probe.median(&cpu, 5, &now);
     assert!((rate - (3 << 20) as f64 / 0.01).abs() < 1.0, "{rate}");
 }
 
@@ -102,7 +101,7 @@ fn every_instruction_set_has_a_peak_of_f32() {
 }
 
 #[test]
-fn a_bound_is_that_of_the_scarcer_resource() {
+fn the_bound_is_set_by_the_scarcer_resource() {
     let peak = |ops_per_second| Some(Peak { instructions: "", ops_per_second });
     let roof = Roofline {
         isa: Isa::available()[0],
@@ -130,7 +129,7 @@ fn a_bound_is_that_of_the_scarcer_resource() {
 }
 
 #[test]
-fn the_buffer_does_not_fit_a_cache() {
+fn the_read_buffer_is_larger_than_the_caches() {
     assert_eq!(read_bytes(Some(32 << 20)), 128 << 20);
     assert_eq!(read_bytes(Some(1 << 10)), READ_BYTES_MIN);
     assert_eq!(read_bytes(Some(1 << 40)), READ_BYTES_MAX);
@@ -153,7 +152,7 @@ fn quantised_weights_are_multiplied_as_integers_and_floats_as_floats() {
 }
 
 #[test]
-fn attention_multiplies_pairs_where_nothing_asks_for_more() {
+fn attention_uses_bf16_unless_f32_is_requested() {
     for isa in Isa::available() {
         for activations in [Activations::Int8, Activations::F32] {
             for kv in KvDtype::ALL {
@@ -172,7 +171,7 @@ fn attention_multiplies_pairs_where_nothing_asks_for_more() {
 }
 
 #[test]
-fn an_op_has_no_kernel() {
+fn every_op_has_a_kernel() {
     let of = |op: &str, weight: Option<DType>| {
         Kernel::of(&Cpu::new(1, Isa::best()), op, (weight, KvDtype::F16))
     };
@@ -180,5 +179,5 @@ fn an_op_has_no_kernel() {
         assert!(of(op, Some(DType::Q8_0)).is_some(), "{op}");
     }
     assert_eq!(of("convolution", None), None);
-    assert_eq!(of("matmul", None), None, "a product needs a weight");
+    assert_eq!(of("matmul", None), None, "a matmul needs a weight");
 }

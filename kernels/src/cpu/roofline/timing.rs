@@ -12,7 +12,7 @@ impl Rounds<'_> {
     pub(super) fn time(&self, run: &dyn Fn()) -> Duration {
         let start = (self.now)();
         run();
-        // A clock that stands still would make a rate without bounds.
+        // A clock that does not advance would make the rate infinite.
         (self.now)().saturating_sub(start).max(Duration::from_nanos(1))
     }
 

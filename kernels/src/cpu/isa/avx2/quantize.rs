@@ -2,8 +2,7 @@
 #![expect(unsafe_code, reason = "intrinsics")]
 
 use crate::cpu::isa::quantize_x86::{self, QuantizeOps};
-use crate::cpu::loops::quantize::Q8Block;
-use crate::cpu::loops::quantize::QuantScheme;
+use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use std::arch::x86_64::*;
 
 pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {

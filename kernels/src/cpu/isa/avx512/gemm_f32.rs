@@ -4,8 +4,7 @@
 
 use crate::cpu::loops::gemm_args::GemmF32;
 use crate::cpu::loops::prefetch_stream::PrefetchStream;
-use crate::cpu::packed::layout::LINE;
-use crate::cpu::packed::layout::TILE;
+use crate::cpu::packed::layout::{LINE, TILE};
 use crate::cpu::packed::tile::FloatTiles;
 use crate::cpu::simd::prefetch::prefetch_line;
 use crate::quant::DType;

@@ -6,8 +6,7 @@ use crate::cpu::loops::formats::Format;
 use crate::cpu::loops::gemm_args::{GemmQ8, GemmScratch, TilePairGroup};
 use crate::cpu::loops::quantize::Q8Block;
 use crate::cpu::packed::layout::TILE;
-use crate::cpu::simd::prefetch::PrefetchHint;
-use crate::cpu::simd::prefetch::prefetch_range;
+use crate::cpu::simd::prefetch::{PrefetchHint, prefetch_range};
 use std::arch::x86_64::*;
 use std::ops::Range;
 

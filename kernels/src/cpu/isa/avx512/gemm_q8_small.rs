@@ -17,23 +17,34 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32]) {
     let prefetch = job.prefetch_stream(F::GROUP_BYTES);
     for (t, tile) in job.tiles.clone().enumerate() {
         let tile = tile_start::<F>(&job.weight.tile(tile));
-        let out = out[t * TILE..].as_mut_ptr();
+        let (x, out) = (job.x.as_ptr(), out[t * TILE..].as_mut_ptr());
+        let block = Block { x, groups, out, stride };
         // SAFETY: the tile has `groups` groups of the format; there are R rows of as many blocks;
         // row r has 16 values at `out + r·stride`.
         unsafe {
             match job.rows {
-                1 => rows::<F, 1>((tile, prefetch), (job.x, groups), out, stride),
-                2 => rows::<F, 2>((tile, prefetch), (job.x, groups), out, stride),
-                3 => rows::<F, 3>((tile, prefetch), (job.x, groups), out, stride),
-                4 => rows::<F, 4>((tile, prefetch), (job.x, groups), out, stride),
-                5 => rows::<F, 5>((tile, prefetch), (job.x, groups), out, stride),
-                6 => rows::<F, 6>((tile, prefetch), (job.x, groups), out, stride),
-                7 => rows::<F, 7>((tile, prefetch), (job.x, groups), out, stride),
-                8 => rows::<F, 8>((tile, prefetch), (job.x, groups), out, stride),
+                1 => rows::<F, 1>(tile, prefetch, &block),
+                2 => rows::<F, 2>(tile, prefetch, &block),
+                3 => rows::<F, 3>(tile, prefetch, &block),
+                4 => rows::<F, 4>(tile, prefetch, &block),
+                5 => rows::<F, 5>(tile, prefetch, &block),
+                6 => rows::<F, 6>(tile, prefetch, &block),
+                7 => rows::<F, 7>(tile, prefetch, &block),
+                8 => rows::<F, 8>(tile, prefetch, &block),
                 rows => unreachable!("{rows} rows are unpacked in pairs"),
             }
         }
     }
+}
+
+/// Activations and output of a tile.
+struct Block {
+    x: *const Q8Block,
+    /// Blocks from one row of `x` to the next.
+    groups: usize,
+    out: *mut f32,
+    /// Values from one row of `out` to the next.
+    stride: usize,
 }
 
 /// # Safety
@@ -41,12 +52,11 @@ pub(super) unsafe fn gemm<F: Format>(job: &GemmQ8<'_>, out: &mut [f32]) {
 /// one of R multiples of `stride`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,f16c")]
 unsafe fn rows<F: Format, const R: usize>(
-    (tile, prefetch): (TileStart, PrefetchStream),
-    (x, groups): (&[Q8Block], usize),
-    out: *mut f32,
-    stride: usize,
+    tile: TileStart,
+    prefetch: PrefetchStream,
+    block: &Block,
 ) {
-    let x = x.as_ptr();
+    let Block { x, groups, out, stride } = *block;
     let mut acc = [_mm512_setzero_ps(); R];
     let mut partial = [_mm512_setzero_ps(); R];
     for g in 0..groups {

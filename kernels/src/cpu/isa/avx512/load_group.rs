@@ -2,8 +2,7 @@
 
 use crate::cpu::loops::formats::{Format, prefetch_group};
 use crate::cpu::loops::prefetch_stream::PrefetchStream;
-use crate::cpu::packed::layout::TILE;
-use crate::cpu::packed::layout::{Layout, Scales};
+use crate::cpu::packed::layout::{Layout, Scales, TILE};
 use crate::cpu::packed::tile::TileBytes;
 use std::arch::x86_64::*;
 
@@ -39,7 +38,7 @@ impl TileStart {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
     pub(super) unsafe fn lines<F: Format>(self, g: usize) -> [__m512i; 8] {
         let from = self.values.wrapping_add(g * F::LINES * 64);
-        // SAFETY: the group has so many lines.
+        // SAFETY: the group has `F::LINES` lines.
         let load = |i: usize| unsafe { _mm512_loadu_si512(from.add(i * 64).cast()) };
         let mask = _mm512_set1_epi8(15);
         if F::LINES == 8 {

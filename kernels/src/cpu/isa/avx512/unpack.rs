@@ -64,7 +64,7 @@ impl Lines<'_> {
     unsafe fn load(&self, from: usize) -> [__m512i; 4] {
         let at = self.at + from;
         let load = |j: usize| {
-            // SAFETY: 16 bytes from `from` lie inside the block of each row.
+            // SAFETY: 16 bytes from `from` are inside the block of each row.
             unsafe {
                 let part = |r: usize| _mm_loadu_si128(self.rows[r].add(at).cast());
                 let low =

@@ -1,37 +1,38 @@
-//! Why a file of packed weights is not used, or not written.
+//! Why a file of packed weights is not used or not written.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a file of packed weights is not used. The weights are then packed, and the file is replaced.
+/// Why a file of packed weights is not used. The weights are then packed again and the file is
+/// replaced.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CacheReadError {
-    /// The system does not give it.
+    /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Read(#[source] io::Error),
-    /// It is something else.
-    #[error("it is no file of packed weights")]
+    /// It is another kind of file.
+    #[error("it is not a file of packed weights")]
     Foreign,
-    /// Another version of Lapwing has written it.
-    #[error("it is of version {found}, and this program's is {expected}")]
+    /// It was written by another version of Lapwing.
+    #[error("it has version {found}; this program reads {expected}")]
     Version {
-        /// Its versions, of the file and of the packed values.
+        /// Versions of the file's format and of its packed values.
         found: String,
-        /// Those that are read.
+        /// Versions that this program reads.
         expected: String,
     },
     /// It is too short, or its checksums are wrong.
     #[error("it is damaged: {what}")]
     Damaged {
-        /// Which part of it.
+        /// The damaged part.
         what: &'static str,
     },
-    /// It is of another weight file, or of what this one was before.
-    #[error("the model's file has changed since it was made")]
+    /// It belongs to another weight file, or to an earlier state of this one.
+    #[error("it was made from another state of the model file")]
     Stale,
-    /// It has other matrices of the weight file, or has them in another layout.
+    /// It has other matrices of the weight file, or another layout.
     #[error("it holds other matrices")]
     Other,
 }
@@ -40,28 +41,29 @@ pub enum CacheReadError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CacheWriteError {
-    /// The system refuses: no space, no permission.
+    /// The system refused: no space, no permission.
     #[error("cannot {doing} {path}: {source}; free space, or keep them in another folder", path = path.display())]
     Write {
-        /// What was tried.
+        /// The failed action.
         doing: &'static str,
-        /// The file that was to be there.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// It is larger than it may be.
-    #[error("its {bytes} bytes are more than the {bytes_max} that it may have")]
+    /// It would exceed the size limit.
+    #[error("its {bytes} bytes exceed the limit of {bytes_max}")]
     TooLarge {
         /// Bytes that it would have.
         bytes: u64,
-        /// Bytes that it may have.
+        /// Size limit in bytes.
         bytes_max: u64,
     },
-    /// The weight file was changed so short a time ago that another change would not show.
-    #[error("the model's file was written just now; the next start keeps them")]
+    /// The weight file was changed so recently that a further change might not show in its time
+    /// stamp.
+    #[error("the model file was written just now; the next start keeps them")]
     JustChanged,
     /// The weight file was changed while it was packed.
-    #[error("the model's file has been changed since it was opened; start again")]
+    #[error("the model file has changed since it was opened; start again")]
     Changing,
 }

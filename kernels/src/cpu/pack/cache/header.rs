@@ -1,8 +1,8 @@
-//! What stands in a file of packed weights before the data:
+//! The header of a file of packed weights:
 //!
 //! ```text
 //! 0   "LWPACKED"
-//! 8   u32  version of this form
+//! 8   u32  version of this format
 //! 12  u32  version of the packed values
 //! 16  u32  n, bytes of the body
 //! 20  u32  CRC-32 of the 20 bytes before and of the body
@@ -11,28 +11,28 @@
 //!     zeros up to a multiple of 4096, then the data, to the end of the file
 //! ```
 //!
-//! Numbers are little-endian. A reader makes the body that it expects and compares: no length in the
-//! file but n is ever used.
+//! Numbers are little-endian. A reader builds the expected body and compares: n is the only length
+//! in the file that is ever used.
 
 use super::error::CacheReadError;
 use super::key::CacheKey;
 
 const MAGIC: [u8; 8] = *b"LWPACKED";
-/// Version of this form.
-const FORM: u32 = 1;
-/// Version of the packed values: to be raised with every change of what packing writes.
+/// Version of this format.
+const FORMAT: u32 = 1;
+/// Version of the packed values; any change of what packing writes must raise it.
 const VALUES: u32 = 1;
-/// Where the body begins.
+/// Offset of the body.
 const BODY: usize = 24;
-/// The data begin at a multiple of this: a page.
+/// The data start at a multiple of this, a memory page.
 const PAGE: usize = 4096;
 /// Bytes of data per checksum.
 pub(super) const CHUNK: usize = 1 << 20;
 
-/// A file whose head is right.
+/// A valid header.
 #[derive(Debug)]
 pub(super) struct FileHeader<'a> {
-    /// Where the data begin.
+    /// Offset of the data.
     pub(super) start: usize,
     /// CRC-32 of each [`CHUNK`] of the data, little-endian.
     pub(super) checksums: &'a [[u8; 4]],
@@ -48,13 +48,13 @@ fn expected(key: &CacheKey) -> [Vec<u8>; 3] {
     [text(&key.source), text(&key.matrices), bytes]
 }
 
-/// All that stands before the data.
-pub(super) fn head(key: &CacheKey, checksums: &[u32]) -> Vec<u8> {
+/// Everything before the data.
+pub(super) fn header(key: &CacheKey, checksums: &[u32]) -> Vec<u8> {
     let mut body = expected(key).concat();
     body.extend(checksums.iter().flat_map(|sum| sum.to_le_bytes()));
     let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
     let mut head = MAGIC.to_vec();
-    [FORM, VALUES, len].iter().for_each(|number| head.extend(number.to_le_bytes()));
+    [FORMAT, VALUES, len].iter().for_each(|number| head.extend(number.to_le_bytes()));
     let sum = sum(&head, &body);
     head.extend(sum.to_le_bytes());
     head.extend(body);
@@ -69,7 +69,7 @@ fn sum(before: &[u8], body: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// Checks everything but the data's checksums.
+/// Checks everything except the checksums of the data.
 pub(super) fn check<'a>(file: &'a [u8], key: &CacheKey) -> Result<FileHeader<'a>, CacheReadError> {
     if !file.starts_with(&MAGIC) {
         return Err(CacheReadError::Foreign);
@@ -80,15 +80,15 @@ pub(super) fn check<'a>(file: &'a [u8], key: &CacheKey) -> Result<FileHeader<'a>
         Some(bytes) => u32::from_le_bytes(*bytes),
         None => 0,
     };
-    if (number(8), number(12)) != (FORM, VALUES) {
+    if (number(8), number(12)) != (FORMAT, VALUES) {
         return Err(CacheReadError::Version {
             found: format!("{}.{}", number(8), number(12)),
-            expected: format!("{FORM}.{VALUES}"),
+            expected: format!("{FORMAT}.{VALUES}"),
         });
     }
     let body = rest.get(..number(16) as usize).ok_or(damaged("it ends early"))?;
     if sum(&start[..20], body) != number(20) {
-        return Err(damaged("its head"));
+        return Err(damaged("its header"));
     }
     let [source, matrices, bytes] = expected(key);
     let body = body.strip_prefix(&source[..]).ok_or(CacheReadError::Stale)?;
@@ -104,7 +104,7 @@ pub(super) fn check<'a>(file: &'a [u8], key: &CacheKey) -> Result<FileHeader<'a>
         return Err(damaged("its length"));
     }
     if file[end..start].iter().any(|byte| *byte != 0) {
-        return Err(damaged("what stands before the values"));
+        return Err(damaged("its padding"));
     }
     Ok(FileHeader { start, checksums })
 }

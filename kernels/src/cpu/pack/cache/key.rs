@@ -1,25 +1,25 @@
-//! What a file of packed weights must be of.
+//! Identity of a file of packed weights.
 
 use crate::cpu::pack::source::Source;
 use crate::cpu::packed::layout::{Layout, TILE};
 use crate::weights::{WeightFile, WeightTensor};
 use std::fmt::Write as _;
 
-/// Version of requantising: to be raised with every change of what it makes of the same values.
+/// Version of requantisation; any change of its results must raise it.
 const REQUANT: u32 = 1;
 
-/// What a file of packed weights must be of.
+/// What a file of packed weights must have been made from.
 pub(crate) struct CacheKey {
-    /// The weight file's state.
+    /// State of the weight file.
     pub(super) source: String,
-    /// The matrices, and where they lie in both files.
+    /// The matrices, and their offsets in both files.
     pub(super) matrices: String,
     pub(super) bytes: usize,
 }
 
 impl CacheKey {
-    /// `sources` of `tensors`, packed one after another; none where the file system says nothing
-    /// of the weight file.
+    /// For `sources` of `tensors`, packed one after another; `None` if the file system gives no
+    /// metadata of the weight file.
     pub(crate) fn new(
         file: &WeightFile,
         sources: &[Source<'_>],

@@ -1,41 +1,42 @@
-//! Where packed weights are kept, and what became of it.
+//! Where packed weights are kept, and the outcome.
 
 use super::error::{CacheReadError, CacheWriteError};
 use std::path::PathBuf;
 
 /// Where packed weights are kept.
 ///
-/// The file is replaced as a whole and never changed, so that any number of processes may use and
-/// replace it at the same time. Nothing else may change it while it is mapped. Its checksums find
-/// what was damaged by accident; who may write to the folder may write weights.
+/// The file is only ever replaced as a whole, so any number of processes may use and replace it at
+/// the same time. Nothing else may change it while it is mapped. Its checksums detect accidental
+/// damage only: anyone who can write to the folder can replace weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackCache {
-    /// The file; its folder is made when it is missing.
+    /// The file; its folder is created if it is missing.
     pub path: PathBuf,
-    /// Most bytes that it may have.
+    /// Size limit in bytes.
     pub bytes_max: u64,
 }
 
-/// What became of a [`PackCache`].
+/// Outcome of using a [`PackCache`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct PackReport {
-    /// The weights were mapped from the file; else they were packed.
+    /// Whether the weights were mapped from the file; otherwise they were packed.
     pub mapped: bool,
-    /// Why the file that was there was not used.
+    /// Why an existing file was not used.
     pub read_error: Option<CacheReadError>,
-    /// Why what was packed was not kept; none where it was, too.
+    /// Why packed weights were not kept; `None` if they were.
     pub write_error: Option<CacheWriteError>,
 }
 
 impl PackCache {
-    /// Whether a file of this name is one that is being written, or was when a process died.
+    /// Whether this is the name of a file that is being written, or was abandoned by a process that
+    /// died.
     pub fn is_part(name: &str) -> bool {
         name.starts_with(PART_PREFIX) && name.ends_with(PART_SUFFIX)
     }
 }
 
-/// How the name of a file begins that is being written.
+/// Prefix of the names of files that are being written.
 pub(super) const PART_PREFIX: &str = ".lapwing-";
-/// How it ends.
+/// Their suffix.
 pub(super) const PART_SUFFIX: &str = ".part";

@@ -10,8 +10,7 @@ use crate::cpu::loops::{formats, gemm_q8};
 use crate::cpu::matrix::Matrix;
 use crate::cpu::packed::PackedMatrix;
 use crate::cpu::packed::layout::TILE;
-use crate::cpu::quantize::InputSource;
-use crate::cpu::quantize::Q8Buffer;
+use crate::cpu::quantize::{InputSource, Q8Buffer};
 use crate::quant::DType;
 use crate::reference;
 

@@ -10,7 +10,7 @@ use half::{bf16, f16};
 /// The kernels; `None` if the machine lacks the instructions.
 fn kernels() -> Option<&'static AttnBf16Kernels> {
     let isa = Isa::available().into_iter().find(|isa| isa.name() == "avx512-bf16");
-    isa.map(|isa| isa.kernels().attn_bf16.expect("products of pairs"))
+    isa.map(|isa| isa.kernels().attn_bf16.expect("bfloat16 kernels"))
 }
 
 /// Values in [−2, 2) that are not exact in bfloat16.
