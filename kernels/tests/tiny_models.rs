@@ -1,5 +1,5 @@
-//! Whole tiny models of every architecture and every weight format against llama.cpp's logits
-//! (`tests/reference/tiny`), however the prompt is cut and on every instruction set.
+//! Whole tiny models of every architecture and weight format against llama.cpp's logits
+//! (`tests/reference/tiny`), for any chunking of the prompt and on every instruction set.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn device(
     (CpuDevice::new(parts, file).expect("bound weights"), lease)
 }
 
-/// Runs a part of a stage, and returns what it writes.
+/// Runs a part of a stage and returns its outputs.
 fn run_part(
     device: &mut CpuDevice,
     (nodes, part): (Range<usize>, &Part),
@@ -79,7 +79,7 @@ impl Observer for Seen {
     }
 }
 
-/// Runs a stage, and keeps what later ones read.
+/// Runs a stage and keeps its outputs that later stages read.
 fn run(
     device: &mut CpuDevice,
     graph: &Graph,
@@ -94,12 +94,12 @@ fn run(
     tensors.append(outputs);
 }
 
-/// Logits of all positions, the prompt cut into chunks of `chunk` rows.
+/// Logits of all positions; the prompt is processed in chunks of `chunk` rows.
 fn logits(file: &WeightFile, ids: &[u32], chunk: usize, cpu: Cpu) -> Vec<Vec<f32>> {
     staged_logits(file, ids, (chunk, usize::MAX), cpu)
 }
 
-/// As [`logits`], the graph cut into stages of `stage` nodes.
+/// As [`logits`], with the graph divided into stages of `stage` nodes.
 fn staged_logits(
     file: &WeightFile,
     ids: &[u32],
@@ -130,7 +130,7 @@ fn floats(row: &Value) -> Vec<f32> {
     row.as_array().expect("a row").iter().map(|v| v.as_f64().expect("a number") as f32).collect()
 }
 
-/// Largest distance from the reference's rows of that kind.
+/// Largest distance from the reference's rows of this kind.
 fn distance(found: &[Vec<f32>], reference: &Value, kind: &str) -> f32 {
     let positions = reference["positions"].as_array().expect("positions");
     let rows = reference[kind].as_array().expect("rows");
@@ -157,8 +157,8 @@ fn ids(reference: &Value) -> Vec<u32> {
     ids.iter().map(|v| v.as_u64().expect("an id") as u32).collect()
 }
 
-/// How far llama.cpp's own results lie apart when its settings change, and from the results in
-/// double precision: the noise of activations rounded to 8 bits and of a cache in f16.
+/// Spread of llama.cpp's own results over its settings and against double precision: the noise of
+/// activations rounded to 8 bits and of an f16 cache.
 fn noise(reference: &Value) -> f32 {
     let differences = reference["max_abs_difference"].as_object().expect("differences");
     differences.values().map(|v| v.as_f64().expect("a number") as f32).fold(0.0, f32::max)
@@ -167,14 +167,14 @@ fn noise(reference: &Value) -> f32 {
 #[test]
 fn every_architecture_and_format_gives_llama_cpps_logits() {
     let mut failures = Vec::new();
-    // How far llama.cpp strays where it rounds activations to bfloat16: with weights of that format.
+    // llama.cpp rounds activations to bfloat16 for weights of that format; this is its error then.
     let pair_noise = noise(&reference("format-bf16"));
     for name in names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));
         let file = WeightFile::open(&file).expect("a weight file");
-        // Float weights meet exact arithmetic but for the f16 cache; quantised ones carry the
-        // noise of 8-bit activations, as llama.cpp's do.
+        // With float weights only the f16 cache rounds; quantised weights add the noise of 8-bit
+        // activations, as in llama.cpp.
         let float = !name.starts_with("format-q");
         let exact_max = if float { 0.008 } else { 1.25 * noise(&reference) };
         let default_max = 1.1 * noise(&reference) + 0.003;
@@ -203,7 +203,7 @@ fn every_architecture_and_format_gives_llama_cpps_logits() {
 }
 
 #[test]
-fn logits_do_not_change_by_a_bit_with_the_chunks_or_the_threads() {
+fn logits_have_the_same_bits_for_any_chunks_and_threads() {
     for name in names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));
@@ -221,7 +221,7 @@ fn logits_do_not_change_by_a_bit_with_the_chunks_or_the_threads() {
 
 #[test]
 fn a_route_over_several_devices_gives_the_same_logits() {
-    // Two devices, each with its own KV cache: the border is in the middle of a layer.
+    // Two devices, each with its own KV cache; the border is in the middle of a layer.
     let file = WeightFile::open(&folder().join("gemma3.gguf")).expect("a weight file");
     let ids = ids(&reference("gemma3"));
     let whole = logits(&file, &ids, 512, Cpu::new(1, Isa::best()));

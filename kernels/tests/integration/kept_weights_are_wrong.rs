@@ -1,5 +1,5 @@
-//! Files of packed weights that are damaged, stale, foreign, or written by several at once: whatever
-//! they hold, a device computes what it would without them.
+//! Files of packed weights that are damaged, stale, foreign, or written concurrently: whatever they
+//! contain, a device computes the same as without them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,13 @@ fn cache(folder: &Path) -> PackCache {
     PackCache { path: folder.join("kept/model.lwp"), bytes_max: 1 << 30 }
 }
 
-/// What a device with that cache computes, and what became of the cache.
+/// The results of a device with this cache, and the cache's report.
 fn start(model: &Path, cache: Option<&PackCache>) -> (Vec<u32>, Option<Arc<PackReport>>) {
     Tiny::of(model).start(cache)
 }
 
-/// Starts until the file is old enough to be kept; the report of the start that kept it.
+/// Starts until the model file is old enough for its packed weights to be kept; the report of the
+/// start that kept them.
 fn keep(model: &Path, cache: &PackCache) -> Arc<PackReport> {
     for _ in 0..10_000 {
         let (_, report) = start(model, Some(cache));
@@ -41,7 +42,7 @@ fn keep(model: &Path, cache: &PackCache) -> Arc<PackReport> {
 }
 
 #[test]
-fn a_kept_file_is_not_used_or_not_made() {
+fn a_kept_file_is_made_once_and_then_used() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     let (want, none) = start(&model(), None);
@@ -57,7 +58,7 @@ fn a_kept_file_is_not_used_or_not_made() {
     assert_eq!(files.count(), 1, "nothing is left behind");
 }
 
-/// What is done to a file.
+/// Damage to a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Flip { at: usize, bit: u8 },
@@ -100,7 +101,7 @@ impl Damage {
     }
 }
 
-/// A place in the file: often in its head.
+/// An offset in the file, often in its header.
 fn place() -> impl Strategy<Value = usize> {
     prop_oneof![0usize..32, 0usize..9000, any::<usize>()]
 }
@@ -120,7 +121,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 }
 
 #[test]
-fn a_damaged_file_gives_wrong_values_or_a_panic() {
+fn a_damaged_file_is_detected_and_made_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     keep(&model(), &cache);
@@ -131,7 +132,7 @@ fn a_damaged_file_gives_wrong_values_or_a_panic() {
     let result = runner.run(&all, |all| {
         let mut file = whole.clone();
         all.iter().for_each(|damage| damage.apply(&mut file));
-        // A file that is mapped is never written to; this one is another.
+        // A mapped file must not be written to, so this replaces it.
         fs::remove_file(&cache.path).expect("removed");
         fs::write(&cache.path, &file).expect("written");
         let (got, report) = start(&model(), Some(&cache));
@@ -146,7 +147,7 @@ fn a_damaged_file_gives_wrong_values_or_a_panic() {
 }
 
 #[test]
-fn a_file_of_another_version_or_of_something_else_is_believed() {
+fn a_file_of_another_version_or_kind_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     keep(&model(), &cache);
@@ -174,7 +175,7 @@ fn a_file_of_another_version_or_of_something_else_is_believed() {
 }
 
 #[test]
-fn a_changed_model_is_served_from_what_it_was() {
+fn a_changed_model_is_packed_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     let copy = folder.path().join("model.gguf");
@@ -182,7 +183,7 @@ fn a_changed_model_is_served_from_what_it_was() {
     let modified = fs::metadata(&copy).and_then(|data| data.modified()).expect("a time");
     assert!(!keep(&copy, &cache).mapped);
     assert!(keep(&copy, &cache).mapped);
-    // In place, of the same size, and with the time of change set back.
+    // In place, with the same size and the modification time set back.
     let mut bytes = fs::read(&copy).expect("a model");
     let tensor = Tiny::of(&copy);
     let gate = tensor.file.tensors().find(|info| info.name.contains("ffn_gate")).expect("a gate");
@@ -203,7 +204,7 @@ fn a_changed_model_is_served_from_what_it_was() {
 }
 
 #[test]
-fn a_model_written_just_now_is_kept_though_a_change_would_not_show() {
+fn a_model_written_just_now_is_not_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     let copy = folder.path().join("model.gguf");
@@ -219,7 +220,7 @@ fn a_model_written_just_now_is_kept_though_a_change_would_not_show() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_stops_a_model() {
+fn a_folder_that_cannot_be_written_does_not_stop_a_model() {
     let folder = tempfile::tempdir().expect("a folder");
     let (want, _) = start(&model(), None);
     fs::write(folder.path().join("kept"), b"a file").expect("written");
@@ -227,7 +228,7 @@ fn a_folder_that_cannot_be_written_stops_a_model() {
     let report = report.expect("a report");
     assert!(got == want && !report.mapped);
     assert!(matches!(report.write_error, Some(CacheWriteError::Write { .. })), "{report:?}");
-    // A folder in the file's place.
+    // A folder in place of the file.
     let taken = PackCache { path: folder.path().to_owned(), bytes_max: u64::MAX };
     let (got, report) = start(&model(), Some(&taken));
     let report = report.expect("a report");
@@ -244,7 +245,7 @@ fn a_folder_that_cannot_be_written_stops_a_model() {
 }
 
 #[test]
-fn writers_at_the_same_time_disturb_each_other() {
+fn concurrent_writers_do_not_disturb_each_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     let (want, _) = start(&model(), None);

@@ -1,5 +1,5 @@
-//! Requantised and stored weights of one file never stand for each other: on devices that share,
-//! in kept files, and where an NPU's graphs are compared with the reference.
+//! Requantised and stored weights of one file are never mixed up: on devices that share weights, in
+//! kept files, and where an NPU's graphs are compared with the reference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ fn tiny(path: &Path, format: Option<Requant>) -> Tiny {
     format.map_or_else(|| Tiny::of(path), |format| Tiny::requantized(path, format))
 }
 
-/// Every way to compute with a file in F16.
+/// Every requantisation of an F16 file, and none.
 const WAYS: [Option<Requant>; 4] =
     [None, Some(Requant::Q8_0), Some(Requant::Q4_1), Some(Requant::Q4_0)];
 
-/// What a gated block computes, with that cache.
+/// The results of a gated block with this cache.
 fn start(
     path: &Path,
     format: Option<Requant>,
@@ -35,7 +35,7 @@ fn start(
 }
 
 #[test]
-fn a_kept_file_of_one_way_is_used_in_another() {
+fn a_kept_file_serves_one_requantisation_only() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30 };
     let path = model("format-f16");
@@ -61,7 +61,7 @@ fn a_kept_file_of_one_way_is_used_in_another() {
 }
 
 #[test]
-fn devices_of_one_file_share_what_is_not_the_same() {
+fn devices_share_only_the_same_requantisation() {
     let stored = Tiny::open("format-f16");
     let weights = |format: Option<Requant>| {
         let mut graph = (*stored.graph).clone();
@@ -77,7 +77,7 @@ fn devices_of_one_file_share_what_is_not_the_same() {
 }
 
 #[test]
-fn an_npu_computes_with_stored_weights_or_refuses_requantised_ones() {
+fn an_npu_computes_with_requantised_weights() {
     for (name, format) in [
         ("llama", Requant::Q8_0),
         ("gemma3", Requant::Q4_0),
@@ -101,7 +101,7 @@ fn an_npu_computes_with_stored_weights_or_refuses_requantised_ones() {
 }
 
 #[test]
-fn a_weight_that_is_no_number_is_requantised() {
+fn a_nan_weight_is_not_requantised() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("model.gguf");
     let mut bytes = fs::read(model("format-f16")).expect("a model");

@@ -2,7 +2,7 @@
 
 use lapwing_kernels::cpu::{Cpu, Isa, Matrix, PackedMatrix};
 
-/// Pseudo-random values in (−1, 1), the same on every run.
+/// Deterministic pseudo-random values in (−1, 1).
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -14,14 +14,14 @@ pub(crate) fn noise(seed: u64, len: usize) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
-/// One CPU of `threads` threads for every instruction set that this machine has.
+/// One CPU of `threads` threads for every instruction set of this machine.
 pub(crate) fn cpus(threads: usize) -> Vec<Cpu> {
     Isa::available().into_iter().map(|isa| Cpu::new(threads, isa)).collect()
 }
 
-/// The same for every instruction set with attention of its own: those that differ from the one before
-/// in products of bytes alone share its other kernels. On a machine that another emulates (`LAPWING_EMULATED`),
-/// plain Rust is left to the other, which runs it much faster.
+/// The same for every instruction set with its own attention kernels: those that differ from the
+/// one before only in int8 dot products share them. Under emulation (`LAPWING_EMULATED`), plain
+/// Rust is left out, since the host tests it much faster.
 pub(crate) fn attending(threads: usize) -> Vec<Cpu> {
     let plain = std::env::var_os("LAPWING_EMULATED").map(|_| "generic");
     let others = ["avxvnni", "neon-dotprod", "neon-i8mm"].into_iter().chain(plain);
@@ -40,12 +40,12 @@ pub(crate) fn assert_close(got: &[f32], want: &[f64], (tolerance, scale): (f64, 
     }
 }
 
-/// Bits, so that even signs of zero and NaN payloads count.
+/// Bit patterns, so that signs of zero and NaN payloads count.
 pub(crate) fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
 }
 
-/// A matrix as the products take it.
+/// Packs a matrix for matmuls.
 pub(crate) fn packed(cpu: &Cpu, matrix: &Matrix<'_>) -> PackedMatrix {
     PackedMatrix::new(cpu, matrix).expect("memory")
 }

@@ -1,4 +1,4 @@
-//! A model that is requantised when it is opened computes what a file does that was quantised
+//! A model that is requantised when it is opened gives the results of a file that was quantised
 //! beforehand.
 
 use super::{device, folder, ids, logits, names, reference, run};
@@ -46,8 +46,8 @@ fn meta(value: &Value) -> MetaValue {
     }
 }
 
-/// What stands in a file for a tensor that is requantised; none where it stays as it is: vectors,
-/// a table of embeddings beside an output matrix, and formats of no more bits.
+/// The stored form of a tensor that is requantised; `None` if it stays as it is: vectors, an
+/// embedding table beside a separate output matrix, and formats with no more bits.
 fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Option<Vec<u8>> {
     let name = &*tensor.info().name;
     let is_table = name == "token_embd.weight" && file.tensor("output.weight").is_some();
@@ -60,10 +60,10 @@ fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Optio
     Some(format.quantize(&dequantize(tensor.dtype(), tensor.bytes())).expect("finite values"))
 }
 
-/// The same model with these tensors in `format`, and how many they are.
+/// The same model with these tensors in `format`, and their number.
 fn beforehand(file: &WeightFile, format: Requant) -> (GgufWriter, usize) {
     let mut writer = GgufWriter::new();
-    // A split model's parts become one file.
+    // The parts of a split model become one file.
     for (key, value) in file.metadata().iter().filter(|(key, _)| !key.starts_with("split.")) {
         writer.meta(key, meta(value));
     }
@@ -100,7 +100,7 @@ fn requantised_logits(file: &WeightFile, ids: &[u32], format: Requant) -> (Vec<V
 }
 
 #[test]
-fn a_requantised_model_differs_from_a_file_in_that_format() {
+fn a_requantised_model_equals_a_file_in_that_format() {
     let folder_of_copies = tempfile::tempdir().expect("a folder");
     let mut changed = 0;
     for (name, format) in names().iter().flat_map(|name| Requant::ALL.map(|f| (name, f))) {
