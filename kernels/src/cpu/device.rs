@@ -16,7 +16,7 @@ use crate::cpu::context::Cpu;
 use crate::cpu::gemm::{GemvPlan, NextDispatch};
 use crate::cpu::loops::quantize::QuantScheme;
 use crate::cpu::weights::{BindError, Weights};
-use crate::device::{Device, DeviceError, Slot, Tensor, Work};
+use crate::device::{Batch, Device, DeviceError, Slot, Tensor, Work};
 use crate::graph::{Node, ValueId};
 use crate::op::Op;
 use crate::part::Part;
@@ -27,7 +27,7 @@ use fusion::{FusedMatmulRun, Fusion, NormAddRun};
 use model::BoundModel;
 pub use model::CpuDeviceParts;
 use ops::OpRun;
-use scratch::Scratch;
+use scratch::{Angles, Scratch};
 use stage::Stage;
 
 /// A CPU with a model's weights.
@@ -123,17 +123,7 @@ impl CpuDevice {
         let Work { nodes, part, batch, inputs, writes, .. } = &*work;
         let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
         let Scratch { written, sequences, matmul_inputs, angles } = scratch;
-        if self.model.graph.nodes()[nodes.clone()].iter().any(|n| matches!(n.op, Op::Rope { .. })) {
-            let positions = match &part.rows {
-                Some(rows) => &batch.positions[rows.clone()],
-                None => &batch.positions[..],
-            };
-            angles.fill(
-                &self.model.cpu,
-                self.model.ropes.iter().map(|(freqs, _)| freqs),
-                positions,
-            );
-        }
+        self.fill_angles(nodes.clone(), part, batch, angles);
         let mut next = nodes.start;
         while next < nodes.end {
             let fused = self.fusions[next].as_ref();
@@ -195,6 +185,18 @@ impl CpuDevice {
             }
         }
         Ok(())
+    }
+
+    /// Computes the angles of the part's rows, if the nodes rotate any.
+    fn fill_angles(&self, nodes: Range<usize>, part: &Part, batch: &Batch, angles: &mut Angles) {
+        let BoundModel { cpu, graph, ropes, .. } = &self.model;
+        if graph.nodes()[nodes].iter().any(|node| matches!(node.op, Op::Rope { .. })) {
+            let positions = match &part.rows {
+                Some(rows) => &batch.positions[rows.clone()],
+                None => &batch.positions[..],
+            };
+            angles.fill(cpu, ropes.iter().map(|(freqs, _)| freqs), positions);
+        }
     }
 
     /// The scheme in which the next fusion takes the only output of `fused`, if the output may be

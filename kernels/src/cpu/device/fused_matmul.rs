@@ -81,7 +81,7 @@ impl FusedMatmul {
         alone.then(|| (value, context.format(reader)))
     }
 
-    /// As [`Fusion::fits`].
+    /// As [`Fusion::fits`](super::fusion::Fusion::fits).
     pub(super) fn fits(&self, end: usize, part: &Part, writes: &[ValueId]) -> bool {
         let (nodes, written) = (self.nodes(), self.written());
         nodes.end <= end
