@@ -205,7 +205,7 @@ fn live<P: QueuePolicy + Clone + Sync + 'static>(policy: P, asked: &[Asked]) -> 
     let submit = |(seed, asked): (u32, &Asked)| {
         let (ids, (client, _, tokens)) = (prompt_of(seed, *asked), *asked);
         let request = LiveRequest { client: client.into(), ..request(&ids, tokens) };
-        (live.submit(live.ticket().expect("room"), request).expect("an engine"), ids, tokens)
+        (live.submit(live.admit().expect("room"), request).expect("an engine"), ids, tokens)
     };
     let streams: Vec<_> = (0..).zip(asked).map(submit).collect();
     for (mut events, ids, tokens) in streams {

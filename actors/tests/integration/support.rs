@@ -233,8 +233,7 @@ impl World {
         let admission = self.admission.try_take().expect("a permit");
         let trace = tracing::Span::none();
         let (model, ids) = (ModelId::default(), ids.to_vec());
-        let submit =
-            Submit { model, client: ClientId::anonymous(), ids, task, sink, admission, trace };
+        let submit = Submit { model, client, ids, task, sink, admission, trace };
         let submit = SchedulerMessage::Submit(Box::new(submit));
         self.sim.send_at(at, Traced::new(submit, TraceContext::of_request(traced)));
         Stream { receiver: Some(receiver), tokens: Vec::new(), scores: Vec::new(), end: None }
