@@ -5,7 +5,7 @@ use lapwing_plan::soc::{Number, NumberKind};
 use serde::{Deserialize, Serialize};
 
 use super::SimulateError;
-use crate::config::{COPY_RATE, HAND_OVER};
+use crate::config::{COPY_RATE, SYNC_TIME};
 use crate::devices::{DeviceSpec, Speed};
 use crate::profile::Profile;
 
@@ -92,7 +92,7 @@ impl Machine {
         Ok(Machine {
             name: name.to_owned(),
             about: format!("{} devices that are held to models", specs.len()),
-            hand_over: assumed(HAND_OVER.as_nanos() as f64 / 1e3, "us", plans),
+            hand_over: assumed(SYNC_TIME.as_nanos() as f64 / 1e3, "us", plans),
             copy: assumed(COPY_RATE / 1e9, "GB/s", plans),
             device: specs.iter().map(device).collect(),
         })
