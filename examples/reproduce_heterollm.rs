@@ -6,7 +6,7 @@
 
 use lapwing::simulate::plot::{BarGroup, Bars, Cell, Lines, Page, Section, Series, Tone};
 use lapwing::simulate::published::{Published, Role};
-use lapwing::simulate::{Reproduced, Reproduction, Runs, Scenario, Simulated, Wanted};
+use lapwing::simulate::{ReproduceOptions, Reproduced, Reproduction, Runs, Scenario, Simulated};
 
 /// Where the page is written.
 const PAGE: &str = "target/reproduce_heterollm.html";
@@ -27,7 +27,7 @@ const MODELS: [(&str, &str); 3] = [
 fn main() -> Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| PAGE.to_owned());
     let base = Scenario::new("sd8gen3")?;
-    let found = Reproduction::new(&base, &Published::built_in()?, Wanted::default())?;
+    let found = Reproduction::new(&base, &Published::built_in()?, ReproduceOptions::default())?;
     let mut runs = Runs::default();
     let page = Page {
         title: "HeteroLLM, reproduced in virtual time".to_owned(),

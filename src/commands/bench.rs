@@ -121,8 +121,8 @@ struct Report {
 
 /// Measures and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    if let Some(wanted) = args.comparison()? {
-        return compare::run(wanted, session).await;
+    if let Some(options) = args.comparison()? {
+        return compare::run(options, session).await;
     }
     args.engine.check()?;
     args.trace.check()?;
@@ -146,7 +146,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if args.vs.is_empty() {
         return alone(&args, (path, tests, kept), reader, session).await;
     }
-    let wanted = pairs::Wanted {
+    let options = pairs::PairOptions {
         model: path,
         engine: &args.engine,
         peers: &args.vs,
@@ -157,7 +157,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         save: args.save.as_deref(),
         against: kept,
     };
-    pairs::run(wanted, session).await
+    pairs::run(options, session).await
 }
 
 /// Measures this engine, in this process.

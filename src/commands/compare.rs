@@ -18,7 +18,7 @@ use super::timeline::files;
 use crate::cli::{DeviceArgs, EngineArgs};
 
 /// What is compared.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct CompareOptions<'a> {
     pub(crate) model: &'a str,
     pub(crate) engine: &'a EngineArgs,
     /// `all`, or names; several options' names follow each other.
@@ -72,20 +72,20 @@ pub(crate) fn names(strategies: &str) -> Result<Vec<&str>, Failure> {
 }
 
 /// Compares and prints.
-pub(crate) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Failure> {
-    let names = names(wanted.strategies)?;
-    if let Some(path) = &wanted.html {
+pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Result<(), Failure> {
+    let names = names(options.strategies)?;
+    if let Some(path) = &options.html {
         whole_file::check(path)
             .map_err(|error| Failure::file("write the page to", path, &error))?;
     }
-    let path = model_file(wanted.model, session).await?;
-    let builder = with_stored(wanted.engine.without_strategy(path)?)?;
+    let path = model_file(options.model, session).await?;
+    let builder = with_stored(options.engine.without_strategy(path)?)?;
     let requantized = builder.requantized()?;
     requant::say(requantized.as_ref(), session);
     let mut compare = Compare::new(builder)
-        .lengths(wanted.lengths.iter().copied())
-        .tokens(wanted.tokens)
-        .repetitions(wanted.repetitions);
+        .lengths(options.lengths.iter().copied())
+        .tokens(options.tokens)
+        .repetitions(options.repetitions);
     compare = match names.is_empty() {
         true => compare.all_strategies(),
         false => names.iter().fold(compare, |compare, name| compare.strategy(*name)),
@@ -113,7 +113,7 @@ pub(crate) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Fai
         })
         .await?;
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
-    if let Some(path) = &wanted.html {
+    if let Some(path) = &options.html {
         write_page(&compared, path, session)?;
     }
     if session.json {

@@ -1,7 +1,7 @@
 //! `lapwing reproduce`: published numbers beside simulated ones.
 
 use lapwing::simulate::published::{Published, Role};
-use lapwing::simulate::{CHECK_ERROR_MAX, HeldBack, Reproduced, Reproduction, Wanted};
+use lapwing::simulate::{CHECK_ERROR_MAX, HeldBack, ReproduceOptions, Reproduced, Reproduction};
 
 use super::failure::Failure;
 use super::output::{print, print_json};
@@ -58,7 +58,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let base = soc(&args.soc)?;
     let published = Published::built_in()?;
-    let wanted = Wanted { group: args.group.as_deref(), predictions: args.predict_held_back };
+    let wanted =
+        ReproduceOptions { group: args.group.as_deref(), predictions: args.predict_held_back };
     let found = Reproduction::new(&base, &published, wanted)?;
     if session.json {
         print_json(&found)?

@@ -20,14 +20,14 @@ use crate::commands::session::Session;
 
 /// What is measured.
 #[derive(Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct PairOptions<'a> {
     pub(super) model: PathBuf,
     pub(super) engine: &'a EngineArgs,
     pub(super) peers: &'a [Peer],
     pub(super) tests: Vec<Test>,
     pub(super) pairs: usize,
     pub(super) warm_up: bool,
-    /// Measures what reading alone allows, in this process, if that is wanted.
+    /// Measures what reading alone allows, in this process, if that is options.
     pub(super) reader: Option<Reader>,
     pub(super) save: Option<&'a Path>,
     pub(super) against: Option<Record>,
@@ -71,59 +71,59 @@ struct Values {
 }
 
 /// Measures, keeps and prints.
-pub(super) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Failure> {
-    for peer in wanted.peers {
+pub(super) async fn run(options: PairOptions<'_>, session: &Session) -> Result<(), Failure> {
+    for peer in options.peers {
         peer.check().await?;
     }
-    let runs = measure(&wanted, session).await?;
-    let Wanted { model, engine, warm_up, .. } = &wanted;
+    let runs = measure(&options, session).await?;
+    let PairOptions { model, engine, warm_up, .. } = &options;
     let about = About { model, engine, warm_up: *warm_up, processes: true };
     let record = about.record(runs)?;
-    if let Some(path) = wanted.save {
+    if let Some(path) = options.save {
         stored::save(&record, path, session)?;
     }
     let report = Report {
-        pairs: wanted.pairs,
+        pairs: options.pairs,
         same_weights: record.requant.as_ref().is_none_or(|requant| requant.changed == 0),
         ratios: ratios(&record.engines),
         by_reading: by_reading(&record.engines),
-        against: wanted.against.as_ref().map(|then| compare(&record, then, session)),
+        against: options.against.as_ref().map(|then| compare(&record, then, session)),
         record: &record,
     };
     if session.json { print_json(&report) } else { super::text::print_pairs(&report) }
 }
 
-async fn measure(wanted: &Wanted<'_>, session: &Session) -> Result<Vec<EngineRuns>, Failure> {
+async fn measure(options: &PairOptions<'_>, session: &Session) -> Result<Vec<EngineRuns>, Failure> {
     let names: Vec<&str> =
-        std::iter::once(OURS).chain(wanted.peers.iter().map(Peer::name)).collect();
+        std::iter::once(OURS).chain(options.peers.iter().map(Peer::name)).collect();
     let empty = || Values {
         version: String::new(),
-        speeds: vec![Vec::new(); wanted.tests.len()],
-        readings: vec![Vec::new(); wanted.tests.len()],
+        speeds: vec![Vec::new(); options.tests.len()],
+        readings: vec![Vec::new(); options.tests.len()],
         peak_bytes: Vec::new(),
         one_token_ms: Vec::new(),
     };
     let mut values: Vec<Values> = names.iter().map(|_| empty()).collect();
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs, {eta} left");
     if let Some(bar) = &bar {
-        bar.set_length((wanted.pairs * names.len()) as u64);
+        bar.set_length((options.pairs * names.len()) as u64);
     }
-    for pair in 1..=wanted.pairs {
+    for pair in 1..=options.pairs {
         for (at, values) in values.iter_mut().enumerate() {
             match &bar {
                 Some(bar) => bar.set_message(names[at].to_owned()),
-                None => session.note(&format!("pair {pair} of {}: {}", wanted.pairs, names[at])),
+                None => session.note(&format!("pair {pair} of {}: {}", options.pairs, names[at])),
             }
-            wanted.one_run(at.checked_sub(1), values).await?;
+            options.one_run(at.checked_sub(1), values).await?;
             bar.iter().for_each(|bar| bar.inc(1));
         }
     }
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
     let engines = names.into_iter().zip(values);
-    engines.map(|(name, values)| values.into_runs(name, &wanted.tests)).collect()
+    engines.map(|(name, values)| values.into_runs(name, &options.tests)).collect()
 }
 
-impl Wanted<'_> {
+impl PairOptions<'_> {
     /// One repetition of every test, and one start, by a peer or by us.
     async fn one_run(&self, peer: Option<usize>, values: &mut Values) -> Result<(), Failure> {
         let tests = &self.tests[..];

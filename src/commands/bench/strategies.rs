@@ -1,12 +1,12 @@
 //! `lapwing bench --strategy all --length …`: whether strategies are to be compared.
 
 use super::Args;
-use crate::commands::compare::{self, Wanted};
+use crate::commands::compare::{self, CompareOptions};
 use crate::commands::failure::Failure;
 
 impl Args {
     /// The comparison that is asked for, if one is.
-    pub(super) fn comparison(&self) -> Result<Option<Wanted<'_>>, Failure> {
+    pub(super) fn comparison(&self) -> Result<Option<CompareOptions<'_>>, Failure> {
         let strategies = self.engine.devices.strategy.as_deref();
         let several = strategies.is_some_and(|names| names.contains(',') || names == "all");
         if self.length.is_none() && !several {
@@ -32,7 +32,7 @@ impl Args {
             }
         };
         self.engine.check_but_strategy()?;
-        Ok(Some(Wanted {
+        Ok(Some(CompareOptions {
             model: &self.model.model,
             engine: &self.engine,
             strategies: strategies.unwrap_or("all"),
