@@ -14,7 +14,7 @@ pub enum FetchError {
 
     /// The name is neither in the catalogue nor of the form `hf:owner/repo/file.gguf`.
     #[error(
-        "unknown model {name:?}{} (known: {}); or name a file of a Hugging Face repository: hf:owner/repo/file.gguf[@revision]",
+        "unknown model {name:?}{} (known: {}); or give a file of a Hugging Face repository: hf:owner/repo/file.gguf[@revision]",
         nearest.as_ref().map(|near| format!(", did you mean {near:?}?")).unwrap_or_default(),
         known.join(", ")
     )]

@@ -40,13 +40,13 @@ impl FetchLock {
         name: &str,
         progress: &mut dyn Progress,
     ) -> Result<Self, FetchError> {
-        let mut told = false;
+        let mut reported = false;
         loop {
             if let Some(lock) = Self::try_take(&path)? {
                 return Ok(lock);
             }
-            if !told {
-                told = true;
+            if !reported {
+                reported = true;
                 progress.on_event(FetchEvent::Waiting { name: name.to_owned() });
             }
             tokio::time::sleep(RETRY).await;

@@ -134,7 +134,7 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
         [first, .., last] => format!("{first}–{last}"),
         [] => String::new(),
     };
-    let mut said: Vec<String> = Vec::new();
+    let mut decided: Vec<String> = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
     let mut same = !m.is_empty();
     let mut longer: Option<f64> = None;
@@ -146,8 +146,8 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
             continue;
         };
         let ours = describe(best, *n);
-        if !said.contains(&ours) {
-            said.push(ours);
+        if !decided.contains(&ours) {
+            decided.push(ours);
         }
         let matches = is_same(best, published);
         let at = if m.len() > 1 { format!("at {rows}, ") } else { String::new() };
@@ -167,7 +167,7 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
         product: format!("[{n},{k}]"),
         tokens,
         paper: published.published.clone(),
-        model: said.join(" / "),
+        model: decided.join(" / "),
         same,
         longer,
         reason: reasons.join("; "),

@@ -181,7 +181,7 @@ async fn unreachable_hub_is_named_with_what_to_check() {
     let source = HubSource::new(NAME.parse().unwrap()).endpoint(&endpoint);
     let error = fetch_from(&cache, NAME, &source, &mut EventLog::default()).await.unwrap_err();
     assert!(
-        matches!(&error, FetchError::HubUnreachable { endpoint: told, .. } if *told == endpoint),
+        matches!(&error, FetchError::HubUnreachable { endpoint: named, .. } if *named == endpoint),
         "{error}"
     );
 }

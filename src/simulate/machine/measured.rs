@@ -61,19 +61,19 @@ fn device(profile: &DeviceProfile, origin: &str) -> Result<MachineDevice, Simula
 /// profile describes them.
 fn form(profile: &DeviceProfile) -> (DeviceSpec, bool) {
     let text = profile.description.rsplit_once(" on ").map_or("", |(spec, _)| spec);
-    let said: Option<DeviceSpec> = text.parse().ok();
+    let described: Option<DeviceSpec> = text.parse().ok();
     let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
     let kind = kinds.into_iter().find(|kind| kind.name() == profile.kind);
     let kind = kind.unwrap_or(DeviceKind::Cpu);
-    match said {
-        Some(said) if said.kind == kind && said.speed != Speed::Real => (said, true),
-        said => {
+    match described {
+        Some(described) if described.kind == kind && described.speed != Speed::Real => (described, true),
+        described => {
             let name = &profile.name;
             let mut spec = match kind {
                 DeviceKind::Npu => DeviceSpec::systolic(name),
                 kind => DeviceSpec::throttled(name, kind),
             };
-            spec.threads = said.and_then(|said| said.threads);
+            spec.threads = described.and_then(|described| described.threads);
             (spec, false)
         }
     }
