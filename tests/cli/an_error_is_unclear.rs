@@ -15,7 +15,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 }
 
 #[test]
-fn a_wrong_argument_does_not_say_what_would_be_right() {
+fn errors_of_arguments_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
     let rows: [(&[&str], i32, &[&str]); 53] = [
@@ -88,7 +88,7 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
 }
 
 #[test]
-fn a_missing_model_does_not_say_where_models_come_from() {
+fn the_error_of_a_missing_model_says_where_to_get_one() {
     let rows: [(&[&str], &[&str]); 6] = [
         (&["run", "-m", "none.gguf", "x"], &["none.gguf", "hint:", "lapwing models"]),
         (&["run", "-m", "./none", "x"], &["./none", "hint:"]),
@@ -103,7 +103,7 @@ fn a_missing_model_does_not_say_where_models_come_from() {
 }
 
 #[test]
-fn a_broken_model_file_is_not_named() {
+fn errors_name_the_damaged_model_file() {
     let folder = tempfile::tempdir().expect("folder");
     let whole = fs::read(model("llama.gguf")).expect("read");
     let rows: [(&str, &[u8], &str); 4] = [
@@ -125,7 +125,7 @@ fn a_broken_model_file_is_not_named() {
 }
 
 #[test]
-fn an_unsupported_model_cannot_be_looked_at() {
+fn an_unsupported_model_can_be_inspected() {
     let folder = tempfile::tempdir().expect("folder");
     let mut bytes = fs::read(model("llama.gguf")).expect("read");
     let at = bytes.windows(13).position(|w| w == b"\x05\0\0\0\0\0\0\0llama").expect("architecture");
@@ -145,7 +145,7 @@ fn an_unsupported_model_cannot_be_looked_at() {
 }
 
 #[test]
-fn a_prompt_that_does_not_fit_gets_no_hint() {
+fn a_prompt_that_does_not_fit_gets_a_hint() {
     let llama = model("llama.gguf");
     let long = "x".repeat(300);
     let ended_long = ended(lapwing(&["run", "-m", &llama, "--raw", &long]));
@@ -157,7 +157,7 @@ fn a_prompt_that_does_not_fit_gets_no_hint() {
 }
 
 #[test]
-fn text_that_is_no_utf8_is_taken_for_a_text() {
+fn text_must_be_utf8() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("latin1");
     fs::write(&path, b"caf\xe9").expect("write");

@@ -89,7 +89,9 @@ impl Editor {
     /// Saves the line at once, so that a killed chat loses nothing.
     fn remember(&mut self, line: &str) -> Result<(), Failure> {
         let Some(path) = &self.history else { return Ok(()) };
-        if line.trim().is_empty() || !self.editor.add_history_entry(line).map_err(terminal_failure)? {
+        if line.trim().is_empty()
+            || !self.editor.add_history_entry(line).map_err(terminal_failure)?
+        {
             return Ok(());
         }
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);

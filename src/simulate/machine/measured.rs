@@ -66,7 +66,9 @@ fn form(profile: &DeviceProfile) -> (DeviceSpec, bool) {
     let kind = kinds.into_iter().find(|kind| kind.name() == profile.kind);
     let kind = kind.unwrap_or(DeviceKind::Cpu);
     match described {
-        Some(described) if described.kind == kind && described.speed != Speed::Real => (described, true),
+        Some(described) if described.kind == kind && described.speed != Speed::Real => {
+            (described, true)
+        }
         described => {
             let name = &profile.name;
             let mut spec = match kind {

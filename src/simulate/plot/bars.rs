@@ -93,7 +93,8 @@ fn draw(
     let published = group.published.get(bar).copied().flatten();
     if let Some(value) = group.values.get(bar).copied().flatten().filter(|v| v.is_finite()) {
         let (top, floor) = (y.y(value.max(0.0)), y.y(value.min(0.0)));
-        let published_text = published.map_or(String::new(), |p| format!(", published {}", short(p)));
+        let published_text =
+            published.map_or(String::new(), |p| format!(", published {}", short(p)));
         let _ = writeln!(
             svg,
             "<rect class=\"bar ink{colour}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"2\"><title>{label}: {}{published_text}</title></rect>",
