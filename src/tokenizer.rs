@@ -59,13 +59,13 @@ struct Inner {
     add_space_prefix: bool,
 }
 
-/// How text between special tokens becomes ids.
+/// The method that converts text between special tokens to ids.
 enum Method {
     BytePairs(Box<BytePairs>),
     SentencePieces,
 }
 
-/// What holds for a model and its word rules when the file states nothing else.
+/// Defaults of a tokenizer model and its word rules, used where the file states nothing.
 struct Defaults {
     method: Method,
     roles: RoleIds,

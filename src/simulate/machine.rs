@@ -296,7 +296,7 @@ mod tests {
         };
         assert!(wrong("GFLOP/s", "TFLOP/s").contains("GFLOP/s"));
         assert!(wrong("numbers.gflops", "numbers.speed").contains("speed"));
-        assert!(wrong("throttled", "steamed").contains("steamed"));
+        assert!(wrong("=throttled", "=steamed").contains("steamed"));
         assert!(wrong("value = 10.0", "value = 0.0").contains("gflops"));
         assert!(Machine::of_devices("cpu", vec![DeviceSpec::cpu()]).is_err());
     }

@@ -155,11 +155,11 @@ mod tests {
             ),
             (
                 format!("{row}quantity = \"prefill_ms\"\nrole = \"pin\"\npublished = 1.0"),
-                "either a run",
+                "one of run, product and graphs",
             ),
             (
                 format!("{row}{run}quantity = \"alone_us\"\nrole = \"pin\"\npublished = 1.0"),
-                "of products",
+                "the quantity of a product",
             ),
             (format!("{row}{run}quantity = \"speed\"\nrole = \"pin\"\npublished = 1.0"), "speed"),
             (

@@ -96,7 +96,10 @@ fn late_devices_are_reported() {
     assert!(late > 0.0);
     let args = compare(&["--strategy", "gpu-only", "--length", "64"]);
     let ended = ended_of(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(ended.stdout.contains("time by which this machine exceeded the devices' models"), "{ended:?}");
+    assert!(
+        ended.stdout.contains("time by which this machine exceeded the devices' models"),
+        "{ended:?}"
+    );
 }
 
 #[test]

@@ -152,7 +152,10 @@ fn the_error_of_a_missing_peer_says_how_to_install_it() {
     assert!(!missing.stderr.contains("pair 1"), "measured in vain: {missing:?}");
     let unknown = ended(bench(&["--vs", "ollama"]));
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert!(unknown.stderr.contains("unknown engine 'ollama' (expected llama.cpp, openvino"), "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("unknown engine 'ollama' (expected llama.cpp, openvino"),
+        "{unknown:?}"
+    );
 }
 
 #[test]

@@ -172,6 +172,6 @@ mod tests {
         for wrong in ["", "llama", "=x", "llama.cpp=", "mnn"] {
             assert!(peer(wrong).is_err(), "{wrong}");
         }
-        assert!(peer("mnn").is_err_and(|error| error.contains("llama.cpp and openvino")));
+        assert!(peer("mnn").is_err_and(|error| error.contains("expected llama.cpp, openvino")));
     }
 }
