@@ -144,7 +144,7 @@ impl EngineBuilder {
     /// ([`strategies`] lists the names). The default is `auto` with several devices, and `cpu-only` or
     /// `gpu-only` with one.
     ///
-    /// [`strategies`]: lapwing_plan::strategies
+    /// [`strategies`]: crate::plan::strategies
     pub fn strategy(mut self, name: impl Into<String>) -> EngineBuilder {
         self.settings.strategy = StrategyChoice::Named(name.into());
         self
