@@ -1,9 +1,8 @@
 #!/bin/sh
-# Builds the kernels' tests for AArch64 and runs them under qemu, so that the NEON kernels are
-# executed on any Debian machine: all tests on a processor with dot products and products of small
-# matrices (max), which runs every kernel; whole models on one with dot products (Cortex-A76) and on
-# one without (Cortex-A53), which must get no instruction that they lack. Packages are installed when
-# they are missing and this runs as root (or with sudo).
+# Builds the kernels' tests for AArch64 and runs them under qemu, so that the NEON kernels run on
+# any Debian machine: all tests on a processor with dot products and i8mm (max), which runs every
+# kernel; whole models on one with dot products (Cortex-A76) and on one without (Cortex-A53), which must
+# not get an instruction that they lack. Installs missing packages if it runs as root (or with sudo).
 set -eu
 cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu
@@ -19,7 +18,7 @@ if ! command -v qemu-aarch64 >/dev/null || ! command -v aarch64-linux-gnu-gcc >/
 fi
 
 # The standard library for the target: from rustup, or else from the multi-arch packages
-# with their own compiler, since a library only fits the compiler it was made for.
+# with their own compiler, since a library fits only the compiler that built it.
 if command -v rustup >/dev/null && rustup target add "$target"; then
     cargo=cargo
 else
@@ -32,7 +31,7 @@ else
 fi
 
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-# Attention in plain Rust is tested by this machine itself.
+# Attention in plain Rust is tested natively.
 export LAPWING_EMULATED=1
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 on() {

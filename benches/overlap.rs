@@ -1,17 +1,17 @@
-//! Strategies on throttled devices of known rates: is the solver's plan near what the devices
-//! allow, is the decider's choice the fastest, and are predicted times right?
+//! Strategies on throttled devices of known rates: how close the solver's plan is to the bound of the
+//! devices, whether `auto` chooses the fastest strategy, and how accurate the predicted times are.
 //!
 //! ```text
 //! cargo bench -p lapwing --bench overlap -- FILE.gguf [DEVICES] [LENGTHS]
 //! ```
 //!
-//! For each length every strategy is measured (medians). It prints, and fails where a bound is
-//! missed:
-//! - the solver's plan (`tensor-level`): time to the first token by its lower bound, at most
-//!   [`BOUND_MAX`]. The bound is max(busiest device, critical path) of the plan with the devices'
-//!   stated times, in which threads, messages and wake-ups cost nothing but the stated hand-over;
-//! - `auto`: time to the first token by that of the fastest strategy, at most [`AUTO_MAX`];
-//! - the cost model: |predicted − measured| / measured, at the median at most [`ERROR_MAX`].
+//! Measures every strategy at each length (medians), prints the results, and fails if a bound is
+//! violated:
+//! - the solver's plan (`tensor-level`): time to first token divided by its lower bound, at most
+//!   [`BOUND_MAX`]. The lower bound is max(busiest device, critical path) of the plan with the devices'
+//!   stated times; threads, messages and wake-ups are free, except for the stated synchronisation;
+//! - `auto`: time to first token divided by that of the fastest strategy, at most [`AUTO_MAX`];
+//! - the cost model: median of |predicted − measured| / measured, at most [`ERROR_MAX`].
 
 use lapwing::Engine;
 use lapwing::compare::{Compare, LengthComparison, StrategyRun};
@@ -19,13 +19,13 @@ use lapwing::devices::DeviceSpec;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Longest makespan of the solver's plan, by the lower bound.
+/// Maximum of the solver's makespan divided by the lower bound.
 const BOUND_MAX: f64 = 1.10;
-/// Longest time of the decider's choice, by the fastest strategy's.
+/// Maximum of `auto`'s time divided by that of the fastest strategy.
 const AUTO_MAX: f64 = 1.05;
-/// Largest median error of the predictions.
+/// Maximum median error of the predictions.
 const ERROR_MAX: f64 = 0.10;
-/// Devices slow enough that two cores compute their true values in time.
+/// Devices slow enough for two cores to compute their true values in time.
 const DEVICES: &str = "cpu=throttled:gflops=8,gbps=6+gpu=throttled:gflops=24,gbps=8+\
                        npu=systolic:gflops=72,gbps=6";
 const LENGTHS: &str = "64,135,300,525";
@@ -34,7 +34,7 @@ const LENGTHS: &str = "64,135,300,525";
 async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let Some(model) = args.next() else {
-        eprintln!("name a model: cargo bench -p lapwing --bench overlap -- FILE.gguf");
+        eprintln!("give a model: cargo bench -p lapwing --bench overlap -- FILE.gguf");
         return Ok(());
     };
     let devices = DeviceSpec::list(&args.next().unwrap_or_else(|| DEVICES.to_owned()))?;
@@ -58,12 +58,14 @@ async fn main() -> Result<()> {
         }
         match find(length, "tensor-level").and_then(bound_ratio) {
             Some(ratio) if ratio <= BOUND_MAX => {}
-            ratio => missed.push(format!("{tokens} tokens: solver's plan by its bound: {ratio:?}")),
+            ratio => {
+                missed.push(format!("{tokens} tokens: solver's plan / lower bound: {ratio:?}"))
+            }
         }
         let fastest = length.runs[length.fastest].ttft_ms.median;
         match find(length, "auto").map(|run| run.ttft_ms.median / fastest) {
             Some(ratio) if ratio <= AUTO_MAX => {}
-            ratio => missed.push(format!("{tokens} tokens: auto by the fastest: {ratio:?}")),
+            ratio => missed.push(format!("{tokens} tokens: auto / fastest: {ratio:?}")),
         }
     }
     errors.sort_by(f64::total_cmp);
@@ -94,7 +96,7 @@ fn print_length(length: &LengthComparison) {
         );
     }
     for (strategy, why) in &length.absent {
-        println!("  {strategy:20} absent: {why}");
+        println!("  {strategy:20} impossible: {why}");
     }
 }
 
@@ -104,8 +106,8 @@ fn prediction_error(run: &StrategyRun) -> Option<f64> {
     Some((predicted - run.ttft_ms.median).abs() / run.ttft_ms.median)
 }
 
-/// Measured time to the first token by the lower bound: the plan laid out with the devices' stated
-/// times ends when its critical path does, and not before its busiest device.
+/// Measured time to first token divided by the lower bound of the plan with the devices' stated times:
+/// its critical path or its busiest device, whichever is longer.
 fn bound_ratio(run: &StrategyRun) -> Option<f64> {
     Some(run.ttft_ms.median / (run.predicted?.as_secs_f64() * 1e3))
 }

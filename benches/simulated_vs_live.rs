@@ -1,13 +1,13 @@
-//! Throttled devices live and in virtual time: is the simulated time to the first token that which
-//! is measured?
+//! Throttled devices, live and in virtual time: how close the simulated time to first token is to the
+//! measured one.
 //!
 //! ```text
 //! cargo bench -p lapwing --bench simulated_vs_live -- FILE.gguf [MACHINE.toml|DEVICES] [LENGTHS]
 //! ```
 //!
-//! The devices are those of a preset that `lapwing calibrate` wrote, or written out; each strategy is
-//! measured at each length (medians of three, warm) and simulated (warm as well). It prints both, and fails where they
-//! differ by more than [`ERROR_MAX`].
+//! The devices come from a preset written by `lapwing calibrate`, or are written out. Each strategy is
+//! measured at each length (medians of three, warm) and simulated, also warm. Prints both, and fails if
+//! they differ by more than [`ERROR_MAX`].
 
 use lapwing::Engine;
 use lapwing::compare::Compare;
@@ -16,9 +16,9 @@ use lapwing::simulate::{Machine, Scenario};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Largest |simulated − measured| / measured.
+/// Maximum of |simulated − measured| / measured.
 const ERROR_MAX: f64 = 0.10;
-/// Devices slow enough that two cores compute their true values in time.
+/// Devices slow enough for two cores to compute their true values in time.
 const DEVICES: &str = "cpu=throttled:gflops=8,gbps=6+gpu=throttled:gflops=24,gbps=8+\
                        npu=systolic:gflops=72,gbps=6";
 const LENGTHS: &str = "64,300,525";
@@ -27,7 +27,7 @@ const LENGTHS: &str = "64,300,525";
 async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let Some(model) = args.next() else {
-        eprintln!("name a model: cargo bench -p lapwing --bench simulated_vs_live -- FILE.gguf");
+        eprintln!("give a model: cargo bench -p lapwing --bench simulated_vs_live -- FILE.gguf");
         return Ok(());
     };
     let devices = args.next().unwrap_or_else(|| DEVICES.to_owned());

@@ -1,4 +1,4 @@
-//! Lesson: the same prompts by several strategies, measured side by side, as a table and a page.
+//! Lesson: measure the same prompts with several strategies, and show them as a table and a page.
 //!
 //! ```text
 //!                    ┌ cpu-only ───── engine ─ 64, 300 tokens ─┐
@@ -6,8 +6,8 @@
 //!  (devices, lengths)└ auto ───────── engine ─ 64, 300 tokens ─┘    (timelines, figures)
 //! ```
 //!
-//! One engine lives at a time, so that none disturbs another; every strategy gets the same prompts,
-//! and must answer with the same tokens.
+//! One engine exists at a time, so engines cannot disturb each other. Every strategy gets the same
+//! prompts and must answer with the same tokens.
 
 use lapwing::Engine;
 use lapwing::compare::Compare;
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let figures = run.figures();
             let overlap = figures.overlap.unwrap_or(0.0) * 100.0;
             println!(
-                "  {:<14} {:>8.1} ms to the first token, overlap {overlap:>4.1} %, {}",
+                "  {:<14} {:>8.1} ms to first token, overlap {overlap:>4.1} %, {}",
                 figures.strategy, figures.ttft_ms, figures.reason
             );
         }
@@ -54,6 +54,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     std::fs::create_dir_all("target")?;
     std::fs::write("target/strategies.html", compared.page()?)?;
-    println!("\nall timelines side by side: target/strategies.html");
+    println!("\nall timelines, side by side: target/strategies.html");
     Ok(())
 }

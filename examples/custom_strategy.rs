@@ -1,4 +1,5 @@
-//! Lesson: a strategy of your own decides which device runs what, and how prompts are cut.
+//! Lesson: write a strategy of your own, which decides which device runs which op and how prompts are
+//! cut.
 //!
 //! ```text
 //!                     chunk of 300 tokens                    decode step
@@ -8,16 +9,17 @@
 //!          │ ffn, tokens 0-255 │ ffn, 256-299     │           one stage,
 //!          │ npu (graph of 256)│ gpu              │           one message
 //!          ├───────────────────┴──────────────────┤
-//!          │ join: the part that ends last sends on│
+//!          │ join: the last part to end sends on  │
 //!          └──────────────────────────────────────┘
 //! ```
 //!
-//! A strategy is a pure function: from the model's ops, the devices and a chunk's shape to a
-//! *route*, the stages that the chunk passes. The engine checks the route, prepares the graphs that
-//! it names, and runs it. It cannot change a token: here the answer is compared with the CPU's.
+//! A strategy is a pure function: it maps the model's ops, the devices and the shape of a chunk to a
+//! *route*, the stages that the chunk passes through. The engine validates the route, prepares the
+//! graphs that it names, and runs it. A strategy cannot change a token: here the answer is compared
+//! with the CPU's.
 //!
-//! The same strategy then runs in virtual time, with a model of 8 billion weights on the processors of
-//! a phone, none of which are here. With the argument `simulate` that is all it does.
+//! The same strategy then runs in virtual time, with a model of 8 billion weights on the modelled
+//! processors of a phone. With the argument `simulate`, only that part runs.
 
 use std::sync::Arc;
 
@@ -30,8 +32,8 @@ use lapwing::plan::{
 use lapwing::simulate::Scenario;
 use lapwing::{Engine, Request};
 
-/// Divides the feed-forward's tokens between the NPU and the GPU: as many as fill a prepared graph
-/// go to the NPU, the rest to the GPU, which also runs everything else of a prompt.
+/// Cuts the feed-forward by tokens: as many as fill a prepared graph run on the NPU, the rest on the
+/// GPU, which also runs everything else of a prompt.
 struct FeedForwardApart;
 
 impl Strategy for FeedForwardApart {
@@ -50,7 +52,7 @@ impl Strategy for FeedForwardApart {
         });
         let (cpu, gpu, npu) = (cpu?, gpu?, npu?);
         let nodes = input.graph.nodes().len();
-        // The largest graph that the chunk fills: 300 tokens are 256 and 44.
+        // The largest graph that the chunk fills: 300 tokens become 256 and 44.
         let sizes = &input.devices[npu.0].sizes;
         let full = sizes.iter().rev().find(|size| **size < shape.rows).copied();
         let (Phase::Prefill, Some(full)) = (shape.phase, full) else {
@@ -65,7 +67,7 @@ impl Strategy for FeedForwardApart {
         let mut stages: Vec<Stage> = Vec::new();
         let mut next = 0;
         for (at, node) in input.graph.nodes().iter().enumerate() {
-            // Products of the feed-forward: gate and up with their activation, then down.
+            // Matmuls of the feed-forward: gate and up with their activation, then down.
             if !node.role.starts_with("ffn") || !input.graph.can_cut_rows(at..at + 1) {
                 continue;
             }
@@ -79,14 +81,14 @@ impl Strategy for FeedForwardApart {
             next = at + 1;
         }
         stages.push(Stage::whole(gpu, next..nodes));
-        let reason = format!("feed-forward of {full} tokens on the NPU, of the others on the GPU");
+        let reason = format!("feed-forward of {full} tokens on the NPU, of the rest on the GPU");
         Route::new(stages, reason, None, input.route_for(shape))
     }
 }
 
-/// A stage whose first `full` rows are the NPU's, in a prepared graph of that size.
+/// A stage whose first `full` rows run on the NPU, in a prepared graph of that size.
 fn divided(node: usize, (npu, gpu): (DeviceId, DeviceId), (full, rows): (usize, usize)) -> Stage {
-    // An NPU is quick where the operand with more rows than columns is the one that streams.
+    // An NPU is fastest if the streamed operand has more rows than columns.
     let order = OperandOrder::Swapped;
     let on_npu = Part { rows: Some(0..full), graphs: vec![full], order, ..Part::WHOLE };
     let on_gpu = Part { rows: Some(full..rows), ..Part::WHOLE };
@@ -96,7 +98,7 @@ fn divided(node: usize, (npu, gpu): (DeviceId, DeviceId), (full, rows): (usize, 
     stage
 }
 
-/// Both worlds.
+/// Runs the strategy live and in virtual time.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if std::env::args().nth(1).as_deref() != Some("simulate") {
@@ -110,8 +112,8 @@ async fn live() -> Result<(), Box<dyn std::error::Error>> {
     let name = ModelName::default_model();
     let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
 
-    // A GPU and an NPU are modelled by threads of the CPU: they compute true values, and take the
-    // time of processors of the stated rates.
+    // CPU threads emulate a GPU and an NPU: they compute true values, and are throttled to the
+    // stated rates.
     let mut builder = Engine::builder().model(&model).context(512);
     for device in DeviceSpec::list("cpu+gpu+npu")? {
         builder = builder.device(device);
@@ -119,7 +121,7 @@ async fn live() -> Result<(), Box<dyn std::error::Error>> {
     let engine = builder.own_strategy(FeedForwardApart).build().await?;
     for chunk in engine.plan(300)? {
         println!("{chunk}");
-        assert!(chunk.stages.iter().any(|stage| stage.parts.len() == 2), "nothing is divided");
+        assert!(chunk.stages.iter().any(|stage| stage.parts.len() == 2), "nothing is cut");
     }
 
     let question = "Gravity keeps the planets on their ways. ".repeat(8) + "What is gravity?";
@@ -129,11 +131,11 @@ async fn live() -> Result<(), Box<dyn std::error::Error>> {
 
     let cpu = Engine::builder().model(&model).context(512).build().await?;
     let expected = cpu.generate(request()).await?.into_text().await?;
-    assert_eq!(answer, expected, "a strategy decides who computes, and never what");
+    assert_eq!(answer, expected, "a strategy never changes a token");
     Ok(())
 }
 
-/// On a phone, in virtual time; beside two strategies that come with Lapwing.
+/// On a phone, in virtual time, compared with two built-in strategies.
 fn simulated() -> Result<(), Box<dyn std::error::Error>> {
     let mut scenario = Scenario::new("sd8gen3")?;
     scenario.set("prompt", "300")?;
@@ -150,6 +152,6 @@ fn print(name: &str, scenario: &Scenario) -> Result<(), Box<dyn std::error::Erro
     let run = scenario.run()?;
     let watts = run.prefill_w.map_or_else(String::new, |watts| format!(", {watts:.2} W"));
     let (ms, overlap) = (run.prefill_ms, run.overlap * 100.0);
-    println!("{name:20} {ms:7.0} ms to the first token, {overlap:3.0} % overlap{watts}");
+    println!("{name:20} {ms:7.0} ms to first token, {overlap:3.0} % overlap{watts}");
     Ok(())
 }

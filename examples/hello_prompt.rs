@@ -1,4 +1,4 @@
-//! Lesson: an async program prints a model's answer as it comes, while its own work goes on.
+//! Lesson: an async program prints a model's answer as it is generated, while its own work continues.
 //!
 //! ```text
 //!  ticker ──┐

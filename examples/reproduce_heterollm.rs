@@ -1,4 +1,4 @@
-//! What was published of HeteroLLM beside what Lapwing simulates, on one page with plots.
+//! Published numbers of HeteroLLM compared with simulated ones, on one page with plots.
 //!
 //! ```text
 //! cargo run --release -p lapwing-examples --example reproduce_heterollm [PAGE.html]
@@ -6,14 +6,14 @@
 
 use lapwing::simulate::plot::{BarGroup, Bars, Cell, Lines, Page, Section, Series, Tone};
 use lapwing::simulate::published::{Published, Role};
-use lapwing::simulate::{Reproduced, Reproduction, Runs, Scenario, Simulated, Wanted};
+use lapwing::simulate::{ReproduceOptions, Reproduced, Reproduction, Runs, Scenario, Simulated};
 
-/// Where the page is written.
+/// Default path of the page.
 const PAGE: &str = "target/reproduce_heterollm.html";
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Strategies of the paper, by their names there.
+/// The paper's strategies, with their names there.
 const NPU_ONLY: [(&str, &str); 3] =
     [("Padding", "npu-padding"), ("Online-prepare", "online-prepare"), ("Pipe", "pipe")];
 const HETERO: [(&str, &str); 3] =
@@ -27,7 +27,7 @@ const MODELS: [(&str, &str); 3] = [
 fn main() -> Result<()> {
     let path = std::env::args().nth(1).unwrap_or_else(|| PAGE.to_owned());
     let base = Scenario::new("sd8gen3")?;
-    let found = Reproduction::new(&base, &Published::built_in()?, Wanted::default())?;
+    let found = Reproduction::new(&base, &Published::built_in()?, ReproduceOptions::default())?;
     let mut runs = Runs::default();
     let page = Page {
         title: "HeteroLLM, reproduced in virtual time".to_owned(),
@@ -41,9 +41,9 @@ fn main() -> Result<()> {
             decisions(&found),
         ],
         footer: format!(
-            "Lapwing {}, preset {}. Rings and black marks are published numbers (HeteroLLM, arXiv \
-             2501.14794, and its later version); everything else is simulated. {} more published \
-             numbers are held back from this program and are not on this page.",
+            "Lapwing {}, preset {}. Rings and black lines are published numbers (HeteroLLM, arXiv \
+             2501.14794, and its later version HeteroInfer); everything else is simulated. {} more \
+             published numbers are held back from this program, and are not on this page.",
             env!("CARGO_PKG_VERSION"),
             found.soc,
             found.held_back.len()
@@ -61,9 +61,9 @@ fn lead(found: &Reproduction) -> String {
     let checks = || found.rows.iter().filter(|row| row.role == Role::Check);
     let worst = checks().map(|row| row.error.abs()).fold(0.0, f64::max) * 100.0;
     format!(
-        "A phone's GPU and NPU, modelled; the scheduler, strategies and solver of the live runtime, \
-         unchanged. Of {} published numbers that nothing was fitted to, the worst is {worst:.1} % \
-         off.",
+        "The modelled GPU and NPU of a phone run the scheduler, strategies and solver of the live \
+         runtime, unchanged. Of {} published numbers that were not fitted to, the worst is off by \
+         {worst:.1} %.",
         checks().count()
     )
 }
@@ -72,14 +72,14 @@ fn texts<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }
 
-/// What comes of the scenario with these settings.
+/// Runs the scenario with these settings.
 fn at(base: &Scenario, runs: &mut Runs, changes: &[(&str, &str)]) -> Result<Simulated> {
     let mut scenario = base.clone();
     changes.iter().try_for_each(|(key, value)| scenario.set(key, value))?;
     Ok(runs.run(&scenario)?)
 }
 
-/// Time over the length, where lengths do not fit the NPU's graphs.
+/// Time over the prompt length, for lengths that are not graph sizes.
 fn lengths(base: &Scenario, runs: &mut Runs) -> Result<Section> {
     let mut series = Vec::new();
     for (title, strategy) in [HETERO[0]].into_iter().chain(NPU_ONLY.into_iter().rev()) {
@@ -93,18 +93,19 @@ fn lengths(base: &Scenario, runs: &mut Runs) -> Result<Section> {
         series.push(Series::new(title, points));
     }
     Ok(Section {
-        title: "Lengths that do not fit".to_owned(),
-        text: "An NPU runs only graphs of sizes that were prepared. Padding computes the next \
-               standard size and pays for it in steps; Online-prepare builds graphs of the exact \
-               length while the user waits; Pipe takes several smaller graphs in turn. \
-               Hetero-tensor gives the GPU what does not fit, and its line hardly has steps.\n\n\
-               Point at a line to read its values."
-            .to_owned(),
+        title: "Lengths that are not graph sizes".to_owned(),
+        text:
+            "An NPU runs only graphs of prepared sizes. Padding computes the next standard size, \
+               which makes steps; Online-prepare builds graphs of the exact length while the user \
+               waits; Pipe runs several smaller graphs in turn. Hetero-tensor runs the remaining \
+               rows on the GPU, so its line has hardly any steps.\n\n\
+               Hover over a line to read its values."
+                .to_owned(),
         plots: vec![
             Lines {
-                title: "Time to the first token, Llama-3-8B".to_owned(),
-                x: "tokens of the prompt".to_owned(),
-                y: "seconds to the first token".to_owned(),
+                title: "Time to first token, Llama-3-8B".to_owned(),
+                x: "prompt tokens".to_owned(),
+                y: "time to first token, s".to_owned(),
                 series,
             }
             .svg(),
@@ -113,12 +114,12 @@ fn lengths(base: &Scenario, runs: &mut Runs) -> Result<Section> {
     })
 }
 
-/// A published number of a row with that id.
+/// The published number of the row with that id.
 fn paper(found: &Reproduction, id: &str) -> Option<f64> {
     found.rows.iter().find(|row| row.id == id).map(|row| row.paper)
 }
 
-/// Speed over the length, where lengths fit.
+/// Speed over the prompt length, for lengths that are graph sizes.
 fn aligned(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Section> {
     let mut series = Vec::new();
     for (title, strategy) in HETERO {
@@ -137,13 +138,13 @@ fn aligned(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sec
     Ok(Section {
         title: "Speed at standard sizes".to_owned(),
         text:
-            "Hetero-layer gives every matrix product to the NPU; Hetero-tensor divides those that \
-               the NPU is bad at. Rings are published values; none of them was fitted to."
+            "Hetero-layer runs every matmul on the NPU; Hetero-tensor divides those for which the NPU \
+               is slow. Rings are published values; none of them was fitted to."
                 .to_owned(),
         plots: vec![
             Lines {
                 title: "Prefill, Llama-3-8B".to_owned(),
-                x: "tokens of the prompt".to_owned(),
+                x: "prompt tokens".to_owned(),
                 y: "tokens per second".to_owned(),
                 series,
             }
@@ -153,7 +154,7 @@ fn aligned(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sec
     })
 }
 
-/// How much fast synchronisation gains.
+/// Gain from fast synchronisation.
 fn fast_sync(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Section> {
     let settings = [
         ("prefill of 64", "64", "0"),
@@ -186,19 +187,18 @@ fn fast_sync(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<S
     Ok(Section {
         title: "Fast synchronisation".to_owned(),
         text: format!(
-            "Both processors compute parts of one product, so that one must learn when the other is \
-             done: by emptying the queue that gives and the one that takes, for {:.0} µs, or by \
-             polling a flag, for {:.1} µs. \
-             The longer the products, the less it matters; a generated token is over so soon that \
-             it is nearly all that matters.",
+            "Both processors compute parts of one matmul, so each must learn when the other is done: \
+             by draining the queues of both, which takes {:.0} µs, or by polling a flag, which \
+             takes {:.1} µs. The longer the matmuls, the less it matters; decode is so short that \
+             synchronisation dominates it.",
             base.soc()?.value("sync.slow")? * base.soc()?.value("sync.queues")?,
             base.soc()?.value("sync.fast")?
         ),
         plots: vec![
             Bars {
-                title: "Hetero-tensor, fast by slow synchronisation".to_owned(),
+                title: "Hetero-tensor, fast / slow synchronisation".to_owned(),
                 x: String::new(),
-                y: "times as fast".to_owned(),
+                y: "speed-up".to_owned(),
                 names: texts(MODELS.map(|(title, _)| title)),
                 groups,
             }
@@ -208,7 +208,7 @@ fn fast_sync(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<S
     })
 }
 
-/// Speed of generation.
+/// Speed of decode.
 fn decode(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Section> {
     let mut groups = Vec::new();
     for (title, model) in MODELS {
@@ -225,14 +225,14 @@ fn decode(base: &Scenario, runs: &mut Runs, found: &Reproduction) -> Result<Sect
         groups.push(BarGroup { name: title.to_owned(), values, published });
     }
     Ok(Section {
-        title: "Generation".to_owned(),
-        text: "A generated token reads every weight once: memory is what counts. Neither the GPU \
-               nor the NPU can use all of it alone; together they come nearer. The two marks are \
-               pins: the preset was fitted to them, and the other models follow."
+        title: "Decode".to_owned(),
+        text: "A generated token reads every weight once, so decode is bound by memory bandwidth. \
+               Neither the GPU nor the NPU reaches all of it alone; together they come closer. The \
+               two marks are pins: the preset was fitted to them, and the other models follow."
             .to_owned(),
         plots: vec![
             Bars {
-                title: "Generation after 256 tokens".to_owned(),
+                title: "Decode after 256 tokens".to_owned(),
                 x: String::new(),
                 y: "tokens per second".to_owned(),
                 names: texts(HETERO.map(|(title, _)| title)),
@@ -267,7 +267,7 @@ fn checks(found: &Reproduction) -> Section {
     Section {
         title: "Every number".to_owned(),
         text: "A check was never fitted to, and must be met within 10 %. A pin was fitted to, and \
-               says nothing. A stated number is published loosely or contradicts others."
+               proves nothing. A stated number is published loosely or contradicts others."
             .to_owned(),
         heads: texts(["", "What", "#Published", "#Simulated", "#Error", "Role"]),
         rows: rows.into_iter().map(cells).collect(),
@@ -289,10 +289,10 @@ fn decisions(found: &Reproduction) -> Section {
         ]
     });
     Section {
-        title: "What the solver decides".to_owned(),
-        text: "Nine decisions of the published solver, and those of Lapwing's on the same times."
+        title: "Decisions of the solver".to_owned(),
+        text: "Nine decisions of the published solver, and those of Lapwing's solver with the same times."
             .to_owned(),
-        heads: texts(["Product", "#Tokens", "Published", "Lapwing", "", "Why"]),
+        heads: texts(["Matmul", "#Tokens", "Published", "Lapwing", "", "Why"]),
         rows: rows.collect(),
         ..Section::default()
     }

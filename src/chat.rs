@@ -1,9 +1,9 @@
-//! Conversations to prompts, by the template in the weight file.
+//! Renders conversations to prompts with the chat template of the weight file.
 //!
-//! Templates are Jinja programs written for Python. They run here as they would there: block
-//! tags leave no blank lines, strings have Python's methods, and what a template refuses by
-//! `raise_exception` becomes [`ChatError::Refused`]. The rendered prompt contains control
-//! tokens as text: encode it with [`Special::Parse`](crate::tokenizer::Special::Parse).
+//! Templates are Jinja programs written for Python. They behave here as they do there: block tags
+//! leave no blank lines, strings have Python's methods, and `raise_exception` becomes
+//! [`ChatError::Refused`]. The rendered prompt contains control tokens as text: encode it with
+//! [`Special::Parse`](crate::tokenizer::Special::Parse).
 
 mod environment;
 mod error;
@@ -23,27 +23,27 @@ pub use error::ChatError;
 
 use crate::tokenizer::Tokenizer;
 
-/// One turn of a conversation.
+/// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who speaks: usually `system`, `user` or `assistant`.
+    /// The speaker: usually `system`, `user` or `assistant`.
     pub role: String,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
 impl Message {
-    /// A turn of `role`.
+    /// A message of `role`.
     pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
         Self { role: role.into(), content: content.into() }
     }
 
-    /// A turn of the user.
+    /// A message of the user.
     pub fn user(content: impl Into<String>) -> Self {
         Self::new("user", content)
     }
 
-    /// A turn of the model.
+    /// A message of the model.
     pub fn assistant(content: impl Into<String>) -> Self {
         Self::new("assistant", content)
     }
@@ -54,14 +54,14 @@ impl Message {
     }
 }
 
-/// How a conversation is rendered.
+/// Options of rendering.
 #[derive(Clone, Debug, Default)]
 pub struct ChatOptions {
-    /// Ends the prompt with the start of the model's turn.
+    /// End the prompt with the start of the model's message.
     pub add_generation_prompt: bool,
-    /// The date that templates can ask for, in UTC; without it they use their own.
+    /// The current time, which templates may read as a date in UTC; `None` leaves them their own.
     pub now: Option<SystemTime>,
-    /// Variables particular to a template, such as `enable_thinking`.
+    /// Variables of particular templates, such as `enable_thinking`.
     pub variables: BTreeMap<String, serde_json::Value>,
 }
 
@@ -74,14 +74,14 @@ pub struct ChatTemplate {
     eos: String,
 }
 
-/// The only template in the environment.
+/// Name of the only template in the environment.
 const NAME: &str = "chat";
 
 impl ChatTemplate {
-    /// Compiles `source`; `bos` and `eos` are the texts of the tokens it may refer to.
+    /// Compiles `source`; `bos` and `eos` are the texts of the begin and end tokens.
     ///
     /// # Errors
-    /// If `source` is no valid template.
+    /// If `source` is not a valid template.
     pub fn new(source: &str, bos: &str, eos: &str) -> Result<Self, ChatError> {
         let mut environment = environment::like_python()?;
         environment
@@ -90,19 +90,19 @@ impl ChatTemplate {
         Ok(Self { environment, source: source.into(), bos: bos.into(), eos: eos.into() })
     }
 
-    /// Compiles `source` for the tokens of `tokenizer`.
+    /// Compiles `source` with the begin and end tokens of `tokenizer`.
     ///
     /// # Errors
-    /// If `source` is no valid template.
+    /// If `source` is not a valid template.
     pub fn for_tokenizer(source: &str, tokenizer: &Tokenizer) -> Result<Self, ChatError> {
         let text = |id: Option<u32>| id.and_then(|id| tokenizer.token_text(id)).unwrap_or_default();
         Self::new(source, text(tokenizer.bos()), text(tokenizer.eos()))
     }
 
-    /// The prompt for `messages`, in the order they were said.
+    /// The prompt for `messages`, in order.
     ///
     /// # Errors
-    /// If the template refuses the conversation or fails on it.
+    /// If the template rejects the conversation or fails on it.
     pub fn render(
         &self,
         messages: &[Message],
@@ -111,10 +111,10 @@ impl ChatTemplate {
         self.render_with(messages, &ChatOptions { add_generation_prompt, ..ChatOptions::default() })
     }
 
-    /// [`render`](Self::render) with everything that can be chosen.
+    /// [`render`](Self::render) with all options.
     ///
     /// # Errors
-    /// If the template refuses the conversation or fails on it.
+    /// If the template rejects the conversation or fails on it.
     pub fn render_with(
         &self,
         messages: &[Message],
@@ -140,7 +140,7 @@ impl ChatTemplate {
             .map_err(ChatError::failed)
     }
 
-    /// The template as the file has it.
+    /// The template's source, as stored in the file.
     pub fn source(&self) -> &str {
         &self.source
     }

@@ -1,4 +1,4 @@
-//! The command line: what can be asked for, and its help.
+//! The command line: commands, options and help.
 
 mod engine_args;
 mod parse;
@@ -17,40 +17,40 @@ pub(crate) use parse::{TokenLimit, at_least_one, order_swap, policy, wait};
 pub(crate) use sampling_args::SamplingArgs;
 pub(crate) use scenario_args::{ScenarioArgs, soc};
 
-/// What a bare `lapwing` and `lapwing --help` end with.
+/// The end of the help of `lapwing` and `lapwing --help`.
 const EXAMPLES: &str = "\
 Examples:
   lapwing run \"Why is the sky blue?\"           answer one prompt; fetches the default model first
   lapwing chat -m gemma-3-1b-it                talk to another model
   lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
   lapwing bench -m FILE.gguf -t 4              measure tokens per second
-  lapwing bench -m FILE.gguf --vs llama.cpp    measure another engine in turn with this one
-  lapwing timeline run.lwt                     where the time of a recorded run went
+  lapwing bench -m FILE.gguf --vs llama.cpp    compare with another engine, run by run
+  lapwing timeline run.lwt                     show where the time of a recorded run went
   lapwing profile --device phone               measure the devices, to predict times
-  lapwing plan --length 525 --device phone     who would run what of a prompt, and how long
-  lapwing devices                              what this machine has
-  lapwing reproduce                            published results beside simulated ones
+  lapwing plan --length 525 --device phone     which device would run which part of a prompt
+  lapwing devices                              show the processors of this machine
+  lapwing reproduce                            compare published numbers with simulated ones
 
 Models:
   MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision].
-  A file on disk needs no network. Fetched models are kept in $LAPWING_CACHE, else
-  $XDG_CACHE_HOME/lapwing, else ~/.cache/lapwing.
+  Files on disk need no network. Fetched models are stored in $LAPWING_CACHE, or else in
+  $XDG_CACHE_HOME/lapwing or ~/.cache/lapwing.
 
 Output:
-  Results go to stdout; progress, notes and errors to stderr. With --json a command prints one
+  Results go to stdout; progress, notes and errors go to stderr. With --json a command prints one
   JSON object (chat: one per answer); docs/json.md describes them. NO_COLOR turns colours off.
 
 Exit codes:
   0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C";
 
-/// Most columns of help.
+/// Maximum width of help texts, in columns.
 const WIDTH: usize = 100;
 
 /// Runs large language models on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = EXAMPLES, max_term_width = WIDTH)]
 pub(crate) struct Cli {
-    /// Print JSON instead of text; docs/json.md describes the form
+    /// Print JSON instead of text; docs/json.md defines the format
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -58,48 +58,48 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Answer one prompt, or continue a text
     Run(run::Args),
-    /// Talk to a model
+    /// Chat with a model
     Chat(chat::Args),
     /// Fetch a model into the cache
     Pull(pull::Args),
     /// List, verify and remove models
     Models(models::Args),
-    /// Show what a model file holds, and what would run where
+    /// Show the contents of a model file, and which device would run which stage
     Inspect(inspect::Args),
-    /// Turn text into token ids
+    /// Convert text to token ids
     Tokenize(tokenize::Args),
-    /// Show what this machine has, and which kinds of device are absent and why
+    /// Show the devices of this machine, and why other kinds of device are absent
     Devices(devices::Args),
     /// Measure how well a model predicts a text
     Perplexity(perplexity::Args),
-    /// Show who would run what of a prompt, how long that takes, and why
+    /// Show which device would run which part of a prompt, how long it takes, and why
     Plan(plan::Args),
-    /// Measure the devices, so that times are predicted from measurements
+    /// Measure the devices, so that predicted times are based on measurements
     Profile(profile::Args),
-    /// Measure prompt processing and generation in tokens per second
+    /// Measure the speed of prompt processing and generation in tokens per second
     Bench(bench::Args),
     /// Show where the time of a recorded run went
     Timeline(timeline::Args),
     /// Simulate a run on a phone's processors, without weights
     Simulate(simulate::Args),
-    /// Put published results beside simulated ones
+    /// Compare published numbers with simulated ones
     Reproduce(reproduce::Args),
-    /// Simulate a run for each of several values
+    /// Simulate a run for each value of a setting
     Sweep(sweep::Args),
-    /// Show what other processors would change, and where
+    /// Show what a change of the processors would change, and where
     WhatIf(what_if::Args),
-    /// Show how much each number of the processors matters
+    /// Show how much each parameter of the processors matters
     Sensitivity(sensitivity::Args),
     /// Describe this machine's devices as a preset
     Calibrate(calibrate::Args),
-    /// Fit the processors' numbers to published ones
+    /// Fit the parameters of the processors to published numbers
     Fit(fit::Args),
-    /// Print a script that completes commands and options in a shell
+    /// Print a completion script for a shell
     Completions(completions::Args),
 }
 
@@ -107,9 +107,9 @@ pub(crate) enum Command {
 mod tests {
     use clap::CommandFactory;
 
-    /// Longer lines of the text after the options are wrapped, which leaves a word alone on a line.
+    /// Longer lines of this text would be wrapped and leave a single word on a line.
     #[test]
-    fn a_line_of_help_is_wrapped() {
+    fn no_line_of_help_is_wrapped() {
         let cli = super::Cli::command();
         for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
             let helps = [command.get_after_help(), command.get_after_long_help()];

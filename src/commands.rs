@@ -1,4 +1,4 @@
-//! The commands, one file each, and what they share.
+//! The commands, one file each, and their shared helpers.
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
@@ -39,7 +39,7 @@ use crate::cli::Command;
 use failure::Failure;
 use session::Session;
 
-/// Does what was asked for.
+/// Runs a command.
 pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(args, session).await,

@@ -1,5 +1,5 @@
-//! Strategies compared: the same prompts by each of them, on the same devices, measured and
-//! recorded.
+//! Compares strategies: measures and records the same prompts with each of them, on the same
+//! devices.
 //!
 //! ```no_run
 //! use lapwing::Engine;
@@ -37,43 +37,43 @@ mod page;
 
 pub use figures::Figures;
 
-/// A comparison to be made.
+/// A comparison to be run.
 #[derive(Clone)]
 #[must_use]
 pub struct Compare {
     builder: EngineBuilder,
-    entrants: Vec<Entrant>,
+    candidates: Vec<Candidate>,
     lengths: Vec<usize>,
     tokens: usize,
     repetitions: usize,
 }
 
-/// A strategy that takes part.
+/// A strategy that is compared.
 #[derive(Clone)]
-enum Entrant {
+enum Candidate {
     Named(String),
     Own(Arc<dyn Strategy>),
 }
 
-impl Entrant {
+impl Candidate {
     fn name(&self) -> &str {
         match self {
-            Entrant::Named(name) => name,
-            Entrant::Own(own) => own.name(),
+            Candidate::Named(name) => name,
+            Candidate::Own(own) => own.name(),
         }
     }
 
     fn builder(&self, builder: &EngineBuilder) -> EngineBuilder {
         match self {
-            Entrant::Named(name) => builder.clone().strategy(name),
-            Entrant::Own(own) => builder.clone().shared_strategy(Arc::clone(own)),
+            Candidate::Named(name) => builder.clone().strategy(name),
+            Candidate::Own(own) => builder.clone().shared_strategy(Arc::clone(own)),
         }
     }
 }
 
 impl fmt::Debug for Compare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.entrants.iter().map(Entrant::name).collect();
+        let names: Vec<&str> = self.candidates.iter().map(Candidate::name).collect();
         f.debug_struct("Compare")
             .field("strategies", &names)
             .field("lengths", &self.lengths)
@@ -82,83 +82,83 @@ impl fmt::Debug for Compare {
 }
 
 impl Compare {
-    /// A comparison on engines of these settings; their strategy, context and recorder are set
-    /// here. By default of every strategy that comes with Lapwing, at 135, 300 and 525 tokens, with
-    /// 4 generated tokens and 3 measured repetitions.
+    /// A comparison on engines with these settings, except for strategy, context and recorder, which
+    /// are set by the comparison. By default it compares all built-in strategies at 135, 300 and 525
+    /// tokens, with 4 generated tokens and 3 measured repetitions.
     pub fn new(engine: EngineBuilder) -> Compare {
         Compare {
             builder: engine,
-            entrants: Vec::new(),
+            candidates: Vec::new(),
             lengths: vec![135, 300, 525],
             tokens: 4,
             repetitions: 3,
         }
     }
 
-    /// Adds a strategy by its name.
+    /// Adds a strategy by name.
     pub fn strategy(mut self, name: impl Into<String>) -> Compare {
-        self.entrants.push(Entrant::Named(name.into()));
+        self.candidates.push(Candidate::Named(name.into()));
         self
     }
 
-    /// Adds one of the caller's own strategies.
+    /// Adds a strategy of the caller's own.
     pub fn own_strategy(mut self, strategy: impl Strategy + 'static) -> Compare {
-        self.entrants.push(Entrant::Own(Arc::new(strategy)));
+        self.candidates.push(Candidate::Own(Arc::new(strategy)));
         self
     }
 
-    /// Adds every strategy that comes with Lapwing.
+    /// Adds all built-in strategies.
     pub fn all_strategies(mut self) -> Compare {
-        let names = registry().iter().map(|known| Entrant::Named(known.name.to_owned()));
-        self.entrants.extend(names);
+        let names = registry().iter().map(|known| Candidate::Named(known.name.to_owned()));
+        self.candidates.extend(names);
         self
     }
 
-    /// Lengths of the prompts, in tokens.
+    /// Sets the lengths of the prompts, in tokens.
     pub fn lengths(mut self, lengths: impl IntoIterator<Item = usize>) -> Compare {
         self.lengths = lengths.into_iter().collect();
         self
     }
 
-    /// Tokens generated after each prompt, at least 1.
+    /// Sets the number of tokens generated after each prompt, at least 1.
     pub fn tokens(mut self, tokens: usize) -> Compare {
         self.tokens = tokens.max(1);
         self
     }
 
-    /// Measured runs of each strategy at each length; one more before them is not measured, so
-    /// that graphs are prepared and caches are warm.
+    /// Sets the number of measured runs of each strategy at each length. One more run before them is
+    /// not measured; it prepares graphs and warms caches.
     pub fn repetitions(mut self, repetitions: usize) -> Compare {
         self.repetitions = repetitions.max(1);
         self
     }
 
-    /// Runs it. A strategy that these devices do not allow is left out, with the reason. One engine
-    /// lives at a time; the repetitions are made in two rounds, the second in reverse order, so
-    /// that what drifts with time (temperature, other programs) meets all alike. `progress` hears
-    /// of every run.
+    /// Runs the comparison. A strategy that is impossible on these devices is left out, with the
+    /// reason. One engine exists at a time. The repetitions are split into two rounds, the second in
+    /// reverse order, so that drift (temperature, other programs) affects all strategies alike.
+    /// `progress` is called before each run.
     ///
     /// # Errors
-    /// When no engine can be built at all, a length does not fit the model, or a run fails.
+    /// When no engine can be built, a length does not fit the model, or a run fails.
     pub async fn run(self, progress: impl FnMut(&Progress) + Send) -> Result<Comparison, Error> {
         measure::run(self, progress).await
     }
 }
 
-/// What is about to be run.
+/// A run that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Runs that are over, and all of them as far as it is known.
+    /// Number of finished runs.
     pub done: usize,
-    /// All runs.
+    /// Number of all runs, as far as known.
     pub all: usize,
     /// Strategy.
     pub strategy: String,
-    /// Tokens of the prompt; 0 while the engine is built.
+    /// Tokens of the prompt; 0 while the engine is being built.
     pub tokens: usize,
 }
 
-/// Strategies compared.
+/// The results of a comparison.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// The model's file name.
@@ -171,26 +171,26 @@ pub struct Comparison {
     pub tokens: usize,
     /// Measured runs of each strategy at each length.
     pub repetitions: usize,
-    /// Where predicted times come from.
+    /// Source of predicted times.
     pub cost_source: String,
-    /// By length, in the order asked for.
+    /// Results by length, in the order requested.
     pub lengths: Vec<LengthComparison>,
 }
 
-/// Strategies compared at one length.
+/// The results at one length.
 #[derive(Clone, Debug)]
 pub struct LengthComparison {
     /// Tokens of the prompt.
     pub tokens: usize,
-    /// What each strategy did, in the order asked for. Not empty.
+    /// Results of each strategy, in the order requested. Not empty.
     pub runs: Vec<StrategyRun>,
-    /// Strategies that these devices do not allow, and why.
+    /// Strategies that are impossible on these devices, and why.
     pub absent: Vec<(String, String)>,
-    /// Index of the run with the shortest median time to the first token.
+    /// Index of the run with the lowest median time to first token.
     pub fastest: usize,
-    /// Strategy that the decider (`auto`) would take, by prediction.
+    /// Strategy that `auto` would choose, by prediction.
     pub chosen_by_auto: Option<String>,
-    /// Whether all strategies generated the same tokens; they must.
+    /// Whether all strategies generated the same tokens, as they must.
     pub same_tokens: bool,
 }
 
@@ -199,25 +199,25 @@ pub struct LengthComparison {
 pub struct StrategyRun {
     /// Name of the strategy.
     pub strategy: String,
-    /// Why it made the route of the prompt's first chunk.
+    /// Why it chose the route of the prompt's first chunk.
     pub reason: String,
-    /// Chunks of the prompt.
+    /// Number of chunks of the prompt.
     pub chunks: usize,
     /// Time from submission to the first token, in ms.
     pub ttft_ms: Spread,
-    /// Predicted time of the prompt, if the times of all devices in it are known: of an engine that
-    /// has had its length before, as the measured runs have.
+    /// Predicted time of the prompt in a warm engine, as in the measured runs; `None` if a device's
+    /// times are unknown.
     pub predicted: Option<Duration>,
-    /// The same of an engine that has no graphs yet.
+    /// Predicted time in an engine that has no graphs yet.
     pub predicted_cold: Option<Duration>,
-    /// The generated tokens, of the first repetition.
+    /// The tokens generated in the first repetition.
     pub ids: Vec<u32>,
-    /// By how much devices ended work after their model's time, on average over the repetitions;
-    /// it is part of the measured times.
+    /// Time by which devices exceeded their model, averaged over the repetitions; it is part of the
+    /// measured times.
     pub late: Duration,
-    /// The repetition with the median time to the first token: what happened when.
+    /// Recording of the repetition with the median time to first token.
     pub timeline: Timeline,
-    /// Its analysis.
+    /// Analysis of the recording.
     pub analysis: Analysis,
     /// Its numbers.
     pub report: Report,

@@ -1,4 +1,4 @@
-//! Settings of an engine, and what they become on this machine.
+//! Settings of an engine, and the values they resolve to on this machine.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,21 +22,21 @@ use lapwing_traces::event::WaitMode;
 use crate::devices::DeviceSpec;
 use crate::error::Error;
 
-/// Largest context that is set without being asked for: beyond it the KV cache of a large
-/// model could take more memory than a laptop has.
+/// Largest default context. Beyond it, the KV cache of a large model could take more memory than
+/// a laptop has.
 const CONTEXT_DEFAULT_MAX: usize = 8192;
 
-/// Most prompt rows in a chunk where no device says better.
+/// Default maximum of prompt rows in a chunk, unless a device has a better value.
 const CHUNK_ROWS_DEFAULT: usize = 512;
 
-/// From the end of work on one device until another begins with its result, where no profile says:
-/// an assumption, which the source of costs names.
-pub(crate) const HAND_OVER: Duration = Duration::from_micros(20);
+/// Assumed time from the end of work on one device until another starts on its result, used where
+/// no profile exists. Predictions name it as an assumption.
+pub(crate) const SYNC_TIME: Duration = Duration::from_micros(20);
 
-/// Bytes per second of a copy within memory, where no profile says: an assumption, too.
+/// Assumed rate of a copy within memory, in bytes per second, used where no profile exists.
 pub(crate) const COPY_RATE: f64 = 5e9;
 
-/// Settings as a caller gives them; `None` leaves the choice to the engine.
+/// Settings as the caller gives them; the engine chooses a value for each `None`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) model: PathBuf,
@@ -64,17 +64,17 @@ pub(crate) struct Settings {
     pub(crate) packed_cache_max: Option<u64>,
 }
 
-/// Where actors wait for messages.
+/// A group of actors that wait for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitLink {
-    /// The devices' workers, for each other and for the scheduler.
+    /// The workers of the devices, which wait for each other and for the scheduler.
     Devices,
-    /// The scheduler, for callers and for the end of chunks.
+    /// The scheduler, which waits for callers and for chunks to end.
     Scheduler,
 }
 
 impl WaitLink {
-    /// Both.
+    /// Both links.
     pub const ALL: [WaitLink; 2] = [WaitLink::Devices, WaitLink::Scheduler];
 
     /// Name on the command line.
@@ -86,15 +86,15 @@ impl WaitLink {
     }
 }
 
-/// Which strategy.
+/// The strategy of an engine.
 #[derive(Clone, Default)]
 pub(crate) enum StrategyChoice {
-    /// What suits the devices.
+    /// The default for its devices.
     #[default]
     Suitable,
-    /// One that comes with Lapwing.
+    /// A built-in strategy, by name.
     Named(String),
-    /// One of the caller's.
+    /// A strategy of the caller's own.
     Own(Arc<dyn Strategy>),
 }
 
@@ -108,10 +108,10 @@ impl fmt::Debug for StrategyChoice {
     }
 }
 
-/// Settings as the engine uses them.
+/// Settings with every default resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
-    /// The devices, and the threads of each.
+    /// The devices, with the number of threads of each.
     pub(crate) devices: Vec<(DeviceSpec, usize)>,
     pub(crate) isa: Isa,
     pub(crate) activations: Activations,
@@ -125,23 +125,23 @@ pub(crate) struct Chosen {
     pub(crate) waits: Waits,
 }
 
-/// Threads that the machine can run at once.
+/// Number of threads that the machine runs at once.
 pub(crate) fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
 
-/// The instruction set of that name, or the best one.
+/// The instruction set of that name, or the fastest available.
 pub(crate) fn choose_isa(name: Option<&str>) -> Result<Isa, Error> {
     let Some(name) = name else { return Ok(Isa::best()) };
     let available = Isa::available();
     available.iter().copied().find(|isa| isa.name() == name).ok_or_else(|| {
         let names: Vec<_> = available.iter().map(|isa| isa.name()).collect();
-        Error::config("isa", format!("'{name}'"), &format!("one of {} here", names.join(", ")))
+        Error::unknown("instruction set", name, &format!("{} on this machine", names.join(", ")))
     })
 }
 
 impl Settings {
-    /// The file's model, with matrices requantised where that is asked for.
+    /// The file's model, with matrices requantised if the settings say so.
     pub(crate) fn model(&self, file: &WeightFile) -> Result<(Model, Option<Requantized>), Error> {
         let mut model = Model::from_weights(file)?;
         let requantized = self.requant.map(|format| model.graph.requantize(format));
@@ -195,15 +195,15 @@ impl Settings {
         })
     }
 
-    /// The devices with their threads: one for each, and for the CPU those asked for, or all that
-    /// the others leave.
+    /// The devices with their threads: one for each, and for the CPU the requested number, or all
+    /// that the other devices leave.
     fn choose_devices(&self) -> Result<Vec<(DeviceSpec, usize)>, Error> {
         let specs = match &self.devices[..] {
             [] => vec![DeviceSpec::cpu()],
             specs => specs.to_vec(),
         };
         DeviceSpec::check_names(&specs)?;
-        // What a program has set is held to the same limits as what is read from text.
+        // Settings of a program have the same limits as settings read from text.
         for spec in &specs {
             spec.to_string().parse::<DeviceSpec>()?;
         }
@@ -223,8 +223,8 @@ impl Settings {
     }
 }
 
-/// As many prompt rows as the largest graph of an NPU holds, where there is one: smaller chunks
-/// would cut a prompt before a strategy can divide it at a standard size (S2-30, S2-47).
+/// The rows of an NPU's largest graph, if there is an NPU: smaller chunks would cut a prompt
+/// before a strategy can divide it at a standard graph size.
 pub(crate) fn chunk_rows_default<'a>(devices: impl Iterator<Item = &'a DeviceSpec>) -> usize {
     let largest = |spec: &DeviceSpec| match spec.kind {
         DeviceKind::Npu => spec.graphs.sizes.iter().copied().max(),
@@ -233,7 +233,7 @@ pub(crate) fn chunk_rows_default<'a>(devices: impl Iterator<Item = &'a DeviceSpe
     devices.filter_map(largest).max().unwrap_or(CHUNK_ROWS_DEFAULT)
 }
 
-/// Chunks in flight: one computes on each device while the next one waits beside it.
+/// Default number of chunks in flight: on each device one computes while the next one waits.
 pub(crate) fn permits_default(devices: usize) -> usize {
     if devices > 1 { 4 } else { 2 }
 }

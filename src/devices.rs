@@ -1,5 +1,5 @@
-//! Devices of an engine: processors of this machine, and modelled ones that compute true values on
-//! its threads but take the time of what they stand for.
+//! Devices of an engine: processors of this machine, and emulated ones, which compute true values
+//! on CPU threads and are throttled to the times of the processor they stand for.
 //!
 //! ```
 //! use lapwing::devices::DeviceSpec;
@@ -25,81 +25,81 @@ mod text;
 
 pub use error::DeviceSpecError;
 
-/// A device of an engine: its name, and what it is.
+/// A device of an engine: its name and its properties.
 ///
-/// As text: `NAME`, one of the presets, or `NAME=FORM:KEY=VALUE,…`. Forms are `cores`, `throttled`
-/// and `systolic`; every key may be left out.
+/// As text it is a preset name (`cpu`, `gpu`, `npu`) or `NAME=FORM:KEY=VALUE,…`. The forms are
+/// `cores`, `throttled` and `systolic`; every key is optional.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceSpec {
-    /// Its name, unique in the engine: letters, digits, `-` and `_`.
+    /// Name, unique in the engine: letters, digits, `-` and `_`.
     pub name: String,
-    /// What kind of processor strategies take it for.
+    /// Kind of processor, by which strategies assign it a role.
     pub kind: DeviceKind,
-    /// Threads that compute; by default all that other devices leave for a CPU, and one for any
-    /// other.
+    /// Compute threads; by default a CPU takes all that other devices leave, any other device one.
     pub threads: Option<usize>,
-    /// What its time is.
+    /// What determines its time.
     pub speed: Speed,
-    /// What graphs it may have prepared, if it is an NPU.
+    /// Graphs that it may prepare, if it is an NPU.
     pub graphs: GraphSettings,
 }
 
-/// How long a device takes.
+/// What determines the time of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
-    /// As long as its threads take.
+    /// The compute threads alone.
     Real,
-    /// At least as long as a processor of these rates.
+    /// The compute threads, throttled to a processor of these rates.
     Throttled(Rates),
-    /// At least as long as a systolic array of these rates.
+    /// The compute threads, throttled to a systolic array of these rates.
     Systolic(Rates, ArraySettings),
 }
 
 /// Rates and fixed times of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// 10⁹ floating-point operations per second.
+    /// Compute rate in GFLOP/s.
     pub gflops: f64,
-    /// 10⁹ bytes per second.
+    /// Memory bandwidth in GB/s.
     pub gbps: f64,
-    /// Submission behind running work (S2-13).
+    /// Time to submit work behind running work.
     pub submit: Duration,
-    /// Submission to an idle device (S2-13).
+    /// Time to submit work to an idle device.
     pub idle_submit: Duration,
-    /// Synchronisation when inputs come from another device (S2-12).
+    /// Time to synchronise when inputs come from another device.
     pub sync: Duration,
 }
 
-/// A systolic array beside its rates.
+/// Properties of a systolic array, beyond its rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArraySettings {
-    /// Cells along each side; dimensions are padded to multiples of it (S2-15).
+    /// Cells along each side; dimensions are padded to multiples of it.
     pub array: usize,
-    /// Least share of the rate that an unfavourable shape reaches (S2-16), above 0 and at most 1.
+    /// Smallest fraction of the rate that an unfavourable shape reaches, above 0 and at most 1.
     pub floor: f64,
-    /// Time to prepare any graph.
+    /// Fixed time to prepare a graph.
     pub prepare: Duration,
-    /// Time to prepare a graph per 10⁹ products of a row and a weight, beside that.
+    /// Additional time to prepare a graph, per 10⁹ row-weights (rows × weights).
     pub prepare_gweight: Duration,
 }
 
-/// Graphs of a device that runs prepared ones only.
+/// Graphs of a device that runs only prepared graphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphSettings {
-    /// Rows for which there can be graphs, ascending.
+    /// Row counts of the graphs that can be prepared, ascending.
     pub sizes: Vec<usize>,
-    /// Bytes that all prepared graphs may keep; the least recently used go first (S0-38).
+    /// Maximum bytes of all prepared graphs; the least recently used are dropped first.
     pub budget: u64,
 }
 
 impl Default for GraphSettings {
-    /// Powers of two from 32 to 1024 (S2-47), and 4 GiB, of which only what is prepared is taken.
+    /// Powers of two from 32 to 1024, the standard sizes of HeteroLLM section 5, and a limit of
+    /// 4 GiB, of which only prepared graphs take any.
     fn default() -> GraphSettings {
         GraphSettings { sizes: powers_of_two(32, 1024), budget: 4 << 30 }
     }
 }
 
-/// Powers of two between two numbers.
+/// Powers of two from `from` to `to`.
 fn powers_of_two(from: usize, to: usize) -> Vec<usize> {
     (0..usize::BITS).map(|bit| 1 << bit).filter(|size| (from..=to).contains(size)).collect()
 }
@@ -110,7 +110,7 @@ const fn micros(micros: u64) -> Duration {
 
 impl Rates {
     /// A GPU in the proportions of a phone's, a hundredth as fast: 10 GFLOP/s, 8 GB/s, and the
-    /// submission times of S2-13 with fast synchronisation.
+    /// submission times of a Snapdragon 8 Gen 3 (HeteroLLM section 3) with fast synchronisation.
     pub const GPU: Rates = Rates {
         gflops: 10.0,
         gbps: 8.0,
@@ -139,8 +139,8 @@ impl Rates {
 }
 
 impl Default for ArraySettings {
-    /// 32 × 32, a floor of 1/6, and preparation in the proportions of S2-49: 2 ms for a graph and
-    /// 90 ms for each 10⁹ row-weights.
+    /// 32 × 32 cells, a floor of 1/6, and a preparation time in the proportions that HeteroLLM
+    /// section 5 reports: 2 ms for a graph and 90 ms for each 10⁹ row-weights.
     fn default() -> ArraySettings {
         ArraySettings {
             array: 32,
@@ -152,12 +152,12 @@ impl Default for ArraySettings {
 }
 
 impl DeviceSpec {
-    /// The CPU with all its threads and no model: what an engine has unless it is given others.
+    /// The CPU with all its threads, not throttled: the default device of an engine.
     pub fn cpu() -> DeviceSpec {
         DeviceSpec::new("cpu", DeviceKind::Cpu, Speed::Real)
     }
 
-    /// A device of the default rates of its kind.
+    /// A throttled device with the default rates of its kind.
     pub fn throttled(name: &str, kind: DeviceKind) -> DeviceSpec {
         let rates = match kind {
             DeviceKind::Cpu => Rates::CPU,
@@ -167,7 +167,7 @@ impl DeviceSpec {
         DeviceSpec::new(name, kind, Speed::Throttled(rates))
     }
 
-    /// A software NPU of the default rates.
+    /// A software NPU with the default rates.
     pub fn systolic(name: &str) -> DeviceSpec {
         let speed = Speed::Systolic(Rates::NPU, ArraySettings::default());
         DeviceSpec::new(name, DeviceKind::Npu, speed)
@@ -178,8 +178,8 @@ impl DeviceSpec {
         DeviceSpec { name: name.to_owned(), kind, threads: None, speed, graphs }
     }
 
-    /// Devices as text, with `+` between them; `phone` stands for a CPU, a GPU and an NPU, all
-    /// throttled, in a phone's proportions.
+    /// Parses devices joined by `+`; `phone` stands for a CPU, a GPU and an NPU, all throttled, in a
+    /// phone's proportions.
     ///
     /// # Errors
     /// [`DeviceSpecError`], also when two devices have the same name.
@@ -199,7 +199,7 @@ impl DeviceSpec {
         Ok(devices)
     }
 
-    /// Whether every name is there once.
+    /// Checks that no name occurs twice.
     pub(crate) fn check_names(devices: &[DeviceSpec]) -> Result<(), DeviceSpecError> {
         let twice = |(at, device): (usize, &DeviceSpec)| {
             devices[..at].iter().any(|other| other.name == device.name)
@@ -210,7 +210,7 @@ impl DeviceSpec {
         }
     }
 
-    /// Whether it is held to the time of a model.
+    /// Whether it is throttled to the times of a model.
     pub fn is_throttled(&self) -> bool {
         self.speed != Speed::Real
     }
@@ -225,7 +225,7 @@ impl FromStr for DeviceSpec {
 }
 
 impl fmt::Display for DeviceSpec {
-    /// As text that is read as the same device.
+    /// Text that parses to an equal device.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         keys::write(self, f)
     }

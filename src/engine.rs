@@ -1,4 +1,4 @@
-//! The engine: a model, its actors, and the door to them.
+//! The engine: one model, the actors that run it, and the calls into them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,11 +71,12 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    /// Starts to generate; the stream yields tokens as they come, and dropping it cancels.
+    /// Starts generating. The stream yields tokens as they are sampled; dropping it cancels the
+    /// request.
     ///
     /// # Errors
-    /// When the request makes no sense or too many are in the engine. Errors that show up
-    /// later, such as a prompt that is too long, are the stream's.
+    /// When the request is invalid or the engine has too many requests. Errors that appear later,
+    /// such as a prompt that is too long, are items of the stream.
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
         request.sampling.check()?;
         let admission = self.inner.live.admit()?;
@@ -126,10 +127,10 @@ impl Engine {
         }))
     }
 
-    /// Ids of a prompt.
+    /// Token ids of a prompt.
     ///
     /// # Errors
-    /// When the model has no chat template, or its template refuses the conversation.
+    /// When the model has no chat template, or its template rejects the conversation.
     pub fn prompt_ids(&self, prompt: &Prompt) -> Result<Vec<u32>, Error> {
         let inner = &*self.inner;
         match prompt {
@@ -141,18 +142,18 @@ impl Engine {
                     .as_ref()
                     .ok_or_else(|| Error::no_template(inner.path.clone()))?;
                 let text = template.render(messages, true)?;
-                // Templates write the begin token themselves where they want it.
+                // A template writes its own begin token where it wants one.
                 let ids = inner.tokenizer.encode(&text, Special::Parse, true);
                 Ok(without_second_bos(ids, inner.tokenizer.bos()))
             }
         }
     }
 
-    /// Log-probability (natural) of each of `ids` from position `from` on (at least 1), given
-    /// all before it; `ids.len() − from` values.
+    /// Natural log-probability of each of `ids` from position `from` on (at least 1), given all ids
+    /// before it: `ids.len() − from` values.
     ///
     /// # Errors
-    /// When the ids do not fit the context or the vocabulary, or the engine fails.
+    /// When the ids exceed the context or the vocabulary, or the engine fails.
     pub async fn score(&self, ids: Vec<u32>, from: usize) -> Result<Vec<f32>, Error> {
         let chunks = ids.len() / self.inner.chunk_rows.max(1) + ids.len();
         let live = &self.inner.live;
@@ -200,35 +201,34 @@ impl Engine {
         &self.inner.path
     }
 
-    /// Most tokens of a sequence, prompt included.
+    /// Maximum number of tokens of a sequence, prompt included.
     pub fn context(&self) -> usize {
         self.inner.context
     }
 
-    /// Most prompt tokens in a chunk.
+    /// Maximum number of prompt tokens in a chunk.
     pub fn chunk_rows(&self) -> usize {
         self.inner.chunk_rows
     }
 
-    /// Which device and kernels run what of a whole chunk of a prompt, and why.
+    /// Device and kernels of each op for a full prompt chunk, with the reasons.
     pub fn placement(&self) -> &Placement {
         &self.inner.placement
     }
 
-    /// How a prompt of `length` tokens would be cut into chunks, and who would run what of each.
+    /// Chunks of a prompt of `length` tokens, each with the devices that would run its parts.
     ///
     /// # Errors
-    /// When the length is 0 or does not fit the context, or the strategy finds no route for it.
+    /// When the length is 0 or exceeds the context, or the strategy finds no route for it.
     pub fn plan(&self, length: usize) -> Result<Vec<Placement>, Error> {
         let chunks = self.chunks(length)?;
         let explainer = &self.inner.explainer;
         Ok(chunks.iter().map(|chunk| explainer.placement(&chunk.route, chunk.shape)).collect())
     }
 
-    /// Predicted time of a prompt of `length` tokens alone in the engine, from its first op to its
-    /// last; none where a device takes part of which no times are known. The engine is warm: it has
-    /// had a prompt of that length before, and no graph is missing.
-    ///
+    /// Predicted time of a prompt of `length` tokens alone in the engine, from the start of its first
+    /// op to the end of its last. `None` if the route uses a device whose times are unknown. Assumes a
+    /// warm engine: every graph that the prompt needs is already prepared.
     /// # Errors
     /// As [`plan`](Engine::plan).
     pub fn predict(&self, length: usize) -> Result<Option<Duration>, Error> {
@@ -240,8 +240,8 @@ impl Engine {
         Ok(known.then(makespan))
     }
 
-    /// As [`predict`](Engine::predict), with devices that have no prepared graphs yet: what the
-    /// first prompt of that length takes.
+    /// As [`predict`](Engine::predict), with no graph prepared: the time of the first prompt of that
+    /// length.
     ///
     /// # Errors
     /// As [`plan`](Engine::plan).
@@ -254,8 +254,8 @@ impl Engine {
         Ok(known.then(makespan))
     }
 
-    /// What every strategy that comes with Lapwing is predicted to take for a prompt of `length`
-    /// tokens with this engine's options and placements, and which of them `auto` takes.
+    /// Predicted time of every built-in strategy for a prompt of `length` tokens, with this engine's
+    /// options and placements, and the strategy that `auto` chooses.
     ///
     /// # Errors
     /// As [`plan`](Engine::plan).
@@ -280,7 +280,7 @@ impl Engine {
         Ok(plan(&*parts.strategy, &parts.input(), work)?)
     }
 
-    /// Who would run what of a decode step of `sequences` sequences, of which the longest has
+    /// Devices that would run a decode step of `sequences` sequences, of which the longest has
     /// `context` tokens.
     ///
     /// # Errors
@@ -293,12 +293,12 @@ impl Engine {
         Ok(explainer.placement(&route, shape))
     }
 
-    /// Where the packed weights came from, and what is wrong with the folder that keeps them.
+    /// Source of the packed weights, and any problems with the folder that caches them.
     pub fn packed_weights(&self) -> &PackedWeights {
         &self.inner.packed
     }
 
-    /// What is computed with in fewer bits than the file has; none without
+    /// Matrices that are requantised to fewer bits than the file has; `None` without
     /// [`requant`](EngineBuilder::requant).
     pub fn requantized(&self) -> Option<&Requantized> {
         self.inner.requantized.as_ref()
@@ -314,43 +314,43 @@ impl Engine {
         &self.inner.policy
     }
 
-    /// Name of the instruction set that computes.
+    /// Name of the instruction set of the CPU kernels.
     pub fn isa(&self) -> &str {
         self.inner.isa
     }
 
-    /// By how much each device has ended work after the time of its model, all together: more
-    /// than a little means that this machine is too slow for the device's rates.
+    /// Total time by which each device exceeded its model. More than a little means that this machine
+    /// is too slow to emulate the device's rates.
     pub fn late(&self) -> Vec<Duration> {
         self.inner.live.behind()
     }
 
-    /// How the pool of buffers that all devices share has been used.
+    /// Use of the buffer pool that all devices share.
     pub fn slots(&self) -> SlotStats {
         self.inner.slots.stats()
     }
 
-    /// Where predicted times come from, with their error if it is known.
+    /// Source of predicted times, with its error where it is known.
     pub fn cost_source(&self) -> String {
         self.inner.explainer.parts.cost.source()
     }
 
-    /// What the engine records into. Choose with [`Recorder::set_scope`] what is recorded, at
+    /// The engine's recorder. [`Recorder::set_scope`] selects what is recorded and may be called at
     /// any time; [`Request::traced`] marks single requests.
     pub fn recorder(&self) -> &Recorder {
         &self.inner.recorder
     }
 
-    /// Requests that wait or run.
+    /// Number of requests waiting or running.
     pub fn requests(&self) -> usize {
         self.inner.live.requests()
     }
 
-    /// Ends the engine: what is running is finished (`Shutdown::Drain`) or failed
-    /// (`Shutdown::Now`), and later requests are refused. Returns when all actors have ended.
+    /// Ends the engine. `Shutdown::Drain` finishes running requests, `Shutdown::Now` fails them; later
+    /// requests are refused. Returns when all actors have ended.
     ///
     /// # Errors
-    /// When the operating system gives no thread to wait on.
+    /// When the operating system cannot start the thread that waits.
     pub async fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
         let engine = self.clone();
         off_thread("shutdown", move || engine.inner.live.shutdown(how)).await.map_err(Error::thread)

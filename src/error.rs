@@ -16,7 +16,7 @@ use crate::chat::ChatError;
 use crate::devices::DeviceSpecError;
 use crate::tokenizer::TokenizerError;
 
-/// Why an engine cannot be built, or a request cannot be served. Its text says what to do.
+/// Why an engine cannot be built, or a request cannot be served. The message says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
 pub struct Error {
@@ -24,19 +24,19 @@ pub struct Error {
     source: Cause,
 }
 
-/// Whose turn it is to act.
+/// What kind of failure this is, and who can fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The model file is missing, broken or not supported.
+    /// The model file is missing, damaged or not supported.
     Model,
-    /// The engine's settings make no sense on this machine.
+    /// A setting of the engine is invalid, or not possible on this machine.
     Config,
-    /// The request makes no sense, or does not fit the engine's limits.
+    /// The request is invalid, or exceeds a limit of the engine.
     Request,
-    /// Too many requests; the same one may succeed later.
+    /// Too many requests; the same request may succeed later.
     Busy,
-    /// The engine has failed or is shut down.
+    /// The engine has failed or has been shut down.
     Engine,
 }
 
@@ -68,21 +68,23 @@ enum Cause {
     Run(#[from] RunError),
     #[error("{what} is {found}, but must be {expected}")]
     Config { what: &'static str, found: String, expected: String },
+    #[error("unknown {what} '{found}' (expected one of {known})")]
+    Unknown { what: &'static str, found: String, known: String },
     #[error("an NPU alone cannot run a model; use --device cpu+npu")]
     NpuAlone,
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
     NoTemplate { path: PathBuf },
-    #[error("work beside the caller's runtime could not be done: {0}")]
+    #[error("cannot run a background task: {0}")]
     Thread(std::io::Error),
 }
 
 impl Error {
-    /// Whose turn it is to act.
+    /// What kind of failure this is, and who can fix it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The runtime's own failure behind this error, if it is one.
+    /// The underlying failure of the runtime, if there is one.
     pub fn run_error(&self) -> Option<&RunError> {
         match &self.source {
             Cause::Run(error) => Some(error),
@@ -90,7 +92,7 @@ impl Error {
         }
     }
 
-    /// Why the strategy finds no route on the engine's devices, if that is why.
+    /// Why the strategy finds no route on the engine's devices, if that is the cause.
     pub fn plan_error(&self) -> Option<&PlanError> {
         match &self.source {
             Cause::Plan(error) | Cause::Run(RunError::Plan { source: error }) => Some(error),
@@ -98,13 +100,18 @@ impl Error {
         }
     }
 
-    /// Whether measuring was broken off, if that is what this is.
+    /// Whether a measurement was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.source, Cause::Measure(MeasureError::Cancelled))
     }
 
     pub(crate) fn config(what: &'static str, found: impl ToString, expected: &str) -> Error {
         Cause::Config { what, found: found.to_string(), expected: expected.to_owned() }
+            .of(ErrorKind::Config)
+    }
+
+    pub(crate) fn unknown(what: &'static str, found: &str, known: &str) -> Error {
+        Cause::Unknown { what, found: found.to_owned(), known: known.to_owned() }
             .of(ErrorKind::Config)
     }
 

@@ -29,7 +29,7 @@ pub use lapwing_actors::message::Shutdown;
 pub use lapwing_kernels::cpu::Activations;
 pub use lapwing_kernels::kv::KvDtype;
 pub use lapwing_kernels::requant::{KeptReason, KeptTensor, Requant, Requantized};
-/// What a run is recorded with, and what can be said of a recording.
+/// Recording a run, and analysing what was recorded.
 pub use lapwing_traces as traces;
 pub use lapwing_traces::RequestTimes;
 pub use lapwing_traces::event::WaitMode;

@@ -1,4 +1,4 @@
-//! The `lapwing` program. `lapwing --help` says what it does; `docs/json.md` what it prints.
+//! The `lapwing` program. `lapwing --help` describes it; `docs/json.md` defines its JSON.
 
 mod cli;
 mod commands;
@@ -13,7 +13,7 @@ use cli::Cli;
 use commands::failure::Failure;
 use commands::session::Session;
 
-/// Longest time in which an interrupted command may clean up.
+/// Maximum time that an interrupted command may take to clean up.
 const ABORT_MAX: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
@@ -35,8 +35,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command beside the signals: a command that is stuck, in a write to a full pipe for
-/// example, is interrupted all the same.
+/// Runs the command while listening for signals, so that a command that is stuck, for example in a
+/// write to a full pipe, can still be interrupted.
 async fn supervise(
     runtime: &tokio::runtime::Runtime,
     cli: Cli,
@@ -48,7 +48,7 @@ async fn supervise(
         tokio::select! {
             ended = &mut command => {
                 return ended.unwrap_or_else(|error| {
-                    Err(Failure::failed(format!("the command stopped without a result: {error}")))
+                    Err(Failure::failed(format!("the command ended without a result: {error}")))
                 });
             }
             signal = tokio::signal::ctrl_c() => match signal {
@@ -56,14 +56,14 @@ async fn supervise(
                 Ok(()) => {
                     session.restore_after_interrupt();
                     command.abort();
-                    // Dropping the command ends what it has started, pip for example; one that
-                    // is stuck is not waited for.
+                    // Dropping the command ends what it has started, such as pip. A command that is
+                    // stuck is abandoned.
                     let _ = tokio::time::timeout(ABORT_MAX, command).await;
-                    // Threads that compute or wait for input are not waited for.
+                    // Threads that compute or read input are abandoned.
                     std::process::exit(Failure::Interrupted.code().into());
                 }
                 Err(error) => {
-                    return Err(Failure::failed(format!("cannot listen to Ctrl-C: {error}")));
+                    return Err(Failure::failed(format!("cannot listen for Ctrl-C: {error}")));
                 }
             },
         }

@@ -1,11 +1,11 @@
-//! Models by name: where they come from, how they get into the cache, and what is there.
+//! Models by name: their sources, fetching, and the cache.
 //!
-//! [`fetch`] brings a model into a [`ModelCache`] and gives the path of its GGUF file. A file is
-//! under its final name only after it was transferred completely, flushed to disk and compared
-//! with the SHA-256 that the catalogue or the hub states; until then it stands in a folder
-//! `NAME.partial`, held by a lock on `NAME.lock` that the system frees when its process dies.
-//! Dropping the future stops the fetch at once; the next one goes on from what is there, or
-//! starts anew if that cannot be used.
+//! [`fetch`] fetches a model into a [`ModelCache`] and returns the path of its GGUF file. A file gets
+//! its final name only after it was transferred completely, flushed to disk and compared with the
+//! SHA-256 that the catalogue or the hub states; until then it is in a folder `NAME.partial`,
+//! protected by a lock on `NAME.lock` that the system releases when its process ends. Dropping the
+//! future stops the fetch at once; the next fetch continues from the partial file, or starts over if
+//! it cannot be used.
 //!
 //! ```no_run
 //! use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};

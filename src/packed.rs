@@ -1,4 +1,4 @@
-//! The folder in which packed weights are kept between starts.
+//! The folder that caches packed weights between starts.
 
 use std::fs;
 use std::io;
@@ -11,30 +11,30 @@ use lapwing_kernels::weights::WeightFile;
 
 use crate::config::Settings;
 
-/// Most bytes of a folder's files where nothing is said.
+/// Default maximum of the folder's total size, in bytes.
 const BYTES_MAX: u64 = 16 << 30;
-/// How the names of kept files end.
+/// File name extension of cached files.
 const EXTENSION: &str = "lwp";
-/// Most characters of a model's name in that of its kept file.
+/// Maximum characters of the model's name in the name of its cached file.
 const STEM_MAX: usize = 80;
-/// After how long a file that is still being written is taken for one that nobody writes.
+/// Age after which an unfinished file counts as abandoned by its writer.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// How an engine's packed weights came into memory.
+/// How an engine obtained its packed weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackedWeights {
-    /// They were mapped from [`file`](PackedWeights::file); else the engine has packed them.
+    /// Whether they were mapped from [`file`](PackedWeights::file); otherwise the engine packed them.
     pub mapped: bool,
-    /// Where they are kept; none without [`packed_cache`](crate::EngineBuilder::packed_cache), or
-    /// where they could not be kept.
+    /// The cached file; `None` without [`packed_cache`](crate::EngineBuilder::packed_cache), or if it
+    /// could not be written.
     pub file: Option<PathBuf>,
-    /// What was wrong: a kept file that could not be used, or why none could be written. The engine
-    /// works all the same.
+    /// Problems: a cached file that could not be used, or the reason why none could be written. The
+    /// engine works in either case.
     pub notes: Vec<String>,
 }
 
-/// A folder of kept files.
+/// A folder of cached files.
 #[derive(Clone, Debug)]
 pub(crate) struct PackedFolder {
     folder: PathBuf,
@@ -43,7 +43,7 @@ pub(crate) struct PackedFolder {
 }
 
 impl PackedFolder {
-    /// The one that the settings name.
+    /// The folder that the settings name.
     pub(crate) fn of(settings: &Settings) -> Option<PackedFolder> {
         let folder = settings.packed_cache.clone()?;
         let bytes_max = settings.packed_cache_max.unwrap_or(BYTES_MAX);
@@ -51,12 +51,12 @@ impl PackedFolder {
         Some(PackedFolder { folder, file, bytes_max })
     }
 
-    /// Tells those who pack this file's weights.
+    /// Offers this folder to the devices that pack the file's weights.
     pub(crate) fn offer(&self, file: &WeightFile) {
         file.keep_packed(PackCache { path: self.file.clone(), bytes_max: self.bytes_max });
     }
 
-    /// What became of the offer. Marks the file as used, and removes others until there is room.
+    /// Result of the offer. Marks the file as used, and removes other files until the size fits.
     pub(crate) fn outcome(self, file: &WeightFile) -> PackedWeights {
         let Some(report) = file.pack_report() else { return PackedWeights::default() };
         let PackReport { mapped, read_error, write_error, .. } = &*report;
@@ -66,12 +66,12 @@ impl PackedFolder {
             notes.push(format!("the packed weights in {path} are not used: {fault}"));
         }
         if let Some(error) = write_error {
-            notes.push(format!("the packed weights are not kept: {error}"));
+            notes.push(format!("the packed weights could not be saved: {error}"));
         }
         let kept = write_error.is_none();
         let now = SystemTime::from(jiff::Timestamp::now());
         if *mapped {
-            // Who may only read the folder neither marks nor removes anything.
+            // A user with read access only can neither mark nor remove files.
             let marked = fs::File::open(&self.file).and_then(|file| file.set_modified(now));
             marked.unwrap_or_else(|error| tracing::debug!(%error, "use of packed weights"));
         }
@@ -79,7 +79,7 @@ impl PackedFolder {
             let trimmed = trim(&self.folder, &self.file, (self.bytes_max, now));
             notes.extend(trimmed.err().map(|error| {
                 let folder = self.folder.display();
-                format!("the folder of packed weights {folder} cannot be cleaned up: {error}")
+                format!("cannot clean up the folder of packed weights {folder}: {error}")
             }));
         }
         for note in &notes {
@@ -89,8 +89,8 @@ impl PackedFolder {
     }
 }
 
-/// The model's name, and a checksum of where it lies: models of the same name have files of their own,
-/// and so has each format that one is requantised to.
+/// File name made of the model's name, a checksum of its path and the requantised format, so that
+/// models of the same name, and each format of one model, have separate files.
 fn file_name(model: &Path, requant: Option<Requant>) -> String {
     let place = fs::canonicalize(model).unwrap_or_else(|_| model.to_owned());
     let stem = model.file_stem().unwrap_or_default().to_string_lossy();
@@ -100,9 +100,9 @@ fn file_name(model: &Path, requant: Option<Requant>) -> String {
     format!("{stem}-{place:08x}{requant}.{EXTENSION}")
 }
 
-/// Removes files that were used least recently until all have at most `bytes_max` bytes, `keep`
-/// excepted, and files that nobody has finished writing. The first that cannot be removed is the
-/// error, after all the others.
+/// Removes the least recently used files until the total is at most `bytes_max` bytes, except
+/// `keep`, and removes abandoned unfinished files. Tries all of them; the first failure is the
+/// error.
 fn trim(folder: &Path, keep: &Path, (bytes_max, now): (u64, SystemTime)) -> io::Result<()> {
     let mut kept = Vec::new();
     let mut bytes = 0;
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wrong_file_is_removed() {
+    fn least_recently_used_files_are_removed_first() {
         let folder = tempfile::tempdir().expect("a folder");
         let now = SystemTime::from(jiff::Timestamp::now());
         let file = |name: &str, bytes: usize, age: u64| {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn two_models_share_a_file() {
+    fn each_model_and_format_has_its_own_file() {
         let [a, b] =
             ["/x/model.gguf", "/y/model.gguf"].map(|path| file_name(Path::new(path), None));
         assert!(a != b && a.starts_with("model-") && a.ends_with(".lwp"), "{a} {b}");

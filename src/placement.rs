@@ -1,4 +1,4 @@
-//! The placement report: what runs where, with which kernels, for how long, and why.
+//! The placement report: which device and kernels run each stage, the predicted time, and why.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,20 +15,20 @@ use lapwing_plan::{PlanError, Route, Stage, StagePart};
 
 use crate::devices::DeviceSpec;
 
-/// What of a chunk runs where, and why.
+/// Where each stage of a chunk runs, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// Name of the strategy that made the route.
     pub strategy: String,
-    /// Why it made this route.
+    /// Why the strategy chose this route.
     pub reason: String,
-    /// What the chunk's rows are.
+    /// Prefill or decode.
     pub phase: Phase,
     /// Rows of the chunk.
     pub rows: usize,
-    /// Rows before it in the cache.
+    /// Rows of the sequence that are in the cache before the chunk.
     pub context: usize,
-    /// Predicted time of the chunk alone, if the strategy predicts it.
+    /// Predicted time of the chunk alone; `None` if the strategy makes no prediction.
     pub predicted: Option<Duration>,
     /// Stages, in order.
     pub stages: Vec<StagePlacement>,
@@ -37,17 +37,17 @@ pub struct Placement {
 /// One stage of the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagePlacement {
-    /// Device that runs it; of a stage that is divided, all of them with ` + ` between.
+    /// Device that runs it; for a stage that is cut, all of its devices, joined by ` + `.
     pub device: String,
     /// Number of ops.
     pub ops: usize,
-    /// First and last layer, if it has any.
+    /// First and last layer; `None` for a stage outside the layers.
     pub layers: Option<(usize, usize)>,
-    /// Kernels that the device uses, and why; of a divided stage, those of its first part.
+    /// Kernels of the device, and why they were chosen; for a stage that is cut, of its first part.
     pub kernels: String,
-    /// Weight formats that it multiplies with, with the number of matrices of each.
+    /// Weight formats of the stage's matmuls, with the number of matrices of each.
     pub formats: Vec<(String, usize)>,
-    /// Who computes what of it.
+    /// The part of each device.
     pub parts: Vec<PartPlacement>,
 }
 
@@ -56,34 +56,34 @@ pub struct StagePlacement {
 pub struct PartPlacement {
     /// Device that runs it.
     pub device: String,
-    /// Rows of the chunk, if not all.
+    /// Rows of the chunk; `None` for all.
     pub rows: Option<Range<usize>>,
-    /// Which of the features, as fractions of their number: from, to and of how many units; if not
-    /// all.
+    /// Range of output channels as fractions: from, to and the number of units they are counted in;
+    /// `None` for all.
     pub features: Option<(usize, usize, usize)>,
-    /// Rows of the prepared graphs that it runs, if it needs any.
+    /// Rows of the prepared graphs it runs; empty if it needs none.
     pub graphs: Vec<usize>,
-    /// Whether operands are swapped (S2-24).
+    /// Whether the operands of its matmuls are swapped (order swap, HeteroLLM section 4).
     pub swapped: bool,
-    /// Predicted time by the device's model, if it has one.
+    /// Time predicted by the device's model, if it has one.
     pub predicted: Option<Duration>,
-    /// Kernels that the device uses, and what it is held to.
+    /// Kernels of the device, and the rates it is throttled to.
     pub kernels: String,
 }
 
-/// What an engine knows of its devices, to explain routes.
+/// What an engine knows about its devices, used to explain routes.
 pub(crate) struct Explainer {
-    /// What routes are made from.
+    /// The planner's parts, from which routes are made.
     pub(crate) parts: PlannerParts,
     pub(crate) specs: Vec<DeviceSpec>,
-    /// By device.
+    /// Descriptions of the kernels, by device.
     pub(crate) kernels: Vec<String>,
-    /// Times of all devices are from a profile.
+    /// Whether the times of all devices come from a profile.
     pub(crate) measured: bool,
 }
 
 impl Explainer {
-    /// What a route means for chunks of that shape.
+    /// The placement of a chunk of that shape on a route.
     pub(crate) fn placement(&self, route: &Route, shape: ChunkShape) -> Placement {
         let compute: Vec<&Stage> = route.compute_stages().collect();
         let stages = compute.iter().copied().enumerate();
@@ -102,7 +102,7 @@ impl Explainer {
         }
     }
 
-    /// What becomes of the first whole chunk of a prompt that fills the context.
+    /// The placement of the first full chunk of a prompt that fills the context.
     pub(crate) fn full_chunk(&self, context: usize) -> Result<Placement, PlanError> {
         let PlannerParts { strategy, chunk_rows, .. } = &self.parts;
         let input = self.parts.input();
@@ -113,7 +113,7 @@ impl Explainer {
         Ok(self.placement(&*strategy.route(&input, &shape)?, shape))
     }
 
-    /// Whether every device of the route has a stated speed.
+    /// Whether the speed of every device of the route is known.
     pub(crate) fn knows_times(&self, route: &Route) -> bool {
         let mut parts = route.compute_stages().flat_map(|stage| &stage.parts);
         parts.all(|part| self.measured || self.specs[part.device.0].is_throttled())
@@ -180,8 +180,8 @@ impl Explainer {
 }
 
 impl Placement {
-    /// The stages in runs of the same kind: the first of each, how many there are, and the layers
-    /// that they reach over. Models repeat their layers, and plans do so too.
+    /// Groups stages of the same kind: the first of each group, their number, and the layers they
+    /// span. Models repeat their layers, and so do plans.
     pub fn kinds(&self) -> Vec<StageKind<'_>> {
         let mut kinds: Vec<StageKind<'_>> = Vec::new();
         for stage in &self.stages {
@@ -199,14 +199,14 @@ impl Placement {
     }
 }
 
-/// Stages of a placement that differ in nothing but their layers.
+/// Stages of a placement that differ only in their layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageKind<'a> {
     /// The first of them.
     pub first: &'a StagePlacement,
-    /// How many there are.
+    /// Number of stages.
     pub count: usize,
-    /// First and last layer of all.
+    /// First and last layer of the group.
     pub layers: Option<(usize, usize)>,
 }
 
@@ -225,7 +225,7 @@ impl fmt::Display for PartPlacement {
             write!(f, ", rows {} to {}", rows.start, rows.end.saturating_sub(1))?;
         }
         if let Some((from, to, of)) = self.features {
-            write!(f, ", features {from}/{of} to {to}/{of}")?;
+            write!(f, ", output channels {from}/{of} to {to}/{of}")?;
         }
         if !self.graphs.is_empty() {
             let sizes: Vec<String> = self.graphs.iter().map(usize::to_string).collect();

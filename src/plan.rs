@@ -1,4 +1,4 @@
-//! Plans: strategies, and what they are made of. With these a program brings its own
+//! Strategies and plans. A program uses these types to write its own strategy
 //! ([`EngineBuilder::own_strategy`]); `examples/custom_strategy.rs` shows how.
 //!
 //! [`EngineBuilder::own_strategy`]: crate::EngineBuilder::own_strategy
@@ -19,7 +19,7 @@ pub use lapwing_plan::{
     DeviceId, Flow, PlanError, Route, RouteFor, Stage, StagePart, device_of, strategy,
 };
 
-/// The strategies that come with Lapwing, the simplest first.
+/// The built-in strategies, the simplest first.
 pub fn strategies() -> &'static [StrategyEntry] {
     strategy::registry()
 }

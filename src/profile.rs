@@ -1,4 +1,4 @@
-//! Profiles: measured times of the devices of an engine, from which strategies predict.
+//! Profiles: measured op times of an engine's devices, used by strategies to predict.
 //!
 //! ```no_run
 //! use std::ops::ControlFlow;
@@ -27,8 +27,8 @@ pub use lapwing_plan::profile::{
 };
 pub use lapwing_plan::shape::OpShape;
 
-/// Writes a profile to a file, and creates the folders above it. An existing file is replaced as a
-/// whole or left as it was.
+/// Writes a profile to a file, and creates its parent folders. An existing file is replaced
+/// completely or left unchanged.
 ///
 /// # Errors
 /// [`ProfileError::File`] when the file cannot be written.
@@ -45,9 +45,9 @@ pub fn save(profile: &Profile, path: &Path) -> Result<(), ProfileError> {
     lapwing_traces::whole_file::write(path, text.as_bytes()).map_err(file)
 }
 
-/// The machine that this program runs on, with kernels of that instruction set.
+/// This machine, with kernels of that instruction set.
 pub(crate) fn machine(isa: &str) -> Machine {
-    // Where the system does not tell a name in this way, the architecture must do.
+    // If /proc/cpuinfo has no name, the architecture's name is used.
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

@@ -1,39 +1,39 @@
-//! What a caller asks for.
+//! Requests for new tokens.
 
 use crate::chat::Message;
 use crate::sampling::SamplingParams;
 
-/// A prompt.
+/// The prompt of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prompt {
-    /// Text that is continued as it stands. The begin token is added if the model's file says
-    /// so, and control tokens written in the text count as such.
+    /// Text that the model continues. The begin token is added if the model's file asks for it, and
+    /// control tokens written in the text are read as control tokens.
     Text(String),
-    /// Token ids, taken as they are.
+    /// Token ids, used unchanged.
     Ids(Vec<u32>),
-    /// A conversation, rendered by the model's own template; the model answers next.
+    /// A conversation, rendered by the model's chat template; the model writes the next message.
     Chat(Vec<Message>),
 }
 
 /// A request for new tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// What to continue.
+    /// The prompt.
     pub prompt: Prompt,
-    /// How tokens are chosen. Its seed is used only with `seeded`.
+    /// Sampling parameters. Their seed is used only if `seeded` is set.
     pub sampling: SamplingParams,
-    /// Whether `sampling.seed` counts; otherwise a new seed is drawn for every request.
+    /// Whether `sampling.seed` is used; otherwise every request draws a new seed.
     pub seeded: bool,
-    /// Most tokens to generate; `None` up to the end of the context.
+    /// Maximum tokens to generate; `None` for the rest of the context.
     pub max_tokens: Option<usize>,
     /// Texts that end the generation; they are not part of the output.
     pub stop: Vec<String>,
-    /// Go on after the model's end tokens, which then cannot be chosen.
+    /// Continue past the model's end tokens, which are then never sampled.
     pub ignore_eos: bool,
-    /// Name of the client that sends it, for queue policies that treat clients apart; requests
-    /// without a name are those of one anonymous client.
+    /// Name of the client that sends it, for queue policies that treat clients apart. Requests without
+    /// a name belong to one anonymous client.
     pub client: Option<String>,
-    /// Record it where the recorder takes only marked requests.
+    /// Record this request when the recorder's scope is marked requests only.
     pub traced: bool,
 }
 
@@ -52,7 +52,7 @@ impl Request {
         }
     }
 
-    /// Continues `text` as it stands.
+    /// Continues `text` as plain text.
     pub fn text(text: impl Into<String>) -> Request {
         Request::new(Prompt::Text(text.into()))
     }
@@ -67,14 +67,14 @@ impl Request {
         Request::new(Prompt::Chat(messages))
     }
 
-    /// Always the most likely token.
+    /// Always takes the most likely token.
     #[must_use]
     pub fn greedy(mut self) -> Request {
         self.sampling.temperature = 0.0;
         self
     }
 
-    /// Other sampling parameters; their seed counts.
+    /// Sets all sampling parameters, including the seed.
     #[must_use]
     pub fn sampling(mut self, sampling: SamplingParams) -> Request {
         self.sampling = sampling;
@@ -82,7 +82,7 @@ impl Request {
         self
     }
 
-    /// The same seed gives the same tokens.
+    /// Sets the seed: the same seed gives the same tokens.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Request {
         self.sampling.seed = seed;
@@ -90,28 +90,28 @@ impl Request {
         self
     }
 
-    /// At most `tokens` new tokens.
+    /// Generates at most `tokens` new tokens.
     #[must_use]
     pub fn max_tokens(mut self, tokens: usize) -> Request {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// Ends the generation when `text` appears; it is left out.
+    /// Ends the generation when `text` appears; the text itself is not part of the output.
     #[must_use]
     pub fn stop(mut self, text: impl Into<String>) -> Request {
         self.stop.push(text.into());
         self
     }
 
-    /// Goes on after the model's end tokens.
+    /// Continues past the model's end tokens.
     #[must_use]
     pub fn ignore_eos(mut self) -> Request {
         self.ignore_eos = true;
         self
     }
 
-    /// Is sent by the client of that name: queue policies may treat clients apart
+    /// Names the client that sends the request: queue policies may treat clients apart
     /// ([`EngineBuilder::policy`](crate::EngineBuilder::policy)).
     #[must_use]
     pub fn client(mut self, name: impl Into<String>) -> Request {
@@ -119,7 +119,7 @@ impl Request {
         self
     }
 
-    /// Is recorded where the engine's recorder takes only marked requests
+    /// Marks the request for a recorder whose scope is marked requests only
     /// ([`Scope::Marked`](lapwing_traces::Scope::Marked)).
     #[must_use]
     pub fn traced(mut self) -> Request {

@@ -1,6 +1,6 @@
-//! Runs in virtual time: the engine's scheduler, workers and strategies on the modelled processors of
-//! a phone, or on the devices of a live engine, without weights, in milliseconds; and what was
-//! published of such runs.
+//! Runs in virtual time: the engine's scheduler, workers and strategies on the modelled processors
+//! of a phone or on the modelled devices of a live engine. Needs no weights and takes milliseconds.
+//! Also compares such runs with published numbers.
 //!
 //! ```
 //! use lapwing::simulate::Scenario;
@@ -14,7 +14,7 @@
 //! # Ok::<(), lapwing::simulate::SimulateError>(())
 //! ```
 //!
-//! `docs/simulation.md` says what is modelled, and how well it meets what was published.
+//! `docs/simulation.md` defines the models and shows how closely they match the published numbers.
 
 mod change;
 mod decisions;
@@ -40,7 +40,9 @@ pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
 pub use lapwing_plan::soc::{Number, NumberKind, PRESETS, Soc, SocError};
 pub use machine::{Machine, MachineDevice};
 pub use processors::Processors;
-pub use reproduce::{CHECK_ERROR_MAX, HeldBack, Reproduced, ReproducedOrder, Reproduction, Wanted};
+pub use reproduce::{
+    CHECK_ERROR_MAX, HeldBack, ReproduceOptions, Reproduced, ReproducedOrder, Reproduction,
+};
 pub use runs::Runs;
 pub use scenario::{Interference, ParameterValue, SETTINGS, Scenario};
 pub use sensitivity::{Sensitivity, Skipped, Slope};

@@ -1,6 +1,6 @@
-//! Finding stop texts in a stream.
+//! Finds stop texts in a stream of text.
 
-/// Looks for stop texts in text that arrives piece by piece, and holds back what may be the
+/// Searches for stop texts in text that arrives in pieces, and holds back text that may be the
 /// beginning of one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StopSearch {
@@ -9,14 +9,14 @@ pub(crate) struct StopSearch {
 }
 
 impl StopSearch {
-    /// Looks for `stops`; empty ones are left out.
+    /// Searches for `stops`; empty ones are ignored.
     pub(crate) fn new(stops: Vec<String>) -> StopSearch {
         let stops = stops.into_iter().filter(|s| !s.is_empty()).collect();
         StopSearch { stops, held: String::new() }
     }
 
-    /// Takes the next piece; gives the text that is certain, and the stop text that was found,
-    /// if any. The earliest one counts, of equal ones the longest.
+    /// Takes the next piece; returns the text that is certain, and the stop text found, if any. The
+    /// earliest match wins; among equally early ones, the longest.
     pub(crate) fn push(&mut self, piece: &str) -> (String, Option<String>) {
         self.held.push_str(piece);
         let found = self
@@ -33,12 +33,12 @@ impl StopSearch {
         (std::mem::replace(&mut self.held, rest), None)
     }
 
-    /// What was held back.
+    /// The text held back so far.
     pub(crate) fn rest(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
 
-    /// Length of the longest end of the held text that a stop text begins with.
+    /// Length of the longest suffix of the held text that is a prefix of a stop text.
     fn longest_beginning(&self) -> usize {
         let starts = self.held.char_indices().map(|(at, _)| &self.held[at..]);
         starts

@@ -21,16 +21,16 @@ use crate::tokenizer::Detokenizer;
 pub struct Token {
     /// Token id.
     pub id: u32,
-    /// Text that became certain with this token. It lags behind the ids where a character or
-    /// a possible stop text is not complete, and catches up at the end at the latest.
+    /// Text completed by this token. It lags behind the ids while a character or a possible stop text
+    /// is incomplete, and catches up at the latest at the end.
     pub text: String,
     /// Natural logarithm of the token's probability under the model.
     pub logprob: f32,
-    /// Whether this is the model's own end token, which stands for no text.
+    /// Whether this is the model's end token, which has no text.
     pub is_end: bool,
 }
 
-/// How a generation ended.
+/// Result of a finished generation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Why it ended.
@@ -47,7 +47,7 @@ pub enum EndReason {
     EndToken,
     /// This stop text appeared.
     StopText(String),
-    /// As many tokens as asked for, or as the context holds.
+    /// It reached the requested number of tokens, or filled the context.
     Length,
 }
 
@@ -61,7 +61,7 @@ impl EndReason {
     }
 }
 
-/// Generated tokens, as they come. Dropping the stream cancels the request.
+/// Generated tokens, as they are sampled. Dropping the stream cancels the request.
 ///
 /// It is a [`Stream`] of `Result<Token, Error>`; [`next`](TokenStream::next) needs no
 /// extension trait. An error is the last item.
@@ -77,7 +77,7 @@ pub struct TokenStream {
     summary: Option<Summary>,
 }
 
-/// What a stream is made of.
+/// What a stream is constructed from.
 pub(crate) struct StreamParts {
     pub(crate) events: Events,
     pub(crate) detokenizer: Detokenizer,
@@ -107,30 +107,30 @@ impl TokenStream {
         }
     }
 
-    /// Ids of the prompt.
+    /// Token ids of the prompt.
     pub fn prompt_ids(&self) -> &[u32] {
         &self.prompt_ids
     }
 
-    /// Seed of the random choice.
+    /// Seed of the sampler.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// How the generation ended; `None` before its last item, and after an error.
+    /// Result of the generation; `None` before the last item, and after an error.
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
 
-    /// The next token; `None` after the last.
+    /// The next token; `None` after the last one.
     pub async fn next(&mut self) -> Option<Result<Token, Error>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// The whole text.
+    /// The whole generated text.
     ///
     /// # Errors
-    /// When the generation fails; what was generated before is lost.
+    /// When the generation fails; the tokens generated before are lost.
     pub async fn into_text(mut self) -> Result<String, Error> {
         let mut text = String::new();
         while let Some(token) = self.next().await {

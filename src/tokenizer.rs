@@ -1,9 +1,8 @@
-//! Text to token ids and back, from the vocabulary in a weight file.
+//! Converts text to token ids and back, with the vocabulary of a weight file.
 //!
-//! Two models are known: byte-level BPE (`gpt2`) and SentencePiece BPE (`llama`). Ids equal
-//! llama.cpp's. A text is encoded in three steps: tokens that are matched as they stand are
-//! cut out; the text between them is cut into words (byte-level BPE only); each word is merged
-//! into tokens.
+//! Supports byte-level BPE (`gpt2`) and SentencePiece BPE (`llama`); ids equal llama.cpp's. Encoding
+//! takes three steps: special tokens are cut out of the text, the text between them is split into
+//! words (byte-level BPE only), and each word is merged into tokens.
 
 mod byte_alphabet;
 mod byte_pairs;
@@ -33,14 +32,14 @@ use token_table::TokenTable;
 pub use vocabulary::{RoleIds, TokenKind, Vocabulary};
 use words::WordRules;
 
-/// Whether control tokens written in a text are taken as such.
+/// Whether control tokens written in a text are read as control tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Special {
-    /// `<|im_start|>` in the text is the control token: for rendered chat templates and for
-    /// text the caller wrote.
+    /// `<|im_start|>` in the text is the control token: for rendered chat templates and for text
+    /// that the caller wrote.
     Parse,
-    /// `<|im_start|>` in the text is ten characters: for text from strangers. User-defined
-    /// tokens are matched all the same.
+    /// `<|im_start|>` in the text is ten characters: for untrusted text. User-defined tokens are
+    /// matched in either case.
     Plain,
 }
 
@@ -60,13 +59,13 @@ struct Inner {
     add_space_prefix: bool,
 }
 
-/// How text between special tokens becomes ids.
+/// The method that converts text between special tokens to ids.
 enum Method {
     BytePairs(Box<BytePairs>),
     SentencePieces,
 }
 
-/// What holds for a model and its word rules when the file states nothing else.
+/// Defaults of a tokenizer model and its word rules, used where the file states nothing.
 struct Defaults {
     method: Method,
     roles: RoleIds,
@@ -103,10 +102,10 @@ impl Defaults {
 }
 
 impl Tokenizer {
-    /// Builds a tokenizer.
+    /// Builds a tokenizer from a vocabulary.
     ///
     /// # Errors
-    /// If the model or its word rules are unknown, or the lists do not fit each other.
+    /// If the tokenizer model or its word rules are unknown, or the lists do not match each other.
     pub fn new(vocabulary: Vocabulary) -> Result<Self, TokenizerError> {
         let vocabulary = vocabulary.checked()?;
         let mut table = TokenTable::new(&vocabulary)?;
@@ -128,8 +127,8 @@ impl Tokenizer {
 
     /// The ids of `text`.
     ///
-    /// With `add_ends`, the begin and end tokens are put around it if the file wants them
-    /// there; without, they never are. Time is close to linear in the length of the text.
+    /// `add_ends` adds the begin and end tokens that the file asks for; without it, none are added.
+    /// Takes time close to linear in the length of the text.
     pub fn encode(&self, text: &str, special: Special, add_ends: bool) -> Vec<u32> {
         let inner = &*self.inner;
         let mut ids = Vec::new();
@@ -150,8 +149,7 @@ impl Tokenizer {
         ids
     }
 
-    /// The text of `ids` from its start, without control tokens. What is no valid UTF-8
-    /// becomes U+FFFD.
+    /// The text of `ids`, without control tokens. Invalid UTF-8 becomes U+FFFD.
     pub fn decode(&self, ids: &[u32]) -> String {
         let mut detokenizer = self.detokenizer(&[]);
         let mut text: String = ids.iter().map(|id| detokenizer.push(*id)).collect();
@@ -159,14 +157,14 @@ impl Tokenizer {
         text
     }
 
-    /// A [`Detokenizer`] for ids that follow `before`, usually the prompt. The last id before
-    /// decides whether a space at the start is text or was put there by encoding.
+    /// A [`Detokenizer`] for ids that follow `before`, usually the prompt. The last id of `before`
+    /// decides whether a leading space is text or was added by encoding.
     pub fn detokenizer(&self, before: &[u32]) -> Detokenizer {
         Detokenizer::new(self.clone(), before)
     }
 
-    /// The bytes `id` stands for; they need not be whole characters. Control tokens are
-    /// written out. `None` if there is no such id.
+    /// The bytes of token `id`; they need not be whole characters. Control tokens give their name.
+    /// `None` if there is no such id.
     pub fn token_bytes(&self, id: u32) -> Option<Cow<'_, [u8]>> {
         let table = &self.inner.table;
         if id >= table.len() {
@@ -189,12 +187,12 @@ impl Tokenizer {
         })
     }
 
-    /// The text of `id` as the vocabulary writes it, with stand-ins for spaces and bytes.
+    /// The text of token `id` as the vocabulary spells it, with stand-ins for spaces and bytes.
     pub fn token_text(&self, id: u32) -> Option<&str> {
         (id < self.inner.table.len()).then(|| self.inner.table.text(id))
     }
 
-    /// The id of the token written exactly `text` in the vocabulary.
+    /// The id of the token that the vocabulary spells exactly `text`.
     pub fn token_id(&self, text: &str) -> Option<u32> {
         self.inner.table.id(text)
     }
@@ -209,13 +207,13 @@ impl Tokenizer {
         self.inner.roles.bos
     }
 
-    /// The end-of-text token that the file names.
+    /// The end-of-text token that the file states.
     pub fn eos(&self) -> Option<u32> {
         self.inner.roles.eos
     }
 
-    /// Every token that ends a generation, ascending: end of text, of turn, of message, and
-    /// tokens known for it by their text.
+    /// Every token that ends a generation, ascending: end of text, of turn and of message, and
+    /// end tokens known by their text.
     pub fn eos_ids(&self) -> impl Iterator<Item = u32> + '_ {
         self.inner.roles.ends.iter().copied()
     }
@@ -230,17 +228,17 @@ impl Tokenizer {
         self.inner.table.traits(id).is_hidden()
     }
 
-    /// Whether the file wants the begin token in front of a text.
+    /// Whether the file asks for the begin token before a text.
     pub fn adds_bos(&self) -> bool {
         self.inner.add_bos && self.inner.roles.bos.is_some()
     }
 
-    /// Whether `id` is matched in text as it stands.
+    /// Whether `id` is matched in text before word rules apply.
     fn is_special(&self, id: u32) -> bool {
         self.inner.table.traits(id).is_special()
     }
 
-    /// Whether encoding puts a space before text that follows nothing or a special token.
+    /// Whether encoding adds a space before text at the start or after a special token.
     fn adds_space_prefix(&self) -> bool {
         self.inner.add_space_prefix && matches!(self.inner.method, Method::SentencePieces)
     }
@@ -269,8 +267,8 @@ impl fmt::Debug for Tokenizer {
     }
 }
 
-/// Marks the special tokens that take the white space beside them, which files do not state:
-/// it is known by the names of models and word rules.
+/// Marks special tokens that absorb the white space next to them. Files do not state this; it
+/// follows from the names of models and word rules.
 fn strip_around_specials(vocabulary: &Vocabulary, table: &mut TokenTable) {
     let pre = vocabulary.pre.as_deref().unwrap_or_default();
     let name = vocabulary.name.as_deref().unwrap_or_default().to_lowercase();

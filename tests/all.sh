@@ -20,8 +20,8 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 step "library without optional features"
 cargo check -p lapwing --no-default-features --quiet
 
-# Everything is built at once, with the same features, so that nothing is compiled twice; kernels are
-# optimised in tests, too.
+# Builds everything with the same features, so that nothing is compiled twice. Kernels are optimised in
+# tests, too.
 step "build"
 cargo test --workspace --features lapwing-traces/layer --no-run --quiet
 
@@ -35,11 +35,11 @@ sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 step "kernels, traces, actors, facade, command line, whole models"
 cargo test --workspace --features lapwing-traces/layer --quiet
 
-# What the build has left, with the features of the whole workspace.
+# The examples of the build above, with the features of the whole workspace.
 EXAMPLES=$PWD/target/debug/examples
 export EXAMPLES
 
-# None of these is timed, and some wait: they run at once.
+# None of these is timed, and some wait, so they run concurrently.
 step "examples, exports in Perfetto's trace processor, and every interleaving of the thread pool, of the completion" \
     "flag, of joins and of the recorder's ring"
 examples=
@@ -53,7 +53,7 @@ sh tests/side_by_side.sh "$examples" "sh traces/tests/perfetto/run.sh" \
 step "the page in headless Chromium"
 sh traces/tests/browser/run.sh
 
-# Each compiles a crate of its own on one core for a while.
+# Each compiles a crate of its own on one core.
 step "AArch64 kernels under emulation, and half a minute of fuzzing for each reader"
 sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "sh fuzz/run.sh 30"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs commands at the same time, each a shell's: side_by_side.sh COMMAND…
-# What each said is printed when it has ended, one after another; fails if one of them does.
+# Runs shell commands concurrently: side_by_side.sh COMMAND…
+# Prints the output of each after it has ended, one after another; fails if one of them fails.
 set -eu
 logs=$(mktemp -d)
 pids=

@@ -1,4 +1,4 @@
-//! The template engine, made to behave as the one the templates were written for.
+//! The template engine, configured to behave like Python's Jinja.
 
 use std::time::SystemTime;
 
@@ -10,11 +10,11 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 
 use super::error::{ChatError, Refusal};
 
-/// Steps a template may take: far above any conversation that fits a model, and soon reached
-/// by a template that does not end.
+/// Maximum steps of a template: far more than any conversation that fits a model needs, and soon
+/// reached by a template that does not end.
 const FUEL: u64 = 50_000_000;
 
-/// An environment without templates.
+/// An environment without templates, with Python's behaviour.
 pub(super) fn like_python() -> Result<Environment<'static>, ChatError> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder()
@@ -47,7 +47,7 @@ pub(super) fn date_function(now: SystemTime) -> Value {
     })
 }
 
-/// Makes the marks around what the model says, which only training uses, into blocks without
+/// Turns the tags around the model's own text, which only training uses, into blocks without
 /// effect: `{% generation %}` … `{% endgeneration %}`.
 pub(super) fn without_training_marks(source: &str) -> String {
     let mut rest = source;
@@ -70,7 +70,7 @@ pub(super) fn without_training_marks(source: &str) -> String {
     template
 }
 
-/// Writes truth values and nothing as Python does.
+/// Writes booleans and `None` as Python does.
 fn write_value(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     match (value.kind(), value.is_true()) {
         (ValueKind::Bool, true) => out.write_str("True").map_err(Error::from),
@@ -80,7 +80,8 @@ fn write_value(out: &mut Output, state: &mut State, value: &Value) -> Result<(),
     }
 }
 
-/// The filter `tojson(indent=…)`, spaced as by Python's `json.dumps` and without its escapes.
+/// The filter `tojson(indent=…)`, with the spacing of Python's `json.dumps` and without its
+/// escapes.
 fn to_json(value: &Value, indent: Option<usize>, options: Kwargs) -> Result<String, Error> {
     let indent = match indent {
         Some(indent) => Some(indent),
@@ -105,7 +106,7 @@ fn to_json(value: &Value, indent: Option<usize>, options: Kwargs) -> Result<Stri
     String::from_utf8(json).map_err(|error| invalid(error.to_string()))
 }
 
-/// One line, with a space after each comma and colon.
+/// Formats JSON on one line, with a space after each comma and colon.
 struct Spaced;
 
 impl serde_json::ser::Formatter for Spaced {

@@ -1,4 +1,4 @@
-//! Why a conversation cannot be rendered.
+//! Errors of chat templates.
 
 use std::error::Error as _;
 
@@ -6,7 +6,7 @@ use std::error::Error as _;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatError {
-    /// The weight file's template is no text.
+    /// The weight file's template is not text.
     #[error("the model's chat template cannot be read: {source}")]
     Metadata {
         /// What is wrong with the key.
@@ -15,19 +15,19 @@ pub enum ChatError {
     /// The template does not compile.
     #[error("the model's chat template does not compile: {source}; use raw text instead")]
     Invalid {
-        /// What the template engine says, with the line.
+        /// The template engine's message, with the line.
         source: minijinja::Error,
     },
-    /// The template itself says that it cannot render these messages.
-    #[error("the model's chat template refuses the conversation: {message}")]
+    /// The template rejects these messages by `raise_exception`.
+    #[error("the model's chat template rejects the conversation: {message}")]
     Refused {
-        /// The template's words.
+        /// The template's message.
         message: String,
     },
     /// The template failed while rendering.
     #[error("the model's chat template failed: {source}")]
     Failed {
-        /// What the template engine says, with the line.
+        /// The template engine's message, with the line.
         source: minijinja::Error,
     },
 }
@@ -37,7 +37,7 @@ impl ChatError {
         Self::Invalid { source }
     }
 
-    /// Tells a refusal from a failure.
+    /// Distinguishes a rejection by the template from a failure.
     pub(super) fn failed(source: minijinja::Error) -> Self {
         let mut cause = source.source();
         while let Some(error) = cause {

@@ -5,14 +5,14 @@ use lapwing_kernels::weights::Metadata;
 use super::{ChatError, ChatTemplate};
 use crate::tokenizer::Tokenizer;
 
-/// Key of the default template; named ones have their name behind it.
+/// Key of the default template; the key of a named one ends in its name.
 const KEY: &str = "tokenizer.chat_template";
 
 impl ChatTemplate {
     /// The file's default template, or `None` if it has none.
     ///
     /// # Errors
-    /// If the key is of the wrong type or its text no valid template.
+    /// If the key has the wrong type or its text is not a valid template.
     pub fn from_metadata(
         metadata: &Metadata,
         tokenizer: &Tokenizer,
@@ -23,7 +23,7 @@ impl ChatTemplate {
     /// The file's template called `name`, such as `tool_use`, or `None` if it has none.
     ///
     /// # Errors
-    /// If the key is of the wrong type or its text no valid template.
+    /// If the key has the wrong type or its text is not a valid template.
     pub fn named_from_metadata(
         metadata: &Metadata,
         tokenizer: &Tokenizer,

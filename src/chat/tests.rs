@@ -1,4 +1,4 @@
-//! Templates as they are found in models.
+//! Renders templates as found in real models.
 
 use std::time::{Duration, SystemTime};
 
@@ -66,7 +66,7 @@ fn render(source: &str, turns: &[(&str, &str)]) -> Result<String, ChatError> {
 }
 
 #[test]
-fn the_default_model_s_turns_are_laid_out_wrong() {
+fn the_default_model_renders_as_its_makers_intend() {
     let prompt = render(SMOLLM2, &[("user", "Hi {{ x }}")]).unwrap();
     assert_eq!(
         prompt,
@@ -76,7 +76,7 @@ fn the_default_model_s_turns_are_laid_out_wrong() {
 }
 
 #[test]
-fn blank_lines_of_block_tags_end_up_in_the_prompt() {
+fn block_tags_leave_no_blank_lines() {
     let turns = [("system", "Short."), ("user", " Hi "), ("assistant", "Yo"), ("user", "?")];
     assert_eq!(
         render(GEMMA, &turns).unwrap(),
@@ -86,7 +86,7 @@ fn blank_lines_of_block_tags_end_up_in_the_prompt() {
 }
 
 #[test]
-fn a_refusal_looks_like_a_failure() {
+fn a_rejection_is_told_from_a_failure() {
     let refused = render(GEMMA, &[("assistant", "me first")]).unwrap_err();
     let ChatError::Refused { message } = refused else {
         panic!("not a refusal: {refused}");
@@ -97,7 +97,7 @@ fn a_refusal_looks_like_a_failure() {
 }
 
 #[test]
-fn the_date_is_made_up() {
+fn the_date_is_the_callers_or_the_templates() {
     let template = ChatTemplate::new(LLAMA3, "<bos>", "").unwrap();
     let messages = [Message::new("system", "x")];
     let head = "<bos><|start_header_id|>system<|end_header_id|>\n\n";
@@ -108,7 +108,7 @@ fn the_date_is_made_up() {
 }
 
 #[test]
-fn python_methods_and_own_variables_are_missing() {
+fn python_methods_and_own_variables_work() {
     let template = ChatTemplate::new(QWEN3, "", "").unwrap();
     let messages = [
         Message::new("assistant", "<think>hm</think>\n\nyes"),
@@ -123,20 +123,20 @@ fn python_methods_and_own_variables_are_missing() {
 }
 
 #[test]
-fn nothing_counts_as_a_list() {
+fn none_is_not_iterable() {
     let source = "{{ 1 if tools is iterable and tools | length > 0 else 2 }}";
     assert_eq!(render(source, &[]).unwrap(), "2");
 }
 
 #[test]
-fn values_are_not_written_as_python_writes_them() {
+fn values_are_written_as_python_writes_them() {
     let source = "{{ none }} {{ true }} {{ messages[0] | tojson }}\n{{ [1] | tojson(indent=2) }}";
     let prompt = render(source, &[("user", "<é & \"'>")]).unwrap();
     assert_eq!(prompt, "None True {\"role\": \"user\", \"content\": \"<é & \\\"'>\"}\n[\n  1\n]");
 }
 
 #[test]
-fn a_template_runs_forever() {
+fn an_endless_template_is_stopped() {
     let endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}\
                    {% endfor %}{% endfor %}{% endfor %}";
     assert!(matches!(render(endless, &[]), Err(ChatError::Failed { .. })));

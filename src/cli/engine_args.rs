@@ -1,4 +1,4 @@
-//! Options that choose a model and set up the engine.
+//! Options that select a model and configure the engine.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use lapwing_kernels::cpu::Isa;
 use super::{at_least_one, order_swap, policy, wait};
 use crate::commands::failure::Failure;
 
-/// Which model.
+/// The model.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArg {
@@ -21,35 +21,33 @@ pub(crate) struct ModelArg {
     pub(crate) model: String,
 }
 
-/// How the engine is set up.
+/// Settings of the engine.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Engine")]
 pub(crate) struct EngineArgs {
-    /// Threads that compute [default: all that the machine runs at once]
+    /// Compute threads [default: all hardware threads]
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     pub(crate) threads: Option<usize>,
 
-    /// Most prompt tokens computed in one go [default: 512, with an NPU the rows of its
-    /// largest graph]
+    /// Maximum prompt tokens in a chunk [default: 512, with an NPU the rows of its largest graph]
     #[arg(long, value_name = "ROWS", value_parser = at_least_one)]
     pub(crate) chunk: Option<usize>,
 
-    /// Instruction set; `lapwing devices` lists them [default: the best one]
+    /// Instruction set; `lapwing devices` lists them [default: the fastest available]
     #[arg(long, value_name = "NAME")]
     pub(crate) isa: Option<String>,
 
-    /// How keys and values are kept: f32, f16, or int8, which takes half the memory of f16 and costs
-    /// accuracy
+    /// Type of the KV cache: f32, f16 or int8; int8 takes half the memory of f16 and costs accuracy
     #[arg(long, value_name = "TYPE", default_value_t)]
     pub(crate) kv: KvDtype,
 
-    /// Compute with activations in f32 instead of rounding them to int8 or bfloat16: no error but that of
-    /// f32 sums; prompts take twice as long, generation four times
+    /// Keep activations in f32 instead of rounding them to int8 or bfloat16: only rounding errors of f32
+    /// sums remain; prompts take twice as long, generation four times
     #[arg(long)]
     pub(crate) exact: bool,
 
-    /// Compute with matrices quantised to this format where the file has more bits per weight: q8_0,
-    /// q4_1 or q4_0. It costs accuracy [default: all weights as stored]
+    /// Requantise matrices with more bits per weight to this format: q8_0, q4_1 or q4_0. Costs accuracy
+    /// [default: use all weights exactly as stored]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) requant: Option<Requant>,
 
@@ -58,7 +56,7 @@ pub(crate) struct EngineArgs {
     #[arg(long, value_name = "NAME", value_parser = policy)]
     pub(crate) policy: Option<String>,
 
-    /// Do not keep packed weights in the cache folder, and do not use those that are kept
+    /// Neither use nor write the cache of packed weights
     #[arg(long)]
     pub(crate) no_packed_cache: bool,
 
@@ -66,46 +64,46 @@ pub(crate) struct EngineArgs {
     pub(crate) devices: DeviceArgs,
 }
 
-/// Which devices compute, and who runs what.
+/// Devices and strategy.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Devices")]
 pub(crate) struct DeviceArgs {
-    /// A device; give it once for each, or several with + between. cpu, gpu and npu are presets,
-    /// phone is all three in a phone's proportions; others are written as
+    /// Add a device; repeat the option, or join several with +. Presets: cpu, gpu, npu, and phone for
+    /// all three in a phone's proportions. Others: NAME=FORM:KEY=VALUE,…, as in
     /// gpu=throttled:gflops=40,gbps=8,sync=20us or npu=systolic:gflops=80,sizes=32-1024
     /// (`lapwing devices` explains the keys) [default: cpu]
     #[arg(long = "device", value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
 
-    /// Who runs what; `lapwing devices` lists the strategies [default: cpu-only, with several
-    /// devices what is predicted to be fastest, with a GPU alone gpu-only]
+    /// Strategy that places ops on devices; `lapwing devices` lists them [default: cpu-only; with several
+    /// devices the one predicted to be fastest; with only a GPU gpu-only]
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<String>,
 
-    /// Whether products may swap their operands on the NPU: on or off [default: on]
+    /// Allow the NPU to swap the operands of matmuls: on or off [default: on]
     #[arg(long, value_name = "on|off", value_parser = order_swap)]
     pub(crate) order_swap: Option<OrderSwap>,
 
-    /// How row-cut and hybrid-cut divide features over NPU:GPU:CPU, of those that are there, as in
-    /// 6:2:1 [default: 3:1]
+    /// Ratio in which row-cut and hybrid-cut divide output channels between NPU, GPU and CPU, as far as
+    /// present, as in 6:2:1 [default: 3:1]
     #[arg(long, value_name = "N:G[:C]")]
     pub(crate) ratio: Option<Ratio>,
 
-    /// Most rows that multi-sequence-cut leaves to the NPU's helper while a graph fits [default: 64]
+    /// Maximum rows that multi-sequence-cut leaves to the NPU's helper while a graph fits [default: 64]
     #[arg(long, value_name = "ROWS")]
     pub(crate) edge_rows: Option<usize>,
 
-    /// Place ops on a device, whatever the strategy says, as in 'layers.*.ffn=npu'; may be
-    /// repeated, the last match counts
+    /// Place ops on a device regardless of the strategy, as in 'layers.*.ffn=npu'; may be repeated, the
+    /// last match wins
     #[arg(long, value_name = "OPS=DEVICE")]
     pub(crate) place: Vec<String>,
 
-    /// How actors wait for messages: devices= or scheduler=, then callback, blocking, spin or
-    /// sleep-then-spin [default: devices=sleep-then-spin where there are several, else callback]
+    /// Wait mode of actors: devices= or scheduler=, then callback, blocking, spin or sleep-then-spin
+    /// [default: devices=sleep-then-spin with several devices, otherwise callback]
     #[arg(long, value_name = "LINK=MODE", value_parser = wait)]
     pub(crate) wait: Vec<(WaitLink, WaitMode)>,
 
-    /// Most chunks of prompts in flight [default: 2, with several devices 4]
+    /// Maximum prompt chunks in flight [default: 2, with several devices 4]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) permits: Option<usize>,
 }
@@ -120,7 +118,7 @@ impl DeviceArgs {
         }
     }
 
-    /// What is set on strategies.
+    /// Options of built-in strategies.
     fn options(&self) -> StrategyOptions {
         let default = StrategyOptions::default();
         StrategyOptions {
@@ -131,13 +129,13 @@ impl DeviceArgs {
         }
     }
 
-    /// Whether there is such a strategy.
+    /// Checks that there is such a strategy.
     pub(crate) fn check_strategy(name: &str) -> Result<(), Failure> {
         let names: Vec<&str> = strategies().iter().map(|known| known.name).collect();
         match names.contains(&name) {
             true => Ok(()),
             false => Err(Failure::usage(format!(
-                "--strategy is '{name}', but must be one of {}",
+                "--strategy: unknown strategy '{name}' (expected one of {})",
                 names.join(", ")
             ))),
         }
@@ -145,7 +143,7 @@ impl DeviceArgs {
 }
 
 impl EngineArgs {
-    /// The builder with these settings, those of `--strategy` too.
+    /// The builder with all settings, including `--strategy`.
     pub(crate) fn builder(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
         let builder = self.without_strategy(model)?;
         Ok(match &self.devices.strategy {
@@ -154,7 +152,7 @@ impl EngineArgs {
         })
     }
 
-    /// The builder with all settings but the strategy.
+    /// The builder with all settings except the strategy.
     pub(crate) fn without_strategy(&self, model: PathBuf) -> Result<EngineBuilder, Failure> {
         let options = self.devices.options();
         let mut builder = Engine::builder().model(model).strategy_options(options);
@@ -186,7 +184,7 @@ impl EngineArgs {
         if let Some(isa) = &self.isa {
             builder = builder.isa(isa);
         }
-        // Where there is no folder for anything, a model on disk runs all the same.
+        // Without a cache folder, a model on disk still runs.
         if !self.no_packed_cache
             && let Ok(cache) = ModelCache::open(None)
         {
@@ -195,7 +193,7 @@ impl EngineArgs {
         Ok(builder)
     }
 
-    /// Checks what can be checked without a model, so that nothing is fetched in vain.
+    /// Checks everything that needs no model, before anything is fetched.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if let Some(name) = &self.devices.strategy {
             DeviceArgs::check_strategy(name)?;
@@ -203,13 +201,13 @@ impl EngineArgs {
         self.check_but_strategy()
     }
 
-    /// As [`check`](EngineArgs::check), whatever the strategy is.
+    /// As [`check`](EngineArgs::check), except for the strategy.
     pub(crate) fn check_but_strategy(&self) -> Result<(), Failure> {
         self.devices.specs()?;
         let known: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
         match &self.isa {
             Some(isa) if !known.contains(&isa.as_str()) => Err(Failure::usage(format!(
-                "--isa is '{isa}', but this machine has {}",
+                "--isa: unknown instruction set '{isa}' (expected one of {} on this machine)",
                 known.join(", ")
             ))),
             _ => Ok(()),
@@ -251,18 +249,18 @@ impl EngineArgs {
         pairs.chain(flags).collect()
     }
 
-    /// How activations meet quantised weights.
+    /// Precision of activations that are multiplied with quantised weights.
     pub(crate) fn activations(&self) -> Activations {
         if self.exact { Activations::F32 } else { Activations::Int8 }
     }
 
-    /// Threads that will compute.
+    /// Number of compute threads.
     pub(crate) fn thread_count(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads.unwrap_or_else(all)
     }
 
-    /// Name of the instruction set that will be used.
+    /// Name of the instruction set.
     pub(crate) fn isa_name(&self) -> String {
         self.isa.clone().unwrap_or_else(|| Isa::best().name().to_owned())
     }
@@ -280,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_does_not_reach_another_process() {
+    fn every_setting_reaches_another_process() {
         let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --requant q4_0 --policy fcfs --device cpu --device npu \
                     --strategy pipe --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
                     --wait devices=spin --wait scheduler=blocking --permits 7 --exact --no-packed-cache";

@@ -1,4 +1,4 @@
-//! Values of options that are more than a number.
+//! Parsers of option values.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use lapwing::plan::OrderSwap;
 use lapwing::policy::{UnknownPolicy, by_name};
 use lapwing::{WaitLink, WaitMode};
 
-/// A count of at least one.
+/// Parses a count of at least one.
 pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(0) => Err("it must be at least 1".to_owned()),
@@ -23,17 +23,17 @@ pub(crate) fn policy(name: &str) -> Result<String, String> {
     }
 }
 
-/// Most tokens to generate.
+/// Maximum number of tokens to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenLimit {
-    /// This many.
+    /// This number.
     Tokens(usize),
     /// As many as the context holds.
     Context,
 }
 
 impl TokenLimit {
-    /// The number, if it is one.
+    /// The number, if there is one.
     pub(crate) fn tokens(self) -> Option<usize> {
         match self {
             TokenLimit::Tokens(tokens) => Some(tokens),
@@ -55,35 +55,35 @@ impl FromStr for TokenLimit {
     }
 }
 
-/// `ID=BIAS`.
+/// Parses `ID=BIAS`.
 pub(crate) fn logit_bias(text: &str) -> Result<(u32, f32), String> {
-    let (id, bias) = text.split_once('=').ok_or("it is written ID=BIAS, as in 42=-1.5")?;
-    let id = id.parse().map_err(|_| format!("'{id}' is no token id"))?;
-    let bias = bias.parse().map_err(|_| format!("'{bias}' is no number"))?;
+    let (id, bias) = text.split_once('=').ok_or("expected ID=BIAS, as in 42=-1.5")?;
+    let id = id.parse().map_err(|_| format!("'{id}' is not a token id"))?;
+    let bias = bias.parse().map_err(|_| format!("'{bias}' is not a number"))?;
     Ok((id, bias))
 }
 
-/// `LINK=MODE`.
+/// Parses `LINK=MODE`.
 pub(crate) fn wait(text: &str) -> Result<(WaitLink, WaitMode), String> {
     let names = |names: Vec<&str>| names.join(", ");
     let links = || names(WaitLink::ALL.map(WaitLink::name).to_vec());
     let modes = || names(WaitMode::ALL.iter().map(|mode| mode.name()).collect());
     let (link, mode) = text
         .split_once('=')
-        .ok_or_else(|| format!("it is written LINK=MODE; links are {}", links()))?;
+        .ok_or_else(|| format!("expected LINK=MODE with a link of {}", links()))?;
     let found = WaitLink::ALL.into_iter().find(|known| known.name() == link);
-    let link = found.ok_or_else(|| format!("'{link}' is no link; links are {}", links()))?;
+    let link = found.ok_or_else(|| format!("unknown link '{link}' (expected {})", links()))?;
     let found = WaitMode::ALL.iter().copied().find(|known| known.name() == mode);
-    let mode = found.ok_or_else(|| format!("'{mode}' is no mode; modes are {}", modes()))?;
+    let mode = found.ok_or_else(|| format!("unknown wait mode '{mode}' (expected {})", modes()))?;
     Ok((link, mode))
 }
 
-/// `on` or `off`.
+/// Parses `on` or `off`.
 pub(crate) fn order_swap(text: &str) -> Result<OrderSwap, String> {
     match text {
         "on" => Ok(OrderSwap::On),
         "off" => Ok(OrderSwap::Off),
-        _ => Err(format!("'{text}' is neither on nor off")),
+        _ => Err(format!("'{text}' is not on or off")),
     }
 }
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_of_zero_or_nonsense_is_refused() {
+    fn zero_and_invalid_counts_are_rejected() {
         assert_eq!(at_least_one("3"), Ok(3));
         for text in ["0", "-1", "many", "", "1.5"] {
             assert!(at_least_one(text).is_err(), "{text}");

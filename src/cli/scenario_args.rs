@@ -1,4 +1,4 @@
-//! Options that say what is simulated.
+//! Options of a simulated scenario.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use super::{DeviceArgs, at_least_one, policy};
 use crate::commands::failure::Failure;
 use crate::commands::session::Session;
 
-/// What is simulated.
+/// The scenario to simulate.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Scenario")]
 pub(crate) struct ScenarioArgs {
-    /// Processors: sd8gen3, ideal, fast-gpu, or a .toml file: a SoC's numbers, as --show-soc prints
-    /// them, or the devices of a live engine, as `lapwing calibrate` writes them
+    /// Processors: sd8gen3, ideal, fast-gpu, or a .toml file with the numbers of a SoC, as printed by
+    /// --show-soc, or with the devices of a live engine, as written by `lapwing calibrate`
     #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
     soc: String,
 
-    /// Model by its shape: llama-3-8b, llama-2-7b, llama-3.2-3b, internlm2-1.8b, qwen1.5-1.8b,
+    /// Shape of the model: llama-3-8b, llama-2-7b, llama-3.2-3b, internlm2-1.8b, qwen1.5-1.8b,
     /// qwen2-1.5b, or a .gguf file, of which only the header is read
     #[arg(short, long, value_name = "MODEL", default_value = "llama-3-8b")]
     model: String,
@@ -27,11 +27,11 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "N", default_value = "256", value_parser = at_least_one)]
     prompt: usize,
 
-    /// Steps of generation after the first token
+    /// Decode steps after the first token
     #[arg(long, value_name = "N", default_value = "32")]
     decode: usize,
 
-    /// Who runs what; the strategies of the live runtime
+    /// Strategy that places ops on processors, the same as in the live runtime
     #[arg(long, value_name = "NAME", default_value = "tensor-level")]
     strategy: String,
 
@@ -44,35 +44,33 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off, action = clap::ArgAction::Set)]
     fast_sync: bool,
 
-    /// Operands of products on the NPU may be swapped; tensor-level decides that itself, and gpu-only
-    /// has none, so that it changes nothing there
+    /// Allow the NPU to swap the operands of matmuls; no effect on tensor-level, which always takes the
+    /// better order, and on gpu-only
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off, action = clap::ArgAction::Set)]
     order_swap: bool,
 
-    /// Most prompt tokens computed in one go; for chunked and chunk-graph the size of their chunks
-    /// [default: the whole prompt; their own size]
+    /// Maximum prompt tokens in a chunk; the chunk size of chunked and chunk-graph [default: the whole
+    /// prompt; their own size]
     #[arg(long, value_name = "ROWS", value_parser = at_least_one)]
     chunk: Option<usize>,
 
-    /// What uses the GPU beside the model: none, or game (60 frames per second)
+    /// Other load on the GPU: none, or game (60 frames per second)
     #[arg(long, value_name = "WHAT", default_value = "none")]
     interference: String,
 
-    /// Tokens computed in each step of generation, 1 to 64, as when a draft is verified; all count as
-    /// accepted
+    /// Tokens computed in each decode step, 1 to 64, as when a draft is verified; all count as accepted
     #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     verify: usize,
 
-    /// Graphs that are prepared while the request waits are made for the next of 32, 64 … 1024 rows,
-    /// not for the very number
+    /// Prepare graphs during the request for the next of 32, 64 … 1024 rows instead of the exact number
     #[arg(long, value_name = "on|off", default_value = "off", value_parser = on_off, action = clap::ArgAction::Set)]
     stepped_preparation: bool,
 
-    /// Seed of the noise, which noise.spread sets
+    /// Seed of the noise that noise.spread turns on
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
 
-    /// Another value for numbers of the processors, as in sync.slow=2x,gpu.bandwidth=50 or, of devices,
+    /// Change numbers of the processors, as in sync.slow=2x,gpu.bandwidth=50 or, for devices,
     /// gpu.gflops=2x; may be repeated
     #[arg(long, value_name = "NUMBER=VALUE,…")]
     set: Vec<String>,
@@ -87,7 +85,7 @@ fn on_off(text: &str) -> Result<bool, String> {
 }
 
 impl ScenarioArgs {
-    /// The scenario. What a reader of its numbers should know is said on stderr.
+    /// Builds the scenario. Notes for readers of its results go to stderr.
     pub(crate) fn scenario(&self, session: &Session) -> Result<Scenario, Failure> {
         DeviceArgs::check_strategy(&self.strategy)?;
         let mut scenario = soc(&self.soc)?.policy(&*self.policy);
@@ -114,7 +112,7 @@ impl ScenarioArgs {
     }
 }
 
-/// A scenario on a preset or on a file's processors.
+/// A scenario on a preset or on the processors of a file.
 pub(crate) fn soc(name: &str) -> Result<Scenario, Failure> {
     let path = Path::new(name);
     if !name.ends_with(".toml") {

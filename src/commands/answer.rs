@@ -1,4 +1,4 @@
-//! Following one stream of tokens: what `run` and `chat` print of it.
+//! Follows a stream of tokens and prints it, for `run` and `chat`.
 
 use lapwing::{RequestTimes, Summary, Token, TokenStream};
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::interrupts::Claim;
 use super::output::print_plain;
 use super::session::Session;
 
-/// Times of a request, as `--json` prints them.
+/// Times of a request, as printed by `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Timings {
     queued_ms: f64,
@@ -37,7 +37,7 @@ impl Timings {
         }
     }
 
-    /// The figures on one line.
+    /// The times on one line.
     pub(crate) fn line(&self) -> String {
         format!(
             "[{} prompt tokens, {:.1} tok/s; first token after {:.0} ms; {} generated, {:.1} tok/s]",
@@ -50,10 +50,10 @@ impl Timings {
     }
 }
 
-/// What a stream gave.
+/// The result of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// Generated ids without the model's end token.
+    /// Generated ids, without the model's end token.
     pub(crate) ids: Vec<u32>,
     /// Log-probability of each.
     pub(crate) logprobs: Vec<f32>,
@@ -73,49 +73,49 @@ impl Answer {
         }
     }
 
-    /// Whether Ctrl-C ended it.
+    /// Whether it was interrupted by Ctrl-C.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.summary.is_none()
     }
 }
 
-/// Why there is no (whole) answer.
+/// Why there is no complete answer.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
-    /// The engine says why.
+pub(crate) enum AnswerError {
+    /// The engine failed.
     Engine(lapwing::Error),
-    /// What was generated could not be printed.
+    /// The text could not be printed.
     Output(Failure),
 }
 
-impl From<lapwing::Error> for Unanswered {
-    fn from(error: lapwing::Error) -> Unanswered {
-        Unanswered::Engine(error)
+impl From<lapwing::Error> for AnswerError {
+    fn from(error: lapwing::Error) -> AnswerError {
+        AnswerError::Engine(error)
     }
 }
 
-impl From<Failure> for Unanswered {
-    fn from(failure: Failure) -> Unanswered {
-        Unanswered::Output(failure)
+impl From<Failure> for AnswerError {
+    fn from(failure: Failure) -> AnswerError {
+        AnswerError::Output(failure)
     }
 }
 
-impl From<Unanswered> for Failure {
-    fn from(unanswered: Unanswered) -> Failure {
+impl From<AnswerError> for Failure {
+    fn from(unanswered: AnswerError) -> Failure {
         match unanswered {
-            Unanswered::Engine(error) => error.into(),
-            Unanswered::Output(failure) => failure,
+            AnswerError::Engine(error) => error.into(),
+            AnswerError::Output(failure) => failure,
         }
     }
 }
 
-/// Takes a stream to its end, or to Ctrl-C if `claim` is there, and prints the text as it comes
-/// unless JSON is wanted.
+/// Follows a stream to its end, or to Ctrl-C if there is a `claim`, and prints the text as it
+/// arrives unless JSON is requested.
 pub(crate) async fn follow(
     mut stream: TokenStream,
     session: &Session,
     claim: Option<&Claim<'_>>,
-) -> Result<Answer, Unanswered> {
+) -> Result<Answer, AnswerError> {
     let mut answer = Answer::default();
     let mut interrupted = std::pin::pin!(async {
         match claim {

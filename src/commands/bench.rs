@@ -1,5 +1,5 @@
-//! `lapwing bench`: tokens per second, in llama-bench's manner; other engines beside this one; and
-//! strategies compared.
+//! `lapwing bench`: tokens per second, counted as in llama-bench; comparison with other engines; and
+//! comparison of strategies.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use measure::{Kind, Runs, Test};
 use peer::Peer;
 use reading::Reader;
 use report::{EngineRuns, Measured, Record};
-use stored::About;
+use stored::RunSettings;
 
 mod against;
 mod child;
@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N,…", value_delimiter = ',')]
     prompt: Option<Vec<usize>>,
 
-    /// Generated lengths, in tokens [default: 128; 4 where strategies are compared]
+    /// Generated lengths, in tokens [default: 128; 4 when strategies are compared]
     #[arg(short = 'n', long, value_name = "N,…", value_delimiter = ',')]
     generate: Option<Vec<usize>>,
 
@@ -51,30 +51,29 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N,…", value_delimiter = ',')]
     depth: Option<Vec<usize>>,
 
-    /// Measured runs of each test; with --vs, pairs of processes [default: 5; 3 where strategies
-    /// are compared]
+    /// Measured runs of each test; with --vs, pairs of processes [default: 5; 3 when strategies are
+    /// compared]
     #[arg(short, long, value_name = "R", value_parser = at_least_one)]
     repetitions: Option<usize>,
 
-    /// Do not run each test once beforehand
+    /// Skip the warm-up run before each test
     #[arg(long)]
     no_warmup: bool,
 
-    /// Beside each generation, read as many bytes as a token of it reads and compute nothing: what
-    /// this leaves possible
+    /// Also measure how fast the bytes that each generated token reads can be read without computing
     #[arg(long, conflicts_with = "trace")]
     reading: bool,
 
-    /// Measure another engine in turn with this one: llama.cpp or openvino, with the program that
-    /// runs it (llama-bench, a Python) where it is not found by itself; may be repeated
+    /// Compare with another engine, run by run: llama.cpp or openvino, with the program that runs it
+    /// (llama-bench, a Python) if it is not found automatically; may be repeated
     #[arg(long, value_name = "NAME[=PROGRAM]", conflicts_with = "trace")]
     vs: Vec<Peer>,
 
-    /// Keep all samples, with the machine and the date, in FILE
+    /// Save all samples, with machine and date, in FILE
     #[arg(long, value_name = "FILE.json")]
     save: Option<PathBuf>,
 
-    /// Compare with a run that was kept
+    /// Compare with a saved run
     #[arg(long, value_name = "FILE.json")]
     against: Option<PathBuf>,
 
@@ -88,7 +87,7 @@ pub(crate) struct Args {
     )]
     length: Option<Vec<usize>>,
 
-    /// Write the compared timelines onto one page for the browser
+    /// Write the compared timelines to an HTML page
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
 
@@ -114,28 +113,28 @@ struct Report {
     requant: Option<RequantReport>,
     chunk: usize,
     repetitions: usize,
-    /// Most memory that the process has had resident, where the system tells and nothing else was read.
+    /// Maximum resident memory of the process, if the system reports it and nothing else was read.
     peak_resident_bytes: Option<u64>,
     against: Option<Against>,
 }
 
 /// Measures and prints.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    if let Some(wanted) = args.comparison()? {
-        return compare::run(wanted, session).await;
+    if let Some(options) = args.comparison()? {
+        return compare::run(options, session).await;
     }
     args.engine.check()?;
     args.trace.check()?;
     let tests = args.tests();
     if tests.is_empty() {
-        return Err(Failure::usage("there is nothing to measure: -p and -n are 0"));
+        return Err(Failure::usage("nothing to measure: -p and -n are 0"));
     }
     if args.reading && tests.iter().all(|test| test.kind == Kind::Prompt) {
-        return Err(Failure::usage("--reading is for generations, but -n is 0"));
+        return Err(Failure::usage("--reading needs a generation, but -n is 0"));
     }
     if let Some(peer) = peer::twice(&args.vs) {
         return Err(Failure::usage(format!(
-            "--vs {0} is given twice; measure one with --save FILE, the other with --against FILE",
+            "--vs {0} is given twice; measure one with --save FILE and the other with --against FILE",
             peer.name()
         )));
     }
@@ -146,7 +145,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if args.vs.is_empty() {
         return alone(&args, (path, tests, kept), reader, session).await;
     }
-    let wanted = pairs::Wanted {
+    let options = pairs::PairOptions {
         model: path,
         engine: &args.engine,
         peers: &args.vs,
@@ -157,10 +156,10 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         save: args.save.as_deref(),
         against: kept,
     };
-    pairs::run(wanted, session).await
+    pairs::run(options, session).await
 }
 
-/// Measures this engine, in this process.
+/// Measures this engine in this process.
 async fn alone(
     args: &Args,
     (path, tests, kept): (PathBuf, Vec<Test>, Option<Record>),
@@ -168,7 +167,7 @@ async fn alone(
     session: &Session,
 ) -> Result<(), Failure> {
     let longest = tests.iter().map(|test| test.context()).max().unwrap_or(1);
-    // Random prompts, one after another, share nothing that could be kept.
+    // Random prompts that run one after another cannot share anything.
     let mut builder = args.engine.builder(path.clone())?.context(longest).cache_tokens(longest);
     if args.trace.trace.is_some() {
         builder = builder.recorder(trace::recorder());
@@ -187,7 +186,7 @@ async fn alone(
         requant: engine.requantized().map(RequantReport::of),
         chunk: engine.chunk_rows(),
         repetitions: args.repetitions(),
-        // With what is read beside them it would not be that of the tests.
+        // It would include the memory that was read.
         peak_resident_bytes: match args.reading {
             true => None,
             false => child::resident_peak(std::process::id()),
@@ -202,7 +201,7 @@ async fn alone(
             peak_bytes: None,
             one_token_ms: None,
         };
-        let record = About {
+        let record = RunSettings {
             model: &path,
             engine: &args.engine,
             warm_up: !args.no_warmup,
@@ -217,7 +216,7 @@ async fn alone(
     if session.json { print_json(&report) } else { text::print_own(&report) }
 }
 
-/// Runs the tests, ends the engine, and writes what was recorded.
+/// Runs the tests, ends the engine, and saves the recording.
 async fn measured(
     args: &Args,
     tests: &[Test],
@@ -235,7 +234,7 @@ async fn measured(
         if args.trace.trace.is_none() {
             Some(measuring.await?)
         } else {
-            // Ctrl-C ends the process, but not before what was recorded is written.
+            // Ctrl-C ends the process after the recording is saved.
             let claim = session.interrupts.claim();
             tokio::select! {
                 biased;
@@ -258,7 +257,7 @@ impl Args {
         self.repetitions.unwrap_or(5)
     }
 
-    /// Every prompt and every generation at every depth.
+    /// All tests: every prompt and every generation at every depth.
     fn tests(&self) -> Vec<Test> {
         let of = |kind, tokens: &Option<Vec<usize>>, default| {
             let tokens = tokens.clone().unwrap_or_else(|| vec![default]);

@@ -1,4 +1,4 @@
-//! `lapwing calibrate`: this machine's devices as a preset.
+//! `lapwing calibrate`: describes this machine's devices as a preset.
 
 use std::path::PathBuf;
 
@@ -17,16 +17,16 @@ use crate::cli::{DeviceArgs, at_least_one};
 
 const EXAMPLES: &str = "\
 Examples:
-  lapwing calibrate --device phone -o phone.toml            devices that are held to models
+  lapwing calibrate --device phone -o phone.toml            throttled devices
   lapwing profile --device cpu && lapwing calibrate --profile FILE.json -o mine.toml
-                                                            devices that were measured
+                                                            measured devices
   lapwing calibrate --device phone --simulate FILE.gguf --prompt 64,300,525
-                                                            every strategy on them, in virtual time
+                                                            also simulate every strategy
   lapwing simulate --soc phone.toml --model FILE.gguf --trace sim.lwt
-                                                            one run on them, recorded
+                                                            simulate and record one run
 
-Runs are simulated warm, as `lapwing bench` measures them: with the graphs of an equal request
-before. Every number has a unit, a source, and its kind: pinned (measured), derived or assumed.
+Runs are simulated warm, as `lapwing bench` measures them: all graphs are prepared. Every number
+has a unit, a source and a kind: pinned (measured), derived or assumed.
 
 With --json:
   {\"name\":\"…\",\"toml\":\"…\",\"runs\":[{\"strategy\":\"…\",\"prompt\":N,\"prefill_ms\":F|null,
@@ -36,12 +36,12 @@ With --json:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A device that is held to a model; give it once for each, or several with + between, as
-    /// `lapwing devices` explains
+    /// Add a throttled device; repeat the option, or join several with + (`lapwing devices` explains
+    /// the keys)
     #[arg(long, value_name = "DEVICE")]
     device: Vec<String>,
 
-    /// Take the rates from a profile that `lapwing profile` wrote
+    /// Take the rates from a profile written by `lapwing profile`
     #[arg(long, value_name = "FILE.json", conflicts_with = "device")]
     profile: Option<PathBuf>,
 
@@ -49,15 +49,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", default_value = "this-machine")]
     name: String,
 
-    /// Write the preset into FILE, not to stdout
+    /// Write the preset to FILE instead of stdout
     #[arg(short, long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
 
-    /// Also simulate every strategy on it with this model; only its header is read
+    /// Also simulate every strategy with this model; only its header is read
     #[arg(long, value_name = "MODEL")]
     simulate: Option<String>,
 
-    /// Tokens of the simulated prompts
+    /// Prompt lengths of the simulation, in tokens
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64,300,525", value_parser = at_least_one)]
     prompt: Vec<usize>,
 }
@@ -77,7 +77,7 @@ struct Run {
     error: Option<String>,
 }
 
-/// Describes, writes and prints.
+/// Describes the devices, writes the preset and prints it.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if let Some(path) = &args.output {
         whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
@@ -93,7 +93,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
             let specs = devices.specs()?;
             if specs.is_empty() {
                 return Err(Failure::usage(
-                    "say which devices: --device phone, or --profile FILE.json",
+                    "give devices or a profile: --device phone, or --profile FILE.json",
                 ));
             }
             Machine::of_devices(&args.name, specs)?

@@ -9,7 +9,7 @@ use lapwing::{Engine, ErrorKind, Message, Prompt};
 use serde::Serialize;
 
 use self::lines::{Line, Lines};
-use super::answer::{Answer, Timings, Unanswered, follow};
+use super::answer::{Answer, AnswerError, Timings, follow};
 use super::failure::Failure;
 use super::output::{print_json, print_plain};
 use super::resolve::{ModelChoice, model_file, open};
@@ -23,23 +23,23 @@ Examples:
   printf 'Hello!\\nAnd who are you?\\n' | lapwing chat --json
 
 Ctrl-C stops an answer, Ctrl-D leaves. /help lists the commands; a line that ends in a backslash
-goes on in the next one. Where stdin is no terminal, every line of it is a turn.
+continues on the next one. If stdin is not a terminal, each of its lines is a message.
 
 With --json, one object per answer:
   {\"role\":\"assistant\",\"content\":\"…\",\"finish_reason\":\"stop\"|\"length\"|\"interrupted\",\"seed\":N,
    \"timings\":{…}|null}";
 
 const HELP: &str = "\
-/help    this list
-/reset   forget the conversation, keep the instructions
+/help    show this list
+/reset   clear the conversation, keep the instructions
 /exit    leave (also Ctrl-D)
-Ctrl-C stops an answer; a line that ends in \\ goes on in the next one.";
+Ctrl-C stops an answer; a line that ends in \\ continues on the next one.";
 
 /// Options of `chat`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Instructions to the model, before the conversation
+    /// System message, before the conversation
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
 
@@ -47,12 +47,12 @@ pub(crate) struct Args {
     #[arg(long)]
     stats: bool,
 
-    /// Keep typed lines in FILE [default: $XDG_STATE_HOME/lapwing/history, else
+    /// Store typed lines in FILE [default: $XDG_STATE_HOME/lapwing/history, or else
     /// ~/.local/state/lapwing/history]
     #[arg(long, value_name = "FILE", env = "LAPWING_HISTORY")]
     history: Option<PathBuf>,
 
-    /// Keep no typed lines
+    /// Do not store typed lines
     #[arg(long, conflicts_with = "history")]
     no_history: bool,
 
@@ -73,7 +73,7 @@ struct Report<'a> {
     timings: Option<Timings>,
 }
 
-/// Talks until the user leaves.
+/// Chats until the user leaves.
 pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure> {
     args.sampling.settle(&ModelChoice::of(&args.model.model)?);
     args.sampling.check()?;
@@ -87,7 +87,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     args.sampling.check_ids(engine.tokenizer().vocab_size())?;
     if engine.chat_template().is_none() {
         return Err(Failure::failed(format!(
-            "{} has no chat template: it continues text and does not chat",
+            "{} has no chat template: it can continue text, but not chat",
             engine.model_path().display()
         ))
         .hint("use `lapwing run --raw`, or an instruction-tuned model"));
@@ -111,10 +111,10 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
                 "/help" => session.note(HELP),
                 "/reset" => {
                     conversation.reset();
-                    session.note("(the conversation is forgotten)");
+                    session.note("(conversation cleared)");
                 }
                 command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
-                    session.note(&format!("there is no command {command}; /help lists them"));
+                    session.note(&format!("unknown command {command}; /help lists the commands"));
                 }
                 _ => conversation.turn(text, session).await?,
             },
@@ -134,12 +134,12 @@ fn history(args: &Args) -> Option<PathBuf> {
     args.history.clone().or_else(|| Some(state()?.join("lapwing").join("history")))
 }
 
-/// Whether the question is to blame, so that another one may be answered.
-fn question_is_to_blame(error: &lapwing::Error) -> bool {
+/// Whether the error concerns only this message, so that the chat can go on.
+fn concerns_only_message(error: &lapwing::Error) -> bool {
     matches!(error.kind(), ErrorKind::Request | ErrorKind::Busy)
 }
 
-/// What was said, and who answers.
+/// The messages so far, and the engine.
 struct Conversation {
     engine: Engine,
     args: Args,
@@ -157,8 +157,8 @@ impl Conversation {
         self.messages = self.args.system.iter().map(Message::system).collect();
     }
 
-    /// One question and its answer. A question that cannot be answered is said so and
-    /// forgotten; only an engine that is over ends the chat.
+    /// Sends one message and prints the answer. A message that cannot be answered is reported and
+    /// dropped; only an engine that has ended ends the chat.
     async fn turn(&mut self, text: String, session: &Session) -> Result<(), Failure> {
         self.messages.push(Message::user(text));
         let result = self.answer(session).await;
@@ -168,18 +168,18 @@ impl Conversation {
                 self.messages.pop();
             }
             Ok(answer) => self.messages.push(Message::assistant(answer.text)),
-            Err(Unanswered::Engine(error))
-                if stdin().is_terminal() && question_is_to_blame(&error) =>
+            Err(AnswerError::Engine(error))
+                if stdin().is_terminal() && concerns_only_message(&error) =>
             {
                 self.messages.pop();
-                session.note(&format!("error: {error}; /reset begins anew"));
+                session.note(&format!("error: {error}; /reset starts over"));
             }
             Err(unanswered) => return Err(unanswered.into()),
         }
         Ok(())
     }
 
-    async fn answer(&self, session: &Session) -> Result<Answer, Unanswered> {
+    async fn answer(&self, session: &Session) -> Result<Answer, AnswerError> {
         let claim = session.interrupts.claim();
         let prompt = Prompt::Chat(self.messages.clone());
         let stream = self.engine.generate(self.args.sampling.request(prompt)).await?;
@@ -205,7 +205,7 @@ impl Conversation {
             print_plain("\n")?;
             match reason {
                 "interrupted" => session.note("(stopped)"),
-                "length" => session.note("(cut off; -n N or -n max allows more)"),
+                "length" => session.note("(length limit; raise it with -n N or -n max)"),
                 _ => {}
             }
         }

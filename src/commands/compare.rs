@@ -1,4 +1,4 @@
-//! `lapwing bench --strategy all --length …`: strategies compared on the engine's devices.
+//! `lapwing bench --strategy all --length …`: compares strategies on the engine's devices.
 
 use std::path::{Path, PathBuf};
 
@@ -17,11 +17,11 @@ use super::table::{Align, table};
 use super::timeline::files;
 use crate::cli::{DeviceArgs, EngineArgs};
 
-/// What is compared.
-pub(crate) struct Wanted<'a> {
+/// Options of a comparison.
+pub(crate) struct CompareOptions<'a> {
     pub(crate) model: &'a str,
     pub(crate) engine: &'a EngineArgs,
-    /// `all`, or names; several options' names follow each other.
+    /// `all`, or names; those of several options are concatenated.
     pub(crate) strategies: &'a str,
     pub(crate) lengths: Vec<usize>,
     pub(crate) tokens: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) html: Option<PathBuf>,
 }
 
-/// Lengths where none are given.
+/// Default prompt lengths.
 pub(crate) const LENGTHS: [usize; 3] = [135, 300, 525];
 
 #[derive(Serialize)]
@@ -60,7 +60,7 @@ struct Absent<'a> {
     reason: &'a str,
 }
 
-/// Names, of which there must be known ones only.
+/// The names of strategies; all must be known.
 pub(crate) fn names(strategies: &str) -> Result<Vec<&str>, Failure> {
     let names: Vec<&str> =
         strategies.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -72,26 +72,26 @@ pub(crate) fn names(strategies: &str) -> Result<Vec<&str>, Failure> {
 }
 
 /// Compares and prints.
-pub(crate) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Failure> {
-    let names = names(wanted.strategies)?;
-    if let Some(path) = &wanted.html {
+pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Result<(), Failure> {
+    let names = names(options.strategies)?;
+    if let Some(path) = &options.html {
         whole_file::check(path)
             .map_err(|error| Failure::file("write the page to", path, &error))?;
     }
-    let path = model_file(wanted.model, session).await?;
-    let builder = with_stored(wanted.engine.without_strategy(path)?)?;
+    let path = model_file(options.model, session).await?;
+    let builder = with_stored(options.engine.without_strategy(path)?)?;
     let requantized = builder.requantized()?;
-    requant::say(requantized.as_ref(), session);
+    requant::note(requantized.as_ref(), session);
     let mut compare = Compare::new(builder)
-        .lengths(wanted.lengths.iter().copied())
-        .tokens(wanted.tokens)
-        .repetitions(wanted.repetitions);
+        .lengths(options.lengths.iter().copied())
+        .tokens(options.tokens)
+        .repetitions(options.repetitions);
     compare = match names.is_empty() {
         true => compare.all_strategies(),
         false => names.iter().fold(compare, |compare, name| compare.strategy(*name)),
     };
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs");
-    let mut told = String::new();
+    let mut announced = String::new();
     let compared = compare
         .run(|progress| {
             let doing = match progress.tokens {
@@ -104,16 +104,16 @@ pub(crate) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Fai
                     bar.set_position(progress.done as u64);
                     bar.set_message(doing);
                 }
-                None if told != progress.strategy => {
-                    told.clone_from(&progress.strategy);
-                    session.note(&format!("measuring {told}"));
+                None if announced != progress.strategy => {
+                    announced.clone_from(&progress.strategy);
+                    session.note(&format!("measuring {announced}"));
                 }
                 None => {}
             }
         })
         .await?;
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
-    if let Some(path) = &wanted.html {
+    if let Some(path) = &options.html {
         write_page(&compared, path, session)?;
     }
     if session.json {
@@ -165,8 +165,8 @@ fn text(compared: &Comparison) -> String {
         text.push_str(&format!("  {device}\n"));
     }
     text.push_str(&format!(
-        "{} runs each, with warm graphs; times are medians in ms; predicted, with warm graphs as well, \
-         by {}; energy: unknown\n",
+        "{} runs each, with warm graphs; times are medians in ms; predictions, also with warm graphs, \
+         from {}; energy: unknown\n",
         compared.repetitions, compared.cost_source
     ));
     for length in &compared.lengths {
@@ -178,7 +178,7 @@ fn text(compared: &Comparison) -> String {
 fn of_length(length: &LengthComparison, generated: usize) -> String {
     let bold = anstyle::Style::new().bold();
     let mut text = format!(
-        "\n{bold}{} tokens{bold:#}, then {generated} generated; the fastest first\n",
+        "\n{bold}{} tokens{bold:#}, then {generated} generated; fastest first\n",
         length.tokens
     );
     let mut order: Vec<usize> = (0..length.runs.len()).collect();
@@ -191,16 +191,16 @@ fn of_length(length: &LengthComparison, generated: usize) -> String {
         ("TPOT", Align::Right),
         ("makespan", Align::Right),
         ("overlap", Align::Right),
-        ("most idle by", Align::Left),
+        ("main idle cause", Align::Left),
         ("copied", Align::Right),
-        ("waits", Align::Right),
+        ("wait error", Align::Right),
         ("predicted", Align::Right),
         ("late", Align::Right),
         ("", Align::Left),
     ];
     text.push_str(&table(header, rows));
     if !length.same_tokens {
-        text.push_str("The strategies did not generate the same tokens: this is a defect.\n");
+        text.push_str("The strategies generated different tokens: this is a bug.\n");
     }
     let late = length.runs.iter().any(|run| {
         let share = run.late.as_secs_f64() * 1e3 / run.ttft_ms.median;
@@ -208,12 +208,12 @@ fn of_length(length: &LengthComparison, generated: usize) -> String {
     });
     if late {
         text.push_str(
-            "late: this machine computed longer than the devices' models say, and the times are \
-             that much too long; use lower rates or let it do nothing else.\n",
+            "late: time by which this machine exceeded the devices' models. The measured times are too \
+             long by as much; use lower rates, or free the machine from other work.\n",
         );
     }
     for (strategy, reason) in &length.absent {
-        text.push_str(&format!("without {strategy}: {}\n", visible(reason)));
+        text.push_str(&format!("left out {strategy}: {}\n", visible(reason)));
     }
     text
 }

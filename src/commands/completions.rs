@@ -1,4 +1,4 @@
-//! `lapwing completions`: scripts for shells.
+//! `lapwing completions`: completion scripts for shells.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

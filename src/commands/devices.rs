@@ -1,4 +1,4 @@
-//! `lapwing devices`: what this machine has, and what it has not.
+//! `lapwing devices`: the devices, presets and strategies of this machine.
 
 use indicatif::HumanBytes;
 use lapwing::Requant;
@@ -24,10 +24,10 @@ Examples:
   lapwing devices --json
   lapwing devices --kernels -t 2 -m FILE.gguf
 
-With --kernels it measures for some seconds what the CPU does at most, and with -m every kind of op
-of that model, alone and as it runs in an engine, beside the least time that these limits allow: the
-longer of its operations at the peak of its arithmetic and its bytes at the rate of reading memory.
-Above 100 %, operands came from a cache.
+With --kernels it measures the peak rates of the CPU for a few seconds. With -m it also measures
+every kind of op of that model, in isolation and as it runs in an engine, and compares it with its
+roofline bound: the longer of its operations at the peak arithmetic rate and its bytes at the peak
+memory bandwidth. Above 100 %, operands came from a cache.
 
 With --json:
   {\"cores\":N,\"memory\":{\"total_bytes\":N,\"available_bytes\":N},
@@ -37,8 +37,8 @@ With --json:
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
    \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…],
    \"policies\":[{\"name\":\"fcfs\",\"about\":\"…\"},…]}
-  presets: what --device takes by name; libraries: drivers of that kind found on the machine,
-  whether or not they are used.
+  presets: values of --device; libraries: drivers of that kind found on the machine, whether or not
+  they are used.
   With --kernels:
   {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
    \"bf16\":{…}|null,\"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},
@@ -52,7 +52,7 @@ With --json:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Show which kernel computes each op and why, and what of the machine it uses
+    /// Show the kernel of each op and why it was chosen, and the share of the machine's peak it reaches
     #[arg(long)]
     kernels: bool,
 
@@ -60,11 +60,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "MODEL", requires = "kernels")]
     model: Option<String>,
 
-    /// Threads that compute [default: all that the machine runs at once]
+    /// Compute threads [default: all hardware threads]
     #[arg(short, long, value_name = "N", value_parser = at_least_one, requires = "kernels")]
     threads: Option<usize>,
 
-    /// Instruction set [default: the best one]
+    /// Instruction set [default: the fastest available]
     #[arg(long, value_name = "NAME", requires = "kernels")]
     isa: Option<String>,
 
@@ -96,18 +96,18 @@ struct NamedReport {
     about: &'static str,
 }
 
-/// Names that `--device` takes alone.
+/// The presets of `--device`.
 const PRESETS: [&str; 4] = ["cpu", "gpu", "npu", "phone"];
 
-/// How devices are written.
+/// Explanation of device specifications.
 const FORMS: &str = "\
-  --device NAME=FORM:KEY=VALUE,… with these forms; every key may be left out
-    cores      the CPU as it is: threads
-    throttled  CPU threads that compute true values, held to stated rates: gflops, gbps, submit,
-               idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
-    systolic   an NPU in software: prepared graphs on a modelled array, true values: all of
-               throttled, array, floor, sizes (32-1024 or 32/96), budget (4GiB), prepare,
-               prepare-gweight
+    --device NAME=FORM:KEY=VALUE,… with one of these forms; all keys are optional
+    cores      the CPU, not throttled. Keys: threads
+    throttled  CPU threads that compute true values, throttled to stated rates. Keys: gflops, gbps,
+               submit, idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
+    systolic   an NPU in software that runs prepared graphs and computes true values, throttled to
+               a systolic array. Keys: those of throttled, array, floor, sizes (32-1024 or 32/96),
+               budget (4GiB), prepare, prepare-gweight
 ";
 
 #[derive(Serialize)]
@@ -131,7 +131,7 @@ struct Device {
     libraries: Vec<String>,
 }
 
-/// Prints what there is.
+/// Prints the report.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if args.kernels {
         return kernels::run(&args, session).await;
@@ -148,7 +148,7 @@ fn report() -> Report {
     let cpu = Device {
         kind: "cpu",
         present: true,
-        why: format!("{cores} threads at once, kernels for {}", best.name()),
+        why: format!("{cores} hardware threads, kernels for {}", best.name()),
         libraries: Vec::new(),
     };
     let folders = library_folders();
@@ -179,14 +179,14 @@ fn report() -> Report {
     }
 }
 
-/// What stands behind the names.
+/// The devices of each preset.
 fn presets() -> Vec<Preset> {
     let of = |name| DeviceSpec::list(name).unwrap_or_default();
     let text = |name| of(name).iter().map(ToString::to_string).collect();
     PRESETS.into_iter().map(|name| Preset { name, devices: text(name) }).collect()
 }
 
-/// Kinds of device that this program brings itself.
+/// Kinds of device that are part of this program.
 fn own_kinds() -> [Device; 2] {
     let own = |kind, why: &str| Device {
         kind,
@@ -195,13 +195,10 @@ fn own_kinds() -> [Device; 2] {
         libraries: Vec::new(),
     };
     [
-        own(
-            "throttled",
-            "a processor of stated rates, computed by threads of the CPU: --device gpu",
-        ),
+        own("throttled", "a processor of stated rates, emulated by CPU threads: --device gpu"),
         own(
             "software-npu",
-            "prepared graphs on a modelled systolic array, computed by a thread of the CPU: \
+            "prepared graphs on a modelled systolic array, emulated by a CPU thread: \
              --device npu",
         ),
     ]
@@ -222,7 +219,7 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         text.push_str(&format!("{bold}{title}{bold:#}: {mark}\n  {}\n", visible(&device.why)));
         if device.kind == "cpu" {
             text.push_str(&format!(
-                "  instruction sets: {} (--isa takes another)\n  {}\n  memory: {}, {} available\n",
+                "  instruction sets: {} (choose with --isa)\n  {}\n  memory: {}, {} available\n",
                 report.isa.available.join(", "),
                 report.isa.why,
                 HumanBytes(report.memory.total_bytes),

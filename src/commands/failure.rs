@@ -1,4 +1,4 @@
-//! How a command fails: what is said, and with which code the process ends.
+//! Failures of commands: their messages and exit codes.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -10,22 +10,22 @@ use lapwing::simulate::SimulateError;
 
 use super::output::visible;
 
-/// Why a command ends without having done what was asked for.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage {
         /// What is wrong.
         message: String,
     },
-    /// It did not work.
+    /// The command failed.
     Failed {
         /// What went wrong.
         message: String,
-        /// What to do, where the message does not say it.
+        /// What to do, if the message does not say it.
         hint: Option<String>,
     },
-    /// Nobody reads stdout any more.
+    /// Stdout was closed by its reader.
     ClosedPipe,
     /// Ctrl-C.
     Interrupted,
@@ -37,12 +37,12 @@ impl Failure {
         Failure::Usage { message: message.into() }
     }
 
-    /// A failure that needs no hint.
+    /// A failure without a hint.
     pub(crate) fn failed(message: impl Into<String>) -> Failure {
         Failure::Failed { message: message.into(), hint: None }
     }
 
-    /// Adds what to do.
+    /// Adds a hint.
     pub(crate) fn hint(self, text: impl Into<String>) -> Failure {
         match self {
             Failure::Failed { message, .. } => Failure::Failed { message, hint: Some(text.into()) },
@@ -65,14 +65,14 @@ impl Failure {
         }
     }
 
-    /// Says it on stderr and gives the exit code.
+    /// Prints the failure to stderr and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let (message, hint) = match self {
             Failure::Failed { message, hint } => (Some(message), hint.as_deref()),
             Failure::Usage { message } => (Some(message), Some("--help shows all options")),
             Failure::ClosedPipe | Failure::Interrupted => (None, None),
         };
-        // Where stderr is gone too, the exit code is all that can be said.
+        // If stderr is closed too, only the exit code remains.
         let mut stderr = anstream::stderr().lock();
         if let Some(message) = message {
             let red = AnsiColor::Red.on_default().bold();
@@ -91,7 +91,7 @@ impl From<lapwing::Error> for Failure {
         let failure = Failure::failed(error.to_string());
         match error.run_error() {
             Some(RunError::PromptTooLong { .. }) => failure
-                .hint("-c TOKENS (--ctx) sets the context, up to what the model was trained for"),
+                .hint("-c TOKENS (--ctx) sets the context, up to the model's training context"),
             _ => failure,
         }
     }
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_stay_as_documented() {
+    fn exit_codes_are_as_documented() {
         let codes = [
             (Failure::failed("x"), 1),
             (Failure::usage("x"), 2),

@@ -1,4 +1,4 @@
-//! Progress of a fetch on stderr: a bar on a terminal, else a line now and then.
+//! Shows the progress of a fetch on stderr: a bar on a terminal, otherwise occasional lines.
 
 use indicatif::{HumanBytes, ProgressBar};
 use lapwing::models::{FetchEvent, Progress};
@@ -10,7 +10,7 @@ const BAR: &str =
 const BAR_WITHOUT_TOTAL: &str = "{msg:.bold}  {bytes} {bytes_per_sec}";
 const BAR_WITHOUT_COUNT: &str = "{msg:.bold}";
 
-/// A line is written whenever this many more percent of a phase are done.
+/// A line is written each time this many more percent of a phase are done.
 const LINE_PERCENT: u64 = 25;
 
 /// Shows the events of one fetch.
@@ -19,18 +19,18 @@ pub(crate) struct FetchProgress<'a> {
     bar: Option<ProgressBar>,
     done: u64,
     total: Option<u64>,
-    /// Percent at which the next line is due.
+    /// Percentage at which the next line is written.
     next_line: u64,
     fetching: bool,
 }
 
 impl<'a> FetchProgress<'a> {
-    /// Nothing is shown before the first event.
+    /// Shows nothing before the first event.
     pub(crate) fn new(session: &'a Session) -> FetchProgress<'a> {
         FetchProgress { session, bar: None, done: 0, total: None, next_line: 0, fetching: false }
     }
 
-    /// Takes the bar from the screen.
+    /// Removes the bar from the screen.
     pub(crate) fn clear(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -76,7 +76,7 @@ impl Progress for FetchProgress<'_> {
     fn on_event(&mut self, event: FetchEvent) {
         match event {
             FetchEvent::Waiting { name } => {
-                self.session.note(&format!("another process fetches {name}; waiting for it"));
+                self.session.note(&format!("another process is fetching {name}; waiting for it"));
             }
             FetchEvent::Notice { text } => self.session.note(&text),
             FetchEvent::Started { name, bytes_total } => {

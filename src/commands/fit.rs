@@ -1,4 +1,4 @@
-//! `lapwing fit`: a preset's pinned numbers, fitted to what was published.
+//! `lapwing fit`: fits a preset's pinned numbers to published ones.
 
 use std::path::{Path, PathBuf};
 
@@ -13,15 +13,15 @@ use crate::cli::soc;
 
 const EXAMPLES: &str = "\
 Examples:
-  lapwing fit                     fit the numbers of sd8gen3 that are pinned to the published pins
-  lapwing fit --pins mine.toml    to other pins
+  lapwing fit                     fit the pinned numbers of sd8gen3 to the published pins
+  lapwing fit --pins mine.toml    fit to other pins
 
-A pins file has the form of src/simulate/published.toml: [[row]] with id, group, what, run (prompt,
-decode, strategy, …) or product, quantity, published, role and source; rows with role = \"pin\" are
-fitted to, those with role = \"check\" are compared afterwards.
+A pins file has the format of src/simulate/published.toml: [[row]] with id, group, what, run
+(prompt, decode, strategy, …) or product, quantity, published, role and source. Rows with
+role = \"pin\" are fitted to, rows with role = \"check\" are compared afterwards.
 
-The fit minimises the squares of ln(model / published). 'left out' is the error of a pin when the
-fit is made without it; where a number of the SoC hangs on one pin alone, it says so instead.
+The fit minimises the sum of squares of ln(model / published). 'left out' is the error of a pin if
+the fit is made without it; a pin that alone determines a number of the SoC says so instead.
 
 With --json:
   {\"parameters\":[{\"key\":\"…\",\"unit\":\"…\",\"before\":F,\"after\":F,\"determined\":true|false}],
@@ -71,7 +71,7 @@ fn text(fit: &Fit) -> String {
     ];
     let parameters = fit.parameters.iter().map(|p| {
         let (before, after) = (format!("{:.4}", p.before), format!("{:.4}", p.after));
-        let known = if p.determined { "" } else { "no pin determines it" };
+        let known = if p.determined { "" } else { "not determined by any pin" };
         [p.key.clone(), before, after, p.unit.clone(), known.to_owned()]
     });
     let mut text = table(header, parameters.collect());
@@ -93,7 +93,7 @@ fn text(fit: &Fit) -> String {
     text.push('\n');
     text.push_str(&table(header, pins.collect()));
     let header = [
-        ("check, not fitted to", Align::Left),
+        ("check (not fitted)", Align::Left),
         ("published", Align::Right),
         ("model", Align::Right),
         ("error", Align::Right),
@@ -105,10 +105,12 @@ fn text(fit: &Fit) -> String {
     text.push('\n');
     text.push_str(&table(header, checks.collect()));
     if !fit.converged {
-        text.push_str("\nnot at the end: it was still getting better when the steps ran out");
+        text.push_str(
+            "\nnot converged: the fit was still improving at the maximum number of steps",
+        );
     }
     text.push_str(&format!(
-        "\n{} steps; the pins are met within {:.2} % on average\n",
+        "\n{} steps; mean error of the pins {:.2} %\n",
         fit.steps,
         fit.error * 100.0
     ));

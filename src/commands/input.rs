@@ -1,11 +1,11 @@
-//! Texts that a command works on: an argument, a file, or stdin.
+//! Input texts of a command: an argument, a file, or stdin.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
 
-/// Where a text comes from.
+/// Source of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The argument itself.
@@ -17,8 +17,8 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// An argument or a file's name, in both of which `-` means stdin; `what` names the text
-    /// where there is neither.
+    /// An argument or a file name; `-` means stdin in both. `what` names the text in the error if
+    /// there is neither.
     pub(crate) fn choose(
         what: &str,
         argument: Option<String>,
@@ -29,17 +29,17 @@ impl Source {
             (Some(text), None) if text == "-" => Ok(Source::Stdin),
             (Some(text), None) => Ok(Source::Argument(text)),
             (None, None) => Err(Failure::usage(format!(
-                "there is no {what}: give it as an argument, as -f FILE, or as - to read stdin"
+                "no {what}: give it as an argument, as -f FILE, or as - to read stdin"
             ))),
         }
     }
 
-    /// A file's name, in which `-` means stdin.
+    /// A file name; `-` means stdin.
     pub(crate) fn file(path: PathBuf) -> Source {
         if path == Path::new("-") { Source::Stdin } else { Source::File(path) }
     }
 
-    /// The text, all of it.
+    /// Reads the whole text.
     pub(crate) async fn read(self) -> Result<String, Failure> {
         let (name, bytes) = match self {
             Source::Argument(text) => return Ok(text),
@@ -62,12 +62,12 @@ impl Source {
         };
         String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            Failure::failed(format!("{name} is not UTF-8 text: byte {at} begins no character"))
+            Failure::failed(format!("{name} is not UTF-8 text: invalid byte at {at}"))
         })
     }
 }
 
-/// A prompt from a file without the line feed that ends its last line.
+/// A prompt from a file, without the line feed at its end.
 pub(crate) fn without_last_line_feed(text: &str) -> &str {
     text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
 }

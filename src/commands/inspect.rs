@@ -1,4 +1,4 @@
-//! `lapwing inspect`: what a model file holds, and what would run where.
+//! `lapwing inspect`: the contents of a model file, and its placement on devices.
 
 mod report;
 mod text;
@@ -21,7 +21,7 @@ Examples:
   lapwing inspect smollm2 --json
   lapwing inspect FILE.gguf --full            arrays and long texts in full
 
-A file whose architecture is not supported is shown all the same, with the reason why it cannot run.
+A file of an unsupported architecture is shown too, with the reason why it cannot run.
 
 With --json:
   {\"paths\":[…],\"bytes\":N,\"architecture\":\"…\"|null,\"parameters\":N,
@@ -30,7 +30,7 @@ With --json:
    \"formats\":[{\"format\":\"…\",\"tensors\":N,\"bytes\":N}],
    \"hyper_parameters\":{…}|null,\"kv_bytes_per_token\":N|null,\"requant\":{…}|null,
    \"placement\":{\"strategy\":\"…\",\"reason\":\"…\",\"stages\":[…]}|null,\"cannot_run\":\"…\"|null}
-  shape: as GGUF writes it, the contiguous dimension first; length: of an array or text that was
+  shape: in GGUF order, the contiguous dimension first; length: of an array or text that was
   abbreviated.";
 
 /// Options of `inspect`.

@@ -1,27 +1,27 @@
-//! Ctrl-C: it ends the process, unless a command has asked to be told instead.
+//! Ctrl-C: ends the process, unless a command has claimed it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Where Ctrl-C goes.
+/// Routes Ctrl-C.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     claimed: AtomicBool,
-    /// Pressed since the claim.
+    /// Whether it was pressed since the claim.
     pressed: AtomicBool,
     notify: Notify,
 }
 
 impl Interrupts {
-    /// From now on until the claim is dropped, Ctrl-C goes to its holder.
+    /// Until the claim is dropped, its holder receives Ctrl-C.
     pub(crate) fn claim(&self) -> Claim<'_> {
         self.pressed.store(false, Ordering::SeqCst);
         self.claimed.store(true, Ordering::SeqCst);
         Claim(self)
     }
 
-    /// Tells the holder of the claim; false if there is none.
+    /// Notifies the holder of the claim; returns false if there is none.
     pub(crate) fn deliver(&self) -> bool {
         let claimed = self.claimed.load(Ordering::SeqCst);
         if claimed {
@@ -32,14 +32,14 @@ impl Interrupts {
     }
 }
 
-/// The right to be told of Ctrl-C.
+/// The right to receive Ctrl-C.
 #[derive(Debug)]
 pub(crate) struct Claim<'a>(&'a Interrupts);
 
 impl Claim<'_> {
-    /// Ready when Ctrl-C was pressed after the claim was made.
+    /// Completes when Ctrl-C was pressed after the claim was made.
     pub(crate) async fn interrupted(&self) {
-        // Made before the look, so that no press can fall between the two.
+        // Registered before the check, so that no press is missed between the two.
         let told = self.0.notify.notified();
         if !self.0.pressed.load(Ordering::SeqCst) {
             told.await;
@@ -58,13 +58,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_interrupt_reaches_only_the_answer_it_was_meant_for() {
+    async fn an_interrupt_reaches_only_the_current_claim() {
         let interrupts = Interrupts::default();
         assert!(!interrupts.deliver());
         {
             let claim = interrupts.claim();
             assert!(interrupts.deliver());
-            // Pressed before anybody waited: while the prompt was being read, for example.
+            // Pressed before the await, for example while the prompt is read.
             claim.interrupted().await;
             assert!(interrupts.deliver());
         }

@@ -1,4 +1,4 @@
-//! `lapwing models`: what can be fetched, and what has been.
+//! `lapwing models`: lists, verifies and removes models.
 
 use indicatif::HumanBytes;
 use lapwing::models::{CachedModel, CatalogueEntry, FetchError, ModelCache, ModelName, catalogue};
@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "remove")]
     verify: bool,
 
-    /// Remove a model, and what a broken-off fetch of it left, from the cache
+    /// Remove a model from the cache, including leftovers of an interrupted fetch
     #[arg(long, value_name = "NAME")]
     remove: Option<String>,
 }
@@ -125,7 +125,7 @@ fn print_list(report: &Report) -> Result<(), Failure> {
     let header = [
         ("name", Align::Left),
         ("size", Align::Right),
-        ("here", Align::Left),
+        ("state", Align::Left),
         ("licence", Align::Left),
         ("about", Align::Left),
     ];
@@ -165,7 +165,7 @@ async fn verify(cache: &ModelCache, session: &Session) -> Result<(), Failure> {
                 Some(error) => format!("DAMAGED {}: {}\n", visible(&model.name), visible(error)),
             })
             .collect();
-        print(if lines.is_empty() { "no model is cached\n" } else { &lines })?;
+        print(if lines.is_empty() { "no cached models\n" } else { &lines })?;
     }
     match bad {
         0 => Ok(()),

@@ -1,4 +1,4 @@
-//! Writing to stdout.
+//! Writes to stdout.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write, stdout};
@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::failure::Failure;
 
-/// Writes styled text; the styles are left out where stdout is no terminal or `NO_COLOR` is set.
+/// Writes styled text; without styles if stdout is not a terminal or `NO_COLOR` is set.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     checked(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Writes text as it is, except on a terminal, where control characters would do harm.
+/// Writes text unchanged; on a terminal, control characters are replaced.
 pub(crate) fn print_plain(text: &str) -> Result<(), Failure> {
     let out = stdout();
     let text = if out.is_terminal() { visible(text) } else { Cow::Borrowed(text) };
@@ -37,8 +37,8 @@ fn checked(result: std::io::Result<()>) -> Result<(), Failure> {
     })
 }
 
-/// Text from a model or a file without the control characters that steer a terminal; each is
-/// shown as its picture, ESC as `␛`. Line feeds and tabs stay.
+/// Text of a model or a file with control characters replaced by their pictures, such as `␛` for ESC,
+/// so that they cannot control a terminal. Line feeds and tabs are kept.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(steers) {
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escape_sequences_do_not_reach_the_terminal() {
+    fn escape_sequences_are_made_visible() {
         let rows = [
             ("plain äöü 🐦\n\ttab", "plain äöü 🐦\n\ttab"),
             ("\u{1b}[2Jgone", "␛[2Jgone"),

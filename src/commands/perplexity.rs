@@ -20,17 +20,17 @@ const EXAMPLES: &str = "\
 Example:
   lapwing perplexity -m FILE.gguf text.txt
 
-Counts as llama-perplexity does: the text is tokenized as a whole (control tokens in it are plain
-text) and cut into windows of --ctx tokens; an incomplete last window is left out. Each window
-starts with an empty context, and with the begin token in place of its first id if the model wants
-one. The tokens of its second half are scored, given all before them in the window.
+Computed as in llama-perplexity: the text is tokenized as a whole (control tokens in it are plain
+text) and split into windows of --ctx tokens; an incomplete last window is left out. Each window
+starts with an empty context, and with the begin token in place of its first id if the model uses
+one. The tokens of its second half are scored, given all tokens before them in the window.
 
 With --json:
   {\"perplexity\":X,\"standard_error\":X,\"tokens\":N,\"window\":N,\"windows\":N,\"scored\":N,
    \"window_mean_nll\":[…],\"model\":\"PATH\",\"requant\":{…}|null}
-  tokens: of the whole text; scored: that count; nll: negative natural log-likelihood.";
+  tokens: of the whole text; scored: number of scored tokens; nll: negative natural log-likelihood.";
 
-/// Windows that are in the engine at the same time.
+/// Windows in the engine at the same time.
 const WINDOWS_AT_ONCE: usize = 2;
 
 const BAR: &str = "{msg:.bold} {bar:40.cyan/dim} {pos}/{len} windows  eta {eta:>4}";
@@ -70,7 +70,7 @@ struct Report {
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
     if args.ctx < 4 {
-        return Err(Failure::usage("--ctx is too small: a window has at least 4 tokens"));
+        return Err(Failure::usage("--ctx is too small: a window needs at least 4 tokens"));
     }
     let text = Source::file(args.text).read().await?;
     let path = model_file(&args.model.model, session).await?;
@@ -81,11 +81,11 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let windows = windows(&ids, args.ctx, engine.tokenizer());
     if windows.is_empty() {
         return Err(Failure::failed(format!(
-            "the text has {} tokens, which is less than one window of {}",
+            "the text has {} tokens, less than one window of {}",
             ids.len(),
             args.ctx
         ))
-        .hint("give a longer text, or a smaller --ctx"));
+        .hint("use a longer text, or a smaller --ctx"));
     }
     let scores = score(&engine, windows, session).await?;
     let report = report(&scores, ids.len(), args.ctx, &engine);
@@ -103,7 +103,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     ))
 }
 
-/// Whole windows, each with the begin token in front if the model wants it.
+/// Complete windows, each starting with the begin token if the model uses one.
 fn windows(ids: &[u32], length: usize, tokenizer: &Tokenizer) -> Vec<Vec<u32>> {
     let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
     let mut windows: Vec<Vec<u32>> = ids.chunks_exact(length).map(<[u32]>::to_vec).collect();

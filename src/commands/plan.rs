@@ -1,4 +1,4 @@
-//! `lapwing plan`: who would run what of a prompt, how long that takes, and why.
+//! `lapwing plan`: which device would run which part of a prompt, how long it takes, and why.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ Examples:
   lapwing plan --length 525 --explain --device phone
   lapwing plan --length 300 --device cpu --device npu --strategy sequence-cut
 
-predicted_ms is of a warm engine, which has its prepared graphs; cold_ms is of one that has to
-prepare them first. Times are predicted: from the profile that `lapwing profile` has stored for
-these devices, else from the devices' own models, of which the CPU's is a guess. The decode step is
-one of a single sequence after the prompt.
+predicted_ms is for a warm engine, with all graphs prepared; cold_ms includes preparing them. The
+predictions come from the profile that `lapwing profile` has stored for these devices, otherwise
+from the devices' own models, in which the CPU's rates are estimates. The decode step is that of a
+single sequence after the prompt.
 
 With --json:
   {\"length\":N,\"strategy\":\"…\",\"source\":\"…\",\"predicted_ms\":X,\"cold_ms\":X,
@@ -30,7 +30,7 @@ With --json:
    \"kinds\":[{\"count\":N,\"device\":\"…\",\"ops\":N,…,\"parts\":[…]},…]},…],\"decode\":{…},
    \"candidates\":[{\"strategy\":\"…\",\"predicted_ms\":X,\"busiest_ms\":X,\"chunks\":N,\"why_not\":\"…\"},…],
    \"winner\":\"…\",\"why\":\"…\"}
-  candidates, winner and why: with --explain only.";
+  candidates, winner and why: only with --explain.";
 
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     length: usize,
 
-    /// Show every strategy's predicted time, and why the fastest one is it
+    /// Show the predicted time of every strategy, and why the fastest one is fastest
     #[arg(long)]
     explain: bool,
 
@@ -70,7 +70,7 @@ struct ChunkReport {
     reason: String,
     stages: usize,
     divided: usize,
-    /// Stages of each kind, in order; as `inspect` writes them.
+    /// Stages of each kind, in order, in the format of `inspect`.
     kinds: Vec<Kind>,
     #[serde(skip)]
     parts: Vec<String>,
@@ -133,7 +133,7 @@ fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
 
 fn chunk(placement: &Placement) -> ChunkReport {
     let divided = placement.stages.iter().filter(|stage| stage.parts.len() > 1).count();
-    // Layers are alike: each kind of stage is shown once, with how often it is there.
+    // Layers are alike: each kind of stage is shown once, with its count.
     let mut parts: Vec<(String, usize)> = Vec::new();
     for stage in &placement.stages {
         let each: Vec<String> = stage.parts.iter().map(part).collect();
@@ -166,7 +166,7 @@ fn part(part: &PartPlacement) -> String {
         text.push_str(&format!(" rows {}–{}", rows.start, rows.end));
     }
     if let Some((from, to, of)) = part.features {
-        text.push_str(&format!(" features {from}–{to} of {of}"));
+        text.push_str(&format!(" output channels {from}/{of}–{to}/{of}"));
     }
     if !part.graphs.is_empty() {
         let graphs: Vec<String> = part.graphs.iter().map(usize::to_string).collect();
@@ -216,7 +216,7 @@ fn milliseconds(ms: Option<f64>) -> String {
 fn print_report(report: &Report) -> Result<(), Failure> {
     let bold = anstyle::Style::new().bold();
     let mut text = format!(
-        "{bold}{} tokens by '{}'{bold:#}: {} ms predicted with graphs prepared, {} ms with them missing\n{}\n",
+        "{bold}{} tokens with '{}'{bold:#}: predicted {} ms with prepared graphs, {} ms including preparation\n{}\n",
         report.length,
         visible(&report.strategy),
         milliseconds(report.predicted_ms),
@@ -226,7 +226,7 @@ fn print_report(report: &Report) -> Result<(), Failure> {
     let chunks = report.chunks.iter().map(|chunk| ("chunk", chunk));
     for (what, chunk) in chunks.chain([("decode step", &report.decode)]) {
         text.push_str(&format!(
-            "\n{bold}{what} of {} after {}{bold:#}: {} stages, {} divided\n  {}\n",
+            "\n{bold}{what} ({} rows, context {}){bold:#}: {} stages, {} of them cut\n  {}\n",
             chunk.rows,
             chunk.context,
             chunk.stages,
@@ -249,10 +249,10 @@ fn print_report(report: &Report) -> Result<(), Failure> {
         });
         let header = [
             ("strategy", Align::Left),
-            ("predicted ms", Align::Right),
-            ("busiest device", Align::Right),
+            ("predicted, ms", Align::Right),
+            ("busiest device, ms", Align::Right),
             ("chunks", Align::Right),
-            ("why not", Align::Left),
+            ("excluded because", Align::Left),
         ];
         let rows = table(header, rows.collect());
         text.push_str(&format!("\n{rows}\n{}\n", visible(&explained.why)));

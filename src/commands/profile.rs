@@ -1,4 +1,4 @@
-//! `lapwing profile`: measures the devices, so that times are predicted from measurements.
+//! `lapwing profile`: measures the devices, to predict times from measurements.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -24,12 +24,11 @@ Examples:
   lapwing profile -m FILE.gguf --device cpu --device npu
   lapwing profile --device phone --seconds 20
 
-Each op of the model is measured on each device, alone: whole and, with several devices, with shares
-of its features, for row counts up to a chunk. What was not measured is predicted; the error is that
-of measured points which were left out of the fit, at other widths that of left-out widths. Where
-the time is up, the least important points are left out: '40 of 90' were measured then. The profile
-is kept in the cache folder and used from then on wherever this model is run on these devices of
-this machine.
+Each op of the model is measured in isolation on each device: whole and, with several devices, with
+shares of its output channels, for row counts up to a chunk. Other points are predicted; the error
+is that of measured points left out of the fit, and at other widths that of widths left out. If the
+time runs out, the least important points are skipped: '40 of 90' were measured then. The profile is
+stored in the cache folder and used whenever this model runs on these devices of this machine.
 
 With --json:
   {\"file\":\"PATH\",\"source\":\"…\",\"sync_us\":X,\"copy_gbps\":X,
@@ -42,11 +41,11 @@ With --json:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Most seconds for each device
+    /// Maximum seconds for each device
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = at_least_one)]
     seconds: usize,
 
-    /// Most runs of each op
+    /// Maximum runs of each op
     #[arg(short, long, value_name = "R", default_value_t = 7, value_parser = at_least_one)]
     repetitions: usize,
 
@@ -71,13 +70,13 @@ struct DeviceReport {
     device: String,
     what: String,
     points: usize,
-    /// Points that were to be measured.
+    /// Points that should have been measured.
     asked: usize,
-    /// Kinds of ops without any time.
+    /// Kinds of ops without a measurement.
     unmeasured: Vec<&'static str>,
     model: &'static str,
     error: ErrorReport,
-    /// Of widths that were left out.
+    /// Error at widths that were left out.
     width_error: ErrorReport,
     /// Median of (max − min) / median.
     spread: f64,
@@ -124,7 +123,7 @@ pub(super) async fn measure(
     limits: Limits,
     session: &Session,
 ) -> Result<Profile, Failure> {
-    requant::say(builder.requantized()?.as_ref(), session);
+    requant::note(builder.requantized()?.as_ref(), session);
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
     let stop = Arc::new(AtomicBool::new(false));
     let (stopped, shown) = (Arc::clone(&stop), bar.clone());
@@ -160,22 +159,22 @@ pub(super) async fn measure(
         Ok(Ok(profile)) => Ok(profile),
         Ok(Err(error)) if error.is_cancelled() => Err(Failure::Interrupted),
         Ok(Err(error)) => Err(error.into()),
-        Err(error) => Err(Failure::failed(format!("measuring ended early: {error}"))),
+        Err(error) => Err(Failure::failed(format!("the measurement ended early: {error}"))),
     }
 }
 
-/// Where the profile of such an engine is kept.
+/// File of the profile of this engine.
 fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> {
     let cache = ModelCache::open(None)?;
     Ok(cache.dir().join("profiles").join(builder.identity()?.file_name()))
 }
 
-/// The builder with the stored profile of its devices and model, if there is one.
+/// Adds the stored profile of the builder's devices and model, if there is one.
 ///
 /// # Errors
-/// When there is one that cannot be used.
+/// When the stored profile cannot be used.
 pub(crate) fn with_stored(builder: EngineBuilder) -> Result<EngineBuilder, Failure> {
-    // Whatever is wrong with the model or the settings is told when the engine is built.
+    // Errors of the model or the settings are reported when the engine is built.
     let Ok(file) = profile_file(&builder) else { return Ok(builder) };
     if !file.exists() {
         return Ok(builder);
@@ -243,11 +242,11 @@ fn print_report(report: &Report) -> Result<(), Failure> {
     let missing = report.devices.iter().filter(|device| !device.unmeasured.is_empty());
     let missing = missing.map(|device| {
         let ops = device.unmeasured.join(", ");
-        format!("{}: no time of {ops}; they are priced by the work of other ops\n", device.device)
+        format!("{}: {ops} not measured; predicted from the work of other ops\n", device.device)
     });
     let missing: String = missing.collect();
     print(&format!(
-        "{}\n{}{}\nhand-over {:.1} µs, copies {:.2} GB/s\nkept in {}\n",
+        "{}\n{}{}\nsynchronisation {:.1} µs, copies {:.2} GB/s\nstored in {}\n",
         table(header, rows.collect()),
         visible(&missing),
         visible(&report.source),

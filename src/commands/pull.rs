@@ -1,4 +1,4 @@
-//! `lapwing pull`: a model into the cache.
+//! `lapwing pull`: fetches a model into the cache.
 
 use lapwing::models::{ModelCache, ModelName};
 use serde::Serialize;
@@ -14,17 +14,17 @@ Examples:
   lapwing pull gemma3-270m
   lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf
 
-A fetch that was broken off goes on from there. The path of the file is printed in the end.
+An interrupted fetch continues where it stopped. The path of the file is printed at the end.
 
 With --json:
   {\"name\":\"…\",\"path\":\"…\",\"bytes\":N,\"sha256\":\"…\",\"verified\":true|false,\"source\":\"…\"}
-  verified: the source states a SHA-256, and the file has it.";
+  verified: whether the source states a SHA-256 and the file matches it.";
 
 /// Options of `pull`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A name from `lapwing models`, or hf:owner/repo/file.gguf[@revision] [default: the default model]
+    /// A name from `lapwing models`, or hf:owner/repo/file.gguf[@revision] [default: smollm2-135m-instruct]
     name: Option<String>,
 }
 
@@ -38,18 +38,18 @@ struct Report {
     source: String,
 }
 
-/// Fetches a model, if it is not there yet.
+/// Fetches a model, unless it is already cached.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let name = match args.name.as_deref().map(ModelChoice::of).transpose()? {
         None => ModelName::default_model(),
         Some(ModelChoice::Name(name)) => name,
         Some(ModelChoice::File(path)) => {
             return Err(Failure::failed(format!(
-                "{} is a file's path, and only models with a name can be fetched",
+                "{} is a file; only models with a name can be fetched",
                 path.display()
             ))
             .hint(
-                "`lapwing models` lists the names; a hub file is written hf:owner/repo/file.gguf",
+                "`lapwing models` lists the names; for a file on the hub write hf:owner/repo/file.gguf",
             ));
         }
     };
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
     let name = name.to_string();
     let model = ModelCache::open(None)?.model(&name).ok_or_else(|| {
-        Failure::failed(format!("{name} was removed from the cache while it was fetched"))
+        Failure::failed(format!("{name} was removed from the cache during the fetch"))
     })?;
     print_json(&Report {
         name: model.name,

@@ -1,7 +1,7 @@
-//! `lapwing reproduce`: published numbers beside simulated ones.
+//! `lapwing reproduce`: compares published numbers with simulated ones.
 
 use lapwing::simulate::published::{Published, Role};
-use lapwing::simulate::{CHECK_ERROR_MAX, HeldBack, Reproduced, Reproduction, Wanted};
+use lapwing::simulate::{CHECK_ERROR_MAX, HeldBack, ReproduceOptions, Reproduced, Reproduction};
 
 use super::failure::Failure;
 use super::output::{print, print_json};
@@ -11,17 +11,18 @@ use crate::cli::soc;
 
 const EXAMPLES: &str = "\
 Examples:
-  lapwing reproduce                       every published number that is not held back
+  lapwing reproduce                       all published numbers that are not held back
   lapwing reproduce table3                one table or figure
-  lapwing reproduce --predict-held-back   predictions of the numbers that are held back, too
+  lapwing reproduce --predict-held-back   also predict the numbers that are held back
 
 Tables and figures, by subject: prefill (fig13), lengths (fig14), preparation, decode (fig16),
-fast-sync (fig15, fig17), interference (fig18), power (fig19), ablation, tasks, table3. The numbers
-of figures are those of v1.
+fast-sync (fig15, fig17), interference (fig18), power (fig19), ablation, tasks, table3. Figure
+numbers are those of HeteroLLM (arXiv 2501.14794).
 
-Roles: a pin is a number that parameters were fitted to; a check was never fitted to, and must be
-met within 10 %; stated numbers are published loosely or contradict others, and are not judged;
-those held back are published, but not in this program, so that predictions can be compared blind.
+Roles: a pin is a number that parameters were fitted to. A check was never fitted to, and must be
+met within 10 %. A stated number is published loosely or contradicts others, and is not judged. A
+number held back is published, but not part of this program, so that predictions can be compared
+blind.
 
 Exit code 1 if a check is missed or an order does not hold.
 
@@ -34,14 +35,14 @@ With --json:
    \"decisions\":[{\"product\":\"…\",\"tokens\":\"…\",\"paper\":\"…\",\"model\":\"…\",\"same\":true|false,
     \"longer\":F|null,\"reason\":\"…\"}],\"notes\":[\"…\"],\"ok\":true|false}";
 
-/// Share by which two times are taken as nearly the same.
+/// Relative difference up to which two times count as nearly equal.
 const NEAR: f64 = 0.02;
 
 /// Options of `reproduce`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// One table or figure; all without it
+    /// One table or figure [default: all]
     #[arg(value_name = "TABLE|FIGURE")]
     group: Option<String>,
 
@@ -49,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
     soc: String,
 
-    /// Predict the numbers that are held back, too
+    /// Also predict the numbers that are held back
     #[arg(long)]
     predict_held_back: bool,
 }
@@ -58,8 +59,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let base = soc(&args.soc)?;
     let published = Published::built_in()?;
-    let wanted = Wanted { group: args.group.as_deref(), predictions: args.predict_held_back };
-    let found = Reproduction::new(&base, &published, wanted)?;
+    let options =
+        ReproduceOptions { group: args.group.as_deref(), predictions: args.predict_held_back };
+    let found = Reproduction::new(&base, &published, options)?;
     if session.json {
         print_json(&found)?
     } else {
@@ -170,12 +172,12 @@ fn summary(rows: &[Reproduced]) -> String {
 
 fn decisions(found: &Reproduction) -> String {
     let header = [
-        ("product", Align::Left),
+        ("matmul", Align::Left),
         ("tokens", Align::Right),
         ("paper", Align::Left),
         ("model", Align::Left),
         ("", Align::Left),
-        ("published takes", Align::Right),
+        ("extra time of published", Align::Right),
     ];
     let decisions = &found.decisions;
     let row = |decision: &lapwing::simulate::Decision| {
@@ -201,8 +203,8 @@ fn decisions(found: &Reproduction) -> String {
         decision.longer.is_some_and(|longer| longer <= NEAR)
     };
     text.push_str(&format!(
-        "{same} of {} decisions are the published ones; {} others take at most {:.0} % less than \
-         the published ones would\n",
+        "{same} of {} decisions agree with the published ones; {} of the others save at most \
+         {:.0} % over them\n",
         decisions.len(),
         decisions.iter().filter(near).count(),
         NEAR * 100.0
@@ -214,8 +216,8 @@ fn held_back(rows: &[HeldBack], predicted: bool) -> String {
     let count = rows.len();
     if !predicted {
         return format!(
-            "\n{count} published numbers are held back and not compared, all others are above; \
-             --predict-held-back prints the predictions\n"
+            "\n{count} published numbers are held back, and are not compared; \
+             --predict-held-back prints their predictions\n"
         );
     }
     let header = [
@@ -235,7 +237,7 @@ fn held_back(rows: &[HeldBack], predicted: bool) -> String {
         ]
     };
     format!(
-        "\n{count} published numbers are held back; predictions of them, to be compared blind\n{}",
+        "\npredictions of {count} published numbers that are held back, for a blind comparison\n{}",
         table(header, rows.iter().map(row).collect())
     )
 }

@@ -1,11 +1,11 @@
-//! What requantising has changed, as commands print and keep it.
+//! Reports requantised matrices, as text and as JSON.
 
 use lapwing::{KeptReason, KeptTensor, Requantized};
 use serde::{Deserialize, Serialize};
 
 use super::session::Session;
 
-/// In JSON.
+/// The JSON form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RequantReport {
     pub(super) format: String,
@@ -15,11 +15,11 @@ pub(super) struct RequantReport {
     pub(super) stored_bytes: u64,
     pub(super) bytes: u64,
     pub(super) kept: Vec<KeptReport>,
-    /// The same for people.
+    /// The same as text.
     pub(super) text: String,
 }
 
-/// A matrix that stays as stored.
+/// A matrix that is used as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KeptReport {
     tensor: String,
@@ -51,8 +51,8 @@ impl RequantReport {
     }
 }
 
-/// Says on stderr what is requantised, if that is asked for.
-pub(super) fn say(requantized: Option<&Requantized>, session: &Session) {
+/// Notes on stderr what is requantised, if anything.
+pub(super) fn note(requantized: Option<&Requantized>, session: &Session) {
     if let Some(requantized) = requantized {
         session.note(&requantized.to_string());
     }

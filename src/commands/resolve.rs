@@ -1,4 +1,4 @@
-//! From what the user calls a model to a file on disk.
+//! Resolves a model argument to a file on disk.
 
 use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
@@ -11,17 +11,17 @@ use super::profile::with_stored;
 use super::requant;
 use super::session::Session;
 
-/// What a model argument means.
+/// Meaning of a model argument.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ModelChoice {
-    /// A file on disk; nothing is looked up anywhere.
+    /// A file on disk.
     File(PathBuf),
     /// A model that can be fetched.
     Name(ModelName),
 }
 
 impl ModelChoice {
-    /// Decides by the form of the argument, and by whether such a file is there.
+    /// Decides by the form of the argument, and by whether such a file exists.
     ///
     /// # Errors
     /// When it is neither a file nor a known name.
@@ -36,7 +36,7 @@ impl ModelChoice {
         Ok(ModelChoice::Name(model.parse()?))
     }
 
-    /// Sampling temperature that the model's makers recommend, where it is known.
+    /// Sampling temperature that the model's makers recommend, if known.
     pub(crate) fn temperature(&self) -> Option<f32> {
         match self {
             ModelChoice::File(_) => None,
@@ -45,7 +45,7 @@ impl ModelChoice {
     }
 }
 
-/// The model's file, fetched if it is not there yet.
+/// The model's file, fetched if necessary.
 pub(crate) async fn model_file(model: &str, session: &Session) -> Result<PathBuf, Failure> {
     match ModelChoice::of(model)? {
         ModelChoice::File(path) => existing(path),
@@ -53,7 +53,7 @@ pub(crate) async fn model_file(model: &str, session: &Session) -> Result<PathBuf
     }
 }
 
-/// Brings a model by name, with its progress on stderr.
+/// Fetches a model by name, showing progress on stderr.
 pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathBuf, Failure> {
     let cache = ModelCache::open(None)?;
     let mut progress = FetchProgress::new(session);
@@ -62,13 +62,13 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
     Ok(result?)
 }
 
-/// Opens the engine beside the runtime, with the profile that is stored for its devices.
+/// Opens the engine off the async runtime, with the stored profile of its devices.
 pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
     let engine = with_stored(builder)?.build().await?;
-    requant::say(engine.requantized(), session);
+    requant::note(engine.requantized(), session);
     for note in &engine.packed_weights().notes {
         session.note(&format!(
-            "{note} (--no-packed-cache does without them, LAPWING_CACHE names another folder)"
+            "{note} (--no-packed-cache disables this cache, LAPWING_CACHE names another folder)"
         ));
     }
     Ok(engine)
@@ -77,13 +77,13 @@ pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<En
 fn existing(path: PathBuf) -> Result<PathBuf, Failure> {
     match std::fs::metadata(&path) {
         Ok(data) if data.is_dir() => Err(Failure::failed(format!(
-            "{} is a folder; name the .gguf file in it",
+            "{} is a folder; give the .gguf file in it",
             path.display()
         ))),
         Ok(_) => Ok(path),
         Err(error) => Err(Failure::file("open the model", &path, &error).hint(
             "a name without '/' and '.gguf' is looked up among the known models (`lapwing models`); \
-             a file of a Hugging Face repository is written hf:owner/repo/file.gguf",
+             for a file of a Hugging Face repository write hf:owner/repo/file.gguf",
         )),
     }
 }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_never_taken_for_a_name_nor_a_name_for_a_path() {
+    fn paths_and_names_are_distinguished() {
         for path in ["x.gguf", "X.GGUF", "./smollm2", "dir/smollm2", "/abs/model", "Cargo.toml"] {
             let choice = ModelChoice::of(path).expect(path);
             assert_eq!(choice, ModelChoice::File(path.into()), "{path}");
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_says_what_is_near() {
+    fn an_unknown_name_suggests_the_nearest() {
         let error = ModelChoice::of("smolm2").expect_err("unknown");
         let Failure::Failed { message, .. } = error else { panic!("{error:?}") };
         assert!(message.contains("did you mean \"smollm2\"?"), "{message}");

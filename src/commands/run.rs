@@ -1,4 +1,4 @@
-//! `lapwing run`: one prompt, one answer.
+//! `lapwing run`: answers one prompt.
 
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
@@ -26,8 +26,8 @@ Examples:
   lapwing run -f prompt.txt --seed 7 --stop \"###\" --stats
   lapwing run --watch --trace out.lwt \"Tell me a story.\"
 
-The answer goes to stdout as it is generated, notes and --stats to stderr. A prompt that begins
-with a dash is written after `--`. From a file or stdin, one line feed at the end is left out.
+The answer goes to stdout as it is generated, notes and --stats go to stderr. Put `--` before a
+prompt that begins with a dash. One line feed at the end of a file or stdin is dropped.
 
 With --json, one object is printed at the end:
   {\"prompt_ids\":[…],\"ids\":[…],\"text\":\"…\",\"logprobs\":[…],\"finish_reason\":\"stop\"|\"length\",
@@ -38,7 +38,7 @@ With --json, one object is printed at the end:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to answer, or to continue; `-` reads stdin
+    /// The prompt; `-` reads stdin
     #[arg(conflicts_with = "file")]
     prompt: Option<String>,
 
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Instructions to the model, put before the prompt by its chat template
+    /// System message, placed before the prompt by the model's chat template
     #[arg(long, value_name = "TEXT", conflicts_with = "raw")]
     system: Option<String>,
 
@@ -54,12 +54,11 @@ pub(crate) struct Args {
     #[arg(long)]
     raw: bool,
 
-    /// Print token counts and speed to stderr in the end
+    /// Print token counts and speed to stderr at the end
     #[arg(long)]
     stats: bool,
 
-    /// Show on the terminal what the engine does meanwhile; the answer, as far as it came, is
-    /// printed at the end
+    /// Show the engine's activity on the terminal during the run; the answer is printed at the end
     #[arg(long)]
     watch: bool,
 
@@ -112,7 +111,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     let (prompt_ids, seed) = (stream.prompt_ids().to_vec(), stream.seed());
     let answer = answer(&args, stream, &engine, session).await?;
     let Some(summary) = &answer.summary else {
-        return Err(Failure::failed("the answer ended without saying how"));
+        return Err(Failure::failed("the answer ended without a result"));
     };
     let timings = Timings::new(&summary.times);
     let finish_reason = summary.reason.name();
@@ -137,15 +136,15 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     }
     print_plain("\n")?;
     session.set_mid_line(false);
-    say_if_cut(&args, &answer, session);
+    note_length_limit(&args, &answer, session);
     if args.stats {
         session.note(&timings.line());
     }
     Ok(())
 }
 
-/// Takes the stream to its end, and writes what was recorded of it. Ctrl-C ends the process, but
-/// not before the recording is written.
+/// Follows the stream to its end, and saves the recording. Ctrl-C ends the process after the
+/// recording is saved.
 async fn answer(
     args: &Args,
     stream: TokenStream,
@@ -171,14 +170,14 @@ async fn answer(
     if is_interrupted {
         session.restore_after_interrupt();
     }
-    // The actors' last words belong to it. After an error, they may say what led to it.
+    // The actors' last events belong to the recording; after an error they may show its cause.
     engine.shutdown(Shutdown::Drain).await?;
     let saved = args.trace.save(|| settled(recorder, watched), session);
     let answer = answer?;
     saved?;
     if is_interrupted {
         if args.watch && !session.json {
-            // Nothing of it has been seen outside the view yet.
+            // The view has shown nothing of it outside its own screen.
             print_plain(&format!("{}\n", answer.text))?;
         }
         return Err(Failure::Interrupted);
@@ -186,19 +185,19 @@ async fn answer(
     Ok(answer)
 }
 
-/// All that was recorded: what a view has taken out, and what came after.
+/// The whole recording: the events taken by a view, and those that came later.
 fn settled(recorder: &Recorder, mut taken: Recording) -> Recording {
     let rest = recorder.recording();
     taken.events.extend_from_slice(&rest.events);
     Recording { events: taken.events, ..rest }
 }
 
-/// On a terminal, an answer that was cut off says so.
-fn say_if_cut(args: &Args, answer: &Answer, session: &Session) {
+/// Notes on a terminal that an answer reached its length limit.
+fn note_length_limit(args: &Args, answer: &Answer, session: &Session) {
     let cut = answer.summary.as_ref().is_some_and(|summary| summary.reason.name() == "length");
     if cut && !args.raw && stderr().is_terminal() {
         session.note(&format!(
-            "note: cut off after {} tokens; -n N or -n max allows more",
+            "note: stopped after {} tokens; raise the limit with -n N or -n max",
             answer.ids.len()
         ));
     }
@@ -226,12 +225,12 @@ fn prompt(
     }
     if args.system.is_some() {
         return Err(Failure::failed(format!(
-            "{} has no chat template, so it has no place for --system; put the instructions into the prompt",
+            "{} has no chat template, so --system cannot be used; put the instructions into the prompt",
             engine.model_path().display()
         )));
     }
     session.note(
-        "note: this model has no chat template; the prompt is continued as plain text (--raw says so without this note)",
+        "note: this model has no chat template; the prompt is continued as plain text (--raw avoids this note)",
     );
     Ok(Prompt::Text(text))
 }

@@ -19,8 +19,8 @@ With --json:
     \"prefill_slope\":F,\"prefill_elasticity\":F|null,
      \"decode_slope\":F|null,\"decode_elasticity\":F|null}],
    \"skipped\":[{\"key\":\"…\",\"value\":\"…\",\"reason\":\"…\"}]}
-  slope: tokens per second by the number's unit; elasticity: relative change of the speed by that of
-  the number.";
+  slope: tokens per second per unit of the number; elasticity: relative change of the speed divided
+  by that of the number.";
 
 /// Options of `sensitivity`.
 #[derive(Debug, clap::Args)]
@@ -29,12 +29,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
 
-    /// Relative change by which slopes are measured, both ways where there are both; of numbers that
-    /// are 0, the change itself
+    /// Relative step with which slopes are measured, up and down where possible; for numbers that are
+    /// 0, the absolute step
     #[arg(long, value_name = "SHARE", default_value = "0.01", value_parser = step)]
     step: f64,
 
-    /// Print the numbers that change nothing, too
+    /// Also print numbers without effect
     #[arg(long)]
     all: bool,
 }
@@ -63,19 +63,19 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         ("number", Align::Left),
         ("value", Align::Right),
         ("", Align::Left),
-        ("prefill, by 1 %", Align::Right),
-        ("by one unit", Align::Right),
-        ("decode, by 1 %", Align::Right),
-        ("by one unit", Align::Right),
+        ("prefill, per 1 %", Align::Right),
+        ("per unit", Align::Right),
+        ("decode, per 1 %", Align::Right),
+        ("per unit", Align::Right),
         ("", Align::Left),
     ];
     let mut text = format!("{scenario}\n{}", table(header, rows));
     if without > 0 {
-        text.push_str(&format!("{without} more numbers change nothing; --all prints them\n"));
+        text.push_str(&format!("{without} more numbers have no effect; --all prints them\n"));
     }
     for skipped in &found.skipped {
         let (key, value, reason) = (&skipped.key, &skipped.value, &skipped.reason);
-        text.push_str(&format!("no slope by {key} ({value}): {reason}\n"));
+        text.push_str(&format!("no slope for {key} ({value}): {reason}\n"));
     }
     print(&text)
 }

@@ -1,4 +1,4 @@
-//! What every command knows: the form of the output, the terminal, and where Ctrl-C goes.
+//! State of a call of the program: output format, terminal, and Ctrl-C.
 
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ use super::interrupts::Interrupts;
 
 /// One call of the program.
 pub(crate) struct Session {
-    /// Print JSON.
+    /// Whether to print JSON.
     pub(crate) json: bool,
-    /// Where Ctrl-C goes.
+    /// Routes Ctrl-C.
     pub(crate) interrupts: Interrupts,
     bars: MultiProgress,
     latest_bar: Mutex<WeakProgressBar>,
@@ -33,7 +33,7 @@ impl Session {
         }
     }
 
-    /// A progress bar on stderr, if that is a terminal. It is gone when it is dropped.
+    /// A progress bar on stderr, if that is a terminal; dropping it removes it.
     pub(crate) fn bar(&self, template: &str) -> Option<ProgressBar> {
         if !stderr().is_terminal() {
             return None;
@@ -46,21 +46,21 @@ impl Session {
         Some(bar)
     }
 
-    /// Says something on stderr that is no error. With a bar on the screen, above it.
+    /// Prints a note to stderr, above a bar if there is one.
     pub(crate) fn note(&self, text: &str) {
-        // A note that nobody can read is not worth failing for.
+        // Failing to print a note is not an error.
         let _ =
             self.bars.suspend(|| writeln!(anstream::stderr(), "{}", super::output::visible(text)));
     }
 
-    /// Remembers whether output on the terminal stands in the middle of a line.
+    /// Records whether the output on the terminal ends in the middle of a line.
     pub(crate) fn set_mid_line(&self, mid_line: bool) {
         self.mid_line.store(mid_line, Ordering::Relaxed);
     }
 
-    /// As [`restore_terminal`](Session::restore_terminal) after Ctrl-C, whose echo `^C` stands
-    /// behind the latest output. A bar fills its line, so that the echo is on the next one: that
-    /// one is cleared in place of the bar, and the bar is one line further up.
+    /// As [`restore_terminal`](Session::restore_terminal), after Ctrl-C, whose echo `^C` follows the
+    /// latest output. A bar fills its line, so the echo is on the next one: that line is cleared
+    /// instead of the bar, which is one line further up.
     pub(crate) fn restore_after_interrupt(&self) {
         let bar = self.latest_bar.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
         self.restore_terminal();
@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// Takes the bars from the screen, for good.
+    /// Removes all bars from the screen.
     pub(crate) fn restore_terminal(&self) {
         let _ = self.bars.clear();
         self.bars.set_draw_target(ProgressDrawTarget::hidden());

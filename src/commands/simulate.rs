@@ -20,11 +20,11 @@ Examples:
   lapwing simulate --strategy tensor-level --trace sim.lwt && lapwing timeline sim.lwt
   lapwing calibrate --device phone -o phone.toml
   lapwing simulate --soc phone.toml --model FILE.gguf --prompt 300 --trace sim.lwt
-  lapwing timeline real.lwt sim.lwt       the same devices, live and simulated
+  lapwing timeline real.lwt sim.lwt       compare the same devices, live and simulated
 
-The devices of a live engine are simulated as they are measured: warm, with the graphs of an equal
-request before. What they draw is unknown, and so is what else they do: energy is null,
---interference and --fast-sync off are refused.
+The devices of a live engine are simulated warm, as they are measured: all graphs are prepared.
+Their power and other load are unknown: energy is null, and --interference and --fast-sync off are
+rejected.
 
 With --json:
   {\"soc\":\"…\",\"model\":\"…\",\"strategy\":\"…\",\"prompt\":N,\"decode\":N,\"fast_sync\":true|false,
@@ -43,12 +43,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
 
-    /// Write the run's timeline into FILE; `lapwing timeline FILE` shows it, or compares it with
-    /// another, simulated or real
+    /// Write the run's timeline to FILE; `lapwing timeline FILE` shows it, or compares it with another
+    /// one, simulated or real
     #[arg(long, value_name = "FILE.lwt")]
     trace: Option<PathBuf>,
 
-    /// Print the processors' numbers as TOML, with their sources, and simulate nothing
+    /// Print the processors' numbers as TOML, with their sources, without simulating
     #[arg(long, conflicts_with = "trace")]
     show_soc: bool,
 }

@@ -1,4 +1,4 @@
-//! `lapwing sweep`: a simulated run for each of several values.
+//! `lapwing sweep`: a simulated run for each combination of values.
 
 use std::path::PathBuf;
 
@@ -21,11 +21,11 @@ Examples:
 
 --over: a setting (soc, model, prompt, decode, strategy, fast-sync, order-swap, chunk, interference,
 verify, stepped-preparation, seed) or a number of the processors, with its values: KEY=A,B,C or
-KEY=FROM:TO[:STEP]. Several make every combination.
+KEY=FROM:TO[:STEP]. Several options run all combinations.
 
 With --json:
   {\"axes\":[{\"key\":\"…\",\"values\":[\"…\"]}],
-   \"points\":[{\"values\":[\"…\"],\"run\":{as of simulate}|null,\"error\":\"…\"|null}]}";
+   \"points\":[{\"values\":[\"…\"],\"run\":{as in simulate}|null,\"error\":\"…\"|null}]}";
 
 /// Options of `sweep`.
 #[derive(Debug, clap::Args)]
@@ -34,19 +34,20 @@ pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
 
-    /// What is varied, and its values; may be repeated
+    /// Setting or number to vary, and its values; may be repeated
     #[arg(long, value_name = "KEY=VALUES", required = true)]
     over: Vec<String>,
 
-    /// Write the table into FILE, not to stdout
+    /// Write the table to FILE instead of stdout
     #[arg(long, value_name = "FILE.csv")]
     csv: Option<PathBuf>,
 
-    /// Draw a number over the first axis of numbers, a line for each combination of the others
+    /// Plot a result over the first axis that consists of numbers, a line for each combination of the
+    /// others
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 
-    /// The number that is drawn
+    /// The result to plot
     #[arg(long, value_name = "NUMBER", default_value = "prefill_tokens_per_second")]
     figure: String,
 }
@@ -103,11 +104,14 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
 fn figure(name: &str) -> Result<Figure, Failure> {
     FIGURES.iter().find(|figure| figure.0 == name).copied().ok_or_else(|| {
         let names: Vec<&str> = FIGURES.iter().map(|figure| figure.0).collect();
-        Failure::usage(format!("--figure is '{name}', but must be one of {}", names.join(", ")))
+        Failure::usage(format!(
+            "--figure: unknown result '{name}' (expected one of {})",
+            names.join(", ")
+        ))
     })
 }
 
-/// Whether some run has the number.
+/// Checks that some run has this result.
 fn check_figure(figure: Figure, base: &Scenario, axes: &[Axis]) -> Result<(), Failure> {
     let varies = |key: &str, none: &str| {
         axes.iter().any(|a| a.key == key && a.values.iter().any(|v| v != none))
@@ -116,9 +120,7 @@ fn check_figure(figure: Figure, base: &Scenario, axes: &[Axis]) -> Result<(), Fa
     let decodes =
         (base.decode > 0 && !axes.iter().any(|a| a.key == "decode")) || varies("decode", "0");
     if name.starts_with("decode") && !decodes {
-        return Err(Failure::usage(format!(
-            "--figure {name} needs steps of generation: --decode 32"
-        )));
+        return Err(Failure::usage(format!("--figure {name} needs decode steps: --decode 32")));
     }
     let game = base.interference != Interference::None || varies("interference", "none");
     if name == "frames_per_second" && !game {

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, Table, presets};
 
 use super::output::one_line;
 
-/// Which side the cells of a column stand on.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     /// Text.
@@ -13,7 +13,7 @@ pub(crate) enum Align {
     Right,
 }
 
-/// The rows under their header, one line each, columns two spaces apart.
+/// The rows under their header, one line each, with two spaces between columns.
 pub(crate) fn table<const N: usize>(header: [(&str, Align); N], rows: Vec<[String; N]>) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

@@ -22,27 +22,27 @@ use super::session::Session;
 const EXAMPLES: &str = "\
 Examples:
   lapwing timeline run.lwt                         chart and tables in the terminal
-  lapwing timeline run.lwt --html run.html         one page for the browser, with everything in it
+  lapwing timeline run.lwt --html run.html         an HTML page with everything
   lapwing timeline before.lwt after.lwt            what made the second run faster or slower
   lapwing timeline run.lwt --what-if 'op:attention*0.5'
-                                                   if those ops took half as long
+                                                   makespan if those ops took half as long
   lapwing timeline run.lwt --assert 'overlap>=0.6' --assert 'requests.ttft_ms.p95<200'
-                                                   exit code 1 if a bound is not kept
+                                                   exit code 1 if a bound is violated
   lapwing timeline run.lwt --perfetto run.pftrace --chrome run.json --csv tables
 
---assert: METRIC OP NUMBER. METRIC is a path into what --json prints, an element of a list by its
-name or cause: lanes.cpu.utilization, ops.attention.self_ns, idle.hand-off.ns. OP: >= <= == != > <.
-With two files, paths begin with a., b. or diff.
+--assert: METRIC OP NUMBER. METRIC is a path into the output of --json; an element of a list is
+selected by its name or cause: lanes.cpu.utilization, ops.attention.self_ns, idle.hand-off.ns. OP is
+one of >= <= == != > <. With two files, paths begin with a., b. or diff.
 
---what-if: changes with commas between them. op:NAME*F, activity:KIND*F, on:LANE*F scale the time of
-these spans; sync*F that of messages, restart*F that of lanes before they go on; slots:LANE*N puts N
-such lanes side by side. The order of the work stays.
+--what-if: changes separated by commas. op:NAME*F, activity:KIND*F and on:LANE*F scale the durations
+of these spans; sync*F scales those of messages, restart*F the delays of lanes before they continue;
+slots:LANE*N runs N such lanes in parallel. The order of the work is kept.
 
 With --json:
   {\"version\":1,\"makespan_ns\":N,\"overlap\":F|null,…,
    \"asserts\":[{\"metric\":\"…\",\"expected\":\"…\",\"value\":N|null,\"ok\":true|false}],
    \"what_if\":[{\"change\":\"…\",\"makespan_ns\":N,\"delta_ns\":N,\"ratio\":F|null}]}
-  asserts and what_if only where asked for. Two files: {\"a\":{…},\"b\":{…},\"diff\":{…},…}";
+  asserts and what_if only if requested. Two files: {\"a\":{…},\"b\":{…},\"diff\":{…},…}";
 
 /// Options of `timeline`.
 #[derive(Debug, clap::Args)]
@@ -56,11 +56,11 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE2.lwt")]
     other: Option<PathBuf>,
 
-    /// Show a chart and tables in the terminal; the default if nothing else is asked for
+    /// Show a chart and tables in the terminal; the default without other outputs
     #[arg(long)]
     text: bool,
 
-    /// Write one page for the browser that needs no network
+    /// Write a self-contained HTML page
     #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
 
@@ -68,27 +68,27 @@ pub(crate) struct Args {
     #[arg(long, value_name = "OUT", conflicts_with = "other")]
     perfetto: Option<PathBuf>,
 
-    /// Write a trace in Chrome's JSON form
+    /// Write a trace in Chrome's JSON format
     #[arg(long, value_name = "OUT", conflicts_with = "other")]
     chrome: Option<PathBuf>,
 
-    /// Write tables into a folder: spans, gaps, messages and more
+    /// Write CSV tables to a folder: spans, gaps, messages and more
     #[arg(long, value_name = "FOLDER", conflicts_with = "other")]
     csv: Option<PathBuf>,
 
-    /// Bound that a number of the report must keep; may be repeated
+    /// Check a bound on a number of the report; may be repeated
     #[arg(long, value_name = "METRIC OP NUMBER", value_parser = Budget::parse)]
     assert: Vec<Budget>,
 
-    /// How long the run would have taken with changes; may be repeated
+    /// Show the makespan with changed durations; may be repeated
     #[arg(long, value_name = "CHANGES", conflicts_with = "other", value_parser = Scenario::parse)]
     what_if: Vec<Scenario>,
 
-    /// Columns of the chart; by default those of the terminal, else 100
+    /// Width of the chart in columns [default: that of the terminal, else 100]
     #[arg(long, value_name = "N", value_parser = columns())]
     width: Option<usize>,
 
-    /// Draw with ASCII alone
+    /// Draw with ASCII characters only
     #[arg(long)]
     ascii: bool,
 }
@@ -97,7 +97,7 @@ fn columns() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(text::WIDTH_MIN as u64..=text::WIDTH_MAX as u64)
 }
 
-/// A run that is loaded and analysed.
+/// A recorded run, loaded and analysed.
 struct Run {
     title: String,
     timeline: Timeline,
@@ -127,12 +127,12 @@ impl Run {
     }
 }
 
-/// Loads, writes, prints, and compares with the bounds.
+/// Loads, writes, prints, and checks the bounds.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if args.text && session.json {
-        return Err(Failure::usage("--text and --json both go to stdout: leave one of them out"));
+        return Err(Failure::usage("--text and --json both write to stdout: use only one of them"));
     }
-    spare_inputs(args)?;
+    protect_inputs(args)?;
     let first = Run::load(&args.file)?;
     let second = args.other.as_deref().map(Run::load).transpose()?;
     let diff = second.as_ref().map(|second| {
@@ -170,8 +170,8 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     asserts::verdict(&asserted)
 }
 
-/// Refuses to write over what is read.
-fn spare_inputs(args: &Args) -> Result<(), Failure> {
+/// Refuses to overwrite an input.
+fn protect_inputs(args: &Args) -> Result<(), Failure> {
     let canonical = |path: &PathBuf| path.canonicalize().ok();
     let is_lost = |input: &PathBuf| {
         let outputs = [&args.html, &args.perfetto, &args.chrome];
@@ -184,7 +184,7 @@ fn spare_inputs(args: &Args) -> Result<(), Failure> {
     match inputs.filter_map(canonical).find(is_lost) {
         None => Ok(()),
         Some(path) => Err(Failure::usage(format!(
-            "{} is a run to show, and writing there would destroy it: name another file",
+            "{} is an input, and writing there would destroy it: give another file",
             path.display()
         ))),
     }
@@ -217,7 +217,7 @@ fn write_files(args: &Args, runs: &[&Run], session: &Session) -> Result<(), Fail
     Ok(())
 }
 
-/// Columns where stdout is no terminal.
+/// Width of the chart if stdout is not a terminal.
 const WIDTH: usize = 100;
 
 fn text_options(args: &Args) -> TextOptions {
@@ -225,7 +225,7 @@ fn text_options(args: &Args) -> TextOptions {
     TextOptions {
         width: args.width.or(terminal).unwrap_or(WIDTH),
         glyphs: if args.ascii { Glyphs::Ascii } else { Glyphs::Unicode },
-        // Left out by `print` where they are not wanted.
+        // `print` removes styles where they are unwanted.
         colours: Colours::Ansi,
         ..TextOptions::default()
     }

@@ -1,4 +1,4 @@
-//! `lapwing tokenize`: text to ids.
+//! `lapwing tokenize`: converts text to ids.
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +19,9 @@ Examples:
   lapwing tokenize --json - < README.md
   lapwing tokenize --no-bos --no-special \"<|im_start|>\"
 
-Ids equal those that `run --raw` computes with. Prints an id and its piece per line; ⏎ and ⇥ stand
-for line feed and tab, � for bytes that are part of a character. Text from stdin is taken whole,
-with the line feed at its end. A file that has only a vocabulary will do.
+The ids are those that `run --raw` uses. Prints one id and its piece per line; ⏎ and ⇥ stand for
+line feed and tab, � for bytes that are part of a character. Text from stdin includes the line feed
+at its end. A file with only a vocabulary is sufficient.
 
 With --json: {\"ids\":[…]}";
 
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_bos: bool,
 
-    /// Take control tokens written in the text, such as <|im_start|>, for ordinary text
+    /// Read control tokens written in the text, such as <|im_start|>, as ordinary text
     #[arg(long)]
     no_special: bool,
 

@@ -1,4 +1,4 @@
-//! `--trace`: a run is recorded and written to a file.
+//! `--trace`: records a run and writes it to a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use lapwing::traces::{OsClock, Recorder, RecorderConfig, Recording, Scope, whole
 use super::failure::Failure;
 use super::session::Session;
 
-/// Where a recording goes.
+/// File of the recording.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct TraceArg {
-    /// Record where the time goes, into FILE; `lapwing timeline FILE` shows it
+    /// Record a timeline into FILE; `lapwing timeline FILE` shows it
     #[arg(long, value_name = "FILE.lwt")]
     pub(crate) trace: Option<PathBuf>,
 }
 
 impl TraceArg {
-    /// Checks that the file can be written, so that no run is recorded in vain.
+    /// Checks, before running, that the file can be written.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let Some(path) = &self.trace else { return Ok(()) };
         whole_file::check(path).map_err(|error| {
             Failure::file("write the recording to", path, &error)
-                .hint("name a file in a folder that is there and may be written to")
+                .hint("give a file in an existing, writable folder")
         })
     }
 
-    /// Writes the recording, if that is wanted.
+    /// Saves the recording, if requested.
     pub(crate) fn save(
         &self,
         recording: impl FnOnce() -> Recording,
@@ -39,7 +39,7 @@ impl TraceArg {
     }
 }
 
-/// A recorder that records everything from now on.
+/// A recorder that records everything.
 pub(crate) fn recorder() -> Recorder {
     let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
     recorder.set_scope(Scope::All);
@@ -50,10 +50,10 @@ fn save(path: &Path, recording: &Recording, session: &Session) -> Result<(), Fai
     recording.save(path).map_err(|error| Failure::failed(error.to_string()))?;
     let dropped = match recording.dropped {
         0 => String::new(),
-        dropped => format!(" ({dropped} more found no room)"),
+        dropped => format!(" ({dropped} more were dropped)"),
     };
     session.note(&format!(
-        "recorded {} events{dropped}; see them with: lapwing timeline {}",
+        "recorded {} events{dropped}; show them with: lapwing timeline {}",
         recording.events.len(),
         path.display()
     ));

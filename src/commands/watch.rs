@@ -1,4 +1,4 @@
-//! `--watch`: lanes, rates and queues on the terminal while an answer is generated.
+//! `--watch`: shows lanes, rates and queues on the terminal while an answer is generated.
 
 use std::io::{IsTerminal, Stderr, stderr};
 use std::sync::Once;
@@ -16,7 +16,7 @@ use ratatui::crossterm::terminal::{
 use ratatui::crossterm::{cursor, execute};
 use tokio::time::MissedTickBehavior;
 
-use super::answer::{Answer, Unanswered};
+use super::answer::{Answer, AnswerError};
 use super::failure::Failure;
 use super::interrupts::Claim;
 
@@ -25,38 +25,38 @@ mod draw;
 
 use board::Board;
 
-/// Time between two pictures.
+/// Interval between two frames.
 const TICK: Duration = Duration::from_millis(80);
 
-/// Whether the terminal shows the view; a panic looks here, too.
+/// Whether the terminal shows the view; also read by the panic hook.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// Refuses where there is nothing to draw on.
+/// Refuses if stderr is not a terminal.
 pub(crate) fn check() -> Result<(), Failure> {
     if stderr().is_terminal() {
         return Ok(());
     }
     Err(Failure::usage(
-        "--watch draws on stderr, which is no terminal here; --trace FILE.lwt records without one",
+        "--watch needs a terminal on stderr; use --trace FILE.lwt to record without one",
     ))
 }
 
-/// What a view shows beside the recording.
+/// What a view shows besides the recording.
 pub(crate) struct Watched<'a> {
     /// Name of the model.
     pub(crate) model: String,
     /// What is watched.
     pub(crate) recorder: &'a Recorder,
-    /// Where the recording is kept as a whole; none if nobody wants it.
+    /// The whole recording, if it is to be saved.
     pub(crate) whole: Option<&'a mut Recording>,
 }
 
-/// Takes a stream to its end, to Ctrl-C or to `q`, and shows meanwhile what the engine does.
+/// Shows the engine's activity until the stream ends, or until Ctrl-C or `q`.
 pub(crate) async fn watch(
     mut stream: TokenStream,
     mut watched: Watched<'_>,
     claim: &Claim<'_>,
-) -> Result<Answer, Unanswered> {
+) -> Result<Answer, AnswerError> {
     let mut screen = Screen::open().map_err(screen_failure)?;
     let mut board = Board::default();
     let mut answer = Answer::default();
@@ -90,26 +90,26 @@ pub(crate) async fn watch(
     Ok(answer)
 }
 
-/// Ready when the process is told to end: the terminal is given back first, as after Ctrl-C.
+/// Completes when the process is asked to terminate, so that the terminal is restored first.
 #[cfg(unix)]
 async fn terminated() {
     use tokio::signal::unix::{SignalKind, signal};
 
     match signal(SignalKind::terminate()) {
         Ok(mut told) => drop(told.recv().await),
-        // Then it ends the process at once, as it does without a view.
+        // Without a handler, the signal ends the process at once.
         Err(_) => std::future::pending().await,
     }
 }
 
-/// Such a signal there is not.
+/// Other systems have no such signal.
 #[cfg(not(unix))]
 async fn terminated() {
     std::future::pending().await
 }
 
 impl Watched<'_> {
-    /// Takes what was recorded since the last look.
+    /// Takes the events recorded since the last call.
     fn look(&mut self, board: &mut Board) {
         let fresh = self.recorder.take();
         board.add(&fresh, self.recorder.clock().now());
@@ -123,10 +123,10 @@ impl Watched<'_> {
 
 fn screen_failure(error: std::io::Error) -> Failure {
     Failure::failed(format!("cannot draw on the terminal: {error}"))
-        .hint("without --watch nothing is drawn; --trace FILE.lwt records the run")
+        .hint("run without --watch; --trace FILE.lwt records the run")
 }
 
-/// Whether a key was pressed that ends the view.
+/// Whether a key that ends the view was pressed.
 fn quits() -> std::io::Result<bool> {
     while event::poll(Duration::ZERO)? {
         let Event::Key(key) = event::read()? else { continue };
@@ -139,7 +139,7 @@ fn quits() -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// The terminal's other screen; the usual one comes back when it is dropped.
+/// The terminal's alternate screen; dropping it restores the normal one.
 struct Screen {
     terminal: Terminal<CrosstermBackend<Stderr>>,
 }
@@ -158,7 +158,7 @@ impl Screen {
         SHOWN.store(true, Ordering::SeqCst);
         let opened = execute!(stderr(), EnterAlternateScreen, cursor::Hide)
             .and_then(|()| Terminal::new(CrosstermBackend::new(stderr())));
-        // Nobody will drop it.
+        // After a panic, drop does not run.
         opened.map(|terminal| Screen { terminal }).inspect_err(|_| restore())
     }
 
@@ -174,10 +174,10 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the usual screen back, once.
+/// Restores the normal screen, once.
 fn restore() {
     if SHOWN.swap(false, Ordering::SeqCst) {
-        // On a terminal that is gone there is nothing to give back.
+        // A closed terminal needs no restoring.
         let _ = disable_raw_mode();
         let _ = execute!(stderr(), LeaveAlternateScreen, cursor::Show);
     }

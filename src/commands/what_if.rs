@@ -1,4 +1,4 @@
-//! `lapwing what-if`: what other processors would change, and where.
+//! `lapwing what-if`: what a change of the processors would change, and where.
 
 use lapwing::simulate::{Change, WhatIf};
 
@@ -15,13 +15,13 @@ Examples:
   lapwing what-if --prompt 64 sync.fast=0,memory.copy=2x
   lapwing what-if --prompt 525 --strategy npu-padding strategy=tensor-level
 
-CHANGES: settings (see `lapwing sweep --help`) or numbers of the processors, with commas between
-them; of a number also a multiple (2x) or a change in percent (+10%).
+CHANGES: settings (see `lapwing sweep --help`) or numbers of the processors, separated by commas; a
+number may also be a multiple (2x) or a change in percent (+10%).
 
 With --json:
-  {\"before\":{as of simulate},\"after\":{…},\"change\":F,
+  {\"before\":{as in simulate},\"after\":{…},\"change\":F,
    \"moved\":[{\"lane\":\"…\",\"cause\":\"…\",\"op\":\"…\",\"a_ns\":N,\"b_ns\":N,\"delta_ns\":N}]}
-  moved: stretches of the critical path, the largest difference first; they add up to that of the
+  moved: parts of the critical path, the largest difference first; they add up to that of the
   makespans.";
 
 /// Options of `what-if`.
@@ -31,16 +31,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
 
-    /// What is changed
+    /// The changes
     #[arg(value_name = "CHANGES", required = true)]
     changes: Vec<String>,
 
-    /// Most stretches of the critical path that are printed
+    /// Maximum number of parts of the critical path to print
     #[arg(long, value_name = "N", default_value = "12")]
     top: usize,
 }
 
-/// Simulates both and prints.
+/// Simulates both runs and prints.
 pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let base = args.scenario.scenario(session)?;
     let mut changes = Vec::new();
@@ -86,7 +86,7 @@ fn moved(what_if: &WhatIf, top: usize) -> String {
     if what_if.moved.len() > top {
         let rest: i64 = what_if.moved[top..].iter().map(|step| step.delta_ns).sum();
         let (rest, count) = (rest as f64 / 1e6, what_if.moved.len() - top);
-        text.push_str(&format!("and {rest:+.3} ms in {count} more\n"));
+        text.push_str(&format!("and {rest:+.3} ms in {count} others\n"));
     }
     text
 }

@@ -1,50 +1,49 @@
-//! A strategy's run in numbers.
+//! Numbers of a strategy's runs.
 
 use lapwing_traces::event::Activity;
 use serde::Serialize;
 
 use super::StrategyRun;
 
-/// A strategy's runs at one length in numbers. `null` where a number does not exist.
+/// Numbers of a strategy's runs at one length. `null` where a number does not exist.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figures {
     /// Name of the strategy.
     pub strategy: String,
-    /// Why it made the route of the first chunk.
+    /// Why it chose the route of the first chunk.
     pub reason: String,
-    /// Chunks of the prompt.
+    /// Number of chunks of the prompt.
     pub chunks: usize,
-    /// Median time from submission to the first token, in ms.
+    /// Median time to first token, in ms.
     pub ttft_ms: f64,
-    /// Shortest.
+    /// Minimum time to first token, in ms.
     pub ttft_min_ms: f64,
-    /// Longest.
+    /// Maximum time to first token, in ms.
     pub ttft_max_ms: f64,
-    /// Mean time per later token in the recorded repetition, in ms.
+    /// Mean time per output token after the first, in the recorded repetition, in ms.
     pub tpot_ms: Option<f64>,
-    /// First start to last end in the recorded repetition, in ms; generated tokens included.
+    /// First start to last end in the recorded repetition, including generated tokens, in ms.
     pub makespan_ms: f64,
-    /// Share of the devices' busy time that ran beside other busy time.
+    /// Share of the devices' busy time during which another device was busy, too.
     pub overlap: Option<f64>,
-    /// Idle time of the devices by cause, longest first: cause and ms.
+    /// Idle time of the devices by cause, longest first, in ms.
     pub idle: Vec<IdleFigure>,
-    /// Bytes read and written to put parts together and to convert for other devices.
+    /// Bytes read and written to merge parts and to convert values for other devices.
     pub copied_bytes: u64,
-    /// Payload of messages from one device to another.
+    /// Bytes of messages from one device to another.
     pub handed_over_bytes: u64,
-    /// How far predicted waits are off: of each kind of wait the median of
-    /// |actual − predicted| / actual, and of these the median weighted by the number of waits.
+    /// Error of predicted waits: the median of |actual − predicted| / actual for each kind of wait,
+    /// and of these the median weighted by the number of waits.
     pub wait_error: Option<f64>,
-    /// Predicted time of the prompt in an engine that has had its length before, as the measured
-    /// runs have, in ms.
+    /// Predicted time of the prompt in a warm engine, as in the measured runs, in ms.
     pub predicted_ms: Option<f64>,
-    /// The same in an engine that has no graphs yet, in ms.
+    /// Predicted time in an engine that has no graphs yet, in ms.
     pub predicted_cold_ms: Option<f64>,
-    /// (Predicted − measured) / measured time to the first token.
+    /// Relative error of the prediction: (predicted − measured) / measured time to first token.
     pub prediction_error: Option<f64>,
-    /// Time by which devices ended work after their model's time, in ms on average.
+    /// Mean time by which devices exceeded their model, in ms.
     pub late_ms: f64,
-    /// Energy, in J; no machine of this version measures it.
+    /// Energy, in J; `null`, as no device of this version measures it.
     pub energy_j: Option<f64>,
 }
 
@@ -53,12 +52,12 @@ pub struct Figures {
 pub struct IdleFigure {
     /// The cause.
     pub cause: String,
-    /// All devices' time together, in ms.
+    /// Time of all devices together, in ms.
     pub ms: f64,
 }
 
 impl StrategyRun {
-    /// The run in numbers.
+    /// Numbers of the runs.
     pub fn figures(&self) -> Figures {
         let report = &self.report;
         let ms = |time: std::time::Duration| time.as_secs_f64() * 1e3;
@@ -106,7 +105,7 @@ impl StrategyRun {
         between.map(|message| message.bytes).sum()
     }
 
-    /// Over all kinds of waits, the median error weighted by how many there were.
+    /// Median error over all kinds of waits, weighted by their number; `None` without waits.
     fn wait_error(&self) -> Option<f64> {
         let known = self.report.waits.iter();
         let known = known.filter_map(|wait| Some((wait.error_relative_median?, wait.count)));

@@ -1,4 +1,4 @@
-//! Running what is to be compared.
+//! Measures the strategies that are compared.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,12 +11,12 @@ use lapwing_traces::{
     Analysis, OsClock, Recorder, RecorderConfig, Recording, Report, Scope, Spread, Timeline,
 };
 
-use super::{Compare, Comparison, Entrant, LengthComparison, Progress, StrategyRun};
+use super::{Candidate, Compare, Comparison, LengthComparison, Progress, StrategyRun};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::request::{Prompt, Request};
 
-/// Runs of one strategy at one length, all repetitions.
+/// All repetitions of one strategy at one length.
 struct Runs {
     reason: String,
     chunks: usize,
@@ -33,17 +33,17 @@ struct Run {
     recording: Recording,
 }
 
-/// What is known so far.
+/// The state of a comparison in progress.
 struct Measuring<'a, F> {
     compare: &'a Compare,
     progress: F,
     done: usize,
     all: usize,
-    /// By entrant and length.
+    /// Runs by strategy and length.
     runs: HashMap<(usize, usize), Runs>,
-    /// By entrant: why it cannot take part.
+    /// Why a strategy is impossible, by strategy.
     absent: HashMap<usize, String>,
-    /// By length: what the decider would take.
+    /// The choice of `auto`, by length.
     choices: HashMap<usize, String>,
     /// What all engines have in common.
     facts: Option<Facts>,
@@ -60,7 +60,7 @@ pub(super) async fn run(
     mut compare: Compare,
     progress: impl FnMut(&Progress) + Send,
 ) -> Result<Comparison, Error> {
-    if compare.entrants.is_empty() {
+    if compare.candidates.is_empty() {
         compare = compare.all_strategies();
     }
     if compare.lengths.is_empty() || compare.lengths.contains(&0) {
@@ -74,18 +74,18 @@ pub(super) async fn run(
         compare: &compare,
         progress,
         done: 0,
-        all: compare.entrants.len() * each,
+        all: compare.candidates.len() * each,
         runs: HashMap::new(),
         absent: HashMap::new(),
         choices: HashMap::new(),
         facts: None,
     };
-    let forward: Vec<usize> = (0..compare.entrants.len()).collect();
+    let forward: Vec<usize> = (0..compare.candidates.len()).collect();
     let reverse: Vec<usize> = forward.iter().rev().copied().collect();
     for (order, repetitions) in [(forward, rounds[0]), (reverse, rounds[1])] {
-        for entrant in order {
-            if repetitions > 0 && !measuring.absent.contains_key(&entrant) {
-                measuring.entrant(entrant, repetitions, each).await?;
+        for candidate in order {
+            if repetitions > 0 && !measuring.absent.contains_key(&candidate) {
+                measuring.candidate(candidate, repetitions, each).await?;
             }
         }
     }
@@ -93,20 +93,20 @@ pub(super) async fn run(
 }
 
 impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
-    fn tell(&mut self, entrant: &Entrant, tokens: usize) {
-        let (done, all, strategy) = (self.done, self.all, entrant.name().to_owned());
+    fn report_progress(&mut self, candidate: &Candidate, tokens: usize) {
+        let (done, all, strategy) = (self.done, self.all, candidate.name().to_owned());
         (self.progress)(&Progress { done, all, strategy, tokens });
     }
 
-    /// One round of a strategy: an engine, and each length in it.
-    async fn entrant(&mut self, at: usize, repetitions: usize, each: usize) -> Result<(), Error> {
+    /// Runs one round of a strategy: builds an engine and measures each length.
+    async fn candidate(&mut self, at: usize, repetitions: usize, each: usize) -> Result<(), Error> {
         let compare = self.compare;
-        let entrant = &compare.entrants[at];
-        self.tell(entrant, 0);
+        let candidate = &compare.candidates[at];
+        self.report_progress(candidate, 0);
         let longest = compare.lengths.iter().max().copied().unwrap_or(1);
         let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
         recorder.set_scope(Scope::Marked);
-        let builder = entrant.builder(&compare.builder);
+        let builder = candidate.builder(&compare.builder);
         let builder = builder.context(longest + compare.tokens).recorder(recorder);
         let engine = match builder.build().await {
             Ok(engine) => engine,
@@ -153,7 +153,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             });
         }
         for repetition in 0..=repetitions {
-            self.tell(&compare.entrants[key.0], length);
+            self.report_progress(&compare.candidates[key.0], length);
             let before = self.runs.get(&key).map_or(0, |runs| runs.runs.len());
             let ids = prompt_ids(engine, length, before as u64);
             let run = one(engine, ids, (compare.tokens, repetition > 0)).await?;
@@ -177,12 +177,12 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
                 chosen_by_auto: self.choices.get(&number).cloned(),
                 same_tokens: true,
             };
-            for (at, entrant) in compare.entrants.iter().enumerate() {
+            for (at, candidate) in compare.candidates.iter().enumerate() {
                 let runs = self.runs.remove(&(at, number)).filter(|runs| !runs.runs.is_empty());
                 match (runs, self.absent.get(&at)) {
-                    (Some(runs), _) => length.runs.push(of(entrant, runs)),
+                    (Some(runs), _) => length.runs.push(of(candidate, runs)),
                     (None, Some(reason)) => {
-                        length.absent.push((entrant.name().to_owned(), reason.clone()));
+                        length.absent.push((candidate.name().to_owned(), reason.clone()));
                     }
                     (None, None) => {}
                 }
@@ -195,8 +195,8 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
         let facts = self.facts.take().filter(|_| lengths.iter().all(|l| !l.runs.is_empty()));
         let Some(Facts { model, devices, isa, cost_source }) = facts else {
             let reasons: Vec<String> = self.absent.into_values().collect();
-            let found = format!("none that these devices allow ({})", reasons.join("; "));
-            return Err(Error::config("strategies", found, "at least one that can run"));
+            let found = format!("none that is possible on these devices ({})", reasons.join("; "));
+            return Err(Error::config("strategies", found, "at least one that is possible"));
         };
         let (tokens, repetitions) = (compare.tokens, compare.repetitions);
         Ok(Comparison { model, devices, isa, tokens, repetitions, cost_source, lengths })
@@ -215,17 +215,17 @@ impl Facts {
     }
 }
 
-/// Whether the devices cannot do what the strategy wants, such as keep all its graphs.
+/// Whether the devices cannot run the strategy, for example because its graphs exceed the budget.
 fn cannot_run(error: &Error) -> bool {
     matches!(error.run_error(), Some(RunError::Device { .. }))
 }
 
-/// Ids spread over the vocabulary, after the begin token if the model wants it.
+/// Ids spread over the vocabulary, after the begin token if the model uses one.
 fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
     let tokenizer = engine.tokenizer();
     let vocab = tokenizer.vocab_size().max(1) as u64;
     let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
-    // A Weyl sequence, its high bits mixed down: repeatable, and different in each repetition.
+    // A Weyl sequence with its high bits mixed down: repeatable, and different in each repetition.
     let id = |at: u64| {
         let x = (seed << 32 | at).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (((x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 16) % vocab) as u32
@@ -233,7 +233,7 @@ fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
     bos.into_iter().chain((0..count as u64).map(id)).take(count).collect()
 }
 
-/// One request, alone in the engine; recorded if it is measured.
+/// Runs one request alone in the engine, and records it if it is measured.
 async fn one(
     engine: &Engine,
     ids: Vec<u32>,
@@ -254,8 +254,8 @@ async fn one(
     if !measured {
         return Ok(None);
     }
-    // The actors note the end of their turns after the last token is out: when the scheduler has
-    // answered to a request for nothing, they have.
+    // Actors record the end of a turn after the last token is sent. Once the scheduler has answered
+    // an empty request, these events are recorded.
     let nothing = Request::new(Prompt::Ids(vec![0])).greedy().max_tokens(0);
     let mut stream = engine.generate(nothing).await?;
     while stream.next().await.is_some() {}
@@ -265,7 +265,7 @@ async fn one(
     Ok(Some(Run { ttft_ms, ids, late, recording }))
 }
 
-fn of(entrant: &Entrant, runs: Runs) -> StrategyRun {
+fn of(candidate: &Candidate, runs: Runs) -> StrategyRun {
     let Runs { reason, chunks, predicted, predicted_cold, runs } = runs;
     let times: Vec<f64> = runs.iter().map(|run| run.ttft_ms).collect();
     let late = runs.iter().map(|run| run.late).sum::<Duration>() / runs.len().max(1) as u32;
@@ -273,13 +273,13 @@ fn of(entrant: &Entrant, runs: Runs) -> StrategyRun {
     order.sort_by(|a, b| times[*a].total_cmp(&times[*b]));
     let median = &runs[order[(order.len() - 1) / 2]];
     let mut recording = median.recording.clone();
-    recording.meta.insert("strategy".to_owned(), entrant.name().to_owned());
+    recording.meta.insert("strategy".to_owned(), candidate.name().to_owned());
     let timeline = Timeline::new(&recording);
     let analysis = Analysis::new(&timeline);
     let report = Report::new(&timeline, &analysis);
     let none = Spread { median: f64::NAN, min: f64::NAN, max: f64::NAN };
     StrategyRun {
-        strategy: entrant.name().to_owned(),
+        strategy: candidate.name().to_owned(),
         reason,
         chunks,
         ttft_ms: Spread::of(&times).unwrap_or(none),

@@ -12,7 +12,7 @@ const COLUMNS: [&str; 11] = [
     "#TPOT",
     "#Makespan",
     "#Overlap",
-    "Most idle by",
+    "Main idle cause",
     "#Copied",
     "#Wait error",
     "#Predicted TTFT",
@@ -20,10 +20,10 @@ const COLUMNS: [&str; 11] = [
 ];
 
 impl Comparison {
-    /// One page with all timelines side by side; each can be opened in full. It needs no network.
+    /// The HTML page, with all timelines side by side; each can be opened in full. It needs no network.
     ///
     /// # Errors
-    /// When a run cannot be put on it.
+    /// When a recording cannot be embedded.
     pub fn page(&self) -> Result<String, HtmlError> {
         let fact = |name: &str, value: String| (name.to_owned(), value);
         let mut facts = vec![fact("Model", format!("{}, {}", self.model, self.isa))];
@@ -33,14 +33,14 @@ impl Comparison {
         facts.push(fact(
             "Each run",
             format!(
-                "the prompt and {} generated tokens; {} repetitions, of which the median is shown",
+                "the prompt and {} generated tokens; {} repetitions, the median of which is shown",
                 self.tokens, self.repetitions
             ),
         ));
-        facts.push(fact("Predicted by", self.cost_source.clone()));
-        facts.push(fact("Energy", "unknown: no device of this machine measures it".to_owned()));
+        facts.push(fact("Predictions from", self.cost_source.clone()));
+        facts.push(fact("Energy", "unknown: no device of this version measures it".to_owned()));
         overview(&Overview {
-            title: "Strategies compared",
+            title: "Comparison of strategies",
             facts,
             columns: COLUMNS.to_vec(),
             groups: self.lengths.iter().map(group).collect(),

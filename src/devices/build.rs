@@ -1,4 +1,4 @@
-//! From what a device is to be to the device.
+//! Builds devices from their specifications.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use lapwing_traces::Clock;
 use super::{DeviceSpec, Rates, Speed, calibrate};
 use crate::error::Error;
 
-/// What the devices of an engine share.
+/// What all devices of an engine share.
 pub(crate) struct Shared<'a> {
     pub(crate) graph: &'a Arc<Graph>,
     pub(crate) file: &'a WeightFile,
@@ -27,17 +27,17 @@ pub(crate) struct Shared<'a> {
     pub(crate) slots: &'a SlotPool,
     pub(crate) isa: Isa,
     pub(crate) activations: Activations,
-    /// Real devices are timed, because there are others to choose from.
+    /// Set if real devices have to be timed, because a strategy chooses between several.
     pub(crate) clock: Option<&'a dyn Clock>,
 }
 
-/// A device, and what planners and reports must know of it.
+/// A device, with the description that planners and reports need.
 pub(crate) struct Built {
     pub(crate) device: LiveDevice,
     pub(crate) info: DeviceInfo,
-    /// Predicts its time.
+    /// Predicts its times.
     pub(crate) time: Arc<dyn TimeModel>,
-    /// Its kernels and what it is held to, in a line.
+    /// One line on its kernels and the rates it is throttled to.
     pub(crate) kernels: String,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn build(
     let cpu = Cpu::new(threads, *isa).with_activations(*activations);
     let given = cpu.pool().threads();
     if given < threads {
-        let most = format!("at most {given}, which is what the system gives");
+        let most = format!("at most {given}, the limit of this system");
         return Err(Error::config("threads", threads, &most));
     }
     let name = spec.name.clone();
@@ -92,7 +92,7 @@ fn array(spec: &DeviceSpec) -> SystolicArray {
     }
 }
 
-/// What a planner must know of a device.
+/// The planner's description of a device.
 pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     let info = DeviceInfo::new(&*spec.name, spec.kind);
     match spec.kind {
@@ -104,12 +104,12 @@ pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     }
 }
 
-/// The model that a device is held to; of one that is not, a guess.
+/// The time model that a device is throttled to; for an unthrottled device, an estimate.
 pub(crate) fn held(spec: &DeviceSpec, graph: &Arc<Graph>) -> Result<Arc<dyn TimeModel>, Error> {
     time_model(spec, (graph, guessed(1)))
 }
 
-/// Rates of a CPU of which nothing is known but its kernels and threads.
+/// Estimated rates of a CPU, from its number of threads alone.
 fn guessed(threads: usize) -> Rates {
     Rates {
         gflops: 30.0 * threads as f64,
@@ -126,7 +126,7 @@ fn time_model(
 ) -> Result<Arc<dyn TimeModel>, Error> {
     let graph = Arc::clone(graph);
     let wrong = |error: lapwing_plan::rate::RateError| {
-        Error::config("device", &spec.name, &format!("one with possible rates: {error}"))
+        Error::config("device", &spec.name, &format!("a device with valid rates: {error}"))
     };
     Ok(match spec.speed {
         Speed::Real => Arc::new(RateModel::new(graph, rate(real)).map_err(wrong)?),
@@ -162,10 +162,10 @@ fn kernels(spec: &DeviceSpec, threads: usize, (isa, activations): (Isa, Activati
     match spec.speed {
         Speed::Real => own,
         Speed::Throttled(rates) => {
-            format!("{own}, held to {} GFLOP/s and {} GB/s", rates.gflops, rates.gbps)
+            format!("{own}, throttled to {} GFLOP/s and {} GB/s", rates.gflops, rates.gbps)
         }
         Speed::Systolic(rates, settings) => format!(
-            "systolic array of {0} × {0} in software, held to {1} GFLOP/s and {2} GB/s; computed by \
+            "systolic array of {0} × {0} in software, throttled to {1} GFLOP/s and {2} GB/s; computed by \
              {own}",
             settings.array, rates.gflops, rates.gbps
         ),

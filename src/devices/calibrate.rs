@@ -1,5 +1,5 @@
-//! How fast a real device is, in a few milliseconds: enough to choose between strategies. A profile
-//! says it for every op and shape.
+//! Measures the speed of a real device within milliseconds, precisely enough to choose between
+//! strategies. A profile measures every op and shape.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use lapwing_kernels::part::Part;
 use lapwing_plan::blocks::{BlockKind, blocks};
 use lapwing_traces::Clock;
 
-/// Rows that a device's rate is measured with.
+/// Rows with which the compute rate is measured.
 const ROWS: usize = 64;
-/// Runs of which the fastest counts.
+/// Number of runs; the fastest counts.
 const RUNS: usize = 3;
 
-/// 10⁹ operations per second with many rows, and 10⁹ bytes per second with one. None if the device
-/// cannot run the model's products.
+/// Compute rate in GFLOP/s with many rows, and bandwidth in GB/s with one row. `None` if the device
+/// cannot run the model's matmuls.
 pub(super) fn rates(
     device: &mut dyn Device,
     graph: &Graph,
@@ -37,7 +37,7 @@ pub(super) fn rates(
     Some((per_nano(cost(ROWS).0, many), per_nano(cost(1).1, one)))
 }
 
-/// The products of one layer with the most weights.
+/// The largest group of matmuls of one layer, by weights.
 fn largest_product(graph: &Graph) -> Option<Range<usize>> {
     let in_a_layer = |nodes: &Range<usize>| graph.nodes()[nodes.clone()][0].layer.is_some();
     let products = blocks(graph).into_iter().filter(|block| block.kind == BlockKind::Matmul);
@@ -54,7 +54,7 @@ fn batch(rows: usize) -> Batch {
     batch
 }
 
-/// The fastest of a few runs.
+/// The fastest of several runs.
 fn time(
     device: &mut dyn Device,
     graph: &Graph,
@@ -64,7 +64,7 @@ fn time(
     let mut inputs = TensorSet::default();
     for id in graph.live_in(nodes.clone()) {
         let width = graph.value(id).width;
-        // Values of both signs, as activations are.
+        // Values of both signs, like real activations.
         let values: Vec<f32> = (0..rows * width).map(|at| (at % 7) as f32 - 3.0).collect();
         inputs.put(id, Tensor::new(width, values));
     }

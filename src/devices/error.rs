@@ -1,35 +1,35 @@
-//! Why a text is no device.
+//! Errors of device specifications.
 
-/// Why a text is no device. It says what is accepted.
+/// Why a device specification is invalid. The message says what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceSpecError {
-    /// The name is none.
+    /// The name has invalid characters or an invalid length.
     #[error(
-        "'{name}' is no device name: use 1 to 32 letters, digits, '-' and '_', as in gpu, npu or gpu-2"
+        "invalid device name '{name}': use 1 to 32 letters, digits, '-' and '_', as in gpu, npu or gpu-2"
     )]
     Name {
         /// The name.
         name: String,
     },
     /// Two devices have the same name.
-    #[error("device '{name}' is there twice; give each its own name, as in {name}-2=…")]
+    #[error("device '{name}' is given twice; give each its own name, as in {name}-2=…")]
     NameTwice {
         /// The name.
         name: String,
     },
-    /// A name alone that is no preset.
+    /// The name is no preset, and nothing else is given.
     #[error(
-        "'{name}' alone says nothing: the presets are cpu, gpu, npu and phone; others are written \
+        "unknown device '{name}' (presets: cpu, gpu, npu, phone); to define one, write \
          {name}=throttled:gflops=40,gbps=8 or {name}=systolic:gflops=40"
     )]
     Preset {
         /// The name.
         name: String,
     },
-    /// The form is not known.
+    /// The form is unknown.
     #[error(
-        "device '{name}' has form '{form}'; forms are cores (no model), throttled (rates) and systolic (an NPU)"
+        "device '{name}': unknown form '{form}' (expected cores for no throttling, throttled for stated rates, or systolic for an NPU)"
     )]
     Form {
         /// Name of the device.
@@ -38,7 +38,7 @@ pub enum DeviceSpecError {
         form: String,
     },
     /// The form has no such key.
-    #[error("device '{name}': {form} has no '{key}'; it has {known}")]
+    #[error("device '{name}': unknown key '{key}' (form {form} has {known})")]
     Key {
         /// Name of the device.
         name: String,
@@ -46,18 +46,18 @@ pub enum DeviceSpecError {
         form: &'static str,
         /// The key.
         key: String,
-        /// Keys that there are.
+        /// The keys of the form.
         known: String,
     },
-    /// A key is there twice.
-    #[error("device '{name}' has '{key}' twice")]
+    /// A key is given twice.
+    #[error("device '{name}': key '{key}' is given twice")]
     KeyTwice {
         /// Name of the device.
         name: String,
         /// The key.
         key: String,
     },
-    /// A value is none.
+    /// A value is invalid.
     #[error("device '{name}': {key} is '{value}', but must be {expected}")]
     Value {
         /// Name of the device.
@@ -66,7 +66,7 @@ pub enum DeviceSpecError {
         key: String,
         /// The value.
         value: String,
-        /// What it must be.
+        /// What is accepted.
         expected: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! Devices as text: `NAME=FORM:KEY=VALUE,…`.
+//! Reads and writes devices as text: `NAME=FORM:KEY=VALUE,…`.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use lapwing_kernels::device::DeviceKind;
 use super::text::{self, BYTES, CELLS, RATE, SIZES, TIME};
 use super::{ArraySettings, DeviceSpec, DeviceSpecError, Rates, Speed};
 
-/// A key: who has it, how it is read and how it is written.
+/// A key: how its value is read and written, and which devices have it.
 struct Key {
     name: &'static str,
     expected: &'static str,
     read: fn(&mut DeviceSpec, &str) -> Option<()>,
-    /// None where the device has no such value.
+    /// `None` if the device has no such value.
     write: fn(&DeviceSpec) -> Option<String>,
-    /// Kinds of speed and of processor that have it.
+    /// Whether a device has this key.
     of: fn(&DeviceSpec) -> bool,
 }
 
@@ -140,7 +140,7 @@ const KEYS: &[Key] = &[
     },
 ];
 
-/// The kind that a name begins with.
+/// The kind of processor that a name begins with.
 fn kind_of(name: &str) -> Option<DeviceKind> {
     [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu]
         .into_iter()
@@ -192,23 +192,23 @@ pub(super) fn parse(text: &str) -> Result<DeviceSpec, DeviceSpecError> {
     Ok(spec)
 }
 
-/// The device with the defaults of its form and kind.
+/// A device with the defaults of its form and kind.
 fn start(
     (name, form): (&str, &str),
     pairs: &[(&str, &str)],
 ) -> Result<DeviceSpec, DeviceSpecError> {
-    let said = pairs.iter().find(|(key, _)| *key == "kind").map(|(_, kind)| *kind);
+    let given = pairs.iter().find(|(key, _)| *key == "kind").map(|(_, kind)| *kind);
     let bad_kind = |value: &str, expected| DeviceSpecError::Value {
         name: name.to_owned(),
         key: "kind".to_owned(),
         value: value.to_owned(),
         expected,
     };
-    let kind = match said {
+    let kind = match given {
         None => kind_of(name),
-        Some(said) => {
-            let kind = kind_of(said).filter(|kind| kind.name() == said);
-            Some(kind.ok_or_else(|| bad_kind(said, "cpu, gpu or npu"))?)
+        Some(name) => {
+            let kind = kind_of(name).filter(|kind| kind.name() == name);
+            Some(kind.ok_or_else(|| bad_kind(name, "cpu, gpu or npu"))?)
         }
     };
     match form {
@@ -218,13 +218,13 @@ fn start(
         "cores" => Err(bad_kind(
             kind.map_or("", DeviceKind::name),
             "cpu for the form cores; \
-             a modelled device is throttled or systolic",
+             an emulated device is throttled or systolic",
         )),
         "throttled" => Ok(DeviceSpec::throttled(name, kind.unwrap_or(DeviceKind::Gpu))),
-        "systolic" if said.is_none() || kind == Some(DeviceKind::Npu) => {
+        "systolic" if given.is_none() || kind == Some(DeviceKind::Npu) => {
             Ok(DeviceSpec::systolic(name))
         }
-        "systolic" => Err(bad_kind(said.unwrap_or_default(), "npu for the form systolic")),
+        "systolic" => Err(bad_kind(given.unwrap_or_default(), "npu for the form systolic")),
         _ => Err(DeviceSpecError::Form { name: name.to_owned(), form: form.to_owned() }),
     }
 }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_written_as_another_one() {
+    fn written_devices_parse_to_equal_devices() {
         for text in [
             "cpu",
             "gpu",
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_set_something_else_than_they_say() {
+    fn each_key_sets_its_own_value() {
         let gpu = parsed("gpu=throttled:gflops=40,gbps=8,submit=15us,idle-submit=75us,sync=0.4ms");
         let us = Duration::from_micros;
         let rates =
@@ -310,22 +310,25 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_does_not_say_what_is_accepted() {
+    fn errors_say_what_is_accepted() {
         for (text, says) in [
             ("", "letters, digits"),
             ("g pu=throttled", "letters, digits"),
-            ("tpu", "presets are cpu, gpu, npu and phone"),
-            ("gpu=fast", "cores (no model), throttled (rates) and systolic (an NPU)"),
+            ("tpu", "unknown device 'tpu' (presets: cpu, gpu, npu, phone)"),
+            (
+                "gpu=fast",
+                "expected cores for no throttling, throttled for stated rates, or systolic for an NPU",
+            ),
             ("gpu=throttled:tflops=1", "gflops, gbps, submit, idle-submit, sync, kind"),
-            ("gpu=throttled:sizes=32", "throttled has no 'sizes'"),
-            ("cpu=cores:gflops=1", "cores has no 'gflops'; it has threads, kind"),
+            ("gpu=throttled:sizes=32", "unknown key 'sizes' (form throttled has "),
+            ("cpu=cores:gflops=1", "unknown key 'gflops' (form cores has threads, kind)"),
             ("gpu=throttled:gflops=0", "positive number"),
             ("gpu=throttled:gflops=inf", "positive number"),
             ("gpu=throttled:gflops", "gflops is ''"),
             ("gpu=throttled:sync=20", "15us"),
             ("gpu=throttled:sync=-1us", "15us"),
             ("gpu=throttled:sync=2h", "15us"),
-            ("gpu=throttled:sync=1us,sync=2us", "'sync' twice"),
+            ("gpu=throttled:sync=1us,sync=2us", "'sync' is given twice"),
             ("npu=systolic:sizes=0", "32-1024"),
             ("npu=systolic:sizes=33-60", "32-1024"),
             ("npu=systolic:sizes=33/70", "multiples of 32 rows"),
@@ -347,6 +350,6 @@ mod tests {
             assert!(error.contains(says), "{text}: {error}");
         }
         let twice = DeviceSpec::list("phone+gpu").expect_err("two GPUs of one name");
-        assert!(twice.to_string().contains("'gpu' is there twice"));
+        assert!(twice.to_string().contains("'gpu' is given twice"));
     }
 }

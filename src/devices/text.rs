@@ -1,4 +1,4 @@
-//! Values of a device's keys as text: numbers, times, sizes.
+//! Reads and writes the values of a device's keys: numbers, times, sizes.
 
 use std::time::Duration;
 
@@ -6,45 +6,45 @@ use lapwing_kernels::part::Share;
 
 use super::powers_of_two;
 
-/// What a time must be.
+/// Accepted times.
 pub(super) const TIME: &str = "a time of at most a minute such as 0, 15us, 1.5ms or 2s";
-/// What a rate must be.
+/// Accepted rates.
 pub(super) const RATE: &str = "a positive number of at least 0.001, such as 40 or 2.5";
-/// Least rate: a slower device would take hours for an op, and its times could overflow.
+/// Smallest rate: a slower device would take hours for an op, and its times could overflow.
 pub(super) const RATE_MIN: f64 = 0.001;
-/// What a number of bytes must be.
+/// Accepted numbers of bytes.
 pub(super) const BYTES: &str = "a number of bytes such as 64MiB or 1GiB";
-/// What the side of an array must be.
+/// Accepted sides of an array.
 pub(super) const CELLS: &str = "1, 2, 4, 8, 16 or 32 cells along a side";
-/// What graph sizes must be.
+/// Accepted graph sizes.
 pub(super) const SIZES: &str = "multiples of 32 rows up to 65536: powers of two in a range such as 32-1024, or a list such as 32/64/256";
 
-/// A rate.
+/// Parses a rate.
 pub(super) fn rate(text: &str) -> Option<f64> {
     text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate >= RATE_MIN)
 }
 
-/// A share of a whole.
+/// Parses a fraction.
 pub(super) fn share(text: &str) -> Option<f64> {
     text.parse().ok().filter(|share: &f64| *share > 0.0 && *share <= 1.0)
 }
 
-/// Whether there can be graphs of so many rows, whatever the array's size is.
+/// Whether a graph can have that many rows with any array size.
 pub(super) fn is_size(rows: usize) -> bool {
     rows.is_multiple_of(Share::ALIGN) && (1..=1 << 16).contains(&rows)
 }
 
-/// Cells along a side of an array: graphs must be able to fill it.
+/// Parses the cells along a side of an array.
 pub(super) fn cells(text: &str) -> Option<usize> {
     text.parse().ok().filter(|cells| is_array(*cells))
 }
 
-/// Whether an array of so many cells along a side can run graphs of every size.
+/// Whether an array with that many cells along a side can run graphs of every size.
 pub(super) fn is_array(cells: usize) -> bool {
     cells > 0 && Share::ALIGN.is_multiple_of(cells)
 }
 
-/// A time with its unit.
+/// Parses a time with its unit.
 pub(super) fn time(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -57,7 +57,7 @@ pub(super) fn time(text: &str) -> Option<Duration> {
     (0.0..=60.0).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// A time as text that is read as the same.
+/// Text that parses to the same time.
 pub(super) fn write_time(time: Duration) -> String {
     let nanos = time.as_nanos();
     match nanos {
@@ -68,7 +68,7 @@ pub(super) fn write_time(time: Duration) -> String {
     }
 }
 
-/// A number of bytes, with a unit or without.
+/// Parses a number of bytes, with or without a unit.
 pub(super) fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("B", 0)]
         .iter()
@@ -77,7 +77,7 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit).filter(|bytes| *bytes > 0)
 }
 
-/// Bytes as text that is read as the same.
+/// Text that parses to the same number of bytes.
 pub(super) fn write_bytes(bytes: u64) -> String {
     for (unit, bits) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
         if bytes.is_multiple_of(1 << bits) {
@@ -87,7 +87,7 @@ pub(super) fn write_bytes(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// Graph sizes: `32-1024` or `32/64/256`, ascending.
+/// Parses graph sizes: `32-1024` or `32/64/256`, ascending.
 pub(super) fn sizes(text: &str) -> Option<Vec<usize>> {
     let number = |text: &str| text.parse::<usize>().ok();
     let size = |text: &str| number(text).filter(|size| is_size(*size));
@@ -100,7 +100,7 @@ pub(super) fn sizes(text: &str) -> Option<Vec<usize>> {
     (!sizes.is_empty() && sizes.iter().all(|size| is_size(*size))).then_some(sizes)
 }
 
-/// Sizes as text that is read as the same.
+/// Text that parses to the same sizes.
 pub(super) fn write_sizes(sizes: &[usize]) -> String {
     if let [first, .., last] = sizes
         && powers_of_two(*first, *last) == sizes

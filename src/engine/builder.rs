@@ -18,7 +18,7 @@ use crate::config::{Settings, StrategyChoice, WaitLink};
 use crate::devices::DeviceSpec;
 use crate::error::Error;
 
-/// Settings of an [`Engine`]. Only the model is needed.
+/// Settings of an [`Engine`]. Only the model is required.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct EngineBuilder {
@@ -26,64 +26,64 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// A GGUF file; of a split file any part.
+    /// The GGUF file; for a split model, any of its files.
     pub fn model(mut self, path: impl Into<PathBuf>) -> EngineBuilder {
         self.settings.model = path.into();
         self
     }
 
-    /// Threads of the CPU pool; by default all that the machine can run at once.
+    /// Threads of the CPU pool; by default all hardware threads of the machine.
     pub fn threads(mut self, threads: usize) -> EngineBuilder {
         self.settings.threads = Some(threads);
         self
     }
 
-    /// Instruction set by its name (`lapwing devices` lists them); by default the best one.
+    /// Instruction set by name (`lapwing devices` lists them); by default the fastest available.
     pub fn isa(mut self, name: impl Into<String>) -> EngineBuilder {
         self.settings.isa = Some(name.into());
         self
     }
 
-    /// Most tokens of a sequence, prompt included; by default what the model was trained for,
-    /// up to 8192.
+    /// Maximum tokens of a sequence, prompt included; by default the model's training context, up to
+    /// 8192.
     pub fn context(mut self, tokens: usize) -> EngineBuilder {
         self.settings.context = Some(tokens);
         self
     }
 
-    /// Tokens that the KV cache holds for all sequences together; by default twice the
-    /// context. Memory is taken only where tokens are.
+    /// Tokens that the KV cache holds for all sequences together; by default twice the context.
+    /// Memory is allocated page by page, as tokens are stored.
     pub fn cache_tokens(mut self, tokens: usize) -> EngineBuilder {
         self.settings.cache_tokens = Some(tokens);
         self
     }
 
-    /// How the KV cache stores keys and values; by default as binary16. int8 takes half the memory
-    /// of that and costs accuracy; f32 takes twice as much.
+    /// Type of keys and values in the KV cache; by default f16. int8 takes half of that memory and
+    /// costs accuracy; f32 takes twice as much.
     pub fn kv(mut self, dtype: KvDtype) -> EngineBuilder {
         self.settings.kv = dtype;
         self
     }
 
-    /// How activations meet quantised weights; by default they are rounded to int8. In f32 the only
-    /// error is that of f32 sums, and computing takes several times as long.
+    /// Precision of activations that are multiplied with quantised weights; by default they are
+    /// rounded to int8. With f32 only rounding errors of f32 sums remain, and matmuls take several
+    /// times as long.
     pub fn activations(mut self, activations: Activations) -> EngineBuilder {
         self.settings.activations = activations;
         self
     }
 
-    /// Computes with fewer bits per weight than the file has: the matrices of products are quantised
-    /// to `format` when they are packed, those that have more bits per weight and rows of a multiple
-    /// of 32 values. By default all weights are as stored. It costs accuracy, and whatever is
-    /// measured is not of the same weights as the file's; [`Engine::requantized`] says what is
-    /// changed and what not.
+    /// Requantises weights to `format` when they are packed: every matrix with more bits per weight
+    /// than `format` and rows of a multiple of 32 values. By default weights are used exactly as
+    /// stored. Requantising costs accuracy, and measurements no longer describe the file's own
+    /// weights; [`Engine::requantized`] lists what was changed and what was not.
     pub fn requant(mut self, format: Requant) -> EngineBuilder {
         self.settings.requant = Some(format);
         self
     }
 
-    /// What [`requant`](EngineBuilder::requant) will change; none where it is not asked for. Only
-    /// the file's header is read.
+    /// Matrices that [`requant`](EngineBuilder::requant) will change; `None` if it is not set. Reads
+    /// only the file's header.
     ///
     /// # Errors
     /// When the model cannot be read or is not supported.
@@ -92,36 +92,36 @@ impl EngineBuilder {
         Ok(self.settings.model(&file)?.1)
     }
 
-    /// Most prompt tokens in a chunk; by default 512, with an NPU as many as its largest graph
-    /// holds (1024). Smaller chunks let other requests get their turn sooner.
+    /// Maximum prompt tokens in a chunk; by default 512, or with an NPU the rows of its largest graph
+    /// (1024). Smaller chunks let other requests run sooner.
     pub fn chunk_rows(mut self, rows: usize) -> EngineBuilder {
         self.settings.chunk_rows = Some(rows);
         self
     }
 
-    /// Most sequences computed at the same time; by default 16. More wait in a queue.
+    /// Maximum sequences computed at the same time; by default 16. Further ones wait in a queue.
     pub fn sequences_max(mut self, sequences: usize) -> EngineBuilder {
         self.settings.sequences_max = Some(sequences);
         self
     }
 
-    /// Most requests that wait or run; by default 1024. More are refused.
+    /// Maximum requests waiting or running; by default 1024. Further ones are refused.
     pub fn requests_max(mut self, requests: usize) -> EngineBuilder {
         self.settings.requests_max = Some(requests);
         self
     }
 
-    /// Records into `recorder`, whose clock becomes the engine's; by default the engine has one
-    /// of its own. Nothing is recorded before [`Recorder::set_scope`] says what. Engines that
-    /// share a recorder share its lanes, and number their requests and chunks alike: to tell
-    /// their requests apart, give each its own.
+    /// Records into `recorder`, and takes its clock; by default each engine has its own recorder.
+    /// Nothing is recorded until [`Recorder::set_scope`] selects something. Engines that share a
+    /// recorder also share its lanes and number requests and chunks from the same start; give each
+    /// engine its own recorder to tell their requests apart.
     pub fn recorder(mut self, recorder: Recorder) -> EngineBuilder {
         self.settings.recorder = Some(recorder);
         self
     }
 
-    /// Adds a device; by default an engine has the CPU alone. All of them share the weights, one KV
-    /// cache and one pool of buffers.
+    /// Adds a device; by default an engine has only the CPU. All devices share the weights, one KV
+    /// cache and one buffer pool.
     ///
     /// ```no_run
     /// # use lapwing::Engine;
@@ -141,18 +141,18 @@ impl EngineBuilder {
         self
     }
 
-    /// Chooses by name who places ops on devices and cuts prompts ([`strategies`] lists the
-    /// names); by default `auto` where there are several devices, and `cpu-only` or `gpu-only` on a
-    /// single one.
+    /// Selects by name the strategy that places ops on devices and cuts prompts into chunks
+    /// ([`strategies`] lists the names). The default is `auto` with several devices, and `cpu-only` or
+    /// `gpu-only` with one.
     ///
-    /// [`strategies`]: lapwing_plan::strategies
+    /// [`strategies`]: crate::plan::strategies
     pub fn strategy(mut self, name: impl Into<String>) -> EngineBuilder {
         self.settings.strategy = StrategyChoice::Named(name.into());
         self
     }
 
-    /// Sets what strategies made by name leave open, such as the ratio of a cut or whether operands
-    /// may be swapped; each takes what it has a use for. `in_flight` is overwritten by
+    /// Sets options of built-in strategies, such as the ratio of a cut or whether operands may be
+    /// swapped; each strategy uses the options it knows. `in_flight` is overwritten by
     /// [`permits`](EngineBuilder::permits).
     ///
     /// ```no_run
@@ -178,12 +178,12 @@ impl EngineBuilder {
         self
     }
 
-    /// As [`strategy`](EngineBuilder::strategy), with one of the caller's own.
+    /// As [`strategy`](EngineBuilder::strategy), with a strategy of the caller's own.
     pub fn own_strategy(self, strategy: impl Strategy + 'static) -> EngineBuilder {
         self.shared_strategy(Arc::new(strategy))
     }
 
-    /// As [`own_strategy`](EngineBuilder::own_strategy), with one that others have, too.
+    /// As [`own_strategy`](EngineBuilder::own_strategy), with a strategy that is shared.
     pub fn shared_strategy(mut self, strategy: Arc<dyn Strategy>) -> EngineBuilder {
         self.settings.strategy = StrategyChoice::Own(strategy);
         self
@@ -208,21 +208,22 @@ impl EngineBuilder {
         self
     }
 
-    /// Places ops on a device, whatever the strategy says: `PATTERN=DEVICE`, such as
-    /// `layers.*.ffn=npu`; may be called several times, the last match counts.
+    /// Places ops on a device regardless of the strategy: `PATTERN=DEVICE`, such as
+    /// `layers.*.ffn=npu`. May be called several times; the last matching pattern wins.
     pub fn place(mut self, place: impl Into<String>) -> EngineBuilder {
         self.settings.places.push(place.into());
         self
     }
 
-    /// Most chunks in flight; by default 2 for one device and 4 for several.
+    /// Maximum chunks in flight; by default 2 for one device and 4 for several.
     pub fn permits(mut self, permits: usize) -> EngineBuilder {
         self.settings.permits = Some(permits);
         self
     }
 
-    /// How the actors of a link wait for messages (S2-35); by default devices that hand work to
-    /// each other sleep for the predicted time and then poll, and all others park.
+    /// How the actors of a link wait for messages (fast synchronisation, HeteroLLM section 4). By
+    /// default devices that exchange work sleep for the predicted time and then poll; all other actors
+    /// park.
     pub fn wait(mut self, link: WaitLink, mode: WaitMode) -> EngineBuilder {
         match link {
             WaitLink::Devices => self.settings.device_wait = Some(mode),
@@ -231,31 +232,31 @@ impl EngineBuilder {
         self
     }
 
-    /// Keeps weights that were packed for the CPU in a folder, one file for each model, and maps them
-    /// from there on the next start: it is then quicker, and processes share the memory. By default
-    /// nothing is kept. A file that is damaged, or of what the model was before, is not used but
-    /// replaced; [`Engine::packed_weights`] says so.
+    /// Caches packed CPU weights in a folder, one file for each model. The next start maps the file
+    /// instead of packing, which is faster and lets processes share the memory. By default nothing is
+    /// cached. A file that is damaged or outdated is replaced, and [`Engine::packed_weights`] reports
+    /// it.
     ///
-    /// The weight file is known again by its size, the times of its last changes, its number in
-    /// the file system, and checksums over its metadata and over blocks of its data; the kept file
-    /// is checked as a whole on each start. Nothing may change it while it is in use: only those
-    /// whom you trust may write to the folder.
+    /// A weight file is identified by its size, modification times and inode number, and by checksums
+    /// over its metadata and over blocks of its data; the cached file is verified completely on each
+    /// start. It must not change while it is in use: only trusted users may have write access to the
+    /// folder.
     pub fn packed_cache(mut self, folder: impl Into<PathBuf>) -> EngineBuilder {
         self.settings.packed_cache = Some(folder.into());
         self
     }
 
-    /// Most bytes of all files in the folder of [`packed_cache`](EngineBuilder::packed_cache), by
-    /// default 16 GiB. Those used least recently are removed.
+    /// Maximum total size in bytes of the folder of [`packed_cache`](EngineBuilder::packed_cache), by
+    /// default 16 GiB. The least recently used files are removed first.
     pub fn packed_cache_max(mut self, bytes: u64) -> EngineBuilder {
         self.settings.packed_cache_max = Some(bytes);
         self
     }
 
-    /// Opens the model and starts the actors. The work is done beside the caller's runtime.
+    /// Opens the model and starts the actors. Never blocks the caller's runtime.
     ///
     /// # Errors
-    /// When the file is missing, broken or not supported, or a setting makes no sense.
+    /// When the file is missing, damaged or not supported, or a setting is invalid.
     pub async fn build(self) -> Result<Engine, Error> {
         off_thread("load", move || self.build_blocking()).await.map_err(Error::thread)?
     }

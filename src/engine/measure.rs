@@ -1,4 +1,4 @@
-//! Measuring the devices of an engine instead of starting it.
+//! Measures the devices of an engine without starting it.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use crate::devices::build::{Shared, build};
 use crate::error::Error;
 use crate::profile::machine;
 
-/// What a profile of such an engine is of.
+/// What a profile of this engine describes: machine, model and devices.
 pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
     let stem = settings.model.file_stem().unwrap_or(settings.model.as_os_str());
     let bytes = std::fs::metadata(&settings.model).map_or(0, |data| data.len());
-    // Attention over other keys and values takes another time.
+    // The type of keys and values changes the time of attention.
     let kv = match settings.kv {
         KvDtype::F16 => String::new(),
         kv => format!(", {kv} keys and values"),
     };
-    // And products of other activations or weights.
+    // The types of activations and weights change the time of matmuls.
     let activations = match settings.activations {
         Activations::Int8 => "",
         Activations::F32 => ", f32 activations",
@@ -57,22 +57,21 @@ impl EngineBuilder {
         self
     }
 
-    /// What a profile of this engine's devices and model is of.
+    /// What a profile of this engine's devices and model describes.
     ///
     /// # Errors
-    /// When the model cannot be read, or a setting makes no sense.
+    /// When the model cannot be read, or a setting is invalid.
     pub fn identity(&self) -> Result<Identity, Error> {
         let file = WeightFile::open(&self.settings.model)?;
         let (model, _) = self.settings.model(&file)?;
         Ok(identity(&self.settings, &self.settings.choose(&model.config)?))
     }
 
-    /// Measures every op of the model on every device, one device after another, which takes up to
-    /// `limits.per_device` for each. `progress` is told before each op and may break off.
+    /// Measures every op of the model on every device, one device after another, for at most
+    /// `limits.per_device` each. `progress` is called before each op and may cancel.
     ///
     /// # Errors
-    /// When the model cannot be read, a setting makes no sense, a device fails, or `progress`
-    /// breaks off.
+    /// When the model cannot be read, a setting is invalid, a device fails, or `progress` cancels.
     pub fn measure_blocking(
         self,
         limits: Limits,
@@ -85,7 +84,7 @@ impl EngineBuilder {
         let graph = Arc::new(model.graph.with_kv(chosen.layout));
         let slots = slot_pool(&graph, &chosen);
         let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
-        // An engine at work has written its pages before, in every layer.
+        // A running engine has already written every layer's pages once.
         kv.clear(rows_max(chosen.chunk_rows).div_ceil(chosen.layout.page_rows));
         let Chosen { isa, activations, .. } = chosen;
         let shared = Shared {
@@ -120,11 +119,11 @@ impl EngineBuilder {
         Ok(measure(parts, progress)?)
     }
 
-    /// Bytes of weights, keys and values, as this engine would keep them, that a token of generation
-    /// reads after `context` others.
+    /// Bytes of weights, keys and values, in this engine's formats, that one decode step reads with
+    /// `context` tokens in the cache.
     ///
     /// # Errors
-    /// When the model cannot be read, or a setting makes no sense.
+    /// When the model cannot be read, or a setting is invalid.
     pub fn step_bytes(&self, context: usize) -> Result<u64, Error> {
         let file = WeightFile::open(&self.settings.model)?;
         let (model, _) = self.settings.model(&file)?;
@@ -134,10 +133,10 @@ impl EngineBuilder {
         Ok(model.graph.with_kv(layout).stored_bytes(&batch))
     }
 
-    /// What a profile predicts of this model, with its cross-validated errors.
+    /// Predictor fitted to a profile for this model, with its cross-validated errors.
     ///
     /// # Errors
-    /// When the model cannot be read, or the profile makes no sense.
+    /// When the model cannot be read, or the profile is invalid.
     pub fn fit(&self, profile: &Profile) -> Result<Fitted, Error> {
         let file = WeightFile::open(&self.settings.model)?;
         let (model, _) = self.settings.model(&file)?;

@@ -1,4 +1,4 @@
-//! From settings to running actors.
+//! Builds the running actors from the settings.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use super::measure::identity;
 use super::strategies::Strategies;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
-use crate::config::{COPY_RATE, Chosen, HAND_OVER, Settings};
+use crate::config::{COPY_RATE, Chosen, SYNC_TIME, Settings};
 use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::packed::{PackedFolder, PackedWeights};
 use crate::placement::{Explainer, Placement};
 use crate::tokenizer::Tokenizer;
 
-/// An engine with these settings on an open file.
+/// Starts an engine with these settings on an open file.
 pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Error> {
     let (model, requantized) = settings.model(file)?;
     match &requantized {
@@ -44,7 +44,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         .unwrap_or_else(|| Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default()));
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
     let slots = slot_pool(&graph, &chosen);
-    // A profile tells more than a short timing.
+    // A profile is more precise than a short timing.
     let timed = chosen.devices.len() > 1 && settings.profile.is_none();
     let clock = timed.then(|| &**recorder.clock());
     let strategies = Strategies::new(&settings, &chosen)?;
@@ -102,7 +102,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     Ok(Engine { inner: Arc::new(inner) })
 }
 
-/// The devices, over one KV cache and one pool of buffers.
+/// Builds the devices, which share one KV cache and one buffer pool.
 fn devices(
     graph: &Arc<Graph>,
     file: &WeightFile,
@@ -114,7 +114,7 @@ fn devices(
     chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared)).collect()
 }
 
-/// What makes routes, and what explains them.
+/// Builds what makes routes and explains them.
 fn explainer(
     graph: &Arc<Graph>,
     (settings, chosen, strategies): (&Settings, &Chosen, &Strategies),
@@ -127,7 +127,7 @@ fn explainer(
         }
         None => Arc::new(Modelled {
             devices: devices.iter().map(|built| Arc::clone(&built.time)).collect(),
-            sync: HAND_OVER,
+            sync: SYNC_TIME,
             copy_rate: COPY_RATE,
         }),
     };
@@ -147,8 +147,9 @@ fn explainer(
     })
 }
 
-/// One pool for all devices, large enough for the chunks in flight (S2-34): a slot for each value
-/// that is alive at a time, and one for what is computed from it.
+/// One pool for all devices, large enough for the chunks in flight (the reserved slots of
+/// HeteroLLM's fast synchronisation): a slot for each value that is live at a time, and one for
+/// the value computed from it.
 pub(super) fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
     let nodes = graph.nodes().len();
     let alive = (1..nodes).map(|end| graph.live_out(0..end).len()).max().unwrap_or(1);
@@ -160,7 +161,7 @@ pub(super) fn slot_pool(graph: &Graph, chosen: &Chosen) -> SlotPool {
     SlotPool::new(chosen.permits * (alive + chosen.devices.len() + 1), most.max().unwrap_or(0))
 }
 
-/// Tells the recorder what it records.
+/// Writes the recording's metadata: model, devices, strategy and settings.
 fn set_facts(
     recorder: &Recorder,
     (path, config, requantized): (&Path, &ModelConfig, Option<&Requantized>),

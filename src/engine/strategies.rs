@@ -1,4 +1,4 @@
-//! Strategies as an engine's settings want them.
+//! Builds strategies from an engine's settings.
 
 use std::sync::Arc;
 
@@ -11,11 +11,10 @@ use lapwing_plan::strategy::{
 use crate::config::{Chosen, Settings, StrategyChoice};
 use crate::error::Error;
 
-/// The strategy that decides among the others.
+/// The strategy that chooses among the others.
 const DECIDER: &str = "auto";
 
-/// Makes strategies by name, each with the options and the placements by hand that the caller
-/// wants.
+/// Builds strategies by name, each with the caller's options and manual placements.
 pub(super) struct Strategies {
     options: StrategyOptions,
     places: Places,
@@ -27,7 +26,7 @@ impl Strategies {
         Ok(Strategies { options, places: Places::parse(&settings.places)? })
     }
 
-    /// The strategy of an engine with these settings.
+    /// The strategy that these settings select.
     pub(super) fn choose(
         &self,
         choice: &StrategyChoice,
@@ -46,7 +45,7 @@ impl Strategies {
         }
     }
 
-    /// A decider among all others: it rates them with what is placed by hand.
+    /// A strategy that chooses among all others, rated with the manual placements applied.
     pub(super) fn decider(&self) -> Auto {
         let others = registry().iter().filter(|known| known.name != DECIDER);
         let candidates = others.map(|known| self.placed((known.make)(&self.options))).collect();
@@ -59,7 +58,7 @@ impl Strategies {
         }
         let found = by_name(name, &self.options).ok_or_else(|| {
             let names: Vec<&str> = registry().iter().map(|known| known.name).collect();
-            Error::config("strategy", format!("'{name}'"), &format!("one of {}", names.join(", ")))
+            Error::unknown("strategy", name, &names.join(", "))
         })?;
         Ok(self.placed(found))
     }

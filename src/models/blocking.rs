@@ -1,4 +1,4 @@
-//! Long work on the blocking pool that ends soon after nobody waits for it any more.
+//! Long work on the blocking pool, which ends soon after its caller drops the future.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use std::time::Duration;
 use super::error::FetchError;
 use super::progress::{Gauge, Progress};
 
-/// How often progress of work on another thread is looked at.
+/// Interval at which the progress of work on another thread is read.
 pub(super) const POLL: Duration = Duration::from_millis(100);
 
-/// Shared with work on the blocking pool: how far it is, and whether it should end.
+/// Shared with work on the blocking pool: its progress, and whether it is cancelled.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Strand {
+pub(super) struct WorkState {
     stop: Arc<AtomicBool>,
     bytes: Arc<AtomicU64>,
 }
 
-impl Strand {
+impl WorkState {
     /// Counts bytes done.
     ///
     /// # Errors
-    /// When nobody waits for this work any more.
+    /// When the work is cancelled.
     pub(super) fn advance(&self, bytes: u64) -> std::io::Result<()> {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if self.stop.load(Ordering::Relaxed) {
-            return Err(std::io::Error::other("the fetch was given up"));
+            return Err(std::io::Error::other("the fetch was cancelled"));
         }
         Ok(())
     }
@@ -36,8 +36,8 @@ impl Strand {
     }
 }
 
-/// Tells the work to end when the future that waits for it is dropped.
-struct StopOnDrop(Strand);
+/// Cancels the work when the future that awaits it is dropped.
+struct StopOnDrop(WorkState);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
@@ -47,11 +47,11 @@ impl Drop for StopOnDrop {
 
 /// Runs `work` on the blocking pool of the caller's runtime.
 pub(super) async fn run<T: Send + 'static>(
-    work: impl FnOnce(&Strand) -> Result<T, FetchError> + Send + 'static,
+    work: impl FnOnce(&WorkState) -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {
-    let strand = Strand::default();
-    let guard = StopOnDrop(strand.clone());
-    let result = tokio::task::spawn_blocking(move || work(&strand)).await;
+    let state = WorkState::default();
+    let guard = StopOnDrop(state.clone());
+    let result = tokio::task::spawn_blocking(move || work(&state)).await;
     drop(guard);
     joined(result)
 }
@@ -60,18 +60,18 @@ pub(super) async fn run<T: Send + 'static>(
 pub(super) async fn run_reporting<T: Send + 'static>(
     total: Option<u64>,
     progress: &mut dyn Progress,
-    work: impl FnOnce(&Strand) -> Result<T, FetchError> + Send + 'static,
+    work: impl FnOnce(&WorkState) -> Result<T, FetchError> + Send + 'static,
 ) -> Result<T, FetchError> {
-    let strand = Strand::default();
-    let guard = StopOnDrop(strand.clone());
-    let task = tokio::task::spawn_blocking(move || work(&strand));
+    let state = WorkState::default();
+    let guard = StopOnDrop(state.clone());
+    let task = tokio::task::spawn_blocking(move || work(&state));
     let mut gauge = Gauge::new(total);
     let result = polling(task, || gauge.reach(guard.0.bytes(), progress)).await;
     gauge.reach(guard.0.bytes(), progress);
     joined(result)
 }
 
-/// Awaits `future`, calling `look` at every [`POLL`] until it is there.
+/// Awaits `future`, calling `look` every [`POLL`] until it is ready.
 pub(super) async fn polling<F: Future>(future: F, mut look: impl FnMut()) -> F::Output {
     let mut future = std::pin::pin!(future);
     loop {

@@ -1,7 +1,7 @@
-//! The folder in which fetched models stand.
+//! The folder of fetched models.
 //!
-//! A model NAME is `NAME.gguf`, described by `NAME.json`; `NAME.partial/` is a fetch under way or
-//! broken off, `NAME.lock` the file that a fetch locks.
+//! A model NAME is `NAME.gguf`, described by `NAME.json`; `NAME.partial/` is an unfinished fetch,
+//! `NAME.lock` the file that a fetch locks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,15 +33,15 @@ pub struct CachedModel {
     pub bytes: u64,
     /// SHA-256 computed when it was fetched, lower-case hex.
     pub sha256: String,
-    /// Whether the source stated a SHA-256 that it was compared with.
+    /// Whether the hash was compared with one that the source states.
     pub verified: bool,
-    /// Where it came from.
+    /// Its source.
     pub source: String,
 }
 
 impl ModelCache {
-    /// The cache in `dir`, or else in `$LAPWING_CACHE`, `$XDG_CACHE_HOME/lapwing`,
-    /// `~/.cache/lapwing`, whichever is set first. The folder need not exist yet.
+    /// The cache in `dir`, or else in the first of `$LAPWING_CACHE`, `$XDG_CACHE_HOME/lapwing` and
+    /// `~/.cache/lapwing` that is set. The folder need not exist yet.
     ///
     /// # Errors
     /// [`FetchError::NoCacheFolder`] when none of them is set.
@@ -70,7 +70,7 @@ impl ModelCache {
         &self.dir
     }
 
-    /// All complete models, by name. Files without a fitting record are left out.
+    /// All complete models, by name. Files without a matching record are left out.
     ///
     /// # Errors
     /// [`FetchError::Io`] when the folder exists and cannot be read.
@@ -95,7 +95,7 @@ impl ModelCache {
         Ok(models)
     }
 
-    /// The complete model of this name: a record and a file of the recorded size are there.
+    /// The complete model of this name, with a record and a file of the recorded size.
     pub fn model(&self, name: &str) -> Option<CachedModel> {
         let slot = self.slot(name).ok()?;
         let record = Record::read(&slot.record).filter(|record| record.name == name)?;
@@ -115,11 +115,11 @@ impl ModelCache {
         self.model(name).map(|model| model.path)
     }
 
-    /// Removes a model and whatever a broken-off fetch of it left.
+    /// Removes a model and the leftovers of an interrupted fetch of it.
     ///
     /// # Errors
-    /// [`FetchError::NotCached`] when there is nothing of that name, [`FetchError::Busy`] while it
-    /// is being fetched, [`FetchError::Io`].
+    /// [`FetchError::NotCached`] if there is no such model, [`FetchError::Busy`] while it is being
+    /// fetched, [`FetchError::Io`].
     pub fn remove(&self, name: &str) -> Result<(), FetchError> {
         let slot = self.slot(name)?;
         let absent = || FetchError::NotCached { name: name.to_owned(), dir: self.dir.clone() };
@@ -133,7 +133,7 @@ impl ModelCache {
         remove_dir(&slot.partial)
     }
 
-    /// Computes the SHA-256 of a cached model anew and compares it with the record.
+    /// Computes the SHA-256 of a cached model again and compares it with the record.
     ///
     /// # Errors
     /// [`FetchError::NotCached`], [`FetchError::HashMismatch`], [`FetchError::Io`].
@@ -142,7 +142,7 @@ impl ModelCache {
             return Err(FetchError::NotCached { name: name.to_owned(), dir: self.dir.clone() });
         };
         let path = model.path.clone();
-        let (_, actual) = blocking::run(move |strand| digest::of_file(&path, strand)).await?;
+        let (_, actual) = blocking::run(move |state| digest::of_file(&path, state)).await?;
         if actual != model.sha256 {
             return Err(FetchError::HashMismatch {
                 name: model.name,
@@ -153,8 +153,8 @@ impl ModelCache {
         Ok(model)
     }
 
-    /// Removes what broken-off fetches left and nobody has touched for `age`. Fetches under way
-    /// are never disturbed. Gives the number of leftovers removed.
+    /// Removes leftovers of interrupted fetches that are older than `age`. Running fetches are never
+    /// disturbed. Returns the number of leftovers removed.
     ///
     /// # Errors
     /// [`FetchError::Io`].
@@ -194,17 +194,17 @@ impl ModelCache {
 pub(super) struct Slot {
     /// The model itself.
     pub(super) model: PathBuf,
-    /// What it is.
+    /// Its record.
     pub(super) record: PathBuf,
-    /// Locked by whoever writes any of the others.
+    /// Locked while any of the others is written.
     pub(super) lock: PathBuf,
-    /// Folder of a fetch.
+    /// Folder of an unfinished fetch.
     pub(super) partial: PathBuf,
 }
 
 /// File name of a model without extension. Different names give different file names: `/` becomes
-/// `+`, `:` becomes `=`, and whatever is not a letter, digit, `-`, `_`, `@` or inner `.` becomes
-/// `%XX`.
+/// `+`, `:` becomes `=`, and any character other than a letter, digit, `-`, `_`, `@` or inner `.`
+/// becomes `%XX`.
 fn stem(name: &str) -> Result<String, FetchError> {
     let bad = |reason| FetchError::BadName { name: name.to_owned(), reason };
     let mut stem = String::with_capacity(name.len());
@@ -225,7 +225,7 @@ fn stem(name: &str) -> Result<String, FetchError> {
     }
 }
 
-/// The time at which a folder or anything in it was last written.
+/// The time of the last write to a folder or anything in it.
 fn newest(dir: &Path) -> Option<std::time::SystemTime> {
     let own = fs::metadata(dir).ok()?.modified().ok();
     let inner = fs::read_dir(dir).ok()?.flatten().filter_map(|entry| {
@@ -237,7 +237,7 @@ fn newest(dir: &Path) -> Option<std::time::SystemTime> {
     inner.chain(own).max()
 }
 
-/// Removes a file; that there is none is no error.
+/// Removes a file, if it exists.
 pub(super) fn remove_file(path: &Path) -> Result<(), FetchError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -247,7 +247,7 @@ pub(super) fn remove_file(path: &Path) -> Result<(), FetchError> {
     }
 }
 
-/// Removes a folder and all in it; that there is none is no error.
+/// Removes a folder and everything in it, if it exists.
 pub(super) fn remove_dir(path: &Path) -> Result<(), FetchError> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! The models that are known by name. All data about them stands in this file.
+//! The catalogue: all data about models known by name.
 
 use std::borrow::Cow;
 
@@ -8,29 +8,29 @@ use super::wheel::WheelPart;
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CatalogueEntry {
-    /// The name to ask for, in lower case.
+    /// Name, in lower case.
     pub name: &'static str,
-    /// Other names that lead here, in lower case.
+    /// Other names of the model, in lower case.
     pub aliases: &'static [&'static str],
     /// One line about the model.
     pub about: &'static str,
-    /// Where it comes from.
+    /// Its source.
     pub origin: Origin,
     /// Size of the GGUF file in bytes, when known before the transfer.
     pub bytes: Option<u64>,
-    /// SHA-256 of the GGUF file in lower-case hex; `None` where the hub's word is taken.
+    /// SHA-256 of the GGUF file in lower-case hex; `None` to use the one that the hub states.
     pub sha256: Option<&'static str>,
     /// The licence's short name.
     pub license: &'static str,
     /// Page that describes the model.
     pub url: &'static str,
-    /// Sampling temperature that its makers recommend, if they do.
+    /// Sampling temperature that its makers recommend, if any.
     pub temperature: Option<f32>,
-    /// What whoever fetches it must be told.
+    /// Notice that must be shown when it is fetched.
     pub notice: Option<&'static str>,
 }
 
-/// Where a catalogue model comes from.
+/// Source of a catalogue model.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
@@ -43,7 +43,7 @@ pub enum Origin {
     },
     /// A file on the main branch of a Hugging Face repository.
     Hub {
-        /// Who owns the repository.
+        /// Owner of the repository.
         owner: &'static str,
         /// The repository.
         repo: &'static str,
@@ -57,7 +57,7 @@ pub fn catalogue() -> &'static [CatalogueEntry] {
     CATALOGUE
 }
 
-/// The model used where none is named.
+/// The default model.
 pub(super) fn default_entry() -> &'static CatalogueEntry {
     &CATALOGUE[0]
 }
@@ -67,7 +67,7 @@ pub(super) fn find(name: &str) -> Option<&'static CatalogueEntry> {
     CATALOGUE.iter().find(|entry| entry.name == name || entry.aliases.contains(&name))
 }
 
-/// The name or alias most like `name`, unless nothing is at all like it.
+/// The name or alias most similar to `name`, if any is similar at all.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     CATALOGUE
         .iter()
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_models_never_share_a_name() {
+    fn names_are_unique() {
         let mut names: Vec<_> = CATALOGUE
             .iter()
             .flat_map(|entry| std::iter::once(&entry.name).chain(entry.aliases))

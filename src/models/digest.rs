@@ -6,11 +6,11 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::blocking::Strand;
+use super::blocking::WorkState;
 use super::error::FetchError;
 
 /// Size in bytes and SHA-256 in lower-case hex of a file.
-pub(super) fn of_file(path: &Path, strand: &Strand) -> Result<(u64, String), FetchError> {
+pub(super) fn of_file(path: &Path, state: &WorkState) -> Result<(u64, String), FetchError> {
     let mut file = File::open(path).map_err(FetchError::io("open", path))?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
@@ -22,11 +22,11 @@ pub(super) fn of_file(path: &Path, strand: &Strand) -> Result<(u64, String), Fet
         }
         hasher.update(&buffer[..count]);
         bytes += count as u64;
-        strand.advance(count as u64).map_err(FetchError::io("read", path))?;
+        state.advance(count as u64).map_err(FetchError::io("read", path))?;
     }
 }
 
-/// The text itself in lower case, if it is a SHA-256 in hex.
+/// The text in lower case, if it is a SHA-256 in hex.
 pub(super) fn as_sha256(text: &str) -> Option<String> {
     (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
         .then(|| text.to_ascii_lowercase())
@@ -45,13 +45,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("abc");
         std::fs::write(&path, b"abc").unwrap();
-        let (bytes, hash) = of_file(&path, &Strand::default()).unwrap();
+        let (bytes, hash) = of_file(&path, &WorkState::default()).unwrap();
         assert_eq!(bytes, 3);
         assert_eq!(hash, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 
     #[test]
-    fn git_object_id_is_not_taken_for_a_sha256() {
+    fn a_git_object_id_is_not_a_sha256() {
         assert_eq!(as_sha256("c3ab8ff13720e8ad9047dd39466b3c8974e592c2"), None);
         assert_eq!(as_sha256(&"zz".repeat(32)), None);
         assert_eq!(as_sha256(&"AB".repeat(32)), Some("ab".repeat(32)));

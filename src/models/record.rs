@@ -1,4 +1,4 @@
-//! The small file beside each cached model that says what it is.
+//! The record file next to each cached model.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,28 +8,28 @@ use serde::{Deserialize, Serialize};
 
 use super::error::FetchError;
 
-/// What is recorded about a cached model, as JSON in `NAME.json`.
+/// The description of a cached model, stored as JSON in `NAME.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The model's cache name.
     pub(super) name: String,
-    /// Where it came from.
+    /// Its source.
     pub(super) source: String,
     /// Size of the model file in bytes.
     pub(super) bytes: u64,
-    /// SHA-256 of the model file as computed when it was fetched, lower-case hex.
+    /// SHA-256 of the model file, computed when it was fetched, lower-case hex.
     pub(super) sha256: String,
-    /// Whether that hash was compared with one that the source stated.
+    /// Whether the hash was compared with one that the source states.
     pub(super) verified: bool,
 }
 
 impl Record {
-    /// Reads a record; `None` if there is none or it cannot be understood.
+    /// Reads a record; `None` if it is missing or invalid.
     pub(super) fn read(path: &Path) -> Option<Self> {
         serde_json::from_slice(&fs::read(path).ok()?).ok()
     }
 
-    /// Puts the record in place in one step.
+    /// Writes the record atomically.
     pub(super) fn write(&self, path: &Path) -> Result<(), FetchError> {
         let text = serde_json::to_vec_pretty(self)
             .map_err(std::io::Error::from)

@@ -1,4 +1,4 @@
-//! Where models come from: one trait, one file per kind of source.
+//! Sources of models: one trait, one file for each kind of source.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::error::FetchError;
 use super::lock::FetchLock;
 use super::progress::Progress;
 
-/// What a source states about the file, to be compared with what arrives.
+/// What a source states about a file, to be compared with the received file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claim {
     /// Size in bytes.
@@ -18,30 +18,29 @@ pub struct Claim {
     pub sha256: Option<String>,
 }
 
-/// A place from which one model file can be brought.
+/// A place from which a model file can be fetched.
 #[async_trait]
 pub trait Source: Send + Sync {
-    /// Where the file comes from, for the record beside the model.
+    /// Description of the source, for the record next to the model.
     fn describe(&self) -> String;
 
-    /// What is known before anything is transferred. A cached file that contradicts it is
-    /// fetched anew.
+    /// What is known before the transfer. A cached file that contradicts it is fetched again.
     fn claim(&self) -> Claim;
 
-    /// Brings the whole file to [`Site::file`] and says what the source states about it.
+    /// Transfers the whole file to [`Site::file`] and returns what the source states about it.
     ///
-    /// May find leftovers of an earlier attempt in the site's folder and go on from them. The
-    /// future may be dropped at any await; work on other threads must then end soon and must
-    /// hold a clone of the site until it has.
+    /// May continue from leftovers of an earlier attempt in the site's folder. The future may be
+    /// dropped at any await; work on other threads must then end soon, and must hold a clone of the
+    /// site until it has ended.
     ///
     /// # Errors
-    /// Any [`FetchError`]; the site's folder is kept for the next attempt unless the error says
-    /// that its content is wrong.
+    /// Any [`FetchError`]; the site's folder is kept for the next attempt unless the error means that
+    /// its content is wrong.
     async fn deliver(&self, site: &Site, progress: &mut dyn Progress) -> Result<Claim, FetchError>;
 }
 
-/// The folder in which one model is put together; holding it excludes every other fetch of that
-/// model, also by other processes.
+/// The folder in which one model is assembled. Holding it excludes every other fetch of that model,
+/// also by other processes.
 #[derive(Debug, Clone)]
 pub struct Site {
     name: String,
@@ -59,12 +58,12 @@ impl Site {
         &self.name
     }
 
-    /// The folder; on the file system of the cache, so that a rename out of it is atomic.
+    /// The folder, on the file system of the cache, so that a rename out of it is atomic.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where the whole model file must stand in the end.
+    /// Final path of the complete model file.
     pub fn file(&self) -> PathBuf {
         self.dir.join("model")
     }

@@ -1,4 +1,4 @@
-//! What the tests of fetching share.
+//! Shared helpers of the tests of fetching.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -7,25 +7,25 @@ use async_trait::async_trait;
 
 use super::{Claim, FetchError, FetchEvent, ModelCache, Progress, Site, Source};
 
-/// A cache in a folder of its own.
+/// A cache in its own folder.
 pub(super) fn cache() -> (tempfile::TempDir, ModelCache) {
     let dir = tempfile::tempdir().unwrap();
     let cache = ModelCache::open(Some(dir.path().join("cache"))).unwrap();
     (dir, cache)
 }
 
-/// Keeps all events.
+/// Stores all events.
 #[derive(Debug, Default)]
-pub(super) struct Diary(pub(super) Vec<FetchEvent>);
+pub(super) struct EventLog(pub(super) Vec<FetchEvent>);
 
-impl Progress for Diary {
+impl Progress for EventLog {
     fn on_event(&mut self, event: FetchEvent) {
         self.0.push(event);
     }
 }
 
-impl Diary {
-    /// Bytes that were reported in the phase opened by the `phase`th `Started` or `Unpacking`.
+impl EventLog {
+    /// Bytes reported in the n-th phase opened by `Started` or `Unpacking`.
     pub(super) fn advanced(&self, phase: usize) -> u64 {
         let opens = |event: &FetchEvent| {
             matches!(event, FetchEvent::Started { .. } | FetchEvent::Unpacking { .. })
@@ -50,7 +50,7 @@ impl Diary {
     }
 }
 
-/// Bytes that look like nothing in particular.
+/// Pseudo-random bytes.
 pub(super) fn noise(count: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     (0..count)
@@ -69,7 +69,7 @@ pub(super) fn hash(bytes: &[u8]) -> String {
     sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A source that has the file in memory, and may stop after half of it.
+/// A source that has the file in memory, and can stop after half of it.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) content: Vec<u8>,
@@ -80,7 +80,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// A source that states the truth about its content.
+    /// A source whose statements match its content.
     pub(super) fn honest(content: &[u8]) -> Self {
         Self {
             content: content.to_vec(),

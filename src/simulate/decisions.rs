@@ -1,4 +1,4 @@
-//! Single products: how long they take alone, and how the solver divides them.
+//! Single matmuls: their time in isolation, and how the solver divides them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,35 +19,35 @@ use serde::Serialize;
 use super::published::{CutKind, Product, PublishedDecision};
 use super::{Scenario, SimulateError};
 
-/// A published decision and the solver's.
+/// A published decision and the solver's decision.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decision {
-    /// The product, as `[outputs,inputs]`.
+    /// The matmul, as `[outputs,inputs]`.
     pub product: String,
     /// Tokens: a number or a range.
     pub tokens: String,
-    /// What was published.
+    /// The published decision.
     pub paper: String,
-    /// What the solver decides; of a range, for its ends and a length between.
+    /// The solver's decision; for a range, at its ends and at a length between.
     pub model: String,
-    /// Whether it is the same: the same kind of cut, and shares within a seventh.
+    /// Whether both agree: the same kind of cut, with shares that differ by at most a seventh.
     pub same: bool,
-    /// How much longer the published way takes by our times, as a share; of a range the most. None
-    /// where it is the same, or our graphs have no such way.
+    /// Relative extra time of the published decision by our model; for a range, the maximum. `None` if
+    /// both agree, or if our graphs have no such cut.
     pub longer: Option<f64>,
-    /// The terms of what it decided, beside those of what was published where they differ.
+    /// The times behind the decision, next to those of the published one where they differ.
     pub reason: String,
 }
 
-/// The product's node; the one before makes its input.
+/// The matmul's node; the node before it makes its input.
 const PRODUCT: usize = 1;
-/// The processors, the one that holds the values first.
+/// The processors; the first one has the values.
 const KINDS: [DeviceKind; 2] = [DeviceKind::Gpu, DeviceKind::Npu];
-/// Largest difference of two shares that count as the same: the solver divides on a grid of 256
-/// outputs, the published ratios are of small numbers.
+/// Largest difference of two shares that count as equal: the solver divides on a grid of 256 outputs,
+/// while published ratios consist of small integers.
 const SHARE_TOLERANCE: f64 = 1.0 / 7.0;
 
-/// A graph of one product.
+/// A graph of one matmul.
 fn graph(n: usize, k: usize) -> Arc<Graph> {
     let mut graph = Graph::default();
     let mut weight = |name: &str, rows, cols| {
@@ -67,7 +67,7 @@ fn shape(m: usize) -> ChunkShape {
     ChunkShape { phase, rows: m, selected: 1, context: 0, prompt: m }
 }
 
-/// Time of a product as Table 3 measures it, in µs.
+/// Time of a matmul measured as in HeteroInfer's Table 3, in isolation, in µs.
 pub(super) fn alone_us(soc: &Soc, product: &Product) -> Result<f64, SimulateError> {
     let (kind, us) = queued_us(soc, product)?;
     let sync = match kind {
@@ -77,19 +77,19 @@ pub(super) fn alone_us(soc: &Soc, product: &Product) -> Result<f64, SimulateErro
     Ok(us + sync + product.constant_us)
 }
 
-/// Bytes of a product's weights by its time in a running queue, in GB/s.
+/// Bandwidth in GB/s: bytes of a matmul's weights divided by its time in a running queue.
 pub(super) fn gb_per_s(soc: &Soc, product: &Product) -> Result<f64, SimulateError> {
     let WeightBits::Fixed(bits) = WeightBits::default() else { return Ok(f64::NAN) };
     let bytes = product.n as f64 * product.k as f64 * bits / 8.0;
     Ok(bytes / queued_us(soc, product)?.1 / 1e3)
 }
 
-/// Time of a product in a running queue, in µs.
+/// Time of a matmul in a running queue, in µs.
 fn queued_us(soc: &Soc, product: &Product) -> Result<(DeviceKind, f64), SimulateError> {
     let Product { device, n, k, m, straight, .. } = product;
     let kind = KINDS.into_iter().find(|kind| kind.name() == device);
     let kind = kind.ok_or_else(|| SimulateError::Published {
-        reason: format!("'{device}' measures no product; it must be gpu or npu"),
+        reason: format!("matmuls cannot be measured on '{device}'; it must be gpu or npu"),
     })?;
     let workload = Workload { graph: graph(*n, *k), bits: WeightBits::default() };
     let times = soc.times(&[kind], &workload, SyncMode::Slow);
@@ -104,8 +104,8 @@ fn queued_us(soc: &Soc, product: &Product) -> Result<(DeviceKind, f64), Simulate
     Ok((kind, times[0].node_time(&job, PRODUCT).as_secs_f64() * 1e6))
 }
 
-/// Time to prepare the graphs of one layer for a prompt of so many rows, in ms: they have whole
-/// multiples of [`Share::ALIGN`].
+/// Time to prepare the graphs of one layer for a prompt of that many rows, in ms. Graphs have
+/// multiples of [`Share::ALIGN`] rows.
 pub(super) fn preparation_ms(soc: &Soc, graph: &Arc<Graph>, rows: usize) -> f64 {
     let workload = Workload { graph: Arc::clone(graph), bits: WeightBits::default() };
     let times = soc.times(&[DeviceKind::Npu], &workload, SyncMode::Fast);
@@ -119,7 +119,7 @@ pub(super) fn preparation_ms(soc: &Soc, graph: &Arc<Graph>, rows: usize) -> f64 
     times[0].prepare_time(&key).as_secs_f64() * 1e3
 }
 
-/// What the solver decides where a decision was published.
+/// The solver's decision for each published one.
 pub(super) fn decide(
     base: &Scenario,
     published: &[PublishedDecision],
@@ -135,7 +135,7 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
         [first, .., last] => format!("{first}–{last}"),
         [] => String::new(),
     };
-    let mut said: Vec<String> = Vec::new();
+    let mut decided: Vec<String> = Vec::new();
     let mut reasons: Vec<String> = Vec::new();
     let mut same = !m.is_empty();
     let mut longer: Option<f64> = None;
@@ -143,17 +143,17 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
         let solution = solve(soc, (*n, *k), *rows);
         let Some(best) = solution.best() else {
             same = false;
-            reasons.push(format!("at {rows}, the solver finds no way"));
+            reasons.push(format!("at {rows}, the solver finds no candidate"));
             continue;
         };
         let ours = describe(best, *n);
-        if !said.contains(&ours) {
-            said.push(ours);
+        if !decided.contains(&ours) {
+            decided.push(ours);
         }
         let matches = is_same(best, published);
         let at = if m.len() > 1 { format!("at {rows}, ") } else { String::new() };
         if !matches {
-            let (share, reason) = why(soc, &solution, (published, *rows));
+            let (share, reason) = explain(soc, &solution, (published, *rows));
             longer = match (longer, share) {
                 (Some(most), Some(share)) => Some(most.max(share)),
                 (most, share) => most.or(share),
@@ -168,7 +168,7 @@ fn one(soc: &Soc, published: &PublishedDecision) -> Decision {
         product: format!("[{n},{k}]"),
         tokens,
         paper: published.published.clone(),
-        model: said.join(" / "),
+        model: decided.join(" / "),
         same,
         longer,
         reason: reasons.join("; "),
@@ -193,7 +193,7 @@ fn solve(soc: &Soc, (n, k): (usize, usize), m: usize) -> Arc<Solution> {
     Solver::new().solve(&input, Problem { first, end, shape: &shape, home, divide: true })
 }
 
-/// Outputs that the GPU computes, as a share.
+/// Share of the outputs that the GPU computes.
 fn gpu_share(candidate: &Candidate, n: usize) -> f64 {
     let parts = candidate.parts.iter().filter(|part| KINDS[part.device.0] == DeviceKind::Gpu);
     parts.map(|part| part.part.features.of_width(n).len() as f64 / n as f64).sum()
@@ -228,8 +228,8 @@ fn describe(candidate: &Candidate, n: usize) -> String {
     }
 }
 
-/// How much longer the published way takes by our times, and why ours is another.
-fn why(
+/// Extra time of the published decision by our model, and the reason why ours differs.
+fn explain(
     soc: &Soc,
     solution: &Solution,
     (published, rows): (&PublishedDecision, usize),
@@ -241,7 +241,7 @@ fn why(
         let share = theirs.as_secs_f64() / best.total().as_secs_f64() - 1.0;
         (
             Some(share),
-            format!("{ours} takes {}, the published way {}", us(best.total()), us(theirs)),
+            format!("{ours} takes {}, the published decision {}", us(best.total()), us(theirs)),
         )
     };
     if let Some(theirs) = solution.candidates.iter().find(|known| is_same(known, published)) {
@@ -253,19 +253,19 @@ fn why(
         return (
             known,
             format!(
-                "{text}: it is the ratio of times that were measured alone, with constants that a \
-                 running queue does not have"
+                "{text}: the published ratio is that of times measured in isolation, with constants that \
+                 a running queue does not have"
             ),
         );
     }
     let text = format!(
-        "{ours} takes {}; these graphs add up to the length, so that nothing is padded",
+        "{ours} takes {}; these graphs add up to the length, so nothing is padded",
         us(best.total())
     );
     (None, text)
 }
 
-/// Units in which a published share is written.
+/// Units in which a published share is expressed.
 const UNITS: usize = 60;
 
 /// max T_i of a row cut with that share on the GPU.

@@ -1,4 +1,4 @@
-//! Why something cannot be simulated.
+//! Errors of the simulator.
 
 use lapwing_plan::soc::SocError;
 
@@ -6,94 +6,94 @@ use lapwing_plan::soc::SocError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
-    /// No setting and no parameter of the preset has that name.
+    /// No setting and no parameter of the processors has that name.
     #[error(
-        "there is nothing called '{key}' to set: settings are {}; of the numbers of the processors \
-         '{nearest}' is the nearest, and `lapwing simulate --show-soc` prints all",
+        "unknown setting or parameter '{key}' (settings: {}; the nearest parameter is '{nearest}', and \
+         `lapwing simulate --show-soc` prints all of them)",
         super::SETTINGS.join(", ")
     )]
     UnknownKey {
         /// The name.
         key: String,
-        /// The nearest number of the processors.
+        /// The nearest parameter of the processors.
         nearest: String,
     },
-    /// A value that a setting cannot have.
-    #[error("'{value}' cannot be the value of '{key}': {expected}")]
+    /// A setting cannot have this value.
+    #[error("invalid value '{value}' of '{key}': {expected}")]
     BadValue {
         /// Setting or parameter.
         key: String,
-        /// Value given.
+        /// The value.
         value: String,
-        /// What it may be.
+        /// What is accepted.
         expected: String,
     },
-    /// A change that is not written KEY=VALUE.
-    #[error("'{text}' is no change; it is written KEY=VALUE, as in sync.slow=2x or strategy=pipe")]
+    /// A change is not written KEY=VALUE.
+    #[error("invalid change '{text}': write KEY=VALUE, as in sync.slow=2x or strategy=pipe")]
     NoChange {
         /// The text.
         text: String,
     },
-    /// A key that is given twice.
+    /// A key is given twice.
     #[error("'{key}' is given twice; give it once")]
     Twice {
         /// The key.
         key: String,
     },
-    /// Nothing was published under that name.
-    #[error("nothing published is called '{name}'; there are {known}")]
+    /// There is no such group of published numbers.
+    #[error("unknown group of published numbers '{name}' (known: {known})")]
     UnknownGroup {
         /// The name.
         name: String,
-        /// What there is.
+        /// The groups.
         known: String,
     },
-    /// The published numbers cannot be read.
-    #[error("the published numbers cannot be read: {reason}")]
+    /// The file of published numbers is invalid.
+    #[error("cannot read the published numbers: {reason}")]
     Published {
         /// What is wrong.
         reason: String,
     },
     /// There is no such preset.
-    #[error("{source}, or name a .toml file")]
+    #[error("{source}; or give a .toml file")]
     UnknownPreset {
-        /// What there is.
+        /// The known presets.
         source: SocError,
     },
-    /// Devices that cannot be described in numbers, or numbers that describe none.
+    /// The description of devices is invalid.
     #[error("{reason}")]
     Preset {
         /// What is wrong.
         reason: String,
     },
-    /// A SoC that cannot be.
+    /// The description of a SoC is invalid.
     #[error("{source}")]
     Soc {
         /// What is wrong.
         source: SocError,
     },
-    /// What is only known of SoCs is asked of a machine.
+    /// A machine is given where only a SoC is possible.
     #[error(
-        "'{machine}' is the devices of a machine, of which nothing was published: name a preset such \
-         as sd8gen3, or a file with the numbers of a SoC"
+        "'{machine}' describes the devices of a machine, for which no numbers were published: give a \
+         preset such as sd8gen3, or a file that describes a SoC"
     )]
     NoSoc {
         /// The machine's name.
         machine: String,
     },
-    /// The model is not known, or its file cannot be used.
+    /// The model is unknown, or its file cannot be used.
     #[error("{reason}")]
     Model {
         /// What is wrong.
         reason: String,
     },
-    /// The run did not reach its end.
+    /// The run ended early.
     #[error("the simulated run failed: {reason}")]
     Run {
         /// What happened.
         reason: String,
     },
-    /// A fit without anything to fit.
+    /// There is nothing to fit.
     #[error("{reason}")]
     Fit {
         /// What is missing.

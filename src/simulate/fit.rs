@@ -1,5 +1,5 @@
-//! Fitting a preset's pinned parameters to published numbers, and how well it predicts each number
-//! that it was not fitted to.
+//! Fits a preset's pinned parameters to published numbers, and evaluates the fit on each number that
+//! it did not use.
 
 use serde::Serialize;
 
@@ -12,35 +12,35 @@ mod problem;
 use least_squares::rank;
 use problem::{Descent, Problem};
 
-/// A fit.
+/// Result of a fit.
 #[derive(Clone, Debug, Serialize)]
 pub struct Fit {
     /// Parameters that were fitted.
     pub parameters: Vec<FittedParameter>,
-    /// Numbers that they were fitted to.
+    /// Numbers that were fitted to.
     pub pins: Vec<FittedPin>,
-    /// Numbers that they were not fitted to.
+    /// Numbers that were not fitted to.
     pub checks: Vec<FittedCheck>,
-    /// Steps that were made.
+    /// Number of steps.
     pub steps: usize,
-    /// Whether it stopped because it did not get better, and not because of the number of steps.
+    /// Whether it stopped because it no longer improved, and not at the maximum number of steps.
     pub converged: bool,
-    /// Root of the mean square of ln(model / published) over the pins.
+    /// Root mean square of ln(model / published) over the pins.
     pub error: f64,
 }
 
-/// A parameter.
+/// A fitted parameter.
 #[derive(Clone, Debug, Serialize)]
 pub struct FittedParameter {
     /// Its name.
     pub key: String,
     /// Its unit.
     pub unit: String,
-    /// Value before.
+    /// Value before the fit.
     pub before: f64,
-    /// Value after.
+    /// Value after the fit.
     pub after: f64,
-    /// Whether the pins determine it; otherwise it hardly moves, and its value means nothing.
+    /// Whether the pins determine it; otherwise its value hardly moves and is meaningless.
     pub determined: bool,
 }
 
@@ -51,36 +51,36 @@ pub struct FittedPin {
     pub id: String,
     /// The published number.
     pub published: f64,
-    /// The model's, with the fitted parameters.
+    /// The model's number, with the fitted parameters.
     pub model: f64,
     /// (Model − published) / published.
     pub error: f64,
-    /// The same error where the fit was made without this number.
+    /// The same error with a fit that leaves this number out.
     pub error_left_out: Option<f64>,
-    /// Parameters that the other pins do not determine: without this one they stay as they were,
-    /// and the error says nothing.
+    /// Parameters that only this pin determines: without it they keep their values, and the error is
+    /// meaningless.
     pub alone_determines: Vec<String>,
 }
 
-/// A number that nothing was fitted to.
+/// A number that was not fitted to.
 #[derive(Clone, Debug, Serialize)]
 pub struct FittedCheck {
     /// Name of the row.
     pub id: String,
     /// The published number.
     pub published: f64,
-    /// The model's.
+    /// The model's number.
     pub model: f64,
     /// (Model − published) / published.
     pub error: f64,
 }
 
 impl Fit {
-    /// Fits every pinned parameter of the scenario's preset to the pins, least squares of
-    /// ln(model / published); then again without each pin, to predict it.
+    /// Fits every pinned parameter of the scenario's preset to the pins by least squares of
+    /// ln(model / published), then again without each pin, to predict it.
     ///
     /// # Errors
-    /// When there is nothing to fit, or to fit to, or a run fails.
+    /// When there are no parameters or no pins, or a run fails.
     pub fn new(base: &Scenario, published: &Published) -> Result<Fit, SimulateError> {
         base.soc()?;
         let problem = Problem::new(base, published)?;
@@ -92,7 +92,7 @@ impl Fit {
         let mut fitted = Vec::new();
         for (pin, row) in problem.pins.iter().enumerate() {
             let alone = alone_determines(&slopes, &known, pin);
-            // Near the optimum: its slopes do.
+            // Near the optimum its slopes can be reused.
             let without = |other| other != pin;
             let left_out = match alone.is_empty() {
                 true => Some(problem.descend(at.clone(), &without, Some(&slopes))?.residuals[pin]),
@@ -146,7 +146,7 @@ fn checks(scenario: &Scenario, published: &Published) -> Result<Vec<FittedCheck>
         .collect()
 }
 
-/// Which unknowns these slopes determine: those whose column is no combination of the others'.
+/// Which parameters these slopes determine: those whose column is not a combination of the others.
 fn determined(slopes: &[Vec<f64>]) -> Vec<bool> {
     let all = rank(slopes);
     let keys = 0..slopes.first().map_or(0, Vec::len);
@@ -160,7 +160,7 @@ fn determined(slopes: &[Vec<f64>]) -> Vec<bool> {
     .collect()
 }
 
-/// Parameters that are known, but not without this pin.
+/// Parameters that are determined only by this pin.
 fn alone_determines(slopes: &[Vec<f64>], known: &[bool], pin: usize) -> Vec<usize> {
     let others = slopes.iter().enumerate().filter(|(at, _)| *at != pin);
     let others: Vec<Vec<f64>> = others.map(|(_, row)| row.clone()).collect();
@@ -175,14 +175,14 @@ mod tests {
 
     use super::*;
 
-    /// Rows whose id begins so.
+    /// The rows whose id begins like this.
     fn pins(begins: &[&str]) -> Published {
         let mut published = Published::built_in().expect("it is well-formed");
         published.rows.retain(|row| begins.iter().any(|begin| row.id.starts_with(begin)));
         published
     }
 
-    /// sd8gen3 with another value of a pinned number.
+    /// sd8gen3 with a changed pinned number.
     fn with(key: &str, factor: f64) -> Scenario {
         let preset = Soc::preset("sd8gen3").expect("a preset");
         let mut numbers: toml::Table = preset.to_toml().expect("text").parse().expect("TOML");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_number_is_not_brought_back() {
+    fn a_changed_number_is_recovered() {
         let published = pins(&["table3"]);
         for key in ["gpu.rate", "npu.rate", "npu.wide_rows"] {
             let right = Fit::new(&with(key, 1.0), &published).expect("a fit");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_no_pin_determines_looks_fitted() {
+    fn a_number_without_pins_is_reported_as_undetermined() {
         let fit = Fit::new(&with("gpu.rate", 1.0), &pins(&["table3"])).expect("a fit");
         let known = |key: &str| {
             let found = fit.parameters.iter().find(|p| p.key == key);
@@ -217,14 +217,14 @@ mod tests {
         };
         assert!(known("gpu.rate") && known("gpu.weight_time") && known("npu.wide_rows"));
         assert!(!known("sync.fast") && !known("power.gpu") && !known("gpu.small_rate"));
-        // Two unknowns of one equation.
+        // One equation with two unknowns.
         assert_eq!(determined(&[vec![1.0, 1.0, 0.0], vec![0.0, 0.0, 2.0]]), [false, false, true]);
         let all = vec![vec![1.0, 1.0], vec![1.0, -1.0]];
         assert_eq!(alone_determines(&all, &determined(&all), 0), [0, 1]);
     }
 
     #[test]
-    fn a_pin_beyond_what_a_number_can_be_ends_the_fit() {
+    fn a_pin_beyond_the_range_of_a_number_does_not_end_the_fit() {
         let mut published = pins(&["power-tensor"]);
         published.rows[0].published = Some(40.0);
         let fit = Fit::new(&with("gpu.rate", 1.0), &published).expect("a fit");

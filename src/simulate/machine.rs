@@ -1,11 +1,11 @@
-//! The devices of a live engine as a preset: the numbers that they are held to, or that a profile
-//! has measured, and the same run in virtual time.
+//! The devices of a live engine as a preset: the rates they are throttled to, or the rates that a
+//! profile measured, for runs in virtual time.
 
 use lapwing_plan::soc::{Number, NumberKind};
 use serde::{Deserialize, Serialize};
 
 use super::SimulateError;
-use crate::config::{COPY_RATE, HAND_OVER};
+use crate::config::{COPY_RATE, SYNC_TIME};
 use crate::devices::{DeviceSpec, Speed};
 use crate::profile::Profile;
 
@@ -15,7 +15,7 @@ pub(super) mod run;
 
 use numbers::NUMBERS;
 
-/// Devices described in numbers, as `lapwing calibrate` writes them.
+/// Devices described by numbers, in the format that `lapwing calibrate` writes.
 ///
 /// ```
 /// use lapwing::devices::DeviceSpec;
@@ -28,41 +28,41 @@ use numbers::NUMBERS;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// Its name.
+    /// Name of the machine.
     pub name: String,
-    /// What it is, in one line.
+    /// One line about it.
     pub about: String,
-    /// From the end of work on one device until another begins with its result, in µs: strategies
-    /// predict with it, and it passes.
+    /// Time from the end of work on one device until another starts on its result, in µs. Strategies
+    /// predict with it, and the simulator spends it.
     pub hand_over: Number,
-    /// Copies that put parts together, in GB/s.
+    /// Rate of copies that merge parts, in GB/s.
     pub copy: Number,
-    /// The devices, by their number.
+    /// The devices, in order.
     pub device: Vec<MachineDevice>,
 }
 
-/// A device.
+/// A device of a machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MachineDevice {
-    /// What it is, as `--device` takes it: name, form, kind and what is no number.
+    /// The device as in `--device`: name, form, kind and everything that is not a number.
     pub spec: String,
-    /// All numbers that a device of its form has, by the keys of `--device`.
+    /// All numbers of its form, by the keys of `--device`.
     pub numbers: std::collections::BTreeMap<String, Number>,
 }
 
 impl Machine {
-    /// Devices that are held to models: what they are held to.
+    /// The description of throttled devices: the rates they are throttled to.
     ///
     /// # Errors
-    /// [`SimulateError::Preset`] when one of them takes the time of its threads, which no number
-    /// says: measure a profile of it.
+    /// [`SimulateError::Preset`] if a device is not throttled, so that no number describes its time:
+    /// measure a profile of it.
     pub fn of_devices(name: &str, specs: Vec<DeviceSpec>) -> Result<Machine, SimulateError> {
         if let Some(free) = specs.iter().find(|spec| spec.speed == Speed::Real) {
             return Err(SimulateError::Preset {
                 reason: format!(
-                    "device '{}' is held to no model, so that no number says how long it takes: \
-                     measure it with `lapwing profile`, and calibrate from that",
+                    "device '{}' is not throttled, so its times are unknown: measure it with \
+                     `lapwing profile`, and calibrate from that profile",
                     free.name
                 ),
             });
@@ -73,7 +73,7 @@ impl Machine {
             source: source.to_owned(),
             kind: NumberKind::Derived,
         };
-        let held = "the model that the live device is held to";
+        let held = "the rate that the live device is throttled to";
         let device = |spec: &DeviceSpec| MachineDevice {
             spec: numbers::without(spec),
             numbers: NUMBERS
@@ -91,22 +91,22 @@ impl Machine {
         };
         Ok(Machine {
             name: name.to_owned(),
-            about: format!("{} devices that are held to models", specs.len()),
-            hand_over: assumed(HAND_OVER.as_nanos() as f64 / 1e3, "us", plans),
+            about: format!("{} throttled devices", specs.len()),
+            hand_over: assumed(SYNC_TIME.as_nanos() as f64 / 1e3, "us", plans),
             copy: assumed(COPY_RATE / 1e9, "GB/s", plans),
             device: specs.iter().map(device).collect(),
         })
     }
 
-    /// Measured devices: the rates that explain a profile.
+    /// The description of measured devices: the rates that best explain a profile.
     ///
     /// # Errors
-    /// [`SimulateError::Preset`] when a device was not measured well enough.
+    /// [`SimulateError::Preset`] if a device was not measured sufficiently.
     pub fn of_profile(name: &str, profile: &Profile) -> Result<Machine, SimulateError> {
         measured::machine(name, profile)
     }
 
-    /// Reads a file that [`to_toml`](Machine::to_toml) wrote.
+    /// Reads a file written by [`to_toml`](Machine::to_toml).
     ///
     /// # Errors
     /// [`SimulateError::Preset`] names what is wrong.
@@ -129,7 +129,7 @@ impl Machine {
         Ok(())
     }
 
-    /// All numbers: `hand_over`, `copy`, and each device's, such as `gpu.gflops`.
+    /// All numbers: `hand_over`, `copy`, and those of each device, such as `gpu.gflops`.
     pub fn numbers(&self) -> Vec<(String, &Number)> {
         let shared = [("hand_over", &self.hand_over), ("copy", &self.copy)];
         let mut numbers: Vec<(String, &Number)> =
@@ -160,10 +160,10 @@ impl Machine {
         }
     }
 
-    /// Changes a number; it then counts as assumed.
+    /// Changes a number; its kind becomes "assumed".
     ///
     /// # Errors
-    /// When there is none of that name, or it cannot have that value.
+    /// When there is no such number, or it cannot have that value.
     pub fn set(&mut self, key: &str, value: f64) -> Result<(), SimulateError> {
         self.value(key)?;
         let mut changed = self.clone();
@@ -194,7 +194,7 @@ impl Machine {
         Ok(())
     }
 
-    /// As a file.
+    /// The text of a file.
     ///
     /// # Errors
     /// [`SimulateError::Preset`] when it cannot be written as TOML.
@@ -205,21 +205,20 @@ impl Machine {
     /// The devices, as an engine takes them.
     ///
     /// # Errors
-    /// [`SimulateError::Preset`] for a device, number or unit that there is not, or a number that is
-    /// missing.
+    /// [`SimulateError::Preset`] for an unknown device, number or unit, or a missing number.
     pub fn specs(&self) -> Result<Vec<DeviceSpec>, SimulateError> {
         let specs: Vec<DeviceSpec> =
             self.device.iter().map(MachineDevice::to_spec).collect::<Result<_, _>>()?;
         DeviceSpec::check_names(&specs).map_err(|error| wrong(error.to_string()))?;
         if specs.is_empty() {
-            return Err(wrong("there is no device".to_owned()));
+            return Err(wrong("the file has no device".to_owned()));
         }
         Ok(specs)
     }
 }
 
 impl MachineDevice {
-    /// Its name.
+    /// Name of the device.
     fn name(&self) -> &str {
         self.spec.split('=').next().unwrap_or_default().trim()
     }
@@ -257,7 +256,7 @@ impl MachineDevice {
             }
             (known.set)(&mut spec, number.value);
         }
-        // What text may not say, numbers may not either.
+        // Limits of the text form apply to the numbers, too.
         spec.to_string().parse().map_err(|error| wrong(format!("{error}")))
     }
 }
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_lost_between_devices_and_file() {
+    fn numbers_survive_the_file() {
         let specs = DeviceSpec::list(
             "cpu=throttled:gflops=8,gbps=6+gpu=throttled:gflops=24,gbps=8,sync=31us+\
              npu=systolic:gflops=72,gbps=6,floor=0.25,sizes=32-256",
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_number_is_accepted() {
+    fn wrong_numbers_are_rejected() {
         let text = phone().to_toml().expect("text");
         let wrong = |from: &str, to: &str| {
             let changed = text.replacen(from, to, 1);
@@ -297,13 +296,13 @@ mod tests {
         };
         assert!(wrong("GFLOP/s", "TFLOP/s").contains("GFLOP/s"));
         assert!(wrong("numbers.gflops", "numbers.speed").contains("speed"));
-        assert!(wrong("throttled", "steamed").contains("steamed"));
+        assert!(wrong("=throttled", "=steamed").contains("steamed"));
         assert!(wrong("value = 10.0", "value = 0.0").contains("gflops"));
         assert!(Machine::of_devices("cpu", vec![DeviceSpec::cpu()]).is_err());
     }
 
     #[test]
-    fn a_missing_number_is_taken_from_the_code() {
+    fn a_missing_number_is_an_error() {
         for key in ["gflops", "sync", "floor", "array", "prepare-gweight"] {
             let mut machine = phone();
             machine.device[2].numbers.remove(key);
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_set_is_another_one() {
+    fn set_changes_the_named_number() {
         let mut machine = phone();
         for (key, number) in phone().numbers() {
             machine.set(&key, number.value / 2.0).unwrap_or_else(|error| panic!("{key}: {error}"));

@@ -1,4 +1,4 @@
-//! Plots: lines and bars as SVG, alone or on one HTML page that needs no network.
+//! Line and bar plots as SVG files, or together on one self-contained HTML page.
 
 use std::fmt::Write;
 
@@ -11,22 +11,22 @@ pub use bars::{BarGroup, Bars};
 pub use lines::{Lines, Series};
 pub use page::{Cell, Page, Section, Tone};
 
-/// Sizes of all drawings, in units of their view box.
+/// Sizes of all plots, in units of the view box.
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
-/// Room beside the plot: for the numbers on the left, for the names on the right.
+/// Margins: for numbers on the left and names on the right.
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
-/// Colours that have a name in the style.
+/// Number of colours in the style sheet.
 const COLOURS: usize = 8;
 
-/// Colours and letters of the drawings: eight hues that people with any colour vision can tell
-/// apart, in a light and a dark dress.
+/// Style sheet of the plots: eight hues that people with any colour vision can distinguish, for light
+/// and dark mode.
 const STYLE: &str = include_str!("plot/plot.css");
 
-/// Text that may stand in HTML and SVG.
+/// Text escaped for HTML and SVG.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -42,7 +42,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A number as people write it: three significant digits, no exponent in the usual range.
+/// A number with three significant digits, without exponent in the usual range.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {
@@ -62,7 +62,7 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// The beginning of a drawing.
+/// The start of a plot.
 fn open(title: &str) -> String {
     format!(
         "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
@@ -71,7 +71,7 @@ fn open(title: &str) -> String {
     )
 }
 
-/// A drawing that stands alone: with its style in it.
+/// A stand-alone plot that contains its style sheet.
 fn alone(svg: &str) -> String {
     match svg.split_once('\n') {
         Some((head, rest)) => format!("{head}\n<style>\n{STYLE}</style>\n{rest}"),
@@ -88,7 +88,7 @@ fn text(svg: &mut String, at: (f64, f64), class: &str, words: &str) {
     );
 }
 
-/// Heights for labels that want to stand at these ones, at least `step` apart; in the given order.
+/// Heights of labels near the wanted ones, at least `step` apart, in the given order.
 fn spread(wanted: &[f64], step: f64, (top, bottom): (f64, f64)) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_do_not_cover_each_other() {
+    fn labels_do_not_overlap() {
         let placed = spread(&[50.0, 51.0, 52.0, 200.0, 199.0], 14.0, (0.0, 200.0));
         let mut sorted = placed.clone();
         sorted.sort_by(f64::total_cmp);
@@ -121,12 +121,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_break_the_page() {
+    fn names_are_escaped() {
         assert_eq!(escaped("<b>\"&\u{1b}"), "&lt;b&gt;&quot;&amp;\u{FFFD}");
     }
 
     #[test]
-    fn numbers_are_short_but_not_wrong() {
+    fn numbers_have_three_significant_digits() {
         let rows = [(0.0, "0"), (1234.5, "1234"), (-12.34, "-12.3"), (0.5, "0.5"), (1.0, "1")];
         for (value, text) in rows {
             assert_eq!(short(value), text);

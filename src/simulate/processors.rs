@@ -1,10 +1,10 @@
-//! What a scenario runs on.
+//! The processors of a scenario: a SoC or a machine.
 
 use lapwing_plan::soc::{Number, Soc, SocError};
 
 use super::{Machine, SimulateError};
 
-/// What a scenario runs on.
+/// The processors of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Processors {
     /// The processors of a SoC.
@@ -26,12 +26,11 @@ impl From<Machine> for Processors {
 }
 
 impl Processors {
-    /// Reads a file: the numbers of a SoC, or devices (`[[device]]`) as `lapwing calibrate` writes
-    /// them.
+    /// Reads a file that describes a SoC, or devices (`[[device]]`) in the format that
+    /// `lapwing calibrate` writes.
     ///
     /// # Errors
-    /// [`SimulateError::Soc`] or [`SimulateError::Preset`] names what is missing, unknown, or
-    /// impossible.
+    /// [`SimulateError::Soc`] or [`SimulateError::Preset`] names what is missing, unknown or impossible.
     pub fn from_toml(text: &str) -> Result<Processors, SimulateError> {
         let table: toml::Table = toml::from_str(text).map_err(|error| SimulateError::Preset {
             reason: error.to_string().trim_end().to_owned(),
@@ -42,7 +41,7 @@ impl Processors {
         }
     }
 
-    /// As a file.
+    /// The text of a file.
     ///
     /// # Errors
     /// [`SimulateError::Soc`] or [`SimulateError::Preset`] when it cannot be written as TOML.
@@ -82,10 +81,10 @@ impl Processors {
         }
     }
 
-    /// Changes a number; it then counts as assumed.
+    /// Changes a number; its kind becomes "assumed".
     ///
     /// # Errors
-    /// When there is none of that name, or it cannot have that value.
+    /// When there is no such number, or it cannot have that value.
     pub fn set(&mut self, key: &str, value: f64) -> Result<(), SimulateError> {
         match self {
             Processors::Soc(soc) => soc.set(key, value).map_err(|error| unknown(key, error)),

@@ -1,5 +1,5 @@
-//! What was published, as data: `published.toml` says of each number where it comes from, how it is
-//! simulated, and what part it plays.
+//! Published numbers, as data: `published.toml` states for each number its source, the run that
+//! simulates it, and its role.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ pub struct Published {
     /// Numbers.
     #[serde(default, rename = "row")]
     pub rows: Vec<Row>,
-    /// What the published solver decided.
+    /// Decisions of the published solver.
     #[serde(default, rename = "decision")]
     pub decisions: Vec<PublishedDecision>,
-    /// Other names of groups, such as those of figures.
+    /// Other names of groups, such as figure numbers.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
     /// Orders that hold.
@@ -31,18 +31,18 @@ pub struct Published {
 }
 
 impl Published {
-    /// What comes with Lapwing.
+    /// The numbers that come with Lapwing.
     ///
     /// # Errors
-    /// Never, unless the file that comes with Lapwing is broken.
+    /// Never, unless the built-in file is invalid.
     pub fn built_in() -> Result<Published, SimulateError> {
         Published::parse(include_str!("published.toml"))
     }
 
-    /// Reads numbers in the form of the file that comes with Lapwing.
+    /// Parses numbers in the format of the built-in file.
     ///
     /// # Errors
-    /// [`SimulateError::Published`] that names the line.
+    /// [`SimulateError::Published`] names the line.
     pub fn parse(text: &str) -> Result<Published, SimulateError> {
         let wrong = |reason: String| SimulateError::Published { reason };
         let published: Published = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
@@ -50,21 +50,19 @@ impl Published {
         for (at, row) in rows.iter().enumerate() {
             let id = &row.id;
             if rows[..at].iter().any(|other| other.id == *id) {
-                return Err(wrong(format!("row '{id}' is there twice")));
+                return Err(wrong(format!("row '{id}' is given twice")));
             }
             let of_product = matches!(row.quantity, Quantity::AloneUs | Quantity::ProductGbPerS);
             let sources = [row.run.is_some(), row.product.is_some(), row.graphs.is_some()];
             if sources.iter().filter(|given| **given).count() != 1 {
-                return Err(wrong(format!(
-                    "row '{id}' must have either a run, a product or graphs"
-                )));
+                return Err(wrong(format!("row '{id}' must have one of run, product and graphs")));
             }
             if row.product.is_some() != of_product
                 || row.by_product.is_some() && row.product.is_none()
                 || row.graphs.is_some() && row.quantity != Quantity::PreparationMs
             {
                 return Err(wrong(format!(
-                    "row '{id}': the quantity of products is alone_us or product_gb_per_s, that of graphs preparation_ms"
+                    "row '{id}': the quantity of a product is alone_us or product_gb_per_s, that of graphs preparation_ms"
                 )));
             }
             if row.published.is_some() == (row.role == Role::HeldBack) {
@@ -76,13 +74,15 @@ impl Published {
                 return Err(wrong(format!("row '{id}': published must be a positive number")));
             }
             if row.prompts.is_empty() != row.over.is_none() {
-                return Err(wrong(format!("row '{id}' must have both prompts and over, or none")));
+                return Err(wrong(format!(
+                    "row '{id}' must have both prompts and over, or neither"
+                )));
             }
         }
         Ok(published)
     }
 
-    /// The group of that name: a subject, or what a paper calls it.
+    /// The group of that name or figure number.
     ///
     /// # Errors
     /// [`SimulateError::UnknownGroup`].
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_a_figure_leads_nowhere() {
+    fn figure_numbers_name_groups() {
         let published = Published::built_in().expect("it is well-formed");
         for name in published.names.keys() {
             assert!(published.group(name).is_ok(), "{name}");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_row_says_what_is_wrong_with_it() {
+    fn errors_name_the_invalid_row() {
         let row = "[[row]]\nid = \"a\"\ngroup = \"g\"\nwhat = \"w\"\nsource = \"s\"\n";
         let run = "run = { prompt = 1, strategy = \"pipe\" }\n";
         let cases = [
@@ -155,11 +155,11 @@ mod tests {
             ),
             (
                 format!("{row}quantity = \"prefill_ms\"\nrole = \"pin\"\npublished = 1.0"),
-                "either a run",
+                "one of run, product and graphs",
             ),
             (
                 format!("{row}{run}quantity = \"alone_us\"\nrole = \"pin\"\npublished = 1.0"),
-                "of products",
+                "the quantity of a product",
             ),
             (format!("{row}{run}quantity = \"speed\"\nrole = \"pin\"\npublished = 1.0"), "speed"),
             (

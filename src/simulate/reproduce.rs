@@ -1,4 +1,4 @@
-//! Published numbers beside simulated ones.
+//! Compares published numbers with simulated ones.
 
 use serde::Serialize;
 
@@ -6,60 +6,60 @@ use super::decisions::{Decision, decide};
 use super::published::{Order, Published, Role, Row};
 use super::{Runs, Scenario, SimulateError};
 
-/// Largest error of a check.
+/// Largest relative error of a check.
 pub const CHECK_ERROR_MAX: f64 = 0.10;
 
-/// Published numbers, decisions and orders, and what the simulator says.
+/// Published numbers, decisions and orders, with the simulated ones.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduction {
     /// The preset.
     pub soc: String,
-    /// Numbers that are not held back.
+    /// The numbers that are not held back.
     pub rows: Vec<Reproduced>,
-    /// Numbers that are.
+    /// The numbers that are held back.
     pub held_back: Vec<HeldBack>,
     /// Orders.
     pub orders: Vec<ReproducedOrder>,
     /// Decisions of the solver.
     pub decisions: Vec<Decision>,
-    /// What the numbers say beside.
+    /// Further findings.
     pub notes: Vec<String>,
     /// Whether every check is within [`CHECK_ERROR_MAX`] and every order holds.
     pub ok: bool,
 }
 
-/// A published number and the model's.
+/// A published number and the simulated one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reproduced {
     /// Name of the row.
     pub id: String,
     /// Table or figure.
     pub group: String,
-    /// What it is.
+    /// Description.
     pub what: String,
-    /// Model that it is of.
+    /// Name of the model.
     pub of: String,
     /// The published number.
     pub paper: f64,
-    /// The simulator's.
+    /// The simulated number.
     pub model: f64,
     /// Unit of both.
     pub unit: &'static str,
     /// (Model − paper) / paper.
     pub error: f64,
-    /// The part it plays.
+    /// Its role.
     pub role: Role,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
 }
 
 impl Reproduced {
-    /// Whether it is a check that is missed.
+    /// Whether it is a check that is off by more than [`CHECK_ERROR_MAX`].
     pub fn is_missed(&self) -> bool {
         self.role == Role::Check && self.is_far()
     }
 
-    /// Whether it is stated otherwise: not judged, but not met within [`CHECK_ERROR_MAX`] either.
+    /// Whether it is a stated number that is off by more than [`CHECK_ERROR_MAX`].
     pub fn disagrees(&self) -> bool {
         self.role == Role::Stated && self.is_far()
     }
@@ -69,71 +69,71 @@ impl Reproduced {
     }
 }
 
-/// A number that is published, and not in this repository.
+/// A number that is published, but not in this repository.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeldBack {
     /// Name of the row.
     pub id: String,
     /// Table or figure.
     pub group: String,
-    /// What it is.
+    /// Description.
     pub what: String,
-    /// Model that it is of.
+    /// Name of the model.
     pub of: String,
-    /// The prediction, if it was asked for.
+    /// The prediction, if requested.
     pub model: Option<f64>,
     /// Its unit.
     pub unit: &'static str,
-    /// Which published number it will be compared with.
+    /// The published number to compare it with.
     pub source: String,
 }
 
-/// An order and whether it holds.
+/// An order, and whether it holds.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReproducedOrder {
-    /// What should hold.
+    /// The statement.
     pub what: String,
-    /// What should be less.
+    /// The lesser quantity.
     pub less: f64,
-    /// What should be more.
+    /// The greater quantity.
     pub more: f64,
-    /// Whether it is so.
+    /// Whether it holds.
     pub ok: bool,
 }
 
-/// What is to be reproduced.
+/// Options of a reproduction.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
-    /// One table or figure, by its subject or by what a paper calls it; none for all.
+pub struct ReproduceOptions<'a> {
+    /// One group, by its subject or figure number; `None` for all.
     pub group: Option<&'a str>,
-    /// Predict what is held back, too.
+    /// Whether numbers that are held back are predicted.
     pub predictions: bool,
 }
 
 impl Reproduction {
-    /// Runs everything with the preset of the scenario; equal runs are made once.
+    /// Runs everything with the preset of the scenario; equal runs are made only once.
     ///
     /// # Errors
     /// When there is no such group, or a run fails.
     pub fn new(
         base: &Scenario,
         published: &Published,
-        wanted: Wanted<'_>,
+        options: ReproduceOptions<'_>,
     ) -> Result<Reproduction, SimulateError> {
         base.soc()?;
-        let wanted_group = wanted.group.map(|name| published.group(name)).transpose()?;
+        let group_name = options.group.map(|name| published.group(name)).transpose()?;
         let mut runs = Runs::default();
-        let in_group = |group: &str| wanted_group.is_none_or(|name| name == group);
+        let in_group = |group: &str| group_name.is_none_or(|name| name == group);
         let (mut rows, mut held_back) = (Vec::new(), Vec::new());
         for row in published.rows.iter().filter(|row| in_group(&row.group)) {
             match row.published {
                 Some(paper) => rows.push(reproduced(row, paper, runs.value(base, row)?)),
                 None => {
-                    let model = match wanted.predictions {
+                    let model = match options.predictions {
                         true => Some(runs.value(base, row)?),
                         false => None,
                     };
-                    held_back.push(held(row, model));
+                    held_back.push(prediction(row, model));
                 }
             }
         }
@@ -169,7 +169,7 @@ fn reproduced(row: &Row, paper: f64, model: f64) -> Reproduced {
     }
 }
 
-/// What a GPU that draws as much beside the NPU as alone would mean (device model, 3.7).
+/// What would follow if a GPU drew as much power together with the NPU as alone (φ = 1).
 fn full_power(
     base: &Scenario,
     rows: &[Reproduced],
@@ -184,16 +184,16 @@ fn full_power(
     let Some(watts) = runs.run(&full)?.prefill_w else { return Ok(None) };
     let paper = row.paper;
     let verdict = match watts > paper * (1.0 + CHECK_ERROR_MAX) {
-        true => "φ = 1 is refuted by the paper",
-        false => "φ = 1 is not refuted",
+        true => "the paper refutes φ = 1",
+        false => "the paper does not refute φ = 1",
     };
     Ok(Some(format!(
-        "a GPU that drew as much beside the NPU as alone (power.co_run, φ = 1) would make \
-         Hetero-tensor draw {watts:.2} W in prefill, where {paper:.2} W are published: {verdict}"
+        "if the GPU drew as much power together with the NPU as alone (power.co_run, φ = 1), \
+         Hetero-tensor would draw {watts:.2} W in prefill; {paper:.2} W are published: {verdict}"
     )))
 }
 
-fn held(row: &Row, model: Option<f64>) -> HeldBack {
+fn prediction(row: &Row, model: Option<f64>) -> HeldBack {
     HeldBack {
         id: row.id.clone(),
         group: row.group.clone(),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_is_no_number_passes_for_small() {
+    fn a_nan_error_is_a_missed_check() {
         for (error, far) in [(0.1, false), (-0.1, false), (0.11, true), (f64::NAN, true)] {
             assert_eq!(row(Role::Check, error).is_missed(), far, "{error}");
             assert_eq!(row(Role::Stated, error).disagrees(), far, "{error}");

@@ -1,4 +1,4 @@
-//! Runs that are made once, and what is taken from them.
+//! Caches runs, and takes quantities from them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,11 +7,10 @@ use super::published::{Over, Quantity, Row, Run};
 use super::scenario::Choice;
 use super::{Scenario, SimulateError, Simulated};
 
-/// Runs by scenario: equal ones are made once.
+/// A cache of runs by scenario: equal scenarios run only once.
 #[derive(Default)]
 pub struct Runs {
-    /// With the strategies, so that no other gets the address by which one of the caller's own is
-    /// known.
+    /// Keeps the strategies alive, because a caller's own strategy is identified by its address.
     made: HashMap<String, (Simulated, Choice)>,
 }
 
@@ -22,7 +21,7 @@ impl fmt::Debug for Runs {
 }
 
 impl Runs {
-    /// What comes of a scenario.
+    /// The result of a scenario.
     ///
     /// # Errors
     /// As [`Scenario::run`].
@@ -36,12 +35,12 @@ impl Runs {
         Ok(run)
     }
 
-    /// Runs that were made.
+    /// Number of runs made.
     pub fn count(&self) -> usize {
         self.made.len()
     }
 
-    /// The model's number for a row.
+    /// The simulated number of a row.
     ///
     /// # Errors
     /// As [`Scenario::run`].
@@ -78,7 +77,7 @@ impl Runs {
         })
     }
 
-    /// A quantity of a run, by that of another.
+    /// A quantity of one run, divided by that of another.
     pub(super) fn ratio(
         &mut self,
         base: &Scenario,
@@ -106,7 +105,7 @@ impl Runs {
 }
 
 impl Quantity {
-    /// That quantity of a run, if it has it.
+    /// The quantity's value in a run, if there is one.
     pub fn of(self, run: &Simulated) -> Option<f64> {
         match self {
             Quantity::PrefillTokensPerSecond => Some(run.prefill_tokens_per_second),
@@ -133,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// Another strategy under a name that several have.
+    /// Several different strategies of the same name.
     struct As(Arc<dyn Strategy>);
 
     impl Strategy for As {
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_gets_the_run_of_one_that_is_gone() {
+    fn a_new_strategy_never_gets_the_run_of_a_dropped_one() {
         let base = Scenario::new("sd8gen3").expect("a preset");
         let mut runs = Runs::default();
         let mut run = |name: &str| {

@@ -1,4 +1,4 @@
-//! What is simulated.
+//! A scenario: the request, processors and strategy to simulate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,49 +21,49 @@ mod text;
 pub(super) use settings::WHOLE_NUMBERS;
 pub use settings::{Interference, ParameterValue, SETTINGS};
 
-/// Who runs what.
+/// The strategy of a scenario.
 #[derive(Clone)]
 pub(super) enum Choice {
     Named(&'static str),
     Own(Arc<dyn Strategy>),
 }
 
-/// One request on a SoC, or on the devices of a machine. Fields are as the options of `lapwing simulate`.
+/// One request on a SoC or on the devices of a machine. The fields match the options of `lapwing simulate`.
 #[derive(Clone)]
 pub struct Scenario {
     processors: Processors,
-    /// Changes of their numbers.
+    /// Changes of the processors' numbers.
     changes: Vec<Change>,
-    /// Name of a shape, or path of a GGUF file, of which only the header is read.
+    /// Name of a known shape, or path of a GGUF file, of which only the header is read.
     pub model: String,
     /// Tokens of the prompt.
     pub prompt: usize,
-    /// Steps of generation after the first token.
+    /// Decode steps after the first token.
     pub decode: usize,
     pub(super) choice: Choice,
     pub(super) policy: PolicyChoice,
-    /// Fast synchronisation between processors (S2-34, S2-35).
+    /// Fast synchronisation between processors (HeteroLLM).
     pub fast_sync: bool,
-    /// Operands of products on the NPU may be swapped (S2-24).
+    /// Whether operands of matmuls on the NPU may be swapped (order swap, HeteroLLM).
     pub order_swap: bool,
-    /// Most prompt tokens computed in one go; also the size of chunks for the strategies that cut
-    /// prompts themselves. None is the whole prompt, and the strategy's own size.
+    /// Maximum prompt tokens in a chunk, also for strategies that cut prompts themselves. `None` means
+    /// the whole prompt, or the strategy's own chunk size.
     pub chunk: Option<usize>,
-    /// What uses the GPU beside the model.
+    /// Other load on the GPU.
     pub interference: Interference,
-    /// Rows of each step of generation, 1 to 64: as when a draft is verified, of which all is
+    /// Rows of each decode step, 1 to 64, as when a draft is verified and all of its tokens are
     /// accepted.
     pub verify: usize,
-    /// Graphs that are prepared while the request waits are made for the next standard row count,
-    /// so that their preparation takes time in steps and not in proportion.
+    /// Whether graphs prepared while the request waits have the next standard size, so that
+    /// preparation time grows in steps instead of in proportion.
     pub stepped_preparation: bool,
     /// Seed of the noise.
     pub seed: u64,
 }
 
 impl Scenario {
-    /// Llama-3-8B on a preset: a prompt of 256 tokens and 32 steps of generation, by the solver's
-    /// strategy.
+    /// Llama-3-8B on a preset: a prompt of 256 tokens and 32 decode steps, with the strategy
+    /// `tensor-level`.
     ///
     /// # Errors
     /// [`SimulateError::UnknownPreset`].
@@ -71,7 +71,7 @@ impl Scenario {
         Ok(Scenario::on(Soc::preset(preset)?))
     }
 
-    /// The same on any processors.
+    /// The same request on any processors.
     pub fn on(processors: impl Into<Processors>) -> Scenario {
         Scenario {
             processors: processors.into(),
@@ -122,7 +122,7 @@ impl Scenario {
         }
     }
 
-    /// As [`set`](Scenario::set) of `strategy`, with one of the caller's own: the same that
+    /// Sets a strategy of the caller's own, the same object that
     /// [`EngineBuilder::own_strategy`](crate::EngineBuilder::own_strategy) takes.
     #[must_use]
     pub fn own_strategy(mut self, strategy: Arc<dyn Strategy>) -> Scenario {
@@ -130,8 +130,8 @@ impl Scenario {
         self
     }
 
-    /// Another queue policy, by name or of the caller's own: the same that
-    /// [`EngineBuilder::policy`](crate::EngineBuilder::policy) takes. By default `fcfs`.
+    /// Sets the queue policy, by name or of the caller's own, as
+    /// [`EngineBuilder::policy`](crate::EngineBuilder::policy) does. The default is `fcfs`.
     #[must_use]
     pub fn policy(mut self, policy: impl Into<PolicyChoice>) -> Scenario {
         self.policy = policy.into();
@@ -143,7 +143,7 @@ impl Scenario {
         self.policy.name()
     }
 
-    /// This scenario with what a published run says.
+    /// This scenario with the settings of a published run.
     pub(super) fn with_run(&self, run: &Run) -> Result<Scenario, SimulateError> {
         let mut scenario = self.clone();
         scenario.model.clone_from(&run.model);
@@ -157,8 +157,8 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What a run depends on. A strategy or policy of one's own counts by its address: as long as it is
-    /// kept, no other has it.
+    /// Text that identifies a run. A caller's own strategy or policy counts by its address, which is
+    /// unique while it is alive.
     pub(super) fn key(&self) -> String {
         let own = match &self.choice {
             Choice::Named(_) => String::new(),
@@ -171,7 +171,7 @@ impl Scenario {
         key
     }
 
-    /// A quantity of one product.
+    /// A quantity of a single matmul.
     pub(super) fn product(
         &self,
         product: &Product,
@@ -183,13 +183,13 @@ impl Scenario {
         }
     }
 
-    /// Time to prepare the graphs of one layer for so many rows, in ms.
+    /// Time to prepare the graphs of one layer for that many rows, in ms.
     pub(super) fn preparation_ms(&self, rows: usize) -> Result<f64, SimulateError> {
         let graph = Arc::new(self.load_model()?.0.graph);
         Ok(decisions::preparation_ms(self.soc()?, &graph, rows))
     }
 
-    /// Whether there is such a model.
+    /// Checks that the model is known.
     ///
     /// # Errors
     /// [`SimulateError::Model`].
@@ -197,7 +197,7 @@ impl Scenario {
         self.load_model().map(|_| ())
     }
 
-    /// Hyper-parameters and ops, and whether the weights have the sizes of a file.
+    /// The model's hyper-parameters and ops, and whether its weights have the sizes of a file.
     pub(super) fn load_model(&self) -> Result<(Model, bool), SimulateError> {
         let wrong = |reason: String| SimulateError::Model { reason };
         if let Some(shape) = ModelShape::by_name(&self.model) {
@@ -207,7 +207,7 @@ impl Scenario {
         if !path.is_file() {
             let names: Vec<&str> = ModelShape::all().iter().map(|shape| shape.name).collect();
             return Err(wrong(format!(
-                "there is no model '{}'; shapes are known of {}; a .gguf file does, too",
+                "unknown model '{}' (shapes: {}; or give a .gguf file)",
                 self.model,
                 names.join(", ")
             )));
@@ -216,21 +216,21 @@ impl Scenario {
         Ok((Model::from_header(&header).map_err(|error| wrong(error.to_string()))?, true))
     }
 
-    /// Runs it.
+    /// Runs the scenario.
     ///
     /// # Errors
-    /// [`SimulateError::Model`], and [`SimulateError::Run`] when the strategy does not fit.
+    /// [`SimulateError::Model`], and [`SimulateError::Run`] if the strategy does not fit.
     pub fn run(&self) -> Result<Simulated, SimulateError> {
         self.simulate(false).map(|(run, _)| run)
     }
 
-    /// Runs it and records what happened when, as a live run is recorded.
+    /// Runs the scenario and records its timeline, as for a live run.
     ///
     /// # Errors
     /// As [`run`](Scenario::run).
     pub fn record(&self) -> Result<(Simulated, Recording), SimulateError> {
         let (run, recording) = self.simulate(true)?;
-        let missing = || SimulateError::Run { reason: "it was not recorded".to_owned() };
+        let missing = || SimulateError::Run { reason: "the run was not recorded".to_owned() };
         Ok((run, recording.ok_or_else(missing)?))
     }
 

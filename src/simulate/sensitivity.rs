@@ -1,4 +1,4 @@
-//! How much each parameter of a preset matters.
+//! Measures how much each parameter of a preset matters.
 
 use lapwing_plan::soc::Soc;
 use serde::Serialize;
@@ -6,19 +6,19 @@ use serde::Serialize;
 use super::scenario::WHOLE_NUMBERS;
 use super::{ParameterValue, Runs, Scenario, SimulateError, Simulated};
 
-/// How a run depends on every parameter.
+/// Dependence of a run on every parameter.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sensitivity {
-    /// Prompt tokens per second as it is.
+    /// Prompt tokens per second without changes.
     pub prefill_tokens_per_second: f64,
-    /// Generated tokens per second as it is.
+    /// Generated tokens per second without changes.
     pub decode_tokens_per_second: Option<f64>,
-    /// Relative change by which slopes were measured, upwards and downwards as far as values are
-    /// possible; of parameters that are 0, the change itself, upwards.
+    /// Relative step with which slopes are measured, up and down as far as values are allowed; for
+    /// parameters that are 0, the absolute step, upwards.
     pub step: f64,
-    /// Parameters, by what matters most.
+    /// Parameters, the most important first.
     pub parameters: Vec<Slope>,
-    /// Parameters that have no slope.
+    /// Parameters without a slope.
     pub skipped: Vec<Skipped>,
 }
 
@@ -27,9 +27,9 @@ pub struct Sensitivity {
 pub struct Skipped {
     /// Its name.
     pub key: String,
-    /// Its value, as text: it may be infinite.
+    /// Its value, as text, because it may be infinite.
     pub value: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -46,21 +46,21 @@ pub struct Slope {
     pub status: String,
     /// ∂(prompt tokens per second) / ∂(parameter).
     pub prefill_slope: f64,
-    /// The same, as a ratio of relative changes: 1 means in proportion. None at 0.
+    /// The same as a ratio of relative changes: 1 means proportional. `None` at 0.
     pub prefill_elasticity: Option<f64>,
     /// ∂(generated tokens per second) / ∂(parameter).
     pub decode_slope: Option<f64>,
-    /// As a ratio of relative changes.
+    /// The same as a ratio of relative changes.
     pub decode_elasticity: Option<f64>,
 }
 
-/// What is taken from a run.
+/// A speed taken from a run.
 type Speed = fn(&Simulated) -> Option<f64>;
 
 impl Sensitivity {
-    /// Measures differences with that relative step: central ones, and one-sided ones where the
-    /// parameter cannot be more or less. Strategies decide anew in each run, so that a decision that
-    /// changes within the step shows as a jump.
+    /// Measures slopes with that relative step: central differences, or one-sided ones where the
+    /// parameter is at a limit. Strategies decide anew in each run, so a decision that changes within
+    /// the step shows as a jump.
     ///
     /// # Errors
     /// When a run fails.
@@ -92,11 +92,11 @@ impl Sensitivity {
     }
 }
 
-/// The values between which a slope is measured, or why there is none.
+/// The two values between which a slope is measured, or the reason why there is none.
 fn ends(parameter: &ParameterValue, step: f64) -> Result<(f64, f64), &'static str> {
     let ParameterValue { key, value, .. } = parameter;
     if WHOLE_NUMBERS.contains(&&**key) {
-        return Err("only whole numbers mean anything");
+        return Err("it must be an integer");
     }
     if !value.is_finite() {
         return Err("it is infinite");
@@ -104,7 +104,7 @@ fn ends(parameter: &ParameterValue, step: f64) -> Result<(f64, f64), &'static st
     let change = if *value == 0.0 { step } else { value * step };
     let possible = |value: f64| Soc::nearest_value(key, value).unwrap_or(value);
     let ends = (possible(value - change), possible(value + change));
-    if ends.0 < ends.1 { Ok(ends) } else { Err("it can have no other value") }
+    if ends.0 < ends.1 { Ok(ends) } else { Err("it cannot have another value") }
 }
 
 fn slope(
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_at_its_bound_is_left_out_or_not_finite() {
+    fn numbers_at_a_limit_have_finite_slopes() {
         let mut base = Scenario::new("ideal").expect("a preset");
         for (key, value) in [("prompt", "64"), ("decode", "2"), ("power.co_run", "1")] {
             base.set(key, value).expect(key);
@@ -157,7 +157,7 @@ mod tests {
             let all = numbers.into_iter().chain([slope.decode_slope, slope.decode_elasticity]);
             assert!(all.flatten().all(f64::is_finite), "{slope:?}");
         }
-        // Free hand-overs can only get dearer.
+        // Free synchronisation can only become more expensive.
         let sync = found.parameters.iter().find(|s| s.key == "sync.fast").expect("a slope");
         assert!(sync.decode_slope.is_some_and(|slope| slope < 0.0), "{sync:?}");
         assert_eq!(sync.decode_elasticity, None);

@@ -1,42 +1,42 @@
-//! A simulated run in numbers.
+//! The results of a simulated run.
 
 use serde::Serialize;
 
-/// A simulated run in numbers. Times are virtual.
+/// Results of a simulated run. Times are virtual.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Simulated {
-    /// From the submission to the first token, in ms.
+    /// From submission to the first token, in ms.
     pub prefill_ms: f64,
-    /// Prompt tokens by that time.
+    /// Prompt tokens divided by that time.
     pub prefill_tokens_per_second: f64,
-    /// From the first token to the last, in ms; none without steps of generation.
+    /// From the first token to the last, in ms; `None` without decode steps.
     pub decode_ms: Option<f64>,
-    /// Rows of generation by that time; with several in a step, as if all were accepted.
+    /// Decoded rows divided by that time; all rows of a step count as accepted.
     pub decode_tokens_per_second: Option<f64>,
-    /// Until everything is over, in ms.
+    /// From submission to the end of all work, in ms.
     pub makespan_ms: f64,
-    /// The busiest processor's work: no order of the same work ends earlier. In ms.
+    /// Work of the busiest processor: a lower bound of the makespan for this division of work, in ms.
     pub lower_bound_ms: f64,
-    /// Preparation of static graphs within it, in ms.
+    /// Part of it spent preparing static graphs, in ms.
     pub preparation_ms: f64,
-    /// Energy of all of it, in J; none where no number says what the processors draw.
+    /// Total energy, in J; `None` if the power of the processors is unknown.
     pub energy_j: Option<f64>,
-    /// Mean power, in W; as `energy_j`.
+    /// Mean power, in W; `None` as for `energy_j`.
     pub power_w: Option<f64>,
-    /// Energy of the prompt, in J; as `energy_j`.
+    /// Energy of prefill, in J; `None` as for `energy_j`.
     pub prefill_j: Option<f64>,
-    /// Mean power during the prompt, in W; as `energy_j`.
+    /// Mean power of prefill, in W; `None` as for `energy_j`.
     pub prefill_w: Option<f64>,
-    /// Energy of generation, in J.
+    /// Energy of decode, in J.
     pub decode_j: Option<f64>,
-    /// Mean power during generation, in W.
+    /// Mean power of decode, in W.
     pub decode_w: Option<f64>,
-    /// Bytes that generation moves, by its time, in GB/s.
+    /// Bandwidth of decode: bytes moved divided by its time, in GB/s.
     pub decode_gb_per_s: Option<f64>,
-    /// Share of the processors' busy time that ran beside other busy time.
+    /// Share of the processors' busy time during which another processor was busy, too.
     pub overlap: f64,
-    /// Synchronisations between processors.
+    /// Number of synchronisations between processors.
     pub syncs: usize,
-    /// Frames per second of the game beside it, if there is one.
+    /// Frames per second of the game, if there is one.
     pub frames_per_second: Option<f64>,
 }

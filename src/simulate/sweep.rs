@@ -1,4 +1,4 @@
-//! Sweeps: a run for each of several values.
+//! Sweeps: one run for each combination of values.
 
 use std::fmt::Write;
 
@@ -15,14 +15,14 @@ pub struct Axis {
     pub values: Vec<String>,
 }
 
-/// Most values of an axis.
+/// Maximum number of values of an axis.
 const VALUES_MAX: usize = 10_000;
-/// Most runs of a sweep.
+/// Maximum number of runs of a sweep.
 const RUNS_MAX: usize = 100_000;
 
 impl Axis {
-    /// Reads `KEY=A,B,C` or `KEY=FROM:TO[:STEP]`; without a step there are about 16 values, of
-    /// settings that are counts whole ones.
+    /// Parses `KEY=A,B,C` or `KEY=FROM:TO[:STEP]`. Without a step there are about 16 values; settings
+    /// that are counts get integers.
     ///
     /// # Errors
     /// [`SimulateError::NoChange`] and [`SimulateError::BadValue`].
@@ -40,7 +40,7 @@ impl Axis {
         Ok(Axis { key: key.to_owned(), values })
     }
 
-    /// Whether all its values are numbers, so that something can be drawn over it.
+    /// Whether all its values are numbers, so that it can be the x-axis of a plot.
     pub fn has_numbers(&self) -> bool {
         self.values.iter().all(|value| value.parse::<f64>().is_ok())
     }
@@ -53,14 +53,14 @@ fn range(key: &str, text: &str) -> Result<Vec<String>, SimulateError> {
         expected: expected.to_owned(),
     };
     let numbers: Result<Vec<f64>, _> = text.split(':').map(|n| n.trim().parse()).collect();
-    let numbers = numbers.map_err(|_| bad("a range is written FROM:TO or FROM:TO:STEP"))?;
+    let numbers = numbers.map_err(|_| bad("write a range as FROM:TO or FROM:TO:STEP"))?;
     let (from, to, step) = match numbers[..] {
         [from, to] => (from, to, default_step(key, (from, to))),
         [from, to, step] => (from, to, step),
-        _ => return Err(bad("a range is written FROM:TO or FROM:TO:STEP")),
+        _ => return Err(bad("write a range as FROM:TO or FROM:TO:STEP")),
     };
     if !(from.is_finite() && to.is_finite() && from <= to && step > 0.0) {
-        return Err(bad("a range goes upwards, in steps above 0"));
+        return Err(bad("a range must ascend, in steps above 0"));
     }
     let count = ((to - from) / step + 1e-9).floor();
     if count >= VALUES_MAX as f64 {
@@ -74,7 +74,7 @@ fn range(key: &str, text: &str) -> Result<Vec<String>, SimulateError> {
     Ok((0..=count as usize).map(value).collect())
 }
 
-/// A fifteenth of the way; a whole number where both ends are.
+/// A fifteenth of the range; an integer if both ends are.
 fn default_step(key: &str, (from, to): (f64, f64)) -> f64 {
     let step = (to - from) / 15.0;
     let whole = from.fract() == 0.0 && to.fract() == 0.0 && to - from >= 15.0;
@@ -87,10 +87,10 @@ fn default_step(key: &str, (from, to): (f64, f64)) -> f64 {
     }
 }
 
-/// A number of a run that a sweep shows.
+/// A result of a run that a sweep reports: its name and how to get it.
 pub type Figure = (&'static str, fn(&Simulated) -> Option<f64>);
 
-/// Numbers of a run, by the name that they have in JSON and CSV.
+/// Results of a run, by their names in JSON and CSV.
 pub const FIGURES: &[Figure] = &[
     ("prefill_ms", |run| Some(run.prefill_ms)),
     ("prefill_tokens_per_second", |run| Some(run.prefill_tokens_per_second)),
@@ -111,31 +111,31 @@ pub const FIGURES: &[Figure] = &[
     ("frames_per_second", |run| run.frames_per_second),
 ];
 
-/// A sweep that was made.
+/// A finished sweep.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// What was varied; the first most slowly.
+    /// The axes; the first varies slowest.
     pub axes: Vec<Axis>,
-    /// Every run: the values, and what came of it or why it could not be made.
+    /// All runs: the values, and the results or the error.
     pub points: Vec<Point>,
 }
 
 /// A run of a sweep.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// A value of each axis.
+    /// The value of each axis.
     pub values: Vec<String>,
-    /// Numbers of the run, or why there are none.
+    /// Results of the run, or the error.
     pub outcome: Result<Simulated, String>,
 }
 
 impl Sweep {
-    /// Runs every combination.
+    /// Runs all combinations.
     ///
     /// # Errors
-    /// When an axis names nothing that can be set or is there twice, when a value of it is
-    /// impossible, or there are too many runs; before anything is run. Where a run
-    /// fails (a strategy that does not fit the devices), the point says so.
+    /// Before anything runs: if an axis has an unknown key, a key is given twice, a value is
+    /// impossible, or there are too many runs. If a run fails (a strategy that does not fit the
+    /// devices), its point has the error.
     pub fn run(base: &Scenario, axes: Vec<Axis>, runs: &mut Runs) -> Result<Sweep, SimulateError> {
         let count = check(base, &axes)?;
         let mut points = Vec::with_capacity(count);
@@ -159,7 +159,7 @@ impl Sweep {
         Ok(Sweep { axes, points })
     }
 
-    /// A table: a row for each run, separated by commas.
+    /// A CSV table with a row for each run.
     pub fn csv(&self) -> String {
         let keys = self.axes.iter().map(|axis| axis.key.as_str());
         let heads: Vec<&str> = keys.chain(FIGURES.iter().map(|f| f.0)).chain(["error"]).collect();
@@ -176,8 +176,8 @@ impl Sweep {
         csv
     }
 
-    /// A number over the first axis that has numbers; a line for each combination of the others.
-    /// None if no axis has numbers.
+    /// Plots a result over the first axis that consists of numbers, with one line for each combination
+    /// of the others. `None` if no axis consists of numbers.
     pub fn plot(&self, figure: Figure) -> Option<Lines> {
         let across = self.axes.iter().position(Axis::has_numbers)?;
         let mut series: Vec<Series> = Vec::new();
@@ -197,7 +197,7 @@ impl Sweep {
     }
 }
 
-/// Checks every value before anything is run; returns how many runs there are.
+/// Checks all values before anything runs; returns the number of runs.
 fn check(base: &Scenario, axes: &[Axis]) -> Result<usize, SimulateError> {
     for (at, axis) in axes.iter().enumerate() {
         if axes[..at].iter().any(|other| other.key == axis.key) {
@@ -209,7 +209,7 @@ fn check(base: &Scenario, axes: &[Axis]) -> Result<usize, SimulateError> {
     let many = || SimulateError::BadValue {
         key: "sweep".to_owned(),
         value: format!("{} axes", axes.len()),
-        expected: format!("together they may have at most {RUNS_MAX} runs"),
+        expected: format!("their product must be at most {RUNS_MAX} runs"),
     };
     let count = count.filter(|count| *count <= RUNS_MAX).ok_or_else(many)?;
     for (axis, value) in axes.iter().flat_map(|axis| axis.values.iter().map(move |v| (axis, v))) {
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_axis_has_the_values_that_are_written() {
+    fn an_axis_has_the_values_as_written() {
         let values = |text: &str| Axis::parse(text).expect(text).values;
         assert_eq!(values("strategy=pipe, auto"), ["pipe", "auto"]);
         assert_eq!(values("prompt=32:128:32"), ["32", "64", "96", "128"]);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_begins_that_cannot_end() {
+    fn impossible_sweeps_are_rejected_before_any_run() {
         let base = Scenario::new("sd8gen3").expect("a preset");
         let wrong = [
             (&["prompt=8", "prompt=9"][..], "prompt"),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_a_run_is_no_column() {
+    fn every_result_of_a_run_is_a_column() {
         let base = Scenario::new("sd8gen3").expect("a preset");
         let run = serde_json::to_value(base.run().expect("a run")).expect("JSON");
         let names: Vec<&String> = run.as_object().expect("an object").keys().collect();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_in_a_message_is_no_new_column() {
+    fn commas_in_messages_are_quoted() {
         assert_eq!(quoted("a, \"b\""), "\"a, \"\"b\"\"\"");
     }
 }

@@ -1,4 +1,5 @@
-//! What another processor would have changed: two runs, and which stretch of the critical path moved.
+//! What-if comparisons: a run with and without changes, and the parts of the critical path that
+//! moved.
 
 use lapwing_traces::analysis::diff::{Diff, Step};
 use lapwing_traces::{Analysis, Timeline};
@@ -6,17 +7,16 @@ use serde::Serialize;
 
 use super::{Change, Scenario, SimulateError, Simulated};
 
-/// A run, and the same with changes.
+/// A run without and with changes.
 #[derive(Clone, Debug, Serialize)]
 pub struct WhatIf {
-    /// As it is.
+    /// Without the changes.
     pub before: Simulated,
     /// With the changes.
     pub after: Simulated,
-    /// (After − before) / before, of the makespan.
+    /// Relative change of the makespan: (after − before) / before.
     pub change: f64,
-    /// Stretches of the critical path that differ, by how much; the differences add up to that of
-    /// the makespans.
+    /// Difference of each part of the critical path; they add up to the difference of the makespans.
     pub moved: Vec<Step>,
 }
 
@@ -24,7 +24,7 @@ impl WhatIf {
     /// Makes both runs.
     ///
     /// # Errors
-    /// When there is nothing of that name, or a run fails.
+    /// When a key is unknown, or a run fails.
     pub fn new(base: &Scenario, changes: &[Change]) -> Result<WhatIf, SimulateError> {
         let mut changed = base.clone();
         changed.set_all(changes)?;

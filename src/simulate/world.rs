@@ -1,4 +1,4 @@
-//! From a scenario to a run of the actors in virtual time.
+//! Runs a scenario's actors in virtual time.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use lapwing_traces::Recording;
 use super::scenario::{Choice, Interference};
 use super::{Scenario, SimulateError, Simulated};
 
-/// Runs it on a SoC; with a recording, if that is wanted.
+/// Runs the scenario on a SoC, and records the run if `record` is set.
 pub(super) fn run(
     scenario: &Scenario,
     soc: &Soc,
@@ -60,7 +60,7 @@ pub(super) fn strategy(
         ..StrategyOptions::default()
     };
     by_name(name, &settings)
-        .ok_or_else(|| SimulateError::Run { reason: format!("there is no strategy '{name}'") })
+        .ok_or_else(|| SimulateError::Run { reason: format!("unknown strategy '{name}'") })
 }
 
 fn figures(outcome: &SocOutcome, game: bool) -> Simulated {

@@ -1,14 +1,14 @@
-//! The printable stand-ins by which byte-level BPE writes arbitrary bytes as text.
+//! The printable characters by which byte-level BPE represents bytes as text.
 //!
-//! Bytes that are printable in Latin-1 stand for themselves; the other 68 are numbered, in
-//! order, from U+0100.
+//! Bytes that are printable in Latin-1 represent themselves; the other 68 are numbered, in order,
+//! from U+0100.
 
-/// Whether a byte stands for itself.
+/// Whether a byte represents itself.
 const fn is_printable(byte: u8) -> bool {
     matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF)
 }
 
-/// Stand-in of every byte.
+/// Character of every byte.
 const CHARS: [char; 256] = {
     let mut chars = ['\0'; 256];
     let mut byte = 0;
@@ -28,7 +28,7 @@ const CHARS: [char; 256] = {
     chars
 };
 
-/// Byte of every stand-in, indexed by code point; `None` for printable gaps.
+/// Byte of every character, indexed by code point; `None` for gaps.
 const BYTES: [Option<u8>; 0x144] = {
     let mut bytes = [None; 0x144];
     let mut byte = 0;
@@ -39,23 +39,23 @@ const BYTES: [Option<u8>; 0x144] = {
     bytes
 };
 
-/// The character that stands for `byte`.
+/// The character that represents `byte`.
 pub(super) fn char_of(byte: u8) -> char {
     CHARS[usize::from(byte)]
 }
 
-/// The byte that `char` stands for, or `None` if it is no stand-in.
+/// The byte that `char` represents, or `None` if it is outside the alphabet.
 pub(super) fn byte_of(char: char) -> Option<u8> {
     BYTES.get(char as usize).copied().flatten()
 }
 
-/// Writes the bytes of `text` as stand-ins into `out`, which is emptied first.
+/// Writes the bytes of `text` as alphabet characters into `out`, which is cleared first.
 pub(super) fn write(text: &str, out: &mut String) {
     out.clear();
     out.extend(text.bytes().map(char_of));
 }
 
-/// The bytes that `token` stands for; characters outside the alphabet stand for themselves.
+/// The bytes of `token`; characters outside the alphabet represent themselves.
 pub(super) fn read(token: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(token.len());
     for char in token.chars() {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_is_lost_on_the_way_through_the_alphabet() {
+    fn every_byte_survives_the_alphabet() {
         for byte in 0..=255 {
             assert_eq!(byte_of(char_of(byte)), Some(byte));
         }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn text_outside_the_alphabet_disappears() {
+    fn text_outside_the_alphabet_is_kept() {
         assert_eq!(read("Ġa日\u{ad}"), " a日\u{ad}".as_bytes());
     }
 }

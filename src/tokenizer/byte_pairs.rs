@@ -1,7 +1,7 @@
-//! Byte-level BPE: words of stand-in characters are merged pair by pair, best rank first.
+//! Byte-level BPE: merges the characters of each word pair by pair, best rank first.
 //!
-//! Merging itself is the `tokenizers` crate's. What that crate would refuse or skip is dealt
-//! with here: merges that name missing tokens, and characters that are no token.
+//! The `tokenizers` crate merges. This file handles what that crate would reject or skip: merges
+//! that name missing tokens, and characters that are not tokens.
 
 use std::collections::HashSet;
 
@@ -15,15 +15,15 @@ use super::{TokenizerError, byte_alphabet};
 pub(super) struct BytePairs {
     splitter: WordSplitter,
     model: BPE,
-    /// Stand-ins of single bytes that are no token: they produce nothing and part the word.
+    /// Characters of single bytes that are not tokens: they produce no id and split the word.
     missing: Vec<char>,
 }
 
 impl BytePairs {
     /// Builds the merge table from `tokens` and from `merges` written as `left right`.
     ///
-    /// Of merges stated twice the first counts; a merge whose parts or result are no tokens
-    /// can never produce an id and is left out.
+    /// Of duplicate merges the first counts; a merge whose parts or result are not tokens can
+    /// never produce an id and is left out.
     pub(super) fn new(
         tokens: &[String],
         merges: &[String],
@@ -49,7 +49,7 @@ impl BytePairs {
             .map(byte_alphabet::char_of)
             .filter(|char| !vocab.contains_key(char.encode_utf8(&mut [0; 4]) as &str))
             .collect();
-        // The crate's word cache lives in thread-locals for as long as the process.
+        // The crate's word cache would live in thread-locals for as long as the process.
         let model = BPE::builder()
             .vocab_and_merges(vocab, pairs)
             .ignore_merges(rules.whole_words_first)
@@ -73,7 +73,7 @@ impl BytePairs {
     }
 
     fn encode_word(&self, word: &str, ids: &mut Vec<u32>) {
-        // Without an unknown token and without dropout the model has no way to fail.
+        // Without an unknown token and without dropout the model cannot fail.
         let tokens = self.model.tokenize(word).unwrap_or_default();
         ids.extend(tokens.iter().map(|token| token.id));
     }

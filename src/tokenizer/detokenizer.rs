@@ -1,36 +1,36 @@
-//! Token ids back to text, piece by piece, never splitting a character.
+//! Converts token ids to text in a stream, never splitting a character.
 
 use super::Tokenizer;
 
-/// Turns ids into text as they come. Bytes that do not yet make a whole character wait for
-/// the next id; bytes that never can become U+FFFD, one for each broken sequence.
+/// Converts ids to text as they arrive. Bytes of an incomplete character wait for the next id;
+/// each invalid byte sequence becomes one U+FFFD.
 #[derive(Debug)]
 pub struct Detokenizer {
     tokenizer: Tokenizer,
     show_control: bool,
-    /// Whether a space at the start of the next piece is the one that encoding put there.
+    /// Whether a space at the start of the next piece was added by encoding.
     drop_space: bool,
-    /// Start of a character whose end has not come yet: at most three bytes.
+    /// Bytes of an incomplete character: at most three.
     pending: Vec<u8>,
 }
 
 impl Detokenizer {
-    /// Text that continues `before`; with no tokens before, text from the start.
+    /// Text that continues `before`; if that is empty, text from the start.
     pub(super) fn new(tokenizer: Tokenizer, before: &[u32]) -> Self {
         let after_control = before.last().is_none_or(|id| tokenizer.is_special(*id));
         let drop_space = tokenizer.adds_space_prefix() && after_control;
         Self { tokenizer, show_control: false, drop_space, pending: Vec::new() }
     }
 
-    /// Writes control tokens as text too, instead of leaving them out.
+    /// Writes control tokens as text instead of leaving them out.
     #[must_use]
     pub fn showing_control(mut self) -> Self {
         self.show_control = true;
         self
     }
 
-    /// Takes the next id and returns the text that is certain by now, often a word, possibly
-    /// empty. Ids out of range add nothing.
+    /// Takes the next id and returns the text that is certain so far, often a word, possibly empty.
+    /// Ids out of range add nothing.
     pub fn push(&mut self, id: u32) -> String {
         if self.tokenizer.is_special(id) {
             self.drop_space = self.tokenizer.adds_space_prefix();
@@ -49,13 +49,13 @@ impl Detokenizer {
         text
     }
 
-    /// Ends the text: what is still pending can no longer be completed.
+    /// Ends the text: pending bytes become U+FFFD.
     pub fn finish(mut self) -> String {
         let pending = std::mem::take(&mut self.pending);
         String::from_utf8_lossy(&pending).into_owned()
     }
 
-    /// Adds bytes and takes away everything but an unfinished character at the end.
+    /// Adds bytes and removes everything but an incomplete character at the end.
     fn take(&mut self, bytes: &[u8]) -> String {
         self.pending.extend_from_slice(bytes);
         let mut text = String::with_capacity(self.pending.len());
@@ -77,7 +77,7 @@ impl Detokenizer {
     }
 }
 
-/// Whether these bytes, known to be no character, start one.
+/// Whether these bytes, which are not a character, are the beginning of one.
 fn can_be_completed(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

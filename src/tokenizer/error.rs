@@ -1,19 +1,19 @@
-//! Why a vocabulary cannot be used.
+//! Errors of vocabularies.
 
 /// Why a tokenizer could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenizerError {
-    /// The weight file lacks a key, or has it in another type.
-    #[error("the tokenizer cannot be read from the weight file: {0}")]
+    /// The weight file lacks a key, or the key has the wrong type.
+    #[error("cannot read the tokenizer from the weight file: {0}")]
     Metadata(#[from] lapwing_kernels::weights::MetadataError),
-    /// The file's tokenizer model is none of those implemented.
-    #[error("tokenizer model `{model}` is not supported; use a file with `gpt2` or `llama`")]
+    /// The file's tokenizer model is not supported.
+    #[error("tokenizer model `{model}` is not supported (supported are gpt2 and llama)")]
     UnknownModel {
         /// Value of `tokenizer.ggml.model`.
         model: String,
     },
-    /// The file's rules for cutting text into words are none of those implemented.
+    /// The file's word rules are not supported.
     #[error(
         "word rules `{pre}` (tokenizer.ggml.pre) are not supported; supported are: {supported}"
     )]
@@ -26,13 +26,13 @@ pub enum TokenizerError {
     /// The token list has no entries.
     #[error("the token list (tokenizer.ggml.tokens) is empty; the file has no vocabulary")]
     EmptyVocabulary,
-    /// Ids would not fit in 32 bits.
-    #[error("the token list has {tokens} entries, more than ids can number")]
+    /// The ids do not fit in 32 bits.
+    #[error("the token list has {tokens} entries, more than 32-bit ids can number")]
     TooManyTokens {
         /// Length of the list.
         tokens: usize,
     },
-    /// A list beside the tokens ends before they do.
+    /// A list is shorter than the token list.
     #[error("tokenizer.ggml.{list} has {length} entries for {tokens} tokens; the file is damaged")]
     ListTooShort {
         /// Last part of the list's key.
@@ -42,7 +42,7 @@ pub enum TokenizerError {
         /// Number of tokens.
         tokens: usize,
     },
-    /// Two tokens have the same text, so that text has no definite id.
+    /// Two tokens have the same text, so the id of that text is ambiguous.
     #[error("tokens {first} and {second} are both `{text}`; convert the model again")]
     DuplicateToken {
         /// The text.
@@ -52,25 +52,25 @@ pub enum TokenizerError {
         /// Id of the second.
         second: u32,
     },
-    /// Byte-level BPE without merges.
-    #[error("tokenizer.ggml.merges is missing or empty; byte-level BPE cannot do without")]
+    /// Byte-level BPE has no merges.
+    #[error("tokenizer.ggml.merges is missing or empty; byte-level BPE needs it")]
     NoMerges,
-    /// The merge table was refused.
-    #[error("the merge table cannot be built: {source}")]
+    /// The merge table is invalid.
+    #[error("cannot build the merge table: {source}")]
     Merges {
-        /// What the BPE model says.
+        /// The BPE model's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The special tokens cannot be searched for.
-    #[error("the special tokens cannot be indexed: {source}")]
+    /// The search for special tokens cannot be built.
+    #[error("cannot index the special tokens: {source}")]
     SpecialTokens {
-        /// What the search says.
+        /// The search's error.
         source: aho_corasick::BuildError,
     },
     /// A pattern of the word rules does not compile.
     #[error("a word pattern does not compile: {source}")]
     WordPattern {
-        /// What the pattern compiler says.
+        /// The pattern compiler's error.
         source: Box<regex_automata::meta::BuildError>,
     },
 }

@@ -8,7 +8,7 @@ impl Tokenizer {
     /// Builds the tokenizer that a weight file describes.
     ///
     /// # Errors
-    /// If a key is missing or of the wrong type, and as for [`Tokenizer::new`].
+    /// If a key is missing or has the wrong type, and as for [`Tokenizer::new`].
     pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
         Self::new(Vocabulary::from_metadata(metadata)?)
     }
@@ -18,7 +18,7 @@ impl Vocabulary {
     /// Reads the `tokenizer.ggml` keys.
     ///
     /// # Errors
-    /// If a key that every tokenizer needs is missing, or a key is of the wrong type.
+    /// If a key that every tokenizer needs is missing, or a key has the wrong type.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
         let kinds = metadata.opt_i32s("tokenizer.ggml.token_type")?.unwrap_or_default();
         let merges = metadata.opt_strings("tokenizer.ggml.merges")?;
@@ -58,7 +58,7 @@ impl RoleIds {
     }
 }
 
-/// The scores, which some files write as whole numbers.
+/// The scores; some files store them as integers.
 fn scores(metadata: &Metadata) -> Result<Vec<f32>, MetadataError> {
     const KEY: &str = "tokenizer.ggml.scores";
     let scores = metadata.opt_f32s(KEY).or_else(|error| match metadata.opt_i32s(KEY) {

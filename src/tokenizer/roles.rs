@@ -1,13 +1,13 @@
-//! Tokens with a part in the protocol: begin and end of text, and all that end a generation.
+//! Tokens with a role in the protocol: begin and end of text, and all that end a generation.
 //!
-//! Files rarely name all of them, so well-known texts count too, as in llama.cpp.
+//! Files rarely state all of them, so well-known texts count too, as in llama.cpp.
 
 use std::collections::BTreeSet;
 
 use super::token_table::{TokenTable, Traits};
 use super::vocabulary::{RoleIds, Vocabulary};
 
-/// Texts by which an end-of-turn token is known when the file names none.
+/// Texts that identify an end-of-turn token when the file states none.
 const EOT: &[&str] = &[
     "<|eot_id|>",
     "<|im_end|>",
@@ -57,7 +57,7 @@ const FIM_REPOSITORY: &[&str] =
     &["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"];
 const FIM_SEPARATOR: &[&str] = &["<|file_sep|>"];
 
-/// Texts that end a generation wherever they are a token.
+/// Texts that end a generation wherever they are tokens.
 const END: &[&str] = &[
     "<|eot_id|>",
     "<|im_end|>",
@@ -86,7 +86,7 @@ const END: &[&str] = &[
 /// Tokens of the channel protocol, which are part of the visible text.
 const CHANNEL: &[&str] = &["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
-/// The tokens with a part, after defaults and well-known texts are applied.
+/// The tokens with a role, after defaults and well-known texts are applied.
 #[derive(Debug, Default)]
 pub(super) struct Roles {
     pub(super) bos: Option<u32>,
@@ -95,8 +95,8 @@ pub(super) struct Roles {
 }
 
 impl Roles {
-    /// Finds the parts in `table`, and corrects the traits of tokens known by their text.
-    /// `defaults` hold where the file states no valid id.
+    /// Finds the roles in `table`, and corrects the traits of tokens known by their text.
+    /// `defaults` apply where the file states no valid id.
     pub(super) fn find(vocabulary: &Vocabulary, table: &mut TokenTable, defaults: RoleIds) -> Self {
         let stated = vocabulary.roles;
         let len = table.len();
@@ -126,12 +126,12 @@ impl Roles {
         }
         ends.extend([eos, eot, eom].into_iter().flatten());
         let mut roles = Self { bos, eos, ends };
-        roles.take_back(table);
+        roles.remove_ambiguous_ends(table);
         roles
     }
 
-    /// Takes tokens from the ends that mean something else in the company of others.
-    fn take_back(&mut self, table: &mut TokenTable) {
+    /// Removes end tokens that have another meaning in the presence of certain other tokens.
+    fn remove_ambiguous_ends(&mut self, table: &mut TokenTable) {
         let end = |roles: &Self, text: &str| table.id(text).filter(|id| roles.ends.contains(id));
         let any = |texts: &[&str]| texts.iter().any(|text| end(self, text).is_some());
         let channel = any(&["<|call|>", "<|calls|>"]) && any(&["<|return|>", "<|flush|>"]);
@@ -154,7 +154,7 @@ fn ids_of(table: &TokenTable, texts: &[&str]) -> Vec<u32> {
     texts.iter().filter_map(|text| table.id(text)).collect()
 }
 
-/// The token with the lowest id among `texts`, made a control token.
+/// The token with the lowest id among `texts`, marked as a control token.
 fn first_known(table: &mut TokenTable, texts: &[&str]) -> Option<u32> {
     let id = ids_of(table, texts).into_iter().min()?;
     table.change(id, |traits| traits.control = true);

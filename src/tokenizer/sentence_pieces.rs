@@ -1,16 +1,16 @@
-//! SentencePiece BPE: neighbouring symbols are joined, best score first, as long as their text
-//! is a token; what stays unknown is written byte by byte.
+//! SentencePiece BPE: joins neighbouring symbols, best score first, as long as the joined text is a
+//! token; unknown text is written byte by byte.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::TokenTable;
 
-/// What SentencePiece writes for a space.
+/// SentencePiece's character for a space.
 pub(super) const SPACE: &str = "\u{2581}";
 
-/// A stretch of the text that is one token, or one character that is none.
-/// Symbols form a linked list by index; an absorbed symbol has `end == start`.
+/// A range of the text that is one token, or one character that is not a token. Symbols form a
+/// linked list by index; an absorbed symbol has `end == start`.
 struct Symbol {
     start: usize,
     end: usize,
@@ -18,7 +18,7 @@ struct Symbol {
     after: Option<usize>,
 }
 
-/// Two neighbours whose joined text is a token. Stale once `length` no longer fits them.
+/// Two neighbours whose joined text is a token. Stale once `length` no longer matches them.
 struct Pair {
     score: f32,
     left: usize,
@@ -48,10 +48,10 @@ impl PartialEq for Pair {
 
 impl Eq for Pair {}
 
-/// Appends the ids of `text`, in which spaces are already written as [`SPACE`].
+/// Appends the ids of `text`, in which spaces are already replaced by [`SPACE`].
 ///
-/// Takes O(n log n) for n characters: every join adds at most two pairs, and no pair is looked
-/// up that is longer than the longest token.
+/// Takes O(n log n) for n characters: every join adds at most two pairs, and no pair longer than
+/// the longest token is looked up.
 pub(super) fn encode(table: &TokenTable, text: &str, ids: &mut Vec<u32>) {
     let mut joiner = Joiner::new(table, text);
     joiner.run();
@@ -63,7 +63,8 @@ pub(super) fn encode(table: &TokenTable, text: &str, ids: &mut Vec<u32>) {
     }
 }
 
-/// The id of `piece`, or of its bytes; a byte without a token becomes the unknown token.
+/// Appends the id of `piece`, or the ids of its bytes; a byte without a token becomes the unknown
+/// token.
 fn push_ids(table: &TokenTable, piece: &str, ids: &mut Vec<u32>) {
     match table.id(piece) {
         Some(id) => ids.push(id),

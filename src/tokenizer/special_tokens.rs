@@ -1,32 +1,32 @@
-//! Finds the tokens that are matched in the text as they stand, before any other rule.
+//! Finds special tokens in the text, before any other rule applies.
 
 use aho_corasick::AhoCorasick;
 
 use super::{TokenTable, TokenizerError};
 
-/// A stretch of text, or a token found in it.
+/// A range of text, or a token found in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fragment<'t> {
     /// Text for the word or piece rules; never empty.
     Text(&'t str),
-    /// A token matched as it stands.
+    /// A special token.
     Token(u32),
 }
 
-/// One token to look for.
+/// One special token to search for.
 struct Special {
     id: u32,
     text: String,
-    /// Looked for only if the caller trusts the text to contain control tokens.
+    /// Searched for only if the caller allows control tokens in the text.
     on_request: bool,
     strip_left: bool,
     strip_right: bool,
 }
 
-/// Every token that is matched as it stands, longest first.
+/// All special tokens, longest first.
 pub(super) struct SpecialTokens {
     specials: Vec<Special>,
-    /// Finds in one pass which of `specials` occur at all; pattern n is `specials[n]`.
+    /// Finds in one pass which of `specials` occur; pattern n is `specials[n]`.
     search: AhoCorasick,
 }
 
@@ -52,7 +52,7 @@ impl SpecialTokens {
         Ok(Self { specials, search })
     }
 
-    /// Cuts `text` at its special tokens. The longest token takes all its places first, from
+    /// Splits `text` at its special tokens. The longest token takes all its occurrences first, from
     /// left to right, then the next; control and unknown tokens count only if `parse_control`.
     pub(super) fn partition<'t>(&self, text: &'t str, parse_control: bool) -> Vec<Fragment<'t>> {
         let mut fragments = Vec::new();
@@ -76,7 +76,7 @@ impl SpecialTokens {
         fragments
     }
 
-    /// Indices of the tokens that occur anywhere in `text`, ascending.
+    /// Indices of the tokens that occur in `text`, ascending.
     fn present(&self, text: &str) -> Vec<usize> {
         let mut seen = vec![false; self.specials.len()];
         let mut left = seen.len();
@@ -93,7 +93,7 @@ impl SpecialTokens {
 }
 
 impl Special {
-    /// Appends the parts of `text` between the places of this token, and the token at each.
+    /// Appends the text between the occurrences of this token, and the token at each.
     fn cut<'t>(&self, mut text: &'t str, fragments: &mut Vec<Fragment<'t>>) {
         while let Some(at) = text.find(&self.text) {
             let (mut before, mut after) = (&text[..at], &text[at + self.text.len()..]);
@@ -115,7 +115,7 @@ impl Special {
     }
 }
 
-/// White space as C's `isspace` knows it.
+/// White space as in C's `isspace`.
 fn is_ascii_space(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\n' | '\u{b}' | '\u{c}' | '\r')
 }

@@ -1,4 +1,4 @@
-//! Tokenizers over small vocabularies; agreement with llama.cpp on real ones is tested in the
+//! Tokenizers with small vocabularies. Agreement with llama.cpp on real ones is tested in the
 //! repository's `tests`.
 
 use super::*;
@@ -67,14 +67,14 @@ fn tokens(tokenizer: &Tokenizer, text: &str, special: Special) -> Vec<String> {
 }
 
 #[test]
-fn merges_apply_in_the_wrong_order() {
+fn merges_apply_by_rank() {
     let tokenizer = Tokenizer::new(byte_pairs("gpt-2")).unwrap();
     assert_eq!(tokens(&tokenizer, "hello hello", Special::Plain), ["hello", "Ġhello"]);
     assert_eq!(tokens(&tokenizer, "aaaaaaa", Special::Plain), ["aaaa", "aa", "a"]);
 }
 
 #[test]
-fn words_are_cut_by_another_model_s_rules() {
+fn words_are_split_by_the_named_rules() {
     let cut = |pre: &str, text: &str| {
         let tokenizer = Tokenizer::new(byte_pairs(pre)).unwrap();
         tokens(&tokenizer, text, Special::Plain)
@@ -112,7 +112,7 @@ fn the_last_space_before_a_word_stays_with_the_others() {
 
 /// U+A7CB is a letter since Unicode 16.
 #[test]
-fn letters_newer_than_the_reference_join_words() {
+fn letters_newer_than_unicode_15_1_split_words() {
     let rules = WordRules::named("deepseek-v3").unwrap();
     let splitter = words::WordSplitter::new(rules).unwrap();
     assert_eq!(splitter.split(" a\u{A7CB}b"), [0..2, 2..6]);
@@ -120,7 +120,7 @@ fn letters_newer_than_the_reference_join_words() {
 }
 
 #[test]
-fn control_tokens_are_taken_from_untrusted_text() {
+fn control_tokens_in_untrusted_text_stay_text() {
     let tokenizer = Tokenizer::new(byte_pairs("gpt-2")).unwrap();
     let text = "<|im_start|>hello[USER]<|im_end|>";
     let parsed = tokens(&tokenizer, text, Special::Parse);
@@ -132,7 +132,7 @@ fn control_tokens_are_taken_from_untrusted_text() {
 }
 
 #[test]
-fn a_shorter_special_token_wins_over_a_longer() {
+fn a_longer_special_token_wins_over_a_shorter() {
     let mut vocabulary = byte_pairs("gpt-2");
     for text in ["<a>", "<a><b>"] {
         vocabulary.tokens.push(text.into());
@@ -144,7 +144,7 @@ fn a_shorter_special_token_wins_over_a_longer() {
 }
 
 #[test]
-fn white_space_beside_a_stripping_token_survives() {
+fn a_stripping_token_absorbs_white_space() {
     let mut vocabulary = byte_pairs("gpt-2");
     vocabulary.name = Some("Phi-3 mini".into());
     let tokenizer = Tokenizer::new(vocabulary).unwrap();
@@ -153,7 +153,7 @@ fn white_space_beside_a_stripping_token_survives() {
 }
 
 #[test]
-fn pieces_join_by_position_instead_of_score() {
+fn pieces_join_by_score() {
     let tokenizer = Tokenizer::new(pieces()).unwrap();
     assert_eq!(tokens(&tokenizer, "ab", Special::Plain), ["<s>", "▁ab"]);
     assert_eq!(tokens(&tokenizer, "bab", Special::Plain), ["<s>", "▁", "bab"]);
@@ -161,7 +161,7 @@ fn pieces_join_by_position_instead_of_score() {
 }
 
 #[test]
-fn text_without_a_piece_is_lost() {
+fn text_without_a_piece_becomes_bytes() {
     let tokenizer = Tokenizer::new(pieces()).unwrap();
     let found = tokens(&tokenizer, "é", Special::Plain);
     assert_eq!(found, ["<s>", "▁", "<0xC3>", "<0xA9>"]);
@@ -170,7 +170,7 @@ fn text_without_a_piece_is_lost() {
 }
 
 #[test]
-fn the_space_that_encoding_adds_comes_back_in_the_text() {
+fn the_space_that_encoding_adds_is_removed_by_decoding() {
     let tokenizer = Tokenizer::new(pieces()).unwrap();
     let ids = tokenizer.encode("ab ab<s>ab", Special::Parse, true);
     assert_eq!(texts(&tokenizer, &ids), ["<s>", "▁ab", "▁ab", "<s>", "▁ab"]);
@@ -181,7 +181,7 @@ fn the_space_that_encoding_adds_comes_back_in_the_text() {
 }
 
 #[test]
-fn a_character_is_split_while_streaming() {
+fn streaming_never_splits_a_character() {
     let tokenizer = Tokenizer::new(byte_pairs("gpt-2")).unwrap();
     let text = "a日🙂é";
     let mut detokenizer = tokenizer.detokenizer(&[]);
@@ -195,7 +195,7 @@ fn a_character_is_split_while_streaming() {
 }
 
 #[test]
-fn broken_bytes_wait_forever_or_swallow_what_follows() {
+fn invalid_bytes_become_replacement_characters() {
     let tokenizer = Tokenizer::new(byte_pairs("gpt-2")).unwrap();
     let id = |byte: u8| tokenizer.token_id(&byte_alphabet::char_of(byte).to_string()).unwrap();
     let mut detokenizer = tokenizer.detokenizer(&[]);
@@ -208,7 +208,7 @@ fn broken_bytes_wait_forever_or_swallow_what_follows() {
 }
 
 #[test]
-fn control_tokens_show_up_in_the_text() {
+fn control_tokens_are_hidden_unless_shown() {
     let tokenizer = Tokenizer::new(byte_pairs("gpt-2")).unwrap();
     let ids = tokenizer.encode("<|im_start|>hello", Special::Parse, true);
     assert_eq!(tokenizer.decode(&ids), "hello");
@@ -218,7 +218,7 @@ fn control_tokens_show_up_in_the_text() {
 }
 
 #[test]
-fn ends_of_generation_are_missed() {
+fn all_end_tokens_are_found() {
     let mut vocabulary = byte_pairs("gpt-2");
     let eos = u32::try_from(vocabulary.tokens.len()).unwrap();
     vocabulary.tokens.push("[STOP]".into());
@@ -231,7 +231,7 @@ fn ends_of_generation_are_missed() {
 }
 
 #[test]
-fn begin_and_end_are_added_against_the_file() {
+fn begin_and_end_are_added_as_the_file_says() {
     let mut vocabulary = pieces();
     vocabulary.add_bos = Some(false);
     vocabulary.add_eos = Some(true);
@@ -243,7 +243,7 @@ fn begin_and_end_are_added_against_the_file() {
 }
 
 #[test]
-fn damaged_vocabularies_are_accepted() {
+fn damaged_vocabularies_are_rejected() {
     let error = |change: fn(&mut Vocabulary)| {
         let mut vocabulary = byte_pairs("gpt-2");
         change(&mut vocabulary);
@@ -263,7 +263,7 @@ fn damaged_vocabularies_are_accepted() {
 }
 
 #[test]
-fn a_byte_without_a_token_joins_its_neighbours() {
+fn a_byte_without_a_token_splits_the_word() {
     let mut vocabulary = byte_pairs("gpt-2");
     vocabulary.tokens[usize::from(b'!')] = "spare".into();
     let tokenizer = Tokenizer::new(vocabulary).unwrap();
@@ -276,7 +276,7 @@ fn a_byte_without_a_token_joins_its_neighbours() {
 
 /// 200 kB of one letter is one word of 200 000 symbols: anything quadratic takes minutes.
 #[test]
-fn a_long_run_of_one_letter_takes_quadratic_time() {
+fn a_long_run_of_one_letter_takes_near_linear_time() {
     let text = "a".repeat(200_000);
     for vocabulary in [byte_pairs("gpt-2"), byte_pairs("llama-bpe"), pieces()] {
         let tokenizer = Tokenizer::new(vocabulary).unwrap();

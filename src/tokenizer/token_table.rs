@@ -1,4 +1,4 @@
-//! The tokens themselves: text, traits, score, and the way back from text to id.
+//! The tokens: text, traits and score, and the lookup from text to id.
 
 use std::hash::BuildHasher;
 
@@ -7,7 +7,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::vocabulary::{TokenKind, Vocabulary};
 use super::{TokenizerError, byte_alphabet};
 
-/// What a token is; several can hold at once, because some are known by their text only.
+/// Properties of a token; several can hold at once, because some follow from the text alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Traits {
     pub(super) normal: bool,
@@ -15,9 +15,9 @@ pub(super) struct Traits {
     pub(super) control: bool,
     pub(super) user_defined: bool,
     pub(super) byte: bool,
-    /// White space left of the token belongs to it.
+    /// It absorbs white space to its left.
     pub(super) strip_left: bool,
-    /// White space right of the token belongs to it.
+    /// It absorbs white space to its right.
     pub(super) strip_right: bool,
 }
 
@@ -33,41 +33,41 @@ impl Traits {
         }
     }
 
-    /// Traits of a token that is user-defined and nothing else.
+    /// Traits of a token that is only user-defined.
     pub(super) fn user_defined() -> Self {
         Self::new(TokenKind::UserDefined)
     }
 
-    /// Traits of a token that is ordinary text and nothing else.
+    /// Traits of a token that is ordinary text.
     pub(super) fn normal() -> Self {
         Self::new(TokenKind::Normal)
     }
 
-    /// Matched in text as it stands.
+    /// Whether it is matched in text before word rules apply.
     pub(super) fn is_special(self) -> bool {
         self.is_hidden() || self.user_defined
     }
 
-    /// Not part of the text a reader sees.
+    /// Whether it is hidden from the visible text.
     pub(super) fn is_hidden(self) -> bool {
         self.control || self.unknown
     }
 }
 
-/// All tokens of one vocabulary. Ids handed out by it are valid in it.
+/// All tokens of one vocabulary; the ids it returns are valid.
 pub(super) struct TokenTable {
-    /// All texts, one after another: a vocabulary may have some hundred thousand.
+    /// All texts, concatenated: a vocabulary may have several hundred thousand.
     texts: String,
-    /// Where each text ends.
+    /// End of each text.
     ends: Vec<usize>,
     traits: Vec<Traits>,
     scores: Vec<f32>,
-    /// By text.
+    /// Id of each text.
     ids: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// Length in bytes of the longest token: longer text is no token.
+    /// Length in bytes of the longest token; longer text is not a token.
     text_len_max: usize,
-    /// Token of each byte, by `<0xNN>` or by the byte itself as text.
+    /// Token of each byte, spelled `<0xNN>` or as the byte itself.
     byte_ids: [Option<u32>; 256],
 }
 
@@ -120,17 +120,17 @@ impl TokenTable {
         self.ids.find(self.hasher.hash_one(text), same).copied()
     }
 
-    /// Id of the token that stands for one raw byte.
+    /// Id of the token that represents one raw byte.
     pub(super) fn byte_id(&self, byte: u8) -> Option<u32> {
         self.byte_ids[usize::from(byte)]
     }
 
-    /// Lets `id` stand for every byte that has no token of its own.
+    /// Makes `id` the token of every byte that has none of its own.
     pub(super) fn set_byte_default(&mut self, id: Option<u32>) {
         self.byte_ids.iter_mut().for_each(|byte_id| *byte_id = byte_id.or(id));
     }
 
-    /// The text as the vocabulary writes it; empty for ids out of range.
+    /// The text as the vocabulary spells it; empty for ids out of range.
     pub(super) fn text(&self, id: u32) -> &str {
         text_of(&self.texts, &self.ends, id)
     }
@@ -147,12 +147,12 @@ impl TokenTable {
         }
     }
 
-    /// The score, zero if the vocabulary states none.
+    /// The score; zero if the vocabulary states none.
     pub(super) fn score(&self, id: u32) -> f32 {
         self.scores.get(id as usize).copied().unwrap_or(0.0)
     }
 
-    /// The raw byte a byte token stands for.
+    /// The raw byte that a byte token represents.
     pub(super) fn byte(&self, id: u32) -> Option<u8> {
         let digits = self.text(id).strip_prefix("<0x")?.strip_suffix('>')?;
         u8::from_str_radix(digits, 16).ok()

@@ -1,15 +1,15 @@
-//! What a tokenizer is built from: the token list and its flags, as a weight file states them.
+//! The input of a tokenizer: the token list and its flags, as stored in a weight file.
 
 use super::TokenizerError;
 
-/// Kind of one token, as written in `tokenizer.ggml.token_type`.
+/// Kind of a token, as stored in `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// Ordinary text.
     Normal,
-    /// Stands for text the vocabulary cannot express.
+    /// Represents text that the vocabulary cannot express.
     Unknown,
-    /// Steers the model (start, end, turn markers); matched in text only on request.
+    /// Controls the model (start, end, turn markers); matched in text only on request.
     Control,
     /// Added by the model's author; always matched before anything else.
     UserDefined,
@@ -22,7 +22,7 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// Kind for the number used in weight files; numbers without a meaning are
+    /// The kind for the number stored in weight files; unknown numbers are
     /// [`TokenKind::Undefined`].
     pub fn from_number(number: i32) -> Self {
         match number {
@@ -37,7 +37,7 @@ impl TokenKind {
     }
 }
 
-/// The raw material of a [`Tokenizer`](super::Tokenizer), one field per metadata key.
+/// The input of a [`Tokenizer`](super::Tokenizer), one field per metadata key.
 ///
 /// Optional fields are `None` when the file does not state them; the tokenizer then applies
 /// the defaults of its model and pre-tokenizer.
@@ -45,9 +45,9 @@ impl TokenKind {
 pub struct Vocabulary {
     /// `tokenizer.ggml.model`: `gpt2` (byte-level BPE) or `llama` (SentencePiece BPE).
     pub model: String,
-    /// `tokenizer.ggml.pre`: name of the rules that cut text into words before BPE.
+    /// `tokenizer.ggml.pre`: name of the rules that split text into words before BPE.
     pub pre: Option<String>,
-    /// `general.name`: some models mark how their special tokens treat white space only there.
+    /// `general.name`: the only place where some models say how special tokens treat white space.
     pub name: Option<String>,
     /// `tokenizer.ggml.tokens`: text of each token; the index is the id.
     pub tokens: Vec<String>,
@@ -57,7 +57,7 @@ pub struct Vocabulary {
     pub scores: Vec<f32>,
     /// `tokenizer.ggml.merges`: `left right` pairs, best first; needed by `gpt2` only.
     pub merges: Vec<String>,
-    /// Ids of the tokens that play a part in the protocol between model and runtime.
+    /// Ids of the tokens with a role in the protocol between model and runtime.
     pub roles: RoleIds,
     /// `tokenizer.ggml.add_bos_token`.
     pub add_bos: Option<bool>,
@@ -67,7 +67,7 @@ pub struct Vocabulary {
     pub add_space_prefix: Option<bool>,
 }
 
-/// Ids that the weight file names by key (`tokenizer.ggml.bos_token_id` and so on).
+/// Ids that the weight file states by key (`tokenizer.ggml.bos_token_id` and so on).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RoleIds {
     /// Beginning of text.
@@ -95,7 +95,7 @@ pub struct RoleIds {
 }
 
 impl Vocabulary {
-    /// Checks that the lists fit each other, and gives empty tokens a name of their own.
+    /// Checks that the lists match each other, and gives empty tokens unique names.
     pub(super) fn checked(mut self) -> Result<Self, TokenizerError> {
         let tokens = self.tokens.len();
         if tokens == 0 {

@@ -1,9 +1,9 @@
-//! Cuts text into the words within which byte-level BPE may merge.
+//! Splits text into the words within which byte-level BPE may merge.
 //!
-//! Each named set of rules is a chain of patterns: the first cuts the text, each next cuts every
-//! piece the one before left. All patterns run on a finite automaton, so that no text, however
-//! odd, takes more than linear time; the one look-ahead the rules need, "white space up to the
-//! last before a word", is done by hand.
+//! Each named set of rules is a chain of patterns: the first splits the text, each next one splits
+//! every piece that the one before left. All patterns run on a finite automaton, so any text takes
+//! linear time; the one look-ahead that the rules need, "white space up to the last before a
+//! word", is implemented by hand.
 
 mod rules;
 
@@ -18,10 +18,10 @@ pub(super) use rules::WordRules;
 /// One step of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// What a word is; text between words stays as it is.
+    /// Pattern of a word; text between words is kept.
     pattern: &'static str,
-    /// Whether white space that `pattern` leaves is cut off too, all but its last character
-    /// if a word follows: `\s+(?!\S)|\s+`.
+    /// Whether white space left by `pattern` is split off too, all but its last character if a word
+    /// follows: `\s+(?!\S)|\s+`.
     spaces: bool,
 }
 
@@ -46,7 +46,7 @@ impl WordSplitter {
         Ok(Self { steps })
     }
 
-    /// Byte ranges of the words of `text`; they cover it without gap.
+    /// Byte ranges of the words of `text`; they cover it without gaps.
     pub(super) fn split(&self, text: &str) -> Vec<Range<usize>> {
         let mut pieces = Vec::new();
         if !text.is_empty() {
@@ -63,8 +63,8 @@ impl WordSplitter {
     }
 }
 
-/// Narrows the general categories in `pattern` to the characters they had in Unicode 15.1, which
-/// llama.cpp's tables follow; later ones are in no category there.
+/// Restricts the general categories in `pattern` to the characters they contain in Unicode 15.1,
+/// which llama.cpp's tables follow; newer characters belong to no category there.
 fn as_of_unicode_15_1(pattern: &str) -> String {
     ["L", "N", "P", "S", "M"].iter().fold(pattern.to_owned(), |pattern, category| {
         let category = format!(r"\p{{{category}}}");
@@ -72,7 +72,7 @@ fn as_of_unicode_15_1(pattern: &str) -> String {
     })
 }
 
-/// Appends the words of `piece`, and what lies between them, as ranges shifted by `offset`.
+/// Appends the words of `piece`, and the text between them, as ranges shifted by `offset`.
 fn cut(regex: &Regex, piece: &str, offset: usize, words: &mut Vec<Range<usize>>) {
     let mut done = 0;
     while done < piece.len() {

@@ -17,7 +17,7 @@ fn prompt_tokens(args: &[&str], input: &str) -> Vec<u64> {
 }
 
 #[test]
-fn an_earlier_turn_is_lost_or_a_command_is_sent() {
+fn earlier_turns_are_kept_and_commands_are_not_sent() {
     let counts = prompt_tokens(
         &[],
         "hello\nhello\n\n/help\n/nonsense\nhello\n/reset\nhello\n/exit\nhello\n",
@@ -30,7 +30,7 @@ fn an_earlier_turn_is_lost_or_a_command_is_sent() {
 }
 
 #[test]
-fn instructions_are_lost_by_a_reset() {
+fn a_reset_keeps_the_instructions() {
     let without = prompt_tokens(&[], "hello\n");
     let with = prompt_tokens(&["--system", "be brief"], "hello\n/reset\nhello\n");
     assert!(with[0] > without[0], "{with:?}");
@@ -38,7 +38,7 @@ fn instructions_are_lost_by_a_reset() {
 }
 
 #[test]
-fn a_conversation_that_is_too_long_ends_without_a_word() {
+fn a_conversation_that_is_too_long_is_an_error() {
     let folder = tempfile::tempdir().expect("folder");
     let chat = chat_model(folder.path());
     let input = format!("hi\n{}\n", "x".repeat(400));

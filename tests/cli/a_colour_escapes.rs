@@ -5,7 +5,7 @@ use crate::support::{ended, lapwing, model};
 const ESCAPE: char = '\u{1b}';
 
 #[test]
-fn colours_reach_a_pipe_or_ignore_no_color() {
+fn colours_are_only_on_terminals_and_obey_no_color() {
     let llama = model("llama.gguf");
     let rows: [&[&str]; 5] = [
         &["models"],
@@ -29,7 +29,7 @@ fn colours_reach_a_pipe_or_ignore_no_color() {
 }
 
 #[test]
-fn help_leaves_the_user_without_an_example() {
+fn every_help_has_an_example() {
     let commands = [
         "run",
         "chat",

@@ -1,10 +1,10 @@
-//! `bench` with several strategies: its table, its JSON and its page tell the same, and the truth.
+//! `bench` with several strategies: its table, JSON and page agree with each other and with the runs.
 
 use serde_json::Value;
 
 use crate::support::{ended, json, lapwing, model};
 
-/// Devices that never wait: this is about what is told, not about times.
+/// Devices fast enough never to be waited for: these tests check reports, not times.
 const DEVICES: &str = "cpu+gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0\
     +npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=0,prepare-gweight=0";
 
@@ -20,7 +20,7 @@ fn compared(args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_strategy_or_length_is_missing() {
+fn every_strategy_and_length_is_reported() {
     let folder = tempfile::tempdir().expect("folder");
     let page = folder.path().join("page.html").display().to_string();
     let found = compared(&["--strategy", "all", "--length", "31,64", "--html", &page]);
@@ -62,12 +62,12 @@ fn a_strategy_or_length_is_missing() {
 }
 
 #[test]
-fn the_table_hides_what_the_devices_do_not_allow() {
+fn the_table_lists_impossible_strategies() {
     let model = model("llama.gguf");
     let args = ["bench", "-m", &model, "--strategy", "cpu-only,pipe", "--length", "20", "-r", "1"];
     let ended = ended(lapwing(&args));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("without pipe: strategy 'pipe' needs 1 device"), "{ended:?}");
+    assert!(ended.stdout.contains("left out pipe: strategy 'pipe' needs 1 device"), "{ended:?}");
     let row = ended.stdout.lines().find(|line| line.starts_with("cpu-only")).expect("a row");
     assert!(row.contains("fastest"), "{row}");
     assert!(ended.stdout.contains("energy: unknown"), "{ended:?}");
@@ -81,7 +81,7 @@ fn ended_of(args: &[&str]) -> crate::support::Ended {
 }
 
 #[test]
-fn one_strategy_alone_is_compared_with_nothing() {
+fn one_strategy_without_length_is_an_ordinary_bench() {
     let model = model("llama.gguf");
     let base = ["bench", "-m", &model, "-p", "8", "-n", "2", "-r", "1", "--json"];
     let plain = json(&[&base[..], &["--device", DEVICES, "--strategy", "row-cut"]].concat());
@@ -89,18 +89,21 @@ fn one_strategy_alone_is_compared_with_nothing() {
 }
 
 #[test]
-fn late_devices_are_not_told() {
-    // No machine computes as fast as these devices are stated to be.
+fn late_devices_are_reported() {
+    // No machine computes as fast as these devices' stated rates.
     let found = compared(&["--strategy", "gpu-only", "--length", "64"]);
     let late = found["lengths"][0]["strategies"][0]["late_ms"].as_f64().expect("a time");
     assert!(late > 0.0);
     let args = compare(&["--strategy", "gpu-only", "--length", "64"]);
     let ended = ended_of(&args.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(ended.stdout.contains("computed longer than the devices' models say"), "{ended:?}");
+    assert!(
+        ended.stdout.contains("time by which this machine exceeded the devices' models"),
+        "{ended:?}"
+    );
 }
 
 #[test]
-fn a_warm_run_is_compared_with_a_cold_prediction() {
+fn warm_runs_are_compared_with_warm_predictions() {
     let model = model("llama.gguf");
     let devices = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0\
         +npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=5ms,prepare-gweight=0";
@@ -113,5 +116,5 @@ fn a_warm_run_is_compared_with_a_cold_prediction() {
         assert!(number("predicted_cold_ms") >= 5.0, "some are: {strategy}");
     }
     let table = ended_of(&[&args[..], &strategies].concat());
-    assert!(table.stdout.contains("predicted, with warm graphs as well"), "{table:?}");
+    assert!(table.stdout.contains("predictions, also with warm graphs"), "{table:?}");
 }

@@ -1,4 +1,4 @@
-//! The JSON of every command has exactly the fields that `docs/json.md` shows.
+//! The JSON of every command has exactly the fields that `docs/json.md` documents.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn documented(command: &str) -> Value {
     serde_json::from_str(block.split("```").next().expect("its end")).expect("valid JSON")
 }
 
-/// Paths of all fields; below `open` ones, whose content differs from file to file, nothing.
+/// Paths of all fields, except below those in `open`, whose content differs from file to file.
 fn fields(value: &Value, open: &[&str]) -> BTreeSet<String> {
     fn walk(value: &Value, at: &str, open: &[&str], found: &mut BTreeSet<String>) {
         match value {
@@ -44,7 +44,7 @@ fn assert_documented(command: &str, printed: &Value, open: &[&str]) {
 }
 
 #[test]
-fn a_field_of_run_differs_from_the_documentation() {
+fn run_has_the_documented_fields() {
     let llama = model("llama.gguf");
     let run = json(&["run", "-m", &llama, "--raw", "--temp", "0", "-n", "8", "--json", "ab"]);
     assert_documented("run", &run, &[]);
@@ -60,7 +60,7 @@ fn a_field_of_run_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_chat_differs_from_the_documentation() {
+fn chat_has_the_documented_fields() {
     let folder = tempfile::tempdir().expect("folder");
     let chat = chat_model(folder.path());
     let args = ["chat", "-m", &chat, "-n", "3", "--json"];
@@ -74,7 +74,7 @@ fn a_field_of_chat_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_perplexity_differs_from_the_documentation() {
+fn perplexity_has_the_documented_fields() {
     let folder = tempfile::tempdir().expect("folder");
     let text = folder.path().join("text");
     std::fs::write(&text, "The quick brown fox jumps over the lazy dog. ".repeat(8))
@@ -93,7 +93,7 @@ fn a_field_of_perplexity_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_bench_differs_from_the_documentation() {
+fn bench_has_the_documented_fields() {
     let args = ["bench", "-m", &model("llama.gguf"), "-p", "8,16", "-n", "4", "-t", "2", "-r", "3"];
     let printed = json(&[&args[..], &["--json"]].concat());
     assert_documented("bench", &printed, &[]);
@@ -115,7 +115,7 @@ fn a_field_of_bench_differs_from_the_documentation() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_field_of_bench_beside_other_engines_differs_from_the_documentation() {
+fn bench_with_other_engines_has_the_documented_fields() {
     use crate::a_peer_misleads::{HONEST, program};
     let folder = tempfile::tempdir().expect("folder");
     let vs = format!("llama.cpp={}", program(folder.path(), "fake", HONEST));
@@ -124,7 +124,7 @@ fn a_field_of_bench_beside_other_engines_differs_from_the_documentation() {
     let args = ["bench", "-m", &llama, "-p", "8", "-n", "0", "-r", "1", "--vs", &vs, "--json"];
     json(&[&args[..], &["--save", &kept]].concat());
     let printed = json(&[&args[..], &["--against", &kept]].concat());
-    assert_documented("bench beside other engines", &printed, &[]);
+    assert_documented("bench with other engines", &printed, &[]);
     let record = std::fs::read_to_string(&kept).expect("kept");
     let record: Value = serde_json::from_str(&record).expect("JSON");
     let mut without = printed;
@@ -136,7 +136,7 @@ fn a_field_of_bench_beside_other_engines_differs_from_the_documentation() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_reading_allows_is_given_unasked_or_not_with_its_run() {
+fn the_memory_bound_is_measured_only_with_reading_and_with_each_run() {
     use crate::a_peer_misleads::{HONEST, program};
     let folder = tempfile::tempdir().expect("folder");
     let vs = format!("llama.cpp={}", program(folder.path(), "fake", HONEST));
@@ -169,12 +169,12 @@ fn what_reading_allows_is_given_unasked_or_not_with_its_run() {
 }
 
 #[test]
-fn a_field_of_requantised_weights_differs_from_the_documentation() {
+fn requantised_weights_have_the_documented_fields() {
     let (llama, requant) = (model("llama.gguf"), ["--requant", "q8_0", "--json"]);
     let inspected = json(&[&["inspect", &llama], &requant[..]].concat())["requant"].clone();
     let example = fields(&documented("requantised weights"), &["kept"]);
     assert_eq!(fields(&inspected, &["kept"]), example);
-    // All has been asked for in vain: every matrix is kept.
+    // `--requant` has no effect on this model: every matrix is kept.
     let small = json(&[&["inspect", &model("format-q4_0.gguf")], &requant[..]].concat());
     assert_documented("requantised weights", &small["requant"], &[]);
     let run = ["run", "-m", &llama, "--raw", "-n", "1", "ab"];
@@ -187,7 +187,7 @@ fn a_field_of_requantised_weights_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_the_kernels_differs_from_the_documentation() {
+fn kernels_have_the_documented_fields() {
     let llama = model("llama.gguf");
     let args = ["devices", "--kernels", "-t", "1", "--json"];
     let printed = json(&[&args[..], &["-m", &llama]].concat());
@@ -200,7 +200,7 @@ fn a_field_of_the_kernels_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_compared_strategies_differs_from_the_documentation() {
+fn compared_strategies_have_the_documented_fields() {
     let llama = model("llama.gguf");
     let strategies = ["--strategy", "pipe,cpu-only", "--length", "9", "-r", "1", "-n", "2"];
     let printed = json(&[&["bench", "-m", &llama, "--json"], &strategies[..]].concat());
@@ -208,7 +208,7 @@ fn a_field_of_compared_strategies_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_inspect_differs_from_the_documentation() {
+fn inspect_has_the_documented_fields() {
     let printed = json(&["inspect", &model("llama.gguf"), "--json"]);
     assert_documented("inspect", &printed, &["metadata", "matrices"]);
     assert_eq!(printed["architecture"], "llama");
@@ -227,7 +227,7 @@ fn a_field_of_inspect_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_plan_differs_from_the_documentation() {
+fn plan_has_the_documented_fields() {
     let llama = model("llama.gguf");
     let plan = ["plan", "-m", &llama, "--length", "135", "--device", "phone", "--json"];
     let explained = json(&[&plan[..], &["--explain", "--strategy", "sequence-cut"]].concat());
@@ -240,7 +240,7 @@ fn a_field_of_plan_differs_from_the_documentation() {
     let times = explained["candidates"].as_array().expect("candidates").iter();
     let times: Vec<f64> = times.filter_map(|c| c["predicted_ms"].as_f64()).collect();
     assert!(times.len() > 10 && times.is_sorted(), "{times:?}");
-    // Options reach the strategies: another ratio is another plan.
+    // Options reach the strategies: another ratio makes another plan.
     let cut = |ratio: &str| {
         let row_cut = json(&[&plan[..], &["--strategy", "row-cut", "--ratio", ratio]].concat());
         row_cut["chunks"][0]["kinds"].to_string()
@@ -252,7 +252,7 @@ fn a_field_of_plan_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_profile_differs_from_the_documentation() {
+fn profile_has_the_documented_fields() {
     let cache = tempfile::tempdir().expect("folder");
     let llama = model("llama.gguf");
     let args = ["profile", "-m", &llama, "--device", "cpu+npu", "--seconds", "1", "-r", "1"];
@@ -264,7 +264,7 @@ fn a_field_of_profile_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_the_other_commands_differs_from_the_documentation() {
+fn the_other_commands_have_the_documented_fields() {
     let devices = json(&["devices", "--json"]);
     assert_documented("devices", &devices, &[]);
     let best = &devices["isa"]["best"];
@@ -283,7 +283,7 @@ fn a_field_of_the_other_commands_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_timeline_differs_from_the_documentation() {
+fn timeline_has_the_documented_fields() {
     let folder = tempfile::tempdir().expect("folder");
     let run = saved(folder.path(), "run.lwt", 60_000);
     let other = saved(folder.path(), "other.lwt", 70_000);
@@ -305,7 +305,7 @@ fn a_field_of_timeline_differs_from_the_documentation() {
 }
 
 #[test]
-fn a_field_of_a_simulation_differs_from_the_documentation() {
+fn simulations_have_the_documented_fields() {
     let short = ["--prompt", "64", "--decode", "1", "--json"];
     let print = |args: &[&str]| json(&[args, &short[..]].concat());
     assert_documented("simulate", &print(&["simulate"]), &[]);

@@ -1,5 +1,5 @@
-//! `devices --kernels`: the kernels are those of the model and the instruction set, and each part of
-//! a bound is that of the printed limits.
+//! `devices --kernels`: the kernels match the model and the instruction set, and shares of the bound
+//! are computed from the printed peak rates.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ fn list<'a>(report: &'a Value, field: &str) -> &'a [Value] {
 }
 
 #[test]
-fn an_op_of_the_model_is_missing() {
+fn every_op_of_the_model_is_reported() {
     let report = kernels(&["-m", &model("format-q4_k.gguf")]);
     let of = |op: &str| list(&report, "kernels").iter().find(|kernel| kernel["op"] == op);
     let product = |format: &str| {
@@ -48,7 +48,7 @@ fn an_op_of_the_model_is_missing() {
 }
 
 #[test]
-fn without_a_model_the_kernels_are_not_those_of_all_ops() {
+fn without_a_model_all_kernels_are_reported() {
     let report = kernels(&[]);
     assert!(report["measured"].is_null());
     let products = list(&report, "kernels").iter().filter(|kernel| kernel["op"] == "matmul");
@@ -78,7 +78,7 @@ fn without_a_model_the_kernels_are_not_those_of_all_ops() {
 }
 
 #[test]
-fn another_instruction_set_has_the_limits_of_the_best() {
+fn each_instruction_set_has_its_own_peak_rates() {
     let report = kernels(&["--isa", "generic"]);
     assert_eq!((&report["isa"], &report["threads"]), (&"generic".into(), &1.into()));
     assert!(report["roofline"]["int8"].is_null(), "plain Rust has no int8 dot product: {report}");

@@ -1,5 +1,5 @@
-//! The devices of a live engine in virtual time: what `calibrate` writes, `simulate` runs, with
-//! recordings that compare with live ones.
+//! The devices of a live engine in virtual time: `simulate` runs what `calibrate` writes, and its
+//! recordings compare with live ones.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{ended, json, lapwing, model};
 
-/// Devices that are slow beside what the tiny model needs.
+/// Devices that are slow compared with what the tiny model needs.
 const DEVICES: &str = "cpu=throttled:gflops=0.5,gbps=1+gpu=throttled:gflops=2,gbps=1+\
                        npu=systolic:gflops=6,gbps=1,sizes=32/64/128";
 
@@ -30,7 +30,7 @@ impl Machine {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// A run of the tiny model on it.
+    /// Runs the tiny model on it.
     fn simulate(&self, more: &[&str]) -> Value {
         let llama = model("llama.gguf");
         let args = ["simulate", "--json", "--soc", &self.file, "--model", &llama];
@@ -43,7 +43,7 @@ fn number(value: &Value, field: &str) -> f64 {
 }
 
 #[test]
-fn a_live_run_and_its_simulation_cannot_be_compared() {
+fn a_live_run_and_its_simulation_can_be_compared() {
     let machine = Machine::new();
     let (real, simulated) = (machine.path("real.lwt"), machine.path("sim.lwt"));
     let llama = model("llama.gguf");
@@ -61,8 +61,8 @@ fn a_live_run_and_its_simulation_cannot_be_compared() {
     assert_eq!(b["idle_unattributed_ns"], 0);
     let ms = number(b, "makespan_ns") / 1e6;
     assert!((ms / number(&run, "makespan_ms") - 1.0).abs() < 1e-3, "{ms} {run}");
-    // The live devices did all that the simulated ones did, conversions included; but whoever ends
-    // last puts parts together.
+    // The live devices do everything that the simulated ones do, including conversions, but the part
+    // that ends last joins the parts.
     let ops = both["diff"]["ops"].as_array().expect("ops").iter();
     let is_device = |op: &&Value| {
         ["cpu", "gpu", "npu"].iter().any(|lane| op["lane"] == *lane) && op["name"] != "merge"
@@ -79,7 +79,7 @@ fn a_live_run_and_its_simulation_cannot_be_compared() {
 }
 
 #[test]
-fn numbers_of_a_machine_are_made_up() {
+fn numbers_of_a_machine_come_from_its_file() {
     let machine = Machine::new();
     let run = machine.simulate(&["--prompt", "64", "--decode", "3"]);
     for unknown in ["energy_j", "power_w", "prefill_j", "decode_w", "frames_per_second"] {
@@ -89,7 +89,7 @@ fn numbers_of_a_machine_are_made_up() {
     assert!((of("makespan_ms") - of("prefill_ms") - of("decode_ms")).abs() < 1e-6, "{run}");
     assert!((of("decode_tokens_per_second") * of("decode_ms") / 3e3 - 1.0).abs() < 1e-9, "{run}");
     assert!(of("lower_bound_ms") <= of("makespan_ms"), "{run}");
-    // As a live engine is measured, it is warm.
+    // Warm, as a live engine is when it is measured.
     let online = machine.simulate(&["--prompt", "64", "--strategy", "online-prepare"]);
     assert_eq!(number(&online, "preparation_ms"), 0.0, "{online}");
     let text = ended(lapwing(&["simulate", "--soc", &machine.file, "--show-soc"])).stdout;
@@ -97,7 +97,7 @@ fn numbers_of_a_machine_are_made_up() {
 }
 
 #[test]
-fn a_number_of_a_machine_cannot_be_varied() {
+fn numbers_of_a_machine_can_be_varied() {
     let machine = Machine::new();
     let llama = model("llama.gguf");
     let options = ["--soc", &machine.file, "--model", &llama, "--prompt", "128", "--decode", "0"];
@@ -129,7 +129,7 @@ fn a_number_of_a_machine_cannot_be_varied() {
 }
 
 #[test]
-fn a_model_whose_data_are_missing_cannot_be_simulated() {
+fn a_model_without_tensor_data_can_be_simulated() {
     let machine = Machine::new();
     let whole = model("llama.gguf");
     let file = WeightFile::open(Path::new(&whole)).expect("a model");
@@ -147,7 +147,7 @@ fn a_model_whose_data_are_missing_cannot_be_simulated() {
 }
 
 #[test]
-fn a_measured_device_has_numbers_of_unknown_origin() {
+fn numbers_of_a_measured_device_state_their_source() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = folder.path().display().to_string();
     let llama = model("llama.gguf");
@@ -171,7 +171,7 @@ fn a_measured_device_has_numbers_of_unknown_origin() {
         number["value"].as_float().expect("a number")
     };
     for (key, kind, from, to) in [
-        // A real time is added where this machine is slower than the model.
+        // Real time is added where this machine is slower than the model.
         ("gflops", "pinned", 3.0, 7.0),
         ("gbps", "pinned", 0.5, 1.1),
         ("prepare", "pinned", 500.0, 5000.0),

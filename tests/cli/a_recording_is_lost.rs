@@ -1,4 +1,4 @@
-//! `--trace` writes a file that `timeline` reads, changes no answer, and refuses in good time.
+//! `--trace` writes a file that `timeline` reads, changes no answer, and fails early if it cannot.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -8,13 +8,13 @@ use lapwing::traces::{Recording, Timeline};
 
 use crate::support::{ended, json, lapwing, model};
 
-/// Generated tokens by the milestones of a recording.
+/// Number of tokens in a recording.
 fn tokens(timeline: &Timeline) -> usize {
     timeline.milestones.iter().filter(|s| s.milestone == Milestone::Token).count()
 }
 
 #[test]
-fn a_recorded_run_answers_otherwise_or_leaves_no_file() {
+fn recording_changes_no_answer_and_writes_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.lwt").display().to_string();
     let llama = model("llama.gguf");
@@ -23,7 +23,7 @@ fn a_recorded_run_answers_otherwise_or_leaves_no_file() {
     let plain = json(&args);
     let recorded = ended(lapwing(&[&args[..], &["--trace", &path]].concat()));
     assert_eq!(recorded.json()["ids"], plain["ids"]);
-    let next = format!("see them with: lapwing timeline {path}");
+    let next = format!("show them with: lapwing timeline {path}");
     assert!(recorded.stderr.contains(&next), "{recorded:?}");
     let recording = Recording::load(&path).expect("a recording");
     assert_eq!(recording.meta["model"], "llama");
@@ -35,7 +35,7 @@ fn a_recorded_run_answers_otherwise_or_leaves_no_file() {
 }
 
 #[test]
-fn a_recorded_bench_leaves_runs_out() {
+fn a_recorded_bench_has_all_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("bench.lwt").display().to_string();
     let llama = model("llama.gguf");
@@ -46,12 +46,12 @@ fn a_recorded_bench_leaves_runs_out() {
 }
 
 #[test]
-fn a_recording_with_no_place_to_go_is_noticed_after_the_run() {
+fn an_unwritable_recording_is_rejected_before_the_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let missing = folder.path().join("missing/run.lwt").display().to_string();
     for path in [missing, folder.path().display().to_string()] {
         for command in [&["run", "hello"][..], &["bench"]] {
-            // The model is not there either, but is not looked for.
+            // The model does not exist either, but is not searched for.
             let end = ended(lapwing(
                 &[command, &["-m", "/nowhere/model.gguf", "--trace", &path]].concat(),
             ));
@@ -67,7 +67,7 @@ fn a_recording_with_no_place_to_go_is_noticed_after_the_run() {
 
 #[cfg(unix)]
 #[test]
-fn a_recording_destroys_what_is_no_plain_file() {
+fn a_recording_never_replaces_a_special_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let at = |name: &str| folder.path().join(name).display().to_string();
     let [link, pipe, file] = ["link", "pipe", "file"].map(at);
@@ -88,15 +88,15 @@ fn a_recording_destroys_what_is_no_plain_file() {
 }
 
 #[test]
-fn a_view_is_drawn_where_there_is_no_terminal() {
+fn watch_needs_a_terminal() {
     let end = ended(lapwing(&["run", "-m", "/nowhere/model.gguf", "--watch", "hello"]));
     assert_eq!((end.code, &end.stdout[..]), (Some(2), ""), "{end:?}");
-    assert!(end.stderr.contains("no terminal"), "{end:?}");
+    assert!(end.stderr.contains("--watch needs a terminal"), "{end:?}");
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_loses_what_was_recorded() {
+fn ctrl_c_saves_the_recording() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.lwt").display().to_string();
     let llama = model("llama.gguf");
@@ -113,7 +113,7 @@ fn ctrl_c_loses_what_was_recorded() {
     let mut rest = Vec::new();
     stdout.read_to_end(&mut rest).expect("the rest");
     let code = child.wait().expect("it ends").code();
-    // It may have ended just before the signal came.
+    // The program may have ended just before the signal.
     assert!(matches!(code, Some(0 | 130)), "{code:?}");
     let timeline = Timeline::new(&Recording::load(&path).expect("a recording"));
     assert!(tokens(&timeline) > 0);

@@ -1,4 +1,4 @@
-//! Ctrl-C ends the program at once, and so does a reader that goes away.
+//! Ctrl-C and a closed stdout end the program at once.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use crate::support::{lapwing, model};
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_is_not_heeded_while_the_engine_computes() {
+fn ctrl_c_ends_the_program_while_the_engine_computes() {
     let args = ["bench", "-m", &model("llama.gguf"), "-p", "200", "-n", "200", "-r", "1000000"];
     let mut child = lapwing(&[&args[..], &["--json"]].concat())
         .stdout(Stdio::piped())
@@ -28,7 +28,7 @@ fn ctrl_c_is_not_heeded_while_the_engine_computes() {
 }
 
 #[test]
-fn a_reader_that_goes_away_gets_an_error_message() {
+fn a_closed_stdout_ends_the_program_silently() {
     let llama = model("llama.gguf");
     let rows: [&[&str]; 5] = [
         &["inspect", &llama, "--full"],

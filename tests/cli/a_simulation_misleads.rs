@@ -1,4 +1,4 @@
-//! Simulated runs: the same twice, refused where they make no sense, and with numbers that agree.
+//! Simulated runs are repeatable, consistent, and rejected when they are impossible.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ fn number(value: &Value, field: &str) -> f64 {
 }
 
 #[test]
-fn two_runs_print_different_bytes() {
+fn two_runs_print_the_same_bytes() {
     for args in [
         &["reproduce", "--json"][..],
         &["reproduce"],
@@ -27,7 +27,7 @@ fn two_runs_print_different_bytes() {
 }
 
 #[test]
-fn a_published_number_is_missed_in_silence() {
+fn a_missed_check_fails() {
     let found = json(&["reproduce", "--json"]);
     assert_eq!(found["ok"], true, "{found}");
     let rows = found["rows"].as_array().expect("rows");
@@ -42,7 +42,7 @@ fn a_published_number_is_missed_in_silence() {
     let held = found["held_back"].as_array().expect("rows").len();
     assert!(text.contains(&format!("{held} published numbers are held back")), "{text}");
     assert_eq!(found["decisions"].as_array().map(Vec::len), Some(9));
-    // Other processors miss them, and say so with the exit code.
+    // Other processors miss the checks, and the exit code shows it.
     let other = ended(lapwing(&["reproduce", "prefill", "--soc", "fast-gpu"]));
     assert_eq!(other.code, Some(1), "{other:?}");
     assert!(other.stderr.contains("prefill-gpu-256"), "{other:?}");
@@ -50,7 +50,7 @@ fn a_published_number_is_missed_in_silence() {
 }
 
 #[test]
-fn an_option_of_simulate_changes_nothing() {
+fn every_option_of_simulate_has_an_effect() {
     let base = simulate(&["--prompt", "300"]);
     assert_eq!((&base["soc"], &base["prompt"]), (&"sd8gen3".into(), &300.into()));
     let changes = [
@@ -85,7 +85,7 @@ fn an_option_of_simulate_changes_nothing() {
 }
 
 #[test]
-fn numbers_of_a_run_contradict_each_other() {
+fn results_of_a_run_are_consistent() {
     for (verify, rows) in [("1", 9.0), ("4", 36.0)] {
         let run = simulate(&["--prompt", "300", "--decode", "9", "--verify", verify]);
         let of = |field: &str| number(&run, field);
@@ -97,7 +97,7 @@ fn numbers_of_a_run_contradict_each_other() {
         near(of("power_w"), of("energy_j") / of("makespan_ms") * 1e3);
         assert!(of("lower_bound_ms") <= of("makespan_ms"), "{run}");
     }
-    // It is one prompt, whatever is verified afterwards; a step of more rows takes longer.
+    // Verification does not change the prompt; a step with more rows takes longer.
     let verify = |rows| simulate(&["--prompt", "300", "--decode", "9", "--verify", rows]);
     let (one, eight) = (verify("1"), verify("8"));
     for field in ["prefill_ms", "prefill_j", "prefill_w", "prefill_tokens_per_second"] {
@@ -110,7 +110,7 @@ fn numbers_of_a_run_contradict_each_other() {
 }
 
 #[test]
-fn a_simulated_timeline_cannot_be_opened_or_compared() {
+fn simulated_timelines_can_be_opened_and_compared() {
     let folder = tempfile::tempdir().expect("folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (fast, slow) = (path("fast.lwt"), path("slow.lwt"));
@@ -130,7 +130,7 @@ fn a_simulated_timeline_cannot_be_opened_or_compared() {
 }
 
 #[test]
-fn a_change_is_not_found_on_the_critical_path() {
+fn a_change_shows_on_the_critical_path() {
     let found = json(&["what-if", "--json", "--decode", "2", "npu.rate=2x", "sync.fast=0"]);
     let delta = number(&found["after"], "makespan_ms") - number(&found["before"], "makespan_ms");
     assert!(delta < 0.0 && number(&found, "change") < 0.0, "{found}");
@@ -140,7 +140,7 @@ fn a_change_is_not_found_on_the_critical_path() {
 }
 
 #[test]
-fn nonsense_is_simulated() {
+fn invalid_scenarios_are_rejected() {
     let wrong = [
         (&["simulate", "--soc", "sd9"][..], "sd8gen3"),
         (&["simulate", "--strategy", "fastest"], "tensor-level"),
@@ -151,7 +151,7 @@ fn nonsense_is_simulated() {
         (&["simulate", "--set", "npu.rate"], "KEY=VALUE"),
         (&["simulate", "--set", "npu.rat=1"], "npu.rate"),
         (&["simulate", "--set", "npu.rate=0"], "0.000001 or more"),
-        (&["simulate", "--set", "npu.rate=50%"], "sign"),
+        (&["simulate", "--set", "npu.rate=50%"], "signed change"),
         (&["simulate", "--set", "npu.rate=2,npu.rate=3"], "twice"),
         (&["simulate", "--verify", "65"], "64"),
         (&["reproduce", "fig99"], "lengths (fig14)"),
@@ -161,7 +161,7 @@ fn nonsense_is_simulated() {
         (&["calibrate", "--device", "phone", "--strategy", "pipe"], "--strategy"),
         (&["calibrate", "--device", "phone", "--prompt", "0"], "at least 1"),
         (&["sweep"], "--over"),
-        (&["sweep", "--over", "prompt=9:1"], "upwards"),
+        (&["sweep", "--over", "prompt=9:1"], "ascend"),
         (&["sweep", "--over", "prompt=64", "--figure", "beauty"], "prefill_ms"),
         (&["sweep", "--over", "strategy=pipe", "--plot", "x.svg"], "numbers"),
         (&["what-if", "faster"], "KEY=VALUE"),
@@ -188,16 +188,16 @@ fn nonsense_is_simulated() {
 }
 
 #[test]
-fn a_setting_without_effect_is_not_mentioned() {
+fn a_setting_without_effect_is_noted() {
     let notes = |args: &[&str]| ended(lapwing(&[&["simulate"], args].concat())).stderr;
     assert_eq!(notes(&[]), "");
-    assert!(notes(&["--order-swap", "off"]).contains("changes nothing with tensor-level"));
+    assert!(notes(&["--order-swap", "off"]).contains("has no effect on tensor-level"));
     assert_eq!(notes(&["--order-swap", "off", "--strategy", "pipe"]), "");
     assert!(notes(&["--prompt", "9000", "--decode", "0"]).contains("8192"));
 }
 
 #[test]
-fn another_soc_is_no_setting() {
+fn the_soc_can_be_changed_like_a_setting() {
     let swept =
         json(&["sweep", "--over", "soc=sd8gen3,fast-gpu", "--set", "npu.rate=2x", "--json"]);
     let what = json(&["what-if", "soc=fast-gpu", "--set", "npu.rate=2x", "--json"]);
@@ -209,17 +209,17 @@ fn another_soc_is_no_setting() {
 }
 
 #[test]
-fn a_number_that_disagrees_looks_met() {
+fn stated_numbers_that_disagree_are_marked() {
     let found = ended(lapwing(&["reproduce", "fig19"]));
     let decode = found.stdout.lines().find(|line| line.contains("Hetero-tensor, decode"));
     assert!(decode.is_some_and(|line| line.contains("disagrees")), "{found:?}");
     let layer = found.stdout.lines().find(|line| line.contains("Hetero-layer, decode"));
     assert!(layer.is_some_and(|line| !line.contains("disagrees")), "{found:?}");
-    assert!(found.stdout.contains("φ = 1 is refuted"), "{found:?}");
+    assert!(found.stdout.contains("the paper refutes φ = 1"), "{found:?}");
 }
 
 #[test]
-fn a_soc_that_is_printed_cannot_be_read_again() {
+fn a_printed_soc_can_be_read_again() {
     let folder = tempfile::tempdir().expect("folder");
     let printed = ended(lapwing(&["simulate", "--show-soc", "--set", "npu.rate=2x"]));
     let path = folder.path().join("twice.toml");
@@ -230,7 +230,7 @@ fn a_soc_that_is_printed_cannot_be_read_again() {
 }
 
 #[test]
-fn a_sweep_leaves_out_a_run_or_its_plot_a_line() {
+fn a_sweep_has_all_runs_and_its_plot_all_lines() {
     let folder = tempfile::tempdir().expect("folder");
     let svg = folder.path().join("s.svg").display().to_string();
     let over = ["--over", "prompt=64,128,256", "--over", "strategy=pipe,tensor-level"];

@@ -1,4 +1,4 @@
-//! `lapwing timeline`: what it prints and writes of a recorded run, and how it fails.
+//! `lapwing timeline`: its reports and files, and its errors.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -20,7 +20,7 @@ fn span(id: u64) -> SpanId {
     SpanId(NonZeroU64::new(id).expect("not 0"))
 }
 
-/// A run with everything in it: 100 µs, of which `cpu` computes 40 and `gpu` 60 after it.
+/// A run with all kinds of events: 100 µs, of which `cpu` computes 40 and then `gpu` 60.
 fn recording(gpu_ns: u64) -> Recording {
     let mut events = Vec::new();
     let mut event = |at: u64, lane: u32, kind: EventKind| {
@@ -72,7 +72,7 @@ fn recording(gpu_ns: u64) -> Recording {
     }
 }
 
-/// The run in a file.
+/// Saves the run in a file.
 pub(crate) fn saved(folder: &Path, name: &str, gpu_ns: u64) -> String {
     let path = folder.join(name);
     recording(gpu_ns).save(&path).expect("save");
@@ -93,7 +93,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 }
 
 #[test]
-fn a_file_that_is_no_recording_is_not_named() {
+fn errors_name_files_that_are_not_recordings() {
     let folder = tempfile::tempdir().expect("folder");
     let whole = recording(60_000).to_bytes();
     let rows: [(&str, &[u8], &str); 3] = [
@@ -112,7 +112,7 @@ fn a_file_that_is_no_recording_is_not_named() {
 }
 
 #[test]
-fn a_bound_is_not_kept_and_nobody_notices() {
+fn a_violated_bound_fails() {
     let folder = tempfile::tempdir().expect("folder");
     let run = saved(folder.path(), "run.lwt", 60_000);
     let kept = ["--assert", "makespan_ns==100000", "--assert", "lanes.cpu.utilization > 0.39"];
@@ -128,15 +128,15 @@ fn a_bound_is_not_kept_and_nobody_notices() {
     assert_eq!(printed["asserts"][0]["ok"], false);
     assert_eq!(printed["asserts"][1]["ok"], true);
     assert!(fs::metadata(&page).is_ok_and(|page| page.len() > 1_000));
-    // A number that the run does not have keeps no bound.
+    // A number that the run does not have violates every bound.
     let absent = timeline(&[&run, "--assert", "requests.tpot_ms.max<1", "--assert", "spans>0"]);
     assert_eq!(absent.code, Some(0), "{absent:?}");
     let absent = timeline(&[&run, "--assert", "overlap_efficiency>0"]);
-    assert_fails(&absent, 1, &["overlap_efficiency is nothing"]);
+    assert_fails(&absent, 1, &["overlap_efficiency is missing"]);
 }
 
 #[test]
-fn a_bound_that_makes_no_sense_counts_as_kept() {
+fn an_invalid_bound_is_wrong_usage() {
     let folder = tempfile::tempdir().expect("folder");
     let run = saved(folder.path(), "run.lwt", 60_000);
     let page = folder.path().join("run.html").display().to_string();
@@ -162,7 +162,7 @@ fn a_bound_that_makes_no_sense_counts_as_kept() {
 }
 
 #[test]
-fn an_output_cannot_be_loaded() {
+fn every_output_can_be_loaded() {
     let folder = tempfile::tempdir().expect("folder");
     let run = saved(folder.path(), "run.lwt", 60_000);
     let at = |name: &str| folder.path().join(name).display().to_string();
@@ -187,7 +187,7 @@ fn an_output_cannot_be_loaded() {
     let trace: Value = serde_json::from_slice(&fs::read(&chrome).expect("trace")).expect("JSON");
     let slices = trace["traceEvents"].as_array().expect("events").iter();
     assert_eq!(slices.filter(|event| event["cat"] == "compute").count(), 3);
-    // Field 1 with a length, again and again to the end.
+    // Field 1 with a length, repeated to the end.
     let bytes = fs::read(&perfetto).expect("trace");
     let (mut at, mut packets) = (0, 0);
     while at < bytes.len() {
@@ -217,20 +217,20 @@ fn an_output_cannot_be_loaded() {
 }
 
 #[test]
-fn an_output_without_a_folder_is_left_half_written() {
+fn an_output_without_a_folder_is_not_written() {
     let folder = tempfile::tempdir().expect("folder");
     let run = saved(folder.path(), "run.lwt", 60_000);
     let at = |name: &str| folder.path().join(name).display().to_string();
     for option in ["--html", "--perfetto", "--chrome", "--csv"] {
         let ended = timeline(&[&run, option, &at("no/such/out")]);
-        assert_fails(&ended, 1, &["there is no folder", "no/such", "hint:"]);
+        assert_fails(&ended, 1, &["the folder", "no/such does not exist", "hint:"]);
     }
     assert_fails(&timeline(&[&run, "--html", &at("")]), 1, &["cannot write"]);
-    assert_fails(&timeline(&[&run, "--csv", &run]), 1, &["cannot make the folder"]);
+    assert_fails(&timeline(&[&run, "--csv", &run]), 1, &["cannot create the folder"]);
 }
 
 #[test]
-fn two_runs_are_mixed_up() {
+fn two_runs_are_kept_apart() {
     let folder = tempfile::tempdir().expect("folder");
     let fast = saved(folder.path(), "fast.lwt", 60_000);
     let slow = saved(folder.path(), "slow.lwt", 160_000);
@@ -252,7 +252,7 @@ fn two_runs_are_mixed_up() {
 }
 
 #[test]
-fn the_chart_is_not_what_was_asked_for() {
+fn the_chart_has_the_requested_width_and_characters() {
     let folder = tempfile::tempdir().expect("folder");
     let run = saved(folder.path(), "run.lwt", 60_000);
     let ended = timeline(&[&run, "--ascii", "--width", "56", "--what-if", "on:gpu*0.5"]);
@@ -269,7 +269,7 @@ fn the_chart_is_not_what_was_asked_for() {
 }
 
 #[test]
-fn a_run_is_overwritten_by_what_is_made_of_it() {
+fn outputs_never_overwrite_their_inputs() {
     let folder = tempfile::tempdir().expect("folder");
     let run = saved(folder.path(), "run.lwt", 60_000);
     let other = saved(folder.path(), "other.lwt", 60_000);

@@ -15,7 +15,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 }
 
 #[test]
-fn a_wrong_argument_does_not_say_what_would_be_right() {
+fn errors_of_arguments_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
     let rows: [(&[&str], i32, &[&str]); 54] = [
@@ -38,14 +38,14 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
         (&["run", "-m", m, "-t", "99999", "x"], 1, &["threads is 99999"]),
         (&["chat", "-m", m], 1, &["no chat template", "run --raw"]),
         (&["bench", "-m", m, "-p", "0", "-n", "0"], 2, &["nothing to measure"]),
-        (&["bench", "-m", m, "-n", "0", "--reading"], 2, &["--reading", "generations", "-n"]),
+        (&["bench", "-m", m, "-n", "0", "--reading"], 2, &["--reading needs a gen", "-n is 0"]),
         (&["bench", "-m", m, "--length", "9", "--reading"], 2, &["--reading", "compared"]),
         (&["perplexity", "-m", m, "-c", "2", m], 2, &["at least 4"]),
-        (&["run", "-m", m, "--device", "tpu", "x"], 2, &["tpu", "cpu, gpu, npu and phone"]),
+        (&["run", "-m", m, "--device", "tpu", "x"], 2, &["'tpu' (presets: cpu, gpu, npu, phone)"]),
         (&["run", "-m", m, "--device", "gpu=warp", "x"], 2, &["warp", "throttled", "systolic"]),
         (&["run", "-m", m, "--device", "gpu=throttled:mhz=1", "x"], 2, &["mhz", "gflops, gbps"]),
         (&["run", "-m", m, "--device", "gpu=throttled:sync=9", "x"], 2, &["sync is '9'", "15us"]),
-        (&["run", "-m", m, "--device", "cpu+cpu", "x"], 2, &["'cpu' is there twice"]),
+        (&["run", "-m", m, "--device", "cpu+cpu", "x"], 2, &["'cpu' is given twice"]),
         (&["run", "-m", m, "--strategy", "best", "x"], 2, &["best", "cpu-only", "row-cut", "auto"]),
         (&["run", "-m", m, "--strategy", "pipe", "x"], 1, &["pipe", "kind npu", "--device"]),
         (&["run", "-m", m, "--policy", "best", "x"], 2, &["--policy", "best", "one of fcfs"]),
@@ -65,7 +65,7 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
         (
             &["bench", "-m", m, "--vs", "x", "--trace", "x.lwt"],
             2,
-            &["--vs", "llama.cpp and openvino"],
+            &["--vs", "expected llama.cpp, openvino"],
         ),
         (&["plan", "-m", m], 2, &["--length"]),
         (&["plan", "-m", m, "-l", "0"], 2, &["at least 1"]),
@@ -89,7 +89,7 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
 }
 
 #[test]
-fn a_missing_model_does_not_say_where_models_come_from() {
+fn the_error_of_a_missing_model_says_where_to_get_one() {
     let rows: [(&[&str], &[&str]); 6] = [
         (&["run", "-m", "none.gguf", "x"], &["none.gguf", "hint:", "lapwing models"]),
         (&["run", "-m", "./none", "x"], &["./none", "hint:"]),
@@ -104,7 +104,7 @@ fn a_missing_model_does_not_say_where_models_come_from() {
 }
 
 #[test]
-fn a_broken_model_file_is_not_named() {
+fn errors_name_the_damaged_model_file() {
     let folder = tempfile::tempdir().expect("folder");
     let whole = fs::read(model("llama.gguf")).expect("read");
     let rows: [(&str, &[u8], &str); 4] = [
@@ -126,7 +126,7 @@ fn a_broken_model_file_is_not_named() {
 }
 
 #[test]
-fn an_unsupported_model_cannot_be_looked_at() {
+fn an_unsupported_model_can_be_inspected() {
     let folder = tempfile::tempdir().expect("folder");
     let mut bytes = fs::read(model("llama.gguf")).expect("read");
     let at = bytes.windows(13).position(|w| w == b"\x05\0\0\0\0\0\0\0llama").expect("architecture");
@@ -137,7 +137,7 @@ fn an_unsupported_model_cannot_be_looked_at() {
     assert_fails(&ended(lapwing(&["run", "-m", &path, "x"])), 1, &["'mamba'", "qwen3"]);
     let shown = ended(lapwing(&["inspect", &path]));
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    for part in ["general.architecture", "token_embd.weight", "nothing: ", "'mamba'"] {
+    for part in ["general.architecture", "token_embd.weight", "cannot run: ", "'mamba'"] {
         assert!(shown.stdout.contains(part), "{part} is not in {shown:?}");
     }
     let json = ended(lapwing(&["inspect", &path, "--json"])).json();
@@ -146,7 +146,7 @@ fn an_unsupported_model_cannot_be_looked_at() {
 }
 
 #[test]
-fn a_prompt_that_does_not_fit_gets_no_hint() {
+fn a_prompt_that_does_not_fit_gets_a_hint() {
     let llama = model("llama.gguf");
     let long = "x".repeat(300);
     let ended_long = ended(lapwing(&["run", "-m", &llama, "--raw", &long]));
@@ -158,11 +158,11 @@ fn a_prompt_that_does_not_fit_gets_no_hint() {
 }
 
 #[test]
-fn text_that_is_no_utf8_is_taken_for_a_text() {
+fn text_must_be_utf8() {
     let folder = tempfile::tempdir().expect("folder");
     let path = folder.path().join("latin1");
     fs::write(&path, b"caf\xe9").expect("write");
     let path = path.display().to_string();
     let ended = ended(lapwing(&["run", "-m", &model("llama.gguf"), "-f", &path]));
-    assert_fails(&ended, 1, &["latin1 is not UTF-8", "byte 3"]);
+    assert_fails(&ended, 1, &["latin1 is not UTF-8", "invalid byte at 3"]);
 }

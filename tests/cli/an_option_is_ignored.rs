@@ -1,4 +1,4 @@
-//! Every option changes what it says it changes.
+//! Every option has the documented effect.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ fn run(args: &[&str]) -> Value {
 }
 
 #[test]
-fn a_seed_does_not_repeat_the_text() {
+fn a_seed_repeats_the_text() {
     let hot = ["--temp", "2", "--top-k", "0", "--min-p", "0", "--ignore-eos", "-n", "24", "ab"];
     let first = run(&hot);
     let seed = first["seed"].to_string();
@@ -22,7 +22,7 @@ fn a_seed_does_not_repeat_the_text() {
 }
 
 #[test]
-fn threads_chunks_or_the_instruction_set_change_the_text() {
+fn threads_chunks_and_instruction_sets_never_change_the_text() {
     let prompt = "some words that make a prompt of more than one chunk";
     let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", prompt];
     let ids = run(&greedy)["ids"].clone();
@@ -33,7 +33,7 @@ fn threads_chunks_or_the_instruction_set_change_the_text() {
 }
 
 #[test]
-fn keys_and_values_are_kept_as_before() {
+fn kv_selects_the_type_of_the_cache() {
     let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", "words that make a prompt"];
     let logprobs = |kv: &[&str]| run(&[kv, &greedy].concat())["logprobs"].clone();
     let kept = ["f32", "f16", "int8"].map(|kv| logprobs(&["--kv", kv]));
@@ -46,7 +46,7 @@ fn keys_and_values_are_kept_as_before() {
 }
 
 #[test]
-fn exact_activations_are_rounded() {
+fn exact_activations_are_not_rounded() {
     let logprobs = |name: &str, more: &[&str]| {
         let model = model(name);
         let greedy = ["run", "-m", &model, "--raw", "--json", "--temp", "0", "-n", "4", "words"];
@@ -63,7 +63,7 @@ fn exact_activations_are_rounded() {
 }
 
 #[test]
-fn a_cache_of_other_keys_and_values_has_the_size_of_the_default() {
+fn the_size_of_the_cache_depends_on_its_type() {
     let bytes = |kv: &str| {
         let report = crate::support::json(&["inspect", &model("llama.gguf"), "--kv", kv, "--json"]);
         report["kv_bytes_per_token"].as_u64().expect("a number")
@@ -73,7 +73,7 @@ fn a_cache_of_other_keys_and_values_has_the_size_of_the_default() {
 }
 
 #[test]
-fn kept_weights_are_not_made_or_change_the_text() {
+fn packed_weights_are_cached_and_never_change_the_text() {
     let folder = tempfile::tempdir().expect("a folder");
     let answer = |more: &[&str]| {
         let ended = greedy_with_cache(folder.path(), more);
@@ -99,11 +99,11 @@ fn kept_weights_are_not_made_or_change_the_text() {
     std::fs::remove_dir_all(&packed).expect("removed");
     std::fs::write(&packed, b"").expect("a file in the folder's place");
     let (ids, said) = answer(&[]);
-    assert!(ids == want && said.contains("are not kept: cannot create"), "{said}");
+    assert!(ids == want && said.contains("could not be saved: cannot create"), "{said}");
 }
 
 #[test]
-fn the_answer_goes_on_past_its_end() {
+fn the_answer_ends_where_requested() {
     let llama = model("llama.gguf");
     let greedy = ["--temp", "0", "--ignore-eos", "-n", "30", "ab"];
     let whole = run(&greedy);
@@ -124,7 +124,7 @@ fn the_answer_goes_on_past_its_end() {
 }
 
 #[test]
-fn a_bias_or_penalty_does_not_reach_the_choice() {
+fn biases_and_penalties_have_an_effect() {
     let greedy = ["--temp", "0", "--ignore-eos", "-n", "16", "ab"];
     let plain = run(&greedy)["ids"].clone();
     let first = plain[0].as_u64().expect("an id");
@@ -141,7 +141,7 @@ fn a_bias_or_penalty_does_not_reach_the_choice() {
 }
 
 #[test]
-fn a_prompt_on_stdin_or_in_a_file_differs_from_the_same_argument() {
+fn a_prompt_is_the_same_as_argument_on_stdin_and_in_a_file() {
     let llama = model("llama.gguf");
     let base = ["run", "-m", &llama, "--raw", "--json", "--temp", "0", "-n", "4"];
     let expected = json(&[&base[..], &["two\nlines"]].concat())["prompt_ids"].clone();
@@ -155,7 +155,7 @@ fn a_prompt_on_stdin_or_in_a_file_differs_from_the_same_argument() {
 }
 
 #[test]
-fn tokens_are_added_or_left_out_unasked() {
+fn begin_and_control_tokens_follow_the_options() {
     let llama = model("llama.gguf");
     let ids = |args: &[&str]| {
         json(&[&["tokenize", "-m", &llama, "--json"], args].concat())["ids"].clone()
@@ -176,7 +176,7 @@ fn tokens_are_added_or_left_out_unasked() {
 }
 
 #[test]
-fn a_missing_chat_template_is_passed_over_in_silence() {
+fn a_missing_chat_template_is_noted() {
     let llama = model("llama.gguf");
     let args = ["run", "-m", &llama, "--temp", "0", "-n", "4", "--json", "ab"];
     let ended = ended(lapwing(&args));
@@ -185,7 +185,7 @@ fn a_missing_chat_template_is_passed_over_in_silence() {
 }
 
 #[test]
-fn statistics_reach_stdout() {
+fn statistics_go_to_stderr() {
     let llama = model("llama.gguf");
     let ended = ended(lapwing(&["run", "-m", &llama, "--raw", "-n", "4", "--stats", "ab"]));
     assert!(
@@ -195,14 +195,14 @@ fn statistics_reach_stdout() {
     assert!(!ended.stdout.contains("tok/s"), "{ended:?}");
 }
 
-/// Placement of a prompt's chunk on those devices, as `inspect` tells it.
+/// Placement of a prompt chunk on those devices, as reported by `inspect`.
 fn placement(args: &[&str]) -> Value {
     let llama = model("llama.gguf");
     json(&[&["inspect", &llama, "--json"], args].concat())["placement"].clone()
 }
 
 #[test]
-fn devices_strategies_or_placements_change_the_text_or_nothing_at_all() {
+fn devices_strategies_and_placements_have_an_effect_and_never_change_the_text() {
     let prompt = "some words that make a prompt of more than one chunk of the least size there is";
     let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", prompt];
     let ids = run(&greedy)["ids"].clone();

@@ -1,5 +1,5 @@
-//! The program as its users see it: what it prints, where, and with which exit code. Offline, on
-//! models of a few kilobytes.
+//! The command line as users see it: output, errors and exit codes. Runs offline, with models of a
+//! few kilobytes.
 
 mod a_chat_forgets;
 mod a_colour_escapes;

@@ -1,11 +1,11 @@
-//! `--requant`: what is changed is what is said, and no weight is changed unasked.
+//! `--requant` changes exactly the reported weights, and nothing changes without it.
 
 use serde_json::{Value, json as value};
 
 use crate::support::{ended, greedy_with_cache, json, lapwing, model};
 
 #[test]
-fn weights_are_as_stored_although_they_are_to_be_requantised() {
+fn requant_changes_the_weights() {
     let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", "words that make a prompt"];
     let run = |more: &[&str]| {
         let llama = model("llama.gguf");
@@ -33,7 +33,7 @@ fn weights_are_as_stored_although_they_are_to_be_requantised() {
 }
 
 #[test]
-fn nothing_is_requantised_without_a_word() {
+fn requantising_nothing_is_reported() {
     let small = model("format-q4_0.gguf");
     let args = ["run", "-m", &small, "--raw", "--json", "--temp", "0", "-n", "4", "ab"];
     let stored = ended(lapwing(&args));
@@ -43,7 +43,7 @@ fn nothing_is_requantised_without_a_word() {
 }
 
 #[test]
-fn plans_and_kernels_are_of_the_stored_format() {
+fn plans_and_kernels_are_of_the_requantised_format() {
     let llama = model("llama.gguf");
     let inspected = |more: &[&str]| json(&[&["inspect", &llama, "--json"], more].concat());
     let (stored, requantised) = (inspected(&[]), inspected(&["--requant", "q4_1"]));
@@ -72,7 +72,7 @@ fn plans_and_kernels_are_of_the_stored_format() {
 
 #[cfg(unix)]
 #[test]
-fn kept_weights_of_another_format_are_used_or_lost() {
+fn each_format_has_its_own_packed_weights() {
     let folder = tempfile::tempdir().expect("a folder");
     let answer = |more: &[&str]| {
         let ended = greedy_with_cache(folder.path(), more);
@@ -97,7 +97,7 @@ fn kept_weights_of_another_format_are_used_or_lost() {
 
 #[cfg(unix)]
 #[test]
-fn ratios_of_other_weights_seem_to_be_of_the_same() {
+fn ratios_of_different_weights_are_marked() {
     use crate::a_peer_misleads::{HONEST, program};
     let folder = tempfile::tempdir().expect("folder");
     let llama = model("llama.gguf");
@@ -114,10 +114,10 @@ fn ratios_of_other_weights_seem_to_be_of_the_same() {
     let differs = requantised["against"]["differs"].to_string();
     assert!(differs.contains("was as stored") && differs.contains("Q8_0"), "{differs}");
     let text = ended(bench(&asked)).stdout;
-    assert!(text.contains("different\nweights"), "{text}");
+    assert!(text.contains("on different weights"), "{text}");
     let calls = std::fs::read_to_string(format!("{}/fake.calls", folder.path().display()));
     assert!(!calls.expect("calls").contains("requant"), "it is ours only");
-    // Where nothing is changed, the weights are the same.
+    // If nothing is changed, the weights are the same.
     let small = model("format-q4_0.gguf");
     let args = [&["bench", "-m", &small, "-t", "1", "--requant", "q8_0"], &args[..]].concat();
     assert_eq!(ended(lapwing(&[&args[..], &["--json"]].concat())).json()["same_weights"], true);

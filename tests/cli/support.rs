@@ -1,4 +1,4 @@
-//! Calling the program.
+//! Helpers that call the program.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub(crate) fn model(name: &str) -> String {
     path.display().to_string()
 }
 
-/// The program with these arguments; it can reach neither the user's cache nor the network.
+/// The program with these arguments, without access to the user's cache or the network.
 pub(crate) fn lapwing(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lapwing"));
     command
@@ -31,7 +31,7 @@ fn empty_folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing-here")
 }
 
-/// What a call gave.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -56,7 +56,7 @@ impl Ended {
     }
 }
 
-/// A few greedy tokens of the tiny model, in JSON, with that folder as the cache.
+/// Generates a few greedy tokens with the tiny model, as JSON, with that cache folder.
 pub(crate) fn greedy_with_cache(cache: &Path, more: &[&str]) -> Ended {
     let llama = model("llama.gguf");
     let greedy = ["run", "-m", &llama, "--raw", "--json", "--temp", "0", "-n", "8", "ab"];
@@ -65,12 +65,12 @@ pub(crate) fn greedy_with_cache(cache: &Path, more: &[&str]) -> Ended {
     ended(command)
 }
 
-/// Runs to the end.
+/// Runs a command to its end.
 pub(crate) fn ended(mut command: Command) -> Ended {
     Ended::of(command.output().expect("the program starts"))
 }
 
-/// Runs to the end with a text on stdin.
+/// Runs a command to its end, with a text on stdin.
 pub(crate) fn ended_with_input(mut command: Command, input: &str) -> Ended {
     let mut child = command
         .stdin(Stdio::piped())
@@ -84,13 +84,12 @@ pub(crate) fn ended_with_input(mut command: Command, input: &str) -> Ended {
     Ended::of(child.wait_with_output().expect("the program ends"))
 }
 
-/// Calls the program and takes its JSON.
+/// Calls the program and parses its JSON.
 pub(crate) fn json(args: &[&str]) -> serde_json::Value {
     ended(lapwing(args)).json()
 }
 
-/// A copy of the tiny llama model with a chat template; the template writes each turn as
-/// `role:content;`.
+/// A copy of the tiny llama model with a chat template that writes each message as `role:content;`.
 pub(crate) fn chat_model(folder: &Path) -> String {
     let template = "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}";
     let whole = std::fs::read(model("llama.gguf")).expect("the tiny model");

@@ -1,4 +1,4 @@
-//! The engine inside other people's runtimes: it never blocks them, and dropping is enough.
+//! The engine in the caller's async runtime: it never blocks it, and dropping is sufficient.
 
 use std::time::{Duration, Instant};
 
@@ -6,8 +6,8 @@ use lapwing::{Engine, ErrorKind, Request, Shutdown};
 
 use crate::support::{SMOLLM2, builder, greedy};
 
-/// Counts how often a task of the caller's gets its turn while `work` runs, and the longest
-/// time between two turns.
+/// Counts how often a task of the caller runs while `work` runs, and the longest interval between
+/// two runs.
 async fn ticks_during<T>(work: impl Future<Output = T>) -> (T, u32, Duration) {
     let mut ticks = tokio::time::interval(Duration::from_millis(5));
     let (mut count, mut longest, mut last) = (0, Duration::ZERO, now());
@@ -39,17 +39,17 @@ async fn load_and_answer_without_blocking() {
     let engine = engine.expect("an engine");
     let (text, count, _) = ticks_during(answer(&engine)).await;
     assert!(!text.is_empty());
-    // A blocked runtime would get one turn at the start and one at the end.
+    // A blocked runtime would run the task only at the start and at the end.
     assert!(count > 5, "the caller's task got {count} turns");
 }
 
 #[tokio::test]
-async fn a_current_thread_runtime_goes_on() {
+async fn a_current_thread_runtime_is_never_blocked() {
     load_and_answer_without_blocking().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_multi_thread_runtime_goes_on() {
+async fn a_multi_thread_runtime_is_never_blocked() {
     load_and_answer_without_blocking().await;
 }
 
@@ -76,7 +76,7 @@ async fn dropping_streams_frees_the_engine_for_others() {
 }
 
 #[tokio::test]
-async fn shutdown_finishes_or_ends_what_runs_and_refuses_the_rest() {
+async fn shutdown_drains_or_fails_running_requests_and_refuses_new_ones() {
     let engine = builder(SMOLLM2).build().await.expect("an engine");
     let mut stream = engine.generate(greedy("Once", 24)).await.expect("a stream");
     engine.shutdown(Shutdown::Drain).await.expect("a shutdown");

@@ -1,4 +1,4 @@
-//! What a real model's run leaves in a recording, live and in virtual time.
+//! Recordings of a real model, live and in virtual time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn two_devices() -> Simulation {
 }
 
 #[test]
-fn idle_time_of_a_simulated_run_lacks_a_cause() {
+fn idle_time_of_a_simulated_run_has_one_cause() {
     let reference = reference("greedy/smollm2.json");
     let prompts = reference["prompts"].as_array().expect("prompts").iter();
     let mut prompts: Vec<_> = prompts.map(|p| ids(&p["prompt_ids"])).collect();
@@ -74,7 +74,7 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
     let gaps = |cause| analysis.gaps.iter().filter(move |gap| gap.cause == cause);
     assert_eq!(gaps(IdleCause::Unknown).count(), 0);
     for (lane, info) in timeline.lanes.iter().enumerate() {
-        // Ops within a stage are the stage's time.
+        // Ops within a stage add up to the stage's time.
         let outer = timeline.spans.iter().filter(|span| span.parent.is_none());
         let spans: Vec<_> = outer.filter(|span| span.lane == lane).collect();
         let busy: u64 = spans.iter().map(|span| span.duration()).sum();
@@ -84,7 +84,7 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
             assert_eq!(busy + idle, timeline.makespan(), "{}", info.name);
         }
     }
-    // Decoding alone, each of the two devices waits for the other.
+    // In decode each of the two devices waits for the other.
     for name in ["front", "back"] {
         let lane = timeline.lanes.iter().position(|lane| lane.name == name).expect("a lane");
         assert!(gaps(IdleCause::Dependency(lane)).count() > 5, "nobody waited for {name}");
@@ -105,7 +105,7 @@ async fn generate(engine: &Engine, tokens: usize, traced: bool) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn an_op_a_message_or_a_token_is_missing() {
+async fn every_op_message_and_token_is_recorded() {
     let engine = engine().await;
     let plain = generate(&engine, 24, false).await;
     engine.recorder().set_scope(Scope::All);
@@ -121,7 +121,7 @@ async fn an_op_a_message_or_a_token_is_missing() {
     let tokens = timeline.milestones.iter().filter(|s| s.milestone == Milestone::Token).count();
     assert_eq!(tokens, 24);
     let lost: Vec<_> = timeline.messages.iter().filter(|m| m.received.is_none()).collect();
-    // What tells the scheduler that a stream has ended may find that it has, too.
+    // The message that reports the end of a stream may arrive at an ended one.
     assert!(lost.iter().all(|m| m.name == "wake"), "{lost:?}");
     let ops = engine.placement().stages[0].ops;
     let last_layer = engine.model().layers as u16 - 1;
@@ -150,7 +150,7 @@ async fn an_op_a_message_or_a_token_is_missing() {
     check_sums(&timeline);
 }
 
-/// A stage moves and computes what its ops do.
+/// Bytes and FLOPs of a stage are the sums of those of its ops.
 fn check_sums(timeline: &Timeline) {
     for (index, stage) in timeline.spans.iter().enumerate() {
         if stage.parent.is_some() || stage.activity != Activity::Compute {
@@ -159,14 +159,14 @@ fn check_sums(timeline: &Timeline) {
         let ops: Vec<_> = timeline.spans.iter().filter(|op| op.parent == Some(index)).collect();
         assert_eq!(stage.tags.flops, ops.iter().map(|op| op.tags.flops).sum::<u64>());
         assert_eq!(stage.tags.bytes, ops.iter().map(|op| op.tags.bytes).sum::<u64>());
-        // 135 million weights, each used once per row, the head's only for the rows selected.
+        // 135 million weights, each used once per row, those of the head only for the selected rows.
         let per_row = stage.tags.flops / u64::from(stage.tags.rows);
         assert!((150_000_000..400_000_000).contains(&per_row), "{per_row}");
     }
 }
 
 #[tokio::test]
-async fn a_request_that_nobody_marked_is_recorded() {
+async fn only_marked_requests_are_recorded() {
     let engine = engine().await;
     let alone = generate(&engine, 12, false).await;
     assert_eq!(engine.recorder().recording().events, [], "nobody asked for it");

@@ -1,7 +1,8 @@
-//! Who computes what changes no token: every strategy, on every set of devices, at every length.
+//! No strategy changes a token, on any set of devices, at any length.
 //!
-//! The whole matrix runs on a tiny model whose context is set large enough, each prompt in one chunk
-//! wherever the strategy allows it; a real model runs at a length that each kind of cut is made for. The devices' rates are so high that they never wait.
+//! All combinations run on a tiny model with a large context, each prompt in one chunk if the strategy
+//! allows it. A real model runs at one length for each kind of cut. The devices' rates are so high that
+//! they never throttle.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ const LENGTHS: [usize; 8] = [1, 31, 64, 135, 300, 525, 600, 1000];
 const TOKENS: usize = 32;
 const CONTEXT: usize = 1000 + TOKENS;
 
-/// Strategies that cut a prompt only where the engine does.
+/// Strategies that cut a prompt only at the engine's chunk size.
 const ONE_CHUNK: [&str; 6] =
     ["npu-padding", "pipe", "row-cut", "sequence-cut", "multi-sequence-cut", "hybrid-cut"];
 
@@ -56,7 +57,7 @@ async fn greedy(engine: &Engine, length: usize) -> Vec<u32> {
     collect_ids(engine.generate(request).await.expect("a stream")).await
 }
 
-/// What the CPU alone says.
+/// Results of the CPU alone.
 async fn wanted(model: &Path, lengths: &[usize]) -> BTreeMap<usize, (Vec<u32>, Vec<f32>)> {
     let engine = with(model, "cpu").strategy("cpu-only").build().await.expect("an engine");
     let mut wanted = BTreeMap::new();
@@ -69,7 +70,7 @@ async fn wanted(model: &Path, lengths: &[usize]) -> BTreeMap<usize, (Vec<u32>, V
     wanted
 }
 
-/// A row for each token but the first, no padding among them, and the same values.
+/// Checks that there is a score for each token but the first, without padding, with equal values.
 async fn assert_rows(engine: &Engine, (length, wanted): (usize, &[f32]), what: &str) {
     let scores = engine.score(prompt(length), 1).await.expect("scores");
     assert_eq!(scores.len(), length - 1, "{what}");
@@ -78,7 +79,7 @@ async fn assert_rows(engine: &Engine, (length, wanted): (usize, &[f32]), what: &
 }
 
 #[tokio::test]
-async fn every_strategy_on_every_set_of_devices_at_every_length() {
+async fn every_strategy_gives_the_same_tokens_on_all_devices_at_all_lengths() {
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     let wanted = wanted(&model, &LENGTHS).await;
@@ -94,7 +95,7 @@ async fn every_strategy_on_every_set_of_devices_at_every_length() {
                     continue;
                 }
             };
-            // The largest graph of the NPU: every length fits one chunk.
+            // The rows of the NPU's largest graph: every length fits one chunk.
             let rows = engine.placement().rows;
             assert!(set == 0 || !ONE_CHUNK.contains(&known.name) || rows == 1024, "{rows} rows");
             for (length, (ids, scores)) in &wanted {
@@ -118,7 +119,7 @@ async fn every_strategy_on_every_set_of_devices_at_every_length() {
     }
 }
 
-/// Rows and graphs of each device in the first stage that is divided, else of the first that has
+/// Rows and graphs of each device in the first stage that is cut, or else in the first one with
 /// graphs: `512 + 32 ‖ 56`.
 fn cut_of(placement: &Placement) -> Option<String> {
     let divided = placement.stages.iter().find(|stage| stage.parts.len() > 1);
@@ -132,7 +133,7 @@ fn cut_of(placement: &Placement) -> Option<String> {
 }
 
 #[tokio::test]
-async fn the_default_chunk_cuts_a_prompt_before_the_strategy_does() {
+async fn the_default_chunk_leaves_the_cut_to_the_strategy() {
     let folder = tempfile::tempdir().expect("folder");
     let model = long_model(folder.path());
     for (strategy, length, wanted) in [
@@ -144,7 +145,7 @@ async fn the_default_chunk_cuts_a_prompt_before_the_strategy_does() {
         ("hybrid-cut", 525, "1024 ‖ 525"),
     ] {
         let devices = format!("cpu+{GPU}+{NPU}");
-        // Three quarters of this model's features would be all.
+        // Three quarters of this model's output channels would round to all of them.
         let ratio = "1:1".parse().expect("a ratio");
         let options = StrategyOptions { ratio, ..StrategyOptions::default() };
         let builder = with(&model, &devices).strategy(strategy).strategy_options(options);
@@ -163,7 +164,7 @@ async fn the_default_chunk_cuts_a_prompt_before_the_strategy_does() {
 }
 
 #[tokio::test]
-async fn a_real_model_is_cut_at_lengths_that_fit_no_standard_size() {
+async fn a_real_model_gives_the_same_tokens_at_unaligned_lengths() {
     let model = model(SMOLLM2);
     let cases = [
         ("row-cut", 64),

@@ -1,14 +1,16 @@
-//! Greedy ids and first logits of real models against llama.cpp's.
+//! Greedy ids and first logits of real models, compared with llama.cpp's.
 //!
-//! llama.cpp rounds activations to 8 bits, and its own ids change with its settings where two
-//! tokens are nearly equal: at gaps of up to 0.37 (SmolLM2) and 0.75 (Gemma) between the best
-//! two logits. No engine can be nearer to it than that on every prompt, so one and a half times
-//! that is the bound on all. Prompts on which llama.cpp agrees with itself are steady; of those nearly
-//! all must either agree here too, or leave where the gap is at most 0.05.
+//! llama.cpp rounds activations to 8 bits, and its own ids depend on its settings where two tokens are
+//! nearly equal: at gaps between the best two logits of up to 0.37 (SmolLM2) and 0.75 (Gemma). No
+//! engine can match it more closely than that on every prompt, so the bound on all prompts is one and a
+//! half times these gaps. A prompt is stable if llama.cpp's own output is the same under all tested
+//! settings. Nearly all stable prompts must agree here too, or differ first where the gap is at most
+//! 0.05.
 //!
-//! Attention that multiplies pairs of bfloat16 is coarser than llama.cpp's own by default. It is compared
-//! with what llama.cpp does with keys and values in bfloat16, too: it leaves its ids at gaps of up to 0.54
-//! and 1.88, and 3 and 4 steady prompts. f32 attention is held to its bounds beside it.
+//! Attention that multiplies pairs of bfloat16 is coarser than llama.cpp's default. It is therefore also
+//! compared with llama.cpp with keys and values in bfloat16, which differs from llama.cpp's default at
+//! gaps of up to 0.54 and 1.88, and on 3 and 4 stable prompts. f32 attention must meet the original
+//! bounds.
 
 use std::sync::Arc;
 
@@ -28,8 +30,8 @@ fn gap(prompt: &Value, step: usize) -> f64 {
     number(&prompt["steps"][step][0][1]) - number(&prompt["steps"][step][1][1])
 }
 
-/// Gaps at which llama.cpp leaves its own ids: with other settings and, where that is asked for, with
-/// keys and values in bfloat16.
+/// Gaps at which llama.cpp differs from itself: with other settings and, if requested, with keys and
+/// values in bfloat16.
 fn own_gaps(prompt: &Value, bf16: bool) -> impl Iterator<Item = f64> {
     let others = prompt["others"].as_object().expect("settings").values();
     let all = others.chain(bf16.then_some(&prompt["kv_bf16"]));
@@ -45,7 +47,7 @@ async fn compare(name: &str, file: &str, activations: Activations) {
     }
 }
 
-/// Rounding activations may leave two of the steady prompts, exact ones one.
+/// With rounded activations two stable prompts may differ, with exact ones one.
 async fn compare_on(isa: &str, (name, file): (&str, &str), activations: Activations, bf16: bool) {
     let reference = reference(file);
     let prompts = reference["prompts"].as_array().expect("prompts");
@@ -61,7 +63,7 @@ async fn compare_on(isa: &str, (name, file): (&str, &str), activations: Activati
     let (mut equal, mut steady, mut held) = (0, 0, 0);
     for (prompt, stream) in prompts.iter().zip(streams) {
         let mut wanted = ids(&prompt["ids"]);
-        // llama.cpp was made to go on after an end token; here it ends the stream.
+        // The reference continues after an end token; here it ends the stream.
         if let Some(end) = prompt["end_of_generation_at"].as_u64() {
             wanted.truncate(end as usize + 1);
         }
@@ -111,7 +113,7 @@ async fn exact_gemma3_generates_llama_cpps_ids() {
     compare(GEMMA3, "greedy/gemma3.json", Activations::F32).await;
 }
 
-/// Logits after a prompt, from the device itself.
+/// Logits after a prompt, read from the device.
 fn first_logits(name: &str, prompts: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let file = WeightFile::open(&model(name)).expect("a weight file");
     let model = Model::from_weights(&file).expect("a model");
@@ -161,7 +163,7 @@ fn compare_first(name: &str, file: &str) {
     let prompts = reference["prompts"].as_array().expect("prompts");
     let prompt_ids: Vec<_> = prompts.iter().map(|p| ids(&p["prompt_ids"])).collect();
     let found = first_logits(name, &prompt_ids);
-    // llama.cpp against itself, over all prompts: the noise that no engine can be below.
+    // llama.cpp compared with itself, over all prompts: the noise floor of any engine.
     let own = |key: &str| {
         let others = prompts.iter().flat_map(|p| p["others"].as_object().expect("others").values());
         others.map(|o| number(&o[key])).fold(0.0, f64::max)
@@ -190,7 +192,7 @@ fn compare_first(name: &str, file: &str) {
 }
 
 #[test]
-fn first_logits_lie_within_llama_cpps_own_spread() {
+fn first_logits_are_within_llama_cpps_own_spread() {
     compare_first(SMOLLM2, "greedy/smollm2.json");
     compare_first(GEMMA3, "greedy/gemma3.json");
 }

@@ -1,4 +1,4 @@
-//! The same tokens whatever the chunks, the threads, the neighbours and the driver.
+//! Chunk size, threads, other requests and the driver never change a token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +57,7 @@ async fn together(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
 }
 
 #[tokio::test]
-async fn chunks_threads_and_neighbours_change_nothing() {
+async fn chunks_threads_and_neighbours_never_change_a_token() {
     let prompts = prompts();
     let whole = builder(SMOLLM2).chunk_rows(8192).build().await.expect("an engine");
     let wanted = one_by_one(&whole, &prompts).await;
@@ -68,7 +68,7 @@ async fn chunks_threads_and_neighbours_change_nothing() {
             let engine = engine.build().await.expect("an engine");
             let found = together(&engine, &prompts).await;
             assert_eq!(found, wanted, "{threads} threads, chunks of {chunk}, eight at once");
-            // The longest prompt alone; the others differ from it in nothing but length.
+            // The longest prompt alone; the others differ only in length.
             let alone = one_by_one(&engine, &prompts[7..]).await;
             assert_eq!(alone[0], wanted[7], "{threads} threads, chunks of {chunk}, alone");
         }

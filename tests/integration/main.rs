@@ -1,4 +1,4 @@
-//! The whole engine on real models, against llama.cpp's results in `tests/reference`.
+//! The whole engine with real models, compared with llama.cpp's results in `tests/reference`.
 //!
 //! The models and vocabularies come from the README's test command, which fetches them first.
 

@@ -1,4 +1,4 @@
-//! Perplexity over fixed texts, counted as llama-perplexity counts it, by the command itself.
+//! Perplexity of fixed texts, computed as in llama-perplexity, by the command itself.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::support::{GEMMA3, SMOLLM2, model, number, reference};
 
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference");
 
-/// What the command says of a text.
+/// The JSON report of a text.
 fn perplexity(name: &str, text: &Path, more: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_lapwing"))
         .args(["perplexity", "-t", "2", "--json"])
@@ -31,9 +31,8 @@ fn assert_close(name: &str, found: &Value, wanted: f64, off_max: f64) {
     assert!(off.abs() <= off_max, "{name}: {found} for {wanted}");
 }
 
-/// With activations rounded to int8, over so much of a text that the chance in roundings is smaller
-/// than what is asked.
-fn is_within_a_third_of_a_percent(name: &str, key: &str) {
+/// With activations rounded to int8, over a text long enough to average out the rounding noise.
+fn assert_within_a_third_of_a_percent(name: &str, key: &str) {
     const BYTES: usize = 50_000;
     let whole = std::fs::read(Path::new(REFERENCE).join("text148k.txt")).expect("the text");
     let mut text = tempfile::NamedTempFile::new().expect("a file");
@@ -45,8 +44,8 @@ fn is_within_a_third_of_a_percent(name: &str, key: &str) {
     assert_close(name, &found, number(&wanted["running"][windows - 1]), 0.003);
 }
 
-/// Without rounding, beside llama.cpp with the same weights widened to f32.
-fn exact_is_that_of_f32_weights(name: &str, key: &str) {
+/// Without rounding, compared with llama.cpp with the same weights widened to f32.
+fn assert_exact_matches_f32_weights(name: &str, key: &str) {
     let found = perplexity(name, &Path::new(REFERENCE).join("text16k.txt"), &["--exact"]);
     let wanted = &reference("perplexity.json")["models"][key]["f32_weights"];
     for count in ["tokens", "windows", "scored"] {
@@ -56,21 +55,21 @@ fn exact_is_that_of_f32_weights(name: &str, key: &str) {
 }
 
 #[test]
-fn smollm2_is_off() {
-    is_within_a_third_of_a_percent(SMOLLM2, "smollm2");
+fn smollm2_matches_llama_cpp() {
+    assert_within_a_third_of_a_percent(SMOLLM2, "smollm2");
 }
 
 #[test]
-fn gemma3_is_off() {
-    is_within_a_third_of_a_percent(GEMMA3, "gemma3");
+fn gemma3_matches_llama_cpp() {
+    assert_within_a_third_of_a_percent(GEMMA3, "gemma3");
 }
 
 #[test]
-fn exact_smollm2_is_not_that_of_its_weights_in_f32() {
-    exact_is_that_of_f32_weights(SMOLLM2, "smollm2");
+fn exact_smollm2_matches_its_weights_in_f32() {
+    assert_exact_matches_f32_weights(SMOLLM2, "smollm2");
 }
 
 #[test]
-fn exact_gemma3_is_not_that_of_its_weights_in_f32() {
-    exact_is_that_of_f32_weights(GEMMA3, "gemma3");
+fn exact_gemma3_matches_its_weights_in_f32() {
+    assert_exact_matches_f32_weights(GEMMA3, "gemma3");
 }

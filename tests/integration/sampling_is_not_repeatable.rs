@@ -1,4 +1,4 @@
-//! Seeds, stop texts, limits and biases, as an embedding application sees them.
+//! Seeds, stop texts, limits and biases, as an embedding application uses them.
 
 use lapwing::{EndReason, Engine, Request, SamplingParams, TokenStream};
 
@@ -48,7 +48,7 @@ async fn a_stop_text_ends_the_answer_and_is_left_out() {
 }
 
 #[tokio::test]
-async fn an_answer_ends_at_its_end_token_unless_told_to_go_on() {
+async fn an_answer_ends_at_its_end_token_unless_eos_is_ignored() {
     let engine = engine().await;
     let request = Request::ask("Say only the word yes.").greedy().max_tokens(200);
     let (_, stream) = drain(engine.generate(request.clone()).await.expect("a stream")).await;
@@ -61,7 +61,7 @@ async fn an_answer_ends_at_its_end_token_unless_told_to_go_on() {
 }
 
 #[tokio::test]
-async fn a_forbidden_token_never_comes() {
+async fn a_forbidden_token_is_never_sampled() {
     let engine = engine().await;
     let request = Request::text("The capital of France is").greedy().max_tokens(8);
     let free =

@@ -17,7 +17,7 @@ use lapwing_plan::time::{FixedRate, TimeModel};
 
 use crate::support::{SMOLLM2, model};
 
-/// What is simulated.
+/// Settings of a simulation.
 pub(crate) struct Simulated<'a> {
     pub(crate) devices: &'a [&'a str],
     pub(crate) strategy: Arc<dyn Strategy>,

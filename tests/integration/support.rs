@@ -1,4 +1,4 @@
-//! Where the models and the references are.
+//! Paths of models and references, and helpers.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ pub(crate) fn builder(name: &str) -> EngineBuilder {
     Engine::builder().model(model(name)).threads(2)
 }
 
-/// All ids of a stream, the end token included.
+/// All ids of a stream, including the end token.
 pub(crate) async fn collect_ids(mut stream: TokenStream) -> Vec<u32> {
     let mut ids = Vec::new();
     while let Some(token) = stream.next().await {
@@ -57,7 +57,7 @@ pub(crate) async fn collect_ids(mut stream: TokenStream) -> Vec<u32> {
     ids
 }
 
-/// Greedy, and never ending by itself.
+/// A greedy request that never ends by itself.
 pub(crate) fn greedy(text: &str, tokens: usize) -> Request {
     Request::text(text).greedy().ignore_eos().max_tokens(tokens)
 }

@@ -1,4 +1,4 @@
-//! Tokenizers against llama.cpp's ids over awkward strings, for every vocabulary.
+//! Tokenizers compared with llama.cpp's ids of awkward strings, for every vocabulary.
 
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ fn every_string_gives_llama_cpps_ids() {
 }
 
 #[test]
-fn text_comes_back_and_is_never_cut_inside_a_character() {
+fn text_survives_decoding_and_is_never_split_inside_a_character() {
     let strings = reference("tokenizer/strings.json");
     for (name, tokenizer) in all() {
         for string in strings.as_array().expect("strings").iter().filter_map(Value::as_str) {
@@ -77,7 +77,7 @@ fn text_comes_back_and_is_never_cut_inside_a_character() {
             let mut text: String = ids.iter().map(|id| detokenizer.push(*id)).collect();
             text.push_str(&detokenizer.finish());
             assert_eq!(text, tokenizer.decode(&ids), "{name} {string:?}");
-            // Vocabularies without bytes for everything lose characters; those with do not.
+            // Only vocabularies with tokens for all bytes keep every character.
             let lossless = ["smollm2", "llama-bpe", "qwen2", "gpt-2"].contains(&name.as_str());
             if lossless && !ids.iter().any(|id| tokenizer.is_control(*id)) {
                 assert_eq!(text, *string, "{name}");
@@ -88,7 +88,7 @@ fn text_comes_back_and_is_never_cut_inside_a_character() {
 
 #[test]
 fn pieces_are_llama_cpps_bytes() {
-    // Command-R has a token that no bytes stand for; llama.cpp prints an error text for it.
+    // Command-R has a token without bytes; llama.cpp prints an error text for it.
     for (name, tokenizer) in all().into_iter().filter(|(name, _)| name != "command-r") {
         let wanted = reference(&format!("tokenizer/pieces/{name}.json"));
         for pair in wanted["pieces"].as_array().expect("pieces") {

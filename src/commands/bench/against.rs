@@ -1,39 +1,39 @@
-//! A run beside one that was kept.
+//! Compares a run with a saved one.
 
 use serde::Serialize;
 
 use super::report::Record;
 use crate::commands::session::Session;
 
-/// The comparison.
+/// The comparison with a saved run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Against {
-    /// When the kept run was made.
+    /// Date of the saved run.
     pub(super) date: String,
-    /// In what the two differ, beside the speed.
+    /// Differences of machine, model and settings.
     pub(super) differs: Vec<String>,
     pub(super) ratios: Vec<Change>,
 }
 
-/// One test of one engine, now and then.
+/// One test of one engine, in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Change {
     pub(super) engine: String,
     pub(super) test: String,
     /// Median tokens per second of this run.
     pub(super) now: f64,
-    /// Of the kept one.
+    /// Median tokens per second of the saved run.
     pub(super) then: f64,
     /// now / then.
     pub(super) ratio: f64,
 }
 
-/// Compares every test of every engine that both runs have.
+/// Compares all tests that both runs have.
 pub(super) fn compare(now: &Record, then: &Record, session: &Session) -> Against {
     let found = against(now, then);
     if !found.differs.is_empty() {
         let differs = found.differs.join("; ");
-        session.note(&format!("the kept run is of something else: {differs}"));
+        session.note(&format!("the saved run differs in other respects: {differs}"));
     }
     if found.ratios.is_empty() {
         let mut tests: Vec<&str> = then
@@ -42,7 +42,7 @@ pub(super) fn compare(now: &Record, then: &Record, session: &Session) -> Against
             .flat_map(|engine| engine.results.iter().map(|result| &*result.test))
             .collect();
         tests.dedup();
-        session.note(&format!("the kept run has none of these tests, but {}", tests.join(", ")));
+        session.note(&format!("the saved run has none of these tests, only {}", tests.join(", ")));
     }
     found
 }
@@ -70,7 +70,7 @@ fn against(now: &Record, then: &Record) -> Against {
     if !then.settings.is_empty() {
         differ("the setting", now.settings.clone(), then.settings.clone());
     }
-    // The same model may lie in another place.
+    // The same model may have another path.
     let model = |record: &Record| {
         let name = std::path::Path::new(&record.model).file_name();
         let name = name.map_or_else(|| record.model.clone(), |n| n.to_string_lossy().into_owned());
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_is_compared_with_another_one() {
+    fn equal_tests_are_compared() {
         let now = record(&[("pp8", 30.0), ("tg4", 5.0), ("tg8", 1.0)], 2);
         let mut then = record(&[("tg4", 4.0), ("pp8", 60.0)], 2);
         then.model = "/b/m.gguf".to_owned();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_or_setting_goes_unsaid() {
+    fn differences_of_machine_and_settings_are_reported() {
         let now = record(&[("pp8", 30.0)], 2);
         let mut then = record(&[("pp8", 30.0)], 1);
         then.machine.isa = "generic".to_owned();

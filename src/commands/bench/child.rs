@@ -1,5 +1,4 @@
-//! Engines as processes of their own: what they print, how long they take, and the most memory
-//! that they have resident.
+//! Engines in processes of their own: their output, their time, and their maximum resident memory.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,45 +9,45 @@ use tokio::process::Command;
 
 use crate::commands::failure::Failure;
 
-/// How often a process is asked for its memory, at most and at least: the answer only grows, and
-/// asking costs little.
+/// Limits of the interval at which the memory of a process is read. The maximum only grows, and
+/// reading it is cheap.
 const POLL_MIN: Duration = Duration::from_millis(1);
 const POLL_MAX: Duration = Duration::from_millis(20);
-/// Between the two, it is asked again after this part of the time it has run for, so that little
-/// of a short life is missed.
+/// Within the limits, the interval is this fraction of the time that the process has run for, so
+/// that little of a short run is missed.
 const POLL_PART: u32 = 20;
-/// How much of what a process has printed an error repeats, in bytes.
+/// Maximum bytes of a process's output that an error repeats.
 const TAIL_BYTES: usize = 600;
 
-/// A process that has ended well.
+/// A process that ended successfully.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) stdout: Vec<u8>,
-    /// From before its start until after its end.
+    /// Time from before its start until after its end.
     pub(super) wall: Duration,
-    /// Most memory that it had resident; none where the system does not tell.
+    /// Maximum resident memory; `None` if the system does not report it.
     pub(super) peak_bytes: Option<u64>,
 }
 
-/// Why a process gave nothing.
+/// Why a process has no result.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ChildError {
-    /// It did not start.
-    #[error("'{program}' cannot be started: {source}")]
+    /// It could not be started.
+    #[error("cannot start '{program}': {source}")]
     Start {
         /// Program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// It ended with an error.
-    #[error("'{program}' failed ({status}){}", said(stderr))]
+    /// It failed.
+    #[error("'{program}' failed ({status}){}", stderr_text(stderr))]
     Status {
         /// Program.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
-        /// The end of what it printed there.
+        /// The end of its stderr.
         stderr: String,
     },
 }
@@ -59,9 +58,9 @@ impl From<ChildError> for Failure {
     }
 }
 
-fn said(stderr: &str) -> String {
+fn stderr_text(stderr: &str) -> String {
     match stderr.trim() {
-        "" => " without a word".to_owned(),
+        "" => " without a message".to_owned(),
         text => format!(": {text}"),
     }
 }
@@ -101,13 +100,13 @@ pub(super) async fn run(program: &Path, args: &[String]) -> Result<Ended, ChildE
     Ok(Ended { stdout: output.stdout, wall, peak_bytes })
 }
 
-/// The last lines, within bounds.
+/// The last lines, up to a limit.
 fn tail(bytes: &[u8]) -> String {
     let tail = &bytes[bytes.len().saturating_sub(TAIL_BYTES)..];
     String::from_utf8_lossy(tail).trim().to_owned()
 }
 
-/// Most memory that a running process has had resident.
+/// Maximum resident memory of a running process.
 pub(super) fn resident_peak(pid: u32) -> Option<u64> {
     high_water(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_read_in_another_unit() {
+    fn memory_is_converted_to_bytes() {
         let status = "Name:\tx\nVmPeak:\t  999 kB\nVmHWM:\t   1536 kB\nVmRSS:\t  10 kB\n";
         assert_eq!(high_water(status), Some(1536 * 1024));
         for unknown in ["", "VmHWM:\t12 MB\n", "VmHWM:\t-1 kB\n"] {
@@ -133,7 +132,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn the_memory_of_a_process_is_unknown_on_linux() {
+    async fn the_memory_of_a_process_is_known_on_linux() {
         let args = ["-c".to_owned(), "sleep 0.2; echo done".to_owned()];
         let ended = run(Path::new("sh"), &args).await.expect("a shell");
         assert_eq!(ended.stdout, b"done\n");

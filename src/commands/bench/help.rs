@@ -1,4 +1,4 @@
-//! What `bench --help` says after the options.
+//! The text after the options in `bench --help`.
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -11,29 +11,30 @@ Examples:
   lapwing bench --device phone --strategy all --length 135,300,525 --html strategies.html
   lapwing bench --device cpu+npu --strategy cpu-only,chunk-graph,row-cut --length 300
 
-ppN: N token ids, different in each run and alone in the engine, from their admission to the first
-token that follows them. tgN: generation after the begin token alone; N + 1 tokens are generated and
-the N gaps between them timed; end tokens are not chosen. ppN@dD, tgN@dD: the same after D tokens;
-of a prompt, the time of D + N ids less that of D. Every test runs once more beforehand, unmeasured.
-N = 0 leaves a test out. With --trace all runs are recorded, which takes up to 1 % of their speed.
+ppN: N token ids, different in each run and alone in the engine, timed from admission to the first
+token that follows. tgN: generation after only the begin token; N + 1 tokens are generated, the N
+intervals between them are timed, and end tokens are never sampled. ppN@dD, tgN@dD: the same after
+D tokens; for a prompt, the time of D + N ids minus that of D. Every test has one unmeasured warm-up
+run. N = 0 skips a test. With --trace all runs are recorded, which costs up to 1 % of their speed.
 
-With --vs, this engine and others run in turn on the same file with the same number of threads: -r
-times a process of each, and each process runs every test once to warm up (llama-bench: the prompt
-without its context, and one token) and once measured. Ratios are of neighbours in time. --kv,
---exact, --chunk, --requant and devices are ours only; with --requant, others compute with other
-weights. Also measured: the most memory that a process has resident, and the time of one that loads
-the model, computes one token and ends. docs/benchmarks.md says how others are installed.
+With --vs, this engine and the others run alternately on the same file with the same number of
+threads: -r times one process of each. Each process runs every test once to warm up (llama-bench:
+the prompt without its context, and one token) and once measured. Ratios compare runs made back to
+back. --kv, --exact, --chunk, --requant and devices apply to this engine only; with --requant, the
+others use different weights. Also measured: maximum resident memory, and the time of a process
+that loads the model, computes one token and ends. docs/benchmarks.md explains how to install the
+others.
 
 With --reading, memory as large as the weights, keys and values that a token reads is read before
-and after each measured generation, with as many threads, and nothing is computed: what is left to
-an engine that waits for nothing else. With --vs, the last table has the share of each engine, by
-what was read beside ours.
+and after each measured generation, by as many threads, without computing: an upper bound for any
+engine that is bound by memory bandwidth. With --vs, the last table shows the share of this bound
+that each engine reaches, with the bandwidth measured next to this engine.
 
-With --length, or several names in --strategy, strategies are compared: the same prompts by each of
-them on the same devices, with -r repetitions in two rounds and -n generated tokens (4 by default).
-The table has the time to the first token, the makespan, the overlap of the devices, what they were
-most idle by, bytes copied between them, the error of predicted waits, predicted times, and how much
-this machine was later than the devices' models. --html writes all timelines onto one page.
+With --length, or several names in --strategy, strategies are compared: each of them runs the same
+prompts on the same devices, with -r repetitions in two rounds and -n generated tokens (default 4).
+The table shows time to first token, makespan, overlap of the devices, the main cause of idle time,
+bytes copied between devices, the error of predicted waits, predicted times, and by how much this
+machine was slower than the devices' models. --html writes all timelines to one page.
 
 With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
@@ -41,12 +42,12 @@ With --json:
    \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,
    \"isa\":\"…\",\"activations\":\"int8\"|\"f32\",\"kv\":\"…\",\"requant\":{…}|null,\"chunk\":N,
    \"repetitions\":N,\"peak_resident_bytes\":N|null,\"against\":null}
-  With --vs (and, but for pairs, ratios and against, what --save keeps):
+  With --vs (--save stores the same without pairs, ratios and against):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
    \"kv\":\"…\",\"requant\":{…}|null,\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",
    \"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
    \"pairs\":N,\"same_weights\":true,\"by_reading\":[…],\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",
    \"of_pairs\":{…},\"of_medians\":X},…],\"against\":null}
-  Strategies compared:
+  With several strategies:
   {\"model\":\"…\",\"devices\":[…],\"lengths\":[{\"tokens\":N,\"fastest\":\"…\",\"chosen_by_auto\":\"…\",
    \"strategies\":[{\"strategy\":\"…\",\"ttft_ms\":X,\"makespan_ms\":X,\"overlap\":X,…}],\"absent\":[…]}],…}";

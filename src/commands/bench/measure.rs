@@ -1,4 +1,4 @@
-//! Our own tests: prompts and generations, alone in the engine.
+//! Tests of this engine: prompts and generations, each alone in the engine.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::report::{Figures, Measured};
 use crate::commands::failure::Failure;
 use crate::commands::session::Session;
 
-/// One thing to measure: so many tokens after `depth` tokens of context.
+/// A test: a number of tokens after `depth` tokens of context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Test {
     pub(super) kind: Kind,
@@ -19,7 +19,7 @@ pub(super) struct Test {
     pub(super) depth: usize,
 }
 
-/// What is measured.
+/// The kind of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A prompt.
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// As it begins a test's name.
+    /// Prefix of the test's name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Prompt => "pp",
@@ -45,11 +45,11 @@ impl fmt::Display for Test {
     }
 }
 
-/// How often each test runs.
+/// Number of runs of each test.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Runs {
     pub(super) repetitions: usize,
-    /// Once more beforehand.
+    /// Whether there is a warm-up run.
     pub(super) warm_up: bool,
 }
 
@@ -94,11 +94,10 @@ pub(super) async fn measure(
 }
 
 impl Measured {
-    /// A test's speeds in tokens per second, in the order of measurement.
+    /// Speeds of a test in tokens per second, in the order of measurement.
     pub(super) fn new(test: &Test, speeds: Vec<f64>) -> Result<Measured, Failure> {
-        let figures = Figures::of(speeds).ok_or_else(|| {
-            Failure::failed(format!("{test} took no time that could be measured"))
-        })?;
+        let figures = Figures::of(speeds)
+            .ok_or_else(|| Failure::failed(format!("{test} took no measurable time")))?;
         Ok(Measured {
             test: test.to_string(),
             tokens: test.tokens,
@@ -109,11 +108,12 @@ impl Measured {
     }
 }
 
-/// How often a prompt after a context is measured until its time, a difference of two, is one.
+/// Maximum attempts to measure a prompt after a context, whose time is a difference and may not be
+/// positive.
 const DIFFERENCE_TRIES: usize = 5;
 
 impl Test {
-    /// Tokens of context that it needs.
+    /// Tokens of context that the test needs.
     pub(super) fn context(self) -> usize {
         let more = match self.kind {
             Kind::Prompt => 1,
@@ -122,7 +122,7 @@ impl Test {
         self.depth.saturating_add(self.tokens).saturating_add(more)
     }
 
-    /// Tokens per second of one run.
+    /// Speed of one run, in tokens per second.
     async fn speed(self, engine: &Engine, run: u64) -> Result<f64, Failure> {
         let Test { kind, tokens, depth } = self;
         match (kind, depth) {
@@ -139,8 +139,8 @@ impl Test {
                     }
                 }
                 Err(Failure::failed(format!(
-                    "{self}: {} tokens took no longer than {depth}, {DIFFERENCE_TRIES} times; \
-                     measure more tokens, or let the machine do nothing else",
+                    "{self}: {} tokens took no longer than {depth}, {DIFFERENCE_TRIES} times in a row; \
+                     measure more tokens, or free the machine from other work",
                     depth + tokens
                 )))
             }
@@ -156,12 +156,12 @@ impl Test {
     }
 }
 
-/// Begin token, if the model wants it, and ids spread over the vocabulary.
+/// The begin token, if the model uses one, and ids spread over the vocabulary.
 fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
     let tokenizer = engine.tokenizer();
     let vocab = tokenizer.vocab_size().max(1) as u64;
     let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
-    // Weyl sequence, its high bits mixed down: repeatable, and no two runs have the same prompt.
+    // Weyl sequence with its high bits mixed down: repeatable, with a different prompt in each run.
     let id = |i: u64| {
         let x = (seed << 32 | i).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         ((x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 16) % vocab
@@ -170,7 +170,7 @@ fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
     bos.into_iter().chain(spread).take(count).collect()
 }
 
-/// Time from the admission of these ids to the token that follows them.
+/// Time from the admission of these ids to the token that follows.
 async fn prefill(engine: &Engine, ids: Vec<u32>) -> Result<Duration, Failure> {
     Ok(times(engine, ids, 1).await?.prefill())
 }

@@ -1,5 +1,5 @@
-//! `lapwing bench --vs …`: this engine and others in turn on the same file, each repetition in
-//! processes of their own.
+//! `lapwing bench --vs …`: runs this engine and others alternately on the same file, each repetition
+//! in a process of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -12,38 +12,38 @@ use super::peer::{Answer, Job, Peer};
 use super::ratios::{by_reading, ratios};
 use super::reading::Reader;
 use super::report::{EngineRuns, Figures, Measured, Ratio, Record};
-use super::stored::{self, About};
+use super::stored::{self, RunSettings};
 use crate::cli::EngineArgs;
 use crate::commands::failure::Failure;
 use crate::commands::output::print_json;
 use crate::commands::session::Session;
 
-/// What is measured.
+/// What to measure.
 #[derive(Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct PairOptions<'a> {
     pub(super) model: PathBuf,
     pub(super) engine: &'a EngineArgs,
     pub(super) peers: &'a [Peer],
     pub(super) tests: Vec<Test>,
     pub(super) pairs: usize,
     pub(super) warm_up: bool,
-    /// Measures what reading alone allows, in this process, if that is wanted.
+    /// Measures in this process how fast the same bytes can be read, if requested.
     pub(super) reader: Option<Reader>,
     pub(super) save: Option<&'a Path>,
     pub(super) against: Option<Record>,
 }
 
-/// What `--json` prints.
+/// The JSON report.
 #[derive(Debug, Serialize)]
 pub(super) struct Report<'a> {
     #[serde(flatten)]
     pub(super) record: &'a Record,
     pub(super) pairs: usize,
-    /// Whether all engines computed with the weights of the file.
+    /// Whether all engines used the weights of the file.
     pub(super) same_weights: bool,
-    /// This engine by each other one.
+    /// Ratios of this engine to each other one.
     pub(super) ratios: Vec<Ratio>,
-    /// Every engine by what reading alone allows; empty where that was not measured.
+    /// Ratios of every engine to reading without computing; empty if that was not measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) by_reading: Vec<Ratio>,
     pub(super) against: Option<Against>,
@@ -52,7 +52,7 @@ pub(super) struct Report<'a> {
 /// Name of this engine in reports.
 pub(super) const OURS: &str = "lapwing";
 
-/// What our own process prints, as far as it is needed here.
+/// The part of our own process's output that is needed here.
 #[derive(Debug, Deserialize)]
 struct Printed {
     results: Vec<Measured>,
@@ -62,78 +62,78 @@ struct Printed {
 #[derive(Debug)]
 struct Values {
     version: String,
-    /// By test, then by pair.
+    /// Speeds by test, then by pair.
     speeds: Vec<Vec<f64>>,
-    /// What reading alone allows, likewise; of ours only.
+    /// Speeds of reading without computing, likewise; of this engine only.
     readings: Vec<Vec<f64>>,
     peak_bytes: Vec<Option<f64>>,
     one_token_ms: Vec<f64>,
 }
 
-/// Measures, keeps and prints.
-pub(super) async fn run(wanted: Wanted<'_>, session: &Session) -> Result<(), Failure> {
-    for peer in wanted.peers {
+/// Measures, saves and prints.
+pub(super) async fn run(options: PairOptions<'_>, session: &Session) -> Result<(), Failure> {
+    for peer in options.peers {
         peer.check().await?;
     }
-    let runs = measure(&wanted, session).await?;
-    let Wanted { model, engine, warm_up, .. } = &wanted;
-    let about = About { model, engine, warm_up: *warm_up, processes: true };
+    let runs = measure(&options, session).await?;
+    let PairOptions { model, engine, warm_up, .. } = &options;
+    let about = RunSettings { model, engine, warm_up: *warm_up, processes: true };
     let record = about.record(runs)?;
-    if let Some(path) = wanted.save {
+    if let Some(path) = options.save {
         stored::save(&record, path, session)?;
     }
     let report = Report {
-        pairs: wanted.pairs,
+        pairs: options.pairs,
         same_weights: record.requant.as_ref().is_none_or(|requant| requant.changed == 0),
         ratios: ratios(&record.engines),
         by_reading: by_reading(&record.engines),
-        against: wanted.against.as_ref().map(|then| compare(&record, then, session)),
+        against: options.against.as_ref().map(|then| compare(&record, then, session)),
         record: &record,
     };
     if session.json { print_json(&report) } else { super::text::print_pairs(&report) }
 }
 
-async fn measure(wanted: &Wanted<'_>, session: &Session) -> Result<Vec<EngineRuns>, Failure> {
+async fn measure(options: &PairOptions<'_>, session: &Session) -> Result<Vec<EngineRuns>, Failure> {
     let names: Vec<&str> =
-        std::iter::once(OURS).chain(wanted.peers.iter().map(Peer::name)).collect();
+        std::iter::once(OURS).chain(options.peers.iter().map(Peer::name)).collect();
     let empty = || Values {
         version: String::new(),
-        speeds: vec![Vec::new(); wanted.tests.len()],
-        readings: vec![Vec::new(); wanted.tests.len()],
+        speeds: vec![Vec::new(); options.tests.len()],
+        readings: vec![Vec::new(); options.tests.len()],
         peak_bytes: Vec::new(),
         one_token_ms: Vec::new(),
     };
     let mut values: Vec<Values> = names.iter().map(|_| empty()).collect();
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs, {eta} left");
     if let Some(bar) = &bar {
-        bar.set_length((wanted.pairs * names.len()) as u64);
+        bar.set_length((options.pairs * names.len()) as u64);
     }
-    for pair in 1..=wanted.pairs {
+    for pair in 1..=options.pairs {
         for (at, values) in values.iter_mut().enumerate() {
             match &bar {
                 Some(bar) => bar.set_message(names[at].to_owned()),
-                None => session.note(&format!("pair {pair} of {}: {}", wanted.pairs, names[at])),
+                None => session.note(&format!("pair {pair} of {}: {}", options.pairs, names[at])),
             }
-            wanted.one_run(at.checked_sub(1), values).await?;
+            options.one_run(at.checked_sub(1), values).await?;
             bar.iter().for_each(|bar| bar.inc(1));
         }
     }
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
     let engines = names.into_iter().zip(values);
-    engines.map(|(name, values)| values.into_runs(name, &wanted.tests)).collect()
+    engines.map(|(name, values)| values.into_runs(name, &options.tests)).collect()
 }
 
-impl Wanted<'_> {
-    /// One repetition of every test, and one start, by a peer or by us.
+impl PairOptions<'_> {
+    /// Runs one repetition of every test, and one start, with a peer or with this engine.
     async fn one_run(&self, peer: Option<usize>, values: &mut Values) -> Result<(), Failure> {
         let tests = &self.tests[..];
         let reader = self.reader.as_ref().filter(|_| peer.is_none());
-        let before = read_all(reader, tests).await?;
+        let before = reading_speeds(reader, tests).await?;
         let (answer, ended) = self.process(peer, (tests, self.warm_up)).await?;
         for (speeds, speed) in values.speeds.iter_mut().zip(answer.speeds) {
             speeds.push(speed);
         }
-        let after = read_all(reader, tests).await?;
+        let after = reading_speeds(reader, tests).await?;
         for (readings, (before, after)) in
             values.readings.iter_mut().zip(before.into_iter().zip(after))
         {
@@ -161,11 +161,13 @@ impl Wanted<'_> {
     }
 
     async fn ourselves(&self, job: Job<'_>) -> Result<(Answer, Ended), Failure> {
-        let program = std::env::current_exe()
-            .map_err(|error| Failure::failed(format!("this program's file is unknown: {error}")))?;
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::failed(format!("cannot find this program's file: {error}"))
+        })?;
         let ended = child::run(&program, &own_args(self.engine, job)).await?;
-        let Printed { results } = serde_json::from_slice(&ended.stdout)
-            .map_err(|error| Failure::failed(format!("this program's own JSON: {error}")))?;
+        let Printed { results } = serde_json::from_slice(&ended.stdout).map_err(|error| {
+            Failure::failed(format!("cannot read this program's own JSON: {error}"))
+        })?;
         let speed = |test: &Test| {
             let name = test.to_string();
             let result = results.iter().find(|result| result.test == name);
@@ -179,8 +181,11 @@ impl Wanted<'_> {
     }
 }
 
-/// What reading alone allows in each test, in tokens per second.
-async fn read_all(reader: Option<&Reader>, tests: &[Test]) -> Result<Vec<Option<f64>>, Failure> {
+/// Speed of reading without computing for each test, in tokens per second.
+async fn reading_speeds(
+    reader: Option<&Reader>,
+    tests: &[Test],
+) -> Result<Vec<Option<f64>>, Failure> {
     let Some(reader) = reader else { return Ok(Vec::new()) };
     let mut speeds = Vec::new();
     for test in tests {
@@ -192,7 +197,7 @@ async fn read_all(reader: Option<&Reader>, tests: &[Test]) -> Result<Vec<Option<
     Ok(speeds)
 }
 
-/// Arguments with which this program does a job.
+/// Arguments with which this program runs a job.
 fn own_args(engine: &EngineArgs, job: Job<'_>) -> Vec<String> {
     let of = |kind: Kind| {
         let tokens = job.tests.iter().filter(|test| test.kind == kind).map(|test| test.tokens);

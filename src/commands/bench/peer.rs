@@ -1,4 +1,4 @@
-//! Other engines: which there are, how they are called, and what they answer.
+//! Other engines: which exist, how to run them, and how to read their output.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -10,7 +10,7 @@ use crate::commands::failure::Failure;
 mod llama_cpp;
 mod openvino;
 
-/// An engine to be measured beside ours.
+/// An engine to compare with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
     kind: PeerKind,
@@ -23,21 +23,21 @@ enum PeerKind {
     OpenVino,
 }
 
-/// What a process is to measure.
+/// The tests that a process runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job<'a> {
     pub(super) model: &'a Path,
     pub(super) threads: usize,
     pub(super) tests: &'a [Test],
-    /// Run each test once more beforehand.
+    /// Whether each test has a warm-up run.
     pub(super) warm_up: bool,
 }
 
-/// What a process has measured.
+/// The results of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) version: String,
-    /// Tokens per second of each test, in the order of the tests.
+    /// Speed of each test, in tokens per second, in the order of the tests.
     pub(super) speeds: Vec<f64>,
 }
 
@@ -51,7 +51,7 @@ impl PeerKind {
         }
     }
 
-    /// What is called if nothing else is named.
+    /// Default program.
     fn program(self) -> &'static str {
         match self {
             PeerKind::LlamaCpp => llama_cpp::PROGRAM,
@@ -59,7 +59,7 @@ impl PeerKind {
         }
     }
 
-    /// How it is installed.
+    /// How to install it.
     fn install(self) -> &'static str {
         match self {
             PeerKind::LlamaCpp => llama_cpp::INSTALL,
@@ -68,7 +68,7 @@ impl PeerKind {
     }
 }
 
-/// A peer that is named more than once: reports name engines by their kind.
+/// A peer that is given more than once: reports identify engines by their kind.
 pub(super) fn twice(peers: &[Peer]) -> Option<&Peer> {
     let mut later = peers.iter().enumerate();
     later.find(|(at, peer)| peers[..*at].iter().any(|p| p.kind == peer.kind)).map(|(_, peer)| peer)
@@ -79,14 +79,14 @@ impl FromStr for Peer {
 
     fn from_str(text: &str) -> Result<Peer, String> {
         let (name, program) = match text.split_once('=') {
-            Some((_, "")) => return Err("there is no program after '='".to_owned()),
+            Some((_, "")) => return Err("no program after '='".to_owned()),
             Some((name, program)) => (name, Some(program)),
             None => (text, None),
         };
         let kind = PeerKind::ALL.into_iter().find(|kind| kind.name() == name);
         let kind = kind.ok_or_else(|| {
-            let names = PeerKind::ALL.map(PeerKind::name).join(" and ");
-            format!("'{name}' is not known; there are {names}, as NAME or NAME=PROGRAM")
+            let names = PeerKind::ALL.map(PeerKind::name).join(", ");
+            format!("unknown engine '{name}' (expected {names}, as NAME or NAME=PROGRAM)")
         })?;
         Ok(Peer { kind, program: program.unwrap_or(kind.program()).into() })
     }
@@ -98,7 +98,7 @@ impl Peer {
         self.kind.name()
     }
 
-    /// Calls it without measuring anything, so that nothing is measured in vain.
+    /// Starts it without measuring, to fail before any measurement.
     pub(super) async fn check(&self) -> Result<(), Failure> {
         let args = match self.kind {
             PeerKind::LlamaCpp => llama_cpp::probe(),
@@ -108,8 +108,8 @@ impl Peer {
         child::run(&self.program, &args).await.map(drop).map_err(|error| {
             let install = self.kind.install();
             let hint =
-                format!("{install}, or name the program: --vs {name}=PROGRAM (docs/benchmarks.md)");
-            Failure::failed(format!("{name} is not here: {error}")).hint(hint)
+                format!("{install}, or give the program: --vs {name}=PROGRAM (docs/benchmarks.md)");
+            Failure::failed(format!("{name} was not found: {error}")).hint(hint)
         })
     }
 
@@ -127,14 +127,14 @@ impl Peer {
         };
         let answer = answer.map_err(|why| {
             let program = self.program.display();
-            Failure::failed(format!("{}: '{program}' printed something else: {why}", self.name()))
-                .hint("docs/benchmarks.md says which versions are known to work")
+            Failure::failed(format!("{}: unexpected output of '{program}': {why}", self.name()))
+                .hint("docs/benchmarks.md lists the versions that are known to work")
         })?;
         Ok((answer, ended))
     }
 }
 
-/// `1,2,3`, without repetitions; `0` for none.
+/// `1,2,3`, without duplicates; `0` if empty.
 pub(super) fn list_or_zero(values: impl Iterator<Item = usize>) -> String {
     let mut seen: Vec<String> = Vec::new();
     for value in values.map(|value| value.to_string()) {
@@ -145,7 +145,7 @@ pub(super) fn list_or_zero(values: impl Iterator<Item = usize>) -> String {
     if seen.is_empty() { "0".to_owned() } else { seen.join(",") }
 }
 
-/// What a JSON text should have been, and how it begins.
+/// Why output is not the expected JSON, and how it begins.
 fn unreadable(stdout: &[u8], error: &dyn std::fmt::Display) -> String {
     const SHOWN: usize = 120;
     let text = String::from_utf8_lossy(stdout);
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_is_taken_for_another() {
+    fn peers_are_parsed_by_name() {
         let peer = |text: &str| text.parse::<Peer>();
         let llama = peer("llama.cpp").expect("known");
         assert_eq!((llama.name(), &*llama.program), ("llama.cpp", Path::new("llama-bench")));
@@ -172,6 +172,6 @@ mod tests {
         for wrong in ["", "llama", "=x", "llama.cpp=", "mnn"] {
             assert!(peer(wrong).is_err(), "{wrong}");
         }
-        assert!(peer("mnn").is_err_and(|error| error.contains("llama.cpp and openvino")));
+        assert!(peer("mnn").is_err_and(|error| error.contains("expected llama.cpp, openvino")));
     }
 }

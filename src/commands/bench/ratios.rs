@@ -1,8 +1,8 @@
-//! Engines compared with each other, and with reading alone.
+//! Ratios of engines to each other, and to reading without computing.
 
 use super::report::{EngineRuns, Figures, Ratio};
 
-/// The first engine by each other one, in everything that both have.
+/// The first engine compared with each other one, in all tests that both have.
 pub(super) fn ratios(engines: &[EngineRuns]) -> Vec<Ratio> {
     let Some((ours, peers)) = engines.split_first() else { return Vec::new() };
     let of_peer = |theirs: &EngineRuns| {
@@ -19,7 +19,8 @@ pub(super) fn ratios(engines: &[EngineRuns]) -> Vec<Ratio> {
     peers.iter().flat_map(of_peer).collect()
 }
 
-/// Every engine by what reading alone allowed beside this one, pair by pair.
+/// Every engine compared with reading without computing, as measured next to this engine, pair by
+/// pair.
 pub(super) fn by_reading(engines: &[EngineRuns]) -> Vec<Ratio> {
     let Some(ours) = engines.first() else { return Vec::new() };
     let of = |engine: &EngineRuns| {
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_of_what_another_engine_could_read() {
+    fn shares_refer_to_the_reading_of_the_same_pair() {
         let mut ours = engine("lapwing", &[10.0, 40.0, 30.0], None);
         ours.results[0].reading = Figures::of(vec![20.0, 50.0, 40.0]);
         let theirs = engine("x", &[5.0, 10.0, 20.0], None);
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_upside_down_or_not_of_its_pair() {
+    fn ratios_are_ours_over_theirs_pair_by_pair() {
         let ours = engine("lapwing", &[10.0, 40.0, 30.0], Some(&[5.0, 5.0, 5.0]));
         let theirs = engine("x", &[10.0, 10.0, 20.0], None);
         let found = ratios(&[ours.clone(), theirs]);

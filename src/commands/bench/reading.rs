@@ -1,5 +1,4 @@
-//! What reading alone allows: a token of generation reads every weight, and the keys and values of its
-//! context, from memory.
+//! The memory bound of decode: every token reads all weights, and the keys and values of its context.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,10 +12,10 @@ use super::measure::{Kind, Test};
 use crate::cli::EngineArgs;
 use crate::commands::failure::Failure;
 
-/// Rounds of each way of reading, before a test and after it.
+/// Rounds of reading before a test and after it.
 const ROUNDS: usize = 9;
 
-/// Reads as much as a token does, with as many threads.
+/// Reads as many bytes as a token does, with as many threads.
 #[derive(Debug)]
 pub(super) struct Reader {
     cpu: Arc<Cpu>,
@@ -24,7 +23,7 @@ pub(super) struct Reader {
     model: PathBuf,
 }
 
-/// Memory as large as what a token of some test reads.
+/// Memory of the size that a token of a test reads.
 pub(super) struct TokenReading {
     cpu: Arc<Cpu>,
     memory: Arc<BandwidthProbe>,
@@ -38,13 +37,13 @@ impl Reader {
         let (wanted, got) = (engine.thread_count(), cpu.pool().threads());
         if got != wanted {
             return Err(Failure::failed(format!(
-                "of {wanted} threads only {got} can be had to read with; use -t {got}"
+                "only {got} of {wanted} threads are available for reading; use -t {got}"
             )));
         }
         Ok(Reader { cpu: Arc::new(cpu), engine: engine.clone(), model: model.to_owned() })
     }
 
-    /// For a token in the middle of a test; none for a prompt, which does not wait for memory.
+    /// For a token in the middle of a test; `None` for a prompt, which is not bound by memory.
     pub(super) async fn of(&self, test: Test) -> Result<Option<TokenReading>, Failure> {
         if test.kind == Kind::Prompt {
             return Ok(None);
@@ -52,7 +51,7 @@ impl Reader {
         let context = test.depth + test.tokens / 2;
         let builder = self.engine.builder(self.model.clone())?;
         let cpu = Arc::clone(&self.cpu);
-        on_a_thread(move || {
+        run_blocking(move || {
             let bytes = usize::try_from(builder.step_bytes(context)?).unwrap_or(usize::MAX);
             let memory = BandwidthProbe::new(&cpu, bytes);
             let memory = memory.map_err(|error| Failure::failed(error.to_string()))?;
@@ -62,8 +61,8 @@ impl Reader {
     }
 }
 
-/// Work that would hold up other tasks.
-async fn on_a_thread<T: Send + 'static>(
+/// Runs work that would block other tasks.
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -71,10 +70,10 @@ async fn on_a_thread<T: Send + 'static>(
 }
 
 impl TokenReading {
-    /// Tokens per second if nothing were computed.
+    /// Tokens per second if reading were all the work.
     pub(super) async fn speed(&self) -> Result<f64, Failure> {
         let (cpu, memory) = (Arc::clone(&self.cpu), Arc::clone(&self.memory));
-        let rate = on_a_thread(move || {
+        let rate = run_blocking(move || {
             let clock = OsClock::start();
             memory.median(&cpu, ROUNDS, &|| Duration::from_nanos(clock.now().0))
         });

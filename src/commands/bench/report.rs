@@ -1,4 +1,4 @@
-//! What was measured, as it is printed and as it is kept.
+//! The results of `bench`, as printed and as saved.
 
 use lapwing::KvDtype;
 use lapwing::profile::Machine;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::commands::requant::RequantReport;
 
-/// Repeated measurements.
+/// Statistics of repeated measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) median: f64,
     pub(super) min: f64,
     pub(super) max: f64,
-    /// In the order of measurement.
+    /// All values, in the order of measurement.
     pub(super) all: Vec<f64>,
 }
 
 impl Figures {
-    /// Of at least one value that is finite and above 0; all must be.
+    /// From at least one value; all must be finite and above 0.
     pub(super) fn of(all: Vec<f64>) -> Option<Figures> {
         let sound = |value: &f64| value.is_finite() && *value > 0.0;
         let Spread { median, min, max } = Spread::of(&all).filter(|_| all.iter().all(sound))?;
@@ -35,7 +35,7 @@ pub(super) struct Measured {
     /// Tokens of context before them.
     pub(super) depth: usize,
     pub(super) tokens_per_second: Figures,
-    /// Tokens per second that reading alone allows, measured with each.
+    /// Tokens per second of reading without computing, measured with each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reading: Option<Figures>,
 }
@@ -46,38 +46,38 @@ pub(super) struct EngineRuns {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) results: Vec<Measured>,
-    /// Largest resident memory of each process.
+    /// Maximum resident memory of each process.
     pub(super) peak_bytes: Option<Figures>,
     /// Time of processes that load the model, compute one prompt token and end.
     pub(super) one_token_ms: Option<Figures>,
 }
 
-/// One run of `bench`, as it is kept.
+/// One run of `bench`, as saved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Version of this form; [`Record::VERSION`] is the one that is read.
+    /// Version of the format; only [`Record::VERSION`] can be read.
     pub(super) version: u32,
-    /// When it was made, in UTC.
+    /// Date and time in UTC.
     pub(super) date: String,
     pub(super) machine: Machine,
     pub(super) model: String,
     pub(super) model_bytes: u64,
     pub(super) threads: usize,
-    /// How this engine kept keys and values.
+    /// Type of this engine's KV cache.
     #[serde(default)]
     pub(super) kv: Kv,
-    /// What this engine computed with in fewer bits than the file has; none where it was not told to,
-    /// or a run does not say.
+    /// Requantised format of this engine's weights; `None` if they are used as stored, or for runs that
+    /// do not state it.
     #[serde(default)]
     pub(super) requant: Option<RequantReport>,
-    /// What else this engine was told: devices, strategy, rows of a chunk, warm-up, and whether each
-    /// run had a process of its own. Empty where a run does not say.
+    /// Other settings of this engine: devices, strategy, rows of a chunk, warm-up, and whether each run
+    /// had a process of its own. Empty for runs that do not state them.
     #[serde(default)]
     pub(super) settings: String,
     pub(super) engines: Vec<EngineRuns>,
 }
 
-/// A [`KvDtype`] by its name; f16 where a run does not say.
+/// A [`KvDtype`] by name; f16 for runs that do not state it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "&'static str", try_from = "String")]
 pub(super) struct Kv(pub(super) KvDtype);
@@ -100,7 +100,7 @@ impl Record {
     pub(super) const VERSION: u32 = 1;
 }
 
-/// Two engines, or two runs, compared in one respect.
+/// A ratio of two engines or two runs, in one respect.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Ratio {
     /// The other engine.

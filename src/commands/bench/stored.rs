@@ -1,4 +1,4 @@
-//! Runs of `bench` that are kept, to be compared with later ones.
+//! Saves runs of `bench`, and loads them for comparison.
 
 use std::path::Path;
 
@@ -11,26 +11,26 @@ use crate::commands::requant::RequantReport;
 use crate::commands::session::Session;
 use crate::commands::timeline::files;
 
-/// What was measured.
+/// Settings of the measured runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct About<'a> {
+pub(super) struct RunSettings<'a> {
     pub(super) model: &'a Path,
     pub(super) engine: &'a EngineArgs,
-    /// Each test ran once beforehand.
+    /// Whether each test had a warm-up run.
     pub(super) warm_up: bool,
-    /// Each repetition was a process of its own.
+    /// Whether each repetition was a process of its own.
     pub(super) processes: bool,
 }
 
-impl About<'_> {
-    /// What is kept of these runs.
+impl RunSettings<'_> {
+    /// The record of these runs.
     pub(super) fn record(self, engines: Vec<EngineRuns>) -> Result<Record, Failure> {
         let builder = self.engine.without_strategy(self.model.to_owned())?;
         let (identity, requantized) = (builder.identity()?, builder.requantized()?);
-        // To the second: more would only make the text longer.
+        // Rounded to the second, which is precise enough.
         let second = jiff::Timestamp::now().as_second();
         let date = jiff::Timestamp::from_second(second)
-            .map_err(|error| Failure::failed(format!("the date is unknown: {error}")))?;
+            .map_err(|error| Failure::failed(format!("cannot read the date: {error}")))?;
         Ok(Record {
             version: Record::VERSION,
             date: date.to_string(),
@@ -46,7 +46,7 @@ impl About<'_> {
     }
 }
 
-impl About<'_> {
+impl RunSettings<'_> {
     fn settings(self, devices: &[(String, String)], chunk_rows: usize) -> String {
         let mut all: Vec<String> =
             devices.iter().map(|(name, what)| format!("{name}={what}")).collect();
@@ -59,29 +59,29 @@ impl About<'_> {
     }
 }
 
-/// Whether a run can be kept there; asked before it is measured.
+/// Checks, before measuring, that a run can be saved there.
 pub(super) fn check(path: &Path) -> Result<(), Failure> {
     whole_file::check(path).map_err(|error| Failure::file("write", path, &error))
 }
 
-/// Keeps a run.
+/// Saves a run.
 pub(super) fn save(record: &Record, path: &Path, session: &Session) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(record)
         .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?;
     files::write(path, format!("{json}\n").as_bytes(), session)
 }
 
-/// Reads a run that was kept.
+/// Loads a saved run.
 pub(super) fn load(path: &Path) -> Result<Record, Failure> {
     let text =
         std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
     let wrong = |what: String| {
-        Failure::failed(format!("{} is no run that `bench --save` kept: {what}", path.display()))
+        Failure::failed(format!("{} was not saved by `bench --save`: {what}", path.display()))
             .hint("measure again with --save FILE.json")
     };
     let record: Record = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     match record.version {
         Record::VERSION => Ok(record),
-        other => Err(wrong(format!("its form is {other}, but {} is read", Record::VERSION))),
+        other => Err(wrong(format!("its version is {other} instead of {}", Record::VERSION))),
     }
 }

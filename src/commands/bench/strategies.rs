@@ -1,25 +1,25 @@
-//! `lapwing bench --strategy all --length …`: whether strategies are to be compared.
+//! `lapwing bench --strategy all --length …`: decides whether strategies are compared.
 
 use super::Args;
-use crate::commands::compare::{self, Wanted};
+use crate::commands::compare::{self, CompareOptions};
 use crate::commands::failure::Failure;
 
 impl Args {
-    /// The comparison that is asked for, if one is.
-    pub(super) fn comparison(&self) -> Result<Option<Wanted<'_>>, Failure> {
+    /// The requested comparison, if there is one.
+    pub(super) fn comparison(&self) -> Result<Option<CompareOptions<'_>>, Failure> {
         let strategies = self.engine.devices.strategy.as_deref();
         let several = strategies.is_some_and(|names| names.contains(',') || names == "all");
         if self.length.is_none() && !several {
             return match self.html {
                 Some(_) => Err(Failure::usage(
-                    "--html shows strategies side by side: add --length N,… or --strategy all",
+                    "--html compares strategies: add --length N,… or --strategy all",
                 )),
                 None => Ok(None),
             };
         }
-        if let Some((what, instead)) = self.not_of_strategies() {
+        if let Some((what, instead)) = self.excluded_option() {
             return Err(Failure::usage(format!(
-                "{what} is not for strategies that are compared: {instead}"
+                "{what} cannot be used when strategies are compared: {instead}"
             )));
         }
         let tokens = match self.generate.as_deref() {
@@ -27,12 +27,12 @@ impl Args {
             Some([tokens]) if *tokens > 0 => *tokens,
             Some(_) => {
                 return Err(Failure::usage(
-                    "-n must be one number of at least 1 where strategies are compared",
+                    "-n must be one number of at least 1 when strategies are compared",
                 ));
             }
         };
         self.engine.check_but_strategy()?;
-        Ok(Some(Wanted {
+        Ok(Some(CompareOptions {
             model: &self.model.model,
             engine: &self.engine,
             strategies: strategies.unwrap_or("all"),
@@ -43,9 +43,9 @@ impl Args {
         }))
     }
 
-    /// An option that says nothing of strategies, and what to do instead.
-    fn not_of_strategies(&self) -> Option<(&'static str, &'static str)> {
-        const ONE: &str = "leave out --length, and name one strategy at most";
+    /// An option that a comparison does not have, and what to do instead.
+    fn excluded_option(&self) -> Option<(&'static str, &'static str)> {
+        const ONE: &str = "remove --length, and name at most one strategy";
         let given = [
             (self.prompt.is_some(), "-p", "use --length"),
             (self.trace.trace.is_some(), "--trace", "use --html"),

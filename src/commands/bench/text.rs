@@ -1,4 +1,4 @@
-//! What `bench` prints for readers.
+//! Prints the results of `bench` as text.
 
 use super::Report;
 use super::against::Against;
@@ -9,7 +9,7 @@ use crate::commands::output::{print, visible};
 use crate::commands::requant::RequantReport;
 use crate::commands::table::{Align, table};
 
-/// Prints our own speeds.
+/// Prints the speeds of this engine.
 pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
     let rows = report.results.iter().map(|result| {
         let Figures { median, min, max, .. } = &result.tokens_per_second;
@@ -35,17 +35,17 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         report.repetitions,
         requantised(report.requant.as_ref()),
         table(header, rows.collect()),
-        of_kept(report.against.as_ref()),
+        saved_run_text(report.against.as_ref()),
     ))
 }
 
-/// How near a test comes to what reading alone allows, if that was measured.
+/// Share of the memory bound that a test reaches, if it was measured.
 fn of_reading(result: &Measured) -> Option<String> {
     let (speed, reading) = (&result.tokens_per_second, result.reading.as_ref()?);
     let shares = speed.all.iter().zip(&reading.all).map(|(speed, reading)| speed / reading);
     let Figures { median, min, max, .. } = Figures::of(shares.collect())?;
     Some(format!(
-        "{}: {:.0} % ({:.0} to {:.0}) of the {:.2} tok/s that reading alone allows\n",
+        "{}: {:.0} % ({:.0} to {:.0}) of the {:.2} tok/s possible by reading alone\n",
         result.test,
         median * 100.0,
         min * 100.0,
@@ -54,7 +54,7 @@ fn of_reading(result: &Measured) -> Option<String> {
     ))
 }
 
-/// Prints this engine beside the others.
+/// Prints this engine compared with the others.
 pub(super) fn print_pairs(report: &pairs::Report<'_>) -> Result<(), Failure> {
     let record = report.record;
     let mut text = format!(
@@ -69,26 +69,26 @@ pub(super) fn print_pairs(report: &pairs::Report<'_>) -> Result<(), Failure> {
     );
     if let Some((ours, peers)) = record.engines.split_first() {
         for peer in peers {
-            text.push_str(&of_peer(ours, peer, &report.ratios));
+            text.push_str(&peer_text(ours, peer, &report.ratios));
         }
     }
     text.push_str(&by_reading(report));
     text.push_str(
         "\nRatios are lapwing / other: above 1 is better for tok/s, below 1 for time and memory.\n\
-         The time is that of a process which loads the model, computes one token and ends.\n",
+         The first token is timed from the start of a process that loads the model to its end.\n",
     );
     text.push_str(&requantised(record.requant.as_ref()));
     if !report.same_weights {
         text.push_str(
-            "Only lapwing computes with requantised weights: the ratios compare engines on different\n\
-             weights, and say nothing of which is faster on the same.\n",
+            "Only lapwing uses requantised weights: the ratios compare engines on different weights,\n\
+             and do not show which engine is faster on the same weights.\n",
         );
     }
-    text.push_str(&of_kept(report.against.as_ref()));
+    text.push_str(&saved_run_text(report.against.as_ref()));
     print(&text)
 }
 
-/// Every engine beside what reading alone allows, if that was measured.
+/// Every engine's share of the memory bound, if it was measured.
 fn by_reading(report: &pairs::Report<'_>) -> String {
     if report.by_reading.is_empty() {
         return String::new();
@@ -113,27 +113,27 @@ fn by_reading(report: &pairs::Report<'_>) -> String {
     let header = [
         ("test", Align::Left),
         ("engine", Align::Left),
-        ("tok/s by reading alone", Align::Right),
-        ("share (median of pairs)", Align::Right),
+        ("bound, tok/s", Align::Right),
+        ("share of it (median of pairs)", Align::Right),
         ("min", Align::Right),
         ("max", Align::Right),
     ];
     format!(
-        "\nbeside reading the same bytes and computing nothing\n{}",
+        "\nmemory bound: reading the same bytes without computing\n{}",
         table(header, rows.collect())
     )
 }
 
-/// What is requantised, if that is asked for.
+/// The requantised matrices, if there are any.
 fn requantised(requant: Option<&RequantReport>) -> String {
     requant.map_or_else(String::new, |requant| format!("{OURS}: {}\n", visible(&requant.text)))
 }
 
-fn of_peer(ours: &EngineRuns, peer: &EngineRuns, ratios: &[Ratio]) -> String {
+fn peer_text(ours: &EngineRuns, peer: &EngineRuns, ratios: &[Ratio]) -> String {
     let bold = anstyle::Style::new().bold();
     let [name, version] = [&peer.name, &peer.version].map(|text| visible(text));
     let mut text =
-        format!("\n{bold}{OURS} {} by {name} {version}{bold:#}\n", visible(&ours.version));
+        format!("\n{bold}{OURS} {} / {name} {version}{bold:#}\n", visible(&ours.version));
     let of = |what: &str| ratios.iter().find(|r| r.engine == peer.name && r.what == what);
     let cells = |what: String, ratio: Option<&Ratio>, values: [Option<String>; 2]| {
         let dash = || "–".to_owned();
@@ -175,8 +175,8 @@ fn of_peer(ours: &EngineRuns, peer: &EngineRuns, ratios: &[Ratio]) -> String {
     text
 }
 
-/// What the kept run says, if one is named.
-fn of_kept(against: Option<&Against>) -> String {
+/// The comparison with a saved run, if one is given.
+fn saved_run_text(against: Option<&Against>) -> String {
     let Some(Against { date, ratios, .. }) = against else { return String::new() };
     let header = [
         ("engine", Align::Left),
@@ -190,5 +190,10 @@ fn of_kept(against: Option<&Against>) -> String {
         let ratio = format!("{:.3}", change.ratio);
         [change.engine.clone(), change.test.clone(), now, then, ratio]
     });
-    format!("\nbeside the run of {}\n{}", visible(date), table(header, rows.collect()))
+    format!(
+        "\ncompared with the run of {}
+{}",
+        visible(date),
+        table(header, rows.collect())
+    )
 }

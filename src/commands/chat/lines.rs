@@ -1,4 +1,4 @@
-//! Where a chat's turns come from: a line editor on a terminal, else the lines of stdin.
+//! Reads messages of a chat: from a line editor on a terminal, otherwise from the lines of stdin.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use rustyline::error::ReadlineError;
 use crate::commands::failure::Failure;
 use crate::commands::session::Session;
 
-/// One thing the user did.
+/// A user action.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A turn, perhaps of several lines.
+    /// A message, possibly of several lines.
     Text(String),
     /// Ctrl-C while typing.
     Dropped,
-    /// Nothing more will come.
+    /// End of input.
     End,
 }
 
-/// Lines, read one at a time.
+/// Reads lines, one at a time.
 pub(super) enum Lines {
     /// On a terminal.
     Editor(Box<Editor>),
@@ -34,19 +34,19 @@ pub(super) struct Editor {
 }
 
 impl Lines {
-    /// Turns are typed; those of earlier chats can be called back.
+    /// A line editor with the history of earlier chats.
     pub(super) fn editor(history: Option<PathBuf>, session: &Session) -> Result<Lines, Failure> {
-        let mut editor = DefaultEditor::new().map_err(broken)?;
+        let mut editor = DefaultEditor::new().map_err(terminal_failure)?;
         if let Some(path) = &history
             && path.exists()
             && let Err(error) = editor.load_history(path)
         {
-            session.note(&format!("note: the history {} is not used: {error}", path.display()));
+            session.note(&format!("note: cannot use the history {}: {error}", path.display()));
         }
         Ok(Lines::Editor(Box::new(Editor { editor, history })))
     }
 
-    /// Every line of stdin is a turn.
+    /// Reads every line of stdin as a message.
     pub(super) fn stdin() -> Lines {
         Lines::Stdin
     }
@@ -81,15 +81,17 @@ impl Editor {
                 Err(ReadlineError::Interrupted) => return Ok(Line::Dropped),
                 Err(ReadlineError::Eof) => return Ok(Line::End),
                 Err(ReadlineError::Signal(_)) => return Err(Failure::Interrupted),
-                Err(error) => return Err(broken(error)),
+                Err(error) => return Err(terminal_failure(error)),
             }
         }
     }
 
-    /// Kept at once, so that a chat that is killed loses nothing.
+    /// Saves the line at once, so that a killed chat loses nothing.
     fn remember(&mut self, line: &str) -> Result<(), Failure> {
         let Some(path) = &self.history else { return Ok(()) };
-        if line.trim().is_empty() || !self.editor.add_history_entry(line).map_err(broken)? {
+        if line.trim().is_empty()
+            || !self.editor.add_history_entry(line).map_err(terminal_failure)?
+        {
             return Ok(());
         }
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
@@ -101,7 +103,7 @@ impl Editor {
         };
         kept.map_err(|error| {
             Failure::failed(format!("cannot write the history {}: {error}", path.display()))
-                .hint("--history FILE names another file, --no-history keeps none")
+                .hint("use --history FILE for another file, or --no-history")
         })
     }
 }
@@ -115,7 +117,7 @@ fn next_of_stdin() -> Result<Line, Failure> {
     }
 }
 
-fn broken(error: ReadlineError) -> Failure {
-    Failure::failed(format!("the terminal cannot be used for typing: {error}"))
-        .hint("turns can also be piped into stdin, one per line")
+fn terminal_failure(error: ReadlineError) -> Failure {
+    Failure::failed(format!("cannot read from the terminal: {error}"))
+        .hint("messages can also be piped into stdin, one per line")
 }

@@ -1,11 +1,11 @@
-//! Kinds of device that this version does not use, and what the machine has for them.
+//! Kinds of device that this version does not support, and their drivers on this machine.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Device;
 
-/// One, and the libraries its drivers come as.
+/// A kind of device, and the libraries that its drivers install.
 pub(super) struct AbsentKind {
     pub(super) kind: &'static str,
     title: &'static str,
@@ -33,7 +33,7 @@ pub(super) const ABSENT_KINDS: [AbsentKind; 2] = [
     },
 ];
 
-/// Where systems keep their libraries.
+/// Library folders of common systems.
 const FOLDERS: [&str; 15] = [
     "/lib",
     "/lib64",
@@ -62,14 +62,14 @@ impl AbsentKind {
             .collect();
         let libraries: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
         let driver = if libraries.is_empty() {
-            format!("no driver library was found ({})", self.libraries.join(", "))
+            format!("no driver library found ({})", self.libraries.join(", "))
         } else {
-            format!("a driver library is here ({})", libraries.join(", "))
+            format!("driver library found ({})", libraries.join(", "))
         };
         Device {
             kind: self.kind,
             present: false,
-            why: format!("this version of Lapwing uses no such driver; {driver}"),
+            why: format!("not supported by this version of Lapwing; {driver}"),
             libraries,
         }
     }
@@ -80,7 +80,7 @@ impl AbsentKind {
     }
 }
 
-/// Folders that a loader would look in, without the same one twice.
+/// The folders that a loader searches, without duplicates.
 pub(super) fn library_folders() -> Vec<PathBuf> {
     let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let named: Vec<PathBuf> = std::env::split_paths(&named).collect();
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_driver_on_the_machine_is_named_though_it_is_not_used() {
+    fn an_unused_driver_is_still_reported() {
         let folder = tempfile::tempdir().expect("folder");
         let kind = &ABSENT_KINDS[0];
         let before = kind.look_for(&[folder.path().to_owned()]);

@@ -1,4 +1,5 @@
-//! `lapwing devices --kernels`: which kernels compute, why, and what of the machine they use.
+//! `lapwing devices --kernels`: the kernels in use, why they were chosen, and their share of the
+//! machine's peak.
 
 use std::path::Path;
 use std::time::Duration;
@@ -31,9 +32,9 @@ mod text;
 
 use blocks::BlocksReport;
 
-/// Runs of each limit.
+/// Runs with which each peak rate is measured.
 const ROUNDS: usize = 25;
-/// Time for the ops of a model, beside the first run of each kind.
+/// Time for measuring the ops of a model, not counting the first run of each kind.
 const PER_DEVICE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Serialize)]
@@ -44,7 +45,7 @@ struct Report {
     roofline: RooflineReport,
     blocks: BlocksReport,
     kernels: Vec<KernelReport>,
-    /// None without a model.
+    /// `None` without a model.
     measured: Option<Vec<OpReport>>,
     requant: Option<RequantReport>,
 }
@@ -142,13 +143,13 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if session.json { print_json(&report) } else { text::print_report(&report) }
 }
 
-/// Measures on a thread of its own; also how products are cut.
+/// Measures the peak rates on a thread of its own, and reads the block sizes of matmuls.
 async fn limits(
     threads: usize,
     isa: Isa,
     session: &Session,
 ) -> Result<(Roofline, BlocksReport), Failure> {
-    session.note("measuring what the CPU does at most");
+    session.note("measuring the peak rates of the CPU");
     let work = tokio::task::spawn_blocking(move || {
         let clock = OsClock::start();
         let now = || Duration::from_nanos(clock.now().0);
@@ -161,11 +162,11 @@ async fn limits(
         Ok(Ok((roof, _))) => {
             let got = roof.threads;
             Err(Failure::failed(format!(
-                "of {threads} threads only {got} can be had; use -t {got}"
+                "only {got} of {threads} threads are available; use -t {got}"
             )))
         }
         Ok(Err(error)) => Err(Failure::failed(error.to_string())),
-        Err(error) => Err(Failure::failed(format!("measuring ended early: {error}"))),
+        Err(error) => Err(Failure::failed(format!("the measurement ended early: {error}"))),
     }
 }
 
@@ -175,7 +176,7 @@ fn graph(path: &Path) -> Result<Graph, Failure> {
     Ok(model.graph)
 }
 
-/// Of every op, products in every format.
+/// Kernels of all ops, and of matmuls in all formats.
 fn all_kernels(kernels: &Kernels) -> Vec<KernelReport> {
     let formats = |op: &str| match op {
         "matmul" => DType::ALL.map(Some).to_vec(),
@@ -185,7 +186,7 @@ fn all_kernels(kernels: &Kernels) -> Vec<KernelReport> {
     pairs.filter_map(|(op, format)| kernels.report(op, format)).collect()
 }
 
-/// Of the ops and formats that a model has, in the order in which it has them.
+/// Kernels of the ops and formats of a model, in the order of the model.
 fn kernels_of(graph: &Graph, kernels: &Kernels) -> Vec<KernelReport> {
     let mut reports: Vec<KernelReport> = Vec::new();
     for node in 0..graph.nodes().len() {
@@ -202,7 +203,7 @@ fn format(shape: &OpShape) -> Option<DType> {
     DType::ALL.into_iter().find(|dtype| dtype.to_string() == *name)
 }
 
-/// What the kernels are chosen by.
+/// The settings that select kernels.
 struct Kernels {
     cpu: Cpu,
     kv: KvDtype,
@@ -221,7 +222,7 @@ impl Kernels {
     }
 }
 
-/// Each shape with the fewest and the most rows of it.
+/// Each shape, with the fewest and the most rows measured.
 fn ops(of: (&Graph, &Kernels), roof: &Roofline, mut samples: Vec<Sample>) -> Vec<OpReport> {
     samples.sort_by(|a, b| (&a.shape, a.m, a.context).cmp(&(&b.shape, b.m, b.context)));
     samples.dedup_by(|a, b| (&a.shape, a.m, a.context) == (&b.shape, b.m, b.context));

@@ -1,4 +1,4 @@
-//! What is said about a model file; also its JSON form.
+//! The report on a model file, and its JSON form.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use serde_json::Value as Json;
 
 use crate::commands::requant::RequantReport;
 
-/// Elements of an array that are shown unless all are wanted.
+/// Elements shown of an array without `--full`.
 const ELEMENTS_MAX: usize = 8;
-/// Characters of a text that are shown unless all are wanted.
+/// Characters shown of a text without `--full`.
 const CHARS_MAX: usize = 120;
 
 /// A model file.
@@ -28,10 +28,10 @@ pub(super) struct Report {
     pub(super) formats: Vec<Format>,
     pub(super) hyper_parameters: Option<HyperParameters>,
     pub(super) kv_bytes_per_token: Option<usize>,
-    /// What the engine requantises, where it is asked to.
+    /// Requantised matrices, if `--requant` is given.
     pub(super) requant: Option<RequantReport>,
     pub(super) placement: Option<PlacementReport>,
-    /// The same for people.
+    /// The same as text.
     #[serde(skip)]
     pub(super) placement_text: Option<String>,
     pub(super) cannot_run: Option<String>,
@@ -43,7 +43,7 @@ pub(super) struct Entry {
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) value: Json,
-    /// Length of what was abbreviated.
+    /// Full length, if the value was abbreviated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) length: Option<usize>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Format {
     pub(super) bytes: u64,
 }
 
-/// What the metadata make of the model.
+/// Hyper-parameters read from the metadata.
 #[derive(Debug, Serialize)]
 pub(super) struct HyperParameters {
     pub(super) layers: usize,
@@ -86,7 +86,7 @@ pub(super) struct HyperParameters {
     pub(super) chat_template: bool,
 }
 
-/// What would run where.
+/// The placement of a full chunk.
 #[derive(Debug, Serialize)]
 pub(super) struct PlacementReport {
     pub(super) strategy: String,
@@ -111,9 +111,9 @@ pub(crate) struct Stage {
 #[derive(Debug, Serialize)]
 pub(super) struct Part {
     pub(super) device: String,
-    /// First row and the one after the last, if not all.
+    /// First row and the one after the last; `None` for all rows.
     pub(super) rows: Option<(usize, usize)>,
-    /// From, to and of how many units, if not all.
+    /// Output channels: from, to and the number of units; `None` for all.
     pub(super) features: Option<(usize, usize, usize)>,
     /// Rows of its prepared graphs.
     pub(super) graphs: Vec<usize>,
@@ -123,7 +123,7 @@ pub(super) struct Part {
 }
 
 impl Stage {
-    /// As JSON shows it.
+    /// The JSON form.
     pub(crate) fn of(stage: &StagePlacement) -> Stage {
         Stage {
             device: stage.device.clone(),
@@ -152,7 +152,7 @@ impl Part {
 }
 
 impl Report {
-    /// What stands in the file.
+    /// The contents of the file.
     pub(super) fn of_file(file: &WeightFile, full: bool) -> Report {
         let mut metadata = BTreeMap::new();
         for (key, value) in file.metadata().iter() {
@@ -180,7 +180,7 @@ impl Report {
         }
     }
 
-    /// What an engine makes of it that keeps keys and values so.
+    /// Adds what an engine with that KV cache makes of it.
     pub(super) fn add_engine(&mut self, engine: &Engine, kv: KvDtype) {
         let config = engine.model();
         let layout = KvLayout { page_rows: 1, dtype: kv, ..config.kv_layout() };
@@ -205,7 +205,7 @@ impl Entry {
     }
 }
 
-/// The value, and its whole length if it was abbreviated.
+/// The value, and its full length if it was abbreviated.
 fn json(value: &Value, full: bool) -> (Json, Option<usize>) {
     let integer = |v: i64| (Json::from(v), None);
     match value {
@@ -217,7 +217,7 @@ fn json(value: &Value, full: bool) -> (Json, Option<usize>) {
         Value::I32(v) => integer((*v).into()),
         Value::I64(v) => integer(*v),
         Value::U64(v) => (Json::from(*v), None),
-        // Through its shortest decimal form: 0.1, and not the nearest binary64 to it.
+        // By its shortest decimal form: 0.1, not the nearest binary64 value.
         Value::F32(v) => (v.to_string().parse::<f64>().map_or(Json::Null, Json::from), None),
         Value::F64(v) => (Json::from(*v), None),
         Value::Bool(v) => (Json::from(*v), None),

@@ -1,4 +1,4 @@
-//! A model file, for people.
+//! Prints the report as text.
 
 use indicatif::{HumanBytes, HumanCount};
 
@@ -36,9 +36,9 @@ pub(super) fn of(report: &Report) -> String {
     if let Some(requant) = &report.requant {
         text.push_str(&format!("{}\n", visible(&requant.text)));
     }
-    text.push_str(&heading("what would run where"));
+    text.push_str(&heading("placement"));
     if let Some(reason) = &report.cannot_run {
-        text.push_str(&format!("nothing: {}\n", visible(reason)));
+        text.push_str(&format!("cannot run: {}\n", visible(reason)));
     }
     text.push_str(report.placement_text.as_deref().unwrap_or_default());
     text
@@ -111,14 +111,14 @@ fn hyper_parameters(p: &HyperParameters) -> String {
         p.rope_scaling,
     );
     if let Some(window) = p.window {
-        text.push_str(&format!("sliding window of {window} tokens on some layers\n"));
+        text.push_str(&format!("sliding window of {window} tokens in some layers\n"));
     }
     for (what, cap) in [("attention scores", p.attention_cap), ("logits", p.logit_cap)] {
         if let Some(cap) = cap {
             text.push_str(&format!("{what} are soft-capped at {cap}\n"));
         }
     }
-    let template = if p.chat_template { "has one" } else { "none, it continues text" };
+    let template = if p.chat_template { "yes" } else { "none, the model continues text" };
     text.push_str(&format!("chat template: {template}\n"));
     text
 }

@@ -1,4 +1,4 @@
-//! Bounds on the numbers of a report.
+//! Checks bounds on the numbers of a report.
 
 use lapwing_traces::budget::{Budget, BudgetError};
 use serde::Serialize;
@@ -7,25 +7,25 @@ use serde_json::Value;
 use super::super::failure::Failure;
 use super::super::output::one_line;
 
-/// A bound and what became of it.
+/// A bound and its result.
 #[derive(Debug, Serialize)]
 pub(super) struct Asserted {
     metric: String,
     expected: String,
-    /// None if the run does not have this number.
+    /// `None` if the run does not have this number.
     value: Option<f64>,
     ok: bool,
 }
 
 impl Asserted {
     fn line(&self) -> String {
-        let value = self.value.map_or("nothing".to_owned(), |value| value.to_string());
+        let value = self.value.map_or("missing".to_owned(), |value| value.to_string());
         one_line(&format!("{} is {value}, expected {}", self.metric, self.expected))
     }
 }
 
-/// Compares what is printed with the bounds. A metric that there is not is wrong usage; one without
-/// a value does not keep its bound.
+/// Checks the bounds against the report. An unknown metric is wrong usage; a metric without a value
+/// violates its bound.
 pub(super) fn check(budgets: &[Budget], printed: &Value) -> Result<Vec<Asserted>, Failure> {
     let check = |budget: &Budget| {
         let outcome = match budget.check(printed) {
@@ -43,7 +43,7 @@ pub(super) fn check(budgets: &[Budget], printed: &Value) -> Result<Vec<Asserted>
     budgets.iter().map(check).collect()
 }
 
-/// A line for each.
+/// One line for each bound.
 pub(super) fn text(asserted: &[Asserted]) -> String {
     let line = |one: &Asserted| {
         format!("{} {}\n", if one.ok { "kept:    " } else { "not kept:" }, one.line())
@@ -52,7 +52,7 @@ pub(super) fn text(asserted: &[Asserted]) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// A failure if a bound is not kept.
+/// A failure if a bound is violated.
 pub(super) fn verdict(asserted: &[Asserted]) -> Result<(), Failure> {
     let failed: Vec<String> = asserted.iter().filter(|one| !one.ok).map(Asserted::line).collect();
     if failed.is_empty() {

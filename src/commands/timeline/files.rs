@@ -1,4 +1,4 @@
-//! Files that a command writes: whole, or not at all.
+//! Writes output files atomically.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use lapwing_traces::whole_file;
 use super::super::failure::Failure;
 use super::super::session::Session;
 
-/// Writes a file. What was there before stays until the new one is whole.
+/// Writes a file. An existing file is kept until the new one is complete.
 pub(in super::super) fn write(path: &Path, bytes: &[u8], session: &Session) -> Result<(), Failure> {
     parent(path)?;
     whole_file::write(path, bytes).map_err(|error| Failure::file("write", path, &error))?;
@@ -18,24 +18,24 @@ pub(in super::super) fn write(path: &Path, bytes: &[u8], session: &Session) -> R
     Ok(())
 }
 
-/// Makes a folder if it is not there; its own folder must be.
+/// Creates a folder if it does not exist; its parent must exist.
 pub(super) fn make_folder(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Ok(());
     }
     parent(path)?;
-    fs::create_dir(path).map_err(|error| Failure::file("make the folder", path, &error))
+    fs::create_dir(path).map_err(|error| Failure::file("create the folder", path, &error))
 }
 
-/// Says clearly that the folder of a path is missing.
+/// Checks that the folder of a path exists.
 fn parent(path: &Path) -> Result<(), Failure> {
     match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         None => Ok(()),
         Some(folder) => Err(Failure::failed(format!(
-            "cannot write {}: there is no folder {}",
+            "cannot write {}: the folder {} does not exist",
             path.display(),
             folder.display()
         ))
-        .hint("make the folder first, or name another one")),
+        .hint("create the folder first, or use another one")),
     }
 }

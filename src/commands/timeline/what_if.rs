@@ -1,4 +1,4 @@
-//! How long the run would have taken.
+//! Computes the makespan with changed durations.
 
 use std::str::FromStr;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::failure::Failure;
 use super::super::output::one_line;
 
-/// Changes, and the text that asked for them.
+/// Changes, and their text.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     text: String,
@@ -17,23 +17,23 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// Reads changes.
+    /// Parses changes.
     pub(super) fn parse(text: &str) -> Result<Scenario, WhatIfError> {
         Ok(Scenario { text: text.to_owned(), what_if: WhatIf::from_str(text)? })
     }
 }
 
-/// What the changes would have done.
+/// The result of changes.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     change: String,
     makespan_ns: u64,
     delta_ns: i64,
-    /// The new makespan by the recorded one.
+    /// The new makespan divided by the recorded one.
     ratio: Option<f64>,
 }
 
-/// Replays a run with each of the scenarios.
+/// Replays a run with each scenario.
 pub(super) fn replay(scenarios: &[Scenario], timeline: &Timeline) -> Result<Vec<Outcome>, Failure> {
     let recorded = timeline.makespan();
     let replay = |scenario: &Scenario| {
@@ -51,7 +51,7 @@ pub(super) fn replay(scenarios: &[Scenario], timeline: &Timeline) -> Result<Vec<
     scenarios.iter().map(replay).collect()
 }
 
-/// A line for each.
+/// One line for each scenario.
 pub(super) fn text(outcomes: &[Outcome]) -> String {
     let line = |outcome: &Outcome| {
         let share = outcome.ratio.map(|ratio| format!(" ({:+.1} %)", (ratio - 1.0) * 100.0));

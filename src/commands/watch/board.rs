@@ -1,4 +1,4 @@
-//! What a view knows of a run: the latest of everything, put together event by event.
+//! State of a watched run, updated event by event.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -6,17 +6,17 @@ use lapwing::traces::Nanos;
 use lapwing::traces::Recording;
 use lapwing::traces::event::{EventKind, LaneKind, Milestone, NameId, SpanId};
 
-/// Time that strips show and rates are of, in ns.
+/// Time span of strips and rates, in ns.
 pub(super) const WINDOW: u64 = 4_000_000_000;
 
 /// State of a run.
 #[derive(Debug, Default)]
 pub(super) struct Board {
-    /// The time.
+    /// Current time.
     pub(super) now: Nanos,
     /// Lanes, by their number.
     pub(super) lanes: Vec<LaneView>,
-    /// Ops by name: how often, and for how long in all.
+    /// Ops by name: their number and total time.
     ops: HashMap<String, (u64, u64)>,
     /// Counters by lane and name.
     pub(super) counters: BTreeMap<(String, String), i64>,
@@ -25,11 +25,11 @@ pub(super) struct Board {
     last_token: Option<Nanos>,
     /// Tokens so far.
     pub(super) tokens: u64,
-    /// Tokens of the window.
+    /// Tokens within the time span.
     recent: VecDeque<(Nanos, u64)>,
     /// Prompt tokens so far.
     pub(super) prompt_tokens: u64,
-    /// Events that found no room.
+    /// Dropped events.
     pub(super) dropped: u64,
     open: HashMap<SpanId, (usize, Nanos)>,
 }
@@ -41,12 +41,12 @@ pub(super) struct LaneView {
     pub(super) name: String,
     /// Whether it ever runs anything that is recorded.
     pub(super) shown: bool,
-    /// When it ran something, by end.
+    /// Busy intervals, by end.
     busy: VecDeque<(u64, u64)>,
 }
 
 impl Board {
-    /// Adds what was recorded since the last time.
+    /// Adds newly recorded events.
     pub(super) fn add(&mut self, recording: &Recording, now: Nanos) {
         self.now = now;
         self.dropped = recording.dropped;
@@ -119,19 +119,19 @@ impl Board {
         }
     }
 
-    /// Submission to the first token, in ms.
+    /// Time to first token, in ms.
     pub(super) fn ttft_ms(&self) -> Option<f64> {
         let (submitted, first) = (self.submitted?, self.first_token?);
         Some(first.since(submitted).as_secs_f64() * 1e3)
     }
 
-    /// Tokens per second of the window, and since the first token.
+    /// Tokens per second: within the time span, and since the first token.
     pub(super) fn rates(&self) -> (Option<f64>, Option<f64>) {
         let rate = |tokens: u64, from: Nanos, to: Nanos| {
             let seconds = to.since(from).as_secs_f64();
             (seconds > 0.0 && tokens > 0).then(|| tokens as f64 / seconds)
         };
-        // The first token of a stretch ends no gap of it.
+        // The first token of an answer ends no interval.
         let recent: u64 = self.recent.iter().skip(1).map(|(_, tokens)| tokens).sum();
         let now = self.recent.front().zip(self.recent.back());
         let now = now.and_then(|((from, _), (to, _))| rate(recent, *from, *to));
@@ -140,7 +140,7 @@ impl Board {
         (now, mean)
     }
 
-    /// Ops that took the longest in all: name, count, ns in all, share.
+    /// Ops with the longest total time: name, count, total ns, share.
     pub(super) fn top_ops(&self, most: usize) -> Vec<(&str, u64, u64, f64)> {
         let all: u64 = self.ops.values().map(|(_, total)| total).sum();
         let mut ops: Vec<_> = self
@@ -155,7 +155,7 @@ impl Board {
         ops
     }
 
-    /// Busy share of each of `columns` equal parts of the window, and of the whole.
+    /// Busy share of each of `columns` equal parts of the time span, and of all of it.
     pub(super) fn busy(&self, lane: usize, columns: usize) -> (Vec<f64>, f64) {
         let (from, step) = (self.now.0 as f64 - WINDOW as f64, WINDOW as f64 / columns as f64);
         let mut shares = vec![0.0; columns];

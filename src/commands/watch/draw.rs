@@ -1,4 +1,4 @@
-//! Drawing a view.
+//! Draws the view.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -9,11 +9,11 @@ use ratatui::widgets::{Block, Paragraph, Wrap};
 use super::board::{Board, WINDOW};
 use crate::commands::output::visible;
 
-/// Heights of a column of a strip, from idle to busy.
+/// Characters of a strip's column, from idle to busy.
 const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Width of the names beside the strips.
+/// Width of the names next to the strips.
 const NAME_WIDTH: usize = 12;
-/// Ops in the list.
+/// Maximum number of ops in the list.
 const OPS_MAX: usize = 8;
 
 /// Draws everything.
@@ -65,7 +65,7 @@ fn head_lines(board: &Board, model: &str) -> Paragraph<'static> {
 }
 
 fn lane_lines(board: &Board, area: Rect) -> Paragraph<'static> {
-    // Borders, a blank, the share.
+    // Borders, a space, the percentage.
     let columns = usize::from(area.width).saturating_sub(NAME_WIDTH + 9).max(1);
     let shown = board.lanes.iter().enumerate().filter(|(_, lane)| lane.shown);
     let lines: Vec<Line<'_>> = shown
@@ -84,7 +84,7 @@ fn lane_lines(board: &Board, area: Rect) -> Paragraph<'static> {
     Paragraph::new(lines).block(Block::bordered().title(title))
 }
 
-/// The character of a busy share; only what is idle throughout looks idle.
+/// The character of a busy share; only a completely idle column looks idle.
 fn level(share: f64) -> char {
     let highest = LEVELS.len() - 1;
     let level = (share.clamp(0.0, 1.0) * highest as f64).ceil() as usize;
@@ -122,7 +122,7 @@ fn counter_lines(board: &Board) -> Paragraph<'static> {
     Paragraph::new(lines).block(Block::bordered().title(" queues and memory "))
 }
 
-/// The latest lines of the answer that fit.
+/// The last lines of the answer that fit.
 fn answer_lines(text: &str, area: Rect) -> Paragraph<'static> {
     let width = area.width.saturating_sub(2);
     let paragraph =
@@ -134,7 +134,7 @@ fn answer_lines(text: &str, area: Rect) -> Paragraph<'static> {
         .block(Block::bordered().title(" answer "))
 }
 
-/// Lines that a text takes, at least nearly: words are kept whole.
+/// Approximate number of lines that a text takes; words are not split.
 fn wrapped_lines(text: &str, width: usize) -> usize {
     text.lines()
         .map(|line| {
@@ -173,8 +173,8 @@ mod tests {
         }
     }
 
-    /// A lane that is busy in the first quarter of the window, one that is in the whole second
-    /// half, and three tokens.
+    /// A lane that is busy in the first quarter of the time span, one that is busy in the second half,
+    /// and three tokens.
     fn board() -> Board {
         let recorder = Recorder::new(Arc::new(Fixed), RecorderConfig::default());
         recorder.set_scope(Scope::All);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_recording_gives_the_rows_that_it_must() {
+    fn a_known_recording_draws_the_expected_rows() {
         let rows = rows(&board(), "one two\nthree");
         assert!(rows[0].starts_with("lapwing tiny␛[2J   q ends"), "{rows:#?}");
         let figures = "3 tokens  1.0 tok/s now  1.0 tok/s mean  first token after 1000.0 ms";
@@ -234,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_long_answer_is_in_sight() {
+    fn the_end_of_a_long_answer_is_visible() {
         let text = format!("{}the end", "some words ".repeat(200));
         let rows = rows(&board(), &text);
         assert!(rows[17..].iter().any(|row| row.contains("the end")), "{rows:#?}");
     }
 
     #[test]
-    fn a_tiny_terminal_does_no_harm() {
+    fn a_tiny_terminal_is_drawn_without_panic() {
         for (width, height) in [(1, 1), (10, 3), (20, 40), (200, 5)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
             terminal.draw(|frame| draw(frame, &board(), "m", "text")).expect("drawn");

@@ -2,10 +2,10 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::models::fetch_from;
-use crate::models::testing::{Diary, Memory, cache, noise};
+use crate::models::testing::{EventLog, Memory, cache, noise};
 
 async fn put(cache: &ModelCache, name: &str, content: &[u8]) -> PathBuf {
-    fetch_from(cache, name, &Memory::honest(content), &mut Diary::default()).await.unwrap()
+    fetch_from(cache, name, &Memory::honest(content), &mut EventLog::default()).await.unwrap()
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! What the hub says about a file before it is transferred.
+//! Reads what the hub states about a file before it is transferred.
 //!
-//! `hf-hub`'s own metadata call follows the redirect to the storage server, whose answer carries
-//! neither commit nor SHA-256; both stand in the hub's answer, so that one is read here.
+//! `hf-hub`'s own metadata call follows the redirect to the storage server, whose answer has neither
+//! commit nor SHA-256. The hub's own answer has both, so it is read here.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use super::{CONNECT_TIMEOUT, HubSource, READ_TIMEOUT, with_causes};
 use crate::models::digest;
 use crate::models::error::FetchError;
 
-/// How many times the hub may send on to another of its own addresses.
+/// Maximum number of redirects between addresses of the hub itself.
 const HOPS_MAX: usize = 5;
 
 /// A file's identity on the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Headers {
-    /// The commit that the revision means now.
+    /// The commit that the revision points to.
     pub(super) commit: String,
     /// The hub's tag for the content.
     pub(super) etag: String,
@@ -30,7 +30,7 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// One line that is the same only for the same content.
+    /// One line that identifies the content.
     pub(super) fn version(&self) -> String {
         format!("{} {}", self.etag, self.bytes)
     }
@@ -50,8 +50,8 @@ impl Headers {
     }
 }
 
-/// Asks the hub at `endpoint` about the source's file.
-pub(super) async fn ask(source: &HubSource, endpoint: &str) -> Result<Headers, FetchError> {
+/// Requests the headers of the source's file from the hub at `endpoint`.
+pub(super) async fn request(source: &HubSource, endpoint: &str) -> Result<Headers, FetchError> {
     let file = &source.file;
     let unusable = |detail: String| FetchError::HubAnswer { file: file.to_string(), detail };
     let client = reqwest::Client::builder()
@@ -62,7 +62,7 @@ pub(super) async fn ask(source: &HubSource, endpoint: &str) -> Result<Headers, F
         .build()
         .map_err(|error| unusable(with_causes(&error)))?;
     let mut url = address(source, endpoint)
-        .ok_or_else(|| unusable(format!("{endpoint:?} is not a hub's address")))?;
+        .ok_or_else(|| unusable(format!("{endpoint:?} is not a valid address of a hub")))?;
     let token = token();
     for _ in 0..HOPS_MAX {
         let mut request = client.head(url.clone());
@@ -75,10 +75,10 @@ pub(super) async fn ask(source: &HubSource, endpoint: &str) -> Result<Headers, F
         })?;
         match next_hop(&url, &response) {
             Some(next) => url = next,
-            None => return judge(source, &response),
+            None => return check_response(source, &response),
         }
     }
-    Err(unusable("it sends on in a circle".to_owned()))
+    Err(unusable("too many redirects".to_owned()))
 }
 
 /// `{endpoint}/{owner}/{repo}/resolve/{revision}/{file}`, with everything escaped.
@@ -93,8 +93,8 @@ fn address(source: &HubSource, endpoint: &str) -> Option<Url> {
     Some(url)
 }
 
-/// Where the hub sends on to another address of its own (a renamed repository); a redirect to
-/// the storage server is no hop, for that server knows neither commit nor hash.
+/// The target of a redirect to another address of the hub (a renamed repository). A redirect to
+/// the storage server does not count, as that server knows neither commit nor hash.
 fn next_hop(url: &Url, response: &Response) -> Option<Url> {
     let headers = response.headers();
     if !response.status().is_redirection() || headers.contains_key("x-repo-commit") {
@@ -104,7 +104,7 @@ fn next_hop(url: &Url, response: &Response) -> Option<Url> {
     (next.origin() == url.origin()).then_some(next)
 }
 
-fn judge(source: &HubSource, response: &Response) -> Result<Headers, FetchError> {
+fn check_response(source: &HubSource, response: &Response) -> Result<Headers, FetchError> {
     let file = source.file.to_string();
     let status = response.status();
     let reason = response.headers().get("x-error-message").and_then(|value| value.to_str().ok());
@@ -120,7 +120,7 @@ fn judge(source: &HubSource, response: &Response) -> Result<Headers, FetchError>
     }
 }
 
-/// The token that `hf-hub` uses too: `HF_TOKEN`, else the file that Hugging Face's tools keep.
+/// The token that `hf-hub` also uses: `HF_TOKEN`, or the file of Hugging Face's tools.
 fn token() -> Option<String> {
     let variable = |key| std::env::var(key).ok().filter(|value| !value.is_empty());
     if variable("HF_HUB_DISABLE_IMPLICIT_TOKEN").is_some() {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn linked_values_win_over_those_of_the_pointer_file() {
+    fn headers_of_the_linked_file_win_over_those_of_the_pointer() {
         let hash = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53";
         let quoted: &'static str =
             "\"b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53\"";
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_commit_size_or_tag_is_refused() {
+    fn an_answer_without_commit_size_or_tag_is_rejected() {
         let full = [("etag", "W/\"abc\""), ("content-length", "12"), ("x-repo-commit", "c0ffee")];
         assert_eq!(Headers::read(&headers(&full)).unwrap().sha256, None);
         for missing in 0..full.len() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
-use crate::models::testing::{Diary, cache, hash, noise};
+use crate::models::testing::{EventLog, cache, hash, noise};
 use crate::models::{ModelCache, fetch_from};
 use server::{COMMIT, Hub, Reply};
 
@@ -15,10 +15,10 @@ fn source(hub: &Hub) -> HubSource {
     HubSource::new(NAME.parse().unwrap()).endpoint(hub.url()).backoff(Duration::from_millis(1))
 }
 
-async fn pull(cache: &ModelCache, hub: &Hub) -> (Result<PathBuf, FetchError>, Diary) {
-    let mut diary = Diary::default();
-    let result = fetch_from(cache, NAME, &source(hub), &mut diary).await;
-    (result, diary)
+async fn pull(cache: &ModelCache, hub: &Hub) -> (Result<PathBuf, FetchError>, EventLog) {
+    let mut log = EventLog::default();
+    let result = fetch_from(cache, NAME, &source(hub), &mut log).await;
+    (result, log)
 }
 
 fn assert_nothing_kept(cache: &ModelCache) {
@@ -31,10 +31,10 @@ async fn file_behind_a_redirect_is_compared_with_the_hubs_hash() {
     let (_dir, cache) = cache();
     let content = noise(3 * MIB + 17);
     let hub = Hub::start(&content).await;
-    let (result, diary) = pull(&cache, &hub).await;
+    let (result, log) = pull(&cache, &hub).await;
     assert_eq!(fs::read(result.unwrap()).unwrap(), content);
-    assert_eq!(diary.advanced(0), content.len() as u64);
-    assert!(diary.has(|event| *event == FetchEvent::Verifying));
+    assert_eq!(log.advanced(0), content.len() as u64);
+    assert!(log.has(|event| *event == FetchEvent::Verifying));
     let model = cache.model(NAME).unwrap();
     assert_eq!((model.verified, model.sha256, model.source.as_str()), (true, hash(&content), NAME));
     assert!(!cache.slot(NAME).unwrap().partial.exists());
@@ -60,14 +60,14 @@ async fn wrong_hash_leaves_nothing_usable() {
 }
 
 #[tokio::test]
-async fn cut_connection_goes_on_from_where_it_broke() {
+async fn an_interrupted_transfer_continues_where_it_stopped() {
     let (_dir, cache) = cache();
     let content = noise(4 * MIB);
     let hub = Hub::start(&content).await;
     hub.set(|state| state.script = vec![Reply::CutAfter(2 * MIB)]);
-    let (result, diary) = pull(&cache, &hub).await;
+    let (result, log) = pull(&cache, &hub).await;
     assert_eq!(fs::read(result.unwrap()).unwrap(), content);
-    assert_eq!(diary.advanced(0), content.len() as u64);
+    assert_eq!(log.advanced(0), content.len() as u64);
     let ranges = hub.ranges();
     assert_eq!(ranges.len(), 2, "{ranges:?}");
     assert!(ranges[0].is_none() && ranges[1].is_some_and(|start| start > 0), "{ranges:?}");
@@ -100,14 +100,14 @@ async fn fetch_dropped_midway_is_resumed_by_the_next() {
     hub.set(|state| state.script = vec![Reply::StallAfter(3 * MIB)]);
     assert!(tokio::time::timeout(Duration::from_millis(700), pull(&cache, &hub)).await.is_err());
     assert_eq!(cache.path_of(NAME), None);
-    let (result, diary) = pull(&cache, &hub).await;
+    let (result, log) = pull(&cache, &hub).await;
     assert_eq!(fs::read(result.unwrap()).unwrap(), content);
-    assert_eq!(diary.advanced(0), content.len() as u64);
+    assert_eq!(log.advanced(0), content.len() as u64);
     assert!(hub.ranges().last().unwrap().is_some_and(|start| start >= MIB), "{:?}", hub.ranges());
 }
 
 #[tokio::test]
-async fn beginning_of_an_older_version_is_not_continued() {
+async fn a_partial_file_of_an_older_version_is_not_continued() {
     let (_dir, cache) = cache();
     let hub = Hub::start(&noise(4 * MIB)).await;
     hub.set(|state| state.script = vec![Reply::StallAfter(3 * MIB)]);
@@ -123,7 +123,7 @@ async fn beginning_of_an_older_version_is_not_continued() {
 }
 
 #[tokio::test]
-async fn spoilt_leftover_is_thrown_away_and_fetched_anew() {
+async fn a_damaged_leftover_is_discarded_and_fetched_again() {
     let (_dir, cache) = cache();
     let content = noise(2 * MIB);
     let hub = Hub::start(&content).await;
@@ -135,7 +135,7 @@ async fn spoilt_leftover_is_thrown_away_and_fetched_anew() {
 }
 
 #[tokio::test]
-async fn server_that_ignores_ranges_is_asked_for_the_whole_file() {
+async fn a_server_that_ignores_ranges_sends_the_whole_file() {
     let (_dir, cache) = cache();
     let content = noise(4 * MIB);
     let hub = Hub::start(&content).await;
@@ -147,19 +147,19 @@ async fn server_that_ignores_ranges_is_asked_for_the_whole_file() {
 }
 
 #[tokio::test]
-async fn small_file_without_a_hash_is_taken_but_reported() {
+async fn a_small_file_without_a_hash_is_accepted_and_reported() {
     let (_dir, cache) = cache();
     let content = noise(1000);
     let hub = Hub::start(&content).await;
     hub.set(|state| state.etag = "c3ab8ff13720e8ad9047dd39466b3c8974e592c2".to_owned());
-    let (result, diary) = pull(&cache, &hub).await;
+    let (result, log) = pull(&cache, &hub).await;
     assert_eq!(fs::read(result.unwrap()).unwrap(), content);
-    assert!(diary.has(|event| matches!(event, FetchEvent::Unverified { .. })));
+    assert!(log.has(|event| matches!(event, FetchEvent::Unverified { .. })));
     assert!(!cache.model(NAME).unwrap().verified);
 }
 
 #[tokio::test]
-async fn missing_and_refused_files_are_told_apart() {
+async fn missing_and_denied_files_have_different_errors() {
     let (_dir, cache) = cache();
     let hub = Hub::start(&noise(1000)).await;
     hub.set(|state| state.status = 404);
@@ -175,13 +175,13 @@ async fn missing_and_refused_files_are_told_apart() {
 #[tokio::test]
 async fn unreachable_hub_is_named_with_what_to_check() {
     let (_dir, cache) = cache();
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = format!("http://{}", nobody.local_addr().unwrap());
-    drop(nobody);
+    let unreachable = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", unreachable.local_addr().unwrap());
+    drop(unreachable);
     let source = HubSource::new(NAME.parse().unwrap()).endpoint(&endpoint);
-    let error = fetch_from(&cache, NAME, &source, &mut Diary::default()).await.unwrap_err();
+    let error = fetch_from(&cache, NAME, &source, &mut EventLog::default()).await.unwrap_err();
     assert!(
-        matches!(&error, FetchError::HubUnreachable { endpoint: told, .. } if *told == endpoint),
+        matches!(&error, FetchError::HubUnreachable { endpoint: named, .. } if *named == endpoint),
         "{error}"
     );
 }

@@ -1,4 +1,4 @@
-//! The growing file of a transfer, and whether an earlier one can be continued.
+//! Writes the partial file of a transfer, and decides whether an earlier one can be continued.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -8,11 +8,11 @@ use crate::models::blocking;
 use crate::models::error::FetchError;
 use crate::models::source::Site;
 
-/// Bytes gathered before they are written.
+/// Bytes buffered before a write.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Appends to the site's file on the blocking pool. Each write holds the site, so that no other
-/// fetch can touch the file while one is under way, even after this writer is dropped.
+/// Appends to the site's file on the blocking pool. Each write holds the site, so no other fetch
+/// can touch the file during a write, even after this writer is dropped.
 pub(super) struct Writer {
     site: Site,
     file: Option<File>,
@@ -21,8 +21,8 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Continues the site's file if it is the beginning of just this version of it, else starts
-    /// it anew.
+    /// Continues the site's file if it is the beginning of exactly this version, otherwise starts
+    /// over.
     pub(super) fn open(site: Site, headers: &Headers) -> Result<Self, FetchError> {
         let path = site.file();
         let mark = site.dir().join("version");
@@ -44,12 +44,12 @@ impl Writer {
         Ok(Self { site, file: Some(file), buffer: Vec::with_capacity(BUFFER_BYTES), written })
     }
 
-    /// Bytes taken in all.
+    /// Total bytes accepted.
     pub(super) fn bytes(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Takes more bytes.
+    /// Appends bytes.
     pub(super) async fn push(&mut self, chunk: &[u8]) -> Result<(), FetchError> {
         self.buffer.extend_from_slice(chunk);
         if self.buffer.len() < BUFFER_BYTES {
@@ -58,7 +58,7 @@ impl Writer {
         self.flush().await
     }
 
-    /// Hands everything taken to the file system.
+    /// Writes all accepted bytes to the file system.
     pub(super) async fn flush(&mut self) -> Result<(), FetchError> {
         let buffer = std::mem::take(&mut self.buffer);
         let count = buffer.len() as u64;
@@ -74,7 +74,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Throws everything away.
+    /// Discards everything.
     pub(super) async fn restart(&mut self) -> Result<(), FetchError> {
         self.buffer.clear();
         self.with_file(|file| file.set_len(0).and_then(|()| file.rewind())).await?;

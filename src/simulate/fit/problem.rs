@@ -1,4 +1,4 @@
-//! Descent to the least squares.
+//! Gauss–Newton descent to the least squares.
 
 use lapwing_plan::soc::Soc;
 
@@ -6,17 +6,17 @@ use super::least_squares::solve;
 use crate::simulate::published::{Published, Role, Row};
 use crate::simulate::{Runs, Scenario, SimulateError};
 
-/// Most steps.
+/// Maximum number of steps.
 const STEPS_MAX: usize = 12;
-/// Change of a parameter by which slopes are measured.
+/// Change of a parameter with which slopes are measured.
 const PROBE: f64 = 0.01;
 /// Largest change of a parameter in one step, as a logarithm.
 const STRIDE: f64 = 0.3;
-/// Weight that keeps undetermined parameters where they are.
+/// Damping that keeps undetermined parameters where they are.
 const DAMPING: f64 = 1e-6;
-/// Where a descent ended.
+/// Result of a descent.
 pub(super) struct Descent {
-    /// Logarithms of the parameters, from where they started.
+    /// Logarithms of the parameters, relative to their start.
     pub(super) at: Vec<f64>,
     pub(super) residuals: Vec<f64>,
     pub(super) steps: usize,
@@ -24,7 +24,7 @@ pub(super) struct Descent {
     pub(super) converged: bool,
 }
 
-/// Parameters, and what they are fitted to.
+/// The parameters, and the numbers they are fitted to.
 pub(super) struct Problem<'a> {
     pub(super) base: &'a Scenario,
     pub(super) keys: Vec<String>,
@@ -33,7 +33,7 @@ pub(super) struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// Pinned parameters of the preset, and rows that are pins.
+    /// The pinned parameters of the preset, and the rows that are pins.
     pub(super) fn new(
         base: &'a Scenario,
         published: &'a Published,
@@ -41,19 +41,19 @@ impl<'a> Problem<'a> {
         let nothing = |reason: &str| SimulateError::Fit { reason: reason.to_owned() };
         let pins: Vec<&Row> = published.rows.iter().filter(|row| row.role == Role::Pin).collect();
         if pins.is_empty() {
-            return Err(nothing("there is no row with role = \"pin\" to fit to"));
+            return Err(nothing("no row has role = \"pin\", so there is nothing to fit to"));
         }
         let parameters = base.parameters();
         let free = parameters.iter().filter(|p| p.is_pinned && p.value > 0.0);
         let (keys, start): (Vec<String>, Vec<f64>) =
             free.map(|parameter| (parameter.key.clone(), parameter.value)).unzip();
         if keys.is_empty() {
-            return Err(nothing("the preset has no parameter that is pinned"));
+            return Err(nothing("the preset has no pinned parameter to fit"));
         }
         Ok(Problem { base, keys, start, pins })
     }
 
-    /// Value of a parameter at that logarithm, or the nearest that it can have.
+    /// Value of a parameter at that logarithm, or the nearest value allowed.
     pub(super) fn value(&self, key: usize, x: f64) -> f64 {
         let value = self.start[key] * x.exp();
         Soc::nearest_value(&self.keys[key], value).unwrap_or(value)
@@ -78,12 +78,12 @@ impl<'a> Problem<'a> {
         self.pins.iter().map(residual).collect()
     }
 
-    /// Slopes of the residuals: a row for each pin.
+    /// Slopes of the residuals, a row for each pin.
     pub(super) fn slopes(&self, at: &[f64], here: &[f64]) -> Result<Vec<Vec<f64>>, SimulateError> {
         let mut slopes = vec![vec![0.0; self.keys.len()]; self.pins.len()];
         for key in 0..self.keys.len() {
             let mut probe = at.to_vec();
-            // Where it cannot grow, from the other side.
+            // A parameter at its maximum is measured downwards.
             let is_stuck = self.value(key, at[key] + PROBE) == self.value(key, at[key]);
             let step = if is_stuck { -PROBE } else { PROBE };
             probe[key] += step;
@@ -95,8 +95,8 @@ impl<'a> Problem<'a> {
         Ok(slopes)
     }
 
-    /// Gauss–Newton with halved steps, over the pins that `counts` says; with the slopes of each
-    /// step, or with known ones.
+    /// Gauss–Newton with step halving over the pins selected by `counts`, with the slopes of each step
+    /// or with given ones.
     pub(super) fn descend(
         &self,
         mut at: Vec<f64>,
@@ -144,7 +144,7 @@ impl<'a> Problem<'a> {
         Ok(Descent { at, residuals: here, steps: STEPS_MAX, converged: false })
     }
 
-    /// A share of a step, not beyond what the parameters can be.
+    /// A fraction of a step, within the range of the parameters.
     fn stepped(&self, at: &[f64], step: &[f64], share: f64) -> Vec<f64> {
         let moved = |(key, (x, d)): (usize, (&f64, &f64))| {
             let next = x - (share * d).clamp(-STRIDE, STRIDE);

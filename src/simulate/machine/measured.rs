@@ -1,4 +1,4 @@
-//! Rates that explain a profile.
+//! Derives the rates that best explain a profile.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::devices::{DeviceSpec, Speed};
 use crate::profile::{DeviceProfile, Profile, Sample};
 use crate::simulate::SimulateError;
 
-/// Rows from which a product counts as bound by arithmetic.
+/// Rows from which a matmul counts as compute-bound.
 const MANY: usize = 64;
 
 pub(super) fn machine(name: &str, profile: &Profile) -> Result<Machine, SimulateError> {
@@ -25,7 +25,7 @@ pub(super) fn machine(name: &str, profile: &Profile) -> Result<Machine, Simulate
     Ok(Machine {
         name: name.to_owned(),
         about: origin.clone(),
-        hand_over: pinned(sync.max(0.001), "us", &format!("{origin}: median hand-over")),
+        hand_over: pinned(sync.max(0.001), "us", &format!("{origin}: median synchronisation")),
         copy: pinned(profile.copy_bytes_per_second / 1e9, "GB/s", &format!("{origin}: copies")),
         device: profile.devices.iter().map(|d| device(d, &origin)).collect::<Result<_, _>>()?,
     })
@@ -47,7 +47,7 @@ fn device(profile: &DeviceProfile, origin: &str) -> Result<MachineDevice, Simula
             return Some((key, pinned(*value, known.unit, &format!("{origin}: {what}"))));
         }
         let (kind, source) = match described {
-            true => (NumberKind::Derived, "the settings that the device was measured with"),
+            true => (NumberKind::Derived, "the settings of the measured device"),
             false => (NumberKind::Assumed, "a default: the profile does not say it"),
         };
         let (unit, source) = (known.unit.to_owned(), source.to_owned());
@@ -57,29 +57,31 @@ fn device(profile: &DeviceProfile, origin: &str) -> Result<MachineDevice, Simula
     Ok(MachineDevice { spec: numbers::without(&spec), numbers })
 }
 
-/// What the device is, with numbers of which only those that nobody measured count; and whether
-/// its description says them.
+/// The measured device, with defaults for the numbers that are not measured, and whether the
+/// profile describes them.
 fn form(profile: &DeviceProfile) -> (DeviceSpec, bool) {
     let text = profile.description.rsplit_once(" on ").map_or("", |(spec, _)| spec);
-    let said: Option<DeviceSpec> = text.parse().ok();
+    let described: Option<DeviceSpec> = text.parse().ok();
     let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
     let kind = kinds.into_iter().find(|kind| kind.name() == profile.kind);
     let kind = kind.unwrap_or(DeviceKind::Cpu);
-    match said {
-        Some(said) if said.kind == kind && said.speed != Speed::Real => (said, true),
-        said => {
+    match described {
+        Some(described) if described.kind == kind && described.speed != Speed::Real => {
+            (described, true)
+        }
+        described => {
             let name = &profile.name;
             let mut spec = match kind {
                 DeviceKind::Npu => DeviceSpec::systolic(name),
                 kind => DeviceSpec::throttled(name, kind),
             };
-            spec.threads = said.and_then(|said| said.threads);
+            spec.threads = described.and_then(|described| described.threads);
             (spec, false)
         }
     }
 }
 
-/// A number by its key, and what it was measured as.
+/// A number's key and value, and the measurement behind it.
 type Rated = (&'static str, f64, String);
 
 fn rates(profile: &DeviceProfile, spec: &DeviceSpec) -> Result<Vec<Rated>, SimulateError> {
@@ -89,27 +91,27 @@ fn rates(profile: &DeviceProfile, spec: &DeviceSpec) -> Result<Vec<Rated>, Simul
     let loads = Some(profile.convert_ns_per_byte).filter(|ns| *ns > 0.0).map(|ns| 1.0 / ns);
     let gbps = match loads {
         Some(gbps) => Some((gbps, "loads and stores of static graphs")),
-        None => one().map(|gbps| (gbps, "median over products of one row")),
+        None => one().map(|gbps| (gbps, "median over matmuls of one row")),
     };
     let (Some(gflops), Some((gbps, what))) = (gflops, gbps) else {
         return Err(SimulateError::Preset {
             reason: format!(
-                "the profile of '{}' has no products of one row or of {MANY} rows and more: \
-                 measure it again with `lapwing profile`",
+                "the profile of '{}' has no matmuls of one row or none of at least {MANY} rows: measure it \
+                 again with `lapwing profile`",
                 profile.name
             ),
         });
     };
     Ok(vec![
-        ("gflops", gflops, format!("median over products of {MANY} rows and more")),
+        ("gflops", gflops, format!("median over matmuls of at least {MANY} rows")),
         ("gbps", gbps, what.to_owned()),
-        ("submit", micros(profile.submit_queued_ns), "submission behind work".to_owned()),
+        ("submit", micros(profile.submit_queued_ns), "submission behind running work".to_owned()),
         ("idle-submit", micros(profile.submit_idle_ns), "submission when idle".to_owned()),
         ("sync", micros(profile.crossing_ns), "inputs of another device".to_owned()),
     ])
 }
 
-/// 10⁹ operations per second by which the device's model takes the time that was measured.
+/// The rate in GFLOP/s with which the device's model takes the measured time.
 fn rate_of(sample: &Sample, spec: &DeviceSpec) -> f64 {
     let Speed::Systolic(_, settings) = &spec.speed else {
         return 2.0 * sample.shape.work(sample.m) / nanos(sample);
@@ -120,8 +122,7 @@ fn rate_of(sample: &Sample, spec: &DeviceSpec) -> f64 {
     array.matmul_time(shape, order).as_secs_f64() * 1e9 / nanos(sample)
 }
 
-/// Time = fixed + slope · (rows · weights), with the least squares of its errors; neither is below
-/// zero.
+/// Fits time = fixed + slope · (rows · weights) by least squares, with neither below zero.
 fn preparation(samples: &[PrepareSample]) -> Vec<Rated> {
     if samples.is_empty() {
         return Vec::new();
@@ -135,7 +136,7 @@ fn preparation(samples: &[PrepareSample]) -> Vec<Rated> {
     let slope = if spread > 0.0 { (both / spread).max(0.0) } else { 0.0 };
     let (fixed, slope) = match y - slope * x {
         fixed if fixed >= 0.0 => (fixed, slope),
-        // Through zero.
+        // A line through the origin.
         _ => (
             0.0,
             points().map(|p| p.0 * p.1).sum::<f64>() / points().map(|p| p.0 * p.0).sum::<f64>(),
@@ -154,7 +155,7 @@ fn micros(nanos: u64) -> f64 {
     nanos as f64 / 1e3
 }
 
-/// Bytes of the weights of a product.
+/// Bytes of a matmul's weights.
 fn bytes(sample: &Sample) -> Option<f64> {
     let name = sample.shape.dtype.as_ref()?;
     let dtype = DType::ALL.into_iter().find(|dtype| dtype.to_string() == *name)?;
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_preparation_is_not_what_was_measured() {
+    fn the_preparation_time_is_recovered_from_measurements() {
         let of = |samples: &[(u64, u64, u64)]| {
             let sample =
                 |&(rows, weights, ns): &(u64, u64, u64)| PrepareSample { rows, weights, ns };

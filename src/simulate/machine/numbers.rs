@@ -1,10 +1,10 @@
-//! Numbers of a device.
+//! The numbers that describe a device.
 
 use std::time::Duration;
 
 use crate::devices::{ArraySettings, DeviceSpec, Rates, Speed};
 
-/// A number: where it stands in a device.
+/// A number: its key and unit, and its place in a device.
 pub(super) struct Known {
     pub(super) key: &'static str,
     pub(super) unit: &'static str,
@@ -46,7 +46,7 @@ fn time(micros: f64) -> Duration {
     Duration::from_nanos((micros * 1e3).round() as u64)
 }
 
-/// A device as text, without its numbers.
+/// The device as text, without its numbers.
 pub(super) fn without(spec: &DeviceSpec) -> String {
     let text = spec.to_string();
     let Some((form, pairs)) = text.split_once(':') else { return text };

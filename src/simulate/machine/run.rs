@@ -1,4 +1,4 @@
-//! A machine's run in virtual time.
+//! Runs a machine in virtual time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::devices::{DeviceSpec, build};
 use crate::simulate::scenario::Interference;
 use crate::simulate::{Scenario, SimulateError, Simulated, world};
 
-/// Runs it on a machine that has had the same request before: graphs are prepared, as they are when
-/// a live engine is measured. With a recording, if that is wanted.
+/// Runs the scenario on a machine that has already had the same request, so that its graphs are
+/// prepared, as for a live engine that is measured. Records the run if `record` is set.
 pub(in crate::simulate) fn run(
     scenario: &Scenario,
     machine: &Machine,
@@ -47,7 +47,7 @@ pub(in crate::simulate) fn run(
     Ok((figures(&seen, scenario), recording))
 }
 
-/// Refuses what no number of a machine says.
+/// Rejects settings that a machine's numbers do not cover.
 fn check(scenario: &Scenario) -> Result<(), SimulateError> {
     let refused = |key: &str, value: &str, expected: &str| SimulateError::BadValue {
         key: key.to_owned(),
@@ -55,18 +55,17 @@ fn check(scenario: &Scenario) -> Result<(), SimulateError> {
         expected: expected.to_owned(),
     };
     if !scenario.fast_sync {
-        let expected =
-            "it must be on: a machine's devices say what hand-overs cost, as in gpu.sync";
+        let expected = "it must be on: a machine's devices state their own synchronisation times, such as gpu.sync";
         return Err(refused("fast-sync", "off", expected));
     }
     if scenario.interference != Interference::None {
-        let expected = "it must be none: no number of a machine says what else it does";
+        let expected = "it must be none: a machine has no number for other load";
         return Err(refused("interference", &scenario.interference.to_string(), expected));
     }
     Ok(())
 }
 
-/// The engine, set up as a live one is without further settings.
+/// The engine, configured like a live one with default settings.
 fn start(
     scenario: &Scenario,
     machine: &Machine,

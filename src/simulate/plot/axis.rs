@@ -1,10 +1,10 @@
-//! Axes: round numbers at even distances.
+//! Axes with round, evenly spaced ticks.
 
 use std::fmt::Write;
 
 use super::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, short, text};
 
-/// From a range of values to a range of the drawing.
+/// Maps a range of values to a range of the plot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
     from: f64,
@@ -12,11 +12,11 @@ pub(super) struct Axis {
     pub(super) ticks: Vec<f64>,
 }
 
-/// Marks on an axis that are not too many.
+/// Maximum number of ticks.
 const TICKS_MAX: f64 = 8.0;
 
 impl Axis {
-    /// An axis that holds all values; with zero if `zero`. Values that are no numbers are left out.
+    /// An axis for all values, including zero if `zero` is set. NaN and infinities are ignored.
     pub(super) fn of(values: impl Iterator<Item = f64>, zero: bool) -> Axis {
         let finite = values.filter(|value| value.is_finite());
         let start = if zero { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
@@ -38,30 +38,30 @@ impl Axis {
         Axis { from, to, ticks }
     }
 
-    /// Share of the way from its start to its end.
+    /// Position of a value as a fraction of the axis.
     fn share(&self, value: f64) -> f64 {
         (value - self.from) / (self.to - self.from)
     }
 
-    /// Position from left to right.
+    /// Horizontal position.
     pub(super) fn x(&self, value: f64) -> f64 {
         LEFT + self.share(value) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Position from top to bottom.
+    /// Vertical position.
     pub(super) fn y(&self, value: f64) -> f64 {
         HEIGHT - BOTTOM - self.share(value) * (HEIGHT - BOTTOM - TOP)
     }
 }
 
-/// The next of 1, 2, 5, 10, … that is not less.
+/// The smallest of 1, 2, 5, 10, … that is at least `least`.
 fn round_step(least: f64) -> f64 {
     let power = 10f64.powf(least.log10().floor());
     let times = [1.0, 2.0, 5.0, 10.0].into_iter().find(|t| t * power >= least * 0.999_999);
     times.unwrap_or(10.0) * power
 }
 
-/// Lines and numbers of the vertical axis, and its name above.
+/// Grid lines and numbers of the vertical axis, and its name above.
 pub(super) fn vertical(svg: &mut String, axis: &Axis, name: &str) {
     for tick in &axis.ticks {
         let y = axis.y(*tick);
@@ -82,7 +82,7 @@ pub(super) fn horizontal(svg: &mut String, axis: &Axis, name: &str) {
     base(svg, name);
 }
 
-/// The line at the bottom, and the name below it.
+/// The base line, and the name below it.
 pub(super) fn base(svg: &mut String, name: &str) {
     let y = HEIGHT - BOTTOM;
     let _ = writeln!(svg, "<path class=\"axis\" d=\"M{LEFT} {y}H{:.1}\"/>", WIDTH - RIGHT);
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_lies_on_the_axis_and_marks_are_round() {
+    fn all_values_fit_the_axis_and_ticks_are_round() {
         for values in
             [vec![3.0, 47.0, 251.0], vec![0.001, 0.0042], vec![5.0], vec![], vec![f64::NAN]]
         {

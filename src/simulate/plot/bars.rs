@@ -1,16 +1,16 @@
-//! Bars side by side in groups.
+//! Grouped bar plots.
 
 use std::fmt::Write;
 
 use super::axis::{Axis, base, vertical};
 use super::{BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, alone, escaped, open, short, text};
 
-/// A plot of bars.
+/// A bar plot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bars {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What the groups are.
+    /// Name of the horizontal axis.
     pub x: String,
     /// Name of the vertical axis, with its unit.
     pub y: String,
@@ -20,22 +20,22 @@ pub struct Bars {
     pub groups: Vec<BarGroup>,
 }
 
-/// Bars that stand together.
+/// A group of bars.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BarGroup {
     /// Its name.
     pub name: String,
-    /// For each of the plot's names a value, if there is one.
+    /// Value of each bar, if there is one.
     pub values: Vec<Option<f64>>,
-    /// For each of them a published value, if there is one; shown as a mark across the bar.
+    /// Published value of each bar, if there is one; drawn as a line across the bar.
     pub published: Vec<Option<f64>>,
 }
 
-/// Widest bar.
+/// Maximum width of a bar.
 const BAR_MAX: f64 = 46.0;
 
 impl Bars {
-    /// The drawing, to be put on a [`Page`](super::Page).
+    /// The plot, for use on a [`Page`](super::Page).
     pub fn svg(&self) -> String {
         let values = self.groups.iter().flat_map(|g| g.values.iter().chain(&g.published));
         let y = Axis::of(values.flatten().copied(), true);
@@ -58,7 +58,7 @@ impl Bars {
         svg
     }
 
-    /// The drawing as a file of its own.
+    /// The plot as a file of its own.
     pub fn svg_file(&self) -> String {
         alone(&self.svg())
     }
@@ -93,10 +93,11 @@ fn draw(
     let published = group.published.get(bar).copied().flatten();
     if let Some(value) = group.values.get(bar).copied().flatten().filter(|v| v.is_finite()) {
         let (top, floor) = (y.y(value.max(0.0)), y.y(value.min(0.0)));
-        let told = published.map_or(String::new(), |p| format!(", published {}", short(p)));
+        let published_text =
+            published.map_or(String::new(), |p| format!(", published {}", short(p)));
         let _ = writeln!(
             svg,
-            "<rect class=\"bar ink{colour}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"2\"><title>{label}: {}{told}</title></rect>",
+            "<rect class=\"bar ink{colour}\" x=\"{:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"2\"><title>{label}: {}{published_text}</title></rect>",
             x + 1.5,
             width - 3.0,
             (floor - top).max(0.5),
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_absent_value_has_no_bar() {
+    fn missing_values_have_no_bar() {
         let group = |values, published| BarGroup { name: "g".into(), values, published };
         let bars = Bars {
             names: vec!["a".into(), "b".into()],

@@ -1,4 +1,4 @@
-//! Lines over a number: one for each strategy, for example.
+//! Line plots, for example with one line for each strategy.
 
 use std::fmt::Write;
 
@@ -7,27 +7,27 @@ use super::{
     BOTTOM, COLOURS, HEIGHT, RIGHT, TOP, WIDTH, alone, escaped, open, short, spread, text,
 };
 
-/// A plot of lines.
+/// A line plot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lines {
-    /// What it shows.
+    /// Title.
     pub title: String,
     /// Name of the horizontal axis, with its unit.
     pub x: String,
     /// Name of the vertical axis, with its unit.
     pub y: String,
-    /// The lines, by what is most important first; colours repeat after eight.
+    /// The lines, the most important first; colours repeat after eight.
     pub series: Vec<Series>,
 }
 
-/// A line, and measured values beside it.
+/// A line, and published values next to it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// Its name.
     pub name: String,
-    /// Points in the order in which the line passes them. What is no number interrupts it.
+    /// Points in drawing order. NaN and infinities interrupt the line.
     pub points: Vec<(f64, f64)>,
-    /// Values that others published, shown as rings.
+    /// Published values, drawn as rings.
     pub published: Vec<(f64, f64)>,
 }
 
@@ -38,11 +38,11 @@ impl Series {
     }
 }
 
-/// More points than this are drawn without dots.
+/// Maximum number of points drawn with dots.
 const DOTS_MAX: usize = 24;
 
 impl Lines {
-    /// The drawing, to be put on a [`Page`](super::Page).
+    /// The plot, for use on a [`Page`](super::Page).
     pub fn svg(&self) -> String {
         let all = || self.series.iter().flat_map(|s| s.points.iter().chain(&s.published));
         let x = Axis::of(all().map(|p| p.0), false);
@@ -50,7 +50,7 @@ impl Lines {
         let mut svg = open(&self.title);
         vertical(&mut svg, &y, &self.y);
         horizontal(&mut svg, &x, &self.x);
-        // The first lines are drawn last, so that nothing covers them.
+        // The first lines are drawn last, on top of the others.
         for (at, series) in self.series.iter().enumerate().rev() {
             line(&mut svg, series, at % COLOURS, (&x, &y));
         }
@@ -59,12 +59,12 @@ impl Lines {
         svg
     }
 
-    /// The drawing as a file of its own.
+    /// The plot as a file of its own.
     pub fn svg_file(&self) -> String {
         alone(&self.svg())
     }
 
-    /// Each line's name at its end.
+    /// Each line's name, at its end.
     fn names(&self, svg: &mut String, y: &Axis) {
         let last = |series: &Series| {
             let points = series.points.iter().chain(&series.published);
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_in_the_values_is_a_gap_in_the_line() {
+    fn missing_values_interrupt_the_line() {
         let points = vec![(0.0, 1.0), (1.0, f64::NAN), (2.0, 3.0), (3.0, 4.0)];
         let lines = Lines {
             series: vec![Series { published: vec![(2.0, 3.1)], ..Series::new("a<b", points) }],

@@ -1,4 +1,4 @@
-//! One HTML page of plots, texts and tables.
+//! An HTML page of plots, texts and tables.
 
 use std::fmt::Write;
 
@@ -9,24 +9,24 @@ use super::{STYLE, escaped};
 pub struct Page {
     /// Its title.
     pub title: String,
-    /// What it is about, in a sentence or two.
+    /// Introduction of one or two sentences.
     pub lead: String,
-    /// What it consists of.
+    /// Sections, in order.
     pub sections: Vec<Section>,
-    /// Where its numbers come from.
+    /// Footer: the origin of its numbers.
     pub footer: String,
 }
 
-/// A part of a page under a heading.
+/// A section of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
     /// The heading.
     pub title: String,
-    /// What to see in it.
+    /// Text; empty lines separate paragraphs.
     pub text: String,
-    /// Drawings, as [`Lines::svg`](super::Lines::svg) and [`Bars::svg`](super::Bars::svg) give them.
+    /// Plots, made by [`Lines::svg`](super::Lines::svg) and [`Bars::svg`](super::Bars::svg).
     pub plots: Vec<String>,
-    /// Heads of a table; one that begins with `#` stands over numbers.
+    /// Column headers of a table; a leading `#` marks a column of numbers.
     pub heads: Vec<String>,
     /// Its rows.
     pub rows: Vec<Vec<Cell>>,
@@ -35,21 +35,21 @@ pub struct Section {
 /// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// What stands in it.
+    /// Its text.
     pub text: String,
-    /// In which colour.
+    /// Its colour.
     pub tone: Tone,
 }
 
-/// What a cell's number means.
+/// Meaning of a cell, shown as its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// Nothing special.
+    /// Neutral.
     #[default]
     Plain,
-    /// As it should be.
+    /// As expected.
     Good,
-    /// Not as it should be.
+    /// Not as expected.
     Bad,
 }
 
@@ -60,7 +60,7 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Page {
-    /// The page; it needs no network.
+    /// The page as HTML; it needs no network.
     pub fn html(&self) -> String {
         let style = include_str!("page.css");
         let mut html = format!(
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_stay_texts() {
+    fn texts_are_escaped() {
         let section = Section {
             title: "<i>".into(),
             text: "one\n\ntwo & three".into(),

@@ -1,22 +1,22 @@
-//! The forms of published numbers, decisions and orders.
+//! Types of published numbers, decisions and orders.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// The part that a published number plays.
+/// The role of a published number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
 pub enum Role {
     /// A parameter was fitted to it.
     #[serde(rename = "pin")]
     Pin,
-    /// Nothing was fitted to it, and it must be met.
+    /// Not fitted to; the simulation must match it.
     #[serde(rename = "check")]
     Check,
-    /// Published loosely, or at odds with other published numbers: shown, not judged.
+    /// Published loosely, or in conflict with other published numbers: shown, not judged.
     #[serde(rename = "stated")]
     Stated,
-    /// Published, and not in this repository: a prediction can be compared blind.
+    /// Published, but kept out of this repository, so that a prediction can be compared blind.
     #[serde(rename = "held back")]
     HeldBack,
 }
@@ -32,38 +32,38 @@ impl fmt::Display for Role {
     }
 }
 
-/// What is taken from a run.
+/// The quantity that is taken from a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// Prompt tokens per second.
     PrefillTokensPerSecond,
-    /// Time of the prompt, in ms.
+    /// Prefill time, in ms.
     PrefillMs,
-    /// That without the preparation of graphs.
+    /// Prefill time without graph preparation, in ms.
     PrefillButPreparationMs,
-    /// Preparation of graphs, in ms.
+    /// Time of graph preparation, in ms.
     PreparationMs,
     /// Generated tokens per second.
     DecodeTokensPerSecond,
-    /// Power during the prompt, in W.
+    /// Mean power of prefill, in W.
     PrefillW,
-    /// Power during generation, in W.
+    /// Mean power of decode, in W.
     DecodeW,
-    /// Energy of the prompt, in J.
+    /// Energy of prefill, in J.
     PrefillJ,
     /// First start to last end, in ms.
     MakespanMs,
-    /// Bytes that generation moves, by its time, in GB/s.
+    /// Bandwidth of decode: bytes moved divided by its time, in GB/s.
     DecodeGbPerS,
-    /// Time of one product measured alone, in µs.
+    /// Time of a matmul measured in isolation, in µs.
     AloneUs,
-    /// A product's weights by its time in a running queue, in GB/s.
+    /// Bandwidth of a matmul: bytes of its weights divided by its time in a running queue, in GB/s.
     ProductGbPerS,
 }
 
 impl Quantity {
-    /// Its unit; a ratio has none.
+    /// Its unit; ratios have none.
     pub fn unit(self) -> &'static str {
         match self {
             Quantity::PrefillTokensPerSecond | Quantity::DecodeTokensPerSecond => "tok/s",
@@ -85,32 +85,32 @@ impl Quantity {
 pub struct Row {
     /// Its name, unique.
     pub id: String,
-    /// The table or figure, by its subject.
+    /// Group: a table or figure, named by its subject.
     pub group: String,
-    /// What it is.
+    /// Description.
     pub what: String,
-    /// The run that it is taken from.
+    /// The run.
     pub run: Option<Run>,
-    /// The run by whose quantity it is divided.
+    /// Run whose quantity it is divided by.
     pub by: Option<Run>,
-    /// The product that is measured alone, instead of a run.
+    /// Matmul that is measured in isolation, instead of a run.
     pub product: Option<Product>,
-    /// The product by whose quantity that is divided.
+    /// Matmul whose quantity it is divided by.
     pub by_product: Option<Product>,
-    /// The graphs of a layer of that many rows that are prepared, instead of a run.
+    /// Rows of a layer's graphs that are prepared, instead of a run.
     pub graphs: Option<usize>,
-    /// Lengths at which both runs are made, instead of their own.
+    /// Prompt lengths at which both runs are made, instead of their own.
     #[serde(default)]
     pub prompts: Vec<usize>,
-    /// What is taken of the values at these lengths.
+    /// Reduction over the values at these lengths.
     pub over: Option<Over>,
-    /// What is taken from a run.
+    /// Quantity that is taken from a run.
     pub quantity: Quantity,
-    /// The number; none if it is held back.
+    /// The published number; `None` if it is held back.
     pub published: Option<f64>,
-    /// The part it plays.
+    /// Its role.
     pub role: Role,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
 }
 
@@ -126,19 +126,19 @@ impl Row {
     }
 }
 
-/// What is taken of several values.
+/// Reduction of several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Over {
     /// Their mean.
     Mean,
-    /// The least.
+    /// Their minimum.
     Min,
-    /// The greatest.
+    /// Their maximum.
     Max,
 }
 
-/// A run of the simulator. Fields as the options of `lapwing simulate`.
+/// A run of the simulator, with the options of `lapwing simulate`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
@@ -158,13 +158,13 @@ pub struct Run {
     /// Order swap.
     #[serde(default = "yes")]
     pub order_swap: bool,
-    /// What runs beside it.
+    /// Other load on the GPU.
     pub interference: Option<String>,
     /// Rows of a chunk.
     pub chunk: Option<usize>,
 }
 
-/// The model that most was published of.
+/// The model of most published numbers.
 pub(in crate::simulate) const MODEL: &str = "llama-3-8b";
 
 fn model() -> String {
@@ -175,23 +175,23 @@ fn yes() -> bool {
     true
 }
 
-/// One matrix product.
+/// A single matmul.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Product {
     /// Device, by its name.
     pub device: String,
-    /// Outputs.
+    /// Output channels.
     pub n: usize,
-    /// Reduction.
+    /// Input channels.
     pub k: usize,
     /// Tokens.
     pub m: usize,
-    /// What measuring it alone adds that a running queue does not have, in µs. On the GPU a slow
-    /// synchronisation comes on top.
+    /// Additional time of an isolated measurement that a running queue does not have, in µs. On the
+    /// GPU, a slow synchronisation is added.
     #[serde(default)]
     pub constant_us: f64,
-    /// On the NPU, operands are not swapped.
+    /// Whether the NPU multiplies without swapping operands.
     #[serde(default)]
     pub straight: bool,
 }
@@ -200,19 +200,19 @@ pub struct Product {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedDecision {
-    /// Outputs.
+    /// Output channels.
     pub n: usize,
-    /// Reduction.
+    /// Input channels.
     pub k: usize,
-    /// Tokens; of a range its ends and one between.
+    /// Tokens; for a range, its ends and one value between.
     pub m: Vec<usize>,
-    /// What it decided.
+    /// The decision, as text.
     pub published: String,
-    /// That, as a kind of cut.
+    /// The decision, as a kind of cut.
     pub cut: CutKind,
-    /// Share of the outputs that it gave the GPU, if it was published.
+    /// Share of the output channels given to the GPU, if it was published.
     pub gpu_share: Option<f64>,
-    /// Where that stands.
+    /// Its source.
     pub source: String,
 }
 
@@ -220,38 +220,38 @@ pub struct PublishedDecision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CutKind {
-    /// None.
+    /// Not cut.
     Whole,
-    /// By outputs.
+    /// Cut by output channels.
     Row,
-    /// By outputs, and tokens padded.
+    /// Cut by output channels, with padded tokens.
     Hybrid,
-    /// By tokens.
+    /// Cut by tokens.
     Sequence,
 }
 
-/// Two quantities of which one must be less.
+/// Two quantities, of which the first must be less.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// Table or figure.
+    /// Group: a table or figure.
     pub group: String,
-    /// What holds.
+    /// The statement that must hold.
     pub what: String,
     /// The run of the lesser quantity.
     pub less: Run,
-    /// What it is divided by.
+    /// Run whose quantity it is divided by.
     pub less_by: Option<Run>,
-    /// It is multiplied by this.
+    /// Factor that it is multiplied by.
     #[serde(default = "unity")]
     pub less_times: f64,
-    /// The run of the greater one.
+    /// The run of the greater quantity.
     pub more: Run,
-    /// What that is divided by.
+    /// Run whose quantity it is divided by.
     pub more_by: Option<Run>,
-    /// What is taken from the runs.
+    /// Quantity taken from the runs.
     pub quantity: Quantity,
-    /// What is taken from the second, if it is another.
+    /// Quantity taken from the second run, if it is another one.
     pub more_quantity: Option<Quantity>,
 }
 

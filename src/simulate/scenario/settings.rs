@@ -1,4 +1,4 @@
-//! Settings of a scenario, and the numbers of its processors, by name.
+//! Settings of a scenario and numbers of its processors, by name.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use lapwing_plan::strategy::registry;
 use super::{Choice, Scenario};
 use crate::simulate::{Change, Number, Processors, SimulateError, change};
 
-/// What [`Scenario::set`] can change, beside the numbers of the processors.
+/// Settings that [`Scenario::set`] can change, besides the numbers of the processors.
 pub const SETTINGS: [&str; 12] = [
     "soc",
     "model",
@@ -25,22 +25,22 @@ pub const SETTINGS: [&str; 12] = [
     "seed",
 ];
 
-/// Of these settings and numbers only whole numbers mean anything.
+/// Settings and numbers that must be integers.
 pub(in crate::simulate) const WHOLE_NUMBERS: [&str; 6] =
     ["prompt", "decode", "chunk", "verify", "seed", "npu.tile"];
 
-/// Largest count of tokens.
+/// Maximum number of tokens.
 const COUNT_MAX: usize = 1 << 20;
-/// Most rows of a step of generation.
+/// Maximum rows of a decode step.
 const VERIFY_MAX: usize = 64;
 
-/// What uses the GPU beside the model.
+/// Other load on the GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interference {
     /// Nothing.
     #[default]
     None,
-    /// A game that draws 60 frames a second.
+    /// A game that renders 60 frames per second.
     Game,
 }
 
@@ -64,11 +64,11 @@ pub struct ParameterValue {
     pub unit: String,
     /// `pinned`, `derived` or `assumed`.
     pub status: String,
-    /// Whether it is pinned.
+    /// Whether its kind is `pinned`.
     pub is_pinned: bool,
 }
 
-/// Why a text is no value of a setting.
+/// A value that a setting cannot have.
 struct Wrong<'a> {
     key: &'a str,
     value: &'a str,
@@ -98,12 +98,11 @@ impl Wrong<'_> {
 }
 
 impl Scenario {
-    /// Changes a setting, or a number of the processors. A number may also be given as a multiple of its
-    /// present value (`2x`) or as a change (`+10%`). Another SoC gets the changes of numbers that
-    /// were made before.
+    /// Changes a setting, or a number of the processors. A number may be given as a multiple of its
+    /// current value (`2x`) or as a change (`+10%`). Changing the SoC keeps earlier changes of numbers.
     ///
     /// # Errors
-    /// When there is nothing of that name, or it cannot have that value.
+    /// When there is no such setting or number, or it cannot have that value.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SimulateError> {
         let given = Wrong { key, value };
         match key {
@@ -145,10 +144,10 @@ impl Scenario {
         Ok(())
     }
 
-    /// Makes several changes: that of the SoC first, so that changes of its numbers hold.
+    /// Makes several changes, that of the SoC first, so that changes of its numbers apply.
     ///
     /// # Errors
-    /// As [`set`](Scenario::set), and [`SimulateError::Twice`] for a key that is there twice.
+    /// As [`set`](Scenario::set), and [`SimulateError::Twice`] for a key that is given twice.
     pub fn set_all(&mut self, changes: &[Change]) -> Result<(), SimulateError> {
         for (at, change) in changes.iter().enumerate() {
             if changes[..at].iter().any(|other| other.key == change.key) {
@@ -177,7 +176,7 @@ impl Scenario {
     /// Changes a number of the processors.
     ///
     /// # Errors
-    /// When there is none of that name, or it cannot have that value.
+    /// When there is no such number, or it cannot have that value.
     pub fn set_parameter(&mut self, key: &str, value: f64) -> Result<(), SimulateError> {
         self.processors.set(key, value)?;
         self.forget(key);
@@ -185,12 +184,12 @@ impl Scenario {
         Ok(())
     }
 
-    /// What was said of a number before no longer counts.
+    /// Drops earlier changes of a number.
     fn forget(&mut self, key: &str) {
         self.changes.retain(|change| change.key != key);
     }
 
-    /// Changes of the processors' numbers, in the order in which they were made.
+    /// Changes of the processors' numbers, in order.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
@@ -213,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_that_makes_no_sense_is_refused_by_name() {
+    fn errors_name_the_invalid_setting() {
         let mut scenario = Scenario::new("sd8gen3").expect("a preset");
         let wrong = [
             ("soc", "sd9"),
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_a_number_is_lost_with_another_soc() {
+    fn changes_of_numbers_survive_another_soc() {
         let list = Change::list("npu.rate=2x,soc=fast-gpu,gpu.rate=3").expect("changes");
         let mut scenario = Scenario::new("sd8gen3").expect("a preset");
         scenario.set("npu.bandwidth", "+10%").expect("a number");

@@ -1,4 +1,4 @@
-//! A scenario in words.
+//! Describes a scenario as text.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
 
-/// Strategies that take no order of operands: they use no NPU, or decide themselves.
+/// Strategies without an option for the order of operands: they use no NPU, or choose themselves.
 const WITHOUT_ORDER: [&str; 4] = ["cpu-only", "gpu-only", "layer-split", "tensor-level"];
 
 impl Scenario {
-    /// What a reader of its numbers should know: settings that change nothing here, and what the
-    /// model was not made for.
+    /// Notes for readers of the results: settings without effect, and lengths that the model was not
+    /// trained for.
     ///
     /// # Errors
     /// [`SimulateError::Model`].
@@ -29,26 +29,26 @@ impl Scenario {
             let others = registry().iter().map(|known| known.name);
             let others = others.filter(|name| !WITHOUT_ORDER.contains(name)).collect::<Vec<_>>();
             notes.push(format!(
-                "order-swap off changes nothing with {name}; it does with {}",
+                "order-swap off has no effect on {name}; it has on {}",
                 others.join(", ")
             ));
         }
         let (tokens, context) = (self.tokens(), self.load_model()?.0.config.context);
         if tokens > context {
             notes.push(format!(
-                "{tokens} tokens are more than the {context} of the context that {} was trained for",
+                "{tokens} tokens exceed the context of {context} tokens that {} was trained for",
                 self.model
             ));
         }
         Ok(notes)
     }
 
-    /// Tokens of the prompt and the answer.
+    /// Tokens of prompt and answer together.
     fn tokens(&self) -> usize {
         self.prompt.saturating_add((self.decode + 1).saturating_mul(self.verify))
     }
 
-    /// All that a run depends on, for whoever looks at its timeline.
+    /// All settings of a run, stored as metadata of its timeline.
     pub(in crate::simulate) fn facts(&self) -> Vec<(String, String)> {
         let mut facts = vec![
             ("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")).to_owned()),
@@ -77,11 +77,11 @@ impl Scenario {
 }
 
 impl fmt::Display for Scenario {
-    /// All that a run depends on but the numbers of the SoC, in a line.
+    /// All settings of a run except the numbers of the SoC, on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} on {}, {}: {} tokens and {} steps of generation, fast sync {}, order swap {}",
+            "{} on {}, {}: {} tokens and {} decode steps, fast sync {}, order swap {}",
             self.model,
             self.soc_name(),
             self.strategy_name(),
@@ -94,10 +94,10 @@ impl fmt::Display for Scenario {
             write!(f, ", chunks of {chunk}")?;
         }
         if self.interference != Interference::None {
-            write!(f, ", beside a {}", self.interference)?;
+            write!(f, ", with a {}", self.interference)?;
         }
         if self.verify != 1 {
-            write!(f, ", {} tokens a step", self.verify)?;
+            write!(f, ", {} tokens per step", self.verify)?;
         }
         if self.stepped_preparation {
             write!(f, ", stepped preparation")?;
@@ -121,7 +121,7 @@ mod tests {
     use crate::simulate::SETTINGS;
 
     #[test]
-    fn scenarios_that_differ_are_not_taken_for_the_same() {
+    fn different_scenarios_have_different_keys() {
         let base = Scenario::new("sd8gen3").expect("a preset");
         let changes = [
             ("soc", "ideal"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_without_effect_is_not_mentioned() {
+    fn a_setting_without_effect_is_noted() {
         let mut scenario = Scenario::new("sd8gen3").expect("a preset");
         assert_eq!(scenario.notes().expect("a model"), Vec::<String>::new());
         scenario.set("order-swap", "off").expect("a setting");

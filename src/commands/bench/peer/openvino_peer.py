@@ -3,8 +3,8 @@
 usage: MODEL.gguf THREADS TESTS WARM     TESTS: pp512@0,tg128@512,…   WARM: 1 runs each test once before
 
 Prompts are token ids spread over the vocabulary. ppN@D: N / (time to the first token of D + N ids
-less that of D ids); tgN@D: N / time between the first and the last of N + 1 generated tokens after
-D ids (one id where D is 0). Precision, quantisation and the cache are as they come.
+minus that of D ids); tgN@D: N / time between the first and the last of N + 1 generated tokens after
+D ids (one id where D is 0). Precision, quantisation and cache are the defaults.
 """
 
 import json

@@ -1,17 +1,17 @@
-//! How products are cut for registers and caches.
+//! Block sizes of matmuls for registers and caches.
 
 use lapwing_kernels::cpu::{Caches, Cpu, PrefetchHint, TileShape};
 use serde::{Serialize, Serializer};
 
-/// How products are cut for registers and caches.
+/// Block sizes of matmuls for registers and caches.
 #[derive(Debug, Serialize)]
 pub(super) struct BlocksReport {
     pub(super) caches: CachesReport,
     pub(super) int8: BlockReport,
     pub(super) f32: BlockReport,
-    /// Rows that do not share panels, at most.
+    /// Maximum rows that do not share panels.
     pub(super) direct_rows: usize,
-    /// At most; none without panels.
+    /// Maximum columns of a panel; `None` without panels.
     pub(super) panel_columns: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! The kernels for readers.
+//! Prints the kernels as text.
 
 use indicatif::HumanBytes;
 use lapwing_kernels::cpu::PrefetchHint;
@@ -9,18 +9,18 @@ use crate::commands::failure::Failure;
 use crate::commands::output::print;
 use crate::commands::table::{Align, table};
 
-/// Prints the limits, the kernels and the measured ops.
+/// Prints the peak rates, the kernels and the measured ops.
 pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
     let bold = anstyle::Style::new().bold();
     let peak = |name: &str, peak: &Option<PeakReport>| match peak {
         Some(PeakReport { instructions, gops }) => {
             format!("  {name:<8} {gops:>7.0} GOP/s  {instructions}\n")
         }
-        None => format!("  {name:<8}       –        this instruction set has no such products\n"),
+        None => format!("  {name:<8}       –        not available with this instruction set\n"),
     };
     let roofline = &report.roofline;
     let mut text = format!(
-        "{}\n\n{bold}At most{bold:#}, with {} threads; a multiply-add is two operations\n{}{}{}  \
+        "{}\n\n{bold}Peak rates{bold:#} with {} threads; a multiply-add counts as two operations\n{}{}{}  \
          {:<8} {:>7.1} GB/s   reading {}\n\n\
          {bold}Blocks{bold:#}\n{}\n{bold}Kernels{bold:#}\n",
         report.why,
@@ -38,7 +38,7 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
         text.push_str(&format!("  {:<18} {}\n", op.trim_end(), kernel.how));
     }
     match &report.measured {
-        None => text.push_str("\nWith -m FILE.gguf the ops of that model are measured.\n"),
+        None => text.push_str("\nUse -m FILE.gguf to measure the ops of that model.\n"),
         Some(ops) => {
             text.push_str(&format!("\n{bold}Measured{bold:#}\n{}", measured(ops)));
         }
@@ -53,22 +53,22 @@ fn blocks(report: &BlocksReport) -> String {
     let unpacked = match panel_columns {
         None => "each group of 32 columns is unpacked once for all rows".to_owned(),
         Some(columns) => format!(
-            "up to {direct_rows} rows unpack weights as they read them, more share panels of up \
-             to {columns} columns"
+            "up to {direct_rows} rows unpack weights while reading them, more rows share panels \
+             of up to {columns} columns"
         ),
     };
     format!(
-        "  caches   {} of a thread in the first level, {} in the second{}{}{}\n  \
-         int8     sums of {} × {} (rows × features) in registers; {unpacked}\n  \
-         f32      sums of {} × {} in registers\n",
+        "  caches   {} per thread in the first level, {} in the second{}{}{}\n  \
+         int8     accumulators of {} × {} (rows × output channels) in registers; {unpacked}\n  \
+         f32      accumulators of {} × {} in registers\n",
         bytes(caches.first_bytes),
         bytes(caches.second_bytes),
         last.unwrap_or_default(),
-        if caches.known { "" } else { " (the system does not tell: what any core has)" },
+        if caches.known { "" } else { " (not reported by the system: assumed minimum)" },
         match caches.ask_into {
             PrefetchHint::AllLevels => "",
-            PrefetchHint::L2Only => "; what is read once is asked for into the second",
-            PrefetchHint::L1Only => "; what is read once is asked for past the second",
+            PrefetchHint::L2Only => "; streamed data is prefetched into the second level",
+            PrefetchHint::L1Only => "; streamed data is prefetched past the second level",
         },
         int8.rows,
         int8.features,
@@ -100,12 +100,12 @@ fn measured(ops: &[OpReport]) -> String {
     let header = [
         ("op", Align::Left),
         ("rows", Align::Right),
-        ("after", Align::Right),
+        ("context", Align::Right),
         ("µs", Align::Right),
         ("GOP/s", Align::Right),
         ("GB/s", Align::Right),
         ("bound by", Align::Left),
-        ("of the bound", Align::Right),
+        ("of bound", Align::Right),
     ];
     table(header, rows.collect())
 }

@@ -1,5 +1,5 @@
-//! A hub on loopback: it answers `resolve` with a redirect to a storage path, as the real one
-//! does for large files, and can be told to misbehave.
+//! A hub on loopback: it answers `resolve` with a redirect to a storage path, as the real hub does
+//! for large files, and can be made to misbehave.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 /// The commit that the hub states.
 pub(super) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// What to do with one request for content.
+/// The response to one request for content.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reply {
     /// Close the connection after this many bytes.
@@ -19,14 +19,14 @@ pub(super) enum Reply {
     StallAfter(usize),
 }
 
-/// What the hub holds and how it behaves.
+/// The content and behaviour of the hub.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) content: Vec<u8>,
     pub(super) etag: String,
     pub(super) status: u16,
     pub(super) ranges_work: bool,
-    /// For the next requests for content, first one first; then all goes well.
+    /// Responses to the next requests for content, in order; further requests succeed.
     pub(super) script: Vec<Reply>,
     log: Vec<Request>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// A hub that holds one file and states the truth about it.
+    /// A hub that has one file and states correct headers.
     pub(super) async fn start(content: &[u8]) -> Self {
         let state = Arc::new(Mutex::new(State {
             content: content.to_vec(),
@@ -92,7 +92,7 @@ impl Hub {
             .collect()
     }
 
-    /// Where each request for content wanted to start.
+    /// Start offset of each request for content.
     pub(super) fn ranges(&self) -> Vec<Option<usize>> {
         let state = self.state.lock().unwrap();
         let content = state
