@@ -145,7 +145,7 @@ impl EngineBuilder {
     /// names); by default `auto` where there are several devices, and `cpu-only` or `gpu-only` on a
     /// single one.
     ///
-    /// [`strategies`]: lapwing_plan::strategies
+    /// [`strategies`]: crate::plan::strategies
     pub fn strategy(mut self, name: impl Into<String>) -> EngineBuilder {
         self.settings.strategy = StrategyChoice::Named(name.into());
         self
