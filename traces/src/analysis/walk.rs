@@ -15,6 +15,19 @@ pub(super) struct Piece {
     pub(super) kind: PieceKind,
 }
 
+/// An interval before a span during which the span was delayed.
+#[derive(Clone, Copy)]
+struct Delay {
+    /// The delayed span.
+    span: usize,
+    /// The span that sent its message, if any.
+    sender: Option<usize>,
+    /// Start and end, in ns.
+    interval: Interval,
+    /// Cause, except where a wait was late.
+    cause: IdleCause,
+}
+
 /// What happened during a piece of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceKind {
@@ -75,7 +88,13 @@ impl Walk<'_> {
                     let left = input.sent.min(ready);
                     let end = input.from.map_or(left, |from| self.timeline.spans[from].end.0);
                     let transit = (left.min(end), ready);
-                    self.late(span, input.from, transit, IdleCause::HandOff, &mut emit);
+                    let delay = Delay {
+                        span,
+                        sender: input.from,
+                        interval: transit,
+                        cause: IdleCause::HandOff,
+                    };
+                    self.late(delay, &mut emit);
                     let Some(from) = input.from else {
                         emit(self.floor, left, PieceKind::Waited(span, IdleCause::MailboxEmpty));
                         return;
@@ -114,7 +133,8 @@ impl Walk<'_> {
             _ => false,
         };
         if has_input || goes_on {
-            self.late(span, None, (ready, start), IdleCause::Restart, emit);
+            let interval = (ready, start);
+            self.late(Delay { span, sender: None, interval, cause: IdleCause::Restart }, emit);
             return;
         }
         // Without a message, only the times at which the span was queued and submitted are known.
@@ -150,17 +170,11 @@ impl Walk<'_> {
     }
 
     /// Splits an interval at waits that continued after their target had ended: waits of the span's
-    /// lane, and waits of any lane for the span `from`.
-    fn late(
-        &self,
-        span: usize,
-        from: Option<usize>,
-        (start, end): Interval,
-        otherwise: IdleCause,
-        emit: &mut impl FnMut(u64, u64, PieceKind),
-    ) {
+    /// lane, and waits of any lane for the sender.
+    fn late(&self, delay: Delay, emit: &mut impl FnMut(u64, u64, PieceKind)) {
+        let Delay { span, sender, interval: (start, end), cause } = delay;
         let mut time = end;
-        for wait in self.waits_in(span, from, (start, end)) {
+        for wait in self.waits_in(span, sender, (start, end)) {
             let Some(target) = wait.target.map(|target| self.links.outermost[target]) else {
                 continue;
             };
@@ -170,12 +184,12 @@ impl Walk<'_> {
                 continue;
             }
             let awake = wait.start.0.saturating_add(wait.slept).clamp(from, to);
-            emit(to, time, PieceKind::Waited(span, otherwise));
+            emit(to, time, PieceKind::Waited(span, cause));
             emit(awake, to, PieceKind::Waited(span, IdleCause::Spin));
             emit(from, awake, PieceKind::Waited(span, IdleCause::Overshoot));
             time = from;
         }
-        emit(start, time, PieceKind::Waited(span, otherwise));
+        emit(start, time, PieceKind::Waited(span, cause));
     }
 
     /// Waits that may overlap the interval, the latest first.
