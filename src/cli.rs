@@ -1,123 +1,28 @@
-//! The command line: what can be asked for, and its help.
+//! What commands share: options, output to the terminal and in JSON, and failures.
 
+pub(crate) mod answer;
 mod engine_args;
+pub(crate) mod failure;
+mod fetch_progress;
+pub(crate) mod files;
+pub(crate) mod input;
+pub(crate) mod interrupts;
+pub(crate) mod output;
 mod parse;
+pub(crate) mod profiles;
+pub(crate) mod requant;
+pub(crate) mod resolve;
 mod sampling_args;
 mod scenario_args;
-
-use clap::{Parser, Subcommand};
-
-use crate::commands::{
-    bench, calibrate, chat, completions, devices, fit, inspect, models, perplexity, plan, profile,
-    pull, reproduce, run, sensitivity, simulate, sweep, timeline, tokenize, what_if,
-};
+pub(crate) mod session;
+pub(crate) mod simulated;
+pub(crate) mod stage_report;
+pub(crate) mod table;
+pub(crate) mod trace;
+pub(crate) mod visible;
+pub(crate) mod watch;
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
-pub(crate) use parse::{TokenLimit, at_least_one, order_swap, wait};
+pub(crate) use parse::at_least_one;
 pub(crate) use sampling_args::SamplingArgs;
 pub(crate) use scenario_args::{ScenarioArgs, soc};
-
-/// What a bare `lapwing` and `lapwing --help` end with.
-const EXAMPLES: &str = "\
-Examples:
-  lapwing run \"Why is the sky blue?\"           answer one prompt; fetches the default model first
-  lapwing chat -m gemma-3-1b-it                talk to another model
-  lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
-  lapwing bench -m FILE.gguf -t 4              measure tokens per second
-  lapwing bench -m FILE.gguf --vs llama.cpp    measure another engine in turn with this one
-  lapwing timeline run.lwt                     where the time of a recorded run went
-  lapwing profile --device phone               measure the devices, to predict times
-  lapwing plan --length 525 --device phone     who would run what of a prompt, and how long
-  lapwing devices                              what this machine has
-  lapwing reproduce                            published results beside simulated ones
-
-Models:
-  MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision].
-  A file on disk needs no network. Fetched models are kept in $LAPWING_CACHE, else
-  $XDG_CACHE_HOME/lapwing, else ~/.cache/lapwing.
-
-Output:
-  Results go to stdout; progress, notes and errors to stderr. With --json a command prints one
-  JSON object (chat: one per answer); docs/json.md describes them. NO_COLOR turns colours off.
-
-Exit codes:
-  0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C";
-
-/// Most columns of help.
-const WIDTH: usize = 100;
-
-/// Runs large language models on this machine.
-#[derive(Debug, Parser)]
-#[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = EXAMPLES, max_term_width = WIDTH)]
-pub(crate) struct Cli {
-    /// Print JSON instead of text; docs/json.md describes the form
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-/// What to do.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Answer one prompt, or continue a text
-    Run(run::Args),
-    /// Talk to a model
-    Chat(chat::Args),
-    /// Fetch a model into the cache
-    Pull(pull::Args),
-    /// List, verify and remove models
-    Models(models::Args),
-    /// Show what a model file holds, and what would run where
-    Inspect(inspect::Args),
-    /// Turn text into token ids
-    Tokenize(tokenize::Args),
-    /// Show what this machine has, and which kinds of device are absent and why
-    Devices(devices::Args),
-    /// Measure how well a model predicts a text
-    Perplexity(perplexity::Args),
-    /// Show who would run what of a prompt, how long that takes, and why
-    Plan(plan::Args),
-    /// Measure the devices, so that times are predicted from measurements
-    Profile(profile::Args),
-    /// Measure prompt processing and generation in tokens per second
-    Bench(bench::Args),
-    /// Show where the time of a recorded run went
-    Timeline(timeline::Args),
-    /// Simulate a run on a phone's processors, without weights
-    Simulate(simulate::Args),
-    /// Put published results beside simulated ones
-    Reproduce(reproduce::Args),
-    /// Simulate a run for each of several values
-    Sweep(sweep::Args),
-    /// Show what other processors would change, and where
-    WhatIf(what_if::Args),
-    /// Show how much each number of the processors matters
-    Sensitivity(sensitivity::Args),
-    /// Describe this machine's devices as a preset
-    Calibrate(calibrate::Args),
-    /// Fit the processors' numbers to published ones
-    Fit(fit::Args),
-    /// Print a script that completes commands and options in a shell
-    Completions(completions::Args),
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    /// Longer lines of the text after the options are wrapped, which leaves a word alone on a line.
-    #[test]
-    fn a_line_of_help_is_wrapped() {
-        let cli = super::Cli::command();
-        for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
-            let helps = [command.get_after_help(), command.get_after_long_help()];
-            for help in helps.into_iter().flatten().map(ToString::to_string) {
-                for line in help.lines() {
-                    assert!(line.chars().count() <= super::WIDTH, "{}: {line}", command.get_name());
-                }
-            }
-        }
-    }
-}

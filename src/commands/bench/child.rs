@@ -8,7 +8,7 @@ use std::time::Duration;
 use lapwing_traces::{Clock, OsClock};
 use tokio::process::Command;
 
-use crate::commands::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// How often a process is asked for its memory, at most and at least: the answer only grows, and
 /// asking costs little.

@@ -1,8 +1,8 @@
 //! `lapwing bench --strategy all --length …`: whether strategies are to be compared.
 
 use super::Args;
-use crate::commands::compare::{self, Wanted};
-use crate::commands::failure::Failure;
+use super::compare::{self, Wanted};
+use crate::cli::failure::Failure;
 
 impl Args {
     /// The comparison that is asked for, if one is.

@@ -6,11 +6,11 @@ use std::path::Path;
 use indicatif::HumanBytes;
 use lapwing_traces::whole_file;
 
-use super::super::failure::Failure;
-use super::super::session::Session;
+use super::failure::Failure;
+use super::session::Session;
 
 /// Writes a file. What was there before stays until the new one is whole.
-pub(in super::super) fn write(path: &Path, bytes: &[u8], session: &Session) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, bytes: &[u8], session: &Session) -> Result<(), Failure> {
     parent(path)?;
     whole_file::write(path, bytes).map_err(|error| Failure::file("write", path, &error))?;
     let size = HumanBytes(bytes.len() as u64);
@@ -19,7 +19,7 @@ pub(in super::super) fn write(path: &Path, bytes: &[u8], session: &Session) -> R
 }
 
 /// Makes a folder if it is not there; its own folder must be.
-pub(super) fn make_folder(path: &Path) -> Result<(), Failure> {
+pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Ok(());
     }

@@ -9,6 +9,7 @@ use indicatif::{
 };
 
 use super::interrupts::Interrupts;
+use super::visible::visible;
 
 /// One call of the program.
 pub(crate) struct Session {
@@ -49,8 +50,7 @@ impl Session {
     /// Says something on stderr that is no error. With a bar on the screen, above it.
     pub(crate) fn note(&self, text: &str) {
         // A note that nobody can read is not worth failing for.
-        let _ =
-            self.bars.suspend(|| writeln!(anstream::stderr(), "{}", super::output::visible(text)));
+        let _ = self.bars.suspend(|| writeln!(anstream::stderr(), "{}", visible(text)));
     }
 
     /// Remembers whether output on the terminal stands in the middle of a line.

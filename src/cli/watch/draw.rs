@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Paragraph, Wrap};
 
 use super::board::{Board, WINDOW};
-use crate::commands::output::visible;
+use crate::cli::visible::visible;
 
 /// Heights of a column of a strip, from idle to busy.
 const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::output::one_line;
+use super::visible::one_line;
 
 /// Which side the cells of a column stand on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
