@@ -7,8 +7,6 @@ pub mod measure;
 mod modelled;
 pub mod off_thread;
 mod record;
+#[cfg(feature = "simulate")]
 pub mod simulated;
-pub mod soc;
-pub mod twin;
-pub mod virtual_engine;
 pub mod wait;

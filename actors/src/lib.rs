@@ -9,6 +9,8 @@ pub mod policy;
 pub mod sample;
 pub mod scheduler;
 pub mod sequence;
+#[cfg(feature = "simulate")]
+pub mod simulate;
 pub mod worker;
 
 pub use error::RunError;

@@ -20,6 +20,7 @@ pub mod predict;
 pub mod profile;
 pub mod rate;
 pub mod shape;
+#[cfg(feature = "soc")]
 pub mod soc;
 pub mod solve;
 pub mod strategy;

@@ -56,26 +56,24 @@ pub(crate) fn build(
     let name = spec.name.clone();
     let (graph, slots) = (Arc::clone(graph), (*slots).clone());
     let ops = Arc::clone(&graph);
-    let (mut device, sizes, budget): (Box<dyn Device>, _, _) = if spec.kind == DeviceKind::Npu {
+    let mut device: Box<dyn Device> = if spec.kind == DeviceKind::Npu {
         let budget = spec.graphs.budget;
         let parts = NpuDeviceParts { name, graph, slots, budget };
-        let device = NpuDevice::systolic(parts, (cpu, array(spec)), file)?;
-        (Box::new(device), spec.graphs.sizes.clone(), Some(budget))
+        Box::new(NpuDevice::systolic(parts, (cpu, array(spec)), file)?)
     } else {
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(kv), slots };
-        (Box::new(CpuDevice::new(parts, file)?), Vec::new(), None)
+        Box::new(CpuDevice::new(parts, file)?)
     };
-    let info = DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes, budget };
     let mut real = guessed(threads);
     if let (Speed::Real, Some(clock)) = (spec.speed, clock)
         && let Some((gflops, gbps)) = calibrate::rates(&mut *device, &ops, *clock)
     {
         real = Rates { gflops, gbps, ..real };
     }
-    let time = time_model(spec, (&ops, real))?;
+    let time = time_model(spec, &ops, real)?;
     let held = spec.is_throttled().then(|| Arc::clone(&time));
     let kernels = kernels(spec, threads, (*isa, *activations));
-    Ok(Built { device: LiveDevice { device, time: held }, info, time, kernels })
+    Ok(Built { device: LiveDevice { device, time: held }, info: info(spec), time, kernels })
 }
 
 fn array(spec: &DeviceSpec) -> Array {
@@ -96,13 +94,8 @@ pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes, budget }
 }
 
-/// The model that a device is held to; of one that is not, a guess.
-pub(crate) fn held(spec: &DeviceSpec, graph: &Arc<Graph>) -> Result<Arc<dyn TimeModel>, Error> {
-    time_model(spec, (graph, guessed(1)))
-}
-
 /// Rates of a CPU of which nothing is known but its kernels and threads.
-fn guessed(threads: usize) -> Rates {
+pub(crate) fn guessed(threads: usize) -> Rates {
     Rates {
         gflops: 30.0 * threads as f64,
         gbps: 12.0,
@@ -112,9 +105,11 @@ fn guessed(threads: usize) -> Rates {
     }
 }
 
-fn time_model(
+/// The model that a device is held to; of a real one, a model of the rates `real`.
+pub(crate) fn time_model(
     spec: &DeviceSpec,
-    (graph, real): (&Arc<Graph>, Rates),
+    graph: &Arc<Graph>,
+    real: Rates,
 ) -> Result<Arc<dyn TimeModel>, Error> {
     let graph = Arc::clone(graph);
     let wrong = |error: lapwing_plan::rate::RateError| {

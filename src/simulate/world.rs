@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapwing_actors::drive::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
+use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
 use lapwing_plan::soc::{Soc, SyncMode, WeightBits};
 use lapwing_plan::strategy::{OrderSwap, Strategy, StrategyOptions, by_name};
 use lapwing_traces::Recording;

@@ -18,6 +18,7 @@ use lapwing_plan::time::TimeModel;
 
 mod effects;
 mod events;
+mod merge;
 mod noise;
 mod sharing;
 mod surroundings;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lapwing_actors::drive::twin::Twin;
+use lapwing_actors::simulate::twin::Twin;
 use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_kernels::device::{
     Batch, Device, DeviceError, DeviceInfo, GraphKey, Observer, Prepare, SlotPool, Step, Tensor,

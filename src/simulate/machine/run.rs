@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::simulated::{SimulatedDevice, Surroundings};
-use lapwing_actors::drive::twin::Twin;
-use lapwing_actors::drive::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
 use lapwing_actors::scheduler::KvPages;
+use lapwing_actors::simulate::twin::Twin;
+use lapwing_actors::simulate::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
 use lapwing_kernels::device::{DeviceInfo, SlotPool};
 use lapwing_kernels::kv::KvPool;
 use lapwing_plan::cost::Modelled;
@@ -75,7 +75,7 @@ fn start(
     let model = scenario.load_model()?.0;
     let layout = model.config.kv_layout();
     let graph = Arc::new(model.graph);
-    let times = specs.iter().map(|spec| build::held(spec, &graph));
+    let times = specs.iter().map(|spec| build::time_model(spec, &graph, build::guessed(1)));
     let times = times
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| SimulateError::Preset { reason: error.to_string() })?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::events::What;
+use super::merge::merge_shapes;
 use super::sharing::{Due, Ran, Sharing};
 use super::{Actor, SimulatedDevice, Simulation};
 use crate::drive::modelled;
@@ -81,7 +82,7 @@ impl Simulation {
         self.actors[by].tape.merge_begins(&chunk, &parts);
         let shapes_only = self.sharing.as_ref().is_some_and(|s| s.around().shapes_only);
         let merged = match shapes_only {
-            true => modelled::merge_shapes(&chunk, parts, &self.graph),
+            true => merge_shapes(&chunk, parts, &self.graph),
             false => modelled::merge_parts(&chunk, parts, &self.graph, &self.slots),
         };
         let bytes = merged.as_ref().map_or(0, |(_, bytes)| *bytes);

@@ -9,8 +9,9 @@ use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::kv::KvPool;
 use lapwing_traces::{Recorder, Scope};
 
-use super::simulated::{Noise, Renderer, SimulatedDevice, Surroundings};
+use super::error::SocRunError;
 use super::virtual_engine::{Caller, VirtualEngine, VirtualParts};
+use crate::drive::simulated::{Noise, Renderer, SimulatedDevice, Surroundings};
 use crate::scheduler::KvPages;
 use lapwing_plan::Phase;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -22,7 +23,7 @@ mod options;
 mod outcome;
 mod shapes;
 
-pub use options::{MakeDevice, SocModel, SocOptions, SocRunError, SocValues};
+pub use options::{MakeDevice, SocModel, SocOptions, SocValues};
 pub use outcome::{SocOutcome, SocPhase, SocUnit};
 pub use shapes::{Fault, Shapes};
 

@@ -8,7 +8,7 @@ use lapwing_kernels::device::{
 };
 use lapwing_kernels::graph::Graph;
 
-use crate::drive::modelled;
+use crate::simulate::logits::put_logits;
 use lapwing_plan::shape::{convert_bytes, rows_of};
 
 mod kept;
@@ -78,7 +78,7 @@ impl Device for Twin {
         if self.info.kind == DeviceKind::Npu {
             self.run_graphs(&mut work)?;
         }
-        modelled::put_logits(&self.graph, &mut work);
+        put_logits(&self.graph, &mut work);
         Ok(())
     }
 

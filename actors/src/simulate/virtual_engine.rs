@@ -7,11 +7,11 @@ use lapwing_kernels::device::SlotPool;
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Nanos, Recorder};
 
-use super::mailbox::ChannelSink;
-use super::simulated::{
+use super::error::SocRunError;
+use crate::drive::mailbox::ChannelSink;
+use crate::drive::simulated::{
     DeviceUsage, SimulatedDevice, Simulation, SimulationParts, Surroundings, Usage,
 };
-use super::soc::SocRunError;
 use crate::message::{Generate, SchedulerMessage, Submit, Task};
 use crate::policy::Fcfs;
 use crate::sample::{Sampler, SamplingParams};
