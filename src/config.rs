@@ -28,6 +28,9 @@ const CONTEXT_DEFAULT_MAX: usize = 8192;
 /// Most prompt rows in a chunk where no device says better.
 const CHUNK_ROWS_DEFAULT: usize = 512;
 
+/// Threads that turn prompts into token ids: two, so that a short prompt overtakes a long one.
+pub(crate) const PROMPT_THREADS: usize = 2;
+
 /// From the end of work on one device until another begins with its result, where no profile says:
 /// an assumption, which the source of costs names.
 pub(crate) const HAND_OVER: Duration = Duration::from_micros(20);

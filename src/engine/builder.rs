@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lapwing_actors::drive::off_thread::off_thread;
+use lapwing_actors::drive::blocking::spawn_blocking;
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::requant::{Requant, Requantized};
@@ -237,7 +237,7 @@ impl EngineBuilder {
     /// # Errors
     /// When the file is missing, broken or not supported, or a setting makes no sense.
     pub async fn build(self) -> Result<Engine, Error> {
-        off_thread("load", move || self.build_blocking()).await.map_err(Error::thread)?
+        spawn_blocking("load", move || self.build_blocking()).await.map_err(Error::thread)?
     }
 
     /// As [`build`](EngineBuilder::build), on the calling thread.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use lapwing_actors::drive::blocking::BlockingPool;
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
@@ -21,7 +22,7 @@ use super::measure::identity;
 use super::strategies::Strategies;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
-use crate::config::{COPY_RATE, Chosen, HAND_OVER, Settings};
+use crate::config::{COPY_RATE, Chosen, HAND_OVER, PROMPT_THREADS, Settings};
 use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::packed::{PackedFolder, PackedWeights};
@@ -95,6 +96,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         permits: chosen.permits,
         isa: chosen.isa.name(),
         recorder,
+        prompts: BlockingPool::new("prompt", PROMPT_THREADS),
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
