@@ -26,6 +26,7 @@ mod tile;
 mod unpack;
 mod weights;
 
+pub use crate::quant::Activations;
 pub use act::{add, add_assign, gated, scale, soft_cap};
 pub use attention::{AttentionJob, AttentionMask, AttentionSpan, attention};
 pub use caches::{AskInto, Caches};
@@ -43,30 +44,6 @@ pub use rope::{RopeAngles, RopeFreqs, RopeShape, rope};
 pub use weights::{BindError, Weights};
 
 use crate::kv::KvDtype;
-
-/// How activations meet quantised weights, and queries the keys. Float weights always take activations
-/// in f32, and so do keys and values that are kept in f32.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Activations {
-    /// Rounded to int8 as they come (dynamic quantisation), in the blocks that the weights' format
-    /// has in llama.cpp. Where the instruction set multiplies pairs of bfloat16, attention's factors are
-    /// rounded to that, which is finer.
-    #[default]
-    Int8,
-    /// Kept in f32, and the weights widened to it: no error but that of f32 sums. Many rows take about
-    /// twice as long, a single one four times.
-    F32,
-}
-
-impl Activations {
-    /// Short name: `int8` or `f32`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Activations::Int8 => "int8",
-            Activations::F32 => "f32",
-        }
-    }
-}
 
 /// Where CPU ops run: a thread pool and an instruction set.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Weight formats: how many values a block holds and how many bytes it takes.
+//! Number formats: blocks of stored weights, and the precision of activations.
 
 use std::fmt;
 
@@ -117,5 +117,30 @@ impl fmt::Display for DType {
             DType::Q5K => "Q5_K",
             DType::Q6K => "Q6_K",
         })
+    }
+}
+
+/// Precision of activations in matmuls with quantised weights, and of queries in attention. Float
+/// weights, and keys and values stored in f32, always meet activations in f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activations {
+    /// Dynamic quantisation: rounded to int8, in the blocks that llama.cpp uses for the weights'
+    /// format. If the instruction set multiplies pairs of bfloat16, attention rounds its factors to
+    /// bfloat16 instead, which is finer.
+    #[default]
+    Int8,
+    /// Not quantised: weights are widened to f32, and the only error is that of f32 sums. Many rows
+    /// take about twice as long, a single row four times. Of an NPU: floats of binary16 precision
+    /// or better.
+    F32,
+}
+
+impl Activations {
+    /// Short name: `int8` or `f32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Activations::Int8 => "int8",
+            Activations::F32 => "f32",
+        }
     }
 }

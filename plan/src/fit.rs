@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use lapwing_kernels::device::{Batch, DeviceInfo, DeviceKind, GraphKey};
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::npu::array::GraphFacts;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
 
 use super::DeviceId;
+use super::array::GraphSize;
 use super::cost::CostModel;
 use super::profile::{DeviceProfile, PrepareSample, Profile, ProfileError, Sample};
 use super::shape::{OpShape, convert_bytes, rows_of, seen};
@@ -184,7 +184,7 @@ impl CostModel for Fitted {
 
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration {
         let Some(device) = self.devices.get(device.0) else { return Duration::MAX };
-        let GraphFacts { rows, weights, .. } = GraphFacts::of(&self.graph, key);
+        let GraphSize { rows, weights } = GraphSize::of(&self.graph, key);
         let nanos =
             device.profile.preparation.as_ref().map(|c| c.at(0, rows as f64 * weights as f64));
         Duration::from_nanos(nanos.unwrap_or(0.0).round() as u64)

@@ -8,6 +8,7 @@ use lapwing_kernels::device::{DeviceInfo, DeviceKind, GraphKey, Prepare};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::part::Part;
 
+pub mod array;
 pub mod attention_flops;
 pub mod blocks;
 pub mod cost;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::device::{Batch, GraphKey};
 use lapwing_kernels::graph::{Graph, Node, RowSet};
-use lapwing_kernels::npu::array::{Array, GraphFacts, Preparation};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 
+use super::array::{GraphSize, Preparation, SystolicArray};
 use super::shape::{convert_bytes, rows_of};
 use super::time::{Job, TimeModel};
 
@@ -109,7 +109,7 @@ impl TimeModel for RateModel {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArrayRate {
     /// Multiplies matrices.
-    pub array: Array,
+    pub array: SystolicArray,
     /// Everything that is no matrix product, and the memory that products read from.
     pub rate: Rate,
     /// Makes its graphs.
@@ -175,7 +175,7 @@ impl TimeModel for ArrayModel {
     }
 
     fn prepare_time(&self, key: &GraphKey) -> Duration {
-        self.rates.preparation.time(GraphFacts::of(&self.graph, key))
+        self.rates.preparation.time(GraphSize::of(&self.graph, key))
     }
 }
 

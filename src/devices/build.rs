@@ -8,9 +8,10 @@ use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
-use lapwing_kernels::npu::array::{Array, Preparation};
+use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
 use lapwing_plan::time::TimeModel;
 use lapwing_traces::Clock;
@@ -59,7 +60,7 @@ pub(crate) fn build(
     let mut device: Box<dyn Device> = if spec.kind == DeviceKind::Npu {
         let budget = spec.graphs.budget;
         let parts = NpuDeviceParts { name, graph, slots, budget };
-        Box::new(NpuDevice::systolic(parts, (cpu, array(spec)), file)?)
+        Box::new(NpuDevice::systolic(parts, (cpu, Array { size: array(spec).size }), file)?)
     } else {
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(kv), slots };
         Box::new(CpuDevice::new(parts, file)?)
@@ -76,12 +77,14 @@ pub(crate) fn build(
     Ok(Built { device: LiveDevice { device, time: held }, info: info(spec), time, kernels })
 }
 
-fn array(spec: &DeviceSpec) -> Array {
+fn array(spec: &DeviceSpec) -> SystolicArray {
     match spec.speed {
-        Speed::Systolic(rates, settings) => {
-            Array { size: settings.array, flops: rates.gflops * 1e9, ratio_floor: settings.floor }
-        }
-        _ => Array::default(),
+        Speed::Systolic(rates, settings) => SystolicArray {
+            size: settings.array,
+            flops: rates.gflops * 1e9,
+            ratio_floor: settings.floor,
+        },
+        _ => SystolicArray::default(),
     }
 }
 

@@ -13,7 +13,7 @@ use lapwing_actors::sequence::Door;
 use lapwing_kernels::device::{DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
-use lapwing_kernels::npu::array::{Array, Preparation};
+use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::predict::{Workload, plan, predict, predict_cold};
@@ -49,7 +49,7 @@ fn models(
             DeviceKind::Gpu => Arc::new(RateModel::new(graph, rate(1.0, 40, 15)).expect("a rate")),
             DeviceKind::Npu => {
                 let rates = ArrayRate {
-                    array: Array { flops: 8e9, ..Array::default() },
+                    array: SystolicArray { flops: 8e9, ..SystolicArray::default() },
                     rate: rate(4.0, 20, 15),
                     preparation,
                 };

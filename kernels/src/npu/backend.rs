@@ -1,89 +1,83 @@
-//! What a library or device that runs static graphs has to offer.
+//! The interface of a library or device that runs static graphs.
 
 use crate::device::{DeviceError, Observer};
+use crate::quant::Activations;
 
 use super::spec::{GraphSpec, SpecNode};
 
-/// What a back end says of itself when it is opened. Opening one is the back end's own affair;
-/// that it is not there is a normal answer with a reason.
+/// Properties of a back end, known once it is open. Each back end has its own way to open; if it is
+/// not available, that returns an error with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendInfo {
-    /// Name, such as `systolic`.
+    /// Name of the back end, such as `systolic`.
     pub name: String,
-    /// Version of what computes.
+    /// Version of the library that computes.
     pub version: String,
-    /// No such processor is at work: the values are right, the time means nothing.
+    /// The processor is emulated: values are correct, wall-clock time is meaningless.
     pub emulated: bool,
-    /// Rows of a graph must be a multiple of this.
+    /// The row count of a graph must be a multiple of this.
     pub row_multiple: usize,
-    /// Rows for which graphs are worth to be prepared, ascending.
+    /// Row counts worth preparing graphs for, ascending.
     pub sizes: Vec<usize>,
-    /// It refuses buffers of a wrong size by itself.
+    /// The back end itself rejects buffers of the wrong size.
     pub checks_sizes: bool,
-    /// Threads that it starts by itself.
+    /// Threads that the back end starts.
     pub own_threads: usize,
-    /// How products see their activations: what its values are compared with.
+    /// Precision of activations in matmuls with quantised weights; the reference that results are
+    /// checked against uses the same. [`Activations::F32`] stands for binary16 or better.
     pub activations: Activations,
 }
 
-/// How products with quantised weights see their activations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activations {
-    /// As floats, of binary16 at least.
-    Float,
-    /// Rounded to 8 bits in blocks, as [`crate::cpu::matmul`] does.
-    Rounded,
-}
-
-/// Prepares static graphs. It lives on whichever thread prepares, one at a time.
+/// Prepares static graphs. It may move between threads, but only one uses it at a time.
 pub trait NpuBackend: Send {
-    /// What it is.
+    /// Properties of the back end.
     fn info(&self) -> &BackendInfo;
 
-    /// Whether it can run a node with its op, weight formats and shapes.
+    /// Checks that it can run a node with this op, these weight formats and shapes.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// The reason why it cannot, as text.
     fn supports(&self, node: &SpecNode) -> Result<(), String>;
 
-    /// Bytes that a prepared graph will keep, as far as that is known before it is.
+    /// Estimate, before preparation, of the bytes that the prepared graph will occupy.
     fn estimate_bytes(&self, spec: &GraphSpec) -> u64 {
         spec.buffer_bytes()
     }
 
-    /// Bytes that its graphs share, beside the model file's: copies of weights, scratch.
+    /// Bytes that all its graphs share, excluding the mapped model file: copies of weights, scratch.
     fn shared_bytes(&self) -> u64;
 
-    /// Makes a graph ready to run. Blocks, and may take seconds.
+    /// Prepares a graph. Blocks, and may take seconds.
     ///
     /// # Errors
-    /// [`DeviceError`] when this graph cannot be had; others still can.
+    /// [`DeviceError`] if this graph cannot be prepared; the back end remains usable for others.
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError>;
 }
 
-/// A graph that is ready to run, with the buffers that it reads and writes. So a buffer of a wrong
-/// size cannot be handed to it, and a device can use memory of its own for them.
+/// A graph that is ready to run. It owns its input and output buffers, so that their sizes are
+/// always right and a device can place them in its own memory.
 pub trait PreparedGraph: Send {
-    /// The buffer `[rows, width]` of an input, row-major, in the order of [`GraphSpec::inputs`].
+    /// The row-major buffer `[rows, width]` of an input. `port` is its index in
+    /// [`GraphSpec::inputs`].
     ///
     /// # Panics
-    /// When there is no such input.
+    /// If there is no such input.
     fn input(&mut self, port: usize) -> &mut [f32];
 
-    /// Computes the outputs from the inputs, and returns when they are there. Reports the nodes in
-    /// order, as they end or, where that cannot be seen, at the end.
+    /// Computes the outputs from the inputs and returns when they are complete. Reports the nodes
+    /// in order as they finish, or all at the end if the back end cannot observe them.
     ///
     /// # Errors
-    /// [`DeviceError::Failed`]; the outputs are then worthless.
+    /// [`DeviceError::Failed`]; the outputs are then undefined.
     fn run(&mut self, observer: &mut dyn Observer) -> Result<(), DeviceError>;
 
-    /// The buffer `[rows, width]` of an output after a run, in the order of
+    /// The row-major buffer `[rows, width]` of an output after a run. `port` is its index in
     /// [`GraphSpec::outputs`].
     ///
     /// # Panics
-    /// When there is no such output.
+    /// If there is no such output.
     fn output(&self, port: usize) -> &[f32];
 
-    /// Bytes that it keeps.
+    /// Bytes that the graph occupies.
     fn bytes(&self) -> u64;
 }

@@ -1,4 +1,4 @@
-//! Graphs that are ready, within a byte budget (S0-38).
+//! Prepared graphs within a byte budget: graph building on NPUs needs much memory.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,17 +10,17 @@ use crate::sync::{Mutex, lock};
 use super::backend::PreparedGraph;
 use super::spec::GraphSpec;
 
-/// The prepared graphs of one device: those used least recently go when others need their room.
-/// Graphs that a [`Preparer`](crate::device::Preparer) has made, or asked for and found, go for
-/// other graphs of a preparer only, because whoever asked for them is told of nothing else. Clones
-/// share them.
+/// The prepared graphs of one device, with eviction of the least recently used. Graphs that a
+/// [`Preparer`](crate::device::Preparer) has prepared or found ready are only evicted for other
+/// graphs of a preparer, because its caller is only notified of those evictions. Clones share one
+/// cache.
 #[derive(Clone)]
 pub struct GraphCache {
-    /// Device that they belong to.
+    /// Name of the device.
     device: Arc<str>,
     budget: u64,
     ready: Arc<Mutex<Ready>>,
-    kept: Arc<Mutex<Kept>>,
+    memory: Arc<Mutex<Memory>>,
 }
 
 #[derive(Default)]
@@ -29,7 +29,7 @@ struct Ready {
     /// Bytes of `graphs`.
     bytes: u64,
     shared_bytes: u64,
-    /// Counts uses, to tell what was used least recently.
+    /// Number of uses so far: the clock of the eviction order.
     uses: u64,
     counts: Counts,
 }
@@ -37,75 +37,75 @@ struct Ready {
 #[derive(Default)]
 struct Counts {
     prepared: u64,
-    unkept: u64,
+    uncached: u64,
     evicted: u64,
     runs: u64,
 }
 
 struct Entry {
-    graph: Arc<Served>,
+    graph: Arc<CachedGraph>,
     used: u64,
-    /// A preparer has asked for it.
+    /// A preparer has prepared it or found it ready.
     ahead: bool,
 }
 
-/// Who asks for graphs, and with it what may go for them.
+/// The requester of graphs, which determines what may be evicted for them.
 #[derive(Clone, Copy)]
-pub(super) enum Asker<'a> {
-    /// A preparer: anything may go but these.
+pub(super) enum Requester<'a> {
+    /// A preparer, which may evict anything except these graphs.
     Preparer(&'a [GraphKey]),
-    /// The device itself, on the spot: what no preparer has asked for may go.
+    /// The device while it runs, which may only evict graphs that no preparer has requested.
     Device,
 }
 
-/// There is no room for a graph, because of so many bytes that must stay.
+/// There is no room for a graph, because graphs of `retained` bytes may not be evicted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Full {
-    pub(super) kept: u64,
+    pub(super) retained: u64,
 }
 
-/// Bytes of every graph that still exists, in the cache or only running.
+/// Bytes of every graph in memory, in the cache or only running.
 #[derive(Default)]
-struct Kept {
+struct Memory {
     bytes: u64,
     peak: u64,
 }
 
-/// How a cache has been used.
+/// Contents and counters of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Graphs that are ready.
+    /// Graphs in the cache.
     pub graphs: usize,
-    /// Bytes that they keep.
+    /// Bytes of these graphs.
     pub bytes: u64,
-    /// Most bytes that graphs kept at once, those included that were evicted while they ran.
+    /// Peak bytes of all graphs in memory, including graphs that were evicted while they ran.
     pub peak_bytes: u64,
-    /// Bytes that they may keep.
+    /// Budget for `bytes`.
     pub budget: u64,
-    /// Bytes that they share, which the budget does not count: copies of weights, scratch.
+    /// Bytes that all graphs share, outside the budget: copies of weights, scratch.
     pub shared_bytes: u64,
-    /// Graphs made.
+    /// Graphs prepared so far.
     pub prepared: u64,
-    /// Those of them that were made on the spot and ran without being kept, because all that could
-    /// have gone for them was prepared ahead. `peak_bytes`, and nothing else, counts their bytes.
-    pub unkept: u64,
-    /// Graphs evicted.
+    /// Graphs among these that were prepared on the spot and ran without being cached, because
+    /// every graph in their way had been prepared ahead. Only `peak_bytes` counts their bytes.
+    pub uncached: u64,
+    /// Graphs evicted so far.
     pub evicted: u64,
-    /// Runs of graphs for work; runs for a check are not counted.
+    /// Runs of graphs for work; checks are not counted.
     pub runs: u64,
 }
 
-/// A graph that serves, and what it is. One run at a time.
-pub(super) struct Served {
+/// A checked graph with its specification. One run at a time.
+pub(super) struct CachedGraph {
     pub(super) spec: GraphSpec,
     pub(super) graph: Mutex<Box<dyn PreparedGraph>>,
     bytes: u64,
-    kept: Arc<Mutex<Kept>>,
+    memory: Arc<Mutex<Memory>>,
 }
 
-impl Drop for Served {
+impl Drop for CachedGraph {
     fn drop(&mut self) {
-        lock(&self.kept).bytes -= self.bytes;
+        lock(&self.memory).bytes -= self.bytes;
     }
 }
 
@@ -117,49 +117,49 @@ impl fmt::Debug for GraphCache {
 }
 
 impl GraphCache {
-    /// An empty cache for a device, whose graphs may keep `budget` bytes.
+    /// An empty cache for the device of that name, with a budget in bytes.
     pub(super) fn new(device: &str, budget: u64) -> GraphCache {
-        GraphCache { device: device.into(), budget, ready: Arc::default(), kept: Arc::default() }
+        GraphCache { device: device.into(), budget, ready: Arc::default(), memory: Arc::default() }
     }
 
-    /// How it has been used.
+    /// Contents and counters.
     pub fn stats(&self) -> CacheStats {
         let ready = lock(&self.ready);
         CacheStats {
             graphs: ready.graphs.len(),
             bytes: ready.bytes,
-            peak_bytes: lock(&self.kept).peak,
+            peak_bytes: lock(&self.memory).peak,
             budget: self.budget,
             shared_bytes: ready.shared_bytes,
             prepared: ready.counts.prepared,
-            unkept: ready.counts.unkept,
+            uncached: ready.counts.uncached,
             evicted: ready.counts.evicted,
             runs: ready.counts.runs,
         }
     }
 
-    /// Whether a graph is ready. Does not count as a use.
+    /// Whether a graph is in the cache. Does not count as a use.
     pub fn contains(&self, key: &GraphKey) -> bool {
         lock(&self.ready).graphs.contains_key(key)
     }
 
-    /// A graph, if it is ready; it is then the one used last.
-    pub(super) fn get(&self, key: &GraphKey, asker: Asker<'_>) -> Option<Arc<Served>> {
+    /// A graph, if it is in the cache. Counts as a use.
+    pub(super) fn get(&self, key: &GraphKey, requester: Requester<'_>) -> Option<Arc<CachedGraph>> {
         let mut ready = lock(&self.ready);
         ready.uses += 1;
         let now = ready.uses;
         let entry = ready.graphs.get_mut(key)?;
         entry.used = now;
-        entry.ahead |= asker.is_preparer();
+        entry.ahead |= requester.is_preparer();
         Some(Arc::clone(&entry.graph))
     }
 
-    /// Bytes of a graph, if it is ready. Does not count as a use.
+    /// Bytes of a graph, if it is in the cache. Does not count as a use.
     pub(super) fn bytes_of(&self, key: &GraphKey) -> Option<u64> {
         lock(&self.ready).graphs.get(key).map(|entry| entry.graph.bytes)
     }
 
-    /// Bytes that all graphs may keep.
+    /// Bytes that all cached graphs may occupy.
     pub(super) fn budget(&self) -> u64 {
         self.budget
     }
@@ -172,31 +172,31 @@ impl GraphCache {
         lock(&self.ready).counts.runs += 1;
     }
 
-    /// Evicts until `bytes` fit beside the others, and says what went. The graphs `with`, which are
-    /// asked for together, stay.
+    /// Evicts graphs, the least recently used first, until `bytes` more fit; returns the evicted
+    /// keys. Graphs of the same request, `with`, are not evicted.
     ///
     /// # Errors
-    /// [`Full`] when nothing more may go; nothing is then evicted.
+    /// [`Full`] if evicting everything that may go is not enough; nothing is then evicted.
     pub(super) fn make_room(
         &self,
         bytes: u64,
         with: &[GraphKey],
-        asker: Asker<'_>,
+        requester: Requester<'_>,
     ) -> Result<Vec<GraphKey>, Full> {
         let mut ready = lock(&self.ready);
         let mut free = self.budget.saturating_sub(ready.bytes);
         if free >= bytes {
             return Ok(Vec::new());
         }
-        let stays = |key: &GraphKey, entry: &Entry| {
-            let held = match asker {
-                Asker::Preparer(keep) => keep.contains(key),
-                Asker::Device => entry.ahead,
+        let is_retained = |key: &GraphKey, entry: &Entry| {
+            let protected = match requester {
+                Requester::Preparer(keep) => keep.contains(key),
+                Requester::Device => entry.ahead,
             };
-            held || with.contains(key)
+            protected || with.contains(key)
         };
         let mut victims: Vec<(u64, GraphKey, u64)> = Vec::new();
-        for (key, entry) in ready.graphs.iter().filter(|(key, entry)| !stays(key, entry)) {
+        for (key, entry) in ready.graphs.iter().filter(|(key, entry)| !is_retained(key, entry)) {
             victims.push((entry.used, key.clone(), entry.graph.bytes));
         }
         victims.sort_unstable_by_key(|(used, ..)| *used);
@@ -207,61 +207,61 @@ impl GraphCache {
         });
         let needed = needed.count();
         if free < bytes {
-            let may_go: u64 = victims.iter().map(|(.., bytes)| bytes).sum();
-            return Err(Full { kept: ready.bytes - may_go });
+            let evictable: u64 = victims.iter().map(|(.., bytes)| bytes).sum();
+            return Err(Full { retained: ready.bytes - evictable });
         }
         victims.truncate(needed);
-        let mut gone = Vec::with_capacity(needed);
+        let mut removed = Vec::with_capacity(needed);
         for (_, key, bytes) in &victims {
-            gone.push(ready.graphs.remove(key));
+            removed.push(ready.graphs.remove(key));
             ready.bytes -= bytes;
             ready.counts.evicted += 1;
         }
-        // Memory is given back without the lock, for which a running device may wait.
+        // Dropping graphs frees memory and may take long; a running device may wait for the lock.
         drop(ready);
-        drop(gone);
+        drop(removed);
         Ok(victims.into_iter().map(|(_, key, _)| key).collect())
     }
 
-    /// Counts a new graph's bytes, from now until it is dropped.
-    pub(super) fn serve(&self, spec: GraphSpec, graph: Box<dyn PreparedGraph>) -> Served {
+    /// Wraps a new graph and counts its memory until it is dropped; does not add it to the cache.
+    pub(super) fn track(&self, spec: GraphSpec, graph: Box<dyn PreparedGraph>) -> CachedGraph {
         let bytes = graph.bytes();
-        let mut kept = lock(&self.kept);
-        kept.bytes += bytes;
-        kept.peak = kept.peak.max(kept.bytes);
-        drop(kept);
-        Served { spec, graph: Mutex::new(graph), bytes, kept: Arc::clone(&self.kept) }
+        let mut memory = lock(&self.memory);
+        memory.bytes += bytes;
+        memory.peak = memory.peak.max(memory.bytes);
+        drop(memory);
+        CachedGraph { spec, graph: Mutex::new(graph), bytes, memory: Arc::clone(&self.memory) }
     }
 
     /// Adds a graph for which there is room.
-    pub(super) fn insert(&self, served: Served, asker: Asker<'_>) -> Arc<Served> {
+    pub(super) fn insert(&self, graph: CachedGraph, requester: Requester<'_>) -> Arc<CachedGraph> {
         let mut ready = lock(&self.ready);
         ready.uses += 1;
         ready.counts.prepared += 1;
-        ready.bytes += served.bytes;
-        let (key, used, graph) = (served.spec.key.clone(), ready.uses, Arc::new(served));
-        let entry = Entry { graph: Arc::clone(&graph), used, ahead: asker.is_preparer() };
+        ready.bytes += graph.bytes;
+        let (key, used, graph) = (graph.spec.key.clone(), ready.uses, Arc::new(graph));
+        let entry = Entry { graph: Arc::clone(&graph), used, ahead: requester.is_preparer() };
         let old = ready.graphs.insert(key, entry);
         ready.bytes -= old.map_or(0, |old| old.graph.bytes);
         graph
     }
 
-    /// Counts a graph that is not added, because there is no room.
-    pub(super) fn pass(&self, served: Served) -> Arc<Served> {
+    /// Counts a graph that runs without being cached, because there is no room.
+    pub(super) fn count_uncached(&self, graph: CachedGraph) -> Arc<CachedGraph> {
         let mut ready = lock(&self.ready);
         ready.counts.prepared += 1;
-        ready.counts.unkept += 1;
-        Arc::new(served)
+        ready.counts.uncached += 1;
+        Arc::new(graph)
     }
 }
 
-impl Asker<'_> {
+impl Requester<'_> {
     fn is_preparer(self) -> bool {
-        matches!(self, Asker::Preparer(_))
+        matches!(self, Requester::Preparer(_))
     }
 }
 
-impl Served {
+impl CachedGraph {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

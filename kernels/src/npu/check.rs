@@ -1,5 +1,5 @@
-//! Every graph is compared with the naive reference before it serves: a back end may compute
-//! something else for some shapes and say nothing.
+//! Checks every prepared graph against the naive reference before its first use, because a back end
+//! may silently compute wrong results for some shapes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,31 +8,32 @@ use std::sync::Arc;
 use crate::device::{DeviceError, GraphKey};
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::{Activation, Op};
+use crate::quant::Activations;
 use crate::reference;
 use crate::weights::{WeightFile, WeightTensor};
 
-use super::backend::{Activations, PreparedGraph};
+use super::backend::PreparedGraph;
 use super::spec::{GraphSpec, Port};
 
-/// Largest relative error of a graph whose products see floats: room for binary16. A wrong feature
-/// is off by 0.3 and more.
+/// Largest relative error of a graph with float activations: enough for binary16. A wrong output
+/// channel is off by 0.3 or more.
 pub const TOLERANCE_FLOAT: f32 = 0.05;
 
-/// Largest relative error of a graph whose products see activations rounded to 8 bits, as the
-/// reference then does too. Now and then a value lies so close between two steps that they round
-/// it to different ones, and the norms after it magnify that: up to 0.03 in the blocks of a
-/// Gemma 3 model of 270 M weights.
+/// Largest relative error of a graph whose activations are rounded to 8 bits; the reference then
+/// rounds too. A value near the middle between two steps may be rounded to different ones, and the
+/// norms after it magnify the difference: up to 0.03 in the blocks of a Gemma 3 model of 270 M
+/// weights.
 pub const TOLERANCE_ROUNDED: f32 = 0.1;
 
-/// Different rows that a check uses. The rows of a graph repeat them, so that every row can be
-/// compared although the reference computes these only.
+/// Distinct input rows of a check. The rows of a graph repeat them, so that every row is compared
+/// although the reference only computes these.
 const SAMPLES: usize = 3;
 
 /// Weight rows that are dequantised at a time.
 const WEIGHT_ROWS: usize = 64;
 
-/// Compares graphs with the reference. What that gives is kept, for it is the same for every
-/// number of rows and every share of the features.
+/// Compares graphs with the reference. Reference results are kept, because they are the same for
+/// every row count and every share of the output channels.
 #[derive(Debug)]
 pub(super) struct Checker {
     device: String,
@@ -42,8 +43,7 @@ pub(super) struct Checker {
     samples: HashMap<Range<usize>, Arc<Samples>>,
 }
 
-/// Rows that are handed in, and what the reference makes of them. Each value is
-/// `[SAMPLES, width]`.
+/// Input rows and the results of the reference for them. Each value is `[SAMPLES, width]`.
 #[derive(Debug)]
 struct Samples {
     values: HashMap<ValueId, Vec<f32>>,
@@ -69,11 +69,11 @@ impl Checker {
         Checker { device, activations, graph, file, samples: HashMap::new() }
     }
 
-    /// Runs a graph once on known rows, and compares all rows and features of its outputs. The
-    /// error of a value is |got − want| / (|want| + root mean square of the row).
+    /// Runs a graph once on known rows and compares all values of its outputs. The error of a
+    /// value is |got − want| / (|want| + root mean square of the row).
     ///
     /// # Errors
-    /// [`DeviceError::WrongResult`], or what the run says.
+    /// [`DeviceError::WrongResult`], or the error of the run.
     pub(super) fn check(
         &mut self,
         spec: &GraphSpec,
@@ -113,7 +113,7 @@ impl Checker {
         }
         let (name, len, width) = (&port.name, buffer.len(), port.width);
         Err(self.failed(format!(
-            "its buffer for '{name}' has {len} values instead of {rows} rows of {width}"
+            "its buffer for '{name}' has {len} values, but {rows} rows of {width} are needed"
         )))
     }
 
@@ -146,7 +146,7 @@ impl Checker {
         Ok(samples)
     }
 
-    /// What a node writes, with all features.
+    /// The full output of a node.
     fn compute(
         &self,
         node: &Node,
@@ -185,17 +185,19 @@ impl Checker {
                 input(0)?.iter().map(|x| reference::soft_cap(wide(x), cap)).collect()
             }
             Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
-                return Err(self.failed(format!("no reference for {}", node.op.name())));
+                return Err(
+                    self.failed(format!("the check has no reference for {}", node.op.name()))
+                );
             }
         })
     }
 
     fn rounds(&self, weight: WeightId) -> bool {
         let is_quantized = self.graph.weights()[weight.0].dtype.block_len() > 1;
-        self.activations == Activations::Rounded && is_quantized
+        self.activations == Activations::Int8 && is_quantized
     }
 
-    /// `[SAMPLES, n]`. The weight is dequantised once, some rows at a time.
+    /// The product `[SAMPLES, n]`. The weight is dequantised once, [`WEIGHT_ROWS`] rows at a time.
     fn matmul(&self, weight: WeightId, x: &[f32]) -> Result<Vec<f64>, DeviceError> {
         let spec = &self.graph.weights()[weight.0];
         let (n, k) = (spec.rows, spec.cols);
@@ -210,7 +212,12 @@ impl Checker {
             let bytes = match self.graph.requant(weight) {
                 Some(format) => {
                     let values = reference::dequantize(stored, bytes);
-                    let none = || self.failed(format!("'{}' has no {format} form", spec.name));
+                    let none = || {
+                        self.failed(format!(
+                            "'{}' has values that {format} cannot store",
+                            spec.name
+                        ))
+                    };
                     requantised = format.quantize(&values).ok_or_else(none)?;
                     &requantised
                 }
@@ -234,18 +241,20 @@ impl Checker {
 
     fn tensor(&self, weight: WeightId) -> Result<WeightTensor, DeviceError> {
         let name = &self.graph.weights()[weight.0].name;
-        self.file.tensor(name).ok_or_else(|| self.failed(format!("no weight '{name}'")))
+        self.file
+            .tensor(name)
+            .ok_or_else(|| self.failed(format!("the model file has no weight '{name}'")))
     }
 }
 
-/// Which sample a row of a graph holds: neighbours in no regular order, so that rows that are
-/// exchanged or computed twice are seen.
+/// The sample in a row of a graph. The order is irregular, so that swapped or repeated rows are
+/// detected.
 fn sample_of(row: usize) -> usize {
     let mixed = (row as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
     mixed as usize % SAMPLES
 }
 
-/// Largest error of a row; infinite where a value is no number.
+/// Largest error of a row; infinite if a value is NaN. `size` is the root mean square of the row.
 fn error(got: &[f32], want: &[f32], size: f32) -> f32 {
     let of = |(got, want): (&f32, &f32)| {
         let error = (got - want).abs() / (want.abs() + size).max(f32::MIN_POSITIVE);
@@ -259,7 +268,7 @@ fn root_mean_square(row: &[f32]) -> f32 {
     (squares / row.len().max(1) as f64).sqrt() as f32
 }
 
-/// Values in (−1, 1), the same for a value whenever it is asked for.
+/// Pseudo-random values in (−1, 1), a function of the value's id.
 fn noise(value: ValueId, len: usize) -> Vec<f32> {
     let mut state = (value.0 as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {

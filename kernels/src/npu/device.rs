@@ -17,7 +17,7 @@ use crate::weights::WeightFile;
 
 use super::array::Array;
 use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
-use super::cache::{Asker, GraphCache, Served};
+use super::cache::{CachedGraph, GraphCache, Requester};
 use super::check::Checker;
 use super::maker::{Graphs, Maker};
 use super::spec::GraphSpec;
@@ -54,7 +54,7 @@ impl fmt::Debug for NpuDevice {
 
 /// Rows of a value that one graph computes.
 struct Piece {
-    graph: Arc<Served>,
+    graph: Arc<CachedGraph>,
     rows: Range<usize>,
 }
 
@@ -128,14 +128,14 @@ impl NpuDevice {
         }
         let (keys, rows): (Vec<GraphKey>, Vec<_>) = pieces.into_iter().unzip();
         let graphs = match work.prepare {
-            Prepare::OnTheSpot => self.graphs.ensure(&keys, Asker::Device, work.observer)?.1,
+            Prepare::OnTheSpot => self.graphs.ensure(&keys, Requester::Device, work.observer)?.1,
             Prepare::Ahead => keys.iter().map(|key| self.ready(key)).collect::<Result<_, _>>()?,
         };
         Ok(graphs.into_iter().zip(rows).map(|(graph, rows)| Piece { graph, rows }).collect())
     }
 
-    fn ready(&self, key: &GraphKey) -> Result<Arc<Served>, DeviceError> {
-        self.graphs.cache.get(key, Asker::Device).ok_or_else(|| DeviceError::NotPrepared {
+    fn ready(&self, key: &GraphKey) -> Result<Arc<CachedGraph>, DeviceError> {
+        self.graphs.cache.get(key, Requester::Device).ok_or_else(|| DeviceError::NotPrepared {
             device: self.info.name.clone(),
             nodes: key.nodes.clone(),
             rows: key.rows,

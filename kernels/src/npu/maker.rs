@@ -1,4 +1,4 @@
-//! Makes graphs ready, one at a time, for a device and for the preparer beside it.
+//! Prepares graphs, one at a time, for a device and for its preparer on another thread.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use crate::graph::Graph;
 use crate::sync::{Mutex, lock};
 
 use super::backend::NpuBackend;
-use super::cache::{Asker, Full, GraphCache, Served};
+use super::cache::{CachedGraph, Full, GraphCache, Requester};
 use super::check::Checker;
 use super::spec::GraphSpec;
 
-/// What a device and its preparers share. Clones are the same.
+/// State that a device shares with its preparers. Clones share it.
 #[derive(Clone)]
 pub(super) struct Graphs {
     pub(super) cache: GraphCache,
@@ -24,8 +24,17 @@ pub(super) struct Maker {
     pub(super) graph: Arc<Graph>,
     pub(super) backend: Box<dyn NpuBackend>,
     pub(super) checker: Checker,
-    /// Graphs that cannot be had, and why: asking again would only take time.
+    /// Graphs that cannot be prepared, with the error: another attempt would only take time.
     pub(super) refused: HashMap<GraphKey, DeviceError>,
+}
+
+/// Graphs that are requested together.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    keys: &'a [GraphKey],
+    /// Graphs of `keys` that are ready so far.
+    ready: &'a [Arc<CachedGraph>],
+    requester: Requester<'a>,
 }
 
 impl Graphs {
@@ -33,30 +42,31 @@ impl Graphs {
         Graphs { cache, device: device.into(), maker: Arc::new(Mutex::new(maker)) }
     }
 
-    /// Makes every graph of `keys` ready that is not, and returns them in the order of `keys`.
-    /// Evicts none of these, and what `asker` may evict otherwise. A graph that the device asks for
-    /// and for which there is no room is returned too, but not kept.
+    /// Prepares every graph of `keys` that is not ready, and returns all of them in the order of
+    /// `keys`. Only evicts what `requester` may evict, and none of these graphs. A graph that the
+    /// device requests and for which there is no room is returned without being cached.
     pub(super) fn ensure(
         &self,
         keys: &[GraphKey],
-        asker: Asker<'_>,
+        requester: Requester<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<(Prepared, Vec<Arc<Served>>), DeviceError> {
+    ) -> Result<(Prepared, Vec<Arc<CachedGraph>>), DeviceError> {
         let mut prepared = Prepared::default();
-        let mut graphs: Vec<Arc<Served>> = Vec::with_capacity(keys.len());
+        let mut graphs: Vec<Arc<CachedGraph>> = Vec::with_capacity(keys.len());
         for key in keys {
-            let had = graphs.iter().find(|graph| graph.spec.key == *key).cloned();
-            if let Some(graph) = had.or_else(|| self.cache.get(key, asker)) {
+            let repeated = graphs.iter().find(|graph| graph.spec.key == *key).cloned();
+            if let Some(graph) = repeated.or_else(|| self.cache.get(key, requester)) {
                 graphs.push(graph);
                 continue;
             }
-            // Whoever else prepares may be at this very graph.
+            // Another thread may have prepared this graph while this one waited for the lock.
             let mut maker = lock(&self.maker);
-            if let Some(graph) = self.cache.get(key, asker) {
+            if let Some(graph) = self.cache.get(key, requester) {
                 graphs.push(graph);
                 continue;
             }
-            let (graph, evicted) = self.make(&mut maker, key, (keys, &graphs, asker))?;
+            let request = Request { keys, ready: &graphs, requester };
+            let (graph, evicted) = self.make(&mut maker, key, request)?;
             drop(maker);
             let (first, end) = (key.nodes.start, key.nodes.end);
             let (rows, bytes) = (key.rows, graph.bytes());
@@ -73,12 +83,12 @@ impl Graphs {
         &self,
         maker: &mut Maker,
         key: &GraphKey,
-        set: Set<'_>,
-    ) -> Result<(Arc<Served>, Vec<GraphKey>), DeviceError> {
+        request: Request<'_>,
+    ) -> Result<(Arc<CachedGraph>, Vec<GraphKey>), DeviceError> {
         if let Some(error) = maker.refused.get(key) {
             return Err(error.clone());
         }
-        let result = self.try_make(maker, key, set);
+        let result = self.try_make(maker, key, request);
         if let Err(error @ (DeviceError::Unsupported { .. } | DeviceError::WrongResult { .. })) =
             &result
         {
@@ -87,13 +97,14 @@ impl Graphs {
         result
     }
 
+    /// Prepares a graph; returns it with the keys of the graphs that were evicted for it.
     fn try_make(
         &self,
         maker: &mut Maker,
         key: &GraphKey,
-        set: Set<'_>,
-    ) -> Result<(Arc<Served>, Vec<GraphKey>), DeviceError> {
-        let (with, _, asker) = set;
+        request: Request<'_>,
+    ) -> Result<(Arc<CachedGraph>, Vec<GraphKey>), DeviceError> {
+        let Request { keys: with, requester, .. } = request;
         let spec = GraphSpec::new(&maker.graph, key, &self.device)?;
         for node in &spec.nodes {
             maker.backend.supports(node).map_err(|why| DeviceError::Unsupported {
@@ -101,44 +112,45 @@ impl Graphs {
                 what: format!("'{}': {why}", node.name),
             })?;
         }
-        // Room first, so that the old graphs and the new one never lie beside each other.
+        // Evicts before preparing, so that old graphs and the new one are never in memory together.
         let estimate = maker.backend.estimate_bytes(&spec);
-        self.fits(maker, (key, estimate), set)?;
-        let room = self.cache.make_room(estimate, with, asker);
-        let mut evicted = self.or_unkept(room, (key, estimate), asker)?.unwrap_or_default();
+        self.check_budget(maker, (key, estimate), request)?;
+        let room = self.cache.make_room(estimate, with, requester);
+        let mut evicted = self.or_uncached(room, (key, estimate), requester)?.unwrap_or_default();
         let mut graph = maker.backend.prepare(&spec)?;
         let checked = maker.checker.check(&spec, graph.as_mut());
-        let served = self.cache.serve(spec, graph);
+        let graph = self.cache.track(spec, graph);
         self.cache.set_shared_bytes(maker.backend.shared_bytes());
         checked?;
-        let bytes = served.bytes();
-        self.fits(maker, (key, bytes), set)?;
-        let room = self.cache.make_room(bytes, with, asker);
-        let Some(more) = self.or_unkept(room, (key, bytes), asker)? else {
-            return Ok((self.cache.pass(served), evicted));
+        let bytes = graph.bytes();
+        self.check_budget(maker, (key, bytes), request)?;
+        let room = self.cache.make_room(bytes, with, requester);
+        let Some(more) = self.or_uncached(room, (key, bytes), requester)? else {
+            return Ok((self.cache.count_uncached(graph), evicted));
         };
         evicted.extend(more);
-        Ok((self.cache.insert(served, asker), evicted))
+        Ok((self.cache.insert(graph, requester), evicted))
     }
 
-    /// Fails when all graphs that are asked for together are larger than what may be kept. One of
-    /// them takes so many bytes; others that are not there yet take what the back end says.
-    fn fits(
+    /// Fails if the graphs of a request together exceed the budget. The graph `key` takes `bytes`;
+    /// graphs that are not prepared yet count with the estimate of the back end.
+    fn check_budget(
         &self,
         maker: &Maker,
         (key, bytes): (&GraphKey, u64),
-        (with, made, _): Set<'_>,
+        request: Request<'_>,
     ) -> Result<(), DeviceError> {
+        let Request { keys, ready, .. } = request;
         let bytes_of = |other: &GraphKey| {
-            let made = || made.iter().find(|graph| graph.spec.key == *other).map(|g| g.bytes());
+            let made = || ready.iter().find(|graph| graph.spec.key == *other).map(|g| g.bytes());
             let known = if other == key { Some(bytes) } else { made() };
             known.or_else(|| self.cache.bytes_of(other)).or_else(|| {
-                // What cannot be had at all is refused when its turn comes.
+                // A graph without a specification fails when it is prepared itself.
                 let spec = GraphSpec::new(&maker.graph, other, &self.device).ok()?;
                 Some(maker.backend.estimate_bytes(&spec))
             })
         };
-        let different = with.iter().enumerate().filter(|(at, other)| !with[..*at].contains(other));
+        let different = keys.iter().enumerate().filter(|(at, other)| !keys[..*at].contains(other));
         let sizes: Vec<(u64, &GraphKey)> =
             different.map(|(_, other)| (bytes_of(other).unwrap_or(0), other)).collect();
         let sum = sizes.iter().fold(0, |sum: u64, (bytes, _)| sum.saturating_add(*bytes));
@@ -159,30 +171,27 @@ impl Graphs {
         })
     }
 
-    /// What has been evicted, or `None` when a graph of the device has to do without a place.
-    fn or_unkept(
+    /// The evicted keys, or `None` if there is no room and the device runs the graph uncached.
+    fn or_uncached(
         &self,
         room: Result<Vec<GraphKey>, Full>,
         (key, bytes): (&GraphKey, u64),
-        asker: Asker<'_>,
+        requester: Requester<'_>,
     ) -> Result<Option<Vec<GraphKey>>, DeviceError> {
-        match (room, asker) {
+        match (room, requester) {
             (Ok(evicted), _) => Ok(Some(evicted)),
-            (Err(_), Asker::Device) => Ok(None),
-            (Err(Full { kept }), Asker::Preparer(_)) => Err(DeviceError::NoRoom {
+            (Err(_), Requester::Device) => Ok(None),
+            (Err(Full { retained }), Requester::Preparer(_)) => Err(DeviceError::NoRoom {
                 device: self.device.to_string(),
                 nodes: key.nodes.clone(),
                 rows: key.rows,
                 bytes,
-                kept,
+                kept: retained,
                 budget: self.cache.budget(),
             }),
         }
     }
 }
-
-/// Graphs that are asked for together, those of them that are there, and who asks.
-type Set<'a> = (&'a [GraphKey], &'a [Arc<Served>], Asker<'a>);
 
 impl Preparer for Graphs {
     fn prepare(
@@ -191,6 +200,6 @@ impl Preparer for Graphs {
         keep: &[GraphKey],
         observer: &mut dyn Observer,
     ) -> Result<Prepared, DeviceError> {
-        self.ensure(keys, Asker::Preparer(keep), observer).map(|(prepared, _)| prepared)
+        self.ensure(keys, Requester::Preparer(keep), observer).map(|(prepared, _)| prepared)
     }
 }

@@ -1,81 +1,82 @@
-//! A static graph, written out: every shape is a number, every operand has a place.
+//! Specification of a static graph: concrete shapes, and the source of every operand.
 
 use std::ops::Range;
 
 use crate::device::{DeviceError, DeviceInfo, GraphKey};
 use crate::graph::{Graph, Node, ValueId, WeightId, WeightSpec};
 use crate::op::Op;
+use crate::part::Share;
 
-/// What a back end prepares: some nodes of a model's graph, for a fixed number of rows and for
-/// some features of what they write. It needs nothing else but the bytes of the weights, which it
-/// finds by their names.
+/// Input of [`NpuBackend::prepare`](super::NpuBackend::prepare): a range of nodes of a model's
+/// graph, for a fixed row count and a share of the output channels. Apart from this, a back end only
+/// needs the bytes of the weights, which it finds by name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GraphSpec {
-    /// Which graph it is. Every matrix has `key.rows` rows.
+    /// Key of the graph. Every value has `key.rows` rows.
     pub key: GraphKey,
-    /// Handed in, with all features.
+    /// Inputs, with all their columns.
     pub inputs: Vec<Port>,
     /// Ops in execution order.
     pub nodes: Vec<SpecNode>,
-    /// Handed out, with the features of the key's share.
+    /// Outputs, with the columns of the key's share.
     pub outputs: Vec<Port>,
 }
 
-/// A matrix `[rows, width]` that is handed in or out.
+/// An input or output of a graph: a matrix `[rows, width]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
     /// Name, unique in the graph.
     pub name: String,
-    /// Value of the model's graph.
+    /// The value in the model's graph.
     pub value: ValueId,
     /// Values per row.
     pub width: usize,
-    /// Where it comes from: an input port is its own source, an output port is a node.
+    /// Origin: itself for an input port, the writing node for an output port.
     pub source: Source,
 }
 
-/// Where an operand comes from.
+/// Origin of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// An input port.
+    /// The input port with this index.
     Input(usize),
-    /// What an earlier node of the graph has written.
+    /// The output of the earlier node with this index in [`GraphSpec::nodes`].
     Node(usize),
 }
 
 /// An operand of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operand {
-    /// Where it comes from.
+    /// Its origin.
     pub source: Source,
-    /// Which of the source's columns.
+    /// Columns of the source.
     pub columns: Range<usize>,
 }
 
-/// One op.
+/// One op of a static graph.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpecNode {
-    /// Number in the model's graph.
+    /// Index in the model's graph.
     pub node: usize,
     /// Name, unique in the graph.
     pub name: String,
-    /// What is computed.
+    /// The operation.
     pub op: Op,
     /// Operands.
     pub inputs: Vec<Operand>,
-    /// Which features of the op's whole output are computed: rows of a product's weight.
+    /// Columns of the op's full output that are computed; for a matmul, rows of its weight.
     pub features: Range<usize>,
-    /// Weights: matrix and bias of a product, gain of a norm.
+    /// Weights: matrix and bias of a matmul, gain of a norm.
     pub weights: Vec<WeightSpec>,
 }
 
 impl GraphSpec {
-    /// The graph that a key stands for. `device` is named in errors.
+    /// The specification of the graph with this key. `device` is the device name for errors.
     ///
     /// # Errors
-    /// [`DeviceError::Unsupported`] when no static graph can do this: there are no such nodes, an
-    /// op depends on positions or on other rows, features cannot be divided, or values have
-    /// different rows.
+    /// [`DeviceError::Unsupported`] if no static graph can compute this: there are no such nodes,
+    /// an op depends on positions or on other rows, the output channels cannot be divided, or the
+    /// values have different row sets.
     pub fn new(graph: &Graph, key: &GraphKey, device: &str) -> Result<GraphSpec, DeviceError> {
         check(graph, key)
             .map_err(|what| DeviceError::Unsupported { device: device.to_owned(), what })?;
@@ -96,7 +97,7 @@ impl GraphSpec {
                 _ => written(value),
             };
             match value.0.checked_sub(key.nodes.start) {
-                // What the graph itself has written has the share's features only.
+                // A value written inside the graph only has the columns of the share.
                 Some(at) => Operand { source: Source::Node(at), columns: 0..columns.len() },
                 None => {
                     let at = live_in.iter().position(|v| *v == value).unwrap_or_default();
@@ -125,7 +126,7 @@ impl GraphSpec {
         Ok(GraphSpec { key: key.clone(), inputs, nodes, outputs: outputs.collect() })
     }
 
-    /// Bytes of buffers for all inputs and outputs, in f32.
+    /// Bytes of f32 buffers for all inputs and outputs.
     pub fn buffer_bytes(&self) -> u64 {
         let widths = self.inputs.iter().chain(&self.outputs).map(|port| port.width as u64);
         widths.sum::<u64>() * self.key.rows as u64 * size_of::<f32>() as u64
@@ -147,14 +148,21 @@ fn node_name(graph: &Graph, index: usize) -> String {
     format!("{}{layer}.{index}", node.role)
 }
 
-/// Says what is wrong with a key.
+/// Checks that a static graph can hold what a key describes.
+///
+/// # Errors
+/// The unsupported part, to be completed by "device … cannot run".
 fn check(graph: &Graph, key: &GraphKey) -> Result<(), String> {
     let GraphKey { nodes, features, rows, .. } = key;
     if nodes.is_empty() || nodes.end > graph.nodes().len() || *rows == 0 {
-        return Err(format!("a graph of {rows} rows for nodes {nodes:?}"));
+        return Err(format!(
+            "a graph of {rows} rows for nodes {nodes:?}, in a model of {} nodes",
+            graph.nodes().len()
+        ));
     }
     if features.from > features.to || features.to > features.of {
-        return Err(format!("features {} to {} of {}", features.from, features.to, features.of));
+        let Share { from, to, of } = features;
+        return Err(format!("the share {from} to {to} of {of}, which is not a range"));
     }
     let npu = DeviceInfo::NPU;
     let mut of = None;
@@ -165,12 +173,14 @@ fn check(graph: &Graph, key: &GraphKey) -> Result<(), String> {
         for value in node.inputs.iter().chain([&node.output]) {
             let rows = graph.value(*value).rows;
             if *of.get_or_insert(rows) != rows {
-                return Err(format!("values of different rows in nodes {nodes:?}"));
+                return Err(format!(
+                    "nodes {nodes:?} in one graph, because some values only have selected rows"
+                ));
             }
         }
     }
     if !features.is_whole() && !graph.can_cut_features(nodes.clone()) {
-        return Err(format!("some features of nodes {nodes:?}"));
+        return Err(format!("a share of the output channels of nodes {nodes:?}"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A systolic array in software: the values of the CPU's kernels, bit for bit.
+//! A systolic array in software: it computes with the CPU kernels, so values match them bit for bit.
 
 use std::sync::Arc;
 
@@ -10,31 +10,31 @@ use crate::device::{
 use crate::graph::{Graph, ValueId};
 use crate::kv::KvStore;
 use crate::part::Part;
+use crate::quant::Activations;
 use crate::weights::WeightFile;
 
 use super::BUCKETS;
 use super::array::Array;
-use super::backend::{Activations, BackendInfo, NpuBackend, PreparedGraph};
+use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use super::spec::{GraphSpec, SpecNode};
 
-/// A back end whose graphs compute with the CPU's kernels on all their rows, padding included.
-/// Each graph has buffers for what it reads and writes; weights and what lies between two nodes
-/// are shared. How long an [`Array`] would take for it is for whoever models time.
+/// A back end whose graphs run the CPU kernels on all their rows, including padding. Each graph
+/// has buffers for its inputs and outputs; weights and intermediate values are shared. It does not
+/// model the time of the [`Array`].
 #[derive(Debug)]
 pub struct Systolic {
     info: BackendInfo,
-    array: Array,
     engine: Arc<CpuDevice>,
-    /// Where the engine's values lie.
+    /// Buffers of intermediate values.
     scratch: SlotPool,
 }
 
 impl Systolic {
-    /// A back end for a model. `name` is the device's, for its errors; `cpu` computes, one thread
-    /// is enough.
+    /// Opens the back end for a model. `name` is the device name for errors; `cpu` runs the
+    /// kernels, one thread is enough.
     ///
     /// # Errors
-    /// [`BindError`] when `file` is not the one that the graph was built from.
+    /// [`BindError`] if `graph` was not built from `file`.
     pub fn new(
         name: &str,
         (cpu, array): (Cpu, Array),
@@ -58,15 +58,10 @@ impl Systolic {
             sizes: BUCKETS.into_iter().filter(|rows| rows.is_multiple_of(row_multiple)).collect(),
             checks_sizes: true,
             own_threads: parts.cpu.pool().threads() - 1,
-            activations: Activations::Rounded,
+            activations: Activations::Int8,
         };
         let engine = Arc::new(CpuDevice::new(parts, file)?);
-        Ok(Systolic { info, array, engine, scratch })
-    }
-
-    /// The array that it stands for.
-    pub fn array(&self) -> Array {
-        self.array
+        Ok(Systolic { info, engine, scratch })
     }
 }
 
@@ -76,11 +71,14 @@ impl NpuBackend for Systolic {
     }
 
     fn supports(&self, node: &SpecNode) -> Result<(), String> {
-        // Every weight format of a model file has a kernel.
+        // The CPU has a kernel for every weight format of a model file.
         let npu = DeviceInfo::NPU;
         match npu.runs(&node.op) {
             true => Ok(()),
-            false => Err(format!("{} depends on positions or on other rows", node.op.name())),
+            false => Err(format!(
+                "{} depends on positions or on other rows, so no static graph can hold it",
+                node.op.name()
+            )),
         }
     }
 
@@ -90,9 +88,12 @@ impl NpuBackend for Systolic {
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         let GraphKey { features, rows, order, .. } = spec.key;
-        // A single row is decoding's shape, for which graphs are made as well (S2-32).
+        // One row is the shape of a decode step.
         if rows != 1 && !rows.is_multiple_of(self.info.row_multiple) {
-            let what = format!("{rows} rows, no multiple of {}", self.info.row_multiple);
+            let what = format!(
+                "a graph of {rows} rows, which is not a multiple of {}",
+                self.info.row_multiple
+            );
             return Err(DeviceError::Unsupported { device: self.engine.name().to_owned(), what });
         }
         let mut inputs = TensorSet::default();
@@ -119,13 +120,13 @@ impl NpuBackend for Systolic {
     }
 }
 
-/// A prepared graph: its shapes and its buffers.
+/// A prepared graph: shapes and buffers.
 #[derive(Debug)]
 struct SystolicGraph {
     engine: Arc<CpuDevice>,
     key: GraphKey,
     part: Part,
-    /// So many rows, in whichever row set the values are.
+    /// As many rows as the graph, selected ones included, so that either row set has that length.
     batch: Batch,
     reads: Vec<ValueId>,
     writes: Vec<ValueId>,

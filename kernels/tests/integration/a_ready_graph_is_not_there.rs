@@ -42,7 +42,7 @@ fn what_is_made_on_the_spot_evicts_what_was_made_ahead() {
         assert_eq!(report.prepared, [96], "made once for its two runs, and not kept");
         let stats = npu.cache().stats();
         assert_eq!((stats.graphs, stats.evicted), (2, 0));
-        assert_eq!((stats.prepared, stats.unkept), (2 + turn, turn));
+        assert_eq!((stats.prepared, stats.uncached), (2 + turn, turn));
         assert_eq!((stats.bytes, stats.peak_bytes), (bytes(&tiny, 96), bytes(&tiny, 192)));
     }
     let run = task(&tiny, &[64, 32], Prepare::Ahead);
@@ -64,11 +64,11 @@ fn a_graph_found_by_a_preparer_is_evicted_as_if_made_on_the_spot() {
     tiny.run(&mut npu, &task(&tiny, &[64], Prepare::OnTheSpot), &mut ()).expect("a run");
     // Nobody has asked for it ahead: it may go.
     tiny.run(&mut npu, &task(&tiny, &[96], Prepare::OnTheSpot), &mut ()).expect("a run");
-    assert_eq!((npu.cache().stats().evicted, npu.cache().stats().unkept), (1, 0));
+    assert_eq!((npu.cache().stats().evicted, npu.cache().stats().uncached), (1, 0));
     let found = preparer.prepare(&keys(&tiny, &[96]), &[], &mut ()).expect("a graph");
     assert!(found.made.is_empty());
     tiny.run(&mut npu, &task(&tiny, &[64], Prepare::OnTheSpot), &mut ()).expect("a run");
-    assert_eq!((npu.cache().stats().evicted, npu.cache().stats().unkept), (1, 1));
+    assert_eq!((npu.cache().stats().evicted, npu.cache().stats().uncached), (1, 1));
     tiny.run(&mut npu, &task(&tiny, &[96], Prepare::Ahead), &mut ()).expect("it is there");
 }
 

@@ -13,7 +13,6 @@ mod a_task_panics;
 mod a_weight_file_is_hostile;
 mod a_weight_file_loses_values;
 mod a_wrong_graph_serves;
-mod an_array_has_no_steps;
 mod an_npu_computes_something_else;
 mod attention_sees_a_wrong_key;
 mod gguf_bytes;

@@ -1,11 +1,11 @@
 //! Fits of devices whose law is known.
 
 use lapwing_kernels::graph::{NewNode, WeightSpec};
-use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::part::Share;
 use lapwing_kernels::quant::DType;
 
 use super::*;
+use crate::array::SystolicArray;
 use crate::profile::{Machine, Spread, VERSION};
 
 /// Products of several shapes of one input each.
@@ -111,7 +111,7 @@ fn steps_are_predicted_at_rows_that_were_not_measured() {
 #[test]
 fn an_array_is_predicted_at_rows_that_were_not_measured() {
     let graph = products(&SHAPES);
-    let array = Array::default();
+    let array = SystolicArray::default();
     for order in [OperandOrder::Straight, OperandOrder::Swapped] {
         // A thousandth as fast, so that nanoseconds are fine enough.
         let law =

@@ -8,11 +8,11 @@
 use std::ops::Range;
 
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Share};
 
 use super::options::OrderSwap;
+use crate::array::SystolicArray;
 
 /// Products that an array runs: nodes, features and the rows of its graphs.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,7 @@ impl Products<'_> {
         let Op::MatMul { weight, .. } = node.op else { return (0.0, 0.0) };
         let inner = self.graph.weights()[weight.0].cols;
         let out = self.features.of_width(self.graph.value(node.output).width).len();
-        let array = Array::default();
+        let array = SystolicArray::default();
         let cycles = |order| {
             let of = |rows: &usize| array.streaming([*rows, inner, out], order).cycles as f64;
             self.rows.iter().map(of).sum()

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use lapwing_kernels::device::DeviceKind;
-use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::part::OperandOrder;
 use lapwing_kernels::quant::DType;
+use lapwing_plan::array::SystolicArray;
 use lapwing_plan::profile::PrepareSample;
 use lapwing_plan::soc::{Number, NumberKind};
 
@@ -114,7 +114,7 @@ fn rate_of(sample: &Sample, spec: &DeviceSpec) -> f64 {
     let Speed::Systolic(_, settings) = &spec.speed else {
         return 2.0 * sample.shape.work(sample.m) / nanos(sample);
     };
-    let array = Array { size: settings.array, flops: 1e9, ratio_floor: settings.floor };
+    let array = SystolicArray { size: settings.array, flops: 1e9, ratio_floor: settings.floor };
     let order = if sample.shape.swapped { OperandOrder::Swapped } else { OperandOrder::Straight };
     let shape = [sample.m, sample.shape.k, sample.shape.n];
     array.matmul_time(shape, order).as_secs_f64() * 1e9 / nanos(sample)

@@ -9,7 +9,6 @@ use lapwing_kernels::device::{
     Work,
 };
 use lapwing_kernels::graph::Graph;
-use lapwing_kernels::npu::array::GraphFacts;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 use lapwing_traces::event::WaitMode;
@@ -21,6 +20,7 @@ use crate::drive::live::LiveDevice;
 use crate::drive::live::throttle::Throttle;
 use crate::drive::modelled::{self, Did, StepLog};
 use crate::drive::wait::{Cores, Waiter};
+use lapwing_plan::array::GraphSize;
 use lapwing_plan::profile::{PrepareSample, Sample, Spread, nanos};
 use lapwing_plan::time::Job;
 
@@ -222,7 +222,7 @@ impl<'a> Bench<'a> {
         let real = Duration::from_nanos(self.clock.now().0 - begin.0);
         // Not waited for: the profile would take as long as all preparations together.
         let modelled = self.device.time.as_ref().map(|time| time.prepare_time(&key));
-        let GraphFacts { rows, weights, .. } = GraphFacts::of(self.graph, &key);
+        let GraphSize { rows, weights } = GraphSize::of(self.graph, &key);
         let ns = nanos(modelled.map_or(real, |modelled| modelled.max(real)));
         self.prepares.push(PrepareSample { rows, weights, ns });
         Ok(())

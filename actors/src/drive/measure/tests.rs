@@ -2,7 +2,6 @@
 
 use lapwing_kernels::device::{DeviceKind, GraphKey};
 use lapwing_kernels::graph::{NewNode, ValueId, WeightSpec};
-use lapwing_kernels::npu::array::{Array, Preparation};
 use lapwing_kernels::op::{Activation, Op};
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_kernels::quant::DType;
@@ -11,6 +10,7 @@ use lapwing_traces::OsClock;
 use self::blank::Blank;
 use super::*;
 use lapwing_plan::DeviceId;
+use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::cost::CostModel;
 use lapwing_plan::fit::Fitted;
 use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
@@ -55,7 +55,7 @@ fn rate(gflops: f64, submit_us: u64) -> Rate {
 fn models(graph: &Arc<Graph>) -> [Arc<dyn TimeModel>; 2] {
     let gpu = RateModel::new(Arc::clone(graph), rate(0.5, 400)).expect("a rate");
     let rates = ArrayRate {
-        array: Array { flops: 2e9, ..Array::default() },
+        array: SystolicArray { flops: 2e9, ..SystolicArray::default() },
         rate: rate(0.5, 300),
         preparation: Preparation { fixed: Duration::from_micros(50), per_row_weight: 1e-10 },
     };

@@ -1,18 +1,26 @@
-//! The cost of products on a systolic array has the shape that is known of such devices (S2-14 to
-//! S2-17, S2-24), and the cost of preparing a graph grows with it (S2-27).
+//! Matmul times on a systolic array have the published properties of such devices (HeteroLLM,
+//! characteristics of the NPU): steps, and sensitivity to operand order and shape. Preparation time
+//! grows with a graph.
 
+use std::path::Path;
 use std::time::Duration;
 
-use lapwing_kernels::npu::array::{Array, GraphFacts, Preparation};
+use lapwing_kernels::device::GraphKey;
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::model::Model;
+use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder::{Straight, Swapped};
+use lapwing_kernels::part::Share;
+use lapwing_kernels::weights::WeightFile;
+use lapwing_plan::array::{GraphSize, Preparation, SystolicArray};
 use proptest::prelude::*;
 
-const ARRAY: Array = Array { size: 32, flops: 4.56e12, ratio_floor: 1.0 / 6.0 };
+const ARRAY: SystolicArray = SystolicArray { size: 32, flops: 4.56e12, ratio_floor: 1.0 / 6.0 };
 
 #[test]
-fn the_order_of_operands_does_not_matter() {
-    // [14336, 4096] × [4096, K] is six times as fast as [K, 4096] × [4096, 14336] (S2-16), while
-    // K is small enough to stay on the floor.
+fn streaming_a_tall_weight_is_six_times_faster_until_there_are_many_rows() {
+    // [14336, 4096] × [4096, K] is six times as fast as [K, 4096] × [4096, 14336] (HeteroLLM, order
+    // sensitivity of the NPU) while K is small enough to stay on the floor.
     for rows in [1, 32, 256, 672] {
         let shape = [rows, 4096, 14_336];
         let (slow, fast) = (ARRAY.matmul_time(shape, Straight), ARRAY.matmul_time(shape, Swapped));
@@ -20,7 +28,7 @@ fn the_order_of_operands_does_not_matter() {
         assert!((gain - 6.0).abs() < 1e-3, "{rows} rows: {gain}");
         assert_eq!(ARRAY.faster_order(shape), Swapped);
     }
-    // From a square of activations on, both are as fast as the array can be.
+    // From square activations on, both orders reach the full rate.
     for rows in [4096, 5000] {
         let shape = [rows, 4096, 14_336];
         assert_eq!(ARRAY.streaming(shape, Straight).rate, 1.0);
@@ -30,7 +38,7 @@ fn the_order_of_operands_does_not_matter() {
 }
 
 #[test]
-fn a_full_array_misses_its_stated_rate() {
+fn a_full_array_reaches_its_stated_rate() {
     let time = ARRAY.matmul_time([256, 4096, 28_672], Swapped).as_secs_f64();
     let rate = 2.0 * 256.0 * 4096.0 * 28_672.0 / time;
     assert!((rate / 4.56e12 - 1.0).abs() < 1e-6, "{rate:e}");
@@ -60,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn no_dimension_makes_it_faster_and_none_below_the_array_matters(
+    fn larger_dimensions_never_reduce_cycles_and_dimensions_below_the_array_size_cost_the_same(
         m in side(), k in side(), n in side(), more in 1usize..200,
     ) {
         for order in [Straight, Swapped] {
@@ -77,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn orders_differ_by_the_shape_only_and_by_no_more_than_the_floor(
+    fn operand_orders_differ_by_shape_only_and_by_at_most_one_over_the_floor(
         m in side(), k in side(), n in side(),
     ) {
         let (straight, swapped) = (ARRAY.streaming([m, k, n], Straight), ARRAY.streaming([m, k, n], Swapped));
@@ -94,12 +102,31 @@ proptest! {
         rows in 1u64..1024, weights in 0u64..1 << 28, more in 1u64..1 << 20,
     ) {
         let cost = Preparation::default();
-        let time = |rows, weights| cost.time(GraphFacts { rows, weights, inputs: 1, outputs: 1 });
+        let time = |rows, weights| cost.time(GraphSize { rows, weights });
         prop_assert!(time(rows, weights) >= cost.fixed);
         prop_assert!(time(rows, weights + more) >= time(rows, weights));
         prop_assert!(time(rows + 1, weights) >= time(rows, weights));
         // Affine: equal steps of rows cost the same, to the nanosecond.
         let steps = [time(rows + 1, weights) - time(rows, weights), time(rows + 2, weights) - time(rows + 1, weights)];
         prop_assert!(steps[0].abs_diff(steps[1]).as_nanos() <= 2);
+    }
+}
+
+#[test]
+fn the_size_of_a_graph_counts_the_weights_of_its_matmuls() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
+    for name in ["llama", "qwen2", "gemma2"] {
+        let file = WeightFile::open(&folder.join(name).with_extension("gguf")).expect("a file");
+        let graph: Graph = Model::from_weights(&file).expect("a model").graph;
+        let is_gated = |op: &Op| matches!(op, Op::Gated(_));
+        let gated = graph.nodes().iter().position(|node| is_gated(&node.op)).expect("one");
+        let nodes = gated - 2..gated + 1;
+        let matmuls = &graph.nodes()[nodes.clone()][..2];
+        let weights = matmuls
+            .iter()
+            .map(|node| graph.value(node.inputs[0]).width * graph.value(node.output).width);
+        let key = GraphKey { nodes, features: Share::WHOLE, rows: 96, order: Straight };
+        let want = GraphSize { rows: 96, weights: weights.sum::<usize>() as u64 };
+        assert_eq!(GraphSize::of(&graph, &key), want, "{name}");
     }
 }
