@@ -3,8 +3,8 @@
 
 mod error;
 mod logits;
+pub mod shape_only_device;
 pub mod soc;
-pub mod twin;
 pub mod virtual_engine;
 
 pub use error::SocRunError;

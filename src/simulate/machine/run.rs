@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapwing_actors::drive::simulated::{SimulatedDevice, Surroundings};
 use lapwing_actors::scheduler::KvPages;
-use lapwing_actors::simulate::twin::Twin;
+use lapwing_actors::simulate::shape_only_device::ShapeOnlyDevice;
 use lapwing_actors::simulate::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
 use lapwing_kernels::device::{DeviceInfo, SlotPool};
 use lapwing_kernels::kv::KvPool;
@@ -92,9 +92,12 @@ fn start(
     });
     let context = scenario.prompt + (scenario.decode + 1) * scenario.verify + 2;
     let pages = u32::try_from(layout.pages_for(context)).unwrap_or(u32::MAX);
-    let twin = |(info, time)| SimulatedDevice { device: Box::new(Twin::new(info, &graph)), time };
+    let device = |(info, time)| SimulatedDevice {
+        device: Box::new(ShapeOnlyDevice::new(info, &graph)),
+        time,
+    };
     let order = (0..specs.len()).collect();
-    let devices = infos.iter().zip(times).map(twin).collect();
+    let devices = infos.iter().zip(times).map(device).collect();
     VirtualEngine::new(VirtualParts {
         graph,
         planner,
