@@ -24,6 +24,7 @@ mod keys;
 mod text;
 
 pub use error::DeviceSpecError;
+pub use lapwing_plan::rate::Rates;
 
 /// A device of an engine: its name, and what it is.
 ///
@@ -53,21 +54,6 @@ pub enum Speed {
     Throttled(Rates),
     /// At least as long as a systolic array of these rates.
     Systolic(Rates, ArraySettings),
-}
-
-/// Rates and fixed times of a device.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rates {
-    /// 10⁹ floating-point operations per second.
-    pub gflops: f64,
-    /// 10⁹ bytes per second.
-    pub gbps: f64,
-    /// Submission behind running work (S2-13).
-    pub submit: Duration,
-    /// Submission to an idle device (S2-13).
-    pub idle_submit: Duration,
-    /// Synchronisation when inputs come from another device (S2-12).
-    pub sync: Duration,
 }
 
 /// A systolic array beside its rates.
@@ -106,36 +92,6 @@ fn powers_of_two(from: usize, to: usize) -> Vec<usize> {
 
 const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
-}
-
-impl Rates {
-    /// A GPU in the proportions of a phone's, a hundredth as fast: 10 GFLOP/s, 8 GB/s, and the
-    /// submission times of S2-13 with fast synchronisation.
-    pub const GPU: Rates = Rates {
-        gflops: 10.0,
-        gbps: 8.0,
-        submit: micros(15),
-        idle_submit: micros(75),
-        sync: micros(20),
-    };
-
-    /// An NPU in the proportions of a phone's, a hundredth as fast: 40 GFLOP/s, 4 GB/s.
-    pub const NPU: Rates = Rates {
-        gflops: 40.0,
-        gbps: 4.0,
-        submit: micros(15),
-        idle_submit: micros(75),
-        sync: micros(20),
-    };
-
-    /// A CPU in the proportions of a phone's: 4 GFLOP/s, 6 GB/s.
-    pub const CPU: Rates = Rates {
-        gflops: 4.0,
-        gbps: 6.0,
-        submit: Duration::ZERO,
-        idle_submit: micros(5),
-        sync: micros(5),
-    };
 }
 
 impl Default for ArraySettings {

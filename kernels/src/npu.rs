@@ -16,7 +16,7 @@ mod spec;
 mod systolic;
 
 pub use backend::{BackendInfo, NpuBackend, PreparedGraph};
-pub use cache::{CacheStats, CachedGraph, Ensured, GraphCache, Requester};
+pub use cache::{CacheStats, CachedGraph, Ensured, EnsuredAll, GraphCache, Requester};
 pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};
 pub use maker::CheckedGraph;

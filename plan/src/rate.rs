@@ -15,7 +15,7 @@ use super::time::{Job, TimeModel};
 
 /// Rates and fixed times of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
+pub struct Rates {
     /// 10⁹ floating-point operations per second, which is operations per nanosecond.
     pub gflops: f64,
     /// 10⁹ bytes per second, which is bytes per nanosecond.
@@ -29,7 +29,29 @@ pub struct Rate {
     pub sync: Duration,
 }
 
-impl Rate {
+impl Rates {
+    /// A GPU in the proportions of a phone's, a hundredth as fast: 10 GFLOP/s, 8 GB/s, and fast
+    /// synchronisation.
+    pub const GPU: Rates = Rates {
+        gflops: 10.0,
+        gbps: 8.0,
+        submit_queued: Duration::from_micros(15),
+        submit_idle: Duration::from_micros(75),
+        sync: Duration::from_micros(20),
+    };
+
+    /// An NPU in the proportions of a phone's, a hundredth as fast: 40 GFLOP/s, 4 GB/s.
+    pub const NPU: Rates = Rates { gflops: 40.0, gbps: 4.0, ..Rates::GPU };
+
+    /// A CPU in the proportions of a phone's: 4 GFLOP/s, 6 GB/s.
+    pub const CPU: Rates = Rates {
+        gflops: 4.0,
+        gbps: 6.0,
+        submit_queued: Duration::ZERO,
+        submit_idle: Duration::from_micros(5),
+        sync: Duration::from_micros(5),
+    };
+
     fn check(&self) -> Result<(), RateError> {
         for (name, value) in [("gflops", self.gflops), ("gbps", self.gbps)] {
             if !(value.is_finite() && value > 0.0) {
@@ -56,7 +78,7 @@ impl Rate {
 #[derive(Clone, Debug)]
 pub struct RateModel {
     graph: Arc<Graph>,
-    rate: Rate,
+    rate: Rates,
 }
 
 impl RateModel {
@@ -64,13 +86,13 @@ impl RateModel {
     ///
     /// # Errors
     /// [`RateError`] unless both rates are positive and finite.
-    pub fn new(graph: Arc<Graph>, rate: Rate) -> Result<RateModel, RateError> {
+    pub fn new(graph: Arc<Graph>, rate: Rates) -> Result<RateModel, RateError> {
         rate.check()?;
         Ok(RateModel { graph, rate })
     }
 
     /// Its rates.
-    pub fn rate(&self) -> Rate {
+    pub fn rate(&self) -> Rates {
         self.rate
     }
 }
@@ -111,7 +133,7 @@ pub struct ArrayRate {
     /// Multiplies matrices.
     pub array: SystolicArray,
     /// Everything that is no matrix product, and the memory that products read from.
-    pub rate: Rate,
+    pub rate: Rates,
     /// Makes its graphs.
     pub preparation: Preparation,
 }

@@ -12,7 +12,7 @@ use lapwing_kernels::npu::array::Array;
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::array::{Preparation, SystolicArray};
-use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
+use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
 use lapwing_plan::time::TimeModel;
 use lapwing_traces::Clock;
 
@@ -102,8 +102,8 @@ pub(crate) fn guessed(threads: usize) -> Rates {
     Rates {
         gflops: 30.0 * threads as f64,
         gbps: 12.0,
-        submit: Duration::ZERO,
-        idle_submit: Duration::from_micros(5),
+        submit_queued: Duration::ZERO,
+        submit_idle: Duration::from_micros(5),
         sync: Duration::from_micros(5),
     }
 }
@@ -119,27 +119,17 @@ pub(crate) fn time_model(
         Error::config("device", &spec.name, &format!("one with possible rates: {error}"))
     };
     Ok(match spec.speed {
-        Speed::Real => Arc::new(RateModel::new(graph, rate(real)).map_err(wrong)?),
-        Speed::Throttled(rates) => Arc::new(RateModel::new(graph, rate(rates)).map_err(wrong)?),
+        Speed::Real => Arc::new(RateModel::new(graph, real).map_err(wrong)?),
+        Speed::Throttled(rates) => Arc::new(RateModel::new(graph, rates).map_err(wrong)?),
         Speed::Systolic(rates, settings) => {
             let preparation = Preparation {
                 fixed: settings.prepare,
                 per_row_weight: settings.prepare_gweight.as_secs_f64() * 1e-9,
             };
-            let rates = ArrayRate { array: array(spec), rate: rate(rates), preparation };
+            let rates = ArrayRate { array: array(spec), rate: rates, preparation };
             Arc::new(ArrayModel::new(graph, rates).map_err(wrong)?)
         }
     })
-}
-
-fn rate(rates: Rates) -> Rate {
-    Rate {
-        gflops: rates.gflops,
-        gbps: rates.gbps,
-        submit_queued: rates.submit,
-        submit_idle: rates.idle_submit,
-        sync: rates.sync,
-    }
 }
 
 fn kernels(spec: &DeviceSpec, threads: usize, (isa, activations): (Isa, Activations)) -> String {

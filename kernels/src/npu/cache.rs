@@ -10,7 +10,7 @@ use crate::sync::{Mutex, lock};
 
 mod ensure;
 
-pub use ensure::Ensured;
+pub use ensure::{Ensured, EnsuredAll};
 
 /// The prepared graphs of one device, with eviction of the least recently used. Graphs that a
 /// [`Preparer`](crate::device::Preparer) has prepared or found ready are only evicted for other

@@ -221,7 +221,7 @@ fn keep<K: Eq + Hash>(decisions: &mut HashMap<K, usize>, key: K, winner: usize) 
 mod tests {
     use super::*;
     use crate::cost::Modelled;
-    use crate::rate::{Rate, RateModel};
+    use crate::rate::{RateModel, Rates};
     use crate::strategy::{CpuOnly, LayerSplit};
     use crate::time::TimeModel;
     use lapwing_kernels::device::{DeviceInfo, DeviceKind};
@@ -247,7 +247,7 @@ mod tests {
     /// Two devices of a million operations per second.
     fn cost(graph: &Arc<Graph>) -> Modelled {
         let submit = Duration::from_micros(10);
-        let rate = Rate {
+        let rate = Rates {
             gflops: 1e-3,
             gbps: 1.0,
             submit_queued: submit,

@@ -15,6 +15,9 @@ pub enum Ensured<T> {
     Prepared(Arc<CachedGraph<T>>, Vec<GraphKey>),
 }
 
+/// What was prepared for a request, and all its graphs.
+pub type EnsuredAll<T> = (Prepared, Vec<Arc<CachedGraph<T>>>);
+
 impl<T> GraphCache<T> {
     /// Gives every graph of `keys` in this order. `make` prepares one that is not ready; the
     /// graphs before it are handed to it.
@@ -27,7 +30,7 @@ impl<T> GraphCache<T> {
         requester: Requester<'_>,
         observer: &mut dyn Observer,
         mut make: impl FnMut(&GraphKey, &[Arc<CachedGraph<T>>]) -> Result<Ensured<T>, DeviceError>,
-    ) -> Result<(Prepared, Vec<Arc<CachedGraph<T>>>), DeviceError> {
+    ) -> Result<EnsuredAll<T>, DeviceError> {
         let mut prepared = Prepared::default();
         let mut graphs: Vec<Arc<CachedGraph<T>>> = Vec::with_capacity(keys.len());
         for key in keys {
