@@ -10,7 +10,7 @@ pub enum SimulateError {
     #[error(
         "there is nothing called '{key}' to set: settings are {}; of the numbers of the processors \
          '{nearest}' is the nearest, and `lapwing simulate --show-soc` prints all",
-        super::SETTINGS.join(", ")
+        super::names::SETTINGS.join(", ")
     )]
     UnknownKey {
         /// The name.

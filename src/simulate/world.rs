@@ -7,8 +7,11 @@ use lapwing_plan::soc::{Soc, SyncMode, WeightBits};
 use lapwing_plan::strategy::{OrderSwap, Strategy, StrategyOptions, by_name};
 use lapwing_traces::Recording;
 
-use super::scenario::{Choice, Interference};
-use super::{Scenario, SimulateError, Simulated};
+use super::error::SimulateError;
+use super::interference::Interference;
+use super::scenario::Choice;
+use super::scenario::Scenario;
+use super::simulated::Simulated;
 
 /// Runs it on a SoC; with a recording, if that is wanted.
 pub(super) fn run(

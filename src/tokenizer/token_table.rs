@@ -4,8 +4,9 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::byte_alphabet;
+use super::error::TokenizerError;
 use super::vocabulary::{TokenKind, Vocabulary};
-use super::{TokenizerError, byte_alphabet};
 
 /// What a token is; several can hold at once, because some are known by their text only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

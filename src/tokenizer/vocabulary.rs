@@ -1,6 +1,6 @@
 //! What a tokenizer is built from: the token list and its flags, as a weight file states them.
 
-use super::TokenizerError;
+use super::error::TokenizerError;
 
 /// Kind of one token, as written in `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

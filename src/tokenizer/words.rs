@@ -12,18 +12,9 @@ use std::ops::Range;
 use regex_automata::meta::Regex;
 use regex_automata::{Input, PatternID};
 
-use super::TokenizerError;
+use super::error::TokenizerError;
+use rules::Step;
 pub(super) use rules::WordRules;
-
-/// One step of a chain.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
-    /// What a word is; text between words stays as it is.
-    pattern: &'static str,
-    /// Whether white space that `pattern` leaves is cut off too, all but its last character
-    /// if a word follows: `\s+(?!\S)|\s+`.
-    spaces: bool,
-}
 
 /// Compiled rules.
 pub(super) struct WordSplitter {

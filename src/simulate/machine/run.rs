@@ -16,8 +16,11 @@ use lapwing_traces::{Recording, Scope};
 use super::Machine;
 use crate::config::{chunk_rows_default, permits_default};
 use crate::devices::{DeviceSpec, build};
-use crate::simulate::scenario::Interference;
-use crate::simulate::{Scenario, SimulateError, Simulated, world};
+use crate::simulate::error::SimulateError;
+use crate::simulate::interference::Interference;
+use crate::simulate::scenario::Scenario;
+use crate::simulate::simulated::Simulated;
+use crate::simulate::world;
 
 /// Runs it on a machine that has had the same request before: graphs are prepared, as they are when
 /// a live engine is measured. With a recording, if that is wanted.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, short, text};
+use super::drawing::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, short, text};
 
 /// From a range of values to a range of the drawing.
 #[derive(Clone, Debug, PartialEq)]

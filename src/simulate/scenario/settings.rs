@@ -1,72 +1,20 @@
 //! Settings of a scenario, and the numbers of its processors, by name.
 
-use std::fmt;
 use std::path::Path;
 
-use lapwing_plan::soc::{NumberKind, Soc};
+use lapwing_plan::soc::{Number, NumberKind, Soc};
 use lapwing_plan::strategy::known;
 
-use super::{Choice, Scenario};
-use crate::simulate::{Change, Number, Processors, SimulateError, change};
-
-/// What [`Scenario::set`] can change, beside the numbers of the processors.
-pub const SETTINGS: [&str; 12] = [
-    "soc",
-    "model",
-    "prompt",
-    "decode",
-    "strategy",
-    "fast-sync",
-    "order-swap",
-    "chunk",
-    "interference",
-    "verify",
-    "stepped-preparation",
-    "seed",
-];
-
-/// Of these settings and numbers only whole numbers mean anything.
-pub(in crate::simulate) const WHOLE_NUMBERS: [&str; 6] =
-    ["prompt", "decode", "chunk", "verify", "seed", "npu.tile"];
+use super::{Choice, ParameterValue, Scenario};
+use crate::simulate::change::{self, Change};
+use crate::simulate::error::SimulateError;
+use crate::simulate::interference::Interference;
+use crate::simulate::processors::Processors;
 
 /// Largest count of tokens.
 const COUNT_MAX: usize = 1 << 20;
 /// Most rows of a step of generation.
 const VERIFY_MAX: usize = 64;
-
-/// What uses the GPU beside the model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Interference {
-    /// Nothing.
-    #[default]
-    None,
-    /// A game that draws 60 frames a second.
-    Game,
-}
-
-impl fmt::Display for Interference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Interference::None => "none",
-            Interference::Game => "game",
-        })
-    }
-}
-
-/// A number of the processors.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ParameterValue {
-    /// Section and name, such as `gpu.rate`.
-    pub key: String,
-    /// Its value.
-    pub value: f64,
-    /// Its unit.
-    pub unit: String,
-    /// `pinned`, `derived` or `assumed`.
-    pub status: String,
-    /// Whether it is pinned.
-    pub is_pinned: bool,
-}
 
 /// Why a text is no value of a setting.
 struct Wrong<'a> {
