@@ -1,7 +1,7 @@
-//! What recording costs in decode: one generation, in which recording is switched on and off in
-//! turn every few tokens, so that neighbours are compared and the machine's moods cancel out.
-//! Prints tokens per second of both, from the median gap between two tokens, and their ratio;
-//! fails if that is below [`RATIO_MIN`].
+//! Cost of recording during decode. In one generation, recording is switched on and off alternately
+//! every few tokens, so that adjacent times are compared and slow changes of the machine cancel out.
+//! Prints the decode speed with and without recording, from the median gap between two tokens, and
+//! their ratio. Fails if the ratio is below [`RATIO_MIN`].
 //!
 //! ```text
 //! cargo bench -p lapwing --bench trace_cost -- FILE.gguf [TOKENS]
@@ -14,14 +14,14 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Tokens between two switches.
 const BLOCK: usize = 4;
-/// Least speed with recording, by the speed without.
+/// Smallest accepted speed with recording, relative to the speed without.
 const RATIO_MIN: f64 = 0.99;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let Some(model) = args.next() else {
-        eprintln!("name a model: cargo bench -p lapwing --bench trace_cost -- FILE.gguf");
+        eprintln!("usage: cargo bench -p lapwing --bench trace_cost -- FILE.gguf");
         return Ok(());
     };
     let tokens: usize = args.next().map_or(Ok(1024), |arg| arg.parse())?;
@@ -37,7 +37,8 @@ async fn main() -> Result<()> {
         token?;
         let now = recorder.clock().now();
         let on = recorder.scope() == Scope::All;
-        // The first gap after a switch is neither here nor there; the first block warms up.
+        // Skips the first gap after a switch, which is part on and part off, and the first blocks,
+        // which warm up.
         if count % BLOCK >= 2 && count > 2 * BLOCK {
             gaps[usize::from(on)].push((now - last).as_nanos() as u64);
         }
@@ -53,7 +54,7 @@ async fn main() -> Result<()> {
         gaps
     });
     let at = |gaps: &[u64], share: usize| gaps.get(gaps.len() * share / 100).copied().unwrap_or(1);
-    println!("{} gaps without recording, {} with", off.len(), on.len());
+    println!("{} gaps without recording, {} with recording", off.len(), on.len());
     let mut median = 1.0;
     for (name, share) in [("fastest tenth", 10), ("median", 50)] {
         let (off, on) = (at(&off, share) as f64, at(&on, share) as f64);
@@ -67,7 +68,7 @@ async fn main() -> Result<()> {
     }
     println!("{} events, {} dropped", events.events.len(), events.dropped);
     if median < RATIO_MIN {
-        return Err(format!("recording costs more than it may: on/off below {RATIO_MIN}").into());
+        return Err(format!("recording costs too much: on/off is below {RATIO_MIN}").into());
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Lesson: record one request, and see where its time went.
+//! Example: record one request and see where its time went.
 //!
 //! ```text
 //!  Request ─► Engine ── events ──► Recorder ─► Recording ─► Timeline ─► Analysis ─► Report
@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use lapwing::models::{FetchEvent, ModelCache, ModelName, fetch};
-use lapwing::traces::html::{Side, page};
+use lapwing::traces::html::{PageRun, page};
 use lapwing::traces::text::{TextOptions, text};
 use lapwing::traces::{Analysis, OsClock, Recorder, RecorderConfig, Report, Scope, Timeline};
 use lapwing::{Engine, Request, Shutdown};
@@ -24,18 +24,18 @@ use tracing_subscriber::util::SubscriberInitExt;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = ModelName::default_model();
     let model = fetch(&ModelCache::open(None)?, &name, &mut |_: FetchEvent| {}).await?;
-    // One recorder for the engine and for this program's spans: they stand on the same timeline.
+    // The engine and this program's spans share a recorder, so they are on the same timeline.
     let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
     tracing_subscriber::registry().with(TimelineLayer::new(recorder.clone())).init();
     let engine = Engine::builder().model(model).recorder(recorder.clone()).build().await?;
 
-    // Only marked requests and spans are recorded: this one is not, so its events cost nothing.
+    // Only marked requests and spans are recorded. This request is not marked.
     recorder.set_scope(Scope::Marked);
     engine.generate(Request::ask("Hello!").greedy().max_tokens(4)).await?.into_text().await?;
     let request = Request::ask("What is gravity?").greedy().max_tokens(24).traced();
     let answer = engine.generate(request).await?.into_text().await?;
     info_span!("print the answer", marked = true).in_scope(|| println!("{answer}\n"));
-    // The actors' last events are there when the actors have ended.
+    // The actors record their last events before they end.
     engine.shutdown(Shutdown::Drain).await?;
 
     let timeline = Timeline::new(&recorder.recording());
@@ -49,10 +49,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     assert!(timeline.spans.iter().any(|span| span.name == "print the answer"));
 
-    let side =
-        Side { title: "one answer", timeline: &timeline, analysis: &analysis, report: &report };
+    let run =
+        PageRun { title: "one answer", timeline: &timeline, analysis: &analysis, report: &report };
     std::fs::create_dir_all("target")?;
-    std::fs::write("target/timeline.html", page(&[side])?)?;
-    println!("\nthe same for a browser: target/timeline.html");
+    std::fs::write("target/timeline.html", page(&[run])?)?;
+    println!("\nthe same timeline as a page: target/timeline.html");
     Ok(())
 }

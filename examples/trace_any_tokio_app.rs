@@ -1,20 +1,20 @@
-//! Lesson: any tokio program gets a timeline from the spans that it has anyway. This one counts
-//! the words of made-up pages, and has nothing to do with language models.
+//! Example: a timeline of any tokio program, from its existing `tracing` spans. This program counts
+//! the words of generated pages; it is unrelated to language models.
 //!
 //! ```text
 //!            pages              counts
-//!  reader ──────────► counter ──────────► merger       each stage is a task, and a lane;
-//!           └───────► counter ────┘                    each channel holds 4 at most
+//!  reader ──────────► counter ──────────► merger       each stage is a task and a lane;
+//!           └───────► counter ────┘                    each channel holds up to 4 items
 //! ```
 //!
-//! It writes `target/trace_any_tokio_app.lwt`, reads it again, tells what was going on, and writes
-//! the page `target/trace_any_tokio_app.html`.
+//! It writes `target/trace_any_tokio_app.lwt`, loads it, prints a summary, and writes the page
+//! `target/trace_any_tokio_app.html`.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 
-use lapwing_traces::html::{Side, page};
+use lapwing_traces::html::{PageRun, page};
 use lapwing_traces::layer::TimelineLayer;
 use lapwing_traces::{
     Analysis, OsClock, Recorder, RecorderConfig, Recording, Report, Scope, Timeline,
@@ -32,10 +32,10 @@ const FILE: &str = "target/trace_any_tokio_app.lwt";
 const PAGE: &str = "target/trace_any_tokio_app.html";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // ── What adds the timeline ──────────────────────────────────────────────────────────────
+    // ── Lines that add the timeline ─────────────────────────────────────────────────────────
     let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
     recorder.set_scope(Scope::All);
-    // What libraries log is none of this program's work.
+    // Leaves out the spans and events of libraries.
     let own = Targets::new().with_target(module_path!(), LevelFilter::TRACE);
     let timeline = TimelineLayer::new(recorder.clone()).with_filter(own);
     tracing_subscriber::registry().with(timeline).init();
@@ -50,19 +50,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     show(&Recording::load(FILE)?)
 }
 
-/// A page on its way, with the span of the work that it waits for.
+/// A page in transit, with the span of the stage that receives it.
 struct Page {
     text: String,
     span: Span,
 }
 
-/// A page's words, likewise.
+/// The word counts of a page in transit, with the span of the stage that receives them.
 struct Counted {
     words: HashMap<String, usize>,
     span: Span,
 }
 
-#[expect(clippy::disallowed_methods, reason = "this program is its own runtime's owner")]
+#[expect(clippy::disallowed_methods, reason = "this program owns its runtime")]
 async fn count_words() -> Result<usize, Box<dyn Error>> {
     let (pages_in, pages_out) = mpsc::channel::<Page>(4);
     let (counts_in, counts_out) = mpsc::channel::<Counted>(4);
@@ -73,9 +73,9 @@ async fn count_words() -> Result<usize, Box<dyn Error>> {
     drop(counts_in);
     let merger = tokio::spawn(merge(counts_out));
     for number in 0..PAGES {
-        // The span of the next stage is made inside this one's: that draws the arrow.
+        // Creating the span of the next stage inside this span records a message between them.
         let page = info_span!("read", lane = "reader", chunk = number).in_scope(|| {
-            let text = made_up(number);
+            let text = generate_page(number);
             let span = info_span!(
                 "count",
                 lane = tracing::field::Empty,
@@ -121,8 +121,8 @@ async fn merge(mut counts: mpsc::Receiver<Counted>) -> usize {
     all.into_values().sum()
 }
 
-/// The same words for the same page every time.
-fn made_up(page: usize) -> String {
+/// Generates the text of a page; the same page always has the same text.
+fn generate_page(page: usize) -> String {
     let mut state = page as u64 + 1;
     let mut word = || {
         state =
@@ -146,30 +146,30 @@ fn show(recording: &Recording) -> Result<(), Box<dyn Error>> {
         println!("{:<10} {:3} spans, busy {:6.1} ms", lane.name, spans.len(), busy as f64 / 1e6);
     }
     let overlap = analysis.overlap.ratio().expect("something ran");
-    println!("overlap    {:.0} % of the busy time ran beside other work", overlap * 100.0);
-    println!("handed over between threads: {} times", timeline.messages.len());
+    println!("overlap    {:.0} % of the busy time overlapped with other work", overlap * 100.0);
+    println!("messages between lanes: {}", timeline.messages.len());
     let words = timeline.counters[0].values.last().expect("a counter").1;
-    println!("different words: {words}");
+    println!("distinct words: {words}");
 
     for stage in ["read", "count", "merge"] {
         let spans = timeline.spans.iter().filter(|span| span.name == stage).count();
-        assert_eq!(spans, PAGES, "every page passes {stage} once");
+        assert_eq!(spans, PAGES, "every page passes through {stage} once");
     }
     let mut lanes: Vec<&str> = timeline.lanes.iter().map(|lane| &lane.name[..]).collect();
     lanes.retain(|lane| *lane != "counter 1" && *lane != "counter 2");
     lanes.sort_unstable();
     assert_eq!(lanes, ["merger", "reader"]);
     assert!(timeline.spans.iter().all(|span| span.finished));
-    // The reader is the main thread, the counters are none of it.
+    // The reader runs on the main thread, the counters on others.
     assert!(timeline.messages.len() >= PAGES);
     assert!(timeline.messages.iter().all(|message| message.from.is_some() && message.to.is_some()));
     assert!((0.0..1.0).contains(&overlap));
     assert_eq!((words, recording.dropped, timeline.orphans), (1000, 0, 0));
 
     let report = Report::new(&timeline, &analysis);
-    let title = "words of made-up pages";
-    let side = Side { title, timeline: &timeline, analysis: &analysis, report: &report };
-    std::fs::write(PAGE, page(&[side])?)?;
-    println!("now open {PAGE} in a browser");
+    let title = "words of generated pages";
+    let run = PageRun { title, timeline: &timeline, analysis: &analysis, report: &report };
+    std::fs::write(PAGE, page(&[run])?)?;
+    println!("open {PAGE} in a browser");
     Ok(())
 }

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Fuzzes the readers of weight files and of recordings: fuzz/run.sh SECONDS, for each of them;
-# fuzz/run.sh SECONDS TARGET for one.
-# New inputs go to fuzz/target; the kept corpus in fuzz/corpus is only read.
+# Fuzzes the parsers of weight files and of recordings.
+# usage: fuzz/run.sh SECONDS [TARGET]    runs all targets, or one, for that many seconds each
+# New inputs are written to fuzz/target; the committed corpus in fuzz/corpus is only read.
 set -eu
-seconds=${1:?usage: fuzz/run.sh SECONDS}
+seconds=${1:?usage: fuzz/run.sh SECONDS [TARGET]}
 cd "$(dirname "$0")/.."
 
-# It only starts others: to optimise it takes longer than it ever works.
+# cargo-fuzz only starts other programs, so a debug build is enough and takes less time to install.
 command -v cargo-fuzz >/dev/null 2>&1 || cargo install cargo-fuzz --version 0.13.2 --locked --debug
 
-# FUZZ_TOOLCHAIN=stable asks for the toolchain that is there even where nightly is installed.
+# FUZZ_TOOLCHAIN=stable selects the default toolchain even if nightly is installed.
 if [ "${FUZZ_TOOLCHAIN:-nightly}" = nightly ] && cargo +nightly --version >/dev/null 2>&1; then
     toolchain=+nightly
 else
@@ -23,7 +23,7 @@ for target in $targets; do
     cargo $toolchain fuzz build "$target"
 done
 
-# Each uses one thread, so that they run side by side.
+# Each target uses one thread, so the targets run in parallel.
 set --
 for target in $targets; do
     scratch=fuzz/target/corpus/$target

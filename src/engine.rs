@@ -9,8 +9,8 @@ use lapwing_actors::drive::blocking::{BlockingPool, spawn_blocking};
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
 use lapwing_actors::sample::Sampler;
-use lapwing_actors::sequence::Ticket;
-use lapwing_kernels::device::{SlotPool, SlotStats};
+use lapwing_actors::sequence::AdmissionPermit;
+use lapwing_kernels::device::{ModelId, SlotPool, SlotStats};
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
 use lapwing_plan::Phase;
@@ -80,13 +80,13 @@ impl Engine {
     /// later, such as a prompt that is too long, are the stream's.
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
         request.sampling.check()?;
-        let ticket = self.inner.live.ticket()?;
+        let admission = self.inner.live.admit()?;
         let engine = self.clone();
-        let submitted = self.inner.prompts.spawn(move || engine.submit(request, ticket)).await;
+        let submitted = self.inner.prompts.spawn(move || engine.submit(request, admission)).await;
         submitted.map_err(Error::thread)?
     }
 
-    fn submit(&self, request: Request, ticket: Ticket) -> Result<TokenStream, Error> {
+    fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
         let prompt_ids = self.prompt_ids(&request.prompt)?;
         let mut sampling = request.sampling;
@@ -113,9 +113,10 @@ impl Engine {
             ids: prompt_ids.clone(),
             task,
             events: tokens_max,
+            model: ModelId::default(),
             traced: request.traced,
         };
-        let events = inner.live.submit(ticket, live_request)?;
+        let events = inner.live.submit(admission, live_request)?;
         Ok(TokenStream::new(StreamParts {
             events,
             detokenizer: inner.tokenizer.detokenizer(&prompt_ids),
@@ -156,9 +157,14 @@ impl Engine {
     pub async fn score(&self, ids: Vec<u32>, from: usize) -> Result<Vec<f32>, Error> {
         let chunks = ids.len() / self.inner.chunk_rows.max(1) + ids.len();
         let live = &self.inner.live;
-        let request =
-            LiveRequest { ids, task: Task::Score { from }, events: chunks, traced: false };
-        let mut events = live.submit(live.ticket()?, request)?;
+        let request = LiveRequest {
+            ids,
+            task: Task::Score { from },
+            events: chunks,
+            model: ModelId::default(),
+            traced: false,
+        };
+        let mut events = live.submit(live.admit()?, request)?;
         let mut scores = Vec::new();
         loop {
             match events.next().await {

@@ -29,10 +29,10 @@ pub use lapwing_actors::RunError;
 pub use lapwing_actors::message::Shutdown;
 pub use lapwing_kernels::cpu::Activations;
 pub use lapwing_kernels::kv::KvDtype;
-pub use lapwing_kernels::requant::{Kept, KeptBecause, Requant, Requantized};
+pub use lapwing_kernels::requant::{KeptReason, KeptTensor, Requant, Requantized};
 /// What a run is recorded with, and what can be said of a recording.
 pub use lapwing_traces as traces;
-pub use lapwing_traces::Stations;
+pub use lapwing_traces::RequestTimes;
 pub use lapwing_traces::event::WaitMode;
 pub use packed::PackedWeights;
 pub use placement::{PartPlacement, Placement, StageKind, StagePlacement};

@@ -85,9 +85,10 @@ pub(crate) struct Explainer {
 impl Explainer {
     /// What a route means for chunks of that shape.
     pub(crate) fn placement(&self, route: &Route, shape: ChunkShape) -> Placement {
-        let stages = route.stages.iter().enumerate();
+        let compute: Vec<&Stage> = route.compute_stages().collect();
+        let stages = compute.iter().copied().enumerate();
         let stages = stages.map(|(at, stage)| {
-            let before = at.checked_sub(1).map(|before| &route.stages[before]);
+            let before = at.checked_sub(1).map(|before| compute[before]);
             self.stage(stage, before, shape)
         });
         Placement {
@@ -114,7 +115,7 @@ impl Explainer {
 
     /// Whether every device of the route has a stated speed.
     pub(crate) fn knows_times(&self, route: &Route) -> bool {
-        let mut parts = route.stages.iter().flat_map(|stage| &stage.parts);
+        let mut parts = route.compute_stages().flat_map(|stage| &stage.parts);
         parts.all(|part| self.measured || self.specs[part.device.0].is_throttled())
     }
 

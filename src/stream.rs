@@ -10,7 +10,7 @@ use lapwing_actors::RunError;
 use lapwing_actors::drive::live::Events;
 use lapwing_actors::message::{FinishReason, StreamEvent};
 use lapwing_actors::sample::Sampled;
-use lapwing_traces::{Clock, Stations};
+use lapwing_traces::{Clock, RequestTimes};
 
 use crate::error::Error;
 use crate::stop::StopSearch;
@@ -35,8 +35,8 @@ pub struct Token {
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
-    /// When it passed its stations.
-    pub stations: Stations,
+    /// When it passed its milestones.
+    pub times: RequestTimes,
 }
 
 /// Why a generation ended.
@@ -73,7 +73,7 @@ pub struct TokenStream {
     seed: u64,
     clock: Arc<dyn Clock>,
     /// As seen from this end, until the engine's own figures come with the end.
-    stations: Stations,
+    times: RequestTimes,
     summary: Option<Summary>,
 }
 
@@ -96,11 +96,11 @@ impl TokenStream {
             stop: StopSearch::new(parts.stop),
             prompt_ids: parts.prompt_ids,
             seed: parts.seed,
-            stations: Stations {
+            times: RequestTimes {
                 submitted: parts.clock.now(),
                 admitted: parts.clock.now(),
                 prompt_tokens,
-                ..Stations::default()
+                ..RequestTimes::default()
             },
             clock: parts.clock,
             summary: None,
@@ -164,23 +164,23 @@ impl TokenStream {
 
     fn count_token(&mut self) {
         let now = self.clock.now();
-        if self.stations.generated_tokens == 0 {
-            self.stations.first_token = now;
+        if self.times.generated_tokens == 0 {
+            self.times.first_token = now;
         }
-        self.stations.finished = now;
-        self.stations.generated_tokens += 1;
+        self.times.finished = now;
+        self.times.generated_tokens += 1;
     }
 
     fn end(&mut self, reason: EndReason) {
         self.events = None;
-        self.summary = Some(Summary { reason, stations: self.stations });
+        self.summary = Some(Summary { reason, times: self.times });
     }
 
     fn on_event(&mut self, event: StreamEvent) -> Option<Result<Token, Error>> {
         match event {
             StreamEvent::Token(sampled) => Some(Ok(self.on_token(&sampled))),
             StreamEvent::Finished(finished) => {
-                self.stations = finished.stations;
+                self.times = finished.times;
                 let reason = match finished.reason {
                     FinishReason::Stop => EndReason::EndToken,
                     FinishReason::Length | FinishReason::Scored => EndReason::Length,
@@ -206,7 +206,7 @@ impl fmt::Debug for TokenStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TokenStream")
             .field("prompt_tokens", &self.prompt_ids.len())
-            .field("stations", &self.stations)
+            .field("times", &self.times)
             .field("summary", &self.summary)
             .finish_non_exhaustive()
     }

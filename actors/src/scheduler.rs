@@ -9,15 +9,16 @@ use std::sync::Arc;
 
 use lapwing_kernels::kv::{KvLayout, KvPool};
 use lapwing_traces::Nanos;
-use lapwing_traces::event::Station;
+use lapwing_traces::event::Milestone;
 
 use crate::error::RunError;
 use crate::message::{
-    Delivery, Emission, FinishReason, Finished, Hold, PrepareGraphs, Progress, SchedulerMessage,
-    Shutdown, SpanOutcome, StreamEvent, Submit, Task,
+    Delivery, Emission, FinishReason, Finished, Outcome, PrepareGraphs, Progress, RollBack,
+    SchedulerMessage, Shutdown, StreamEvent, Submit, Task,
 };
 use crate::policy::{QueuePolicy, Waiting};
 use crate::sequence::{Permits, SequenceId};
+use crate::traced::{TraceContext, Traced};
 use lapwing_plan::Phase;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
@@ -25,12 +26,13 @@ use lapwing_plan::{DeviceId, PlanError, Route};
 
 mod chunks;
 mod graphs;
-mod hold;
 mod running;
+mod stall;
 
 use chunks::NextChunk;
 use graphs::Graphs;
 use running::Sequence;
+pub use stall::Stall;
 
 /// Limits of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,15 +52,15 @@ pub struct SchedulerConfig {
 pub enum SchedulerEffect {
     /// Send a chunk's first stage, or a part of it, to its device; rows of it may have been held
     /// back.
-    Send(DeviceId, Delivery, Option<Hold>),
+    Send(DeviceId, Traced<Delivery>, Option<Stall>),
     /// Let that worker look again at what waits there.
     Nudge(DeviceId),
     /// Make static graphs ready, then send [`SchedulerMessage::Prepared`].
     Prepare(PrepareGraphs),
     /// Hand an event to a caller.
-    Emit(Emission),
+    Emit(Traced<Emission>),
     /// Something happened to a request that a recording may tell.
-    Note(Note),
+    Note(Traced<Note>),
     /// Nothing more will come: stop every actor.
     Stop,
 }
@@ -68,8 +70,6 @@ pub enum SchedulerEffect {
 pub struct Note {
     /// The request.
     pub sequence: SequenceId,
-    /// It asks to be recorded.
-    pub traced: bool,
     /// What happened.
     pub what: Noted,
 }
@@ -77,8 +77,8 @@ pub struct Note {
 /// What happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
-    /// It reached a station; the number is the station's value.
-    Station(Station, u64),
+    /// It reached a milestone; the number is the milestone's value.
+    Milestone(Milestone, u64),
     /// It gave back that many KV pages; chunks in flight may hold them a little longer.
     Freed(usize),
 }
@@ -212,13 +212,17 @@ impl Scheduler {
     }
 
     /// Takes a message at time `now`.
-    pub fn on(&mut self, message: SchedulerMessage, now: Nanos) -> Vec<SchedulerEffect> {
+    pub fn on(&mut self, message: Traced<SchedulerMessage>, now: Nanos) -> Vec<SchedulerEffect> {
         let mut effects = Vec::new();
+        let Traced { message, context } = message;
         match message {
-            SchedulerMessage::Submit(submit) => self.on_submit(*submit, now, &mut effects),
+            SchedulerMessage::Submit(submit) => {
+                self.on_submit(Traced::new(*submit, context), now, &mut effects);
+            }
             SchedulerMessage::Progress(progress) => self.on_progress(progress, now, &mut effects),
             SchedulerMessage::Prepared(prepared) => self.graphs.on_prepared(*prepared),
             SchedulerMessage::Wake => {}
+            SchedulerMessage::RollBack(roll_back) => self.on_roll_back(roll_back, &mut effects),
             SchedulerMessage::ActorDied(error) => {
                 self.dead.get_or_insert(error.clone());
                 self.fail_all(&error, &mut effects);
@@ -245,18 +249,23 @@ impl Scheduler {
             || (self.ending == Some(Shutdown::Drain) && idle)
     }
 
-    fn on_submit(&mut self, submit: Submit, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
+    fn on_submit(
+        &mut self,
+        submit: Traced<Submit>,
+        now: Nanos,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
         let sequence = SequenceId(self.next_sequence);
         self.next_sequence += 1;
-        let (sink, traced) = (Arc::clone(&submit.sink), submit.traced);
-        let what = Noted::Station(Station::Submitted, submit.ids.len() as u64);
-        effects.push(SchedulerEffect::Note(Note { sequence, traced, what }));
+        let (sink, context) = (Arc::clone(&submit.sink), submit.context.same_request());
+        let what = Noted::Milestone(Milestone::Submitted, submit.ids.len() as u64);
+        effects.push(SchedulerEffect::Note(Traced::new(Note { sequence, what }, context)));
         if let Err(error) = self.check(&submit) {
             drop(submit);
-            let what = Noted::Station(Station::Failed, 0);
-            effects.push(SchedulerEffect::Note(Note { sequence, traced, what }));
-            let event = StreamEvent::Failed(error);
-            effects.push(SchedulerEffect::Emit(Emission { sequence, traced, sink, event }));
+            let what = Noted::Milestone(Milestone::Failed, 0);
+            effects.push(SchedulerEffect::Note(Traced::new(Note { sequence, what }, context)));
+            let emission = Emission { sequence, sink, event: StreamEvent::Failed(error) };
+            effects.push(SchedulerEffect::Emit(Traced::new(emission, context)));
             return;
         }
         let id = sequence;
@@ -299,26 +308,40 @@ impl Scheduler {
             self.decoding = None;
         }
         self.graphs.on_progress(progress.chunk);
-        for span in progress.spans {
-            let found = self.running.iter().position(|s| s.id == span.sequence);
+        for rows in progress.sequences {
+            let found = self.running.iter().position(|s| s.id == rows.sequence);
             let Some(at) = found else { continue };
             let sequence = &mut self.running[at];
-            sequence.in_flight -= 1;
-            let ended = match span.outcome {
-                SpanOutcome::Computed => None,
-                SpanOutcome::Sampled(sampled, generate) => {
+            sequence.on_chunk_ended(rows.epoch);
+            let ended = match rows.outcome {
+                Outcome::Computed => None,
+                Outcome::Sampled(sampled, generate) => {
                     sequence.on_token(&sampled, generate, now).map(Ok)
                 }
-                SpanOutcome::Scored(count) => sequence.on_scored(count, now).map(Ok),
-                SpanOutcome::Lost(error) => Some(Err(error)),
-                // Its stream is closed, so that the sweep takes it out.
-                SpanOutcome::Abandoned => None,
+                Outcome::Scored(count) => sequence.on_scored(count, now).map(Ok),
+                Outcome::Lost(error) => Some(Err(error)),
+                Outcome::Stale(generate) => {
+                    sequence.on_stale(generate);
+                    None
+                }
+                // Its stream is closed; the sweep for cancelled requests takes it out.
+                Outcome::Abandoned => None,
             };
             match ended {
                 None => {}
                 Some(Ok(reason)) => finish(self.running.remove(at), reason, now, effects),
                 Some(Err(error)) => fail(self.running.remove(at), &error, effects),
             }
+        }
+    }
+
+    /// Rows of a sequence are to be computed again. One that has ended, or whose rows are not
+    /// dispatched yet, stays as it is.
+    fn on_roll_back(&mut self, roll_back: RollBack, effects: &mut Vec<SchedulerEffect>) {
+        let RollBack { sequence, row } = roll_back;
+        let found = self.running.iter_mut().find(|s| s.id == sequence && s.sent > row);
+        if let Some(sequence) = found {
+            sequence.roll_back(row, effects);
         }
     }
 
@@ -330,7 +353,7 @@ impl Scheduler {
                 let cancelled = sequence.sink.is_closed();
                 if cancelled {
                     sequence.lose(effects);
-                    sequence.note_end(Station::Cancelled, effects);
+                    sequence.note_end(Milestone::Cancelled, effects);
                     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, "cancelled");
                 }
                 !cancelled
@@ -351,16 +374,17 @@ impl Scheduler {
             self.reserve_decode_rows(effects);
             let Some(permit) = self.permits.try_take() else { break };
             match self.next_chunk(permit, effects) {
-                NextChunk::Chunk(chunk, hold) => {
-                    for delivery in chunk.deliver() {
-                        effects.push(SchedulerEffect::Send(delivery.device(), delivery, hold));
+                NextChunk::Chunk(chunk, stall) => {
+                    let context = TraceContext::of_all(chunk.sequences.iter().map(|s| s.context));
+                    for delivery in chunk.deliver(context) {
+                        effects.push(SchedulerEffect::Send(delivery.device(), delivery, stall));
                     }
                 }
                 NextChunk::Failed => {}
                 NextChunk::Nothing => break,
             }
         }
-        self.hold_the_rest(now);
+        self.record_stalls(now);
     }
 
     /// Moves requests from the queue to the running ones while the KV cache holds their prompt.
@@ -393,18 +417,18 @@ fn finish(
     now: Nanos,
     effects: &mut Vec<SchedulerEffect>,
 ) {
-    sequence.stations.finished = now;
+    sequence.times.finished = now;
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
-    sequence.note_end(Station::Finished, effects);
-    let stations = sequence.stations;
-    let event = StreamEvent::Finished(Finished { reason, stations });
+    sequence.note_end(Milestone::Finished, effects);
+    let times = sequence.times;
+    let event = StreamEvent::Finished(Finished { reason, times });
     effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }
 
 fn fail(sequence: Sequence, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
     sequence.lose(effects);
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
-    sequence.note_end(Station::Failed, effects);
+    sequence.note_end(Milestone::Failed, effects);
     let event = StreamEvent::Failed(error.clone());
     effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }

@@ -1,4 +1,4 @@
-//! Writes the first corpus of every target: `cargo run --example corpus` in `fuzz`.
+//! Writes the initial corpus of every target: run `cargo run --example corpus` in `fuzz`.
 
 #[path = "../../kernels/tests/integration/gguf_bytes.rs"]
 mod gguf_bytes;
@@ -9,7 +9,8 @@ use gguf_bytes::{Raw, bytes, rich};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue};
 use lapwing_traces::event::{
-    Activity, HoldCause, LaneKind, Sending, SpanInfo, Station, Tags, WaitInfo, WaitMode, What,
+    Activity, EventKind, LaneKind, Milestone, Sending, SpanInfo, StallCause, Tags, WaitInfo,
+    WaitMode,
 };
 use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig, Recording};
 
@@ -52,7 +53,7 @@ fn rich_recording() -> Recording {
     let tags = Tags { chunk: Some(1), layer: Some(2), rows: 32, bytes: 4096, ..Tags::default() };
     let info = SpanInfo { name, activity: Activity::Compute, parent: None, tags };
     let inner = SpanInfo { parent: Some(first), ..info };
-    let hold = Some((HoldCause::SlotPool, Nanos(20)));
+    let stall = Some((StallCause::SlotPool, Nanos(20)));
     let wait = WaitInfo {
         name,
         since: Nanos(30),
@@ -63,22 +64,22 @@ fn rich_recording() -> Recording {
         slept: 15,
         spun: 6,
     };
-    for (at, lane, what) in [
-        (5, cpu, What::Request(1, Station::Submitted, 7)),
-        (8, cpu, What::Queued(first)),
-        (9, cpu, What::Submitted(first)),
-        (10, cpu, What::Started(first, info)),
-        (15, cpu, What::Ran(writer.span(), inner, Nanos(12))),
-        (25, cpu, What::Sent(Sending { message, span: Some(first), name, bytes: 64, hold })),
-        (29, cpu, What::Finished(first)),
-        (30, gpu, What::Woke(Nanos(2))),
-        (30, gpu, What::Received(message, Some(second))),
-        (50, gpu, What::Ran(second, info, Nanos(30))),
-        (51, cpu, What::Waited(wait)),
-        (52, gpu, What::Freed(name, 4096)),
-        (53, gpu, What::Counter(name, -4)),
+    for (at, lane, kind) in [
+        (5, cpu, EventKind::Request(1, Milestone::Submitted, 7)),
+        (8, cpu, EventKind::Queued(first)),
+        (9, cpu, EventKind::Submitted(first)),
+        (10, cpu, EventKind::Started(first, info)),
+        (15, cpu, EventKind::Ran(writer.span(), inner, Nanos(12))),
+        (25, cpu, EventKind::Sent(Sending { message, span: Some(first), name, bytes: 64, stall })),
+        (29, cpu, EventKind::Finished(first)),
+        (30, gpu, EventKind::Woke(Nanos(2))),
+        (30, gpu, EventKind::Received(message, Some(second))),
+        (50, gpu, EventKind::Ran(second, info, Nanos(30))),
+        (51, cpu, EventKind::Waited(wait)),
+        (52, gpu, EventKind::Freed(name, 4096)),
+        (53, gpu, EventKind::Counter(name, -4)),
     ] {
-        writer.record(Nanos(at), lane, what);
+        writer.record(Nanos(at), lane, kind);
     }
     recorder.recording()
 }

@@ -1,4 +1,4 @@
-//! Parses any bytes as a weight file, and reads everything that a parsed file gives.
+//! Parses arbitrary bytes as a weight file and reads everything in a parsed file.
 #![no_main]
 
 #[path = "../../kernels/tests/integration/gguf_touch.rs"]

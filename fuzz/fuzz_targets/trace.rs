@@ -1,5 +1,5 @@
-//! Reads any bytes as a recording, as they are and with length and check sum set right, and puts
-//! what loads together, analyses it and replays it.
+//! Loads arbitrary bytes as a recording, unchanged and with length and checksum corrected. Builds the
+//! timeline of every recording that loads, analyses it and replays it.
 #![no_main]
 
 use lapwing_traces::analysis::{Replay, WhatIf};
@@ -8,7 +8,7 @@ use libfuzzer_sys::{Corpus, fuzz_target};
 
 /// Bytes before the body: magic, version, length.
 const HEADER: usize = 20;
-/// Bytes of the check sum.
+/// Bytes of the checksum.
 const CHECK: usize = 4;
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
@@ -32,7 +32,7 @@ fn touch(bytes: &[u8]) {
     }
 }
 
-/// The bytes with a fitting header and check sum, so that the body is read.
+/// The bytes with a valid header and checksum, so that the body is parsed.
 fn sealed(bytes: &[u8]) -> Vec<u8> {
     let mut sealed = Recording::default().to_bytes()[..HEADER].to_vec();
     sealed.extend(&bytes[HEADER..bytes.len() - CHECK]);

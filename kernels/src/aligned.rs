@@ -1,15 +1,15 @@
-//! Buffers that start at a cache line, so that no vector load or store crosses two, or at a memory
-//! page, so that blocks of its size have one address translation each.
+//! Buffers aligned to a cache line, so that no vector load or store crosses two lines, or to a memory
+//! page, so that each block of page size needs one address translation.
 
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line, and of the widest vector.
 const LINE: usize = 64;
 
-/// Bytes of the smallest memory page of any system: one address translation serves them.
+/// Bytes of the smallest memory page of any system.
 const PAGE: usize = 4096;
 
-/// Values in memory of which the first lies at the start of a cache line.
+/// Values in memory, the first at the start of a cache line.
 #[derive(Debug, Default)]
 pub(crate) struct Aligned<T> {
     data: Vec<T>,
@@ -18,8 +18,7 @@ pub(crate) struct Aligned<T> {
 }
 
 impl<T: Copy + Default> Aligned<T> {
-    /// Values of which the first lies at the start of a memory page, too. `zeroed` makes as many
-    /// zeros as it is asked for.
+    /// `len` values, the first at the start of a memory page. `zeroed(n)` returns n zeros.
     pub(crate) fn paged(len: usize, zeroed: impl FnOnce(usize) -> Vec<T>) -> Aligned<T> {
         Aligned::new(PAGE, len, zeroed)
     }
@@ -30,7 +29,7 @@ impl<T: Copy + Default> Aligned<T> {
         Aligned { data, start, len }
     }
 
-    /// Makes it at least `len` long; what it holds is lost if it grows.
+    /// Ensures a length of at least `len`; the contents are lost if the buffer grows.
     pub(crate) fn room(&mut self, len: usize) {
         if self.len < len {
             *self = Aligned::new(LINE, len, |len| vec![T::default(); len]);
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_starts_inside_a_line() {
+    fn a_buffer_starts_at_a_cache_line() {
         let mut buffer = Aligned::<u16>::default();
         buffer.room(0);
         assert!(buffer.is_empty());
@@ -70,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paged_buffer_starts_inside_a_page() {
+    fn a_paged_buffer_starts_at_a_memory_page() {
         for len in [0, 1, 5000, 1 << 20] {
             let mut buffer = Aligned::paged(len, |len| vec![0u16; len]);
             assert!(buffer.len() == len && buffer.as_ptr().addr().is_multiple_of(PAGE));

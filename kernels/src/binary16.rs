@@ -1,6 +1,6 @@
-//! binary16 ↔ f32, exact and branch-free so that the compiler can vectorise it.
+//! Conversion between binary16 and f32, branch-free so that the compiler can vectorise it.
 
-/// Value of one binary16.
+/// The exact value of a binary16.
 #[inline(always)]
 pub(crate) fn to_f32(h: u16) -> f32 {
     let magnitude = u32::from(h & 0x7fff) << 13;
@@ -11,7 +11,7 @@ pub(crate) fn to_f32(h: u16) -> f32 {
     f32::from_bits((u32::from(h & 0x8000) << 16) | scaled.to_bits() | special)
 }
 
-/// Nearest binary16, ties to even; too large becomes infinite.
+/// The nearest binary16, ties to even; values that are too large become infinite.
 #[inline(always)]
 pub(crate) fn from_f32(x: f32) -> u16 {
     let bits = x.to_bits();
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_binary16_converts_as_the_half_crate_says() {
+    fn every_binary16_converts_as_in_the_half_crate() {
         for h in 0..=u16::MAX {
             let want = half::f16::from_bits(h);
             let got = to_f32(h);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_to_binary16_agrees_at_every_boundary() {
+    fn rounding_to_binary16_agrees_with_the_half_crate_at_every_boundary() {
         for bits in (0..=u32::MAX).step_by(4093) {
             for near in [bits, bits & !0x1fff | 0x1000, bits & !0x1fff | 0x1001] {
                 let x = f32::from_bits(near);

@@ -1,5 +1,6 @@
-//! A completion flag: one word beside an output buffer or a mailbox that says "there is
-//! something", for one receiver that may look at it, spin on it, or sleep until it is set (S2-35).
+//! Completion flag: one word beside an output buffer or a mailbox that signals new data to one
+//! receiver, which can poll it, spin on it, or sleep until it is set (the polling flag of
+//! HeteroLLM's fast synchronisation).
 
 use std::time::Duration;
 
@@ -12,17 +13,17 @@ const PARKED: usize = 2;
 
 /// A flag that any thread sets and one thread at a time waits for.
 ///
-/// Protocol: the sender publishes (writes the output, fills the queue), then calls [`Flag::set`].
-/// The receiver calls [`Flag::take`], *then* looks at what was published, and waits for the flag
-/// only if it found nothing: a flag set after `take` ends that wait at once, so that no interleaving
-/// loses a message. Setting costs a system call only when the receiver is parked.
+/// Protocol: the sender publishes data (writes the output, fills the queue), then calls
+/// [`Flag::set`]. The receiver calls [`Flag::take`], *then* reads the data, and waits for the flag
+/// only if there was none: a flag set after `take` ends that wait immediately, so no interleaving
+/// loses a message. Setting the flag costs a system call only if the receiver is parked.
 ///
-/// The flag has cache lines of its own: who polls it does not slow down the writer of its neighbour.
+/// The flag has its own cache lines, so that polling it does not slow down writes beside it.
 #[repr(align(128))]
 #[derive(Debug)]
 pub struct Flag {
     word: AtomicUsize,
-    /// Who parks; read by a sender only after it has seen `PARKED`.
+    /// The parked thread; a sender reads it only after it has seen `PARKED`.
     sleeper: Mutex<Option<Thread>>,
 }
 
@@ -38,8 +39,8 @@ impl Flag {
         Flag { word: AtomicUsize::new(EMPTY), sleeper: Mutex::new(None) }
     }
 
-    /// Sets the flag, and wakes the receiver if it is parked; tells whether it was. What the
-    /// calling thread wrote before is visible to a receiver that has seen the flag.
+    /// Sets the flag and wakes the receiver if it is parked; returns whether it was parked. Earlier
+    /// writes of the calling thread are visible to a receiver that has seen the flag.
     pub fn set(&self) -> bool {
         if self.word.swap(SET, Ordering::AcqRel) != PARKED {
             return false;
@@ -56,12 +57,12 @@ impl Flag {
         self.word.load(Ordering::Acquire) == SET
     }
 
-    /// Clears the flag, and tells whether it was set. For the receiver only.
+    /// Clears the flag and returns whether it was set. For the receiver only.
     pub fn take(&self) -> bool {
         self.word.swap(EMPTY, Ordering::AcqRel) == SET
     }
 
-    /// Sleeps until the flag is set; leaves it set. For the receiver only.
+    /// Sleeps until the flag is set, and leaves it set. For the receiver only.
     pub fn park(&self) {
         if self.announce() {
             while !self.is_set() {
@@ -70,9 +71,9 @@ impl Flag {
         }
     }
 
-    /// Sleeps until the flag is set or `timeout` is over, or shorter; tells whether the flag is
-    /// set, and leaves it so. For the receiver only, which looks at its clock to see how long it
-    /// has slept.
+    /// Sleeps until the flag is set, at most for `timeout`, but possibly shorter (spurious wake-ups);
+    /// returns whether the flag is set, and leaves it set. For the receiver only, which measures the
+    /// time slept itself.
     pub fn park_timeout(&self, timeout: Duration) -> bool {
         if !self.announce() {
             return true;
@@ -82,7 +83,7 @@ impl Flag {
         awake == Err(SET)
     }
 
-    /// Says that the calling thread is about to sleep, unless the flag is set.
+    /// Marks the calling thread as parked, unless the flag is set; returns whether it did.
     fn announce(&self) -> bool {
         {
             let me = thread::current();
@@ -101,24 +102,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flag_set_before_the_wait_ends_it_at_once() {
+    fn a_flag_set_before_the_wait_ends_it_immediately() {
         let flag = Flag::new();
-        assert!(!flag.set(), "nobody was parked");
+        assert!(!flag.set(), "no thread was parked");
         flag.park();
         assert!(flag.park_timeout(Duration::from_secs(3600)));
         assert!(flag.take() && !flag.take());
     }
 
     #[test]
-    fn a_timeout_leaves_nobody_parked() {
+    fn after_a_timeout_no_thread_is_parked() {
         let flag = Flag::new();
         assert!(!flag.park_timeout(Duration::from_micros(1)));
-        assert!(!flag.set(), "the receiver no longer sleeps, so that waking it is wasted");
+        assert!(!flag.set(), "the receiver no longer sleeps, so there is no thread to wake");
         assert!(flag.take());
     }
 
     #[test]
-    fn a_flag_is_used_ten_thousand_times_without_a_miss() {
+    fn ten_thousand_uses_miss_no_flag() {
         let (there, back) = (Flag::new(), Flag::new());
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -163,8 +164,8 @@ mod interleavings {
         assert_eq!(seen, wanted);
     }
 
-    /// Loom takes the wake of a thread that is being joined for the end of the joined one; so the
-    /// model's first thread only joins, and is never woken.
+    /// Loom mistakes a wake of a joining thread for the end of the thread it joins, so the first
+    /// thread of the model only joins and is never woken.
     fn check(senders: usize, each: usize, sleep: fn(&Flag)) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(4);

@@ -1,8 +1,8 @@
-//! What an op costs: floating-point operations and bytes, from shapes alone.
+//! Cost of an op: floating-point operations and bytes, from shapes alone.
 //!
-//! A multiply-add is two operations, and any function of one number (exp, tanh, division) is one.
-//! Bytes are those that a device must move at least: every input and weight read once per batch,
-//! every output written once.
+//! A multiply-add counts as two operations, any function of one number (exp, tanh, division) as one.
+//! Bytes are the minimum that a device must move: every input and weight is read once per batch, and
+//! every output is written once.
 
 use std::ops::AddAssign;
 
@@ -11,10 +11,10 @@ use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::op::{Activation, AttentionOp, Op};
 use crate::part::Part;
 
-/// Bytes of a value of an activation.
+/// Bytes of an activation value (f32).
 const VALUE: u64 = 4;
 
-/// Cost of an op, or of several.
+/// Cost of one or more ops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Floating-point operations.
@@ -34,13 +34,13 @@ impl Graph {
     /// Cost of a node (an index into [`nodes`](Graph::nodes)) over a batch.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn cost(&self, node: usize, batch: &Batch) -> Cost {
         self.part_cost(node, &Part::WHOLE, batch)
     }
 
-    /// Bytes of matrices, keys and values that a batch moves, as they are stored: the part of its costs
-    /// that no cache holds from one batch to the next, where the model is larger than the caches.
+    /// Stored bytes of the matrices, keys and values that a batch reads or writes. If the model is
+    /// larger than the CPU caches, each batch moves them through memory again.
     pub fn stored_bytes(&self, batch: &Batch) -> u64 {
         let of = |node: &Node| match &node.op {
             Op::MatMul { weight, .. } if self.rows_of(node.output, (&Part::WHOLE, batch)) > 0 => {
@@ -52,10 +52,10 @@ impl Graph {
         self.nodes().iter().map(of).sum()
     }
 
-    /// Cost of a part of a node. Attention cannot be divided and costs the whole.
+    /// Cost of a part of a node. Attention cannot be cut, so it has its full cost.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If there is no such node.
     pub fn part_cost(&self, node: usize, part: &Part, batch: &Batch) -> Cost {
         let node = &self.nodes()[node];
         let at = (part, batch);
@@ -63,7 +63,7 @@ impl Graph {
         let features = part.features.of_width(self.value(node.output).width).len() as u64;
         let out = rows * features;
         if out == 0 {
-            // No device reads weights for no rows.
+            // Devices skip a node without rows and read no weights for it.
             return Cost::default();
         }
         let inputs = |of: &dyn Fn(ValueId) -> u64| node.inputs.iter().map(|i| of(*i)).sum::<u64>();
@@ -74,7 +74,7 @@ impl Graph {
                 return Cost { flops: out, bytes: bytes + VALUE * out };
             }
             Op::SelectRows => return Cost { flops: 0, bytes: 2 * VALUE * out },
-            // Square and add; times the factor and the gain.
+            // Square and add; multiply by the factor and by the gain.
             Op::RmsNorm { weight, .. } => (4 * out, self.weight_bytes(*weight)),
             Op::MatMul { weight, bias } => {
                 let inner = self.weights()[weight.0].cols as u64;
@@ -101,8 +101,8 @@ impl Graph {
         Cost { flops, bytes: VALUE * (read + out) + extra }
     }
 
-    /// Operations of q·k and of the weighted sum of v over the positions that each row sees, and
-    /// the bytes of the KV cache: new rows written, seen positions of each span read once.
+    /// Operations of q·k and of the weighted sum of v over the positions that each row attends to,
+    /// and KV cache bytes: new rows are written, attended positions are read once per sequence.
     fn attention_cost(&self, node: &Node, op: &AttentionOp, batch: &Batch) -> (u64, u64) {
         let q_width = self.value(node.inputs[0]).width as u64;
         let kv_width: u64 = node.inputs[1..].iter().map(|v| self.value(*v).width as u64).sum();
@@ -117,7 +117,7 @@ impl Graph {
         (4 * seen * q_width, touched * self.kv_row_bytes(kv_width))
     }
 
-    /// Bytes of the keys and values, so many together, of a position of one layer.
+    /// Bytes of keys and values of one position in one layer; `values` is their number together.
     fn kv_row_bytes(&self, values: u64) -> u64 {
         match self.kv() {
             None => 2 * values,
@@ -133,14 +133,14 @@ impl Graph {
         self.rows_of(value, at) * self.value(value).width as u64
     }
 
-    /// Values of a vector.
+    /// Number of values of a vector.
     fn len(&self, vector: WeightId) -> u64 {
         (self.weights()[vector.0].cols as u64).max(1)
     }
 
     fn row_bytes(&self, weight: WeightId) -> u64 {
         let spec = &self.weights()[weight.0];
-        // A weight that is no whole number of blocks has no device that could read it.
+        // No device can read a weight whose rows are not whole blocks.
         spec.dtype.row_bytes(spec.cols).unwrap_or(0) as u64
     }
 
@@ -152,7 +152,7 @@ impl Graph {
 /// Sum over the rows at positions `start … start + rows − 1` of min(position + 1, window).
 fn seen_positions(start: u64, rows: u64, window: u64) -> u64 {
     let end = start + rows;
-    // Rows before this position see everything before them.
+    // Rows before this position attend to all positions up to their own.
     let full = window.clamp(start, end);
     let triangle = |n: u64| n * (n + 1) / 2;
     let beyond = end - full;
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_those_counted_by_hand() {
+    fn costs_equal_hand_counted_ones() {
         let (g, b) = (graph(None), batch());
         let rows = [
             // 4 rows of 64 in Q8_0: two blocks of 34 bytes; 256 values written.
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn other_keys_and_values_cost_as_binary16() {
+    fn attention_bytes_follow_the_kv_format() {
         // 22 positions read or written, each of 2 heads of 8 keys and 8 values.
         let wants = [(KvDtype::F32, 22 * 128), (KvDtype::F16, 22 * 64), (KvDtype::I8, 22 * 48)];
         for (dtype, want) in wants {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_is_selected_for_costs_nothing() {
+    fn nodes_without_selected_rows_cost_nothing() {
         let mut batch = batch();
         batch.selected.clear();
         let costs: Vec<Cost> = (0..10).map(|node| graph(None).cost(node, &batch)).collect();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_hides_what_lies_before_it() {
+    fn positions_before_the_window_cost_nothing() {
         // Window 7: rows at 5, 6, 7 see 6, 7, 7; the row at 9 sees 7. Read: 0..8 and 3..10.
         let cost = graph(Some(7)).cost(5, &batch());
         assert_eq!(cost.flops, 27 * 128);

@@ -1,7 +1,9 @@
-//! Op graph of a model: pure data, no weights inside, so that it can be planned, cut and
-//! simulated without the weight file.
+//! Op graph of a model. It contains no weights, so it can be planned, partitioned and simulated
+//! without the weight file.
 
 mod formats;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +17,7 @@ use crate::requant::Requant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WeightId(pub usize);
 
-/// Index of a value in a [`Graph`], as in [`Graph::value`].
+/// Index of a value in a [`Graph`], for [`Graph::value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub usize);
 
@@ -24,48 +26,48 @@ pub struct ValueId(pub usize);
 pub struct WeightSpec {
     /// Tensor name in the weight file.
     pub name: String,
-    /// Output features (1 for a vector).
+    /// Output channels (1 for a vector).
     pub rows: usize,
-    /// Input features, or the length of a vector.
+    /// Input channels, or the length of a vector.
     pub cols: usize,
-    /// Format that is computed with: that of the file, unless the weight is requantised.
+    /// Format used for computation: that of the file, unless the weight is requantised.
     pub dtype: DType,
 }
 
-/// Which tokens a value has rows for.
+/// The tokens that a value has rows for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowSet {
     /// One row per token of the batch.
     All,
-    /// One row per token whose logits are wanted.
+    /// One row per token whose logits are needed.
     Selected,
 }
 
-/// One op with its inputs and its output.
+/// One op with its inputs and output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// What is computed.
+    /// The operation.
     pub op: Op,
-    /// Values read.
+    /// Values it reads.
     pub inputs: Vec<ValueId>,
-    /// Value written.
+    /// Value it writes.
     pub output: ValueId,
-    /// Layer it belongs to; `None` before the first and after the last.
+    /// Transformer layer; `None` before the first and after the last layer.
     pub layer: Option<usize>,
     /// Role in the model, such as `attn_q`.
     pub role: &'static str,
 }
 
-/// Values of the graph: width and rows.
+/// Width and rows of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueSpec {
     /// Values per row.
     pub width: usize,
-    /// Which tokens have a row.
+    /// Tokens that have a row.
     pub rows: RowSet,
 }
 
-/// A model's ops in topological order: every input is written by an earlier node (S3-11).
+/// A model's ops in topological order: every input is written by an earlier node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
     nodes: Vec<Node>,
@@ -73,19 +75,19 @@ pub struct Graph {
     weights: Vec<WeightSpec>,
     ropes: Vec<RopeSpec>,
     kv: Option<KvLayout>,
-    /// Of requantised weights, by id: to what, and the format of the file.
+    /// Target format and stored format of each requantised weight, by id.
     requant: BTreeMap<usize, (Requant, DType)>,
 }
 
 impl Graph {
-    /// The same graph, told how keys and values are stored, which changes no result but what
-    /// attention is taken to cost. Untold, they count as binary16.
+    /// The same graph with a KV cache layout, which determines the modelled bytes of attention.
+    /// Without one, keys and values count as binary16. Results do not depend on it.
     #[must_use]
     pub fn with_kv(self, layout: KvLayout) -> Graph {
         Graph { kv: Some(layout), ..self }
     }
 
-    /// How keys and values are stored, if it was told.
+    /// KV cache layout, if one was set.
     pub fn kv(&self) -> Option<&KvLayout> {
         self.kv.as_ref()
     }
@@ -124,7 +126,7 @@ impl Graph {
     /// The value written by the last node: logits `[selected rows, vocab]`.
     ///
     /// # Panics
-    /// On an empty graph, which no model builds.
+    /// If the graph is empty, which no model's graph is.
     pub fn output(&self) -> ValueId {
         self.nodes.last().map(|n| n.output).expect("a model's graph has nodes")
     }
@@ -135,10 +137,11 @@ impl Graph {
         WeightId(self.weights.len() - 1)
     }
 
-    /// Appends a node whose inputs exist already, and returns the value that it writes.
+    /// Appends a node and returns the value that it writes. Nodes run in the order in which they are
+    /// appended.
     ///
     /// # Panics
-    /// When an input has not been written yet: the order of nodes is their execution order.
+    /// If no earlier node writes one of the inputs.
     pub fn push(&mut self, node: NewNode<'_>) -> ValueId {
         assert!(node.inputs.iter().all(|v| v.0 < self.values.len()), "input before its writer");
         let output = ValueId(self.values.len());
@@ -156,7 +159,7 @@ impl Graph {
         output
     }
 
-    /// Values written before `range` and read inside it: what a stage needs handed in.
+    /// Values written before `range` and read inside it: the inputs of a stage.
     pub fn live_in(&self, range: Range<usize>) -> Vec<ValueId> {
         let mut ids: Vec<ValueId> = Vec::new();
         for node in &self.nodes[range.clone()] {
@@ -169,8 +172,8 @@ impl Graph {
         ids
     }
 
-    /// Values written at or before the end of `range` and read after it (or the graph's
-    /// output): what a stage must hand on, those that merely pass through included.
+    /// Values written before the end of `range` and read after it, or the graph's output: all
+    /// values that a stage passes on, including those that it does not touch.
     pub fn live_out(&self, range: Range<usize>) -> Vec<ValueId> {
         if range.end == self.nodes.len() {
             return vec![self.output()];
@@ -178,8 +181,7 @@ impl Graph {
         self.live_in(range.end..self.nodes.len())
     }
 
-    /// Values written in `range` and read after it, or the graph's output: what a stage adds to
-    /// what passes through it.
+    /// Values written in `range` and read after it, or the graph's output: the outputs of a stage.
     pub fn writes(&self, range: Range<usize>) -> Vec<ValueId> {
         self.live_out(range.clone())
             .into_iter()
@@ -187,8 +189,8 @@ impl Graph {
             .collect()
     }
 
-    /// Whether the tokens of these nodes can be divided: every value that they read or write has
-    /// a row for each token, and no row depends on another.
+    /// Whether these nodes can be cut by rows: every value that they read or write has a row for
+    /// each token, and no row depends on another.
     pub fn can_cut_rows(&self, range: Range<usize>) -> bool {
         self.nodes[range].iter().all(|node| {
             let values = node.inputs.iter().chain([&node.output]);
@@ -197,8 +199,8 @@ impl Graph {
         })
     }
 
-    /// Whether the features of what these nodes write can be divided: matrix products of values
-    /// from before the range, and element-wise ops, whose inputs all have the same width.
+    /// Whether these nodes can be cut by output channels: they are matmuls of values from before the
+    /// range, or element-wise ops, whose inputs and output have the same width.
     pub fn can_cut_features(&self, range: Range<usize>) -> bool {
         self.nodes[range.clone()].iter().all(|node| match node.op {
             Op::MatMul { .. } => self.writer(node.inputs[0]) < range.start,
@@ -207,7 +209,8 @@ impl Graph {
         })
     }
 
-    /// For each node, the values whose last reader it is and which nothing reads later.
+    /// For each node, the values that it writes or reads and no later node reads, except the graph's
+    /// output.
     pub fn last_uses(&self) -> Vec<Vec<ValueId>> {
         let mut last: Vec<Option<usize>> = vec![None; self.values.len()];
         for (i, node) in self.nodes.iter().enumerate() {
@@ -236,70 +239,14 @@ impl Graph {
 /// Argument of [`Graph::push`].
 #[derive(Clone, Debug)]
 pub struct NewNode<'a> {
-    /// What is computed.
+    /// The operation.
     pub op: Op,
-    /// Values read.
+    /// Values it reads.
     pub inputs: &'a [ValueId],
-    /// Width of the value written.
+    /// Values per row of the output.
     pub width: usize,
-    /// Layer, if any.
+    /// Transformer layer, if any.
     pub layer: Option<usize>,
-    /// Role in the model.
+    /// Role in the model, such as `attn_q`.
     pub role: &'static str,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::op::Activation;
-
-    fn node<'a>(op: Op, inputs: &'a [ValueId]) -> NewNode<'a> {
-        NewNode { op, inputs, width: 4, layer: None, role: "test" }
-    }
-
-    fn diamond() -> Graph {
-        let mut g = Graph::default();
-        let table =
-            g.add_weight(WeightSpec { name: "t".into(), rows: 2, cols: 4, dtype: DType::F32 });
-        let a = g.push(node(Op::Embed { table, scale: 1.0 }, &[]));
-        let b = g.push(node(Op::SoftCap { cap: 1.0 }, &[a]));
-        let c = g.push(node(Op::Gated(Activation::Silu), &[a, b]));
-        let d = g.push(node(Op::SelectRows, &[c]));
-        g.push(node(Op::SoftCap { cap: 2.0 }, &[d]));
-        g
-    }
-
-    #[test]
-    fn a_value_that_skips_a_stage_is_still_handed_on() {
-        let g = diamond();
-        assert_eq!(g.live_in(0..2), vec![]);
-        assert_eq!(g.live_out(0..1), vec![ValueId(0)]);
-        assert_eq!(g.live_out(1..2), vec![ValueId(0), ValueId(1)]);
-        assert_eq!(g.live_in(2..5), vec![ValueId(0), ValueId(1)]);
-        assert_eq!(g.live_out(2..5), vec![ValueId(4)]);
-    }
-
-    #[test]
-    fn values_die_at_their_last_reader_and_the_output_never() {
-        let dead = diamond().last_uses();
-        assert_eq!(dead[1], vec![]);
-        assert_eq!(dead[2], vec![ValueId(0), ValueId(1)]);
-        assert_eq!(dead[4], vec![ValueId(3)]);
-        assert!(dead.iter().flatten().all(|v| *v != ValueId(4)));
-    }
-
-    #[test]
-    fn rows_are_selected_from_the_select_node_on() {
-        let g = diamond();
-        assert_eq!(g.value(ValueId(2)).rows, RowSet::All);
-        assert_eq!(g.value(ValueId(3)).rows, RowSet::Selected);
-        assert_eq!(g.value(ValueId(4)).rows, RowSet::Selected);
-    }
-
-    #[test]
-    #[should_panic(expected = "input before its writer")]
-    fn a_node_cannot_read_what_is_not_written_yet() {
-        let mut g = Graph::default();
-        g.push(node(Op::Add, &[ValueId(0), ValueId(1)]));
-    }
 }

@@ -1,4 +1,4 @@
-//! Keys and values in pages: who owns which page, and the storage.
+//! Paged KV cache: ownership of pages, and their storage.
 
 use crate::sync::{Mutex, lock};
 use std::fmt;
@@ -9,34 +9,34 @@ use thiserror::Error;
 mod store;
 
 pub use store::{KvLayer, KvStore};
-pub(crate) use store::{Panel, TURNED_MAX, scale_of};
+pub(crate) use store::{Panel, ROTARY_DIM_MAX, scale_of};
 
-/// Number of a page in the pool and in the store.
+/// Index of a page in the pool and in the store.
 pub type PageId = u32;
 
-/// How keys and values are stored.
+/// Storage type of keys and values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KvDtype {
-    /// As computed.
+    /// f32, as computed.
     F32,
-    /// Rounded to nearest binary16.
+    /// Rounded to the nearest binary16.
     #[default]
     F16,
-    /// `value = scale · q` with q within ±127 and one scale (f32) per position and head:
-    /// the largest magnitude over 127.
+    /// int8: value = scale · q with |q| ≤ 127, and one f32 scale per position and head, the largest
+    /// magnitude divided by 127.
     I8,
 }
 
-/// No such way to store keys and values.
+/// The name of a KV cache type is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("'{name}' is no way to store keys and values; it must be one of f32, f16, int8")]
+#[error("unknown KV cache type '{name}' (expected one of f32, f16, int8)")]
 pub struct UnknownKvDtype {
-    /// What was given.
+    /// The given name.
     pub name: String,
 }
 
 impl KvDtype {
-    /// Every way, the most exact first.
+    /// Every type, the most precise first.
     pub const ALL: [KvDtype; 3] = [KvDtype::F32, KvDtype::F16, KvDtype::I8];
 
     /// `f32`, `f16` or `int8`.
@@ -69,31 +69,31 @@ impl FromStr for KvDtype {
 pub struct KvLayout {
     /// Layers of the model.
     pub layers: usize,
-    /// Key–value heads per layer.
+    /// KV heads per layer.
     pub kv_heads: usize,
     /// Values per head.
     pub head_dim: usize,
     /// Positions per page.
     pub page_rows: usize,
-    /// How values are stored.
+    /// Storage type.
     pub dtype: KvDtype,
 }
 
 impl KvLayout {
-    /// Positions per page unless there is a reason for another number.
+    /// Default number of positions per page.
     pub const PAGE_ROWS: usize = 32;
 
-    /// Pages that `rows` positions take.
+    /// Number of pages for `rows` positions.
     pub fn pages_for(&self, rows: usize) -> usize {
         rows.div_ceil(self.page_rows.max(1))
     }
 
-    /// Bytes of one page over all layers, keys and values.
+    /// Bytes of one page: keys and values of all layers.
     pub fn page_bytes(&self) -> usize {
         self.layers * self.page_rows * self.row_bytes()
     }
 
-    /// Bytes of one position of one layer, keys and values.
+    /// Bytes of one position in one layer: keys and values.
     pub fn row_bytes(&self) -> usize {
         let values = 2 * self.kv_heads * self.head_dim;
         match self.dtype {
@@ -103,17 +103,17 @@ impl KvLayout {
         }
     }
 
-    /// Bytes of the scales of the keys (or of the values) of one layer's page of [`KvDtype::I8`].
+    /// For [`KvDtype::I8`], bytes of the scales of the keys (or values) of a page in one layer.
     fn scale_bytes(&self) -> usize {
         self.kv_heads * self.page_rows * size_of::<f32>()
     }
 
-    /// Values of the keys (or of the values) of one layer's page.
+    /// Elements of the keys (or values) of a page in one layer.
     fn part_len(&self) -> usize {
         self.kv_heads * self.head_len()
     }
 
-    /// The same of one head.
+    /// Elements of the keys (or values) of a page in one layer and one head.
     fn head_len(&self) -> usize {
         self.head_dim * self.page_rows
     }
@@ -122,30 +122,30 @@ impl KvLayout {
 /// The pool has too few free pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "out of KV pages: {wanted} wanted, {free} free; wait for a sequence to end, or make \
+    "out of KV pages: {wanted} requested, {free} free; wait for a sequence to end, or make \
          the cache larger"
 )]
 pub struct OutOfPages {
-    /// Pages asked for.
+    /// Requested pages.
     pub wanted: usize,
-    /// Pages that were free.
+    /// Free pages.
     pub free: usize,
 }
 
-/// The system has not the memory for a cache.
+/// The system does not have the memory for a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the system gives no memory for a KV cache of {pages} pages of {page_bytes} bytes; set a \
-         smaller context or cache, or store keys and values in fewer bytes (int8)"
+    "not enough memory for a KV cache of {pages} pages of {page_bytes} bytes; set a smaller \
+         context or cache, or store keys and values in fewer bytes (int8)"
 )]
 pub struct KvTooLarge {
-    /// Pages asked for.
+    /// Requested pages.
     pub pages: usize,
-    /// Bytes of a page.
+    /// Bytes per page.
     pub page_bytes: usize,
 }
 
-/// Allocator of page numbers. Clones share the pages.
+/// Allocator of page indices. Clones share the pages.
 #[derive(Clone, Debug)]
 pub struct KvPool {
     free: Arc<Mutex<Vec<PageId>>>,
@@ -158,10 +158,10 @@ impl KvPool {
         KvPool { free: Arc::new(Mutex::new((0..pages).rev().collect())), capacity: pages as usize }
     }
 
-    /// Takes `n` pages, or none.
+    /// Allocates `n` pages, or none.
     ///
     /// # Errors
-    /// When fewer than `n` are free.
+    /// [`OutOfPages`] if fewer than `n` are free.
     pub fn alloc(&self, n: usize) -> Result<Vec<KvPage>, OutOfPages> {
         let mut free = lock(&self.free);
         let Some(rest) = free.len().checked_sub(n) else {
@@ -171,12 +171,12 @@ impl KvPool {
         Ok(ids.map(|id| KvPage(Arc::new(Owned { id, home: self.free.clone() }))).collect())
     }
 
-    /// Pages that nobody owns.
+    /// Number of free pages.
     pub fn free_pages(&self) -> usize {
         lock(&self.free).len()
     }
 
-    /// All pages.
+    /// Total number of pages.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -194,23 +194,23 @@ impl Drop for Owned {
     }
 }
 
-/// A page that is owned; it returns to its pool when the last clone is dropped.
+/// An allocated page. It returns to its pool when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct KvPage(Arc<Owned>);
 
 impl KvPage {
-    /// Its number.
+    /// Index of the page.
     pub fn id(&self) -> PageId {
         self.0.id
     }
 
-    /// Whether another clone of it exists: whoever wants to write must then copy it first.
+    /// Whether another clone exists: a writer must then copy the page first.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 }
 
-/// The pages of one sequence, in order of position. A clone shares them.
+/// The pages of one sequence, in position order. A clone shares them.
 #[derive(Clone, Debug, Default)]
 pub struct KvLease {
     pages: Vec<KvPage>,
@@ -218,7 +218,7 @@ pub struct KvLease {
 }
 
 impl KvLease {
-    /// A lease over `pages`, the first of which holds position 0.
+    /// A lease of `pages`; the first one holds position 0.
     pub fn new(pages: Vec<KvPage>) -> KvLease {
         let ids = pages.iter().map(KvPage::id).collect();
         KvLease { pages, ids }
@@ -229,15 +229,15 @@ impl KvLease {
         &self.pages
     }
 
-    /// Their numbers, as [`KvStore`] and attention want them.
+    /// Indices of the pages, for [`KvStore`] and attention.
     pub fn page_ids(&self) -> &[PageId] {
         &self.ids
     }
 
-    /// Takes pages from `pool` until `rows` positions fit; never gives any back.
+    /// Allocates pages from `pool` until `rows` positions fit; never frees any.
     ///
     /// # Errors
-    /// When the pool has too few; the lease is then unchanged.
+    /// [`OutOfPages`] if the pool has too few free pages; the lease is then unchanged.
     pub fn grow(
         &mut self,
         pool: &KvPool,
@@ -251,7 +251,7 @@ impl KvLease {
         Ok(())
     }
 
-    /// Gives back the pages that the first `rows` positions do not need.
+    /// Releases the pages that the first `rows` positions do not need.
     pub fn truncate(&mut self, layout: &KvLayout, rows: usize) {
         let keep = layout.pages_for(rows);
         self.pages.truncate(keep);

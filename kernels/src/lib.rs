@@ -1,5 +1,6 @@
-//! Kernels compute: tensors, quantisation, weight files, op graphs, model architectures,
-//! CPU back end, KV pages, and a naive reference as oracle. No clock, no channel, no logging.
+//! Everything that computes: tensors, quantisation, weight files, op graphs, model architectures, the
+//! CPU back end, the back-end interface for NPUs, KV pages, and a naive reference implementation as
+//! test oracle. This crate uses no clock, no channels and no logging.
 
 mod aligned;
 mod binary16;

@@ -44,22 +44,23 @@ impl Merge<'_> {
                 let from = tensors.take(id).ok_or(id)?;
                 let rows = part.rows_of(spec, self.batch);
                 let features = part.features.of_width(spec.width);
-                if from.width != features.len() || from.data.len() != rows.len() * features.len() {
+                let values = from.host().ok_or(id)?;
+                if from.width != features.len() || values.len() != rows.len() * features.len() {
                     return Err(id);
                 }
-                copied += from.data.len();
+                copied += values.len();
                 bytes += 2 * from.bytes();
                 if features.is_empty() {
                     continue;
                 }
-                for (row, from) in rows.zip(from.data.chunks_exact(features.len())) {
+                for (row, from) in rows.zip(values.chunks_exact(features.len())) {
                     data[row * spec.width..][features.clone()].copy_from_slice(from);
                 }
             }
             if copied != data.len() {
                 return Err(id);
             }
-            whole.put(id, Tensor { width: spec.width, data });
+            whole.put(id, Tensor::new(spec.width, data));
         }
         Ok((whole, bytes))
     }

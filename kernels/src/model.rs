@@ -1,5 +1,5 @@
-//! Model architectures as data: a row in a table says what an architecture does differently,
-//! and one builder turns a weight file's metadata into an op graph.
+//! Model architectures as data: each row of a table describes one architecture, and one builder
+//! turns a weight file's metadata into an op graph.
 
 mod build;
 mod config;
@@ -7,7 +7,7 @@ pub mod shape;
 mod spec;
 mod tensors;
 
-pub use config::{Layers, ModelConfig};
+pub use config::{LayerAttention, ModelConfig};
 pub use spec::{ArchSpec, supported};
 
 use crate::graph::Graph;
@@ -23,20 +23,20 @@ pub struct Model {
 }
 
 impl Model {
-    /// Builds the graph of the architecture that the file names, and checks the shape of every
-    /// tensor against it. Reads metadata and the tensor table only.
+    /// Builds the graph of the architecture named in the file, and checks the shape of every tensor
+    /// against it. Only reads metadata and the tensor table.
     ///
     /// # Errors
-    /// [`ModelError`] when the architecture is not supported, a key is missing or makes no
-    /// sense, or a tensor is missing, has another shape, or belongs to no op.
+    /// [`ModelError`] if the architecture is not supported, a key is missing or invalid, or a
+    /// tensor is missing, has a different shape, or is not used by any op.
     pub fn from_weights(file: &WeightFile) -> Result<Model, ModelError> {
         let config = ModelConfig::from_metadata(file.metadata())?;
         let graph = build::build(&config, file)?;
         Ok(Model { config, graph })
     }
 
-    /// As [`from_weights`](Model::from_weights), from what stands in front of a file's data: such
-    /// a model can be planned and simulated, not run.
+    /// As [`from_weights`](Model::from_weights), from metadata and tensor table alone. Such a model
+    /// can be planned and simulated, but not run.
     ///
     /// # Errors
     /// As [`from_weights`](Model::from_weights).
@@ -47,63 +47,65 @@ impl Model {
     }
 }
 
-/// Why a weight file cannot be run.
+/// The reason why the model in a weight file cannot be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The architecture is not in the table.
+    /// The architecture is not in the table of supported ones.
     #[error("architecture '{found}' is not supported; supported are: {}", supported().join(", "))]
     UnknownArchitecture {
         /// Value of `general.architecture`.
         found: String,
     },
-    /// A metadata key is missing or has another type.
+    /// A metadata key is missing or has a different type.
     #[error("{source} (needed to build a model; supported architectures: {})", supported().join(", "))]
     Metadata {
-        /// What is wrong with the key.
+        /// The error of the key.
         #[from]
         source: MetadataError,
     },
-    /// A metadata value makes no sense.
+    /// A metadata value is invalid or not supported.
     #[error("metadata key '{key}' is {found}, but {expected}")]
     BadValue {
         /// Key.
         key: String,
         /// Value found.
         found: String,
-        /// What would be accepted.
+        /// Description of the accepted values.
         expected: String,
     },
     /// A tensor is not in the file.
-    #[error("tensor '{name}' of the {arch} architecture is missing; the file is incomplete")]
+    #[error(
+        "tensor '{name}' of the {arch} architecture is missing; the file is incomplete, download it again"
+    )]
     MissingTensor {
         /// Tensor name.
         name: String,
         /// Architecture.
         arch: &'static str,
     },
-    /// A tensor has another shape than the metadata says.
+    /// A tensor's shape does not match the metadata.
     #[error(
-        "tensor '{name}' has {found} values as [rows, columns], but the metadata asks for {expected}"
+        "tensor '{name}' has shape {found} as [rows, columns], but the metadata requires {expected}"
     )]
     TensorShape {
         /// Tensor name.
         name: String,
         /// Shape in the file.
         found: String,
-        /// Shape by the metadata.
+        /// Shape required by the metadata.
         expected: String,
     },
-    /// A tensor that no op reads: running without it would give other results.
+    /// A tensor that no op reads: running without it would give different results.
     #[error(
-        "tensor '{name}' is not used by the {arch} architecture as supported here; this variant of the model cannot be run ({count} such tensors)"
+        "tensor '{name}' is not used by the supported {arch} architecture ({count} such tensors); this variant of the model cannot be run"
     )]
     UnusedTensor {
         /// First such tensor.
         name: String,
         /// Architecture.
         arch: &'static str,
-        /// How many there are.
+        /// Number of such tensors.
         count: usize,
     },
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Storage format of a weight tensor, with the numbers of the GGUF specification.
+/// Storage format of a weight tensor, numbered as in the GGUF specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DType {
     /// IEEE 754 binary32.
@@ -45,7 +45,7 @@ impl DType {
         DType::Q6K,
     ];
 
-    /// The format with the given number in a GGUF file (`ggml_type`), if it is supported.
+    /// The format with that number in a GGUF file (`ggml_type`), if it is supported.
     pub fn from_gguf(id: u32) -> Option<DType> {
         DType::ALL.into_iter().find(|d| d.gguf_id() == id)
     }
@@ -92,8 +92,8 @@ impl DType {
         }
     }
 
-    /// Bytes of a row of `len` values; `None` when `len` is not a whole number of blocks or
-    /// the size does not fit in `usize`.
+    /// Bytes of a row of `len` values; `None` if `len` is not a whole number of blocks or the size
+    /// does not fit in `usize`.
     pub fn row_bytes(self, len: usize) -> Option<usize> {
         if !len.is_multiple_of(self.block_len()) {
             return None;

@@ -1,5 +1,5 @@
-//! The oracle: every op written naively, in f64 where that is possible. Slow, and shares no
-//! code with the kernels.
+//! Reference implementation: every op written naively, in f64 where possible. It is slow and shares no
+//! code with the kernels, so tests use it as their oracle.
 
 mod formats;
 
@@ -7,9 +7,9 @@ pub use formats::{dequantize, quantize};
 
 use crate::quant::DType;
 
-/// Activations as the quantised matmul sees them: `x` after the rounding to int8 that
-/// belongs to weights of `dtype`, and for Q4_1 and Q5_1 the block sums that meet the
-/// weights' minimums. Float weights leave `x` as it is.
+/// Activations after dynamic quantisation for weights of `dtype`: `x` rounded to int8, and for blocks
+/// of 32 the block sums, which Q4_1 and Q5_1 multiply by the weights' minimums. Float weights leave
+/// `x` unchanged.
 fn rounded_activations(dtype: DType, x: &[f32]) -> (Vec<f64>, Vec<f64>) {
     let f16 = |v: f32| half::f16::from_f32(v).to_f32();
     let exact = x.iter().map(|x| f64::from(*x)).collect();
@@ -45,8 +45,8 @@ fn rounded_activations(dtype: DType, x: &[f32]) -> (Vec<f64>, Vec<f64>) {
     }
 }
 
-/// `x[m, k] · W[n, k]ᵀ` in f64, with the activations rounded as [`crate::cpu::matmul`]
-/// says; `bytes` holds n rows of k values of `dtype`.
+/// `x[m, k] · W[n, k]ᵀ` in f64, with activations rounded as in [`crate::cpu::matmul`]. `bytes` holds
+/// n rows of k values of format `dtype`.
 pub fn matmul(dtype: DType, bytes: &[u8], k: usize, x: &[f32]) -> Vec<f64> {
     let weights = dequantize(dtype, bytes);
     let minimum_at = matches!(dtype, DType::Q4_1 | DType::Q5_1).then_some(2);
@@ -68,14 +68,14 @@ pub fn matmul(dtype: DType, bytes: &[u8], k: usize, x: &[f32]) -> Vec<f64> {
     out
 }
 
-/// `x[m, k] · W[n, k]ᵀ` in f64, nothing rounded.
+/// `x[m, k] · W[n, k]ᵀ` in f64, with unrounded activations.
 pub fn matmul_exact(weights: &[f32], k: usize, x: &[f32]) -> Vec<f64> {
     let dot =
         |x: &[f32], w: &[f32]| x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum();
     x.chunks(k).flat_map(|x| weights.chunks(k).map(move |w| dot(x, w))).collect()
 }
 
-/// RMS norm of each row of `weight.len()` values.
+/// RMS norm of each group of `weight.len()` values.
 pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32) -> Vec<f64> {
     let mut out = Vec::new();
     for x in x.chunks(weight.len()) {
@@ -91,7 +91,7 @@ pub fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
-/// GELU in its tanh form.
+/// GELU, tanh approximation.
 pub fn gelu_tanh(x: f64) -> f64 {
     0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
 }
@@ -101,25 +101,25 @@ pub fn soft_cap(x: f64, cap: f64) -> f64 {
     cap * (x / cap).tanh()
 }
 
-/// One sequence for [`attention`]: all its keys and values in f32.
+/// Input of [`attention`]: queries, keys and values of one sequence.
 #[derive(Clone, Debug)]
 pub struct DenseAttention<'a> {
     /// `[rows][heads][head_dim]`.
     pub q: &'a [f32],
     /// `[positions][kv_heads][head_dim]`.
     pub k: &'a [f32],
-    /// As `k`.
+    /// `[positions][kv_heads][head_dim]`.
     pub v: &'a [f32],
-    /// Query heads, KV heads, values per head.
+    /// (query heads, KV heads, values per head).
     pub shape: (usize, usize, usize),
-    /// Factor on the scores.
+    /// Factor on the scores q·k.
     pub scale: f64,
-    /// Cap on the scores.
+    /// Soft cap on the scores.
     pub soft_cap: Option<f64>,
 }
 
-/// Attention with a dense mask: `sees(row)` gives the key positions of a query row;
-/// a row that sees none becomes zero.
+/// Attention with an explicit mask: `sees(row)` returns the key positions that a query row attends
+/// to. A row without any becomes zero.
 pub fn attention(job: &DenseAttention<'_>, sees: impl Fn(usize) -> Vec<usize>) -> Vec<f64> {
     let (heads, kv_heads, dim) = job.shape;
     let dot = |a: &[f32], b: &[f32]| -> f64 {

@@ -1,5 +1,5 @@
-//! Matrices computed with in fewer bits than the weight file has, where the user asks for it: a
-//! loss that is never taken unasked.
+//! Requantisation of matrices to fewer bits than the weight file has. It loses precision, so it only
+//! happens on request.
 
 mod blocks;
 mod report;
@@ -8,34 +8,34 @@ use crate::graph::{Graph, WeightId};
 use crate::op::Op;
 use crate::quant::DType;
 pub(crate) use blocks::{BLOCK, quantize};
-pub use report::{Kept, KeptBecause, Requantized};
+pub use report::{KeptReason, KeptTensor, Requantized};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Format in which matrices are computed with that the weight file has in more bits per weight.
-/// All have blocks of 32 columns; the scale of a block follows from its extremes alone.
+/// Target format for matrices that the weight file stores in more bits per weight. All formats have
+/// blocks of 32 columns; the scale of a block depends on its extremes only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Requant {
     /// 8.5 bits per weight: d = max |x| / 127, q = x / d to the nearest integer.
     Q8_0,
     /// 5 bits per weight: m = min x, d = (max x − m) / 15, q = (x − m) / d to the nearest integer.
     Q4_1,
-    /// 4.5 bits per weight: d = x / −8 of the x of largest magnitude, q = x / d + 8 to the nearest
+    /// 4.5 bits per weight: d = x / −8 for the x of largest magnitude, q = x / d + 8 to the nearest
     /// integer, at most 15.
     Q4_0,
 }
 
-/// No format to requantise to.
+/// The name of a target format is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("'{name}' is no format to requantise to; it must be one of q8_0, q4_1, q4_0")]
+#[error("unknown format '{name}' to requantise weights to (expected one of q8_0, q4_1, q4_0)")]
 pub struct UnknownRequant {
-    /// What was given.
+    /// The given name.
     pub name: String,
 }
 
 impl Requant {
-    /// Every format, the most exact first.
+    /// Every format, the most precise first.
     pub const ALL: [Requant; 3] = [Requant::Q8_0, Requant::Q4_1, Requant::Q4_0];
 
     /// The storage format.
@@ -56,21 +56,21 @@ impl Requant {
         }
     }
 
-    /// Stored blocks of `x`; none where a value is infinite or no number, or a block's scale or
-    /// minimum too large for binary16. An incomplete last block is left out.
+    /// Stored blocks of `x`; `None` if a value is infinite or NaN, or if a block's scale or minimum
+    /// is too large for binary16. An incomplete last block is left out.
     pub fn quantize(self, x: &[f32]) -> Option<Vec<u8>> {
         let x = &x[..x.len() / BLOCK * BLOCK];
         let mut stored = vec![0; self.dtype().row_bytes(x.len())?];
         quantize(self, x, &mut stored).then_some(stored)
     }
 
-    /// Why a matrix of `stored` values with rows of `cols` is left as it is; none where it is not.
-    fn keeps(self, stored: DType, cols: usize) -> Option<KeptBecause> {
+    /// The reason not to requantise a matrix of format `stored` with `cols` columns, if there is one.
+    fn kept_reason(self, stored: DType, cols: usize) -> Option<KeptReason> {
         let to = self.dtype();
         if stored.block_bytes() * to.block_len() <= to.block_bytes() * stored.block_len() {
-            return Some(KeptBecause::NoMoreBits);
+            return Some(KeptReason::NoMoreBits);
         }
-        (!cols.is_multiple_of(BLOCK)).then_some(KeptBecause::Columns { cols })
+        (!cols.is_multiple_of(BLOCK)).then_some(KeptReason::Columns { cols })
     }
 }
 
@@ -91,25 +91,25 @@ impl FromStr for Requant {
 }
 
 impl Graph {
-    /// Has the matrices of products computed with in `format` that the file has in more bits per
-    /// weight and in rows of whole blocks; a table of embeddings only where it is the matrix of a
-    /// product, too. All other weights stay as stored. What an earlier call has changed is undone.
+    /// Requantises to `format` every matrix of a matmul that the file stores in more bits per weight
+    /// and whose rows are whole blocks. An embedding table is only requantised if it is also the
+    /// matrix of a matmul. All other weights stay as stored. Replaces the effect of earlier calls.
     pub fn requantize(&mut self, format: Requant) -> Requantized {
-        let mut products = vec![false; self.weights().len()];
+        let mut is_matrix = vec![false; self.weights().len()];
         for node in self.nodes() {
             if let Op::MatMul { weight, .. } = node.op {
-                products[weight.0] = true;
+                is_matrix[weight.0] = true;
             }
         }
-        let mut report = Requantized::of(format);
-        for id in (0..products.len()).map(WeightId) {
+        let mut report = Requantized::new(format);
+        for id in (0..is_matrix.len()).map(WeightId) {
             self.set_requant(id, None);
-            if !products[id.0] {
+            if !is_matrix[id.0] {
                 continue;
             }
             let spec = &self.weights()[id.0];
-            match format.keeps(spec.dtype, spec.cols) {
-                Some(because) => report.keep(spec, because),
+            match format.kept_reason(spec.dtype, spec.cols) {
+                Some(reason) => report.keep(spec, reason),
                 None => {
                     report.change(spec);
                     self.set_requant(id, Some(format));
@@ -126,7 +126,7 @@ mod tests {
     use crate::graph::{NewNode, ValueId, WeightSpec};
 
     #[test]
-    fn a_name_is_not_known_or_another() {
+    fn every_format_is_found_by_its_names_and_other_names_are_refused() {
         for format in Requant::ALL {
             let names = [format.name().to_owned(), format.name().to_uppercase()];
             for name in names.into_iter().chain([format.to_string(), format.dtype().to_string()]) {
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// A table, a product of each of these formats and columns, and a product of the table.
+    /// A table, a matmul of each of these formats and columns, and if `tied` a matmul of the table.
     fn graph(matrices: &[(DType, usize)], table: (DType, usize), tied: bool) -> Graph {
         let mut graph = Graph::default();
         let add = |graph: &mut Graph, name: &str, (dtype, cols)| {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_format_that_would_grow_or_has_odd_columns_is_changed_or_another_is_not() {
+    fn only_matrices_of_more_bits_and_whole_blocks_are_requantised() {
         use DType::*;
         let columns = |dtype: DType| if dtype.block_len() == 256 { 512 } else { 96 };
         let all = DType::ALL.map(|dtype| (dtype, columns(dtype)));
@@ -185,7 +185,7 @@ mod tests {
                 [F16].into_iter().chain(DType::ALL.map(to)).chain([F32]).collect();
             assert_eq!(formats(&graph), want, "{format}");
             assert_eq!(report.changed, changed.len());
-            assert_eq!(report.matrices, all.len(), "table and norm are no matrices of products");
+            assert_eq!(report.matrices, all.len(), "table and norm are not matrices of matmuls");
             for (id, spec) in before.weights().iter().enumerate().map(|(i, s)| (WeightId(i), s)) {
                 assert_eq!(graph.stored(id), spec.dtype);
                 let is_changed = graph.weights()[id.0].dtype != spec.dtype;
@@ -193,7 +193,7 @@ mod tests {
             }
             graph.requantize(Requant::Q4_0);
             graph.requantize(format);
-            assert_eq!(formats(&graph), want, "what was asked for last counts");
+            assert_eq!(formats(&graph), want, "the last call counts");
         }
         let mut odd = graph(&[(F16, 100), (F16, 96), (F32, 31)], (F16, 64), false);
         let report = odd.requantize(Requant::Q4_0);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tied_table_stays_or_another_does_not() {
+    fn an_embedding_table_is_requantised_only_if_it_is_the_output_matrix() {
         for (tied, want) in [(false, DType::F16), (true, DType::Q8_0)] {
             let mut graph = graph(&[(DType::F16, 64)], (DType::F16, 64), tied);
             let report = graph.requantize(Requant::Q8_0);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_says_something_else_or_nothing() {
+    fn a_report_counts_changed_matrices_and_names_the_reasons_for_kept_ones() {
         let text = |matrices: &[(DType, usize)], format| {
             graph(matrices, (DType::F32, 64), false).requantize(format).to_string()
         };

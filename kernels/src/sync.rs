@@ -1,5 +1,5 @@
-//! The synchronisation primitives that lock-free code here may use, so that under
-//! `--cfg loom` every interleaving of them can be explored.
+//! Synchronisation primitives of this crate: those of `std`, or under `--cfg loom` those of loom, which
+//! explores every interleaving.
 
 #[cfg(loom)]
 pub use loom::{
@@ -18,22 +18,22 @@ pub use std::{
     },
 };
 
-/// Threads that sleep and wake each other.
+/// Parking and waking of threads.
 pub mod thread {
     #[cfg(loom)]
     pub use loom::thread::{Thread, current, park};
     #[cfg(not(loom))]
     pub use std::thread::{Thread, current, park, park_timeout};
 
-    /// Under loom no time passes: the sleep is over at once, or after others have run.
+    /// Loom has no time: returns immediately, or after other threads have run.
     #[cfg(loom)]
     pub fn park_timeout(_timeout: std::time::Duration) {
         loom::thread::yield_now();
     }
 }
 
-/// Locks `mutex`; a panic of another holder does not make the data unusable, because no
-/// holder in this crate leaves it half changed.
+/// Locks `mutex` and ignores poisoning: in this crate, no holder leaves data half changed if it
+/// panics.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

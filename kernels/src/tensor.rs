@@ -1,19 +1,75 @@
-//! Matrices that cross the borders between stages, and the slots that they lie in.
+//! Matrices that cross the borders between stages, and the buffers that hold them.
 
+use std::any::Any;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
+use crate::device::{DeviceError, MemoryDomain};
 use crate::graph::ValueId;
+use crate::quant::DType;
 use crate::sync::{Arc, Mutex, lock};
 
-/// A pool of buffers, shared by every device of one address space and used again by every layer
-/// (S2-34, S3-7). Clones share the buffers.
+/// A pool of host buffers, shared by all devices of one address space and reused by every layer
+/// (HeteroLLM, section 4.2). Clones share the buffers.
 #[derive(Clone, Debug)]
 pub struct SlotPool(Arc<Mutex<Slots>>);
 
 #[derive(Debug, Default)]
 struct Slots {
-    free: Vec<Vec<f32>>,
+    free: Vec<Storage>,
+    /// Memory that a device owns and the host has mapped, in place of the host's own.
+    source: Option<std::sync::Arc<dyn SlotSource>>,
     stats: SlotStats,
+}
+
+/// Memory of a device that the host reads and writes in place. It stays mapped while this value
+/// lives; dropping it gives the memory back.
+pub trait MappedMemory: Send + Sync + fmt::Debug {
+    /// The values.
+    fn values(&self) -> &[f32];
+
+    /// The values, to be changed.
+    fn values_mut(&mut self) -> &mut [f32];
+
+    /// The concrete type, by which its device finds the memory object again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Allocates mapped memory of a device, for a [`SlotPool`] on a machine with unified memory.
+pub trait SlotSource: Send + Sync + fmt::Debug {
+    /// Memory for at least `values` values; `None` where the device has none left, and the pool
+    /// takes memory of the host.
+    fn allocate(&self, values: usize) -> Option<Box<dyn MappedMemory>>;
+}
+
+/// The memory of a slot.
+#[derive(Debug)]
+enum Storage {
+    /// Host memory. Its length is what it has ever held, so that memory is touched only when used.
+    Owned(Vec<f32>),
+    Mapped(Box<dyn MappedMemory>),
+}
+
+impl Default for Storage {
+    fn default() -> Storage {
+        Storage::Owned(Vec::new())
+    }
+}
+
+impl Storage {
+    fn touched(&self) -> usize {
+        match self {
+            Storage::Owned(values) => values.len(),
+            Storage::Mapped(memory) => memory.values().len(),
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        match self {
+            Storage::Owned(values) => values.capacity(),
+            Storage::Mapped(memory) => memory.values().len(),
+        }
+    }
 }
 
 /// How a pool has been used.
@@ -23,7 +79,7 @@ pub struct SlotStats {
     pub in_use: usize,
     /// Most slots in use at once.
     pub in_use_max: usize,
-    /// Slots that had to be made or enlarged because none was free and large enough.
+    /// Slots that had to be allocated or enlarged because none was free and large enough.
     pub made: usize,
     /// Bytes of all slots, free ones and those in use.
     pub bytes: usize,
@@ -33,38 +89,57 @@ impl SlotPool {
     /// A pool with `slots` slots of `values` values. The memory is reserved here and touched when
     /// it is first used.
     pub fn new(slots: usize, values: usize) -> SlotPool {
-        let free = (0..slots).map(|_| Vec::with_capacity(values)).collect::<Vec<Vec<f32>>>();
-        let bytes = free.iter().map(|slot| slot.capacity() * size_of::<f32>()).sum();
-        let stats = SlotStats { bytes, ..SlotStats::default() };
-        SlotPool(Arc::new(Mutex::new(Slots { free, stats })))
+        let free = (0..slots).map(|_| Storage::Owned(Vec::with_capacity(values))).collect();
+        SlotPool::of(Slots { free, ..Slots::default() })
     }
 
-    /// A slot of `len` values; their content is whatever it was. Of the smallest with room for them,
-    /// it is one that touches least memory for the first time, then one that held least: so values of
-    /// a few lengths keep to as few places, however often they come and go.
+    /// As [`new`](SlotPool::new), with memory from `source`: on unified memory a value in such a
+    /// slot crosses between host and device without a copy.
+    pub fn mapped(slots: usize, values: usize, source: std::sync::Arc<dyn SlotSource>) -> SlotPool {
+        let allocate = |_| match source.allocate(values) {
+            Some(memory) => Storage::Mapped(memory),
+            None => Storage::Owned(Vec::with_capacity(values)),
+        };
+        let free = (0..slots).map(allocate).collect();
+        SlotPool::of(Slots { free, source: Some(source), ..Slots::default() })
+    }
+
+    fn of(mut slots: Slots) -> SlotPool {
+        slots.stats.bytes = slots.free.iter().map(|s| s.capacity() * size_of::<f32>()).sum();
+        SlotPool(Arc::new(Mutex::new(slots)))
+    }
+
+    /// A slot of `len` values; their content is undefined. Among the smallest free slots that are
+    /// large enough, it is the one that touches the least new memory, then the shortest: values of
+    /// a few lengths keep to few slots, however often they come and go.
     pub fn take(&self, len: usize) -> Slot {
         let mut slots = lock(&self.0);
         let all = || slots.free.iter().enumerate();
-        let new = |slot: &Vec<f32>| len.saturating_sub(slot.len());
+        let new = |slot: &Storage| len.saturating_sub(slot.touched());
         let fits = all().filter(|(_, slot)| slot.capacity() >= len);
-        let best = fits.min_by_key(|(_, slot)| (slot.capacity(), new(slot), slot.len()));
+        let best = fits.min_by_key(|(_, slot)| (slot.capacity(), new(slot), slot.touched()));
         let at = best.or_else(|| all().max_by_key(|(_, slot)| slot.capacity())).map(|(at, _)| at);
-        let mut data = at.map(|at| slots.free.swap_remove(at)).unwrap_or_default();
-        let before = data.capacity();
+        let mut storage = at.map(|at| slots.free.swap_remove(at)).unwrap_or_default();
+        let before = storage.capacity();
         if before < len {
-            // What it held is of no use: a copy of it would be made in vain.
-            data = Vec::with_capacity(len);
+            // Its old content is not needed, so a reallocation would copy it in vain.
+            storage = match slots.source.as_ref().and_then(|source| source.allocate(len)) {
+                Some(memory) => Storage::Mapped(memory),
+                None => Storage::Owned(Vec::with_capacity(len)),
+            };
             slots.stats.made += 1;
-            slots.stats.bytes += (data.capacity() - before) * size_of::<f32>();
+            slots.stats.bytes += (storage.capacity() - before) * size_of::<f32>();
         }
         slots.stats.in_use += 1;
         slots.stats.in_use_max = slots.stats.in_use_max.max(slots.stats.in_use);
         drop(slots);
-        // Kept as long as it ever was: what a shorter one holds need not be filled again.
-        if data.len() < len {
-            data.resize(len, 0.0);
+        // It never shrinks: a shorter value does not have to be filled again later.
+        if let Storage::Owned(values) = &mut storage
+            && values.len() < len
+        {
+            values.resize(len, 0.0);
         }
-        Slot { data, len, home: Some(self.clone()) }
+        Slot { storage, len, home: Some(self.clone()) }
     }
 
     /// How it has been used.
@@ -72,40 +147,50 @@ impl SlotPool {
         lock(&self.0).stats
     }
 
-    fn give_back(&self, data: Vec<f32>) {
+    fn give_back(&self, storage: Storage) {
         let mut slots = lock(&self.0);
         slots.stats.in_use -= 1;
-        slots.free.push(data);
+        slots.free.push(storage);
     }
 }
 
 impl Default for SlotPool {
-    /// A pool that grows with what is asked of it.
+    /// A pool that grows on demand.
     fn default() -> SlotPool {
         SlotPool::new(0, 0)
     }
 }
 
-/// Values in a buffer that returns to its pool when this is dropped.
+/// Values in a host buffer, which returns to its pool when this is dropped.
 #[derive(Debug, Default)]
 pub struct Slot {
-    data: Vec<f32>,
-    /// At most as long as `data`.
+    storage: Storage,
+    /// At most the length of the storage.
     len: usize,
     home: Option<SlotPool>,
 }
 
+impl Slot {
+    /// The device memory behind it, if a device owns it and the host has mapped it.
+    pub fn mapped(&self) -> Option<&dyn MappedMemory> {
+        match &self.storage {
+            Storage::Owned(_) => None,
+            Storage::Mapped(memory) => Some(&**memory),
+        }
+    }
+}
+
 impl From<Vec<f32>> for Slot {
-    /// Values that belong to no pool.
+    /// Values outside any pool.
     fn from(data: Vec<f32>) -> Slot {
-        Slot { len: data.len(), data, home: None }
+        Slot { len: data.len(), storage: Storage::Owned(data), home: None }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         if let Some(home) = self.home.take() {
-            home.give_back(std::mem::take(&mut self.data));
+            home.give_back(std::mem::take(&mut self.storage));
         }
     }
 }
@@ -114,44 +199,186 @@ impl Deref for Slot {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        &self.data[..self.len]
+        match &self.storage {
+            Storage::Owned(values) => &values[..self.len],
+            Storage::Mapped(memory) => &memory.values()[..self.len],
+        }
     }
 }
 
 impl DerefMut for Slot {
     fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.data[..self.len]
+        match &mut self.storage {
+            Storage::Owned(values) => &mut values[..self.len],
+            Storage::Mapped(memory) => &mut memory.values_mut()[..self.len],
+        }
     }
 }
 
-/// A matrix of f32 `[rows, width]`, row-major.
+/// Values in the memory of a device.
+pub trait DeviceBuffer: Send + Sync + fmt::Debug {
+    /// The memory that holds them.
+    fn domain(&self) -> MemoryDomain;
+
+    /// Number of values.
+    fn len(&self) -> usize;
+
+    /// Whether there is no value.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Their format.
+    fn dtype(&self) -> DType;
+
+    /// Copies all values to the host, as f32. Waits for the copy, and for the run that writes the
+    /// buffer.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when the device has failed.
+    fn read(&self, values: &mut [f32]) -> Result<(), DeviceError>;
+
+    /// The concrete type, by which its device finds the memory object again.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A matrix `[rows, width]`, row-major: f32 in host memory, or in the format and memory of a
+/// device.
 #[derive(Debug, Default)]
 pub struct Tensor {
     /// Values per row.
     pub width: usize,
-    /// `rows · width` values.
-    pub data: Slot,
+    buffer: Buffer,
+}
+
+#[derive(Debug)]
+enum Buffer {
+    Host(Slot),
+    Device(std::sync::Arc<dyn DeviceBuffer>),
+}
+
+impl Default for Buffer {
+    fn default() -> Buffer {
+        Buffer::Host(Slot::default())
+    }
+}
+
+/// A matrix as the host sees it.
+#[derive(Debug)]
+pub enum HostView<'a> {
+    /// It is in host memory.
+    InPlace(&'a [f32]),
+    /// A copy of device memory.
+    Copied(Slot),
+}
+
+impl Deref for HostView<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match self {
+            HostView::InPlace(values) => values,
+            HostView::Copied(slot) => slot,
+        }
+    }
 }
 
 impl Tensor {
-    /// A matrix of `data`, whose rows have `width` values.
+    /// A matrix in host memory, of rows of `width` values.
     pub fn new(width: usize, data: impl Into<Slot>) -> Tensor {
-        Tensor { width, data: data.into() }
+        Tensor { width, buffer: Buffer::Host(data.into()) }
+    }
+
+    /// A matrix in a device's memory, of rows of `width` values.
+    pub fn in_device(width: usize, buffer: std::sync::Arc<dyn DeviceBuffer>) -> Tensor {
+        Tensor { width, buffer: Buffer::Device(buffer) }
+    }
+
+    /// Where it is.
+    pub fn domain(&self) -> MemoryDomain {
+        match &self.buffer {
+            Buffer::Host(_) => MemoryDomain::Host,
+            Buffer::Device(buffer) => buffer.domain(),
+        }
+    }
+
+    /// Format of its values.
+    pub fn dtype(&self) -> DType {
+        match &self.buffer {
+            Buffer::Host(_) => DType::F32,
+            Buffer::Device(buffer) => buffer.dtype(),
+        }
+    }
+
+    /// Its values, if they are in host memory.
+    pub fn host(&self) -> Option<&[f32]> {
+        self.slot().map(|slot| &**slot)
+    }
+
+    /// Its values, to be changed, if they are in host memory.
+    pub fn host_mut(&mut self) -> Option<&mut [f32]> {
+        match &mut self.buffer {
+            Buffer::Host(slot) => Some(slot),
+            Buffer::Device(_) => None,
+        }
+    }
+
+    /// Its host buffer, if it is in host memory.
+    pub fn slot(&self) -> Option<&Slot> {
+        match &self.buffer {
+            Buffer::Host(slot) => Some(slot),
+            Buffer::Device(_) => None,
+        }
+    }
+
+    /// Its buffer in a device's memory, if it is there.
+    pub fn device_buffer(&self) -> Option<&std::sync::Arc<dyn DeviceBuffer>> {
+        match &self.buffer {
+            Buffer::Host(_) => None,
+            Buffer::Device(buffer) => Some(buffer),
+        }
+    }
+
+    /// Its values on the host: in place, or copied into a slot of `slots` after a wait for the
+    /// device.
+    ///
+    /// # Errors
+    /// [`DeviceError`] when the device has failed.
+    pub fn host_view(&self, slots: &SlotPool) -> Result<HostView<'_>, DeviceError> {
+        match &self.buffer {
+            Buffer::Host(slot) => Ok(HostView::InPlace(slot)),
+            Buffer::Device(buffer) => {
+                let mut slot = slots.take(buffer.len());
+                buffer.read(&mut slot)?;
+                Ok(HostView::Copied(slot))
+            }
+        }
     }
 
     /// One row.
+    ///
+    /// # Panics
+    /// When the matrix is not in host memory, or has no such row.
     pub fn row(&self, row: usize) -> &[f32] {
-        &self.data[row * self.width..(row + 1) * self.width]
+        let values = self.host().expect("a matrix in host memory");
+        &values[row * self.width..(row + 1) * self.width]
+    }
+
+    fn len(&self) -> usize {
+        match &self.buffer {
+            Buffer::Host(slot) => slot.len(),
+            Buffer::Device(buffer) => buffer.len(),
+        }
     }
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.data.len().checked_div(self.width).unwrap_or(0)
+        self.len().checked_div(self.width).unwrap_or(0)
     }
 
     /// Bytes of its values.
     pub fn bytes(&self) -> u64 {
-        size_of_val::<[f32]>(&self.data) as u64
+        (self.len() * self.dtype().block_bytes() / self.dtype().block_len()) as u64
     }
 }
 
@@ -187,6 +414,11 @@ impl TensorSet {
     /// Drops every value that is not among `ids`.
     pub fn keep(&mut self, ids: &[ValueId]) {
         self.tensors.retain(|(id, _)| ids.contains(id));
+    }
+
+    /// The values.
+    pub fn iter(&self) -> impl Iterator<Item = (ValueId, &Tensor)> {
+        self.tensors.iter().map(|(id, tensor)| (*id, tensor))
     }
 
     /// Adds all values of another set.
@@ -240,7 +472,7 @@ mod tests {
             drop((0..layer % 4).map(|_| pool.take(40)).collect::<Vec<Slot>>());
         }
         drop(kept);
-        let touched: usize = lock(&pool.0).free.iter().map(Vec::len).sum();
+        let touched: usize = lock(&pool.0).free.iter().map(Storage::touched).sum();
         assert_eq!(touched, 100 + 2 * 300 + 2 * 40, "five are in use at once, two of them long");
     }
 

@@ -1,4 +1,4 @@
-//! Weight files: GGUF, memory-mapped, every field checked before it is used.
+//! Weight files: memory-mapped GGUF; every field is checked before it is used.
 
 mod cursor;
 mod error;
@@ -29,13 +29,13 @@ use crate::quant::DType;
 pub(crate) use map::Bytes;
 pub(crate) use stamp::Stamp;
 
-/// An open model: one file, or all parts of a split one. Cloning shares it.
+/// An open model: one file, or all parts of a split model. Clones share it.
 #[derive(Clone)]
 pub struct WeightFile(Arc<Inner>);
 
 struct Inner {
     paths: Vec<PathBuf>,
-    /// By part.
+    /// Mapped bytes of each part.
     bytes: Vec<Bytes>,
     metadata: Metadata,
     /// In file order.
@@ -45,28 +45,28 @@ struct Inner {
     packed: Mutex<PackedState>,
 }
 
-/// What devices have packed of a file.
+/// Packed weights of a file.
 #[derive(Default)]
 pub(crate) struct PackedState {
-    /// What of it is still used.
+    /// Packed weights that devices share while any of them uses them.
     pub(crate) weights: Vec<Weak<Weights>>,
-    /// Where it is kept.
+    /// File that packed weights are cached in.
     pub(crate) cache: Option<PackCache>,
-    /// What became of that, the last time.
+    /// Outcome of the last use of the cache.
     pub(crate) report: Option<Arc<PackReport>>,
 }
 
 impl WeightFile {
-    /// Maps a GGUF file, and all its fellows where it is a part of a split model
-    /// (`NAME-00001-of-0000N.gguf`). Reads the header, metadata and tensor table; the tensors'
-    /// data are read when they are touched. The files must not change while they are open.
+    /// Maps a GGUF file and, if it is part of a split model (`NAME-00001-of-0000N.gguf`), all
+    /// other parts. Reads the header, metadata and tensor table; pages of tensor data are read on
+    /// first access. The files must not change while they are open.
     ///
     /// # Errors
-    /// [`WeightError`] names the file, the field that is wrong and its byte offset.
+    /// [`WeightError`] names the file, the invalid field and its byte offset.
     pub fn open(path: &Path) -> Result<WeightFile, WeightError> {
         let mut inner = Inner::empty();
         for (i, part) in split::open_all(path, gguf::read)?.into_iter().enumerate() {
-            // A split model's first part has the metadata of all.
+            // The first part of a split model has the metadata of the whole model.
             if i == 0 {
                 inner.metadata = part.gguf.metadata;
             }
@@ -79,16 +79,16 @@ impl WeightFile {
         Ok(WeightFile(Arc::new(inner)))
     }
 
-    /// Reads what stands in front of a model's data, which may be missing: of one file, or of all
-    /// parts of a split model, whose tensors then follow each other. See [`parse_header`].
+    /// Reads metadata and tensor tables of a file, or of all parts of a split model, whose tensors
+    /// are concatenated. The tensor data may be missing; see [`parse_header`].
     ///
     /// # Errors
-    /// As [`open`](WeightFile::open), but for data that end early.
+    /// As [`open`](WeightFile::open), except that truncated tensor data is accepted.
     pub fn header(path: &Path) -> Result<Gguf, WeightError> {
         let mut inner = Inner::empty();
         let (mut version, mut alignment) = (0, 0);
         for (i, part) in split::open_all(path, gguf::read_header)?.into_iter().enumerate() {
-            // A split model's first part has the metadata of all.
+            // The first part of a split model has the metadata of the whole model.
             if i == 0 {
                 inner.metadata = part.gguf.metadata;
                 (version, alignment) = (part.gguf.version, part.gguf.alignment);
@@ -102,7 +102,7 @@ impl WeightFile {
         Ok(Gguf { version, metadata, tensors, alignment })
     }
 
-    /// Key-value pairs.
+    /// Metadata: key-value pairs.
     pub fn metadata(&self) -> &Metadata {
         &self.0.metadata
     }
@@ -112,41 +112,41 @@ impl WeightFile {
         self.0.tensors.iter()
     }
 
-    /// A tensor, if it is there.
+    /// The tensor of that name, if there is one.
     pub fn tensor(&self, name: &str) -> Option<WeightTensor> {
         let index = *self.0.by_name.get(name)?;
         Some(WeightTensor { file: Arc::clone(&self.0), index })
     }
 
-    /// Lets devices that pack the weights from now on keep them in a file, and map it where it is
-    /// there; without it, they pack.
+    /// Caches packed weights in a file: devices created from now on map that file if it is valid,
+    /// or write it after packing. Without a cache, every process packs the weights again.
     pub fn keep_packed(&self, cache: PackCache) {
         self.packed().cache = Some(cache);
     }
 
-    /// What became of the file of packed weights when a device last needed them; none where there
-    /// was no device or no [`keep_packed`](WeightFile::keep_packed).
+    /// Outcome of the last use of the packed-weight cache; `None` if no device was created or
+    /// [`keep_packed`](WeightFile::keep_packed) was not called.
     pub fn pack_report(&self) -> Option<Arc<PackReport>> {
         self.packed().report.clone()
     }
 
-    /// What devices have packed of the file.
+    /// Packed weights of the file.
     pub(crate) fn packed(&self) -> MutexGuard<'_, PackedState> {
         self.0.packed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the file system said of the files when they were opened, in order of the parts.
+    /// File-system stamps of the files when they were opened, in part order.
     pub(crate) fn stamps(&self) -> impl Iterator<Item = Option<Stamp>> {
         self.0.bytes.iter().map(Bytes::stamp)
     }
 
-    /// Whether the file system says the same of the files as when they were opened.
+    /// Whether the files still have the stamps that they had when they were opened.
     pub(crate) fn is_unchanged(&self) -> bool {
         let now = self.0.paths.iter().map(|path| Stamp::of_path(path).ok());
         self.stamps().zip(now).all(|(then, now)| then.is_some() && then == now)
     }
 
-    /// CRC-32 of each file's bytes before the tensors' data, and of blocks spread over the data.
+    /// For each file, CRC-32 of the bytes before the tensor data, and of sample blocks of the data.
     pub(crate) fn samples(&self) -> impl Iterator<Item = (u32, u32)> {
         self.0.bytes.iter().enumerate().map(|(part, bytes)| {
             let tensors = self.0.tensors.iter().filter(|info| info.part() == part);
@@ -161,12 +161,12 @@ impl WeightFile {
         })
     }
 
-    /// The files, in order of the parts.
+    /// Paths of the files, in part order.
     pub fn paths(&self) -> &[PathBuf] {
         &self.0.paths
     }
 
-    /// Size of all files together.
+    /// Total size of all files, in bytes.
     pub fn bytes_total(&self) -> u64 {
         self.0.bytes.iter().map(|bytes| bytes.len() as u64).sum()
     }
@@ -205,7 +205,7 @@ impl fmt::Debug for WeightFile {
     }
 }
 
-/// A tensor of an open file, which it keeps mapped.
+/// A tensor of an open file. It keeps the file mapped.
 #[derive(Clone)]
 pub struct WeightTensor {
     file: Arc<Inner>,
@@ -213,7 +213,7 @@ pub struct WeightTensor {
 }
 
 impl WeightTensor {
-    /// Name, shape, format, size.
+    /// Name, shape, format and size.
     pub fn info(&self) -> &TensorInfo {
         &self.file.tensors[self.index]
     }
@@ -223,19 +223,19 @@ impl WeightTensor {
         self.info().dtype
     }
 
-    /// Sizes.
+    /// Dimensions.
     pub fn shape(&self) -> Shape {
         self.info().shape
     }
 
-    /// The data, row after row, in blocks of [`WeightTensor::dtype`]; a view into the file.
+    /// The data: rows of blocks of [`WeightTensor::dtype`], as a view into the file.
     pub fn bytes(&self) -> &[u8] {
         let info = self.info();
         &self.file.bytes[info.part()][info.range()]
     }
 
-    /// Gives back the memory of the pages that hold `range` of the data; whoever reads them again
-    /// gets them from the file.
+    /// Releases the memory of the pages that hold `range` of the data; a later access reads them
+    /// from the file again.
     pub(crate) fn give_back(&self, range: Range<usize>) {
         let info = self.info();
         let start = info.range().start;

@@ -3,7 +3,7 @@
 
 use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
 use lapwing_kernels::cpu::{CpuDevice, CpuDeviceParts, RopeFreqs, RopeShape};
-use lapwing_kernels::device::{Batch, Device, Prepare, SlotPool, TensorSet, Work};
+use lapwing_kernels::device::{Batch, BlockingDevice, Prepare, SlotPool, StageRun, TensorSet};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
@@ -130,7 +130,7 @@ fn model_steps(name: &str) {
     let nodes = 0..graph.nodes().len();
     let writes = graph.writes(nodes.clone());
     let mut step = |batch: &Batch| {
-        let work = Work {
+        let work = StageRun {
             nodes: nodes.clone(),
             part: &Part::WHOLE,
             prepare: Prepare::Ahead,

@@ -1,5 +1,5 @@
-//! Ten thousand damaged weight files: none may panic or fill the memory. A binary of its own,
-//! so that the peak of its memory is the parser's.
+//! Ten thousand damaged weight files: none may cause a panic or much memory use. This is a separate
+//! test binary, so that its peak memory is that of the parser.
 #![cfg(not(loom))]
 
 #[path = "integration/gguf_bytes.rs"]
@@ -16,7 +16,7 @@ use lapwing_kernels::weights::{WeightFile, parse};
 const MUTANTS: u64 = 10_000;
 const RSS_MAX_KB: u64 = 200 * 1024;
 
-/// Values that lengths, counts and offsets are replaced with.
+/// Replacement values for lengths, counts and offsets.
 const EXTREMES: [u64; 12] = [
     0,
     1,
@@ -83,13 +83,13 @@ fn overwrite(file: &mut [u8], at: usize, value: &[u8]) {
     }
 }
 
-/// Places that look like a length, a count or an offset: eight bytes of a small number.
+/// Positions that look like a length, count or offset: a small number in eight bytes.
 fn lengths(file: &[u8]) -> Vec<usize> {
     let small = |bytes: &[u8]| bytes[0] != 0 && bytes[3..].iter().all(|b| *b == 0);
     file.windows(8).enumerate().filter(|(_, w)| small(w)).map(|(at, _)| at).collect()
 }
 
-/// Reads a mutant through a mapped file; whether it opens.
+/// Opens a mutant as a mapped file and reads its tensors; returns whether it opens.
 fn touch_mapped(bytes: &[u8]) -> bool {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutant.gguf");
     std::fs::write(&path, bytes).expect("a file for the test");
@@ -100,7 +100,7 @@ fn touch_mapped(bytes: &[u8]) -> bool {
     true
 }
 
-/// Files to damage: of every type, and with arrays inside arrays.
+/// Files to damage: one with values of every type, one with nested arrays.
 fn seeds() -> Vec<Vec<u8>> {
     let inner = |raw: Raw| raw.u32(9).u64(2).u32(8).u64(1).text("deep").u32(4).u64(1).u32(7);
     let nested = inner(Raw::header(1, 1).text("nested").u32(9)).tensor("t", &[32], 2, 0).data(18);
@@ -120,7 +120,7 @@ fn peak_rss_kb() -> Option<u64> {
 }
 
 #[test]
-fn a_damaged_file_panics_or_fills_the_memory() {
+fn damaged_files_cause_no_panic_and_little_memory() {
     let seeds = seeds();
     for seed in &seeds {
         touch(seed, &parse(seed).unwrap());
@@ -142,7 +142,7 @@ fn a_damaged_file_panics_or_fills_the_memory() {
             }
         }
         if n % 10 == 0 {
-            // A damaged file may claim to be a part of a split model; it is then no file alone.
+            // A damaged file may parse but claim to be a part of a split model, and then not open.
             assert!(!touch_mapped(&file) || parse(&file).is_ok(), "mutant {n}");
         }
     }

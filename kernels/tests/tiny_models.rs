@@ -1,12 +1,14 @@
-//! Whole tiny models of every architecture and every weight format against llama.cpp's logits
-//! (`tests/reference/tiny`), however the prompt is cut and on every instruction set.
+//! Compares the logits of tiny models of every architecture and weight format with llama.cpp's
+//! (`tests/reference/tiny`), for different chunk sizes and on every instruction set.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Batch, Device, Observer, Prepare, SlotPool, TensorSet, Work};
+use lapwing_kernels::device::{
+    Batch, BlockingDevice, Observer, Prepare, SlotPool, StageRun, TensorSet,
+};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::{Model, ModelConfig};
@@ -46,7 +48,7 @@ fn device(
     (CpuDevice::new(parts, file).expect("bound weights"), lease)
 }
 
-/// Runs a part of a stage, and returns what it writes.
+/// Runs a part of a stage and returns its outputs.
 fn run_part(
     device: &mut CpuDevice,
     (nodes, part): (Range<usize>, &Part),
@@ -55,7 +57,7 @@ fn run_part(
 ) -> TensorSet {
     let mut outputs = TensorSet::default();
     let mut seen = Seen(Vec::new());
-    let work = Work {
+    let work = StageRun {
         nodes: nodes.clone(),
         part,
         prepare: Prepare::Ahead,
@@ -66,7 +68,7 @@ fn run_part(
         observer: &mut seen,
     };
     device.run(work).expect("a run");
-    assert!(seen.0.iter().copied().eq(nodes.clone()), "{nodes:?}: told of {:?}", seen.0);
+    assert!(seen.0.iter().copied().eq(nodes.clone()), "{nodes:?}: reported {:?}", seen.0);
     outputs
 }
 
@@ -79,7 +81,7 @@ impl Observer for Seen {
     }
 }
 
-/// Runs a stage, and keeps what later ones read.
+/// Runs a stage and keeps the values that later stages read.
 fn run(
     device: &mut CpuDevice,
     graph: &Graph,
@@ -94,12 +96,12 @@ fn run(
     tensors.append(outputs);
 }
 
-/// Logits of all positions, the prompt cut into chunks of `chunk` rows.
+/// Logits of all positions, with the prompt cut into chunks of `chunk` rows.
 fn logits(file: &WeightFile, ids: &[u32], chunk: usize, cpu: Cpu) -> Vec<Vec<f32>> {
     staged_logits(file, ids, (chunk, usize::MAX), cpu)
 }
 
-/// As [`logits`], the graph cut into stages of `stage` nodes.
+/// As [`logits`], with the graph cut into stages of `stage` nodes.
 fn staged_logits(
     file: &WeightFile,
     ids: &[u32],
@@ -130,7 +132,7 @@ fn floats(row: &Value) -> Vec<f32> {
     row.as_array().expect("a row").iter().map(|v| v.as_f64().expect("a number") as f32).collect()
 }
 
-/// Largest distance from the reference's rows of that kind.
+/// Largest distance from the reference rows of that kind.
 fn distance(found: &[Vec<f32>], reference: &Value, kind: &str) -> f32 {
     let positions = reference["positions"].as_array().expect("positions");
     let rows = reference[kind].as_array().expect("rows");
@@ -157,8 +159,8 @@ fn ids(reference: &Value) -> Vec<u32> {
     ids.iter().map(|v| v.as_u64().expect("an id") as u32).collect()
 }
 
-/// How far llama.cpp's own results lie apart when its settings change, and from the results in
-/// double precision: the noise of activations rounded to 8 bits and of a cache in f16.
+/// Largest distance of llama.cpp's results from each other under different settings, and from results
+/// in double precision: the noise of activations rounded to 8 bits and of an f16 KV cache.
 fn noise(reference: &Value) -> f32 {
     let differences = reference["max_abs_difference"].as_object().expect("differences");
     differences.values().map(|v| v.as_f64().expect("a number") as f32).fold(0.0, f32::max)
@@ -167,14 +169,14 @@ fn noise(reference: &Value) -> f32 {
 #[test]
 fn every_architecture_and_format_gives_llama_cpps_logits() {
     let mut failures = Vec::new();
-    // How far llama.cpp strays where it rounds activations to bfloat16: with weights of that format.
+    // Noise of activations rounded to bfloat16: llama.cpp's with weights of that format.
     let pair_noise = noise(&reference("format-bf16"));
     for name in names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));
         let file = WeightFile::open(&file).expect("a weight file");
-        // Float weights meet exact arithmetic but for the f16 cache; quantised ones carry the
-        // noise of 8-bit activations, as llama.cpp's do.
+        // With float weights, only the f16 KV cache differs from exact arithmetic; with quantised
+        // weights, results have the noise of 8-bit activations, as llama.cpp's do.
         let float = !name.starts_with("format-q");
         let exact_max = if float { 0.008 } else { 1.25 * noise(&reference) };
         let default_max = 1.1 * noise(&reference) + 0.003;
@@ -203,7 +205,7 @@ fn every_architecture_and_format_gives_llama_cpps_logits() {
 }
 
 #[test]
-fn logits_do_not_change_by_a_bit_with_the_chunks_or_the_threads() {
+fn logits_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
     for name in names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));

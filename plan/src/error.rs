@@ -26,6 +26,20 @@ pub enum PlanError {
         /// Number of devices.
         devices: usize,
     },
+    /// The logits end in a device's memory, and no device works in host memory.
+    #[error("no device works in host memory, where tokens are chosen; add the CPU")]
+    NoHost,
+    /// Transfers or the choice of tokens are missing from a route.
+    #[error("the route's transfers do not fit its devices' memories; make routes with Route::new")]
+    Incomplete,
+    /// A route was made for another model.
+    #[error("the route is for model {found}, but the rows are for model {expected}")]
+    OtherModel {
+        /// Model of the route.
+        found: usize,
+        /// Model of the rows.
+        expected: usize,
+    },
     /// The parts of a stage do not tile its values.
     #[error("the parts of nodes {nodes:?} must tile {rows} rows × all features: {problem}")]
     Parts {

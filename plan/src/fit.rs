@@ -259,7 +259,7 @@ fn unmeasured(measured: &DeviceProfile, graph: &Graph) -> Vec<&'static str> {
     let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
     let kind = kinds.into_iter().find(|kind| kind.name() == measured.kind);
     let Some(kind) = kind else { return Vec::new() };
-    let info = DeviceInfo { name: measured.name.clone(), kind, sizes: Vec::new(), budget: None };
+    let info = DeviceInfo::new(&*measured.name, kind);
     let mut names: Vec<&'static str> = Vec::new();
     for op in graph.nodes().iter().map(|node| &node.op).filter(|op| info.runs(op)) {
         let known = measured.samples.iter().any(|sample| sample.shape.op == op.name());

@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, GraphKey, Prepare};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, GraphKey, MemoryDomain, ModelId, Prepare};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::part::Part;
 
 pub mod array;
 pub mod attention_flops;
 pub mod blocks;
+mod complete;
 pub mod cost;
 mod error;
 pub mod fit;
@@ -36,10 +37,33 @@ pub use phase::Phase;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(pub usize);
 
-/// A run of ops between two borders, on one device or divided between several.
+/// What a stage does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum StageWork {
+    /// Computes the stage's nodes.
+    #[default]
+    Nodes,
+    /// Copies values between host memory and the memory of the stage's device.
+    Transfer {
+        /// The values.
+        values: Arc<[ValueId]>,
+        /// Where they are afterwards.
+        to: MemoryDomain,
+    },
+    /// Samples, scores or verifies on the host: logits become tokens. The last stage of a route.
+    Decide {
+        /// The logits.
+        logits: ValueId,
+    },
+}
+
+/// A run of ops between two borders, on one device or divided between several; or a transfer, or the
+/// choice of tokens, which [`Route::new`] adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// Nodes of the graph.
+    /// What it does.
+    pub work: StageWork,
+    /// Nodes of the graph; none in a stage that computes no nodes.
     pub nodes: Range<usize>,
     /// Who computes what; together they tile the stage's values, each device at most once.
     pub parts: Vec<StagePart>,
@@ -64,7 +88,8 @@ impl Stage {
 
     /// All of the nodes on one device.
     pub fn one(device: DeviceId, nodes: Range<usize>, part: Part) -> Stage {
-        Stage { nodes, parts: vec![StagePart { device, part }], prepare: Prepare::Ahead }
+        let parts = vec![StagePart { device, part }];
+        Stage { work: StageWork::Nodes, nodes, parts, prepare: Prepare::Ahead }
     }
 
     /// The device, if it is one only.
@@ -75,12 +100,27 @@ impl Stage {
         }
     }
 
+    /// Whether it computes nodes.
+    pub fn computes(&self) -> bool {
+        self.work == StageWork::Nodes
+    }
+
+    /// Whether it chooses tokens.
+    pub fn decides(&self) -> bool {
+        matches!(self.work, StageWork::Decide { .. })
+    }
+
     /// Graphs that a part needs.
-    pub fn graphs<'a>(&'a self, part: &'a Part) -> impl Iterator<Item = GraphKey> + 'a {
+    pub fn graphs<'a>(
+        &'a self,
+        model: ModelId,
+        part: &'a Part,
+    ) -> impl Iterator<Item = GraphKey> + 'a {
         let mut sizes = part.graphs.clone();
         sizes.sort_unstable();
         sizes.dedup();
-        sizes.into_iter().map(|rows| GraphKey {
+        sizes.into_iter().map(move |rows| GraphKey {
+            model,
             nodes: self.nodes.clone(),
             features: part.features,
             rows,
@@ -93,7 +133,10 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Route {
-    /// Stages; together they cover every node once, in order.
+    /// The model that it is for.
+    pub model: ModelId,
+    /// Stages. Those that compute cover every node once, in order; transfers stand between them, and
+    /// the choice of tokens is last.
     pub stages: Vec<Stage>,
     /// What each stage hands on.
     pub flows: Vec<Flow>,
@@ -109,14 +152,16 @@ pub struct Route {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
     /// Values that it writes for later stages.
-    pub writes: Vec<ValueId>,
+    pub writes: Arc<[ValueId]>,
     /// All values that later stages need: those, and what passes through.
-    pub live_out: Vec<ValueId>,
+    pub live_out: Arc<[ValueId]>,
 }
 
 /// What a route is made for.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteFor<'a> {
+    /// The model.
+    pub model: ModelId,
     /// The model's ops.
     pub graph: &'a Graph,
     /// The engine's devices, by their number.
@@ -140,19 +185,15 @@ impl Route {
         of: RouteFor<'_>,
     ) -> Result<Arc<Route>, PlanError> {
         validate::stages(&stages, of)?;
-        let flows = stages.iter().map(|stage| Flow {
-            writes: of.graph.writes(stage.nodes.clone()),
-            live_out: of.graph.live_out(stage.nodes.clone()),
-        });
-        let flows = flows.collect();
+        let (stages, flows) = complete::complete(stages, of)?;
         let mut graphs = Vec::new();
         for stage in stages.iter().filter(|s| s.prepare == Prepare::Ahead) {
             for StagePart { device, part } in &stage.parts {
-                graphs.extend(stage.graphs(part).map(|key| (*device, key)));
+                graphs.extend(stage.graphs(of.model, part).map(|key| (*device, key)));
             }
         }
         validate::budgets(&graphs, of)?;
-        Ok(Arc::new(Route { stages, flows, graphs, predicted, reason }))
+        Ok(Arc::new(Route { model: of.model, stages, flows, graphs, predicted, reason }))
     }
 
     /// Checks that a chunk of that kind can take it.
@@ -160,13 +201,21 @@ impl Route {
     /// # Errors
     /// As [`Route::new`].
     pub fn check(&self, of: RouteFor<'_>) -> Result<(), PlanError> {
-        validate::stages(&self.stages, of)?;
+        validate::route(&self.stages, of)?;
         validate::budgets(&self.graphs, of)?;
+        if self.model != of.model {
+            return Err(PlanError::OtherModel { found: self.model.0, expected: of.model.0 });
+        }
         if self.flows.len() != self.stages.len() {
             let (found, expected) = (0..self.flows.len(), self.stages.len());
             return Err(PlanError::Coverage { found, expected });
         }
         Ok(())
+    }
+
+    /// The stages that compute nodes, as the strategy made them.
+    pub fn compute_stages(&self) -> impl Iterator<Item = &Stage> {
+        self.stages.iter().filter(|stage| stage.computes())
     }
 
     /// Whether any stage is divided between devices.

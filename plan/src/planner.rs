@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lapwing_kernels::device::DeviceInfo;
+use lapwing_kernels::device::{DeviceInfo, ModelId};
 use lapwing_kernels::graph::Graph;
 
 use super::cost::CostModel;
@@ -13,6 +13,8 @@ use super::{DeviceId, PlanError, Route};
 /// What a planner is made of.
 #[derive(Clone)]
 pub struct PlannerParts {
+    /// The model.
+    pub model: ModelId,
     /// Ops of the model.
     pub graph: Arc<Graph>,
     /// The engine's devices, by their number.
@@ -28,8 +30,8 @@ pub struct PlannerParts {
 impl PlannerParts {
     /// What the strategy may look at.
     pub fn input(&self) -> PlanInput<'_> {
-        let PlannerParts { graph, devices, cost, chunk_rows, .. } = self;
-        PlanInput { graph, devices, cost: &**cost, chunk_rows: *chunk_rows }
+        let PlannerParts { model, graph, devices, cost, chunk_rows, .. } = self;
+        PlanInput { model: *model, graph, devices, cost: &**cost, chunk_rows: *chunk_rows }
     }
 }
 
@@ -53,6 +55,11 @@ impl Planner {
     /// Name of the strategy.
     pub fn strategy(&self) -> &str {
         self.parts.strategy.name()
+    }
+
+    /// The model that it plans for.
+    pub fn model(&self) -> ModelId {
+        self.parts.model
     }
 
     /// Ops of the model.

@@ -9,10 +9,11 @@ use std::time::Duration;
 use lapwing_kernels::device::{Batch, GraphKey, Prepare};
 use lapwing_kernels::op::Op;
 
+use super::shape::transfer_bytes;
 use super::solve::merge_bytes;
 use super::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use super::time::{Crossing, Job};
-use super::{DeviceId, PlanError, Route, Stage, StagePart};
+use super::{DeviceId, PlanError, Route, Stage, StagePart, StageWork};
 use crate::Phase;
 
 /// What is to be predicted.
@@ -327,7 +328,9 @@ impl Run<'_> {
     fn go_on(&mut self, piece: Piece, at: Duration) -> bool {
         self.end = self.end.max(at);
         let next = piece.stage + 1;
-        let is_last = next == self.chunks[piece.chunk].route.stages.len();
+        // Tokens are chosen on the host, after the last stage that a device runs.
+        let stages = &self.chunks[piece.chunk].route.stages;
+        let is_last = stages.get(next).is_none_or(Stage::decides);
         if !is_last {
             self.send((piece.chunk, next), Some(self.device(piece)), at);
         }
@@ -372,6 +375,10 @@ impl Run<'_> {
         let route = &self.chunks[piece.chunk].route;
         let stage = &route.stages[piece.stage];
         let device = self.device(piece);
+        if let StageWork::Transfer { values, .. } = &stage.work {
+            let bytes = transfer_bytes(self.input.graph, values, &self.batches[piece.chunk]);
+            return self.input.cost.copy_time(bytes);
+        }
         let before = piece.stage.checked_sub(1).map(|at| &route.stages[at]);
         let job = Job {
             first: stage.nodes.start,
@@ -391,7 +398,9 @@ impl Run<'_> {
             return Duration::ZERO;
         }
         let StagePart { device, part } = &stage.parts[piece.part];
-        let missing = stage.graphs(part).filter(|key| self.prepared.insert((*device, key.clone())));
+        let missing = stage
+            .graphs(self.input.model, part)
+            .filter(|key| self.prepared.insert((*device, key.clone())));
         missing.map(|key| self.input.cost.prepare_time(*device, &key)).sum()
     }
 }

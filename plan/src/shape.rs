@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lapwing_kernels::device::Batch;
-use lapwing_kernels::graph::{Graph, RowSet};
+use lapwing_kernels::graph::{Graph, RowSet, ValueId};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
 use serde::{Deserialize, Serialize};
@@ -99,6 +99,14 @@ pub fn convert_bytes(graph: &Graph, nodes: Range<usize>, part: &Part, batch: &Ba
     let outputs = graph.writes(nodes).into_iter();
     let outputs: usize = outputs.map(|v| part.features.of_width(graph.value(v).width).len()).sum();
     ((rows + buffers) * inputs + 2 * rows * outputs) as u64 * size_of::<f32>() as u64
+}
+
+/// Bytes read and written to copy values from one memory to another, as f32.
+pub fn transfer_bytes(graph: &Graph, values: &[ValueId], batch: &Batch) -> u64 {
+    let values = values.iter().map(|id| graph.value(*id));
+    let count: usize =
+        values.map(|value| value.width * Part::WHOLE.rows_of(value, batch).len()).sum();
+    (2 * count * size_of::<f32>()) as u64
 }
 
 /// Sum, over so many rows after `context`, of the positions that each sees.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Batch, DeviceInfo};
+use lapwing_kernels::device::{Batch, DeviceInfo, ModelId};
 use lapwing_kernels::graph::Graph;
 
 use super::cost::CostModel;
@@ -56,6 +56,8 @@ pub use tensor_level::TensorLevel;
 /// What a strategy may look at.
 #[derive(Clone, Copy)]
 pub struct PlanInput<'a> {
+    /// The model.
+    pub model: ModelId,
     /// Ops of the model.
     pub graph: &'a Graph,
     /// The engine's devices, by their number.
@@ -102,7 +104,7 @@ impl PlanInput<'_> {
     /// What a route for that shape is checked against.
     pub fn route_for(&self, shape: &ChunkShape) -> RouteFor<'_> {
         let ChunkShape { rows, selected, .. } = *shape;
-        RouteFor { graph: self.graph, devices: self.devices, rows, selected }
+        RouteFor { model: self.model, graph: self.graph, devices: self.devices, rows, selected }
     }
 }
 

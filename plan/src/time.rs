@@ -43,6 +43,11 @@ pub trait TimeModel: Send + Sync {
         Duration::ZERO
     }
 
+    /// Time to copy values between the memories of host and device, for the bytes read and written.
+    fn transfer_time(&self, bytes: u64) -> Duration {
+        self.convert_time(bytes)
+    }
+
     /// What a node asks of the memory that all devices share.
     fn load(&self, _job: &Job<'_>, _node: usize) -> NodeLoad {
         NodeLoad::NONE

@@ -3,15 +3,28 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, GraphKey, Prepare};
+use lapwing_kernels::device::{DeviceInfo, GraphKey, Prepare};
 use lapwing_kernels::graph::RowSet;
-use lapwing_kernels::npu::array::graph_bytes;
-use lapwing_kernels::part::Share;
 
-use super::{DeviceId, PlanError, RouteFor, Stage, StagePart};
+use crate::complete::complete;
+use crate::{DeviceId, PlanError, RouteFor, Stage, StagePart};
 
-/// Checks all stages of a route.
+/// Checks the compute stages of a strategy.
 pub(super) fn stages(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
+    compute(stages.iter(), of)
+}
+
+/// Checks a complete route: its compute stages, and that it is what they are completed to.
+pub(super) fn route(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
+    compute(stages.iter().filter(|stage| stage.computes()), of)?;
+    let expected = complete(stages.iter().filter(|s| s.computes()).cloned().collect(), of)?.0;
+    match expected == stages {
+        true => Ok(()),
+        false => Err(PlanError::Incomplete),
+    }
+}
+
+fn compute<'a>(stages: impl Iterator<Item = &'a Stage>, of: RouteFor<'_>) -> Result<(), PlanError> {
     let mut next = 0;
     for stage in stages {
         if stage.nodes.start != next || stage.nodes.is_empty() {
@@ -41,13 +54,13 @@ pub(super) fn stages(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError
 /// The graphs of a route can be there at the same time.
 pub(super) fn budgets(graphs: &[(DeviceId, GraphKey)], of: RouteFor<'_>) -> Result<(), PlanError> {
     for (number, info) in of.devices.iter().enumerate() {
-        let Some(budget) = info.budget else { continue };
+        let Some(budget) = &info.budget else { continue };
         let keys: HashSet<&GraphKey> =
             graphs.iter().filter(|(d, _)| d.0 == number).map(|(_, key)| key).collect();
-        let bytes: u64 = keys.iter().map(|key| graph_bytes(of.graph, key)).sum();
-        if bytes > budget {
+        let bytes: u64 = keys.iter().map(|key| budget.graph_bytes(of.graph, key)).sum();
+        if bytes > budget.bytes {
             let (device, graphs) = (info.name.clone(), keys.len());
-            return Err(PlanError::Budget { device, graphs, bytes, budget });
+            return Err(PlanError::Budget { device, graphs, bytes, budget: budget.bytes });
         }
     }
     Ok(())
@@ -105,7 +118,7 @@ fn device(stage: &Stage, part: &StagePart, of: RouteFor<'_>) -> Result<(), PlanE
     if let Some(node) = nodes.iter().find(|node| !info.runs(&node.op)) {
         return fail(format!("it has no {} ('{}')", node.op.name(), node.role));
     }
-    if info.kind != DeviceKind::Npu {
+    if !info.is_static() {
         return match part.graphs.is_empty() {
             true => Ok(()),
             false => fail("it runs no prepared graphs".to_owned()),
@@ -124,12 +137,12 @@ fn device(stage: &Stage, part: &StagePart, of: RouteFor<'_>) -> Result<(), PlanE
     let fits = |size: usize| match stage.prepare {
         Prepare::Ahead => info.sizes.contains(&size),
         // Graphs of any length can be prepared for a chunk, as long as the array takes them.
-        Prepare::OnTheSpot => size > 0 && size.is_multiple_of(Share::ALIGN),
+        Prepare::OnTheSpot => size > 0 && size.is_multiple_of(info.row_alignment),
     };
     if let Some(size) = part.graphs.iter().find(|size| !fits(**size)) {
         return fail(match stage.prepare {
             Prepare::Ahead => format!("{size} rows is none of its sizes {:?}", info.sizes),
-            Prepare::OnTheSpot => format!("{size} rows is no multiple of {}", Share::ALIGN),
+            Prepare::OnTheSpot => format!("{size} rows is no multiple of {}", info.row_alignment),
         });
     }
     Ok(())

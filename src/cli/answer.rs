@@ -1,6 +1,6 @@
 //! Following one stream of tokens: what `run` and `chat` print of it.
 
-use lapwing::{Stations, Summary, Token, TokenStream};
+use lapwing::{RequestTimes, Summary, Token, TokenStream};
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -22,18 +22,18 @@ pub(crate) struct Timings {
 }
 
 impl Timings {
-    /// The figures of `stations`.
-    pub(crate) fn new(stations: &Stations) -> Timings {
+    /// The figures of `times`.
+    pub(crate) fn new(times: &RequestTimes) -> Timings {
         let ms = |span: std::time::Duration| span.as_secs_f64() * 1e3;
         Timings {
-            queued_ms: ms(stations.queued()),
-            ttft_ms: ms(stations.ttft()),
-            prefill_ms: ms(stations.prefill()),
-            decode_ms: ms(stations.decode()),
-            prompt_tokens: stations.prompt_tokens,
-            generated_tokens: stations.generated_tokens,
-            prefill_tokens_per_second: stations.prefill_tokens_per_second(),
-            decode_tokens_per_second: stations.decode_tokens_per_second(),
+            queued_ms: ms(times.queued()),
+            ttft_ms: ms(times.ttft()),
+            prefill_ms: ms(times.prefill()),
+            decode_ms: ms(times.decode()),
+            prompt_tokens: times.prompt_tokens,
+            generated_tokens: times.generated_tokens,
+            prefill_tokens_per_second: times.prefill_tokens_per_second(),
+            decode_tokens_per_second: times.decode_tokens_per_second(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What requantising has changed, as commands print and keep it.
 
-use lapwing::{Kept, KeptBecause, Requantized};
+use lapwing::{KeptReason, KeptTensor, Requantized};
 use serde::{Deserialize, Serialize};
 
 use super::session::Session;
@@ -29,12 +29,12 @@ pub(crate) struct KeptReport {
 
 impl RequantReport {
     pub(crate) fn of(requantized: &Requantized) -> RequantReport {
-        let kept = requantized.kept.iter().map(|Kept { tensor, dtype, because }| KeptReport {
+        let kept = requantized.kept.iter().map(|KeptTensor { tensor, dtype, reason }| KeptReport {
             tensor: tensor.clone(),
             format: dtype.to_string(),
-            because: match because {
-                KeptBecause::NoMoreBits => "bits",
-                KeptBecause::Columns { .. } => "columns",
+            because: match reason {
+                KeptReason::NoMoreBits => "bits",
+                KeptReason::Columns { .. } => "columns",
             }
             .to_owned(),
         });

@@ -190,7 +190,7 @@ impl Conversation {
     }
 
     fn print_end(&self, answer: &Answer, seed: u64, session: &Session) -> Result<(), Failure> {
-        let timings = answer.summary.as_ref().map(|summary| Timings::new(&summary.stations));
+        let timings = answer.summary.as_ref().map(|summary| Timings::new(&summary.times));
         let reason = answer.summary.as_ref().map_or("interrupted", |end| end.reason.name());
         let stats = timings.as_ref().filter(|_| self.args.stats).map(Timings::line);
         if session.json {

@@ -114,7 +114,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     let Some(summary) = &answer.summary else {
         return Err(Failure::failed("the answer ended without saying how"));
     };
-    let timings = Timings::new(&summary.stations);
+    let timings = Timings::new(&summary.times);
     let finish_reason = summary.reason.name();
     if session.json {
         if args.stats {

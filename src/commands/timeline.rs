@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::RangedU64ValueParser;
 use lapwing_traces::analysis::diff::Diff;
 use lapwing_traces::budget::Budget;
-use lapwing_traces::html::{self, Side};
+use lapwing_traces::html::{self, PageRun};
 use lapwing_traces::text::{self, Colours, Glyphs, TextOptions};
 use lapwing_traces::{Analysis, Recording, Report, Timeline, export};
 use serde_json::{Value, json};
@@ -117,9 +117,9 @@ impl Run {
         Ok(Run { title, timeline, analysis, report })
     }
 
-    fn side(&self) -> Side<'_> {
+    fn page_run(&self) -> PageRun<'_> {
         let Run { title, timeline, analysis, report } = self;
-        Side { title, timeline, analysis, report }
+        PageRun { title, timeline, analysis, report }
     }
 
     fn json(&self) -> Result<Value, Failure> {
@@ -198,8 +198,8 @@ fn writes_files(args: &Args) -> bool {
 fn write_files(args: &Args, runs: &[&Run], session: &Session) -> Result<(), Failure> {
     let first = runs[0];
     if let Some(path) = &args.html {
-        let sides: Vec<Side> = runs.iter().map(|run| run.side()).collect();
-        let page = html::page(&sides).map_err(|error| Failure::failed(error.to_string()))?;
+        let page_runs: Vec<PageRun> = runs.iter().map(|run| run.page_run()).collect();
+        let page = html::page(&page_runs).map_err(|error| Failure::failed(error.to_string()))?;
         files::write(path, page.as_bytes(), session)?;
     }
     if let Some(path) = &args.perfetto {

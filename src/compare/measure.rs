@@ -249,7 +249,7 @@ async fn one(
     while let Some(token) = stream.next().await {
         ids.push(token?.id);
     }
-    let stations = stream.summary().map(|summary| summary.stations);
+    let times = stream.summary().map(|summary| summary.times);
     drop(stream);
     if !measured {
         return Ok(None);
@@ -260,7 +260,7 @@ async fn one(
     let mut stream = engine.generate(nothing).await?;
     while stream.next().await.is_some() {}
     let recording = engine.recorder().take();
-    let ttft_ms = stations.map_or(f64::NAN, |stations| stations.ttft().as_secs_f64() * 1e3);
+    let ttft_ms = times.map_or(f64::NAN, |times| times.ttft().as_secs_f64() * 1e3);
     let late = engine.late().iter().sum::<Duration>().saturating_sub(late_before);
     Ok(Some(Run { ttft_ms, ids, late, recording }))
 }

@@ -1,6 +1,6 @@
 //! A comparison as one HTML page.
 
-use lapwing_traces::html::{Entry, Figure, Group, HtmlError, Overview, Side, overview};
+use lapwing_traces::html::{Entry, Figure, Group, HtmlError, Overview, PageRun, overview};
 
 use super::{Comparison, Figures, LengthComparison, StrategyRun};
 
@@ -73,13 +73,13 @@ fn entry(length: &LengthComparison, at: usize) -> Entry<'_> {
     if run.ids != length.runs[0].ids {
         marks.push("other tokens");
     }
-    let side = Side {
+    let page_run = PageRun {
         title: &run.strategy,
         timeline: &run.timeline,
         analysis: &run.analysis,
         report: &run.report,
     };
-    Entry { side, marks, note: run.reason.clone(), figures: cells(&figures) }
+    Entry { run: page_run, marks, note: run.reason.clone(), figures: cells(&figures) }
 }
 
 fn cells(of: &Figures) -> Vec<Figure> {

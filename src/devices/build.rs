@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveDevice;
 use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, GraphBudget, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
-use lapwing_kernels::npu::array::Array;
+use lapwing_kernels::npu::array::{Array, graph_bytes};
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::array::{Preparation, SystolicArray};
@@ -60,11 +60,15 @@ pub(crate) fn build(
     let mut device: Box<dyn Device> = if spec.kind == DeviceKind::Npu {
         let budget = spec.graphs.budget;
         let parts = NpuDeviceParts { name, graph, slots, budget };
-        Box::new(NpuDevice::systolic(parts, (cpu, Array { size: array(spec).size }), file)?)
+        let array = Array { size: array(spec).size };
+        let device = NpuDevice::systolic(parts, (cpu, array), file)?;
+        let info = DeviceInfo { sizes: spec.graphs.sizes.clone(), ..device.info().clone() };
+        Box::new(Blocking::new(info, device))
     } else {
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(kv), slots };
-        Box::new(CpuDevice::new(parts, file)?)
+        Box::new(Blocking::new(info(spec), CpuDevice::new(parts, file)?))
     };
+    let info = device.info().clone();
     let mut real = guessed(threads);
     if let (Speed::Real, Some(clock)) = (spec.speed, clock)
         && let Some((gflops, gbps)) = calibrate::rates(&mut *device, &ops, *clock)
@@ -74,7 +78,7 @@ pub(crate) fn build(
     let time = time_model(spec, &ops, real)?;
     let held = spec.is_throttled().then(|| Arc::clone(&time));
     let kernels = kernels(spec, threads, (*isa, *activations));
-    Ok(Built { device: LiveDevice { device, time: held }, info: info(spec), time, kernels })
+    Ok(Built { device: LiveDevice { device, time: held }, info, time, kernels })
 }
 
 fn array(spec: &DeviceSpec) -> SystolicArray {
@@ -90,11 +94,14 @@ fn array(spec: &DeviceSpec) -> SystolicArray {
 
 /// What a planner must know of a device.
 pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
-    let (sizes, budget) = match spec.kind {
-        DeviceKind::Npu => (spec.graphs.sizes.clone(), Some(spec.graphs.budget)),
-        _ => (Vec::new(), None),
-    };
-    DeviceInfo { name: spec.name.clone(), kind: spec.kind, sizes, budget }
+    let info = DeviceInfo::new(&*spec.name, spec.kind);
+    match spec.kind {
+        DeviceKind::Npu => {
+            let budget = GraphBudget::new(spec.graphs.budget, graph_bytes);
+            info.with_graphs(spec.graphs.sizes.clone(), Some(budget))
+        }
+        _ => info,
+    }
 }
 
 /// Rates of a CPU of which nothing is known but its kernels and threads.

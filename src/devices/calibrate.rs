@@ -2,9 +2,12 @@
 //! says it for every op and shape.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{Batch, Device, Prepare, Tensor, TensorSet, Work};
+use lapwing_kernels::device::{
+    Batch, Device, MemoryDomain, Payload, Prepare, Runs, Task, Tensor, TensorSet, Work,
+};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::part::Part;
 use lapwing_plan::blocks::{BlockKind, blocks};
@@ -65,22 +68,20 @@ fn time(
         let values: Vec<f32> = (0..rows * width).map(|at| (at % 7) as f32 - 3.0).collect();
         inputs.put(id, Tensor::new(width, values));
     }
-    let writes = graph.writes(nodes.clone());
+    let writes: Arc<[_]> = graph.writes(nodes.clone()).into();
+    let payload = Arc::new(Payload { batch, values: inputs });
+    let mut runs = Runs::start(device);
     let mut best = None;
     for _ in 0..RUNS {
-        let mut outputs = TensorSet::default();
-        let start = clock.now();
-        let work = Work {
+        let task = Task::Nodes {
             nodes: nodes.clone(),
-            part: &Part::WHOLE,
             prepare: Prepare::Ahead,
-            batch: &batch,
-            inputs: &inputs,
-            writes: &writes,
-            outputs: &mut outputs,
-            observer: &mut (),
+            writes: Arc::clone(&writes),
+            to: MemoryDomain::Host,
         };
-        device.run(work).ok()?;
+        let work = Work { task, part: Part::WHOLE, payload: Arc::clone(&payload) };
+        let start = clock.now();
+        runs.run(device, work, &mut ()).ok()?;
         let time = Duration::from_nanos(clock.now().0.saturating_sub(start.0));
         best = Some(best.map_or(time, |best: Duration| best.min(time)));
     }

@@ -7,7 +7,7 @@ use lapwing_actors::drive::blocking::BlockingPool;
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use lapwing_kernels::device::SlotPool;
+use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::{Graph, RowSet, ValueId};
 use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::model::ModelConfig;
@@ -70,7 +70,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().map(|built| built.device).collect(),
-        graph,
+        graphs: vec![graph],
         slots: slots.clone(),
         requests_max: chosen.requests_max,
         permits: chosen.permits,
@@ -132,6 +132,7 @@ fn explainer(
         }),
     };
     let parts = PlannerParts {
+        model: ModelId::default(),
         graph: Arc::clone(graph),
         devices: devices.iter().map(|built| built.info.clone()).collect(),
         cost,

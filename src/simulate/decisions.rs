@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceKind, GraphKey};
+use lapwing_kernels::device::{DeviceKind, GraphKey, ModelId};
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
@@ -115,7 +115,8 @@ pub(super) fn preparation_ms(soc: &Soc, graph: &Arc<Graph>, rows: usize) -> f64 
     let (Some(first), Some(last)) = (nodes.first(), nodes.last()) else { return 0.0 };
     let (features, order) = (Share::WHOLE, OperandOrder::Swapped);
     let rows = rows.next_multiple_of(Share::ALIGN);
-    let key = GraphKey { nodes: *first..last + 1, features, rows, order };
+    let key =
+        GraphKey { model: ModelId::default(), nodes: *first..last + 1, features, rows, order };
     times[0].prepare_time(&key).as_secs_f64() * 1e3
 }
 
@@ -180,7 +181,13 @@ fn solve(soc: &Soc, (n, k): (usize, usize), m: usize) -> Arc<Solution> {
     let workload = Workload { graph: Arc::clone(&graph), bits: WeightBits::default() };
     let cost = soc.cost(&KINDS, &workload, SyncMode::Fast);
     let devices = Soc::devices(&KINDS);
-    let input = PlanInput { graph: &graph, devices: &devices, cost: &cost, chunk_rows: m };
+    let input = PlanInput {
+        model: Default::default(),
+        graph: &graph,
+        devices: &devices,
+        cost: &cost,
+        chunk_rows: m,
+    };
     let home = device_of(&devices, DeviceKind::Gpu).unwrap_or(DeviceId(0));
     let shape = shape(m);
     let (first, end) = (PRODUCT, PRODUCT + 1);

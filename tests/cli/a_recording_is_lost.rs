@@ -3,14 +3,14 @@
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use lapwing::traces::event::Station;
+use lapwing::traces::event::Milestone;
 use lapwing::traces::{Recording, Timeline};
 
 use crate::support::{ended, json, lapwing, model};
 
-/// Generated tokens by the stations of a recording.
+/// Generated tokens by the milestones of a recording.
 fn tokens(timeline: &Timeline) -> usize {
-    timeline.stations.iter().filter(|s| s.station == Station::Token).count()
+    timeline.milestones.iter().filter(|s| s.milestone == Milestone::Token).count()
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
-    Station, Tags, WaitInfo, WaitMode, What,
+    Activity, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId,
+    SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use serde_json::Value;
@@ -23,8 +23,8 @@ fn span(id: u64) -> SpanId {
 /// A run with everything in it: 100 µs, of which `cpu` computes 40 and `gpu` 60 after it.
 fn recording(gpu_ns: u64) -> Recording {
     let mut events = Vec::new();
-    let mut event = |at: u64, lane: u32, what: What| {
-        events.push(Event { at: Nanos(at), lane: LaneId(lane), what });
+    let mut event = |at: u64, lane: u32, kind: EventKind| {
+        events.push(Event { at: Nanos(at), lane: LaneId(lane), kind });
     };
     let info = |name: u32, parent: Option<SpanId>, request: u64| SpanInfo {
         name: NameId(name),
@@ -33,17 +33,17 @@ fn recording(gpu_ns: u64) -> Recording {
         tags: Tags { request: Some(request), bytes: 4_000, flops: 8_000, ..Tags::default() },
     };
     let end = 40_000 + gpu_ns;
-    event(0, 0, What::Request(1, Station::Submitted, 3));
-    event(500, 0, What::Request(1, Station::Admitted, 0));
-    event(40_000, 0, What::Ran(span(1), info(0, None, 1), Nanos(0)));
-    event(30_000, 0, What::Ran(span(2), info(1, Some(span(1)), 1), Nanos(10_000)));
+    event(0, 0, EventKind::Request(1, Milestone::Submitted, 3));
+    event(500, 0, EventKind::Request(1, Milestone::Admitted, 0));
+    event(40_000, 0, EventKind::Ran(span(1), info(0, None, 1), Nanos(0)));
+    event(30_000, 0, EventKind::Ran(span(2), info(1, Some(span(1)), 1), Nanos(10_000)));
     let message = MessageId(NonZeroU64::MIN);
-    let hold = Some((HoldCause::BackPressure, Nanos(39_000)));
+    let stall = Some((StallCause::BackPressure, Nanos(39_000)));
     let name = NameId(2);
-    let sending = Sending { message, span: Some(span(1)), name, bytes: 64, hold };
-    event(40_000, 0, What::Sent(sending));
-    event(40_000, 1, What::Received(message, Some(span(3))));
-    event(end, 1, What::Ran(span(3), info(1, None, 1), Nanos(40_000)));
+    let sending = Sending { message, span: Some(span(1)), name, bytes: 64, stall };
+    event(40_000, 0, EventKind::Sent(sending));
+    event(40_000, 1, EventKind::Received(message, Some(span(3))));
+    event(end, 1, EventKind::Ran(span(3), info(1, None, 1), Nanos(40_000)));
     let wait = WaitInfo {
         name: NameId(3),
         since: Nanos(40_000),
@@ -54,14 +54,14 @@ fn recording(gpu_ns: u64) -> Recording {
         slept: 58_000,
         spun: end - 40_000 - 58_000,
     };
-    event(end, 0, What::Waited(wait));
-    event(0, 0, What::Counter(NameId(4), 1));
-    event(50_000, 0, What::Counter(NameId(4), 3));
-    event(end, 0, What::Freed(NameId(5), 4_096));
+    event(end, 0, EventKind::Waited(wait));
+    event(0, 0, EventKind::Counter(NameId(4), 1));
+    event(50_000, 0, EventKind::Counter(NameId(4), 3));
+    event(end, 0, EventKind::Freed(NameId(5), 4_096));
     for at in [60_000, 80_000, 100_000] {
-        event(at, 1, What::Request(1, Station::Token, 1));
+        event(at, 1, EventKind::Request(1, Milestone::Token, 1));
     }
-    event(end, 0, What::Request(1, Station::Finished, 0));
+    event(end, 0, EventKind::Request(1, Milestone::Finished, 0));
     let lane = |name: &str| LaneInfo { name: name.to_owned(), kind: LaneKind::Device };
     Recording {
         meta: [("model".to_owned(), "tiny".to_owned())].into(),
@@ -97,7 +97,7 @@ fn a_file_that_is_no_recording_is_not_named() {
     let folder = tempfile::tempdir().expect("folder");
     let whole = recording(60_000).to_bytes();
     let rows: [(&str, &[u8], &str); 3] = [
-        ("text.lwt", b"This is no timeline but a text of some length.", "no timeline recording"),
+        ("text.lwt", b"This is no timeline but a text of some length.", "not a timeline recording"),
         ("empty.lwt", b"", "cut off"),
         ("cut.lwt", &whole[..whole.len() / 2], "cut off"),
     ];
@@ -143,8 +143,8 @@ fn a_bound_that_makes_no_sense_counts_as_kept() {
     let rows: [(&[&str], &[&str]); 6] = [
         (&["--assert", "overlpa>0.5", "--html", &page], &["no metric 'overlpa'", "overlap"]),
         (&["--assert", "lanes.npu.busy_ns>1"], &["lanes.cpu.busy_ns", "lanes.gpu.busy_ns"]),
-        (&["--assert", "overlap"], &["compares nothing", "overlap>=0.6"]),
-        (&["--assert", "overlap>much"], &["'much'", "is no number"]),
+        (&["--assert", "overlap"], &["has no comparison", "overlap>=0.6"]),
+        (&["--assert", "overlap>much"], &["'much'", "is not a number"]),
         (&["--what-if", "op:nothing*0.5"], &["nothing", "attn"]),
         (&["--what-if", "faster"], &["faster"]),
     ];

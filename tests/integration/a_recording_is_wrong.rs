@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing::traces::analysis::Cause;
-use lapwing::traces::event::{Activity, Station};
+use lapwing::traces::analysis::IdleCause;
+use lapwing::traces::event::{Activity, Milestone};
 use lapwing::traces::{Analysis, Scope, Timeline};
 use lapwing::{Engine, Shutdown};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::Simulation;
 use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
 use lapwing_actors::sample::{Sampler, SamplingParams};
-use lapwing_actors::sequence::Door;
+use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_plan::strategy::LayerSplit;
 use lapwing_plan::time::FixedRate;
 use lapwing_traces::Nanos;
@@ -36,7 +36,7 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
     prompts.sort_by_key(Vec::len);
     let mut simulation = two_devices();
     simulation.recorder().set_scope(Scope::All);
-    let door = Door::new(4);
+    let limit = AdmissionLimit::new(4);
     let receivers: Vec<_> = [prompts.len() - 1, 0, prompts.len() / 2]
         .into_iter()
         .enumerate()
@@ -48,9 +48,9 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
                 stop_ids: [].into(),
                 tokens_max: 12,
             }));
-            let ticket = door.try_take().expect("a ticket");
+            let admission = limit.try_take().expect("a admission");
             let trace = tracing::Span::none();
-            let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+            let submit = Submit { model: Default::default(), ids, task, sink, admission, trace };
             let at = Nanos(number as u64 * 2_500_000);
             simulation.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
             receiver
@@ -63,7 +63,7 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
     let analysis = Analysis::new(&timeline);
     assert!(timeline.is_virtual() && timeline.makespan() > 10_000_000);
     let gaps = |cause| analysis.gaps.iter().filter(move |gap| gap.cause == cause);
-    assert_eq!(gaps(Cause::Unknown).count(), 0);
+    assert_eq!(gaps(IdleCause::Unknown).count(), 0);
     for (lane, info) in timeline.lanes.iter().enumerate() {
         // Ops within a stage are the stage's time.
         let outer = timeline.spans.iter().filter(|span| span.parent.is_none());
@@ -78,7 +78,7 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
     // Decoding alone, each of the two devices waits for the other.
     for name in ["front", "back"] {
         let lane = timeline.lanes.iter().position(|lane| lane.name == name).expect("a lane");
-        assert!(gaps(Cause::Dependency(lane)).count() > 5, "nobody waited for {name}");
+        assert!(gaps(IdleCause::Dependency(lane)).count() > 5, "nobody waited for {name}");
     }
 }
 
@@ -109,7 +109,7 @@ async fn an_op_a_message_or_a_token_is_missing() {
     assert_eq!(recording.meta["threads"], "2");
     let timeline = Timeline::new(&recording);
     assert_eq!((timeline.dropped, timeline.orphans), (0, 0));
-    let tokens = timeline.stations.iter().filter(|s| s.station == Station::Token).count();
+    let tokens = timeline.milestones.iter().filter(|s| s.milestone == Milestone::Token).count();
     assert_eq!(tokens, 24);
     let lost: Vec<_> = timeline.messages.iter().filter(|m| m.received.is_none()).collect();
     // What tells the scheduler that a stream has ended may find that it has, too.
@@ -165,11 +165,11 @@ async fn a_request_that_nobody_marked_is_recorded() {
     let (plain, marked) = tokio::join!(generate(&engine, 12, false), generate(&engine, 12, true));
     assert_eq!((&plain, &marked), (&alone, &alone));
     let timeline = Timeline::new(&engine.recorder().recording());
-    let submitted = timeline.stations.iter().filter(|s| s.station == Station::Submitted);
+    let submitted = timeline.milestones.iter().filter(|s| s.milestone == Milestone::Submitted);
     let requests: Vec<_> = submitted.map(|s| s.request).collect();
     let [marked] = requests[..] else { panic!("{requests:?}") };
-    assert!(timeline.stations.iter().all(|s| s.request == marked));
-    let tokens = timeline.stations.iter().filter(|s| s.station == Station::Token).count();
+    assert!(timeline.milestones.iter().all(|s| s.request == marked));
+    let tokens = timeline.milestones.iter().filter(|s| s.milestone == Milestone::Token).count();
     assert_eq!(tokens, 12);
     assert!(timeline.spans.iter().all(|s| s.tags.request.is_none_or(|r| r == marked)));
     assert!(timeline.spans.iter().any(|s| s.activity == Activity::Sample));

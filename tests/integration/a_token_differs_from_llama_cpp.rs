@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use lapwing::{Activations, Prompt, Request};
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Batch, Device, Prepare, SlotPool, TensorSet, Work};
+use lapwing_kernels::device::{Batch, BlockingDevice, Prepare, SlotPool, StageRun, TensorSet};
 use lapwing_kernels::kv::{KvLease, KvPool, KvStore};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::part::Part;
@@ -133,7 +133,7 @@ fn first_logits(name: &str, prompts: &[Vec<u32>]) -> Vec<Vec<f32>> {
         let mut batch = Batch::default();
         batch.push(ids, 0, lease.page_ids().to_vec(), ids.len() - 1..ids.len());
         let mut outputs = TensorSet::default();
-        let work = Work {
+        let work = StageRun {
             nodes: 0..graph.nodes().len(),
             part: &Part::WHOLE,
             prepare: Prepare::Ahead,
@@ -144,7 +144,14 @@ fn first_logits(name: &str, prompts: &[Vec<u32>]) -> Vec<Vec<f32>> {
             observer: &mut (),
         };
         device.run(work).expect("a run");
-        all.push(outputs.take(graph.output()).expect("logits").data.to_vec());
+        all.push(
+            outputs
+                .take(graph.output())
+                .expect("logits")
+                .host()
+                .expect("logits on the host")
+                .to_vec(),
+        );
     }
     all
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use lapwing::{Engine, Prompt, Request};
 use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::message::{Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task};
+use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task, Traced};
 use lapwing_actors::sample::{Sampler, SamplingParams};
-use lapwing_actors::sequence::Door;
+use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_plan::strategy::CpuOnly;
 use lapwing_plan::time::FixedRate;
 use lapwing_traces::Nanos;
@@ -82,7 +82,7 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
     let strategy = Arc::new(CpuOnly);
     let mut simulation =
         Simulated { devices: &["cpu"], strategy, rate, chunk_rows, pages: 128 }.start();
-    let door = Door::new(prompts.len());
+    let limit = AdmissionLimit::new(prompts.len());
     let engine_stops = [2, 0];
     let receivers: Vec<_> = prompts
         .iter()
@@ -93,16 +93,22 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
                 stop_ids: engine_stops.into(),
                 tokens_max: TOKENS,
             }));
-            let ticket = door.try_take().expect("a ticket");
+            let admission = limit.try_take().expect("a admission");
             let trace = tracing::Span::none();
-            let traced = false;
-            let submit = Submit { ids: ids.clone(), task, sink, ticket, traced, trace };
+            let submit = Submit {
+                model: Default::default(),
+                ids: ids.clone(),
+                task,
+                sink,
+                admission,
+                trace,
+            };
             simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
             receiver
         })
         .collect();
     assert!(simulation.run() > Nanos(0));
-    let tokens = |event: Posted<StreamEvent>| match event.message {
+    let tokens = |event: Traced<StreamEvent>| match event.message {
         StreamEvent::Token(token) => Some(token.id),
         StreamEvent::Failed(error) => panic!("{error}"),
         _ => None,

@@ -44,7 +44,7 @@ async fn a_stop_text_ends_the_answer_and_is_left_out() {
     assert_eq!(stopped, whole[..whole.find(&stop).expect("it is there")]);
     let summary = stream.summary().expect("an end");
     assert_eq!(summary.reason, EndReason::StopText(stop));
-    assert!(summary.stations.generated_tokens > 0);
+    assert!(summary.times.generated_tokens > 0);
 }
 
 #[tokio::test]
@@ -54,10 +54,10 @@ async fn an_answer_ends_at_its_end_token_unless_told_to_go_on() {
     let (_, stream) = drain(engine.generate(request.clone()).await.expect("a stream")).await;
     let summary = stream.summary().expect("an end");
     assert_eq!(summary.reason, EndReason::EndToken);
-    assert!(summary.stations.generated_tokens < 200);
+    assert!(summary.times.generated_tokens < 200);
     let (_, stream) = drain(engine.generate(request.ignore_eos()).await.expect("a stream")).await;
     let summary = stream.summary().expect("an end");
-    assert_eq!((&summary.reason, summary.stations.generated_tokens), (&EndReason::Length, 200));
+    assert_eq!((&summary.reason, summary.times.generated_tokens), (&EndReason::Length, 200));
 }
 
 #[tokio::test]

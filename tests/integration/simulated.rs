@@ -6,7 +6,7 @@ use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationPa
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::weights::WeightFile;
@@ -44,15 +44,12 @@ impl Simulated<'_> {
                 kv: Arc::clone(&kv),
                 slots: slots.clone(),
             };
-            let device = Box::new(CpuDevice::new(parts, &file).expect("a device"));
+            let device = CpuDevice::new(parts, &file).expect("a device");
+            let info = DeviceInfo::new(*name, DeviceKind::Cpu);
+            let device = Box::new(Blocking::new(info, device));
             SimulatedDevice { device, time: Arc::clone(&time) }
         };
-        let info = |name: &&str| DeviceInfo {
-            name: (*name).to_owned(),
-            kind: DeviceKind::Cpu,
-            sizes: Vec::new(),
-            budget: None,
-        };
+        let info = |name: &&str| DeviceInfo::new(*name, DeviceKind::Cpu);
         let times = self.devices.iter().map(|_| Arc::clone(&time)).collect();
         let cost = Modelled { devices: times, sync: self.rate.per_stage, copy_rate: 1e10 };
         let scheduler = Scheduler::new(SchedulerParts {
@@ -63,6 +60,7 @@ impl Simulated<'_> {
                 vocab: graph.value(graph.output()).width,
             },
             planner: Planner::new(PlannerParts {
+                model: ModelId::default(),
                 graph: Arc::clone(&graph),
                 devices: self.devices.iter().map(info).collect(),
                 cost: Arc::new(cost),
@@ -75,7 +73,7 @@ impl Simulated<'_> {
         Simulation::new(SimulationParts {
             scheduler: scheduler.expect("a route"),
             devices: self.devices.iter().map(device).collect(),
-            graph,
+            graphs: vec![graph],
             slots,
             copy_rate: f64::INFINITY,
         })

@@ -1,4 +1,4 @@
-//! What recording costs: median time per event over many batches.
+//! Cost of recording: median time per event over many batches.
 //!
 //! Fails if a span costs more than [`SPAN_NS_MAX`].
 //!
@@ -9,12 +9,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lapwing_traces::event::{Activity, LaneId, LaneKind, NameId, SpanInfo, Tags, What};
+use lapwing_traces::event::{Activity, EventKind, LaneId, LaneKind, NameId, SpanInfo, Tags};
 use lapwing_traces::{Clock, Nanos, OsClock, Recorder, RecorderConfig, Scope, Spread, Writer};
 
 const BATCH: usize = 10_000;
 const BATCHES: usize = 301;
-/// Most that a span may cost, its time included, in ns at the median.
+/// Largest cost of a span including reading the clock, median in ns.
 const SPAN_NS_MAX: f64 = 100.0;
 
 /// Nanoseconds per call: median, minimum and maximum over the batches.
@@ -32,7 +32,7 @@ fn nanos_per_call(mut f: impl FnMut(usize)) -> Spread {
     Spread::of(&batches).expect("at least one batch")
 }
 
-/// A recorder that keeps the latest million events, as one that runs for long would.
+/// A recorder that keeps the latest million events, as a long-running program would.
 fn recorder(scope: Scope) -> Recorder {
     let config =
         RecorderConfig { events_max: 1 << 20, keep_latest: true, ..RecorderConfig::default() };
@@ -54,10 +54,10 @@ fn info(name: NameId, n: usize) -> SpanInfo {
 
 fn ran(writer: &mut Writer, lane: LaneId, info: SpanInfo, at: Nanos) {
     let span = writer.span();
-    writer.record(at, lane, What::Ran(span, info, Nanos(1)));
+    writer.record(at, lane, EventKind::Ran(span, info, Nanos(1)));
 }
 
-/// Prints one row and returns its median, unless it is filtered out.
+/// Measures one case and prints it, unless it is filtered out. Returns the median.
 fn row(what: &str, f: impl FnMut(usize)) -> Option<f64> {
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-'));
     if filter.is_some_and(|filter| !what.contains(&filter)) {
@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     let fresh = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
     let (mut writer, lane, name) =
         (fresh.writer(), fresh.lane("cpu", LaneKind::Device), fresh.name("op"));
-    row("record a span, clock read, memory new", |n| {
+    row("record a span, read the clock, fresh memory", |n| {
         let at = writer.now();
         ran(&mut writer, lane, info(name, n), at);
     });
@@ -89,16 +89,16 @@ fn main() -> ExitCode {
     for n in 0..1 << 20 {
         ran(&mut writer, lane, info(name, n), Nanos(0));
     }
-    let span = row("record a span, clock read", |n| {
+    let span = row("record a span, read the clock", |n| {
         let at = writer.now();
         ran(&mut writer, lane, info(name, n), at);
     });
-    row("record a span, time known", |n| {
+    row("record a span at a known time", |n| {
         ran(&mut writer, lane, info(name, n), Nanos(n as u64));
     });
-    row("record an end, clock read", |_| {
+    row("record an end, read the clock", |_| {
         let (at, span) = (writer.now(), writer.span());
-        writer.record(at, lane, What::Finished(span));
+        writer.record(at, lane, EventKind::Finished(span));
     });
 
     let off = recorder(Scope::Off);
@@ -110,8 +110,8 @@ fn main() -> ExitCode {
     });
     #[cfg(feature = "layer")]
     layer();
-    assert!(off.recording().events.is_empty(), "off records nothing");
-    assert!(!on.recording().events.is_empty(), "on records");
+    assert!(off.recording().events.is_empty(), "off: nothing is recorded");
+    assert!(!on.recording().events.is_empty(), "on: events are recorded");
     if span.is_some_and(|ns| ns > SPAN_NS_MAX) {
         eprintln!("a span costs more than {SPAN_NS_MAX} ns");
         return ExitCode::FAILURE;
@@ -119,7 +119,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Spans of the `tracing` crate; without the layer too, to tell what the layer adds.
+/// Cost of spans of the `tracing` crate, with and without the layer.
 #[cfg(feature = "layer")]
 fn layer() {
     use lapwing_traces::layer::TimelineLayer;
@@ -128,7 +128,7 @@ fn layer() {
     let turns = |what: &str| {
         let span = tracing::info_span!("kept");
         row(&format!("{what}: enter and exit"), |_| span.in_scope(|| {}));
-        row(&format!("{what}: make, enter, exit, close"), |n| {
+        row(&format!("{what}: create, enter, exit, close"), |n| {
             tracing::info_span!("made", chunk = n).in_scope(|| {});
         });
     };

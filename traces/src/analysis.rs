@@ -1,33 +1,37 @@
-//! What a timeline means: overlap, idle causes, critical path, waits. The definitions stand with
-//! each part; [`Report`](crate::report::Report) has the same as plain numbers.
+//! Analysis of a timeline: overlap, idle causes, critical path and predicted waits. Each module
+//! defines its figures; [`Report`](crate::report::Report) has them as plain numbers.
 
 use crate::timeline::Timeline;
 
-pub mod bubble;
 pub mod critical_path;
 pub mod diff;
+pub mod idle;
 pub mod overlap;
 pub mod replay;
 pub mod waits;
 
+mod cause;
+pub(crate) mod interval;
 mod links;
 mod walk;
+mod what_if;
 
-pub use bubble::{Cause, Gap};
+pub use cause::IdleCause;
 pub use critical_path::{CriticalPath, Segment, SegmentKind};
 pub use diff::Diff;
+pub use idle::Gap;
 pub use overlap::Overlap;
 pub use replay::{Replay, WhatIf};
 
-/// All that can be said of one timeline. Indices are those of its spans and lanes.
+/// Analysis of one timeline. Indices refer to its spans and lanes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
-    /// How much ran at the same time.
+    /// Overlap of the lanes.
     pub overlap: Overlap,
-    /// Every stretch in which a lane ran nothing, with its one cause; by lane, then by time.
-    /// Neighbours differ in cause or blocker.
+    /// All idle time of all lanes, each gap with exactly one cause; by lane, then by time. Adjacent
+    /// gaps differ in cause or blocker.
     pub gaps: Vec<Gap>,
-    /// The chain that determined the makespan, and how far every other span is from it.
+    /// The chain of spans that determined the makespan, and the slack of every span.
     pub critical_path: CriticalPath,
 }
 
@@ -38,7 +42,7 @@ impl Analysis {
         let critical_path = CriticalPath::new(timeline, &links);
         Analysis {
             overlap: Overlap::new(timeline, &critical_path),
-            gaps: bubble::gaps(timeline, &links),
+            gaps: idle::gaps(timeline, &links),
             critical_path,
         }
     }

@@ -1,11 +1,11 @@
-//! Budgets: bounds on numbers of a report, such as `overlap>=0.6`, for tests of speed.
+//! Budgets: bounds on numbers of a report, such as `overlap>=0.6`, for performance tests.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde_json::Value;
 
-/// How a value is compared with its bound.
+/// Comparison operator of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `>=`
@@ -23,7 +23,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Longer signs first: `>=` begins with `>`.
+    /// Longer operators first, because `>=` starts with `>`.
     const ALL: [(&'static str, Comparison); 6] = [
         (">=", Comparison::AtLeast),
         ("<=", Comparison::AtMost),
@@ -49,78 +49,82 @@ impl Comparison {
     }
 }
 
-/// A bound on a number of a report. Its text is `METRIC OP NUMBER`: METRIC is a path of the
-/// report's JSON with dots, where an element of a list is named by its `name`, `cause` or position
-/// (`requests.ttft_ms.p95`, `lanes.cpu.utilization`, `idle.hand-off.ns`), OP one of
+/// A bound on a number of a report, written `METRIC OP NUMBER`. METRIC is a dotted path in the
+/// report's JSON; list elements are selected by their `name`, `cause` or position
+/// (`requests.ttft_ms.p95`, `lanes.cpu.utilization`, `idle.hand-off.ns`). OP is one of
 /// `>= <= == != > <`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
     /// Path of the number.
     pub metric: String,
-    /// How it is compared.
+    /// Comparison operator.
     pub comparison: Comparison,
-    /// With what.
+    /// Bound.
     pub bound: f64,
 }
 
-/// How a report stands to a budget.
+/// Outcome of a budget check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// The report's number.
+    /// Value in the report.
     pub value: f64,
-    /// Whether the budget is kept.
+    /// Whether the budget is met.
     pub ok: bool,
 }
 
-/// A budget that cannot be understood, or that does not fit the report.
+/// A budget that cannot be parsed, or that does not apply to the report.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BudgetError {
-    /// No comparison in it.
+    /// There is no comparison operator.
     #[error(
-        "'{text}' compares nothing: write METRIC OP NUMBER with one of >= <= == != > <, as in 'overlap>=0.6'"
+        "'{text}' has no comparison: write METRIC OP NUMBER with one of >= <= == != > <, as in 'overlap>=0.6'"
     )]
     NoComparison {
-        /// The text.
+        /// Budget as given.
         text: String,
     },
-    /// Nothing before the comparison.
-    #[error("'{text}' names no metric before '{sign}', as 'overlap>=0.6' does")]
+    /// There is no metric before the operator.
+    #[error("'{text}' has no metric before '{sign}'; write for example 'overlap>=0.6'")]
     NoMetric {
-        /// The text.
+        /// Budget as given.
         text: String,
-        /// The comparison's sign.
+        /// Operator.
         sign: &'static str,
     },
-    /// No number after the comparison.
-    #[error("'{number}' in '{text}' is no number; write it like 0.6, 200 or 1e6, without a unit")]
+    /// There is no number after the operator.
+    #[error(
+        "'{number}' in '{text}' is not a number; write it like 0.6, 200 or 1e6, without a unit"
+    )]
     NotANumber {
-        /// What stands there.
+        /// Text after the operator.
         number: String,
-        /// The whole text.
+        /// Budget as given.
         text: String,
     },
     /// The report has no such number.
     #[error("the report has no metric '{metric}'{}", alternatives(near))]
     Unknown {
-        /// The path.
+        /// Path as given.
         metric: String,
-        /// Paths that look like it, or lie below it.
+        /// Similar paths, or paths below it.
         near: Vec<String>,
     },
-    /// The run does not have this number.
-    #[error("metric '{metric}' has no value in this run: nothing was recorded that it measures")]
+    /// The number is `null` in this run.
+    #[error(
+        "metric '{metric}' has no value in this run: the run recorded nothing that it measures"
+    )]
     Absent {
-        /// The path.
+        /// Path as given.
         metric: String,
     },
 }
 
 fn alternatives(near: &[String]) -> String {
     if near.is_empty() {
-        return "; the JSON report has them all".to_owned();
+        return "; see the JSON report for all metrics".to_owned();
     }
-    format!("; there is {}", near.join(", "))
+    format!("; similar metrics: {}", near.join(", "))
 }
 
 impl FromStr for Budget {
@@ -138,12 +142,12 @@ impl fmt::Display for Budget {
 }
 
 impl Budget {
-    /// Reads a budget.
+    /// Parses a budget.
     ///
     /// # Errors
-    /// [`BudgetError`] when the text has no comparison, no metric, or no number.
+    /// [`BudgetError`] if the text has no comparison, no metric, or no number.
     pub fn parse(text: &str) -> Result<Budget, BudgetError> {
-        // Names of lanes and ops may hold a sign, bounds do not: the last one counts.
+        // Names of lanes and ops may contain an operator, bounds cannot: the last operator counts.
         let signs = Comparison::ALL.iter().enumerate();
         let found = signs.filter_map(|(rank, (sign, comparison))| {
             let at = text.rfind(sign)?;
@@ -165,16 +169,16 @@ impl Budget {
         Ok(Budget { metric: metric.to_owned(), comparison, bound })
     }
 
-    /// What the number should be, such as `>= 0.6`.
+    /// Operator and bound, such as `>= 0.6`.
     pub fn expected(&self) -> String {
         format!("{} {}", self.comparison.sign(), self.bound)
     }
 
-    /// Compares a report, as JSON, with this budget.
+    /// Checks the budget against a report in JSON form.
     ///
     /// # Errors
-    /// [`BudgetError::Unknown`] when the report has no such number, [`BudgetError::Absent`] when
-    /// it is `null`.
+    /// [`BudgetError::Unknown`] if the report has no such number, [`BudgetError::Absent`] if it is
+    /// `null`.
     pub fn check(&self, report: &Value) -> Result<Outcome, BudgetError> {
         let metric = || self.metric.clone();
         match find(report, &self.metric) {
@@ -188,12 +192,12 @@ impl Budget {
     }
 }
 
-/// Name of an element of a list.
+/// Name of a list element: its `name` or `cause`.
 fn name(element: &Value) -> Option<&str> {
     ["name", "cause"].iter().find_map(|key| element.get(key)?.as_str())
 }
 
-/// The value at a path. Names may hold dots, so each step takes the longest that fits.
+/// Value at a path. Names may contain dots, so each step takes the longest match.
 fn find<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     if path.is_empty() {
         return Some(value);
@@ -217,10 +221,10 @@ fn step<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     }
 }
 
-/// Most paths that an error names.
+/// Most paths that an error lists.
 const NEAR_MAX: usize = 5;
 
-/// Paths of numbers that look most like this one.
+/// Paths of numbers that are most similar to this one.
 fn near(report: &Value, metric: &str) -> Vec<String> {
     let mut all = Vec::new();
     paths(report, "", &mut all);
@@ -230,7 +234,7 @@ fn near(report: &Value, metric: &str) -> Vec<String> {
         .into_iter()
         .map(|path| {
             let whole = distance(metric, &path);
-            // A right last word with a wrong way to it is near, too.
+            // A path whose last word matches counts as similar too.
             let word = distance(&last(metric), &last(&path)) + 1;
             (if path.starts_with(&inside) { 0 } else { whole.min(word) }, path)
         })
@@ -247,7 +251,7 @@ fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
         Value::Object(map) => map.iter().for_each(|(k, inner)| paths(inner, &below(k), found)),
         Value::Array(list) => {
             for element in list {
-                // Lists of pairs, such as histograms, have no names to offer.
+                // Lists of pairs, such as histograms, have no names.
                 if let Some(name) = name(element) {
                     paths(element, &below(name), found);
                 }
@@ -258,7 +262,7 @@ fn paths(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Fewest characters to add, leave out or replace to make one text of the other.
+/// Edit distance (Levenshtein) of two texts.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,4 @@
-//! Time as the runtime sees it: nanoseconds since the clock's start, real or simulated.
+//! Time in nanoseconds since the start of the clock, which is real or simulated.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -43,7 +43,7 @@ impl fmt::Display for Nanos {
 
 /// Source of the current time.
 pub trait Clock: Send + Sync {
-    /// Nanoseconds since the clock's start; never goes back.
+    /// Nanoseconds since the start of the clock. Never decreases.
     fn now(&self) -> Nanos;
 }
 
@@ -54,7 +54,7 @@ pub struct OsClock {
 }
 
 impl OsClock {
-    /// A clock that starts now.
+    /// Starts a clock at zero.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the real clock")]
     pub fn start() -> OsClock {
         OsClock { start: Instant::now() }
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_start_gives_zero_and_not_an_overflow() {
+    fn the_time_since_a_later_moment_is_zero() {
         assert_eq!(Nanos(3) - Nanos(5), Duration::ZERO);
         assert_eq!(Nanos(u64::MAX) + Duration::from_secs(1), Nanos(u64::MAX));
         assert_eq!(Nanos(1_500) - Nanos(500), Duration::from_nanos(1_000));

@@ -1,4 +1,4 @@
-//! What is recorded: typed events, each a fixed number of 64-bit words.
+//! Recorded events. Each has a fixed size of [`WORDS`] 64-bit words.
 
 use crate::clock::Nanos;
 
@@ -6,11 +6,11 @@ mod words;
 
 pub use words::WORDS;
 
-/// Number of a lane (a device queue, an actor, a link, a thread) in its recording.
+/// Number of a lane in its recording. A lane is a device queue, an actor, a link or a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaneId(pub u32);
 
-/// Number of an interned text in its recording.
+/// Number of an interned string in its recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
@@ -22,7 +22,7 @@ pub struct SpanId(pub std::num::NonZeroU64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(pub std::num::NonZeroU64);
 
-/// A table of an enum's values with the code and the name of each.
+/// Defines an enum whose values each have a stored code and a name.
 macro_rules! coded {
     ($(#[$doc:meta])* $name:ident { $($(#[$value_doc:meta])* $value:ident = $code:literal $text:literal),* $(,)? }) => {
         $(#[$doc])*
@@ -30,7 +30,7 @@ macro_rules! coded {
         pub enum $name { $($(#[$value_doc])* $value),* }
 
         impl $name {
-            /// Every value.
+            /// All values.
             pub const ALL: &[$name] = &[$($name::$value),*];
 
             /// Name in reports and exports.
@@ -50,15 +50,15 @@ macro_rules! coded {
 }
 
 coded! {
-    /// What a lane is.
+    /// Kind of a lane.
     LaneKind {
-        /// A processor's queue.
+        /// Queue of a processor.
         Device = 0 "device",
         /// An actor of the runtime.
         Actor = 1 "actor",
-        /// A path between memories.
+        /// Link between two memories.
         Link = 2 "link",
-        /// A channel.
+        /// Channel between threads or tasks.
         Channel = 3 "channel",
         /// A thread of the embedding application.
         Thread = 4 "thread",
@@ -66,21 +66,21 @@ coded! {
 }
 
 coded! {
-    /// What kind of work a span is.
+    /// Kind of work that a span does.
     Activity {
-        /// Computing.
+        /// Computation.
         Compute = 0 "compute",
-        /// Moving data between memories.
+        /// Transfer between memories.
         Copy = 1 "copy",
-        /// Changing layout or precision.
+        /// Change of layout or precision.
         Convert = 2 "convert",
-        /// Building a graph, compiling a kernel.
+        /// Graph construction or kernel compilation.
         Prepare = 3 "prepare",
-        /// Deciding what runs next.
+        /// Scheduling decision.
         Schedule = 4 "schedule",
-        /// Turning logits into tokens.
+        /// Sampling: from logits to tokens.
         Sample = 5 "sample",
-        /// Making two processors agree.
+        /// Synchronisation of two processors.
         Sync = 6 "sync",
         /// Anything else.
         Other = 7 "other",
@@ -88,156 +88,158 @@ coded! {
 }
 
 coded! {
-    /// How a wait was spent.
+    /// How a thread waits.
     WaitMode {
-        /// Told by a callback or an event.
+        /// Notified by a callback or an event.
         Callback = 0 "callback",
         /// Blocked in the operating system.
         Blocking = 1 "blocking",
-        /// Polled all the time.
+        /// Polls from the beginning.
         Spin = 2 "spin",
-        /// Slept until shortly before the predicted end, then polled.
+        /// Sleeps until shortly before the predicted end, then polls.
         SleepThenSpin = 3 "sleep-then-spin",
     }
 }
 
 coded! {
-    /// Why a sender held a message back.
-    HoldCause {
-        /// No permit was free: enough is in flight.
+    /// Why a message that was ready stayed at its sender.
+    StallCause {
+        /// No permit was free: the limit of work in flight was reached.
         BackPressure = 1 "back-pressure",
         /// No memory slot or KV page was free.
         SlotPool = 2 "slot pool empty",
-        /// The policy waits for all of a group before it goes on.
+        /// The policy waited for the whole group.
         PolicyBarrier = 3 "policy barrier",
     }
 }
 
 coded! {
-    /// Where a request is on its way.
-    Station {
-        /// Handed to the engine; the value is the number of prompt tokens.
+    /// Milestone in the life of a request.
+    Milestone {
+        /// The engine received the request; the value is the number of prompt tokens.
         Submitted = 0 "submitted",
-        /// Left the queue.
+        /// The request left the queue.
         Admitted = 1 "admitted",
-        /// Got a token (or the scores of a chunk); the value is how many.
+        /// Tokens (or the scores of a chunk) were produced; the value is their number.
         Token = 2 "token",
-        /// Ended with all it asked for.
+        /// The request is complete.
         Finished = 3 "finished",
-        /// Nobody wanted the rest.
+        /// The caller cancelled the request.
         Cancelled = 4 "cancelled",
-        /// Ended by an error.
+        /// The request failed.
         Failed = 5 "failed",
     }
 }
 
-/// What a span is about. Everything may be absent.
+/// Tags of a span. Each may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tags {
-    /// Chunk that it computes.
+    /// Chunk.
     pub chunk: Option<u64>,
-    /// Request that it belongs to; none if to several.
+    /// Request; none if the span serves several.
     pub request: Option<u64>,
-    /// Stage of the chunk's route, up to 65 534.
+    /// Stage of the chunk's route, at most 65 534.
     pub stage: Option<u16>,
-    /// Layer of the model, up to 65 534.
+    /// Layer of the model, at most 65 534.
     pub layer: Option<u16>,
     /// Rows (tokens) computed.
     pub rows: u32,
-    /// Epoch; work of an earlier one than the latest is thrown away.
+    /// Epoch. Work of an epoch that is over is discarded.
     pub epoch: u32,
     /// Bytes read and written.
     pub bytes: u64,
-    /// Floating-point operations, a multiply-add being two.
+    /// Floating-point operations; a multiply-add counts as two.
     pub flops: u64,
 }
 
-/// Name, kind and subject of a span.
+/// Name, kind, parent and tags of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpanInfo {
     /// Name of the op, stage or span.
     pub name: NameId,
     /// Kind of work.
     pub activity: Activity,
-    /// Span that contains it.
+    /// Enclosing span.
     pub parent: Option<SpanId>,
-    /// What it is about.
+    /// Tags.
     pub tags: Tags,
 }
 
-/// A predicted wait for another lane, as it turned out.
+/// A predicted wait for another lane, with its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WaitInfo {
-    /// Which kind of wait.
+    /// Name of the wait.
     pub name: NameId,
-    /// When it began.
+    /// Start of the wait.
     pub since: Nanos,
-    /// Span that was waited for.
+    /// Span whose end was awaited.
     pub target: Option<SpanId>,
-    /// How.
+    /// How the thread waited.
     pub mode: WaitMode,
-    /// Predicted time from the beginning to the end of what is waited for, in ns; 0 for none.
+    /// Predicted time from the start of the wait to the end of the target, in ns; 0 for no
+    /// prediction.
     pub predicted: u64,
-    /// Sleeping was to end this much before the predicted end, in ns.
+    /// Margin in ns: sleep was to end this long before the predicted end.
     pub margin: u64,
-    /// Slept or blocked, in ns, from the beginning on.
+    /// Time slept or blocked, in ns, from the start of the wait.
     pub slept: u64,
-    /// Polled, in ns, after that.
+    /// Time polled after that, in ns.
     pub spun: u64,
 }
 
-/// A message leaves its sender.
+/// A message at the moment it leaves its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sending {
-    /// The message.
+    /// Number of the message.
     pub message: MessageId,
-    /// Span that sent it; none if it comes from outside.
+    /// Span that sent it; none if it comes from outside the recording.
     pub span: Option<SpanId>,
-    /// What kind of message.
+    /// Name of the message.
     pub name: NameId,
-    /// Payload in bytes that is copied or moved; 0 if only ownership moves.
+    /// Payload copied or moved, in bytes; 0 if only ownership moves.
     pub bytes: u64,
-    /// It was ready at that time but held back, and why.
-    pub hold: Option<(HoldCause, Nanos)>,
+    /// If the message was stalled: the cause, and the time since when it was ready.
+    pub stall: Option<(StallCause, Nanos)>,
 }
 
-/// What happened.
+/// Kind of an event, with its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum What {
-    /// The span's work is known, and waits to be handed to its lane.
+pub enum EventKind {
+    /// The span's work is known but not yet submitted to its lane.
     Queued(SpanId),
-    /// The span's work was handed to the lane's queue.
+    /// The span's work was submitted to the lane's queue.
     Submitted(SpanId),
-    /// A span began.
+    /// The span started.
     Started(SpanId, SpanInfo),
-    /// A span ended.
+    /// The span ended.
     Finished(SpanId),
-    /// A span ended, and began at that time: one event for work that is known only afterwards.
+    /// The span ended, having started at the given time: one event for work that is recorded only
+    /// at its end.
     Ran(SpanId, SpanInfo, Nanos),
-    /// A message left.
+    /// A message was sent.
     Sent(Sending),
-    /// A message was taken out of its mailbox, and that span acts on it.
+    /// A message was taken out of its mailbox; the given span handles it.
     Received(MessageId, Option<SpanId>),
-    /// The lane's thread, which slept since then for want of messages, runs again.
+    /// The lane's thread woke up. It had slept since the given time because its mailbox was empty.
     Woke(Nanos),
     /// A wait for another lane ended.
     Waited(WaitInfo),
-    /// Memory of that name and size was given back.
+    /// Memory with that name and size in bytes was freed.
     Freed(NameId, u64),
-    /// A counter has a new value: queue depth, bytes in use.
+    /// A counter has a new value, such as a queue depth or bytes in use.
     Counter(NameId, i64),
-    /// A request reached a station. The last number is the station's value.
-    Request(u64, Station, u64),
+    /// The request with this number reached a milestone; the last number is the milestone's value.
+    Request(u64, Milestone, u64),
 }
 
-/// Something that happened on a lane at a time.
+/// An event on a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
-    /// When.
+    /// Time.
     pub at: Nanos,
-    /// Where.
+    /// Lane.
     pub lane: LaneId,
-    /// What.
-    pub what: What,
+    /// Kind, with the data of the event.
+    pub kind: EventKind,
 }

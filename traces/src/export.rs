@@ -1,4 +1,4 @@
-//! A timeline in the forms that other tools read: Perfetto, Chrome's trace viewer, tables.
+//! Exports a timeline for other tools: Perfetto, Chrome's trace viewer, and tables.
 
 mod chrome;
 mod csv;

@@ -1,68 +1,35 @@
-//! A timeline, two next to each other, or an overview of many as one HTML page: no network, no
-//! other file.
+//! HTML pages of one timeline, of two side by side, or an overview of many. A page is one file and
+//! needs no network.
 //!
-//! The report's tables and a picture of the lanes are plain markup, readable without scripts. The
-//! runs themselves lie in the page as compressed columns, which its script draws.
+//! The tables of the report and a picture of the lanes are plain HTML, readable without scripts.
+//! The runs are stored in the page as compressed columns, which its script draws.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::analysis::{Analysis, Cause};
-use crate::report::Report;
-use crate::timeline::Timeline;
-
 mod charts;
 mod columns;
 mod compare;
+mod error;
 mod overview;
 mod pack;
 mod picture;
+mod run;
 mod sections;
 mod summary;
 mod table;
 mod text;
 
+pub use error::HtmlError;
 pub use overview::{Entry, Figure, Group, Overview, overview};
 use picture::{Frame, picture};
+pub use run::PageRun;
+use run::letter;
 use text::Escaped;
-
-/// A run on the page.
-#[derive(Clone, Copy, Debug)]
-pub struct Side<'a> {
-    /// What to call it: a file's name, a strategy.
-    pub title: &'a str,
-    /// The run.
-    pub timeline: &'a Timeline,
-    /// Its analysis.
-    pub analysis: &'a Analysis,
-    /// Its numbers.
-    pub report: &'a Report,
-}
-
-/// Why no page was made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HtmlError {
-    /// One run or two fit on a page, and at least one on an overview.
-    #[error("a page shows one or two runs and an overview at least one, not {0}: give it as many")]
-    Runs(usize),
-    /// An analysis names spans or lanes that its timeline does not have.
-    #[error("the analysis of `{title}` is not one of its timeline: analyse the timeline again")]
-    Foreign {
-        /// The run's title.
-        title: String,
-    },
-    /// The lanes and names could not be written as JSON.
-    #[error("the run's names could not be written")]
-    Header(#[source] serde_json::Error),
-    /// The run could not be compressed.
-    #[error("the run could not be compressed")]
-    Compress(#[source] std::io::Error),
-}
 
 const TEMPLATE: &str = include_str!("html/page.html");
 
-/// The page's style: what a later file says holds.
+/// Style sheets of the page, in cascading order.
 const STYLE: &[&str] = &[
     include_str!("html/page/base.css"),
     include_str!("html/page/stage.css"),
@@ -72,7 +39,7 @@ const STYLE: &[&str] = &[
     include_str!("html/page/small.css"),
 ];
 
-/// The page's script: its files in the order in which they need each other.
+/// Scripts of the page, in the order of their dependencies.
 const SCRIPT: &[&str] = &[
     include_str!("html/page/format.js"),
     include_str!("html/page/elements.js"),
@@ -97,57 +64,53 @@ const SCRIPT: &[&str] = &[
     include_str!("html/page/main.js"),
 ];
 
-/// The page of one run, or of two with their difference.
+/// Creates the page of one run, or of two runs with their difference.
 ///
 /// # Errors
-/// Other than one or two runs; an analysis of another timeline.
-pub fn page(sides: &[Side<'_>]) -> Result<String, HtmlError> {
-    if !(1..=2).contains(&sides.len()) {
-        return Err(HtmlError::Runs(sides.len()));
+/// [`HtmlError::Runs`] unless there are one or two runs; [`HtmlError::Foreign`] if an analysis
+/// belongs to another timeline.
+pub fn page(runs: &[PageRun<'_>]) -> Result<String, HtmlError> {
+    if !(1..=2).contains(&runs.len()) {
+        return Err(HtmlError::Runs(runs.len()));
     }
-    let mut parts = parts(sides)?;
+    let mut parts = parts(runs)?;
     parts.push(("style", STYLE.concat()));
     parts.push(("script", SCRIPT.concat()));
     Ok(fill(TEMPLATE, &parts))
 }
 
-/// What stands in the template, but for style and script.
-fn parts(sides: &[Side<'_>]) -> Result<Vec<(&'static str, String)>, HtmlError> {
+/// The parts that the template receives, except style and script.
+fn parts(runs: &[PageRun<'_>]) -> Result<Vec<(&'static str, String)>, HtmlError> {
     let mut data = String::new();
     let mut pictures = String::new();
-    for (at, side) in sides.iter().enumerate() {
-        if !fits(side) {
-            return Err(HtmlError::Foreign { title: side.title.to_owned() });
+    for (at, run) in runs.iter().enumerate() {
+        if !run.is_consistent() {
+            return Err(HtmlError::Foreign { title: run.title.to_owned() });
         }
-        data += &packed("run", &pack::pack(side)?);
-        if sides.len() > 1 {
-            pictures += &format!("<h2>{} {}</h2>\n", letter(at), Escaped(side.title));
+        data += &packed("run", &pack::pack(run)?);
+        if runs.len() > 1 {
+            pictures += &format!("<h2>{} {}</h2>\n", letter(at), Escaped(run.title));
         }
-        pictures += &picture(side.timeline, Frame::default());
+        pictures += &picture(run.timeline, Frame::default());
     }
-    let titles: Vec<&str> = sides.iter().map(|side| side.title).collect();
+    let titles: Vec<&str> = runs.iter().map(|run| run.title).collect();
     Ok(vec![
         ("title", Escaped(&titles.join(" · ")).to_string()),
-        ("warnings", sections::warnings(sides)),
+        ("warnings", sections::warnings(runs)),
         ("pictures", pictures),
-        ("compare", compare::compare(sides)),
-        ("sections", sections::sections(sides)),
+        ("compare", compare::compare(runs)),
+        ("sections", sections::sections(runs)),
         ("data", data),
     ])
 }
 
-/// Deflated bytes as an element of the page.
+/// An element of the page that contains deflated bytes.
 fn packed(class: &str, deflated: &[u8]) -> String {
     let text = BASE64_STANDARD.encode(deflated);
     format!("<script type=\"application/octet-stream\" class=\"{class}\">{text}</script>\n")
 }
 
-/// Name of a run among two.
-fn letter(side: usize) -> char {
-    if side == 0 { 'A' } else { 'B' }
-}
-
-/// Puts the parts into a template. What is put in is not looked through for marks again.
+/// Inserts parts into a template. Placeholders inside the inserted parts are not replaced.
 fn fill(template: &str, parts: &[(&str, String)]) -> String {
     let mut pieces = template.split("{{");
     let mut page = pieces.next().unwrap_or_default().to_owned();
@@ -157,27 +120,4 @@ fn fill(template: &str, parts: &[(&str, String)]) -> String {
         page += rest;
     }
     page
-}
-
-/// Whether the analysis names nothing that the timeline lacks.
-fn fits(side: &Side<'_>) -> bool {
-    let (spans, lanes) = (side.timeline.spans.len(), side.timeline.lanes.len());
-    let path = &side.analysis.critical_path;
-    let span = |index: Option<usize>| index.is_none_or(|index| index < spans);
-    let cause = |cause: Cause| !matches!(cause, Cause::Dependency(lane) if lane >= lanes);
-    path.slack.len() == spans
-        && path.spans.iter().all(|index| *index < spans)
-        && side
-            .analysis
-            .gaps
-            .iter()
-            .all(|gap| gap.lane < lanes && span(gap.next) && span(gap.blocker) && cause(gap.cause))
-        && path.segments.iter().all(|segment| {
-            use crate::analysis::SegmentKind::{Running, Waiting};
-            segment.lane < lanes
-                && match segment.kind {
-                    Running(index) => index < spans,
-                    Waiting(why, index) => index < spans && cause(why),
-                }
-        })
 }

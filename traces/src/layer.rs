@@ -1,4 +1,4 @@
-//! Spans and events of the [`tracing`](https://docs.rs/tracing) crate on the timeline.
+//! Records the spans and events of the [`tracing`](https://docs.rs/tracing) crate.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use tracing_subscriber::registry::{LookupSpan, SpanRef};
 use crate::clock::Nanos;
 #[cfg(doc)]
 use crate::event::Tags;
-use crate::event::{LaneId, MessageId, NameId, Sending, SpanId, SpanInfo, What};
+use crate::event::{EventKind, LaneId, MessageId, NameId, Sending, SpanId, SpanInfo};
 use crate::recorder::{Recorder, Scope};
 
 mod fields;
 mod local;
 
 use fields::{Fields, LaneField};
-use local::{Entered, Local, Shared};
+use local::{Local, OpenVisit, Shared};
 
-/// Records what a program tells through `tracing`; one per subscriber.
+/// A `tracing` layer that records spans and events. Use one per subscriber.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -36,68 +36,68 @@ use local::{Entered, Local, Shared};
 /// assert_eq!(Timeline::new(&recorder.recording()).spans[0].name, "load");
 /// ```
 ///
-/// **Lanes.** Every thread that enters a span is a lane with the thread's name, or `thread N`. Of
-/// threads with the same name at the same time, the later ones get a number after it.
+/// **Lanes.** Every thread that enters a span gets a lane with the thread's name, or `thread N`. If
+/// several threads have the same name at the same time, a number is appended to the later ones.
 ///
-/// **Spans.** Each stay in a span, from enter to exit, is a span of the timeline: an `async` span
-/// gives one for each poll. The one that encloses it on the thread is its parent. What is entered
-/// while recording is off is not recorded; what was entered before it was switched off still gets
-/// its end.
+/// **Spans.** Each visit of a span, from enter to exit, is a span of the timeline, so an `async`
+/// span has one for each poll. Its parent is the enclosing visit on the same thread. A visit that
+/// starts while recording is off is not recorded; one that started before recording was switched off
+/// still gets its end.
 ///
 /// **Fields.** The numbers `chunk`, `request`, `stage`, `layer`, `rows`, `epoch`, `bytes` and
 /// `flops` become [`Tags`]. The text `device`, or else `lane`, puts the span on the lane of that
 /// name (a [`Device`](crate::event::LaneKind::Device) or an
 /// [`Actor`](crate::event::LaneKind::Actor)) instead of the thread's. The text `activity` is the
-/// name of an [`Activity`](crate::event::Activity), `other` without. `marked = true` marks the
-/// span and all that are made inside it for [`Scope::Marked`].
+/// name of an [`Activity`](crate::event::Activity); the default is `other`. `marked = true` marks
+/// the span and all spans created inside it for [`Scope::Marked`].
 ///
-/// **Messages.** A span that is made inside a span, and first entered on another thread, has a
-/// message `spawn` from there: sent when it was made, received when it was entered.
-/// `follows_from` gives a message `follows` from the latest stay in the other span, received at
-/// the next enter.
+/// **Messages.** A span that is created inside another span and first entered on another thread
+/// receives a message `spawn` from it: sent at creation, received at the first enter.
+/// `follows_from` adds a message `follows` from the latest visit of the other span, received at the
+/// next enter.
 ///
 /// **Events.** Every field `counter.NAME` of an event is a new value of the counter NAME
-/// (fractions are rounded); a counter stands on the lane where it was first seen, or on the one
-/// that the event names. An event without such a field is a span of no length, with its message
-/// as name: a mark. To have only some events and spans, give the layer a filter.
+/// (fractions are rounded). A counter is on the lane that the event names, or else on the lane where
+/// it was first seen. An event without such a field becomes a mark: a span of length zero, named by
+/// the event's message. To select events and spans, give the layer a filter.
 #[derive(Debug)]
 pub struct TimelineLayer {
     shared: Arc<Shared>,
 }
 
-/// What the timeline needs to know of a span of the program; kept with it.
+/// Data of a program's span that the layer keeps with it.
 struct SpanData {
     name: &'static str,
-    /// Its number, once it was looked up.
+    /// Its interned name, once looked up.
     name_id: Option<NameId>,
     fields: Fields,
     lane: Option<LaneId>,
     marked: bool,
-    /// Where it was made, until it is first entered.
-    made: Option<Made>,
-    /// The latest stay in it.
-    stay: Option<Stay>,
-    /// Messages to the next stay.
+    /// Where it was created; removed when it is first entered.
+    created: Option<Created>,
+    /// The latest visit.
+    visit: Option<Visit>,
+    /// Messages that the next visit receives.
     inbox: Vec<MessageId>,
 }
 
 #[derive(Clone, Copy)]
-struct Made {
+struct Created {
     thread: u64,
     at: Nanos,
-    by: Entered,
+    by: OpenVisit,
 }
 
 #[derive(Clone, Copy)]
-struct Stay {
+struct Visit {
     span: SpanId,
     lane: LaneId,
     end: Option<Nanos>,
 }
 
 impl TimelineLayer {
-    /// A layer that records with `recorder`; whether it does, and what, is the recorder's
-    /// [`Scope`].
+    /// Creates a layer that records with `recorder`. The recorder's [`Scope`] decides what is
+    /// recorded.
     pub fn new(recorder: Recorder) -> TimelineLayer {
         TimelineLayer { shared: Shared::new(recorder) }
     }
@@ -117,22 +117,22 @@ impl TimelineLayer {
             fields: Fields::default(),
             lane: None,
             marked: is_marked(span.parent()),
-            made: None,
-            stay: None,
+            created: None,
+            visit: None,
             inbox: Vec::new(),
         };
-        self.learn(&mut data, fields);
+        self.apply_fields(&mut data, fields);
         data
     }
 
-    /// Takes over what newly known fields say.
-    fn learn(&self, data: &mut SpanData, mut fields: Fields) {
+    /// Applies fields that became known.
+    fn apply_fields(&self, data: &mut SpanData, mut fields: Fields) {
         data.lane = fields.lane.take().map(|lane| self.lane(&lane)).or(data.lane);
         data.marked |= fields.marked;
         data.fields = fields;
     }
 
-    /// What is known of a span; if nothing is, what its name says.
+    /// Calls `f` with the data of a span, which is created from the span's name if there is none.
     fn with_data<'a, S, T>(
         &self,
         span: &SpanRef<'a, S>,
@@ -157,7 +157,7 @@ impl TimelineLayer {
         self.recorder().lane(&lane.name, lane.kind)
     }
 
-    /// Records a stay's begin, and what came to it.
+    /// Records the start of a visit, and the messages that it receives.
     fn enter(&self, data: &mut SpanData, id: &Id, local: &mut Local) {
         let at = local.writer.now();
         let lane = data.lane.unwrap_or_else(|| local.lane(&self.shared));
@@ -168,16 +168,17 @@ impl TimelineLayer {
             parent: local.top().map(|top| top.span),
             tags: data.fields.tags,
         };
-        local.writer.record(at, lane, What::Started(span, info));
-        if let Some(made) = data.made.take().filter(|made| made.thread != local.thread) {
-            let message = send(local, made.at, made.by, self.shared.spawn);
-            local.writer.record(at, lane, What::Received(message, Some(span)));
+        local.writer.record(at, lane, EventKind::Started(span, info));
+        if let Some(created) = data.created.take().filter(|created| created.thread != local.thread)
+        {
+            let message = send(local, created.at, created.by, self.shared.spawn);
+            local.writer.record(at, lane, EventKind::Received(message, Some(span)));
         }
         for message in data.inbox.drain(..) {
-            local.writer.record(at, lane, What::Received(message, Some(span)));
+            local.writer.record(at, lane, EventKind::Received(message, Some(span)));
         }
-        data.stay = Some(Stay { span, lane, end: None });
-        local.push(Entered { id: id.into_u64(), span, lane });
+        data.visit = Some(Visit { span, lane, end: None });
+        local.push(OpenVisit { id: id.into_u64(), span, lane });
     }
 
     fn count(&self, fields: &Fields, local: &mut Local) {
@@ -186,7 +187,7 @@ impl TimelineLayer {
         for (counter, value) in &fields.counters {
             let here = || named.unwrap_or_else(|| local.lane_here(&self.shared));
             let (name, lane) = self.shared.counter(counter, here);
-            local.writer.record(at, named.unwrap_or(lane), What::Counter(name, *value));
+            local.writer.record(at, named.unwrap_or(lane), EventKind::Counter(name, *value));
         }
     }
 
@@ -200,19 +201,19 @@ impl TimelineLayer {
             tags: fields.tags,
         };
         let (at, span) = (local.writer.now(), local.writer.span());
-        local.writer.record(at, lane, What::Ran(span, info, at));
+        local.writer.record(at, lane, EventKind::Ran(span, info, at));
     }
 }
 
-/// Records that a message left a stay in a span.
-fn send(local: &mut Local, at: Nanos, by: Entered, name: NameId) -> MessageId {
+/// Records a message sent during a visit.
+fn send(local: &mut Local, at: Nanos, by: OpenVisit, name: NameId) -> MessageId {
     let message = local.writer.message();
-    let sending = Sending { message, span: Some(by.span), name, bytes: 0, hold: None };
-    local.writer.record(at, by.lane, What::Sent(sending));
+    let sending = Sending { message, span: Some(by.span), name, bytes: 0, stall: None };
+    local.writer.record(at, by.lane, EventKind::Sent(sending));
     message
 }
 
-/// Whether a span, or else the nearest around it that is known, is marked.
+/// Whether a span, or else its nearest ancestor with data, is marked.
 fn is_marked<'a, S: LookupSpan<'a>>(span: Option<SpanRef<'a, S>>) -> bool {
     let known = |span: SpanRef<'a, S>| span.extensions().get::<SpanData>().map(|data| data.marked);
     span.and_then(|span| span.scope().find_map(known)).unwrap_or(false)
@@ -227,16 +228,16 @@ where
             return;
         }
         let fields = Fields::of(attributes);
-        // Of a span without fields, nothing is lost when it is looked at later.
-        if self.is_off() && fields.are_none() {
+        // The data of a span without fields can be created when it is first needed.
+        if self.is_off() && fields.is_empty() {
             return;
         }
         let Some(span) = context.span(id) else { return };
         let mut data = self.data(&span, fields);
         if self.recorder().wants(data.marked) {
-            data.made = self.shared.if_local(|local| {
+            data.created = self.shared.if_local(|local| {
                 let by = local.top()?;
-                Some(Made { thread: local.thread, at: local.writer.now(), by })
+                Some(Created { thread: local.thread, at: local.writer.now(), by })
             });
         }
         span.extensions_mut().replace(data);
@@ -249,8 +250,8 @@ where
         let Some(span) = context.span(id) else { return };
         let known = span.extensions().get::<SpanData>().map(|data| data.fields.clone());
         let fields = known.unwrap_or_default().with(values);
-        if !fields.are_none() {
-            self.with_data(&span, |data| self.learn(data, fields));
+        if !fields.is_empty() {
+            self.with_data(&span, |data| self.apply_fields(data, fields));
         }
     }
 
@@ -259,11 +260,11 @@ where
             return;
         }
         let (Some(span), Some(before)) = (context.span(id), context.span(follows)) else { return };
-        let stay = before.extensions().get::<SpanData>().and_then(|data| data.stay);
-        let Some(stay) = stay else { return };
-        let by = Entered { id: follows.into_u64(), span: stay.span, lane: stay.lane };
+        let visit = before.extensions().get::<SpanData>().and_then(|data| data.visit);
+        let Some(visit) = visit else { return };
+        let by = OpenVisit { id: follows.into_u64(), span: visit.span, lane: visit.lane };
         let message = |local: &mut Local| {
-            let at = stay.end.unwrap_or_else(|| local.writer.now());
+            let at = visit.end.unwrap_or_else(|| local.writer.now());
             send(local, at, by, self.shared.follows)
         };
         self.with_data(&span, |data| {
@@ -292,14 +293,14 @@ where
         let left = self.shared.if_local(|local| {
             let entered = local.pop(id.into_u64())?;
             let at = local.writer.now();
-            local.writer.record(at, entered.lane, What::Finished(entered.span));
+            local.writer.record(at, entered.lane, EventKind::Finished(entered.span));
             Some((entered.span, at))
         });
         let (Some((left, at)), Some(span)) = (left, context.span(id)) else { return };
         if let Some(data) = span.extensions_mut().get_mut::<SpanData>()
-            && let Some(stay) = data.stay.as_mut().filter(|stay| stay.span == left)
+            && let Some(visit) = data.visit.as_mut().filter(|visit| visit.span == left)
         {
-            stay.end = Some(at);
+            visit.end = Some(at);
         }
     }
 

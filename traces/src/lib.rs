@@ -1,4 +1,4 @@
-//! Traces tell where the time of a run went. Knows no tensor.
+//! Timelines that show where the time of a run went. Independent of tensors and models.
 //!
 //! ```text
 //!  Writers ─► Recorder ─► Recording ─► Timeline ─► Analysis ─► Report ─► text, html, budget
@@ -7,9 +7,9 @@
 //!                                         └──────────────────► export
 //! ```
 //!
-//! It is usable alone: with the feature `layer`, ten lines put the spans of any program that uses
-//! the `tracing` crate on a timeline (`examples/trace_any_tokio_app.rs`). What each number means
-//! stands in `docs/timeline.md` and with the parts of [`analysis`].
+//! The crate can be used alone: with the feature `layer`, ten lines put the spans of any program that
+//! uses the `tracing` crate on a timeline (`examples/trace_any_tokio_app.rs`). `docs/timeline.md` and
+//! the modules of [`analysis`] define every reported number.
 
 pub mod analysis;
 pub mod budget;
@@ -30,7 +30,7 @@ pub mod whole_file;
 
 pub use analysis::Analysis;
 pub use clock::{Clock, Nanos, OsClock};
-pub use metrics::{Spread, Stations};
+pub use metrics::{RequestTimes, Spread};
 pub use recorder::{Recorder, RecorderConfig, Scope, Writer};
 pub use recording::{Recording, RecordingError};
 pub use report::Report;

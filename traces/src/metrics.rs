@@ -1,65 +1,65 @@
-//! Figures of a request and of repeated measurements.
+//! Times of a request, and the spread of repeated measurements.
 
 use std::time::Duration;
 
 use crate::clock::Nanos;
 
-/// When a request passed its stations.
+/// Times at which a request reached its milestones, and its token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stations {
-    /// Handed to the engine.
+pub struct RequestTimes {
+    /// The engine received the request.
     pub submitted: Nanos,
-    /// Left the queue.
+    /// The request left the queue.
     pub admitted: Nanos,
-    /// First token (or score) computed.
+    /// The first token (or score) was computed.
     pub first_token: Nanos,
-    /// Last token computed.
+    /// The last token was computed.
     pub finished: Nanos,
-    /// Prompt tokens computed.
+    /// Number of prompt tokens computed.
     pub prompt_tokens: usize,
-    /// Tokens generated.
+    /// Number of tokens generated.
     pub generated_tokens: usize,
 }
 
-impl Stations {
+impl RequestTimes {
     /// Time in the queue.
     pub fn queued(&self) -> Duration {
         self.admitted - self.submitted
     }
 
-    /// Time to first token: from submission.
+    /// Time to first token (TTFT), measured from submission.
     pub fn ttft(&self) -> Duration {
         self.first_token - self.submitted
     }
 
-    /// Prompt processing: from admission to the first token.
+    /// Prefill time: from admission to the first token.
     pub fn prefill(&self) -> Duration {
         self.first_token - self.admitted
     }
 
-    /// From the first token to the last.
+    /// Decode time: from the first token to the last.
     pub fn decode(&self) -> Duration {
         self.finished - self.first_token
     }
 
-    /// Prompt tokens per second.
+    /// Prefill speed in prompt tokens per second.
     pub fn prefill_tokens_per_second(&self) -> f64 {
         rate(self.prompt_tokens, self.prefill())
     }
 
-    /// Generated tokens per second, the first one left out: it belongs to prefill.
+    /// Decode speed in tokens per second, without the first token, which belongs to prefill.
     pub fn decode_tokens_per_second(&self) -> f64 {
         rate(self.generated_tokens.saturating_sub(1), self.decode())
     }
 
-    /// Time per output token after the first; `None` below two tokens.
+    /// Time per output token (TPOT) after the first; `None` below two tokens.
     pub fn tpot(&self) -> Option<Duration> {
         let gaps = u32::try_from(self.generated_tokens.checked_sub(1)?).ok()?;
         self.decode().checked_div(gaps)
     }
 }
 
-/// Events per second; zero for no time.
+/// Events per second; 0 if no time passed.
 pub fn rate(count: usize, time: Duration) -> f64 {
     if time.is_zero() { 0.0 } else { count as f64 / time.as_secs_f64() }
 }
@@ -67,16 +67,16 @@ pub fn rate(count: usize, time: Duration) -> f64 {
 /// Median, minimum and maximum of repeated measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// Middle value (mean of the two middle ones).
+    /// Median (mean of the two middle values of an even count).
     pub median: f64,
-    /// Smallest.
+    /// Minimum.
     pub min: f64,
-    /// Largest.
+    /// Maximum.
     pub max: f64,
 }
 
 impl Spread {
-    /// Of at least one finite value; `None` without.
+    /// Spread of the finite values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Spread> {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_first_token_counts_as_prefill() {
-        let s = Stations {
+        let s = RequestTimes {
             submitted: Nanos(0),
             admitted: Nanos(1_000_000_000),
             first_token: Nanos(3_000_000_000),
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn one_token_has_no_gap() {
-        let s = Stations { generated_tokens: 1, ..Stations::default() };
+    fn one_token_has_no_time_per_output_token() {
+        let s = RequestTimes { generated_tokens: 1, ..RequestTimes::default() };
         assert_eq!(s.tpot(), None);
         assert_eq!(s.decode_tokens_per_second(), 0.0);
     }
 
     #[test]
-    fn median_of_even_and_odd_counts() {
+    fn the_median_of_an_even_count_is_the_mean_of_the_middle_values() {
         let spread = |v: &[f64]| Spread::of(v).map(|s| (s.median, s.min, s.max));
         assert_eq!(spread(&[3.0, 1.0, 2.0]), Some((2.0, 1.0, 3.0)));
         assert_eq!(spread(&[4.0, 1.0, 2.0, 3.0]), Some((2.5, 1.0, 4.0)));

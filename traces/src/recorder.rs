@@ -1,7 +1,7 @@
-//! The recorder: collects events from many threads, at run time switched on and off.
+//! Records events from many threads. Recording can be switched on and off at run time.
 //!
-//! Each thread (or actor) has a [`Writer`] with a bounded ring of its own, so that recording
-//! takes no lock and never waits. What finds no room is dropped and counted.
+//! Each thread (or actor) has a [`Writer`] with a bounded ring of its own, so recording takes no
+//! lock and never waits. Events that do not fit are dropped and counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU64;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clock::{Clock, Nanos};
-use crate::event::{Event, LaneId, LaneKind, MessageId, NameId, SpanId, What};
+use crate::event::{Event, EventKind, LaneId, LaneKind, MessageId, NameId, SpanId};
 use crate::recording::{LaneInfo, Recording};
 
 mod ring;
@@ -18,30 +18,30 @@ mod store;
 use ring::Ring;
 use store::{Blocks, Store};
 
-/// What is recorded.
+/// Which events are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Nothing.
     #[default]
     Off,
-    /// Requests that ask for it.
+    /// Only requests and spans that are marked.
     Marked,
     /// Everything.
     All,
 }
 
-/// Sizes of a recorder.
+/// Capacities of a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecorderConfig {
     /// Events that each writer's ring holds until they are collected, 88 bytes each.
     pub ring_events: usize,
-    /// Events kept in all, 88 bytes each.
+    /// Events stored in total, 88 bytes each.
     pub events_max: usize,
-    /// Which events to keep when there are more: those collected last instead of first.
+    /// Which events to keep beyond `events_max`: the latest collected instead of the first.
     pub keep_latest: bool,
-    /// Different texts (names of ops, fields of spans) kept; all others share one that says so.
+    /// Distinct strings stored (names of ops, fields of spans); all others share one placeholder.
     pub names_max: usize,
-    /// Lanes kept; all others share one that says so.
+    /// Lanes stored; all others share one placeholder.
     pub lanes_max: usize,
 }
 
@@ -57,7 +57,7 @@ impl Default for RecorderConfig {
     }
 }
 
-/// Collects events. Cheap to clone; all clones are the same recorder.
+/// Records events. Cheap to clone; all clones are the same recorder.
 #[derive(Clone)]
 pub struct Recorder {
     inner: Arc<Inner>,
@@ -67,7 +67,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     config: RecorderConfig,
     scope: AtomicU8,
-    /// Blocks of numbers given to writers so far.
+    /// Blocks of ids handed out to writers so far.
     id_blocks: AtomicU64,
     names: Mutex<Names>,
     lanes: Mutex<Vec<LaneInfo>>,
@@ -81,13 +81,13 @@ struct Names {
     numbers: HashMap<Arc<str>, u32>,
 }
 
-/// Text that stands for all that no longer fit into the table of names.
+/// Placeholder for names beyond the limit.
 const TOO_MANY_NAMES: &str = "(too many names)";
 
-/// Lane of all that no longer fit into the table of lanes.
+/// Placeholder for lanes beyond the limit.
 const TOO_MANY_LANES: &str = "(too many lanes)";
 
-/// Numbers of spans and messages that a writer takes at once.
+/// Ids of spans and messages that a writer reserves at once.
 const ID_BLOCK: u64 = 1 << 16;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,7 +95,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Recorder {
-    /// A recorder that is off, with times of `clock`.
+    /// Creates a recorder that takes its times from `clock`. It is off.
     pub fn new(clock: Arc<dyn Clock>, config: RecorderConfig) -> Recorder {
         Recorder {
             inner: Arc::new(Inner {
@@ -111,17 +111,17 @@ impl Recorder {
         }
     }
 
-    /// The clock of the events' times.
+    /// Clock that times the events.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.inner.clock
     }
 
-    /// Chooses what is recorded from now on.
+    /// Sets which events are recorded from now on.
     pub fn set_scope(&self, scope: Scope) {
         self.inner.scope.store(scope as u8, Ordering::Relaxed);
     }
 
-    /// What is recorded.
+    /// Which events are recorded.
     #[inline]
     pub fn scope(&self) -> Scope {
         match self.inner.scope.load(Ordering::Relaxed) {
@@ -131,7 +131,7 @@ impl Recorder {
         }
     }
 
-    /// Whether something that asks for it (`marked`), or does not, is recorded.
+    /// Whether an event is recorded. `marked`: its request or span is marked.
     #[inline]
     pub fn wants(&self, marked: bool) -> bool {
         match self.scope() {
@@ -141,8 +141,8 @@ impl Recorder {
         }
     }
 
-    /// The number of a text; the same text has the same number. Takes a lock: look names up
-    /// beforehand where time matters.
+    /// Interns a string: equal strings get the same number. Takes a lock, so intern names in
+    /// advance where time matters.
     pub fn name(&self, text: &str) -> NameId {
         let mut names = lock(&self.inner.names);
         if let Some(number) = names.numbers.get(text) {
@@ -160,7 +160,7 @@ impl Recorder {
         NameId(number)
     }
 
-    /// A lane of that name; the same name and kind is the same lane. Takes a lock, as
+    /// Registers a lane. The same name and kind always give the same lane. Takes a lock, as
     /// [`name`](Recorder::name) does.
     pub fn lane(&self, name: &str, kind: LaneKind) -> LaneId {
         let mut lanes = lock(&self.inner.lanes);
@@ -179,14 +179,14 @@ impl Recorder {
         LaneId(lane as u32)
     }
 
-    /// Remembers a fact about the run, such as the model's name.
+    /// Stores a fact about the run, such as the model's name.
     pub fn set_meta(&self, key: &str, value: &str) {
         lock(&self.inner.meta).insert(key.to_owned(), value.to_owned());
     }
 
-    /// A writer for one thread or actor. Takes memory for its ring at once, and holds it until
-    /// the writer is dropped; if the store is busy then, until the next writer is made or the
-    /// rings are emptied.
+    /// Creates a writer for one thread or actor. Allocates its ring, which is freed when the writer
+    /// is dropped, or, if the store is locked at that moment, when the next writer is created or
+    /// the rings are drained.
     pub fn writer(&self) -> Writer {
         let ring = Arc::new(Ring::new(self.inner.config.ring_events));
         let mut store = lock(&self.inner.store);
@@ -196,17 +196,17 @@ impl Recorder {
         Writer { recorder: self.clone(), ring, next_id: 0, ids_end: 0 }
     }
 
-    /// Empties the rings into the recording.
+    /// Drains the rings into the store.
     pub fn collect(&self) {
         lock(&self.inner.store).collect(&self.inner.config);
     }
 
-    /// Events that found no room so far.
+    /// Number of events dropped so far.
     pub fn dropped(&self) -> u64 {
         lock(&self.inner.store).dropped()
     }
 
-    /// Everything recorded so far; recording goes on.
+    /// Copies everything recorded so far; recording continues.
     pub fn recording(&self) -> Recording {
         let mut store = lock(&self.inner.store);
         store.collect(&self.inner.config);
@@ -215,9 +215,9 @@ impl Recorder {
         self.make(&events, dropped)
     }
 
-    /// Takes out what was recorded since the last call, in no particular order; for views that
-    /// follow a run. Later recordings lack it. The number of dropped events is that of the whole
-    /// run.
+    /// Removes and returns everything recorded since the last call, in no particular order, for
+    /// live views of a run. Later recordings do not contain these events. The number of dropped
+    /// events counts the whole run.
     pub fn take(&self) -> Recording {
         let mut store = lock(&self.inner.store);
         store.collect(&self.inner.config);
@@ -226,7 +226,7 @@ impl Recorder {
         self.make(&events, dropped)
     }
 
-    /// Names and lanes are read after the events, so that every number has its text.
+    /// Reads names and lanes after the events, so that every number in an event has its entry.
     fn make(&self, events: &Blocks, dropped: u64) -> Recording {
         let mut all = Vec::with_capacity(events.len());
         all.extend(events.events());
@@ -248,41 +248,41 @@ impl std::fmt::Debug for Recorder {
     }
 }
 
-/// One thread's or actor's end of a [`Recorder`].
+/// Handle with which one thread or actor records.
 #[derive(Debug)]
 pub struct Writer {
     recorder: Recorder,
     ring: Arc<Ring>,
     next_id: u64,
-    /// First number that is not this writer's.
+    /// First id that is not reserved for this writer.
     ids_end: u64,
 }
 
 impl Writer {
-    /// The recorder.
+    /// The recorder of this writer.
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// Whether something that asks for it (`marked`), or does not, is recorded.
+    /// Whether an event is recorded. `marked`: its request or span is marked.
     #[inline]
     pub fn wants(&self, marked: bool) -> bool {
         self.recorder.wants(marked)
     }
 
-    /// The time.
+    /// Current time of the recorder's clock.
     #[inline]
     pub fn now(&self) -> Nanos {
         self.recorder.inner.clock.now()
     }
 
-    /// A number that no other span of this recorder has.
+    /// A span id, unique in this recorder.
     #[inline]
     pub fn span(&mut self) -> SpanId {
         SpanId(self.id())
     }
 
-    /// A number that no other message of this recorder has.
+    /// A message id, unique in this recorder.
     #[inline]
     pub fn message(&mut self) -> MessageId {
         MessageId(self.id())
@@ -298,23 +298,23 @@ impl Writer {
         id
     }
 
-    /// Numbers in blocks: unique without a shared counter in the way of every span.
+    /// Reserves a block of ids, so that a new id does not touch a shared counter.
     #[cold]
     fn take_ids(&mut self) {
         self.next_id = self.recorder.inner.id_blocks.fetch_add(1, Ordering::Relaxed) * ID_BLOCK;
         self.ids_end = self.next_id + ID_BLOCK;
     }
 
-    /// Records an event. Whether it is wanted, [`wants`](Writer::wants) tells.
+    /// Records an event. Call it only if [`wants`](Writer::wants) returns true.
     #[inline]
-    pub fn record(&mut self, at: Nanos, lane: LaneId, what: What) {
-        let held = self.ring.push(&Event { at, lane, what }.to_words());
-        if self.ring.is_due(held) {
+    pub fn record(&mut self, at: Nanos, lane: LaneId, kind: EventKind) {
+        let events = self.ring.push(&Event { at, lane, kind }.to_words());
+        if self.ring.should_drain(events) {
             self.collect();
         }
     }
 
-    /// Empties this writer's ring, unless somebody else has the store.
+    /// Drains this writer's ring, unless the store is locked.
     #[cold]
     fn collect(&self) {
         if let Ok(mut store) = self.recorder.inner.store.try_lock() {
@@ -326,7 +326,8 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.ring.close();
-        // An ending thread does not wait: who finds the store busy leaves its ring to the next.
+        // An ending thread does not wait: if the store is locked, the next one to lock it drains
+        // the ring.
         if let Ok(mut store) = self.recorder.inner.store.try_lock() {
             store.collect_closed(&self.recorder.inner.config);
         }
@@ -338,7 +339,7 @@ mod tests {
     use super::*;
     use crate::clock::OsClock;
 
-    fn held(recorder: &Recorder) -> usize {
+    fn ring_count(recorder: &Recorder) -> usize {
         lock(&recorder.inner.store).rings()
     }
 
@@ -347,41 +348,45 @@ mod tests {
     }
 
     #[test]
-    fn rings_of_writers_that_are_gone_pile_up() {
+    fn the_rings_of_dropped_writers_are_freed() {
         let config = RecorderConfig { ring_events: 8, ..RecorderConfig::default() };
         let recorder = Recorder::new(Arc::new(OsClock::start()), config);
         let mut lasting = recorder.writer();
-        lasting.record(Nanos(0), LaneId(0), What::Woke(Nanos(0)));
+        lasting.record(Nanos(0), LaneId(0), EventKind::Woke(Nanos(0)));
         for n in 1..=1000 {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     let mut writer = recorder.writer();
-                    writer.record(Nanos(n), LaneId(0), What::Woke(Nanos(0)));
+                    writer.record(Nanos(n), LaneId(0), EventKind::Woke(Nanos(0)));
                 });
             });
-            assert_eq!(held(&recorder), 1, "only that of the writer that lasts");
+            assert_eq!(ring_count(&recorder), 1, "only the ring of the writer that still exists");
         }
-        lasting.record(Nanos(1001), LaneId(0), What::Woke(Nanos(0)));
+        lasting.record(Nanos(1001), LaneId(0), EventKind::Woke(Nanos(0)));
         let mut recording = recorder.recording();
         recording.events.sort_by_key(|event| event.at);
         assert_eq!((times(&recording), recording.dropped), ((0..=1001).collect(), 0));
     }
 
     #[test]
-    fn a_writer_that_ends_while_the_store_is_busy_keeps_its_ring_for_ever() {
+    fn the_ring_of_a_writer_dropped_while_the_store_is_locked_is_freed_later() {
         let config = RecorderConfig { ring_events: 2, ..RecorderConfig::default() };
         let recorder = Recorder::new(Arc::new(OsClock::start()), config);
         let writers: Vec<Writer> = (0..10).map(|_| recorder.writer()).collect();
         let busy = lock(&recorder.inner.store);
         for (n, mut writer) in (0..).zip(writers) {
             for time in [n, n, n] {
-                writer.record(Nanos(time), LaneId(0), What::Woke(Nanos(0)));
+                writer.record(Nanos(time), LaneId(0), EventKind::Woke(Nanos(0)));
             }
         }
-        assert_eq!(busy.rings(), 10, "an ending writer does not wait");
+        assert_eq!(busy.rings(), 10, "dropping a writer does not wait");
         drop(busy);
         let writer = recorder.writer();
-        assert_eq!((held(&recorder), recorder.dropped()), (1, 10), "gone, and their count is not");
+        assert_eq!(
+            (ring_count(&recorder), recorder.dropped()),
+            (1, 10),
+            "the rings are freed, their drop counts kept"
+        );
         drop(writer);
         let recording = recorder.recording();
         let expected: Vec<u64> = (0..10).flat_map(|n| [n, n]).collect();
@@ -389,19 +394,19 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_nobody_can_empty_drops_and_counts() {
+    fn a_full_ring_drops_and_counts_events_while_the_store_is_locked() {
         let config = RecorderConfig { ring_events: 8, ..RecorderConfig::default() };
         let recorder = Recorder::new(Arc::new(OsClock::start()), config);
         let mut writer = recorder.writer();
         let busy = lock(&recorder.inner.store);
         for n in 0..20 {
-            writer.record(Nanos(n), LaneId(0), What::Woke(Nanos(0)));
+            writer.record(Nanos(n), LaneId(0), EventKind::Woke(Nanos(0)));
         }
         drop(busy);
         let recording = recorder.recording();
         assert_eq!((times(&recording), recording.dropped), ((0..8).collect(), 12));
         drop(writer);
         assert_eq!((recorder.recording().dropped, recorder.dropped()), (12, 12));
-        assert_eq!(held(&recorder), 0, "the ring is gone, not its count");
+        assert_eq!(ring_count(&recorder), 0, "the ring is freed, its drop count kept");
     }
 }

@@ -1,4 +1,4 @@
-//! A recording: everything that was recorded of a run, in memory or in a file.
+//! A recording: all recorded events of a run, in memory or in a file.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ mod file;
 
 pub use error::RecordingError;
 
-/// Name that a recording's file ends with.
+/// File name extension of recordings.
 pub const FILE_EXTENSION: &str = "lwt";
 
 /// A lane of a recording.
@@ -19,56 +19,57 @@ pub const FILE_EXTENSION: &str = "lwt";
 pub struct LaneInfo {
     /// Name, such as `cpu` or `scheduler`.
     pub name: String,
-    /// What it is.
+    /// Kind of the lane.
     pub kind: LaneKind,
 }
 
-/// Events of a run, with what their numbers mean.
+/// Events of a run, with the tables that give meaning to their numbers.
 ///
 /// # File format
 ///
-/// Version 1, all fixed-size numbers little-endian, every other number an unsigned LEB128 varint
-/// in its shortest form:
+/// Version 1. All fixed-size numbers are little-endian; every other number is an unsigned LEB128
+/// varint in its shortest form:
 ///
-/// | bytes | what |
+/// | bytes | content |
 /// |---|---|
 /// | 8 | `89 4C 57 54 0D 0A 1A 0A` |
 /// | 4 | version |
 /// | 8 | length of the whole file |
-/// | … | number of facts; of each, sorted by key: key, value (length, UTF-8) |
-/// | … | number of lanes; of each: code of its kind, name (length, UTF-8) |
-/// | … | number of names; of each: length, UTF-8 |
+/// | … | number of facts; for each, sorted by key: key, value (length, UTF-8) |
+/// | … | number of lanes; for each: code of its kind, name (length, UTF-8) |
+/// | … | number of names; for each: length, UTF-8 |
 /// | … | number of dropped events |
 /// | … | number of events; then the length in bytes of each of the [`WORDS`] columns |
-/// | … | the columns: of each event that word, as zigzag of the difference to the event before |
-/// | 4 | CRC-32 (IEEE) of everything before |
+/// | … | the columns: one word of each event, as the zigzagged difference from the previous event |
+/// | 4 | CRC-32 (IEEE) of all preceding bytes |
 ///
-/// Nothing is compressed, so a small file cannot ask for much memory. One recording has exactly
-/// one form: what loads is written again byte for byte.
+/// Nothing is compressed, so a small file cannot make the reader allocate much memory. The encoding
+/// is canonical: a file that loads is written back byte for byte.
 ///
 /// [`WORDS`]: crate::event::WORDS
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// Facts about the run: model, strategy, machine. `clock` is `virtual` for a simulated run.
+    /// Facts about the run, such as model, strategy and machine. `clock` is `virtual` for a
+    /// simulated run.
     pub meta: BTreeMap<String, String>,
-    /// Lanes by their number.
+    /// Lanes, indexed by their number.
     pub lanes: Vec<LaneInfo>,
-    /// Texts by their number.
+    /// Interned strings, indexed by their number.
     pub names: Vec<String>,
     /// Events, in no particular order.
     pub events: Vec<Event>,
-    /// Events that found no room.
+    /// Number of events dropped for lack of room.
     pub dropped: u64,
 }
 
-/// First bytes of a file: not text, and damaged by whatever changes line ends.
+/// First bytes of a file: not valid text, and damaged by any conversion of line ends.
 const MAGIC: [u8; 8] = *b"\x89LWT\r\n\x1a\n";
 
-/// Version that is written.
+/// Format version that is written.
 const VERSION: u32 = 1;
 
-/// Bytes of magic, version and length.
+/// Length in bytes of magic, version and length.
 const HEADER: usize = 8 + 4 + 8;
 
-/// Bytes of the check sum.
+/// Length in bytes of the checksum.
 const CHECK: usize = 4;

@@ -1,4 +1,4 @@
-//! A timeline as plain numbers, for people, pages and machines alike.
+//! A report: the figures of a run as plain numbers, for people, pages and programs.
 
 use std::collections::BTreeMap;
 
@@ -8,90 +8,90 @@ mod figures;
 mod make;
 mod requests;
 
-/// Version of the report's form. Fields may be added without a new one.
+/// Version of the report format. New fields do not change it.
 pub const REPORT_VERSION: u32 = 1;
 
-/// All numbers of one run. Times are in nanoseconds unless the field says otherwise; shares are
-/// of 1. A number that does not exist is `null`.
+/// All figures of one run. Times are in nanoseconds unless the field says otherwise; shares are
+/// fractions of 1. A figure that does not exist is `null`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Version of this form.
+    /// Version of the format.
     pub version: u32,
     /// Facts about the run.
     pub meta: BTreeMap<String, String>,
-    /// First start to last end.
+    /// From the first start to the last end.
     pub makespan_ns: u64,
-    /// Spans, inner ones included.
+    /// Number of spans, including inner ones.
     pub spans: usize,
-    /// Events that found no room when they were recorded.
+    /// Number of events dropped while recording.
     pub events_dropped: u64,
-    /// Events that say nothing because their counterpart is missing.
+    /// Number of events ignored because their counterpart is missing.
     pub events_orphaned: u64,
-    /// Share of busy time that ran beside other busy time (T1).
+    /// Share of busy time during which another lane was busy as well.
     pub overlap: Option<f64>,
-    /// What the dependencies allow.
+    /// Overlap that the dependencies allow.
     pub overlap_achievable: Option<f64>,
-    /// The one by the other.
+    /// `overlap` divided by `overlap_achievable`.
     pub overlap_efficiency: Option<f64>,
-    /// Each two of the lanes that compute; of more than 64 lanes only the 64 busiest count here,
-    /// and only those two of them that ran at the same time.
+    /// Overlap of each pair of lanes that compute; with more than 64 lanes, only pairs of the 64
+    /// busiest that were busy at the same time.
     pub overlap_pairs: Vec<PairReport>,
-    /// Every lane.
+    /// All lanes.
     pub lanes: Vec<LaneReport>,
-    /// Idle time of the lanes that compute (all devices; without devices, all lanes) by cause (T2),
-    /// longest first. Each lane has its own in `lanes`.
+    /// Idle time of the lanes that compute (all devices; without devices, all lanes) by cause,
+    /// longest first. The idle time of each lane is in `lanes`.
     pub idle: Vec<IdleReport>,
-    /// Idle time of any lane that nothing in the recording explains.
+    /// Idle time of all lanes whose cause is unknown.
     pub idle_unattributed_ns: u64,
-    /// What the makespan consists of (T3), longest first.
-    pub critical_path: Vec<BlameReport>,
+    /// Breakdown of the makespan by the critical path, longest first.
+    pub critical_path: Vec<PathReport>,
     /// Ops by name and lane, longest first.
     pub ops: Vec<OpReport>,
-    /// Predicted waits (T5), by name and mode.
+    /// Predicted waits, by name and mode.
     pub waits: Vec<WaitReport>,
     /// Messages by name.
     pub messages: Vec<MessageReport>,
-    /// Messages for each generated token.
+    /// Messages per generated token.
     pub messages_per_token: Option<f64>,
     /// Requests.
     pub requests: RequestsReport,
-    /// Counters: queue depths, memory in use.
+    /// Counters, such as queue depths and memory in use.
     pub counters: Vec<CounterReport>,
-    /// Memory given back, by name.
+    /// Memory freed, by name.
     pub freed: Vec<FreedReport>,
 }
 
 /// Overlap of two lanes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PairReport {
-    /// One lane.
+    /// First lane.
     pub a: String,
-    /// The other.
+    /// Second lane.
     pub b: String,
-    /// Time in which both ran something.
+    /// Time during which both were busy.
     pub both_ns: u64,
-    /// That, by the busy time of the less busy one.
+    /// `both_ns` divided by the busy time of the less busy lane.
     pub ratio: f64,
 }
 
-/// A lane.
+/// Figures of a lane.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LaneReport {
     /// Name.
     pub name: String,
-    /// What it is.
+    /// Kind of the lane.
     pub kind: &'static str,
-    /// Most spans at the same time.
+    /// Largest number of concurrent spans.
     pub slots: usize,
-    /// Outer spans.
+    /// Number of outer spans.
     pub spans: usize,
-    /// Time in which something ran.
+    /// Time during which something ran.
     pub busy_ns: u64,
-    /// The rest of the makespan; 0 for a lane that never runs anything.
+    /// Rest of the makespan; 0 for a lane that never ran anything.
     pub idle_ns: u64,
-    /// Busy share of the makespan.
+    /// Busy time divided by the makespan.
     pub utilization: f64,
-    /// Busy time whose result was thrown away, because its epoch was over.
+    /// Busy time whose result was discarded because its epoch was over.
     pub wasted_ns: u64,
     /// Idle time by cause, longest first.
     pub idle: Vec<IdleReport>,
@@ -100,7 +100,7 @@ pub struct LaneReport {
 /// Idle time of one cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IdleReport {
-    /// The cause; for a dependency, `dependency on LANE`.
+    /// Cause; a dependency is written `dependency on LANE`.
     pub cause: String,
     /// Time.
     pub ns: u64,
@@ -108,24 +108,24 @@ pub struct IdleReport {
     pub share: f64,
 }
 
-/// One kind of stretch on the critical path.
+/// One kind of segment of the critical path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BlameReport {
+pub struct PathReport {
     /// Lane.
     pub lane: String,
     /// `running`, or the cause of waiting.
     pub cause: String,
-    /// Name of the op that ran or was waited for.
+    /// Name of the op that ran, or that the path waited for.
     pub op: String,
     /// Time on the path.
     pub ns: u64,
     /// Share of the makespan.
     pub share: f64,
-    /// Stretches.
+    /// Number of segments.
     pub count: usize,
 }
 
-/// An op on a lane.
+/// Figures of an op on a lane.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OpReport {
     /// Name.
@@ -134,99 +134,100 @@ pub struct OpReport {
     pub lane: String,
     /// Kind of work.
     pub activity: &'static str,
-    /// How often.
+    /// Number of spans.
     pub count: usize,
-    /// Time without that of inner spans.
+    /// Time without inner spans.
     pub self_ns: u64,
-    /// Durations, inner spans included.
+    /// Durations, including inner spans.
     pub duration_ns: Percentiles,
-    /// Part of `self_ns` on the critical path.
+    /// Part of `self_ns` that is on the critical path.
     pub critical_ns: u64,
-    /// Least slack.
+    /// Smallest slack of any span.
     pub slack_min_ns: u64,
     /// Bytes read and written.
     pub bytes: u64,
     /// Floating-point operations.
     pub flops: u64,
-    /// 10⁹ bytes per second.
+    /// Bandwidth in 10⁹ bytes per second.
     pub gb_per_s: Option<f64>,
-    /// 10⁹ floating-point operations per second.
+    /// Compute rate in 10⁹ floating-point operations per second.
     pub gflop_per_s: Option<f64>,
 }
 
-/// Predicted waits of one kind.
+/// Predicted waits of one name and mode.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WaitReport {
-    /// Which kind.
+    /// Name of the wait.
     pub name: String,
-    /// How they were spent.
+    /// How the thread waited.
     pub mode: &'static str,
-    /// How many.
+    /// Number of waits.
     pub count: usize,
     /// Total time slept.
     pub slept_ns: u64,
-    /// Total time polled: a core's energy spent for nothing.
+    /// Total time polled, which uses a core without doing work.
     pub spun_ns: u64,
-    /// Waits that went on after their target had ended: how long.
+    /// Lateness: time from the end of the target to the end of the wait.
     pub late_ns: Percentiles,
-    /// Actual minus predicted time, of waits with a prediction.
+    /// Prediction error, actual minus predicted time, of waits with a prediction.
     pub error_ns: Option<Percentiles>,
     /// Median of |actual − predicted| / actual.
     pub error_relative_median: Option<f64>,
     /// Smallest margin with which 99 % of these waits would not have overslept.
     pub margin_best_ns: Option<u64>,
-    /// Counts of the error by size: upper bounds in ns, ascending, and how many lie below each
-    /// and not below the one before. The last bound is the largest error.
+    /// Histogram of the error: upper bounds in ns, ascending, and the number of errors below each
+    /// bound and not below the previous one. The last bound is the largest error.
     pub histogram: Vec<(i64, usize)>,
-    /// Calibration: mean predicted and mean actual time of each tenth of the waits by prediction.
+    /// Calibration: mean predicted and mean actual time of each tenth of the waits, ordered by
+    /// prediction.
     pub calibration: Vec<(f64, f64)>,
 }
 
-/// Messages of one kind.
+/// Messages of one name.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MessageReport {
-    /// Which kind.
+    /// Name of the message.
     pub name: String,
-    /// How many.
+    /// Number of messages.
     pub count: usize,
-    /// Payload that was copied or moved.
+    /// Payload copied or moved, in bytes.
     pub bytes: u64,
-    /// Messages that nobody took.
+    /// Number of messages that were never received.
     pub lost: usize,
-    /// From being sent to being taken out of the mailbox.
+    /// Delay: from sending until taken out of the mailbox.
     pub delay_ns: Percentiles,
-    /// Time for which they were held back before.
+    /// Total time stalled at the sender.
     pub held_ns: u64,
 }
 
-/// Requests of the run.
+/// Figures of all requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RequestsReport {
-    /// How many came.
+    /// Number of requests.
     pub count: usize,
-    /// Ended well.
+    /// Number finished.
     pub finished: usize,
-    /// Cancelled.
+    /// Number cancelled.
     pub cancelled: usize,
-    /// Failed.
+    /// Number failed.
     pub failed: usize,
-    /// Prompt tokens of all.
+    /// Prompt tokens of all requests.
     pub prompt_tokens: u64,
-    /// Generated tokens of all.
+    /// Generated tokens of all requests.
     pub generated_tokens: u64,
-    /// Generated tokens by the time from the first submission to the last token.
+    /// Generated tokens divided by the time from the first submission to the last token.
     pub tokens_per_second: Option<f64>,
-    /// Submission to admission, in ms.
+    /// From submission to admission, in ms.
     pub queued_ms: Percentiles,
-    /// Submission to first token, in ms.
+    /// Time to first token, from submission, in ms.
     pub ttft_ms: Percentiles,
-    /// Mean time per token after the first, of each request, in ms.
+    /// Time per output token after the first, mean of each request, in ms.
     pub tpot_ms: Percentiles,
-    /// Every gap between two tokens, in ms.
+    /// Inter-token latency: each gap between two tokens, in ms.
     pub itl_ms: Percentiles,
 }
 
-/// A counter.
+/// Figures of a counter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CounterReport {
     /// Name.
@@ -239,37 +240,37 @@ pub struct CounterReport {
     pub max: i64,
     /// Mean over time.
     pub mean: f64,
-    /// Last.
+    /// Last value.
     pub last: i64,
 }
 
-/// Memory given back.
+/// Memory freed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FreedReport {
-    /// What for.
+    /// Name of the memory.
     pub name: String,
-    /// How often.
+    /// Number of times.
     pub count: usize,
-    /// How much.
+    /// Total size in bytes.
     pub bytes: u64,
 }
 
-/// How values are spread. All `null` without values.
+/// Percentiles of a set of values. All are `null` without values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Percentiles {
-    /// Values.
+    /// Number of values.
     pub count: usize,
     /// Mean.
     pub mean: Option<f64>,
     /// Smallest.
     pub min: Option<f64>,
-    /// Half are not above it.
+    /// 50th percentile: half of the values are not above it.
     pub p50: Option<f64>,
-    /// 90 % are not above it.
+    /// 90th percentile.
     pub p90: Option<f64>,
-    /// 95 % are not above it.
+    /// 95th percentile.
     pub p95: Option<f64>,
-    /// 99 % are not above it.
+    /// 99th percentile.
     pub p99: Option<f64>,
     /// Largest.
     pub max: Option<f64>,

@@ -1,4 +1,4 @@
-//! Atomics of the rings; under `--cfg loom` those of the model checker.
+//! Atomics used by the rings; with `--cfg loom`, those of the model checker.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};

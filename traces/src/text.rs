@@ -1,4 +1,4 @@
-//! The timeline in a terminal: a Gantt chart and tables.
+//! Draws a timeline in a terminal, as a Gantt chart with tables.
 
 use crate::analysis::Analysis;
 use crate::analysis::diff::Diff;
@@ -9,62 +9,15 @@ mod difference;
 mod format;
 mod gantt;
 mod head;
+mod options;
 mod scale;
 mod summary;
 
-/// Signs to draw with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Glyphs {
-    /// Blocks and lines of Unicode.
-    #[default]
-    Unicode,
-    /// ASCII alone, except in names.
-    Ascii,
-}
+pub use options::{Colours, Glyphs, TextOptions, WIDTH_MAX, WIDTH_MIN};
 
-/// Whether colours are used. They repeat what the signs say.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Colours {
-    /// Plain text without escape codes.
-    #[default]
-    Plain,
-    /// ANSI escape codes.
-    Ansi,
-}
-
-/// How to draw.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TextOptions {
-    /// Columns; [`WIDTH_MIN`] to [`WIDTH_MAX`] are used.
-    pub width: usize,
-    /// Signs.
-    pub glyphs: Glyphs,
-    /// Colours.
-    pub colours: Colours,
-    /// Most rows of a table of ops, stretches of the critical path, messages or waits.
-    pub rows_max: usize,
-}
-
-impl Default for TextOptions {
-    fn default() -> TextOptions {
-        TextOptions {
-            width: 100,
-            glyphs: Glyphs::default(),
-            colours: Colours::default(),
-            rows_max: 12,
-        }
-    }
-}
-
-/// Fewest columns with which a chart can be read.
-pub const WIDTH_MIN: usize = 40;
-
-/// Most columns that are drawn.
-pub const WIDTH_MAX: usize = 1000;
-
-/// Draws a run: a row for each slot of each lane, the idle time as a letter for its cause, the
-/// critical path below the lanes that it runs through, and tables of the report's numbers. Names are
-/// shown without control characters; no line is wider than `width` as long as names have no
+/// Draws a run: one row for each slot of each lane, idle time as a letter for its cause, the
+/// critical path below each lane that it runs through, and the figures of the report as tables.
+/// Names are shown without control characters. No line is wider than `width`, unless names contain
 /// characters that are two columns wide.
 pub fn text(
     timeline: &Timeline,
@@ -82,7 +35,7 @@ pub fn text(
     text
 }
 
-/// Shows the difference of two runs: what their makespans' difference consists of, and the ops that
+/// Shows the difference of two runs: the breakdown of the difference in makespan, and the ops that
 /// changed most.
 pub fn difference(diff: &Diff, options: &TextOptions) -> String {
     let options = TextOptions { width: options.width.clamp(WIDTH_MIN, WIDTH_MAX), ..*options };

@@ -1,85 +1,86 @@
-//! The timeline: a recording's events put together into lanes, spans, messages and waits.
+//! The timeline: lanes, spans, messages and waits assembled from the events of a recording.
 
 use std::collections::BTreeMap;
 
 use crate::clock::Nanos;
-use crate::event::{Activity, HoldCause, LaneKind, SpanId, Station, Tags, WaitMode};
+use crate::event::{Activity, LaneKind, Milestone, SpanId, StallCause, Tags, WaitMode};
 use crate::recording::Recording;
 
 mod build;
 mod slots;
 
-/// A run: what happened on every lane, and what waited for what. Times are those of the recording.
+/// A run: the spans of every lane, and their dependencies. All times are those of the recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// Facts about the run.
     pub meta: BTreeMap<String, String>,
-    /// Lanes, by the index that spans name.
+    /// Lanes; spans refer to them by index.
     pub lanes: Vec<Lane>,
-    /// Spans by start, then by end (longest first), then by number.
+    /// Spans by start, then by end (longest first), then by id.
     pub spans: Vec<Span>,
     /// Messages by the time of sending.
     pub messages: Vec<Message>,
     /// Predicted waits by their end.
     pub waits: Vec<Wait>,
-    /// Sleeps for want of messages, by their end.
+    /// Times during which a lane's thread slept on an empty mailbox, by their end.
     pub sleeps: Vec<Sleep>,
     /// Counters with their values over time.
     pub counters: Vec<Counter>,
-    /// What happened to requests, by time.
-    pub stations: Vec<StationAt>,
-    /// Memory given back, by time.
+    /// Milestones of requests, by time.
+    pub milestones: Vec<RequestMilestone>,
+    /// Memory freed, by time.
     pub freed: Vec<Freed>,
-    /// Events that found no room when they were recorded.
+    /// Number of events dropped for lack of room.
     pub dropped: u64,
-    /// Events that say nothing because their counterpart is missing: an end without a start.
+    /// Number of events ignored because their counterpart is missing, such as an end without a
+    /// start.
     pub orphans: u64,
 }
 
-/// A row of the timeline.
+/// A lane: one row of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
     /// Name, such as `cpu` or `scheduler`.
     pub name: String,
-    /// What it is.
+    /// Kind of the lane.
     pub kind: LaneKind,
-    /// Most outer spans at the same time; each has a slot below this.
+    /// Largest number of concurrent outer spans; slots are numbered below this.
     pub slots: usize,
 }
 
-/// One piece of work on a lane.
+/// A piece of work on a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Number in the recording.
+    /// Id in the recording.
     pub id: SpanId,
     /// Index of the lane.
     pub lane: usize,
-    /// Slot of the lane; a span inside another one is in its slot.
+    /// Slot of the lane; an inner span is in the slot of its parent.
     pub slot: usize,
-    /// Index of the span on the same lane that contains it.
+    /// Index of the enclosing span on the same lane.
     pub parent: Option<usize>,
-    /// Depth below its outermost ancestor, which has 0.
+    /// Nesting depth; 0 for an outer span.
     pub depth: usize,
     /// Name of the op, stage or span.
     pub name: String,
     /// Kind of work.
     pub activity: Activity,
-    /// Its work was known.
+    /// Time at which its work became known.
     pub queued: Option<Nanos>,
-    /// Its work was handed to the lane's queue.
+    /// Time at which its work was submitted to the lane's queue.
     pub submitted: Option<Nanos>,
-    /// Began.
+    /// Start.
     pub start: Nanos,
-    /// Ended; for one that never did, the end of the recording.
+    /// End; the end of the recording if no end was recorded.
     pub end: Nanos,
     /// Whether its end was recorded.
     pub finished: bool,
-    /// What it is about.
+    /// Tags.
     pub tags: Tags,
 }
 
 impl Span {
-    /// Nanoseconds from start to end.
+    /// Duration in ns.
     pub fn duration(&self) -> u64 {
         self.end.0 - self.start.0
     }
@@ -88,24 +89,24 @@ impl Span {
 /// A message from one span to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Index of the span that sent it; none if it came from outside.
+    /// Index of the span that sent it; none if it came from outside the recording.
     pub from: Option<usize>,
-    /// Index of the span that acted on it; none if nothing did.
+    /// Index of the span that handles it; none if no span does.
     pub to: Option<usize>,
     /// Index of the lane that sent it.
     pub from_lane: usize,
-    /// Index of the lane that took it out of its mailbox; none if nothing did.
+    /// Index of the lane that received it; none if it was not received.
     pub to_lane: Option<usize>,
-    /// What kind of message.
+    /// Name of the message.
     pub name: String,
-    /// Left its sender.
+    /// Time at which it left its sender.
     pub sent: Nanos,
-    /// Taken out of the mailbox.
+    /// Time at which it was taken out of the mailbox.
     pub received: Option<Nanos>,
-    /// Payload that is copied or moved.
+    /// Payload copied or moved, in bytes.
     pub bytes: u64,
-    /// Why it was held back before, and since when it could have gone.
-    pub hold: Option<(HoldCause, Nanos)>,
+    /// If it was stalled at its sender: the cause, and the time since when it was ready.
+    pub stall: Option<(StallCause, Nanos)>,
 }
 
 /// A predicted wait of one lane for another.
@@ -113,76 +114,77 @@ pub struct Message {
 pub struct Wait {
     /// Index of the lane that waited.
     pub lane: usize,
-    /// Which kind of wait.
+    /// Name of the wait.
     pub name: String,
-    /// Index of the span that was waited for.
+    /// Index of the span whose end was awaited.
     pub target: Option<usize>,
-    /// How.
+    /// How the thread waited.
     pub mode: WaitMode,
-    /// Began.
+    /// Start.
     pub start: Nanos,
-    /// Ended.
+    /// End.
     pub end: Nanos,
-    /// Predicted time from start to the end of what is waited for, in ns; 0 for none.
+    /// Predicted time from the start of the wait to the end of the target, in ns; 0 for no
+    /// prediction.
     pub predicted: u64,
-    /// Sleeping was to end this much before the predicted end, in ns.
+    /// Margin in ns: sleep was to end this long before the predicted end.
     pub margin: u64,
-    /// Slept or blocked, in ns, from the beginning on.
+    /// Time slept or blocked, in ns, from the start of the wait.
     pub slept: u64,
-    /// Polled, in ns, after that.
+    /// Time polled after that, in ns.
     pub spun: u64,
 }
 
-/// A lane's thread slept for want of messages.
+/// An interval during which a lane's thread slept because its mailbox was empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep {
     /// Index of the lane.
     pub lane: usize,
-    /// From.
+    /// Start.
     pub start: Nanos,
-    /// To.
+    /// End.
     pub end: Nanos,
 }
 
-/// A number over time.
+/// Values of a counter over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
     /// Name, with its unit.
     pub name: String,
     /// Index of the lane that counts.
     pub lane: usize,
-    /// Values by time; each holds until the next one.
+    /// Times and values; a value is valid until the next one.
     pub values: Vec<(Nanos, i64)>,
 }
 
-/// A request at a station.
+/// A milestone reached by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StationAt {
-    /// The request.
+pub struct RequestMilestone {
+    /// Number of the request.
     pub request: u64,
-    /// The station.
-    pub station: Station,
-    /// When.
+    /// Milestone.
+    pub milestone: Milestone,
+    /// Time.
     pub at: Nanos,
-    /// The station's value, such as a number of tokens.
+    /// The milestone's value, such as a number of tokens.
     pub value: u64,
 }
 
-/// Memory given back.
+/// Memory freed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Freed {
     /// Index of the lane.
     pub lane: usize,
-    /// What for.
+    /// Name of the memory.
     pub name: String,
-    /// When.
+    /// Time.
     pub at: Nanos,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
 impl Timeline {
-    /// Puts a recording together.
+    /// Assembles the timeline of a recording.
     pub fn new(recording: &Recording) -> Timeline {
         build::build(recording)
     }
@@ -194,20 +196,20 @@ impl Timeline {
         (start, end)
     }
 
-    /// First start to last end of all spans, in ns.
+    /// Makespan: from the first start to the last end of all spans, in ns.
     pub fn makespan(&self) -> u64 {
         let (start, end) = self.extent();
         end.0 - start.0
     }
 
-    /// Indices of the spans that lie in no other, by start.
+    /// Indices of the outer spans (those without a parent), by start.
     pub fn outer(&self) -> impl Iterator<Item = usize> {
         (0..self.spans.len()).filter(|i| self.spans[*i].parent.is_none())
     }
 
-    /// Indices of the spans that lie in no other, in the order in which a slot runs them: by start,
-    /// then by end, so that what takes no time comes before what begins at the same time.
-    pub(crate) fn outer_in_turn(&self) -> Vec<usize> {
+    /// Indices of the outer spans in the order in which a slot runs them: by start, then by end, so
+    /// that a span without duration precedes one that starts at the same time.
+    pub(crate) fn outer_in_slot_order(&self) -> Vec<usize> {
         let mut outer: Vec<usize> = self.outer().collect();
         outer.sort_by_key(|span| {
             let span = &self.spans[*span];
@@ -216,16 +218,16 @@ impl Timeline {
         outer
     }
 
-    /// By lane: its outer spans, [in turn](Timeline::outer_in_turn).
-    pub(crate) fn turns(&self) -> Vec<Vec<usize>> {
-        let mut turns = vec![Vec::new(); self.lanes.len()];
-        for span in self.outer_in_turn() {
-            turns[self.spans[span].lane].push(span);
+    /// Outer spans of each lane, in the order of [`outer_in_slot_order`](Timeline::outer_in_slot_order).
+    pub(crate) fn outer_by_lane(&self) -> Vec<Vec<usize>> {
+        let mut lanes = vec![Vec::new(); self.lanes.len()];
+        for span in self.outer_in_slot_order() {
+            lanes[self.spans[span].lane].push(span);
         }
-        turns
+        lanes
     }
 
-    /// Whether times are those of a simulation.
+    /// Whether the times are simulated.
     pub fn is_virtual(&self) -> bool {
         self.meta.get("clock").is_some_and(|clock| clock == "virtual")
     }

@@ -1,17 +1,17 @@
-//! Files that are written whole, or not at all.
+//! Writes a file completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Writes a file. One that is there is replaced at once and as a whole: it is never seen half
-/// written, and stays as it was when writing fails. Behind a link, the file is replaced and not
-/// the link; what is no plain file (a device, a pipe) is written into.
+/// Writes a file. An existing file is replaced atomically: it is never seen half written, and stays
+/// unchanged if writing fails. A symbolic link stays, and its target is replaced. A device or pipe
+/// is written in place.
 ///
 /// # Errors
 ///
-/// Those of the operating system; a folder and a file that may not be written to are refused.
+/// I/O errors of the operating system; also if the path is a folder or a read-only file.
 pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     match target(path.as_ref())? {
         Target::InPlace => fs::write(path, bytes),
@@ -19,12 +19,12 @@ pub fn write(path: impl AsRef<Path>, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Tells whether [`write()`] can be expected to succeed, as far as that shows without opening what
-/// is there: a pipe would be waited for. No trace of the check is left.
+/// Checks whether [`write()`] is likely to succeed, without opening an existing file (opening a
+/// pipe would block). Leaves no trace.
 ///
 /// # Errors
 ///
-/// What [`write()`] would fail with.
+/// The error that [`write()`] would return.
 pub fn check(path: impl AsRef<Path>) -> io::Result<()> {
     match target(path.as_ref())? {
         Target::InPlace => Ok(()),
@@ -32,28 +32,28 @@ pub fn check(path: impl AsRef<Path>) -> io::Result<()> {
     }
 }
 
-/// How a path is written to.
+/// How a path is written.
 enum Target {
-    /// What is there is opened.
+    /// The existing file is opened.
     InPlace,
-    /// A file takes the place of this one.
+    /// This file is replaced by a new one.
     Replaced(PathBuf),
 }
 
 fn target(path: &Path) -> io::Result<Target> {
     match fs::metadata(path) {
         Ok(there) if there.is_dir() => {
-            Err(io::Error::new(io::ErrorKind::IsADirectory, "this is a folder"))
+            Err(io::Error::new(io::ErrorKind::IsADirectory, "the path is a folder"))
         }
         Ok(there) if there.permissions().readonly() => {
-            Err(io::Error::new(io::ErrorKind::PermissionDenied, "it may only be read"))
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"))
         }
-        // A descriptor's file may have no path any more.
+        // The file behind a descriptor may no longer have a path.
         Ok(there) if there.is_file() => {
             Ok(fs::canonicalize(path).map_or(Target::InPlace, Target::Replaced))
         }
         Ok(_) => Ok(Target::InPlace),
-        // A link to nothing: opening it makes the file where it points to.
+        // A dangling link: opening it creates its target.
         Err(_) if path.is_symlink() => Ok(Target::InPlace),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Ok(Target::Replaced(path.to_owned()))
@@ -66,7 +66,7 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (beside, file) = create_beside(path)?;
     let written = write_and_sync(file, bytes).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = fs::remove_file(&beside);
     }
     written
@@ -77,7 +77,7 @@ fn write_and_sync(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A new file in the same folder, and so on the same disk.
+/// Creates a file in the same folder, and so on the same file system.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     if path.file_name().is_none() {
@@ -85,10 +85,10 @@ fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     }
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        // Its length does not depend on that of the file's name, which may be as long as allowed.
+        // Its length is independent of the file's name, which may be as long as the system allows.
         let beside = path.with_file_name(format!(".lapwing-{}-{number}.part", std::process::id()));
         match OpenOptions::new().write(true).create_new(true).open(&beside) {
-            // Left behind by a process that had the same number.
+            // Left behind by an earlier process with the same id.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(file) => return Ok((beside, file)),
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_or_what_it_points_to_is_destroyed() {
+    fn a_link_stays_and_its_target_is_written() {
         let folder = tempfile::tempdir().expect("a folder");
         let [file, link, to_nothing, made] =
             ["file", "link", "to-nothing", "made"].map(|name| folder.path().join(name));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_replaced_by_a_file() {
+    fn a_device_is_written_in_place() {
         check("/dev/null").expect("it can be written");
         let folder = tempfile::tempdir().expect("a folder");
         let link = folder.path().join("null");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_waits_for_the_reader_of_a_pipe() {
+    fn a_check_does_not_block_on_a_pipe() {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_not_noticed() {
+    fn check_returns_the_error_that_write_would() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().expect("a folder");
         let (file, missing) = (folder.path().join("file"), folder.path().join("no/file"));

@@ -5,16 +5,17 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapwing_actors::decide::decide;
 use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::message::{Delivery, Generate, SchedulerMessage, Submit, Task};
+use lapwing_actors::message::{Delivery, Generate, SchedulerMessage, Submit, Task, Traced};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{
     KvPages, Scheduler, SchedulerConfig, SchedulerEffect, SchedulerParts,
 };
-use lapwing_actors::sequence::Door;
+use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_actors::worker::{Worker, WorkerEffect};
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, Tensor, TensorSet};
+use lapwing_kernels::device::{DeviceInfo, DeviceKind, ModelId, Tensor, TensorSet};
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvPool};
 use lapwing_kernels::op::Op;
@@ -38,7 +39,7 @@ struct Engine {
     scheduler: Scheduler,
     workers: Vec<Worker>,
     graph: Arc<Graph>,
-    door: Door,
+    admission: AdmissionLimit,
     messages: VecDeque<SchedulerMessage>,
     /// Chunks that left the scheduler.
     chunks: usize,
@@ -50,12 +51,7 @@ impl Engine {
         let strategy: Arc<dyn Strategy> =
             if devices == 1 { Arc::new(CpuOnly) } else { Arc::new(LayerSplit) };
         let names: Vec<String> = (0..devices).map(|device| format!("device-{device}")).collect();
-        let info = |name: &String| DeviceInfo {
-            name: name.clone(),
-            kind: DeviceKind::Cpu,
-            sizes: Vec::new(),
-            budget: None,
-        };
+        let info = |name: &String| DeviceInfo::new(&**name, DeviceKind::Cpu);
         let rate = FixedRate { per_stage: Duration::from_micros(1), per_row: Duration::ZERO };
         let cost = Modelled {
             devices: names.iter().map(|_| Arc::new(rate) as Arc<dyn TimeModel>).collect(),
@@ -63,6 +59,7 @@ impl Engine {
             copy_rate: f64::INFINITY,
         };
         let planner = Planner::new(PlannerParts {
+            model: ModelId::default(),
             graph: Arc::clone(&graph),
             devices: names.iter().map(info).collect(),
             cost: Arc::new(cost),
@@ -78,10 +75,10 @@ impl Engine {
             kv: KvPages { pool: KvPool::new(8 * context as u32 / 16 + 64), layout },
             policy: Box::new(Fcfs),
         })?;
-        let worker = |(at, name)| Worker::new(DeviceId(at), name, graph.output());
+        let worker = |(at, name)| Worker::new(DeviceId(at), name, 1);
         let workers = names.into_iter().enumerate().map(worker).collect();
-        let (messages, chunks, door) = (VecDeque::new(), 0, Door::new(8));
-        Ok(Engine { scheduler, workers, graph, door, messages, chunks })
+        let (messages, chunks, admission) = (VecDeque::new(), 0, AdmissionLimit::new(8));
+        Ok(Engine { scheduler, workers, graph, admission, messages, chunks })
     }
 
     /// Generates for `sequences` requests at once; ns per chunk.
@@ -96,21 +93,22 @@ impl Engine {
                 tokens_max: TOKENS,
             };
             let (task, trace) = (Task::Generate(Box::new(generate)), tracing::Span::none());
-            let ticket = self.door.try_take().ok_or("no ticket")?;
-            let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+            let admission = self.admission.try_take().ok_or("no permit")?;
+            let model = ModelId::default();
+            let submit = Submit { model, ids, task, sink, admission, trace };
             self.messages.push_back(SchedulerMessage::Submit(Box::new(submit)));
             streams.push(stream);
         }
         let clock = OsClock::start();
         self.chunks = 0;
         while let Some(message) = self.messages.pop_front() {
-            for effect in self.scheduler.on(message, Nanos(0)) {
+            for effect in self.scheduler.on(Traced::untraced(message), Nanos(0)) {
                 if let SchedulerEffect::Send(device, delivery, _) = effect {
                     self.chunks += 1;
                     self.work(device.0, delivery);
                 } else if let SchedulerEffect::Emit(emission) = effect {
-                    let posted = lapwing_actors::message::Posted::unrecorded(emission.event);
-                    emission.sink.send(posted);
+                    let emission = emission.message;
+                    emission.sink.send(Traced::untraced(emission.event));
                 }
             }
         }
@@ -123,14 +121,18 @@ impl Engine {
         Ok(ns / self.chunks as f64)
     }
 
-    fn work(&mut self, device: usize, delivery: Delivery) {
+    fn work(&mut self, device: usize, delivery: Traced<Delivery>) {
         let first = self.workers[device].on_delivery(delivery);
         let mut effects: VecDeque<_> = first.into_iter().map(|effect| (device, effect)).collect();
         while let Some((device, effect)) = effects.pop_front() {
             let further = match effect {
-                WorkerEffect::Run(delivery) => {
+                WorkerEffect::Submit(delivery) => {
                     let outputs = self.outputs(&delivery);
-                    self.workers[device].on_done(delivery, Ok(outputs), None)
+                    self.workers[device].on_done(delivery, Ok(outputs))
+                }
+                WorkerEffect::Decide(mut chunk) => {
+                    let decided = decide(&mut chunk);
+                    self.workers[device].on_decided(chunk, decided)
                 }
                 WorkerEffect::Send(to, delivery) => {
                     let further = self.workers[to.0].on_delivery(delivery);
@@ -138,12 +140,12 @@ impl Engine {
                     continue;
                 }
                 WorkerEffect::Emit(emission) => {
-                    let posted = lapwing_actors::message::Posted::unrecorded(emission.event);
-                    emission.sink.send(posted);
+                    let emission = emission.message;
+                    emission.sink.send(Traced::untraced(emission.event));
                     continue;
                 }
                 WorkerEffect::Report(progress) => {
-                    self.messages.push_back(SchedulerMessage::Progress(progress));
+                    self.messages.push_back(SchedulerMessage::Progress(progress.message));
                     continue;
                 }
                 WorkerEffect::Nudge(to) => {
@@ -162,9 +164,9 @@ impl Engine {
     fn outputs(&self, delivery: &Delivery) -> TensorSet {
         let chunk = delivery.chunk();
         let mut outputs = TensorSet::default();
-        for value in &chunk.flow().writes {
+        for value in chunk.flow().writes.iter() {
             let spec = self.graph.value(*value);
-            let rows = delivery.part().part.rows_of(spec, &chunk.batch).len();
+            let rows = delivery.part().part.rows_of(spec, chunk.batch()).len();
             outputs.put(*value, Tensor::new(spec.width, vec![0.0; rows * spec.width]));
         }
         outputs

@@ -2,6 +2,7 @@
 //! lend its thread to an idle scheduler.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -14,17 +15,17 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use futures_core::Stream;
-use lapwing_kernels::device::{Device, Preparer, SlotPool};
+use lapwing_kernels::device::{Device, ModelId, Preparer, RunId, SlotPool};
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::Recorder;
+use lapwing_traces::{Nanos, Recorder};
 
 use super::mailbox::{ChannelSink, Inbox, Mailbox};
-use super::record::{CallerTape, PrepareTape, SchedulerTape, WorkerTape};
+use super::record::{CallerTrace, PrepareTrace, SchedulerTrace, WorkerTrace};
 use super::wait::{Cores, WaitKey, Waits};
 use crate::error::RunError;
-use crate::message::{Posted, SchedulerMessage, Shutdown, StreamEvent, Submit, Task};
+use crate::message::{SchedulerMessage, Shutdown, StreamEvent, Submit, Task, TraceContext, Traced};
 use crate::scheduler::Scheduler;
-use crate::sequence::{Door, Ticket};
+use crate::sequence::{AdmissionLimit, AdmissionPermit};
 use crate::worker::Worker;
 use lapwing_plan::DeviceId;
 use lapwing_plan::time::TimeModel;
@@ -47,8 +48,8 @@ pub struct LiveParts {
     pub scheduler: Scheduler,
     /// Devices, by their number.
     pub devices: Vec<LiveDevice>,
-    /// The model's ops.
-    pub graph: Arc<Graph>,
+    /// The ops of each model, by its number.
+    pub graphs: Vec<Arc<Graph>>,
     /// Where results lie.
     pub slots: SlotPool,
     /// Most requests in the engine at once.
@@ -70,6 +71,12 @@ pub struct LiveDevice {
     pub time: Option<Arc<dyn TimeModel>>,
 }
 
+impl LiveDevice {
+    fn name(&self) -> &str {
+        &self.device.info().name
+    }
+}
+
 /// A request, as a caller hands it in.
 #[derive(Debug)]
 pub struct LiveRequest {
@@ -79,6 +86,8 @@ pub struct LiveRequest {
     pub task: Task,
     /// Most tokens or chunks that it can bring forth.
     pub events: usize,
+    /// The model.
+    pub model: ModelId,
     /// Record it where only marked requests are recorded.
     pub traced: bool,
 }
@@ -86,10 +95,10 @@ pub struct LiveRequest {
 /// A running engine's actors. Dropping it ends them.
 #[derive(Debug)]
 pub struct Live {
-    mailbox: Mailbox<Posted<SchedulerMessage>>,
-    door: Door,
+    mailbox: Mailbox<Traced<SchedulerMessage>>,
+    admission: AdmissionLimit,
     ending: Arc<Ending>,
-    caller: Arc<CallerTape>,
+    caller: Arc<CallerTrace>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     behind: Vec<Arc<AtomicU64>>,
 }
@@ -121,15 +130,14 @@ impl Live {
         let boxes: Vec<_> = parts
             .devices
             .iter()
-            .map(|d| Mailbox::new(d.device.name(), workers::capacity(parts.permits)))
+            .map(|d| Mailbox::new(d.name(), workers::capacity(parts.permits)))
             .collect();
         let workers = Workers::new(boxes.iter().map(|(mailbox, _)| mailbox.clone()).collect());
         let recorder = &parts.recorder;
-        let logits = parts.graph.output();
-        let caller = Arc::new(CallerTape::new(recorder));
+        let caller = Arc::new(CallerTrace::new(recorder));
         let live = Live {
             mailbox: mailbox.clone(),
-            door: Door::new(parts.requests_max),
+            admission: AdmissionLimit::new(parts.requests_max),
             ending: Arc::default(),
             caller: Arc::clone(&caller),
             threads: Mutex::default(),
@@ -145,7 +153,7 @@ impl Live {
         }
         let scheduler = LiveScheduler {
             scheduler: parts.scheduler,
-            tape: SchedulerTape::new(recorder),
+            trace: SchedulerTrace::new(recorder),
             workers: workers.clone(),
             lanes: lanes.clone(),
             recorder: recorder.clone(),
@@ -153,12 +161,13 @@ impl Live {
             latest: None,
         };
         let scheduler = SharedScheduler::new(mailbox.clone(), scheduler);
-        for (at, (device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
-            let name = device.device.name().to_owned();
+        for (at, (mut device, (_, inbox))) in parts.devices.into_iter().zip(boxes).enumerate() {
+            device.device.start(workers.notify(DeviceId(at)));
+            let name = device.name().to_owned();
             let actor = LiveWorker {
                 id: DeviceId(at),
-                worker: Worker::new(DeviceId(at), name.clone(), logits),
-                tape: WorkerTape::new(recorder, &name, &parts.graph),
+                worker: Worker::new(DeviceId(at), name.clone(), device.device.info().depth),
+                trace: WorkerTrace::new(recorder, &name, &parts.graphs),
                 device,
                 throttle: live.throttle(at, recorder),
                 inbox,
@@ -167,7 +176,10 @@ impl Live {
                 queued: false,
                 scheduler: scheduler.clone(),
                 workers: workers.clone(),
-                graph: Arc::clone(&parts.graph),
+                graphs: parts.graphs.clone(),
+                running: VecDeque::new(),
+                next_run: RunId::default(),
+                free: Nanos::default(),
                 slots: parts.slots.clone(),
             };
             let thread = live.start_actor(&name, move || actor.run());
@@ -186,7 +198,7 @@ impl Live {
     /// Starts the scheduler. When it ends, whoever still waits in its mailbox is told.
     fn start_scheduler(
         &self,
-        (scheduler, inbox, link): (SharedScheduler, Inbox<Posted<SchedulerMessage>>, Link),
+        (scheduler, inbox, link): (SharedScheduler, Inbox<Traced<SchedulerMessage>>, Link),
         recorder: Recorder,
         (workers, lanes): (Workers, Lanes),
     ) -> io::Result<()> {
@@ -216,14 +228,14 @@ impl Live {
         device: &LiveDevice,
         (recorder, cores): (&Recorder, &Cores),
     ) -> io::Result<Mailbox<LaneMessage>> {
-        let name = format!("{} prepare", device.device.name());
+        let name = format!("{} prepare", device.name());
         // One request at a time, and the end.
         let (mailbox, inbox) = Mailbox::new(&name, 2);
         let lane = Lane {
             preparer,
             time: device.time.clone(),
             throttle: self.throttle_of(Arc::default(), recorder),
-            tape: PrepareTape::new(recorder, device.device.name()),
+            trace: PrepareTrace::new(recorder, device.name()),
             inbox,
             cores: cores.clone(),
             scheduler: self.mailbox.clone(),
@@ -267,24 +279,31 @@ impl Live {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
-    /// A ticket for one request.
+    /// A permit for one request.
     ///
     /// # Errors
     /// [`RunError::QueueFull`].
-    pub fn ticket(&self) -> Result<Ticket, RunError> {
-        self.door.try_take().ok_or(RunError::QueueFull { limit: self.door.limit() })
+    pub fn admit(&self) -> Result<AdmissionPermit, RunError> {
+        let full = || RunError::QueueFull { limit: self.admission.limit() };
+        self.admission.try_take().ok_or_else(full)
     }
 
     /// Hands a request in.
     ///
     /// # Errors
     /// When the engine is over: why.
-    pub fn submit(&self, ticket: Ticket, request: LiveRequest) -> Result<Events, RunError> {
-        let LiveRequest { ids, task, events, traced } = request;
+    pub fn submit(
+        &self,
+        admission: AdmissionPermit,
+        request: LiveRequest,
+    ) -> Result<Events, RunError> {
+        let LiveRequest { ids, task, events, model, traced } = request;
         let (sink, receiver) = ChannelSink::new(events + 2);
         let trace = tracing::debug_span!("request", tokens = ids.len());
-        let submit = Submit { ids, task, sink, ticket, traced, trace };
-        let sent = self.mailbox.send(self.caller.post(SchedulerMessage::Submit(Box::new(submit))));
+        let submit = Submit { model, ids, task, sink, admission, trace };
+        let submit = SchedulerMessage::Submit(Box::new(submit));
+        let submit = Traced::new(submit, TraceContext::of_request(traced));
+        let sent = self.mailbox.send(self.caller.post(submit));
         sent.map_err(|error| self.ending.cause.get().cloned().unwrap_or(error))?;
         if self.ending.closed.load(Ordering::SeqCst) {
             return Err(self.ending.why());
@@ -301,7 +320,7 @@ impl Live {
 
     /// Requests that wait or run.
     pub fn requests(&self) -> usize {
-        self.door.in_use()
+        self.admission.in_use()
     }
 
     /// Ends the actors and waits for them.
@@ -343,11 +362,11 @@ impl Ending {
 
 /// A request's events. Dropping it cancels the request.
 pub struct Events {
-    stream: Option<flume::r#async::RecvStream<'static, Posted<StreamEvent>>>,
-    receiver: Option<flume::Receiver<Posted<StreamEvent>>>,
-    mailbox: Mailbox<Posted<SchedulerMessage>>,
+    stream: Option<flume::r#async::RecvStream<'static, Traced<StreamEvent>>>,
+    receiver: Option<flume::Receiver<Traced<StreamEvent>>>,
+    mailbox: Mailbox<Traced<SchedulerMessage>>,
     ending: Arc<Ending>,
-    caller: Arc<CallerTape>,
+    caller: Arc<CallerTrace>,
     /// Its last event was taken.
     ended: bool,
 }
@@ -377,7 +396,7 @@ impl Events {
         self.take(event)
     }
 
-    fn take(&mut self, event: Posted<StreamEvent>) -> StreamEvent {
+    fn take(&mut self, event: Traced<StreamEvent>) -> StreamEvent {
         self.caller.received(&event);
         self.ended |= matches!(event.message, StreamEvent::Finished(_) | StreamEvent::Failed(_));
         event.message

@@ -8,7 +8,7 @@ use lapwing_traces::event::WaitMode;
 
 use super::wait::{WaitFor, WaitKey, WaitRecord, Waiter};
 use crate::error::RunError;
-use crate::message::{Posted, Sink, StreamEvent};
+use crate::message::{Sink, StreamEvent, Traced};
 
 /// Sending end of an actor's mailbox. Sending never blocks: credits keep it from filling.
 #[derive(Debug)]
@@ -154,20 +154,20 @@ impl<T> Rest<T> {
 /// A caller's channel as a [`Sink`].
 #[derive(Debug)]
 pub struct ChannelSink {
-    sender: flume::Sender<Posted<StreamEvent>>,
+    sender: flume::Sender<Traced<StreamEvent>>,
     overflowed: AtomicBool,
 }
 
 impl ChannelSink {
     /// A channel for at most `capacity` events.
-    pub fn new(capacity: usize) -> (Arc<ChannelSink>, flume::Receiver<Posted<StreamEvent>>) {
+    pub fn new(capacity: usize) -> (Arc<ChannelSink>, flume::Receiver<Traced<StreamEvent>>) {
         let (sender, receiver) = flume::bounded(capacity);
         (Arc::new(ChannelSink { sender, overflowed: AtomicBool::new(false) }), receiver)
     }
 }
 
 impl Sink for ChannelSink {
-    fn send(&self, event: Posted<StreamEvent>) {
+    fn send(&self, event: Traced<StreamEvent>) {
         if let Err(flume::TrySendError::Full(_)) = self.sender.try_send(event) {
             // A gap would be worse than an end: the stream counts as cancelled, and its reader
             // sees it end without a last event.
@@ -197,8 +197,8 @@ mod tests {
     fn a_sink_is_closed_when_its_reader_is_gone_or_would_miss_an_event() {
         let (sink, receiver) = ChannelSink::new(1);
         assert!(!sink.is_closed());
-        sink.send(Posted::unrecorded(StreamEvent::Scores(vec![])));
-        sink.send(Posted::unrecorded(StreamEvent::Scores(vec![])));
+        sink.send(Traced::untraced(StreamEvent::Scores(vec![])));
+        sink.send(Traced::untraced(StreamEvent::Scores(vec![])));
         assert!(sink.is_closed());
         drop(receiver);
         let (sink, receiver) = ChannelSink::new(1);

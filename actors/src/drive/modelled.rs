@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use lapwing_kernels::device::{
-    Device, DeviceError, GraphKey, Observer, SlotPool, Step, TensorSet, Work,
-};
+use lapwing_kernels::device::{GraphKey, Observer, SlotPool, Step, TensorSet};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::merge::Merge;
 
 use crate::message::{Chunk, Delivery, PartDone};
+use lapwing_plan::StageWork;
+use lapwing_plan::shape::transfer_bytes;
 use lapwing_plan::time::{Job, NodeLoad, TimeModel};
 
 /// What a device did, and how long that takes by the model.
@@ -34,6 +34,11 @@ pub(super) enum Did {
     Overhead,
     /// Prepared a graph, or converted.
     Step(Step),
+    /// Copied values between the memories of host and device.
+    Transfer {
+        /// Bytes read and written.
+        bytes: u64,
+    },
     /// Computed a node.
     Node(usize),
     /// Was held up by a frame that someone else drew.
@@ -41,52 +46,29 @@ pub(super) enum Did {
     Frame,
 }
 
-/// Runs what was delivered on its device; `observer` is told.
-pub(super) fn run(
-    device: &mut dyn Device,
-    delivery: &Delivery,
-    observer: &mut dyn Observer,
-) -> Result<TensorSet, DeviceError> {
-    let chunk = delivery.chunk();
-    let stage = chunk.stage();
-    let mut outputs = TensorSet::default();
-    let entered = chunk.trace.enter();
-    let result = device.run(Work {
-        nodes: stage.nodes.clone(),
-        part: &delivery.part().part,
-        prepare: stage.prepare,
-        batch: &chunk.batch,
-        inputs: &chunk.tensors,
-        writes: &chunk.flow().writes,
-        outputs: &mut outputs,
-        observer,
-    });
-    drop(entered);
-    result.map(|()| outputs)
-}
-
-/// As [`run`], with what the model says of it. `queued` tells whether it was submitted while the
-/// device was busy. A run that fails takes the modelled time, too.
-pub(super) fn run_modelled(
-    device: &mut dyn Device,
+/// What the model says of a delivery in which the device also did those steps. `queued` tells
+/// whether it was submitted while the device was busy.
+pub(super) fn segments_of(
     time: &dyn TimeModel,
-    delivery: &Delivery,
-    queued: bool,
-) -> (Result<TensorSet, DeviceError>, Vec<Segment>) {
-    let mut log = StepLog::default();
-    let result = run(device, delivery, &mut log);
+    (delivery, queued): (&Delivery, bool),
+    graph: &Graph,
+    steps: Vec<Step>,
+) -> Vec<Segment> {
     let chunk = delivery.chunk();
+    if let StageWork::Transfer { values, .. } = &chunk.stage().work {
+        let bytes = transfer_bytes(graph, values, chunk.batch());
+        return vec![Segment::plain(Did::Transfer { bytes }, time.transfer_time(bytes))];
+    }
     let nodes = chunk.stage().nodes.clone();
-    let part = &delivery.part().part;
     let job = Job {
         first: nodes.start,
         end: nodes.end,
-        part,
-        batch: &chunk.batch,
+        part: &delivery.part().part,
+        batch: chunk.batch(),
         crossed: delivery.crossed(),
         queued,
     };
-    (result, segments(time, &job, log.0))
+    segments(time, &job, steps)
 }
 
 /// What the model says of a job in which the device also did those steps.
@@ -95,6 +77,7 @@ pub(super) fn segments(time: &dyn TimeModel, job: &Job<'_>, steps: Vec<Step>) ->
     for step in steps {
         let time = match step {
             Step::Prepared { first, end, rows, .. } => time.prepare_time(&GraphKey {
+                model: job.batch.model,
                 nodes: first..end,
                 features: job.part.features,
                 rows,
@@ -122,9 +105,9 @@ pub(super) fn merge_parts(
     graph: &Graph,
     slots: &SlotPool,
 ) -> Result<(TensorSet, u64), ValueId> {
-    let outputs = parts.into_iter().filter_map(|part| part.outcome.ok());
+    let outputs = parts.into_iter().filter_map(|part| part.message.ok());
     let parts = chunk.stage().parts.iter().map(|part| &part.part).zip(outputs).collect();
-    Merge { graph, batch: &chunk.batch, writes: &chunk.flow().writes, slots }.run(parts)
+    Merge { graph, batch: chunk.batch(), writes: &chunk.flow().writes, slots }.run(parts)
 }
 
 /// Time of all segments.

@@ -5,32 +5,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lapwing_traces::event::{
-    Activity, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Tags, What,
+    Activity, EventKind, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder, Scope, Writer};
 
-use crate::message::{Posted, SchedulerMessage, Sink, StreamEvent};
+use crate::message::{SchedulerMessage, Sink, StreamEvent, TraceContext, Traced};
 
 mod prepare;
 mod scheduler;
 mod worker;
 
-pub(super) use prepare::PrepareTape;
-pub(super) use scheduler::SchedulerTape;
-pub(super) use worker::WorkerTape;
+pub(super) use prepare::PrepareTrace;
+pub(super) use scheduler::SchedulerTrace;
+pub(super) use worker::WorkerTrace;
 
 /// One actor's end of a recorder: its lane and its writer.
 #[derive(Debug)]
-struct Tape {
+struct TraceWriter {
     recorder: Recorder,
     lane: LaneId,
     /// Made when something is first recorded: it has a ring of its own.
     writer: Option<Writer>,
 }
 
-impl Tape {
-    fn new(recorder: &Recorder, lane: &str, kind: LaneKind) -> Tape {
-        Tape { recorder: recorder.clone(), lane: recorder.lane(lane, kind), writer: None }
+impl TraceWriter {
+    fn new(recorder: &Recorder, lane: &str, kind: LaneKind) -> TraceWriter {
+        TraceWriter { recorder: recorder.clone(), lane: recorder.lane(lane, kind), writer: None }
     }
 
     fn is_on(&self) -> bool {
@@ -50,9 +50,9 @@ impl Tape {
         self.writer.get_or_insert_with(|| recorder.writer())
     }
 
-    fn record(&mut self, at: Nanos, what: What) {
+    fn record(&mut self, at: Nanos, kind: EventKind) {
         let lane = self.lane;
-        self.writer().record(at, lane, what);
+        self.writer().record(at, lane, kind);
     }
 
     fn span(&mut self) -> SpanId {
@@ -62,8 +62,8 @@ impl Tape {
     /// Records that a message leaves now.
     fn post(&mut self, name: NameId, span: Option<SpanId>) -> (MessageId, Nanos) {
         let (message, at) = (self.writer().message(), self.now());
-        let sending = Sending { message, span, name, bytes: 0, hold: None };
-        self.record(at, What::Sent(sending));
+        let sending = Sending { message, span, name, bytes: 0, stall: None };
+        self.record(at, EventKind::Sent(sending));
         (message, at)
     }
 }
@@ -72,7 +72,7 @@ impl Tape {
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) sink: Arc<dyn Sink>,
-    pub(super) event: Posted<StreamEvent>,
+    pub(super) event: Traced<StreamEvent>,
 }
 
 /// Names of the messages to a caller.
@@ -111,9 +111,9 @@ impl EventNames {
 /// what it sends then, it sends because of that end. With other requests on their way, one that
 /// comes is nobody's effect.
 #[derive(Debug)]
-pub(super) struct CallerTape {
+pub(super) struct CallerTrace {
     recorder: Recorder,
-    tape: Mutex<Tape>,
+    trace: Mutex<TraceWriter>,
     /// Requests that were sent and have not ended.
     open: AtomicUsize,
     /// What the caller does since the end of the last open request.
@@ -125,22 +125,24 @@ pub(super) struct CallerTape {
 struct CallerNames {
     submit: NameId,
     wake: NameId,
+    roll_back: NameId,
     shutdown: NameId,
     died: NameId,
     client: NameId,
 }
 
-impl CallerTape {
-    pub(super) fn new(recorder: &Recorder) -> CallerTape {
+impl CallerTrace {
+    pub(super) fn new(recorder: &Recorder) -> CallerTrace {
         let name = |text| recorder.name(text);
-        CallerTape {
+        CallerTrace {
             recorder: recorder.clone(),
-            tape: Mutex::new(Tape::new(recorder, "caller", LaneKind::Thread)),
+            trace: Mutex::new(TraceWriter::new(recorder, "caller", LaneKind::Thread)),
             open: AtomicUsize::new(0),
             turn: Mutex::default(),
             names: CallerNames {
                 submit: name("submit"),
                 wake: name("wake"),
+                roll_back: name("roll back"),
                 shutdown: name("shutdown"),
                 died: name("actor died"),
                 client: name("client"),
@@ -149,27 +151,32 @@ impl CallerTape {
     }
 
     /// A message from outside leaves for the scheduler.
-    pub(super) fn post(&self, message: SchedulerMessage) -> Posted<SchedulerMessage> {
-        let (name, traced, ends_turn) = match &message {
-            SchedulerMessage::Submit(submit) => {
+    pub(super) fn post(
+        &self,
+        message: impl Into<Traced<SchedulerMessage>>,
+    ) -> Traced<SchedulerMessage> {
+        let Traced { message, context } = message.into();
+        let (name, ends_turn) = match &message {
+            SchedulerMessage::Submit(_) => {
                 self.open.fetch_add(1, Ordering::Relaxed);
-                (self.names.submit, submit.traced, true)
+                (self.names.submit, true)
             }
-            SchedulerMessage::Wake => (self.names.wake, false, false),
-            SchedulerMessage::Shutdown(_) => (self.names.shutdown, false, true),
-            SchedulerMessage::ActorDied(_) => (self.names.died, false, false),
+            SchedulerMessage::Wake => (self.names.wake, false),
+            SchedulerMessage::RollBack(_) => (self.names.roll_back, false),
+            SchedulerMessage::Shutdown(_) => (self.names.shutdown, true),
+            SchedulerMessage::ActorDied(_) => (self.names.died, false),
             SchedulerMessage::Progress(_) | SchedulerMessage::Prepared(_) => {
-                return Posted::unrecorded(message);
+                return Traced::untraced(message);
             }
         };
         let mut turn = lock(&self.turn);
         let present = if ends_turn { turn.take() } else { *turn };
         drop(turn);
-        if !self.recorder.wants(traced) {
-            return Posted::unrecorded(message);
+        if !self.recorder.wants(context.requested) {
+            return Traced::new(message, context);
         }
-        let mut tape = lock(&self.tape);
-        let sent = tape.post(name, present.map(|(span, _)| span));
+        let mut trace = lock(&self.trace);
+        let sent = trace.post(name, present.map(|(span, _)| span));
         if let (Some((span, start)), true) = (present, ends_turn) {
             let info = SpanInfo {
                 name: self.names.client,
@@ -177,20 +184,20 @@ impl CallerTape {
                 parent: None,
                 tags: Tags::default(),
             };
-            tape.record(sent.1, What::Ran(span, info, start));
+            trace.record(sent.1, EventKind::Ran(span, info, start));
         }
-        Posted { message, sent: Some(sent) }
+        Traced::new(message, TraceContext { sent: Some(sent), ..context })
     }
 
     /// A caller takes an event out of its stream.
-    pub(super) fn received(&self, event: &Posted<StreamEvent>) {
+    pub(super) fn received(&self, event: &Traced<StreamEvent>) {
         let ended = matches!(event.message, StreamEvent::Finished(_) | StreamEvent::Failed(_));
         let was_last = ended && self.close();
-        let Some((message, _)) = event.sent else { return };
-        let mut tape = lock(&self.tape);
-        let now = tape.now();
-        let span = was_last.then(|| tape.span());
-        tape.record(now, What::Received(message, span));
+        let Some((message, _)) = event.context.sent else { return };
+        let mut trace = lock(&self.trace);
+        let now = trace.now();
+        let span = was_last.then(|| trace.span());
+        trace.record(now, EventKind::Received(message, span));
         *lock(&self.turn) = span.map(|span| (span, now));
     }
 

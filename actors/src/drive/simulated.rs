@@ -1,16 +1,16 @@
 //! The simulated driver: the same state machines in virtual time, on one thread. Events are
 //! ordered by (time, number), so that two runs with the same inputs are identical.
 
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering as Memory};
 
-use lapwing_kernels::device::{Device, Preparer, SlotPool};
+use lapwing_kernels::device::{Completed, Device, DeviceInfo, Preparer, RunId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
-use super::record::{CallerTape, Outgoing, PrepareTape, SchedulerTape, WorkerTape};
-use crate::message::{Posted, SchedulerMessage};
+use super::record::{CallerTrace, Outgoing, PrepareTrace, SchedulerTrace, WorkerTrace};
+use crate::message::{SchedulerMessage, Traced};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::Worker;
 use lapwing_plan::DeviceId;
@@ -24,7 +24,7 @@ mod sharing;
 mod surroundings;
 
 use events::{Event, What};
-use sharing::{Due, Sharing};
+use sharing::{Due, Ran, Sharing};
 pub use surroundings::{DeviceUsage, Noise, Renderer, Surroundings, Usage};
 
 /// A device in virtual time: true values from `device`, modelled time from `time`.
@@ -41,8 +41,8 @@ pub struct SimulationParts {
     pub scheduler: Scheduler,
     /// Devices, by their number.
     pub devices: Vec<SimulatedDevice>,
-    /// The model's ops.
-    pub graph: Arc<Graph>,
+    /// The ops of each model, by its number.
+    pub graphs: Vec<Arc<Graph>>,
     /// Where results lie.
     pub slots: SlotPool,
     /// Bytes per second at which parts are put together; infinite costs nothing.
@@ -63,14 +63,14 @@ impl Clock for VirtualClock {
 pub struct Simulation {
     clock: Arc<VirtualClock>,
     recorder: Recorder,
-    caller: CallerTape,
-    tape: SchedulerTape,
+    caller: CallerTrace,
+    trace: SchedulerTrace,
     scheduler: Scheduler,
     /// In the order in which they were registered.
     actors: Vec<Actor>,
     /// Where the device of each number is among them.
     places: Vec<usize>,
-    graph: Arc<Graph>,
+    graphs: Vec<Arc<Graph>>,
     slots: SlotPool,
     copy_rate: f64,
     events: BinaryHeap<Event>,
@@ -83,12 +83,19 @@ pub struct Simulation {
 
 struct Actor {
     worker: Worker,
-    tape: WorkerTape,
+    trace: WorkerTrace,
     device: SimulatedDevice,
+    /// Runs that the device has completed, whatever the model says of their times.
+    completed: VecDeque<Completed>,
+    /// Runs behind the present one, in order of submission, and whether the device was busy then.
+    queue: VecDeque<Ran>,
+    /// A run takes its time.
+    running: bool,
+    next_run: RunId,
     /// It puts parts together.
     merging: bool,
     /// Its preparation lane.
-    lane: Option<(Box<dyn Preparer>, PrepareTape)>,
+    lane: Option<(Box<dyn Preparer>, PrepareTrace)>,
 }
 
 impl Simulation {
@@ -100,20 +107,26 @@ impl Simulation {
 
     /// An engine whose actors are registered in the order of these numbers.
     fn with_actors(parts: SimulationParts, order: &[usize]) -> Simulation {
-        let SimulationParts { scheduler, devices, graph, slots, copy_rate } = parts;
+        let SimulationParts { scheduler, devices, graphs, slots, copy_rate } = parts;
         let clock = Arc::new(VirtualClock::default());
         let recorder =
             Recorder::new(Arc::clone(&clock) as Arc<dyn Clock>, RecorderConfig::default());
         recorder.set_meta("clock", "virtual");
-        let (caller, tape) = (CallerTape::new(&recorder), SchedulerTape::new(&recorder));
-        let actor = |(number, device): (usize, SimulatedDevice)| {
-            let name = device.device.name().to_owned();
+        let (caller, trace) = (CallerTrace::new(&recorder), SchedulerTrace::new(&recorder));
+        let actor = |(number, mut device): (usize, SimulatedDevice)| {
+            // Time decides when the device is polled.
+            device.device.start(Arc::new(|| {}));
+            let DeviceInfo { name, depth, .. } = device.device.info().clone();
             let lane = device.device.preparer();
             Actor {
-                worker: Worker::new(DeviceId(number), name.clone(), graph.output()),
-                tape: WorkerTape::new(&recorder, &name, &graph),
-                lane: lane.map(|preparer| (preparer, PrepareTape::new(&recorder, &name))),
+                worker: Worker::new(DeviceId(number), name.clone(), depth),
+                trace: WorkerTrace::new(&recorder, &name, &graphs),
+                lane: lane.map(|preparer| (preparer, PrepareTrace::new(&recorder, &name))),
                 device,
+                completed: VecDeque::new(),
+                queue: VecDeque::new(),
+                running: false,
+                next_run: RunId::default(),
                 merging: false,
             }
         };
@@ -130,11 +143,11 @@ impl Simulation {
             clock,
             recorder,
             caller,
-            tape,
+            trace,
             scheduler,
             actors,
             places,
-            graph,
+            graphs,
             slots,
             copy_rate,
             events: BinaryHeap::new(),
@@ -192,7 +205,8 @@ impl Simulation {
     pub fn left(&self) -> usize {
         let waiting: usize = self.actors.iter().map(|actor| actor.worker.waiting()).sum();
         let running = self.sharing.as_ref().map_or(0, Sharing::in_flight);
-        self.events.len() + waiting + running
+        let queued: usize = self.actors.iter().map(|actor| actor.queue.len()).sum();
+        self.events.len() + waiting + running + queued
     }
 
     /// Slots with values that did not come back.
@@ -226,8 +240,8 @@ impl Simulation {
     }
 
     /// Sends the scheduler a message at time `at` (or now, if that is past).
-    pub fn send_at(&mut self, at: Nanos, message: SchedulerMessage) {
-        self.push(at.max(self.now()), What::Outside(Box::new(message)));
+    pub fn send_at(&mut self, at: Nanos, message: impl Into<Traced<SchedulerMessage>>) {
+        self.push(at.max(self.now()), What::Outside(Box::new(message.into())));
     }
 
     /// Handles the next event; `false` when there is none.
@@ -242,10 +256,10 @@ impl Simulation {
             }
             What::Scheduler(message) => self.on_scheduler(*message),
             What::Arrived(to, mut delivery) => {
-                let Actor { worker, tape, .. } = &mut self.actors[to];
-                tape.receive(&mut delivery, None);
+                let Actor { worker, trace, .. } = &mut self.actors[to];
+                trace.receive(&mut delivery, None);
                 let effects = worker.on_delivery(delivery);
-                tape.waiting(worker.waiting());
+                trace.waiting(worker.waiting());
                 self.carry_out(to, effects, false);
             }
             What::Nudged(to) => {
@@ -266,8 +280,8 @@ impl Simulation {
             What::Prepared(by, prepared) => {
                 let message = SchedulerMessage::Prepared(prepared);
                 let posted = match &mut self.actors[by].lane {
-                    Some((_, tape)) => tape.end(message),
-                    None => Posted::unrecorded(message),
+                    Some((_, trace)) => trace.end(message),
+                    None => Traced::untraced(message),
                 };
                 self.on_scheduler(posted);
             }
@@ -287,35 +301,35 @@ impl Simulation {
         self.next_event += 1;
     }
 
-    fn on_scheduler(&mut self, posted: Posted<SchedulerMessage>) {
+    fn on_scheduler(&mut self, posted: Traced<SchedulerMessage>) {
         if self.stopped {
             return;
         }
-        self.tape.begin(&posted, None);
-        for effect in self.scheduler.on(posted.message, self.now()) {
+        self.trace.begin(&posted, None);
+        for effect in self.scheduler.on(posted, self.now()) {
             match effect {
-                SchedulerEffect::Send(device, mut delivery, hold) => {
-                    self.tape.send(&mut delivery, hold);
+                SchedulerEffect::Send(device, mut delivery, stall) => {
+                    self.trace.send(&mut delivery, stall);
                     self.push(self.now(), What::Arrived(self.places[device.0], delivery));
                 }
                 SchedulerEffect::Nudge(device) => {
                     self.push(self.now(), What::Nudged(self.places[device.0]));
                 }
                 SchedulerEffect::Prepare(asked) => {
-                    let sent = self.tape.prepare();
-                    self.prepare(asked, sent);
+                    let asked = self.trace.prepare(asked);
+                    self.prepare(asked);
                 }
                 SchedulerEffect::Emit(emission) => {
-                    let outgoing = self.tape.emit(emission);
+                    let outgoing = self.trace.emit(emission);
                     self.deliver(outgoing);
                 }
                 SchedulerEffect::Note(note) => {
-                    self.tape.note(note, self.scheduler.kv_page_bytes());
+                    self.trace.note(note, self.scheduler.kv_page_bytes());
                 }
                 SchedulerEffect::Stop => self.stopped = true,
             }
         }
-        self.tape.end(&self.scheduler);
+        self.trace.end(&self.scheduler);
     }
 
     /// Callers take an event at once, unless they are gone.

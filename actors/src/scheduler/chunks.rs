@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Batch, TensorSet};
+use lapwing_kernels::device::{Batch, Payload};
 
+use super::Stall;
 use super::graphs::Readiness;
 use super::{Scheduler, SchedulerEffect, fail};
+use crate::chunk::{Chunk, SequenceRows};
 use crate::error::RunError;
-use crate::message::{Chunk, ChunkRecord, Hold, Span};
 use crate::sequence::Permit;
 use lapwing_plan::Phase;
 use lapwing_plan::Route;
@@ -22,7 +23,7 @@ struct Selection {
 /// What came of looking for a chunk to send.
 pub(super) enum NextChunk {
     /// This one; with it, what has held its rows back the longest.
-    Chunk(Box<Chunk>, Option<Hold>),
+    Chunk(Box<Chunk>, Option<Stall>),
     /// Sequences without a route have ended, which may let others in.
     Failed,
     /// Nothing can be sent.
@@ -30,7 +31,7 @@ pub(super) enum NextChunk {
 }
 
 impl Scheduler {
-    /// Leases a page for every decode row that needs a new one. When there is none, younger
+    /// Leases a page for every generated row that needs a new one. When there is none, younger
     /// sequences give theirs back and start again later; the oldest always gets on.
     pub(super) fn reserve_decode_rows(&mut self, effects: &mut Vec<SchedulerEffect>) {
         if self.decoding.is_some() {
@@ -39,7 +40,8 @@ impl Scheduler {
         let mut at = 0;
         while at < self.running.len() {
             let sequence = &mut self.running[at];
-            if !sequence.is_decoding() {
+            // Prompts got their pages when they were admitted.
+            if sequence.due() == 0 || sequence.has_pages(&self.kv) {
                 at += 1;
                 continue;
             }
@@ -115,7 +117,7 @@ impl Scheduler {
         for (at, _) in selection.rows.iter().rev() {
             fail(self.running.remove(*at), error, effects);
         }
-        self.graphs.told();
+        self.graphs.clear_transient_refusals();
         NextChunk::Failed
     }
 
@@ -137,7 +139,10 @@ impl Scheduler {
             .filter(decoding)
             .map(|at| self.running[at].due())
             .sum::<usize>();
-        let prompt = |at: &usize| prompts && !self.running[*at].is_decoding();
+        let prompt = |at: &usize| {
+            let sequence = &self.running[*at];
+            prompts && !sequence.is_decoding() && sequence.has_pages(&self.kv)
+        };
         let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
         let prompts = prompts.filter(|sequence| sequence.due() > 0);
         let (due, all) = prompts.fold((0, 0), |(due, all), s| (due + s.due(), all + s.goal()));
@@ -183,24 +188,25 @@ impl Scheduler {
 
     /// Hands the rows out.
     fn cut(&mut self, permit: Permit, selection: &Selection, route: Arc<Route>) -> NextChunk {
-        let mut batch = Batch::default();
-        let mut spans = Vec::new();
-        let mut hold: Option<Hold> = None;
+        let mut batch = Batch { model: route.model, ..Batch::default() };
+        let mut sequences = Vec::new();
+        let mut stall: Option<Stall> = None;
         for (at, rows) in &selection.rows {
             let sequence = &mut self.running[*at];
-            let held = sequence.held.take();
-            hold = hold.into_iter().chain(held).min_by_key(|(_, since)| *since);
+            let own = sequence.stall.take();
+            stall = stall.into_iter().chain(own).min_by_key(|(_, since)| *since);
             let start = sequence.sent;
-            let (selected, finish) = sequence.hand_out(*rows);
+            let (selected, action) = sequence.hand_out(*rows);
             let ids = &sequence.ids[start..start + rows];
             batch.push(ids, start, sequence.lease.page_ids().to_vec(), selected);
-            spans.push(Span {
+            sequences.push(SequenceRows {
                 sequence: sequence.id,
+                epoch: sequence.progress.epoch(),
                 lease: sequence.lease.clone(),
-                ledger: Arc::clone(&sequence.ledger),
+                progress: Arc::clone(&sequence.progress),
                 sink: Arc::clone(&sequence.sink),
-                finish,
-                traced: sequence.traced,
+                action,
+                context: sequence.context,
             });
         }
         let id = self.next_chunk;
@@ -210,21 +216,18 @@ impl Scheduler {
             self.decoding = Some(id);
         }
         self.graphs.on_dispatch(id, &route);
-        let record =
-            ChunkRecord { traced: spans.iter().any(|s| s.traced), ..ChunkRecord::default() };
-        let trace = tracing::trace_span!("chunk", id, rows = batch.rows(), spans = spans.len());
+        let (rows, count) = (batch.rows(), sequences.len());
+        let trace = tracing::trace_span!("chunk", id, rows, sequences = count);
         let chunk = Chunk {
             id,
             phase,
             route,
             cursor: 0,
-            batch,
-            spans,
-            tensors: TensorSet::default(),
+            payload: Arc::new(Payload { batch, ..Payload::default() }),
+            sequences,
             permit,
             trace,
-            record,
         };
-        NextChunk::Chunk(Box::new(chunk), hold)
+        NextChunk::Chunk(Box::new(chunk), stall)
     }
 }

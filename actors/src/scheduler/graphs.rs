@@ -19,20 +19,20 @@ pub(super) struct Graphs {
     refused: VecDeque<Refused>,
     /// What each device's lane is making, one request at a time. It may evict any graph that the
     /// request does not tell it to keep.
-    preparing: HashMap<DeviceId, Asked>,
+    preparing: HashMap<DeviceId, Pending>,
     /// Devices without room beside all that is ready: next time only what is in use is kept.
-    crowded: HashSet<DeviceId>,
+    over_budget: HashSet<DeviceId>,
     /// Devices without room beside what is in use; asked again when a chunk is through.
-    full: HashSet<DeviceId>,
+    saturated: HashSet<DeviceId>,
     /// Routes of the chunks in flight that use graphs.
     in_flight: HashMap<u64, Arc<Route>>,
 }
 
 #[derive(Debug)]
-struct Asked {
-    stays: HashSet<GraphKey>,
+struct Pending {
+    retained: HashSet<GraphKey>,
     /// Only what is in use is kept.
-    crowded: bool,
+    over_budget: bool,
 }
 
 #[derive(Debug)]
@@ -57,11 +57,11 @@ pub(super) enum Readiness {
 impl Graphs {
     /// Looks whether a route's graphs are there.
     pub(super) fn readiness(&self, route: &Route) -> Readiness {
-        let stays = |device: &DeviceId, key: &GraphKey| {
-            self.preparing.get(device).is_none_or(|asked| asked.stays.contains(key))
+        let retained = |device: &DeviceId, key: &GraphKey| {
+            self.preparing.get(device).is_none_or(|pending| pending.retained.contains(key))
         };
         let there = |graph: &&(DeviceId, GraphKey)| {
-            self.ready.contains(*graph) && stays(&graph.0, &graph.1)
+            self.ready.contains(*graph) && retained(&graph.0, &graph.1)
         };
         if route.graphs.iter().all(|graph| there(&graph)) {
             return Readiness::Ready;
@@ -91,12 +91,12 @@ impl Graphs {
     pub(super) fn ask(&mut self, route: &Route) -> Vec<PrepareGraphs> {
         let mut requests = Vec::new();
         for device in self.missing(route) {
-            if self.preparing.contains_key(&device) || self.full.contains(&device) {
+            if self.preparing.contains_key(&device) || self.saturated.contains(&device) {
                 continue;
             }
             let keys = graphs_of(route, device);
-            let crowded = self.crowded.remove(&device);
-            let keep: HashSet<GraphKey> = if crowded {
+            let over_budget = self.over_budget.remove(&device);
+            let keep: HashSet<GraphKey> = if over_budget {
                 self.in_flight.values().flat_map(|route| graphs_of(route, device)).collect()
             } else {
                 self.ready
@@ -105,8 +105,8 @@ impl Graphs {
                     .map(|(_, key)| key.clone())
                     .collect()
             };
-            let stays = keep.iter().chain(&keys).cloned().collect();
-            self.preparing.insert(device, Asked { stays, crowded });
+            let retained = keep.iter().chain(&keys).cloned().collect();
+            self.preparing.insert(device, Pending { retained, over_budget });
             requests.push(PrepareGraphs { device, keys, keep: keep.into_iter().collect() });
         }
         requests
@@ -122,14 +122,14 @@ impl Graphs {
     /// A chunk is through, or lost.
     pub(super) fn on_progress(&mut self, chunk: u64) {
         if self.in_flight.remove(&chunk).is_some() {
-            self.full.clear();
+            self.saturated.clear();
         }
     }
 
     /// A lane has answered.
     pub(super) fn on_prepared(&mut self, prepared: GraphsPrepared) {
         let GraphsPrepared { asked: PrepareGraphs { device, keys, keep }, result } = prepared;
-        let crowded = self.preparing.remove(&device).is_some_and(|asked| asked.crowded);
+        let over_budget = self.preparing.remove(&device).is_some_and(|pending| pending.over_budget);
         let error = match result {
             Ok(prepared) => {
                 for key in prepared.evicted {
@@ -143,16 +143,16 @@ impl Graphs {
         // Others may have been evicted before it failed.
         self.ready.retain(|(d, key)| *d != device || keep.contains(key));
         match error {
-            DeviceError::NoRoom { .. } if !crowded => {
-                self.crowded.insert(device);
+            DeviceError::NoRoom { .. } if !over_budget => {
+                self.over_budget.insert(device);
             }
             // Unless what it had to keep is out of use by now.
             DeviceError::NoRoom { .. } if !self.in_flight.is_empty() => {
-                self.full.insert(device);
-                self.crowded.insert(device);
+                self.saturated.insert(device);
+                self.over_budget.insert(device);
             }
             DeviceError::NoRoom { .. } => {
-                self.crowded.insert(device);
+                self.over_budget.insert(device);
             }
             error => {
                 let lasting = matches!(
@@ -169,9 +169,9 @@ impl Graphs {
         }
     }
 
-    /// Whoever waited for graphs that could not be had has been told. Whoever comes next may have
-    /// more luck, unless it was nothing of luck.
-    pub(super) fn told(&mut self) {
+    /// Forgets refusals that may not last: the requests that needed the graphs have failed, and later
+    /// ones try again.
+    pub(super) fn clear_transient_refusals(&mut self) {
         self.refused.retain(|refused| refused.lasting);
     }
 }

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use lapwing_kernels::kv::{KvLease, OutOfPages};
 
-use lapwing_traces::event::Station;
-use lapwing_traces::{Nanos, Stations};
+use lapwing_traces::event::Milestone;
+use lapwing_traces::{Nanos, RequestTimes};
 
-use super::{KvPages, Note, Noted, SchedulerEffect};
+use super::{KvPages, Note, Noted, SchedulerEffect, Stall};
 use crate::message::{
-    Emission, FinishReason, Generate, Hold, Sink, SpanFinish, StreamEvent, Submit, Task,
+    Emission, FinishReason, Generate, OutputAction, Sink, StreamEvent, Submit, Task,
 };
 use crate::policy::Waiting;
 use crate::sample::Sampled;
-use crate::sequence::{Ledger, SequenceId, Ticket};
+use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
+use crate::traced::{TraceContext, Traced};
 
 /// A growing list of tokens, and how far it is computed.
 pub(super) struct Sequence {
@@ -25,19 +26,21 @@ pub(super) struct Sequence {
     pub(super) sent: usize,
     /// Chunks that hold rows of this sequence.
     pub(super) in_flight: usize,
+    /// Of those, chunks of earlier epochs. No row is dispatched while there is one.
+    stale: usize,
     pub(super) lease: KvLease,
-    pub(super) ledger: Arc<Ledger>,
+    pub(super) progress: Arc<RowProgress>,
     pub(super) sink: Arc<dyn Sink>,
-    pub(super) stations: Stations,
+    pub(super) times: RequestTimes,
     pub(super) trace: tracing::Span,
-    /// It asks to be recorded.
-    pub(super) traced: bool,
-    /// Why its rows that are due were not sent so far, and since when.
-    pub(super) held: Option<Hold>,
+    /// What a recording knows of the request.
+    pub(super) context: TraceContext,
+    /// Why its ready rows were not dispatched so far, and since when.
+    pub(super) stall: Option<Stall>,
     /// Rows of a step of generation.
     pub(super) step_rows: usize,
     work: Wanted,
-    _ticket: Ticket,
+    _admission: AdmissionPermit,
 }
 
 enum Wanted {
@@ -48,7 +51,13 @@ enum Wanted {
 }
 
 impl Sequence {
-    pub(super) fn new(id: SequenceId, submit: Submit, context: usize, now: Nanos) -> Sequence {
+    pub(super) fn new(
+        id: SequenceId,
+        submit: Traced<Submit>,
+        context: usize,
+        now: Nanos,
+    ) -> Sequence {
+        let Traced { message: submit, context: request } = submit;
         let prompt_tokens = submit.ids.len();
         let work = match submit.task {
             Task::Generate(mut generate) => {
@@ -62,16 +71,17 @@ impl Sequence {
             ids: submit.ids,
             sent: 0,
             in_flight: 0,
+            stale: 0,
             lease: KvLease::default(),
-            ledger: Arc::new(Ledger::new(0)),
+            progress: Arc::new(RowProgress::new(0)),
             sink: submit.sink,
-            stations: Stations { submitted: now, prompt_tokens, ..Stations::default() },
+            times: RequestTimes { submitted: now, prompt_tokens, ..RequestTimes::default() },
             trace: submit.trace,
-            traced: submit.traced,
-            held: None,
+            context: request.same_request(),
+            stall: None,
             step_rows: 1,
             work,
-            _ticket: submit.ticket,
+            _admission: submit.admission,
         }
     }
 
@@ -87,7 +97,7 @@ impl Sequence {
     }
 
     pub(super) fn as_waiting(&self) -> Waiting {
-        Waiting { sequence: self.id, tokens: self.goal(), submitted: self.stations.submitted }
+        Waiting { sequence: self.id, tokens: self.goal(), submitted: self.times.submitted }
     }
 
     /// Rows to compute. The last token of a text to score predicts nothing.
@@ -98,9 +108,10 @@ impl Sequence {
         }
     }
 
-    /// Rows not handed out yet.
+    /// Rows that are ready and not dispatched. After a roll-back there are none until the last stale
+    /// chunk has ended.
     pub(super) fn due(&self) -> usize {
-        self.goal() - self.sent
+        if self.stale > 0 { 0 } else { self.goal() - self.sent }
     }
 
     /// Whether what is due is a step of generation.
@@ -109,7 +120,7 @@ impl Sequence {
     }
 
     fn has_generated(&self) -> bool {
-        self.ids.len() > self.stations.prompt_tokens
+        self.ids.len() > self.times.prompt_tokens
     }
 
     /// Of so many last rows, how many need logits.
@@ -120,7 +131,7 @@ impl Sequence {
     /// Leases pages for all tokens and starts from the first row.
     pub(super) fn reserve_prompt(&mut self, kv: &KvPages, nodes: usize) -> Result<(), OutOfPages> {
         self.reserve(kv)?;
-        self.ledger = Arc::new(Ledger::new(nodes));
+        self.progress = Arc::new(RowProgress::new(nodes));
         Ok(())
     }
 
@@ -135,32 +146,54 @@ impl Sequence {
     }
 
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
-        if self.stations.admitted == Nanos::default() {
-            self.stations.admitted = now;
-            self.note(Noted::Station(Station::Admitted, 0), effects);
+        if self.times.admitted == Nanos::default() {
+            self.times.admitted = now;
+            self.note(Noted::Milestone(Milestone::Admitted, 0), effects);
         }
     }
 
     fn note(&self, what: Noted, effects: &mut Vec<SchedulerEffect>) {
-        let note = Note { sequence: self.id, traced: self.traced, what };
-        effects.push(SchedulerEffect::Note(note));
+        let note = Note { sequence: self.id, what };
+        effects.push(SchedulerEffect::Note(Traced::new(note, self.context)));
     }
 
     /// Its rows need not be computed any more.
     pub(super) fn lose(&self, effects: &mut Vec<SchedulerEffect>) {
-        effects.extend(self.ledger.lose().into_iter().map(SchedulerEffect::Nudge));
+        effects.extend(self.progress.lose().into_iter().map(SchedulerEffect::Nudge));
     }
 
-    /// Notes that it leaves the engine at that station.
-    pub(super) fn note_end(&self, station: Station, effects: &mut Vec<SchedulerEffect>) {
-        let tokens = self.stations.generated_tokens as u64;
-        self.note(Noted::Station(station, tokens), effects);
+    /// Notes that it leaves the engine at that milestone.
+    pub(super) fn note_end(&self, milestone: Milestone, effects: &mut Vec<SchedulerEffect>) {
+        let tokens = self.times.generated_tokens as u64;
+        self.note(Noted::Milestone(milestone, tokens), effects);
         self.note(Noted::Freed(self.lease.pages().len()), effects);
     }
 
-    /// Its last event. Its pages and its ticket are free.
-    pub(super) fn into_emission(self, event: StreamEvent) -> Emission {
-        Emission { sequence: self.id, traced: self.traced, sink: Arc::clone(&self.sink), event }
+    /// Its last event. Its pages and its admission permit are free.
+    pub(super) fn into_emission(self, event: StreamEvent) -> Traced<Emission> {
+        let emission = Emission { sequence: self.id, sink: Arc::clone(&self.sink), event };
+        Traced::new(emission, self.context)
+    }
+
+    /// A chunk with rows of it, dispatched in that epoch, has ended.
+    pub(super) fn on_chunk_ended(&mut self, epoch: u64) {
+        self.in_flight -= 1;
+        self.stale -= usize::from(epoch != self.progress.epoch());
+    }
+
+    /// A stale chunk has come back, with the sampling state if it carried it.
+    pub(super) fn on_stale(&mut self, generate: Option<Box<Generate>>) {
+        if let (Wanted::Tokens(state), Some(generate)) = (&mut self.work, generate) {
+            *state = Some(generate);
+        }
+    }
+
+    /// The rows from `row` on, or from the first one that is still on its way, count as not computed.
+    /// They are dispatched again when every chunk in flight, stale from now on, has ended.
+    pub(super) fn roll_back(&mut self, row: usize, effects: &mut Vec<SchedulerEffect>) {
+        let (row, nudges) = self.progress.roll_back(row);
+        effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
+        (self.sent, self.stale) = (row, self.in_flight);
     }
 
     /// Gives its pages back; everything is computed again later, with the same result.
@@ -183,25 +216,25 @@ impl Sequence {
     }
 
     /// Hands out the next `rows` rows: which of them need logits (as offsets), and what for.
-    pub(super) fn hand_out(&mut self, rows: usize) -> (Range<usize>, SpanFinish) {
+    pub(super) fn hand_out(&mut self, rows: usize) -> (Range<usize>, OutputAction) {
         let (start, end) = (self.sent, self.sent + rows);
         let (goal, sampled) = (self.goal(), self.sampled_rows(rows));
         self.sent = end;
         self.in_flight += 1;
         match &mut self.work {
             Wanted::Tokens(state) if end == goal => match state.take() {
-                Some(generate) => (rows - sampled..rows, SpanFinish::Sample(generate)),
-                None => (0..0, SpanFinish::None),
+                Some(generate) => (rows - sampled..rows, OutputAction::Sample(generate)),
+                None => (0..0, OutputAction::None),
             },
-            Wanted::Tokens(_) => (0..0, SpanFinish::None),
+            Wanted::Tokens(_) => (0..0, OutputAction::None),
             Wanted::Scores { next } => {
                 // The row at position p predicts the token at p + 1.
                 let first = (*next - 1).clamp(start, end);
                 if first == end {
-                    return (0..0, SpanFinish::None);
+                    return (0..0, OutputAction::None);
                 }
                 let targets = self.ids[first + 1..end + 1].to_vec();
-                (first - start..rows, SpanFinish::Score(targets))
+                (first - start..rows, OutputAction::Score(targets))
             }
         }
     }
@@ -212,10 +245,10 @@ impl Sequence {
         generate: Box<Generate>,
         now: Nanos,
     ) -> Option<FinishReason> {
-        if self.stations.generated_tokens == 0 {
-            self.stations.first_token = now;
+        if self.times.generated_tokens == 0 {
+            self.times.first_token = now;
         }
-        self.stations.generated_tokens += 1;
+        self.times.generated_tokens += 1;
         self.ids.extend(std::iter::repeat_n(sampled.id, self.step_rows));
         self.work = Wanted::Tokens(Some(generate));
         sampled.finish
@@ -226,7 +259,7 @@ impl Sequence {
         *next += count;
         let done = *next >= self.ids.len();
         if done {
-            self.stations.first_token = now;
+            self.times.first_token = now;
         }
         done.then_some(FinishReason::Scored)
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lapwing_kernels::device::{
-    Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared, Preparer,
-    Step, Work,
+    BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared,
+    Preparer, StageRun, Step,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::npu::array::graph_bytes;
@@ -26,21 +26,25 @@ pub struct ShapeOnlyDevice {
 impl ShapeOnlyDevice {
     /// A device like `info` that has prepared nothing yet.
     pub fn new(info: &DeviceInfo, graph: &Arc<Graph>) -> ShapeOnlyDevice {
-        let cache = GraphCache::new(&info.name, info.budget.unwrap_or(u64::MAX));
+        let cache = GraphCache::new(
+            &info.name,
+            info.budget.as_ref().map_or(u64::MAX, |budget| budget.bytes),
+        );
         let graphs = Graphs { graph: Arc::clone(graph), cache };
         ShapeOnlyDevice { info: info.clone(), graph: Arc::clone(graph), graphs }
     }
 
     /// What an NPU does beside computing: it has the graphs of the part, loads the rows of each
     /// and reads its results.
-    fn run_graphs(&mut self, work: &mut Work<'_>) -> Result<(), DeviceError> {
-        let Work { nodes, part, batch, .. } = work;
+    fn run_graphs(&mut self, work: &mut StageRun<'_>) -> Result<(), DeviceError> {
+        let StageRun { nodes, part, batch, .. } = work;
         let rows = rows_of(&self.graph, nodes.start, part, batch);
         let (mut keys, mut covered) = (Vec::new(), 0);
         for &size in &part.graphs {
             if covered < rows {
                 let (nodes, features, order) = (nodes.clone(), part.features, part.order);
-                keys.push(GraphKey { nodes, features, rows: size, order });
+                let model = batch.model;
+                keys.push(GraphKey { model, nodes, features, rows: size, order });
                 covered += size;
             }
         }
@@ -79,12 +83,12 @@ impl ShapeOnlyDevice {
     }
 }
 
-impl Device for ShapeOnlyDevice {
+impl BlockingDevice for ShapeOnlyDevice {
     fn name(&self) -> &str {
         &self.info.name
     }
 
-    fn run(&mut self, mut work: Work<'_>) -> Result<(), DeviceError> {
+    fn run(&mut self, mut work: StageRun<'_>) -> Result<(), DeviceError> {
         if self.info.kind == DeviceKind::Npu {
             self.run_graphs(&mut work)?;
         }

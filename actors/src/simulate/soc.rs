@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::kv::KvPool;
 use lapwing_traces::{Recorder, Scope};
 
@@ -162,6 +162,7 @@ impl Setup<'_> {
             false => soc.times(kinds, &model.workload, options.sync),
         };
         let mut planner = Planner::new(PlannerParts {
+            model: ModelId::default(),
             graph: Arc::clone(graph),
             devices: infos.clone(),
             cost: Arc::new(cost),
@@ -219,7 +220,8 @@ impl Setup<'_> {
         }
         let fault = self.options.fault.filter(|fault| fault.kind == info.kind);
         let shapes = Shapes::new(info, self.model.graph(), fault);
-        Ok(Box::new(shapes.stepped(self.options.stepped_preparation)))
+        let shapes = shapes.stepped(self.options.stepped_preparation);
+        Ok(Box::new(Blocking::new(info.clone(), shapes)))
     }
 
     fn surroundings(&self, kinds: &[DeviceKind]) -> Surroundings {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::device::SlotPool;
+use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Nanos, Recorder};
 
@@ -16,7 +16,7 @@ use crate::message::{Generate, SchedulerMessage, Submit, Task};
 use crate::policy::Fcfs;
 use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use crate::sequence::Door;
+use crate::sequence::AdmissionLimit;
 use lapwing_plan::planner::Planner;
 
 mod watch;
@@ -53,7 +53,7 @@ pub struct VirtualParts {
 /// there for the next.
 pub struct VirtualEngine {
     simulation: Simulation,
-    door: Door,
+    admission: AdmissionLimit,
     kv: KvPages,
 }
 
@@ -114,9 +114,10 @@ impl VirtualEngine {
             policy: Box::new(Fcfs),
         })?
         .with_step_rows(step_rows);
-        let parts = SimulationParts { scheduler, devices, graph, slots, copy_rate };
+        let graphs = vec![graph];
+        let parts = SimulationParts { scheduler, devices, graphs, slots, copy_rate };
         let simulation = Simulation::registered(parts, around, &order);
-        Ok(VirtualEngine { simulation, door: Door::new(1), kv })
+        Ok(VirtualEngine { simulation, admission: AdmissionLimit::new(1), kv })
     }
 
     /// Is told what happens; off at first.
@@ -139,10 +140,11 @@ impl VirtualEngine {
             stop_ids: [].into(),
             tokens_max: caller.decode + 1,
         };
-        if let Some(ticket) = self.door.try_take() {
+        if let Some(admission) = self.admission.try_take() {
             let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());
             let task = Task::Generate(Box::new(generate));
-            let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+            let model = ModelId::default();
+            let submit = Submit { model, ids, task, sink, admission, trace };
             self.simulation.send_at(begin.0, SchedulerMessage::Submit(Box::new(submit)));
         }
         if let Some(at) = caller.cancel {
@@ -162,7 +164,7 @@ impl VirtualEngine {
             return Err(SocRunError::Stuck { sequences, chunks });
         }
         let pages = self.kv.pool.capacity() - self.kv.pool.free_pages();
-        let tickets = self.door.in_use();
+        let tickets = self.admission.in_use();
         let (slots, left) = (self.simulation.slots_in_use(), self.simulation.left());
         if pages + tickets + chunks + slots + left > 0 {
             return Err(SocRunError::Leak { pages, tickets, chunks, slots, left });

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use lapwing_kernels::device::{
-    Device, DeviceError, GraphKey, Observer, Prepare, Prepared, Preparer, Step, Tensor, Work,
+    BlockingDevice, DeviceError, GraphKey, Observer, Prepare, Prepared, Preparer, StageRun, Step,
+    Tensor,
 };
 use lapwing_kernels::graph::Graph;
 
@@ -36,12 +37,12 @@ impl Blank {
     }
 }
 
-impl Device for Blank {
+impl BlockingDevice for Blank {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
+    fn run(&mut self, work: StageRun<'_>) -> Result<(), DeviceError> {
         if self.fails {
             let (device, reason) = (self.name.clone(), "it was told to".to_owned());
             return Err(DeviceError::Failed { device, reason });
@@ -49,7 +50,13 @@ impl Device for Blank {
         if work.prepare == Prepare::OnTheSpot {
             let (features, order) = (work.part.features, work.part.order);
             for &rows in &work.part.graphs {
-                let key = GraphKey { nodes: work.nodes.clone(), features, rows, order };
+                let key = GraphKey {
+                    model: work.batch.model,
+                    nodes: work.nodes.clone(),
+                    features,
+                    rows,
+                    order,
+                };
                 if self.made.lock().expect("no panic").insert(key) {
                     let Range { start: first, end } = work.nodes;
                     work.observer.step_done(Step::Prepared { first, end, rows, bytes: 0 });

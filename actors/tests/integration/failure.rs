@@ -15,7 +15,7 @@ use lapwing_traces::Nanos;
 use crate::support::{Fault, Setup, World, foretell, generate, live, prompt, recorder, request};
 
 pub fn submit(engine: &Live, ids: &[u32], tokens: usize) -> Result<Events, RunError> {
-    engine.submit(engine.ticket()?, request(ids, tokens))
+    engine.submit(engine.admit()?, request(ids, tokens))
 }
 
 pub fn last(events: &mut Events) -> StreamEvent {

@@ -103,7 +103,7 @@ fn the_live_driver_gives_the_same_tokens() {
         let streams: Vec<_> = prompts
             .iter()
             .map(|p| {
-                let ticket = live.ticket().expect("a ticket");
+                let ticket = live.admit().expect("a ticket");
                 live.submit(ticket, request(p, 24)).expect("alive")
             })
             .collect();

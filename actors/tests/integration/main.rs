@@ -8,6 +8,7 @@ mod cancel;
 mod failure;
 mod failure_in_plans;
 mod invariance;
+mod late;
 mod limits;
 mod oracle;
 mod order;

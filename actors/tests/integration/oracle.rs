@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use lapwing_actors::message::FinishReason;
 use lapwing_kernels::device::{
-    Batch, Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared,
-    Preparer, Step, Tensor, Work,
+    Batch, BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphKey, ModelId, Observer,
+    Prepare, Prepared, Preparer, StageRun, Step, Tensor,
 };
 use lapwing_kernels::graph::{Graph, NewNode, RowSet, ValueId, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, PageId};
@@ -127,7 +127,7 @@ impl Oracle {
     }
 
     /// Whatever is read must be what was written, at its place.
-    fn check(&self, work: &Work<'_>) {
+    fn check(&self, work: &StageRun<'_>) {
         let read = |node: usize| self.graph.nodes()[node].inputs.iter();
         let outside = work.nodes.clone().flat_map(read).filter(|v| v.0 < work.nodes.start);
         let outside: HashSet<ValueId> = outside.copied().collect();
@@ -135,7 +135,9 @@ impl Oracle {
             let tensor = work.inputs.get(value).expect("a value from the stage before");
             let spec = self.graph.value(value);
             assert_eq!(tensor.width, spec.width, "{value:?}");
-            for (at, row) in tensor.data.chunks_exact(spec.width).enumerate() {
+            for (at, row) in
+                tensor.host().expect("on the host").chunks_exact(spec.width).enumerate()
+            {
                 let row_of = |at| row_of(work.batch, spec.rows, at);
                 let (id, position) = row_of(at);
                 let first = expected(value, id, position);
@@ -148,7 +150,7 @@ impl Oracle {
     }
 
     /// Writes the part of a value that is asked for.
-    fn value(&self, work: &Work<'_>, value: ValueId) -> Tensor {
+    fn value(&self, work: &StageRun<'_>, value: ValueId) -> Tensor {
         let spec = self.graph.value(value);
         let features = work.part.features.of_width(spec.width);
         let mut data = Vec::new();
@@ -173,7 +175,7 @@ impl Oracle {
     }
 
     /// An NPU runs what is prepared, and nothing else.
-    fn check_graphs(&self, work: &mut Work<'_>) -> Result<(), DeviceError> {
+    fn check_graphs(&self, work: &mut StageRun<'_>) -> Result<(), DeviceError> {
         if self.info.kind != DeviceKind::Npu {
             assert!(work.part.graphs.is_empty(), "graphs for {}", self.info.name);
             return Ok(());
@@ -181,6 +183,7 @@ impl Oracle {
         let mut graphs = self.graphs.lock().expect("no panic");
         for size in &work.part.graphs {
             let key = GraphKey {
+                model: ModelId::default(),
                 nodes: work.nodes.clone(),
                 features: work.part.features,
                 rows: *size,
@@ -225,12 +228,12 @@ fn rows(batch: &Batch, set: RowSet) -> usize {
     }
 }
 
-impl Device for Oracle {
+impl BlockingDevice for Oracle {
     fn name(&self) -> &str {
         &self.info.name
     }
 
-    fn run(&mut self, mut work: Work<'_>) -> Result<(), DeviceError> {
+    fn run(&mut self, mut work: StageRun<'_>) -> Result<(), DeviceError> {
         let stage = self.stages_run.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(error) = (self.fault)(stage) {
             return Err(error);

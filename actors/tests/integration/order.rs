@@ -1,17 +1,21 @@
 //! A chunk that arrives before its turn waits; every stage runs chunks in order, and once.
 
 use lapwing_actors::drive::mailbox::ChannelSink;
-use lapwing_actors::message::{Delivery, SchedulerMessage, Submit};
+use lapwing_actors::message::{Delivery, SchedulerMessage, Submit, Traced};
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
-use lapwing_actors::sequence::Door;
+use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_actors::worker::{Worker, WorkerEffect};
-use lapwing_kernels::device::TensorSet;
+use lapwing_kernels::device::{ModelId, TensorSet};
 use lapwing_plan::DeviceId;
 use lapwing_traces::Nanos;
 
 use crate::support::{Parts, Setup, generate, prompt};
 
-fn chunks(scheduler: &mut Scheduler, prompt: &[u32], door: &Door) -> Vec<Delivery> {
+fn chunks(
+    scheduler: &mut Scheduler,
+    prompt: &[u32],
+    admission: &AdmissionLimit,
+) -> Vec<Traced<Delivery>> {
     // The reading end is leaked, so that the request does not count as cancelled.
     let (sink, receiver) = ChannelSink::new(100);
     std::mem::forget(receiver);
@@ -19,11 +23,12 @@ fn chunks(scheduler: &mut Scheduler, prompt: &[u32], door: &Door) -> Vec<Deliver
         ids: prompt.to_vec(),
         task: generate(prompt, 10),
         sink,
-        ticket: door.try_take().expect("a ticket"),
-        traced: false,
+        model: ModelId::default(),
+        admission: admission.try_take().expect("a permit"),
         trace: tracing::Span::none(),
     };
-    let effects = scheduler.on(SchedulerMessage::Submit(Box::new(submit)), Nanos(0));
+    let effects =
+        scheduler.on(Traced::untraced(SchedulerMessage::Submit(Box::new(submit))), Nanos(0));
     effects
         .into_iter()
         .filter_map(|effect| match effect {
@@ -33,11 +38,11 @@ fn chunks(scheduler: &mut Scheduler, prompt: &[u32], door: &Door) -> Vec<Deliver
         .collect()
 }
 
-fn runs(effects: Vec<WorkerEffect>) -> Vec<Delivery> {
+fn runs(effects: Vec<WorkerEffect>) -> Vec<Traced<Delivery>> {
     effects
         .into_iter()
         .filter_map(|effect| match effect {
-            WorkerEffect::Run(delivery) => Some(delivery),
+            WorkerEffect::Submit(delivery) => Some(delivery),
             _ => None,
         })
         .collect()
@@ -49,20 +54,20 @@ fn chunks_run_in_order_whatever_the_order_of_arrival() {
     for order in orders {
         let mut setup = Setup { chunk_rows: 4, devices: 2, ..Setup::default() };
         setup.config.permits = 3;
-        let Parts { mut scheduler, graph, .. } = setup.parts();
-        let door = Door::new(1);
+        let Parts { mut scheduler, .. } = setup.parts();
+        let admission = AdmissionLimit::new(1);
         let mut waiting: Vec<_> =
-            chunks(&mut scheduler, &prompt(1, 12), &door).into_iter().map(Some).collect();
+            chunks(&mut scheduler, &prompt(1, 12), &admission).into_iter().map(Some).collect();
         assert_eq!(waiting.len(), 3);
-        let mut worker = Worker::new(DeviceId(0), "first stage".to_owned(), graph.output());
+        let mut worker = Worker::new(DeviceId(0), "first stage".to_owned(), 1);
         let mut ready = Vec::new();
         for at in order {
             ready.extend(runs(worker.on_delivery(waiting[at].take().expect("sent once"))));
         }
         let mut started = Vec::new();
         while let Some(delivery) = ready.pop() {
-            started.push(delivery.chunk().batch.spans[0].start);
-            ready.extend(runs(worker.on_done(delivery, Ok(TensorSet::default()), None)));
+            started.push(delivery.chunk().batch().spans[0].start);
+            ready.extend(runs(worker.on_done(delivery, Ok(TensorSet::default()))));
             assert!(ready.len() <= 1, "one stage at a time");
         }
         assert_eq!(started, [0, 4, 8], "arrival {order:?}");

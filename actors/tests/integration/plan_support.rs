@@ -34,7 +34,7 @@ pub(crate) fn devices(names: &str) -> Vec<DeviceInfo> {
             _ => DeviceKind::Npu,
         };
         let sizes = if kind == DeviceKind::Npu { SIZES.to_vec() } else { Vec::new() };
-        DeviceInfo { name: name.to_owned(), kind, sizes, budget: None }
+        DeviceInfo::new(name, kind).with_graphs(sizes, None)
     };
     names.split(' ').map(device).collect()
 }
@@ -85,7 +85,13 @@ impl Setup {
 
     pub(crate) fn input(&self) -> PlanInput<'_> {
         let Setup { graph, devices, cost, chunk_rows } = self;
-        PlanInput { graph, devices, cost: cost as &dyn CostModel, chunk_rows: *chunk_rows }
+        PlanInput {
+            model: Default::default(),
+            graph,
+            devices,
+            cost: cost as &dyn CostModel,
+            chunk_rows: *chunk_rows,
+        }
     }
 
     pub(crate) fn route(
@@ -98,7 +104,7 @@ impl Setup {
 
     /// Stages that several devices divide.
     pub(crate) fn cuts(route: &Route) -> Vec<&Stage> {
-        route.stages.iter().filter(|stage| stage.parts.len() > 1).collect()
+        route.compute_stages().filter(|stage| stage.parts.len() > 1).collect()
     }
 
     /// Device names, in the order of a route's one-device stages; `a|b` for divided ones.

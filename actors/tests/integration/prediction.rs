@@ -9,8 +9,8 @@ use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, T
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use lapwing_actors::sequence::Door;
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, SlotPool};
+use lapwing_actors::sequence::AdmissionLimit;
+use lapwing_kernels::device::{Blocking, DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
 use lapwing_plan::array::{Preparation, SystolicArray};
@@ -79,13 +79,14 @@ impl Engine {
 
     fn input(&self) -> PlanInput<'_> {
         let Engine { graph, infos, cost } = self;
-        PlanInput { graph, devices: infos, cost, chunk_rows: CHUNK_ROWS }
+        PlanInput { model: Default::default(), graph, devices: infos, cost, chunk_rows: CHUNK_ROWS }
     }
 
     /// Time from the admission of a prompt to its first token.
     fn simulated(&self, strategy: Arc<dyn Strategy>, rows: usize) -> Duration {
         let Engine { graph, infos, cost } = self;
         let planner = Planner::new(PlannerParts {
+            model: ModelId::default(),
             graph: Arc::clone(graph),
             devices: infos.clone(),
             cost: Arc::new(cost.clone()),
@@ -98,13 +99,16 @@ impl Engine {
         let parts = SchedulerParts { config, planner, kv, policy: Box::new(Fcfs) };
         let scheduler = Scheduler::new(parts).expect("a route");
         let device = |(info, time): (&DeviceInfo, &Arc<dyn TimeModel>)| SimulatedDevice {
-            device: Box::new(Blank::new(&info.name, graph, info.kind == DeviceKind::Npu)),
+            device: Box::new(Blocking::new(
+                info.clone(),
+                Blank::new(&info.name, graph, info.kind == DeviceKind::Npu),
+            )),
             time: Arc::clone(time),
         };
         let mut sim = Simulation::new(SimulationParts {
             scheduler,
             devices: infos.iter().zip(&cost.devices).map(device).collect(),
-            graph: Arc::clone(graph),
+            graphs: vec![Arc::clone(graph)],
             slots: SlotPool::default(),
             copy_rate: COPY_RATE,
         });
@@ -115,10 +119,10 @@ impl Engine {
             tokens_max: 1,
         };
         let (sink, events) = ChannelSink::new(8);
-        let ticket = Door::new(1).try_take().expect("a ticket");
+        let admission = AdmissionLimit::new(1).try_take().expect("a permit");
         let task = Task::Generate(Box::new(generate));
         let trace = tracing::Span::none();
-        let submit = Submit { ids, task, sink, ticket, traced: false, trace };
+        let submit = Submit { model: ModelId::default(), ids, task, sink, admission, trace };
         sim.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
         let end = sim.run();
         assert_eq!(

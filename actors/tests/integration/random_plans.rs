@@ -8,13 +8,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapwing_actors::message::{RollBack, SchedulerMessage};
+use lapwing_actors::sequence::SequenceId;
 use lapwing_kernels::device::{DeviceError, DeviceKind, GraphKey, Prepare};
 use lapwing_kernels::graph::RowSet;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_plan::blocks::{BlockKind, blocks};
 use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
 use lapwing_plan::time::{Job, TimeModel};
-use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart};
+use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart, StageWork};
 use lapwing_traces::event::Activity;
 use lapwing_traces::{Nanos, Recording, Scope, Timeline};
 
@@ -104,7 +106,12 @@ impl Strategy for RandomPlans {
                 let part = Part { rows: part_rows, features, graphs, order };
                 StagePart { device: DeviceId(device), part }
             });
-            let stage = Stage { nodes: block.nodes, parts: parts.collect(), prepare };
+            let stage = Stage {
+                work: StageWork::Nodes,
+                nodes: block.nodes,
+                parts: parts.collect(),
+                prepare,
+            };
             match stages.last_mut() {
                 Some(last) if joins(last, &stage) && dice.one_in(2) => {
                     last.nodes.end = stage.nodes.end;
@@ -165,6 +172,10 @@ fn setup(seed: u64, dice: &mut Dice) -> Setup {
         pages: 10 + dice.below(40) as u32,
         ..Setup::default()
     };
+    // The CPU works in host memory, where tokens are chosen; the others may be late queues.
+    if dice.one_in(2) {
+        setup.late = (0..devices).map(|d| if d == 0 { 0 } else { dice.below(4) }).collect();
+    }
     setup.config.sequences_max = 1 + dice.below(6);
     setup.config.permits = 1 + dice.below(5);
     if dice.one_in(4) {
@@ -193,7 +204,12 @@ fn run(seed: u64) -> Recording {
         let draw = Draw { prompt_tokens, tokens_max, at, cancel_at };
         Request::submit(&mut world, seed as u32 + i as u32, draw)
     });
-    let requests = requests.collect();
+    let requests: Vec<Request> = requests.collect();
+    for _ in 0..dice.below(6) {
+        let (sequence, row) = (SequenceId(dice.below(requests.len()) as u64), dice.below(30));
+        let at = Nanos(dice.below(9_000_000) as u64);
+        world.sim.send_at(at, SchedulerMessage::RollBack(RollBack { sequence, row }));
+    }
     play(&mut world, requests, seed)
 }
 

@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use lapwing_actors::message::{Shutdown, StreamEvent};
-use lapwing_traces::analysis::Cause;
-use lapwing_traces::event::{Activity, HoldCause, Station, What};
+use lapwing_traces::analysis::IdleCause;
+use lapwing_traces::event::{Activity, EventKind, Milestone, StallCause};
 use lapwing_traces::timeline::Span;
 use lapwing_traces::{Analysis, Nanos, Recording, Scope, Timeline};
 
@@ -22,7 +22,7 @@ struct Books {
     ran: HashSet<u64>,
     sent: HashMap<u64, String>,
     received: HashSet<u64>,
-    ends: HashMap<u64, Vec<Station>>,
+    ends: HashMap<u64, Vec<Milestone>>,
     submitted: HashSet<u64>,
 }
 
@@ -30,20 +30,24 @@ impl Books {
     fn of(recording: &Recording) -> Books {
         let mut books = Books::default();
         for event in &recording.events {
-            let fresh = match event.what {
-                What::Started(span, _) => books.started.insert(span.0.get()),
-                What::Finished(span) => books.finished.insert(span.0.get()),
-                What::Ran(span, _, start) => start <= event.at && books.ran.insert(span.0.get()),
-                What::Sent(sending) => {
+            let fresh = match event.kind {
+                EventKind::Started(span, _) => books.started.insert(span.0.get()),
+                EventKind::Finished(span) => books.finished.insert(span.0.get()),
+                EventKind::Ran(span, _, start) => {
+                    start <= event.at && books.ran.insert(span.0.get())
+                }
+                EventKind::Sent(sending) => {
                     let name = recording.names[sending.name.0 as usize].clone();
                     books.sent.insert(sending.message.0.get(), name).is_none()
                 }
-                What::Received(message, _) => books.received.insert(message.0.get()),
-                What::Request(request, Station::Submitted, _) => books.submitted.insert(request),
-                What::Request(request, station, _)
-                    if !matches!(station, Station::Admitted | Station::Token) =>
+                EventKind::Received(message, _) => books.received.insert(message.0.get()),
+                EventKind::Request(request, Milestone::Submitted, _) => {
+                    books.submitted.insert(request)
+                }
+                EventKind::Request(request, milestone, _)
+                    if !matches!(milestone, Milestone::Admitted | Milestone::Token) =>
                 {
-                    books.ends.entry(request).or_default().push(station);
+                    books.ends.entry(request).or_default().push(milestone);
                     true
                 }
                 _ => true,
@@ -71,7 +75,7 @@ fn everything_that_begins_ends_in_random_schedules() {
         let known: HashSet<u64> = books.sent.keys().copied().collect();
         assert!(books.received.is_subset(&known), "seed {seed}: received but never sent");
         // A caller who is gone takes nothing more, not even how it ended.
-        let cancelled = books.ends.values().flatten().any(|end| *end != Station::Finished);
+        let cancelled = books.ends.values().flatten().any(|end| *end != Milestone::Finished);
         for name in books.lost() {
             let to_caller = ["token", "finished", "failed"].contains(&name);
             assert!(cancelled && to_caller, "seed {seed}: {name} was lost");
@@ -98,7 +102,7 @@ fn every_idle_nanosecond_has_a_cause_in_random_schedules() {
             // A lane without spans is never idle.
             let makespan = if info.slots == 0 { 0 } else { timeline.makespan() };
             let gaps = analysis.gaps.iter().filter(|gap| gap.lane == lane);
-            let unknown = gaps.clone().find(|gap| gap.cause == Cause::Unknown);
+            let unknown = gaps.clone().find(|gap| gap.cause == IdleCause::Unknown);
             assert_eq!(unknown, None, "seed {seed}, {}", info.name);
             let idle: u64 = gaps.map(|gap| gap.end - gap.start).sum();
             // But for ops inside stages, spans of a lane do not overlap.
@@ -143,9 +147,13 @@ fn only_the_marked_one_of_two_requests_is_recorded() {
     plain.drain();
     marked.drain();
     let timeline = Timeline::new(&world.sim.recorder().recording());
-    assert!(timeline.stations.iter().all(|s| s.request == 1), "{:?}", timeline.stations);
-    let tokens: u64 =
-        timeline.stations.iter().filter(|s| s.station == Station::Token).map(|s| s.value).sum();
+    assert!(timeline.milestones.iter().all(|s| s.request == 1), "{:?}", timeline.milestones);
+    let tokens: u64 = timeline
+        .milestones
+        .iter()
+        .filter(|s| s.milestone == Milestone::Token)
+        .map(|s| s.value)
+        .sum();
     assert_eq!(tokens as usize, marked.tokens.len());
     let sent = timeline.messages.iter().filter(|m| m.name == "token").count();
     assert_eq!(sent, marked.tokens.len());
@@ -155,13 +163,13 @@ fn only_the_marked_one_of_two_requests_is_recorded() {
     assert_eq!(timeline.orphans, 0);
 }
 
-/// Causes of all holds, with the times from being ready to being sent.
-fn holds(world: &World) -> Vec<(HoldCause, u64, u64)> {
+/// Causes of all stalls, with the times from being ready to being sent.
+fn stalls(world: &World) -> Vec<(StallCause, u64, u64)> {
     let timeline = Timeline::new(&world.sim.recorder().recording());
-    let hold = |m: &lapwing_traces::timeline::Message| {
-        m.hold.map(|(cause, since)| (cause, since.0, m.sent.0))
+    let stall = |m: &lapwing_traces::timeline::Message| {
+        m.stall.map(|(cause, since)| (cause, since.0, m.sent.0))
     };
-    timeline.messages.iter().filter_map(hold).collect()
+    timeline.messages.iter().filter_map(stall).collect()
 }
 
 #[test]
@@ -174,8 +182,8 @@ fn a_chunk_without_a_permit_says_since_when_it_was_ready() {
     let _stream = world.submit(Nanos(1000), &p, generate(&p, 1));
     world.sim.run();
     // Each chunk takes 200 µs; the second is ready with the first, the third with the second.
-    let ready = HoldCause::BackPressure;
-    assert_eq!(holds(&world), [(ready, 1000, 201_000), (ready, 201_000, 401_000)]);
+    let ready = StallCause::BackPressure;
+    assert_eq!(stalls(&world), [(ready, 1000, 201_000), (ready, 201_000, 401_000)]);
 }
 
 #[test]
@@ -187,9 +195,9 @@ fn a_request_without_pages_says_since_when_it_waits() {
     let _first = world.submit(Nanos(0), &a, generate(&a, 1));
     let _second = world.submit(Nanos(5_000), &b, generate(&b, 1));
     world.sim.run();
-    let holds = holds(&world);
+    let stalls = stalls(&world);
     // The first one's 30 rows in chunks of 16 and 14 end it; then its pages are free.
-    assert_eq!(holds, [(HoldCause::SlotPool, 5_000, 500_000)]);
+    assert_eq!(stalls, [(StallCause::SlotPool, 5_000, 500_000)]);
 }
 
 #[test]
@@ -204,7 +212,7 @@ fn a_sequence_that_waits_for_the_decode_batch_says_so() {
         .map(|(p, at)| world.submit(Nanos(at), p, generate(p, 20)))
         .collect();
     world.sim.run();
-    assert!(holds(&world).iter().any(|(cause, _, _)| *cause == HoldCause::PolicyBarrier));
+    assert!(stalls(&world).iter().any(|(cause, _, _)| *cause == StallCause::PolicyBarrier));
 }
 
 #[test]
@@ -216,7 +224,7 @@ fn a_live_engine_records_both_ends_of_everything() {
         let nodes = setup.parts().graph.nodes().len();
         let (live, _) = live(&setup, 16, &recorder);
         let prompts: Vec<_> = (0..6).map(|i| prompt(i, 10 + 9 * i as usize)).collect();
-        let submit = |p: &Vec<u32>| live.submit(live.ticket()?, request(p, 24));
+        let submit = |p: &Vec<u32>| live.submit(live.admit()?, request(p, 24));
         let streams: Vec<_> = prompts.iter().map(|p| submit(p).expect("alive")).collect();
         let mut tokens = 0;
         for mut events in streams {
@@ -233,8 +241,8 @@ fn a_live_engine_records_both_ends_of_everything() {
         assert!(lost.iter().all(|name| ["wake", "shutdown"].contains(name)), "{lost:?}");
         let timeline = Timeline::new(&recording);
         assert_eq!((timeline.orphans, timeline.dropped), (0, 0));
-        let stations = timeline.stations.iter().filter(|s| s.station == Station::Token);
-        assert_eq!(stations.count(), tokens);
+        let milestones = timeline.milestones.iter().filter(|s| s.milestone == Milestone::Token);
+        assert_eq!(milestones.count(), tokens);
         check_ops(&timeline, nodes, setup.devices);
         let pages: Vec<_> = timeline.counters.iter().filter(|c| c.name.contains("pages")).collect();
         let [pages] = &pages[..] else { panic!("{pages:?}") };
@@ -272,7 +280,7 @@ fn switching_while_it_runs_leaves_no_halves() {
         let p = prompt(i, 20);
         recorder.set_scope(if i % 2 == 0 { Scope::All } else { Scope::Off });
         let mut events =
-            live.submit(live.ticket().expect("a ticket"), request(&p, 30)).expect("alive");
+            live.submit(live.admit().expect("a ticket"), request(&p, 30)).expect("alive");
         let mut tokens = Vec::new();
         while let StreamEvent::Token(token) = events.next_blocking() {
             tokens.push(token.id);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lapwing_actors::simulate::shape_only_device::ShapeOnlyDevice;
 use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_kernels::device::{
-    Batch, Device, DeviceError, DeviceInfo, GraphKey, Observer, Prepare, SlotPool, Step, Tensor,
-    TensorSet, Work,
+    Batch, BlockingDevice, DeviceError, DeviceInfo, GraphKey, ModelId, Observer, Prepare, SlotPool,
+    StageRun, Step, Tensor, TensorSet,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::model::Model;
@@ -38,7 +38,7 @@ struct Asked {
 }
 
 fn run(
-    device: &mut dyn Device,
+    device: &mut dyn BlockingDevice,
     graph: &Graph,
     asked: &Asked,
 ) -> (Vec<Step>, Result<(), DeviceError>) {
@@ -52,7 +52,7 @@ fn run(
     }
     let part = Part { graphs: asked.graphs.clone(), order: OperandOrder::Swapped, ..Part::WHOLE };
     let mut steps = Steps::default();
-    let result = device.run(Work {
+    let result = device.run(StageRun {
         nodes: nodes.clone(),
         part: &part,
         prepare: asked.prepare,
@@ -66,7 +66,7 @@ fn run(
 }
 
 /// A live device and one that knows shapes only, each with a budget in bytes.
-fn pair(graph: &Arc<Graph>, file: &WeightFile, budget: u64) -> [Box<dyn Device>; 2] {
+fn pair(graph: &Arc<Graph>, file: &WeightFile, budget: u64) -> [Box<dyn BlockingDevice>; 2] {
     let parts = NpuDeviceParts {
         name: "npu".to_owned(),
         graph: Arc::clone(graph),
@@ -94,6 +94,7 @@ fn tiny() -> (WeightFile, Arc<Graph>, Vec<usize>) {
 
 fn key(product: usize, rows: usize) -> GraphKey {
     GraphKey {
+        model: ModelId::default(),
         nodes: product..product + 1,
         features: Part::WHOLE.features,
         rows,

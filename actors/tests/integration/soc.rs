@@ -8,7 +8,7 @@ use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::Soc;
 use lapwing_plan::strategy::{Strategy, StrategyOptions, by_name};
-use lapwing_traces::analysis::Cause;
+use lapwing_traces::analysis::IdleCause;
 use lapwing_traces::{Analysis, Timeline};
 
 mod closed_forms;
@@ -109,7 +109,7 @@ fn rows_that_are_verified_together_are_computed_apart() {
         assert_eq!(five.tokens.len(), 7, "{strategy}: a token for each step");
         let recording = five.recording.as_ref().expect("a recording");
         let timeline = Timeline::new(recording);
-        let none = Analysis::new(&timeline).gaps.iter().all(|gap| gap.cause != Cause::Unknown);
+        let none = Analysis::new(&timeline).gaps.iter().all(|gap| gap.cause != IdleCause::Unknown);
         assert!(none, "{strategy}: an idle nanosecond has no cause");
     }
     // Weights, keys and values are read once for all rows.

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
-use lapwing_actors::message::{Posted, SchedulerMessage, StreamEvent, Submit};
+use lapwing_actors::message::{SchedulerMessage, StreamEvent, Submit, Traced};
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use lapwing_actors::sequence::Door;
+use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::{KvPool, KvStore};
 use lapwing_kernels::model::Model;
@@ -58,10 +58,12 @@ impl Tiny {
             if info.kind == DeviceKind::Npu {
                 let parts = NpuDeviceParts { name, graph, slots, budget: 1 << 30 };
                 let of = (cpu(), Array::default());
-                return Box::new(NpuDevice::systolic(parts, of, &self.file).expect("a device"));
+                let npu = NpuDevice::systolic(parts, of, &self.file).expect("a device");
+                return Box::new(Blocking::new(info.clone(), npu));
             }
             let parts = CpuDeviceParts { name, cpu: cpu(), graph, kv: Arc::clone(&kv), slots };
-            Box::new(CpuDevice::new(parts, &self.file).expect("a device"))
+            let cpu = CpuDevice::new(parts, &self.file).expect("a device");
+            Box::new(Blocking::new(info.clone(), cpu))
         };
         let models = models(&graph, &infos);
         let cost =
@@ -74,6 +76,7 @@ impl Tiny {
                 vocab: graph.value(graph.output()).width,
             },
             planner: Planner::new(PlannerParts {
+                model: ModelId::default(),
                 graph: Arc::clone(&graph),
                 devices: infos.clone(),
                 cost: Arc::new(cost),
@@ -89,7 +92,7 @@ impl Tiny {
             devices: simulated
                 .map(|(info, time)| SimulatedDevice { device: device(info), time })
                 .collect(),
-            graph,
+            graphs: vec![graph],
             slots,
             copy_rate: 1e10,
         })
@@ -101,20 +104,20 @@ impl Tiny {
         let mut simulation = self.simulation(names, strategy);
         let ids: Vec<u32> = (0..rows as u32).map(|i| (7 + i * i * 13 + i * 5) % 250).collect();
         let (sink, receiver) = ChannelSink::new(TOKENS + 2);
-        let door = Door::new(1);
+        let admission = AdmissionLimit::new(1);
         let submit = Submit {
             task: generate(&ids, TOKENS),
             ids,
             sink,
-            ticket: door.try_take().expect("a ticket"),
-            traced: false,
+            model: ModelId::default(),
+            admission: admission.try_take().expect("a permit"),
             trace: tracing::Span::none(),
         };
         simulation.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
         let end = simulation.run();
         let mut tokens = Vec::new();
         let mut finished = false;
-        for Posted { message, .. } in receiver.try_iter() {
+        for Traced { message, .. } in receiver.try_iter() {
             match message {
                 StreamEvent::Token(token) => tokens.push(token.id),
                 StreamEvent::Failed(error) => panic!("{name} on {names}, {rows} rows: {error}"),

@@ -1,7 +1,7 @@
 //! Engines of oracles, live and in virtual time.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lapwing_actors::RunError;
@@ -10,13 +10,15 @@ use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{
-    FinishReason, Generate, Posted, SchedulerMessage, StreamEvent, Submit, Task,
+    FinishReason, Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
 };
 use lapwing_actors::policy::Fcfs;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
-use lapwing_actors::sequence::Door;
-use lapwing_kernels::device::{DeviceInfo, DeviceKind, SlotPool};
+use lapwing_actors::sequence::AdmissionLimit;
+use lapwing_kernels::device::{
+    Blocking, Device, DeviceInfo, DeviceKind, MemoryDomain, ModelId, SlotPool,
+};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvPool;
 use lapwing_plan::cost::Modelled;
@@ -25,6 +27,7 @@ use lapwing_plan::strategy::{CpuOnly, LayerSplit, Strategy};
 use lapwing_plan::time::{FixedRate, TimeModel};
 use lapwing_traces::{Nanos, OsClock, Recorder, RecorderConfig};
 
+use crate::late::{Late, LateThread};
 pub use crate::oracle::{
     Fault, Memory, Oracle, PAGE_ROWS, SIZES, STOP, VOCAB, foretell, graph, layout, next_token,
 };
@@ -47,6 +50,9 @@ pub struct Setup {
     pub rates: Vec<FixedRate>,
     /// Of all devices, in place of the rates.
     pub time: Option<Arc<dyn TimeModel>>,
+    /// Depth of each device that is late, with a memory of its own; 0 is one that computes on the
+    /// worker's thread. None is late unless it is said.
+    pub late: Vec<usize>,
 }
 
 impl Default for Setup {
@@ -66,25 +72,46 @@ impl Default for Setup {
                 per_row: Duration::from_micros(10),
             }],
             time: None,
+            late: Vec::new(),
         }
     }
 }
 
 pub struct Parts {
     pub scheduler: Scheduler,
-    pub devices: Vec<Oracle>,
+    pub devices: Vec<Box<dyn Device>>,
     pub graph: Arc<Graph>,
     pub pool: KvPool,
+    pub rows_run: Vec<Arc<AtomicUsize>>,
+    pub stages_run: Vec<Arc<AtomicUsize>>,
+    /// Buffers in the memories of late devices.
+    pub buffers: Arc<AtomicUsize>,
 }
 
 impl Setup {
     pub fn parts(&self) -> Parts {
+        self.parts_with(|info, oracle, live| {
+            let seed = live.1 as u64 * 77 + info.depth as u64;
+            Box::new(Late::new(info, oracle, live.0, seed))
+        })
+    }
+
+    /// As [`parts`](Setup::parts), with late devices made by `late` from their oracle, the count of
+    /// their buffers, and their number.
+    fn parts_with(
+        &self,
+        late: impl Fn(DeviceInfo, Oracle, (&Arc<AtomicUsize>, usize)) -> Box<dyn Device>,
+    ) -> Parts {
         let graph = Arc::new(graph(self.layers));
         let infos: Vec<DeviceInfo> = (0..self.devices)
             .map(|d| {
                 let kind = self.kinds.get(d).copied().unwrap_or(DeviceKind::Cpu);
                 let sizes = if kind == DeviceKind::Npu { SIZES.to_vec() } else { Vec::new() };
-                DeviceInfo { name: format!("oracle-{d}"), kind, sizes, budget: None }
+                let info = DeviceInfo::new(format!("oracle-{d}"), kind).with_graphs(sizes, None);
+                match self.late.get(d) {
+                    None | Some(0) => info,
+                    Some(depth) => info.with_queue(MemoryDomain::Device(d), *depth),
+                }
             })
             .collect();
         let strategy: Arc<dyn Strategy> = match &self.strategy {
@@ -95,6 +122,7 @@ impl Setup {
         let cost =
             Modelled { devices: self.times(), sync: Duration::ZERO, copy_rate: f64::INFINITY };
         let planner = Planner::new(PlannerParts {
+            model: ModelId::default(),
             graph: Arc::clone(&graph),
             devices: infos.clone(),
             cost: Arc::new(cost),
@@ -110,12 +138,20 @@ impl Setup {
         })
         .expect("a route");
         let memory = Memory::default();
-        let oracle = |info| {
+        let (mut rows_run, mut stages_run, buffers) = (Vec::new(), Vec::new(), Arc::default());
+        let mut device = |(number, info): (usize, DeviceInfo)| -> Box<dyn Device> {
             let (budget, failing) = self.graphs;
-            Oracle::new(info, &graph, &memory, Arc::clone(&self.fault)).with_graphs(budget, failing)
+            let oracle = Oracle::new(info.clone(), &graph, &memory, Arc::clone(&self.fault));
+            rows_run.push(Arc::clone(&oracle.rows_run));
+            stages_run.push(Arc::clone(&oracle.stages_run));
+            let oracle = oracle.with_graphs(budget, failing);
+            match info.memory {
+                MemoryDomain::Host => Box::new(Blocking::new(info, oracle)),
+                MemoryDomain::Device(_) => late(info, oracle, (&buffers, number)),
+            }
         };
-        let devices = infos.into_iter().map(oracle).collect();
-        Parts { scheduler, devices, graph, pool }
+        let devices = infos.into_iter().enumerate().map(&mut device).collect();
+        Parts { scheduler, devices, graph, pool, rows_run, stages_run, buffers }
     }
 
     /// Time model of each device.
@@ -131,13 +167,15 @@ impl Setup {
 pub struct World {
     pub sim: Simulation,
     pub pool: KvPool,
-    pub door: Door,
+    pub admission: AdmissionLimit,
     pub rows_run: Vec<Arc<AtomicUsize>>,
     pub stages_run: Vec<Arc<AtomicUsize>>,
+    /// Buffers in the memories of late devices.
+    pub buffers: Arc<AtomicUsize>,
 }
 
 pub struct Stream {
-    pub receiver: Option<flume::Receiver<Posted<StreamEvent>>>,
+    pub receiver: Option<flume::Receiver<Traced<StreamEvent>>>,
     pub tokens: Vec<u32>,
     pub scores: Vec<f32>,
     pub end: Option<Result<FinishReason, RunError>>,
@@ -145,26 +183,26 @@ pub struct Stream {
 
 impl World {
     pub fn new(setup: &Setup) -> World {
-        let Parts { scheduler, devices, graph, pool } = setup.parts();
-        let rows_run = devices.iter().map(|d| Arc::clone(&d.rows_run)).collect();
-        let stages_run = devices.iter().map(|d| Arc::clone(&d.stages_run)).collect();
+        let Parts { scheduler, devices, graph, pool, rows_run, stages_run, buffers } =
+            setup.parts();
         let devices = devices
             .into_iter()
             .zip(setup.times())
-            .map(|(device, time)| SimulatedDevice { device: Box::new(device), time })
+            .map(|(device, time)| SimulatedDevice { device, time })
             .collect();
         World {
             sim: Simulation::new(SimulationParts {
                 scheduler,
                 devices,
-                graph,
+                graphs: vec![graph],
                 slots: SlotPool::default(),
                 copy_rate: f64::INFINITY,
             }),
             pool,
-            door: Door::new(64),
+            admission: AdmissionLimit::new(64),
             rows_run,
             stages_run,
+            buffers,
         }
     }
 
@@ -175,19 +213,23 @@ impl World {
     /// As [`submit`](World::submit), for a request that may ask to be recorded.
     pub fn submit_traced(&mut self, at: Nanos, ids: &[u32], task: Task, traced: bool) -> Stream {
         let (sink, receiver) = ChannelSink::new(1000);
-        let ticket = self.door.try_take().expect("a ticket");
+        let admission = self.admission.try_take().expect("a permit");
         let trace = tracing::Span::none();
-        let submit = Submit { ids: ids.to_vec(), task, sink, ticket, traced, trace };
-        self.sim.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
+        let (model, ids) = (ModelId::default(), ids.to_vec());
+        let submit = Submit { model, ids, task, sink, admission, trace };
+        let submit = SchedulerMessage::Submit(Box::new(submit));
+        self.sim.send_at(at, Traced::new(submit, TraceContext::of_request(traced)));
         Stream { receiver: Some(receiver), tokens: Vec::new(), scores: Vec::new(), end: None }
     }
 
     /// Asserts that nothing is left in the engine.
     pub fn assert_empty(&self) {
         assert_eq!(self.pool.free_pages(), self.pool.capacity(), "pages leaked");
-        assert_eq!(self.door.in_use(), 0, "tickets leaked");
+        assert_eq!(self.admission.in_use(), 0, "admission permits leaked");
         assert_eq!(self.sim.scheduler().sequences(), 0, "sequences left");
         assert_eq!(self.sim.scheduler().chunks_in_flight(), 0, "permits leaked");
+        assert_eq!(self.buffers.load(Ordering::Relaxed), 0, "device memory leaked");
+        assert_eq!(self.sim.left(), 0, "a run never completed");
     }
 }
 
@@ -195,7 +237,7 @@ impl Stream {
     /// Reads what has arrived.
     pub fn drain(&mut self) {
         let Some(receiver) = &self.receiver else { return };
-        for Posted { message: event, .. } in receiver.try_iter() {
+        for Traced { message: event, .. } in receiver.try_iter() {
             assert!(self.end.is_none(), "an event after the end: {event:?}");
             match event {
                 StreamEvent::Token(token) => self.tokens.push(token.id),
@@ -222,6 +264,7 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
         ids: prompt.to_vec(),
         task: generate(prompt, tokens_max),
         events: tokens_max,
+        model: ModelId::default(),
         traced: false,
     }
 }
@@ -250,12 +293,15 @@ fn start(
     time: impl Fn(usize) -> Option<Arc<dyn TimeModel>>,
     waits: Waits,
 ) -> (Live, KvPool) {
-    let Parts { scheduler, devices, graph, pool } = setup.parts();
-    let device = |(at, device)| LiveDevice { device: Box::new(device), time: time(at) };
+    let late = |info, oracle, live: (&Arc<AtomicUsize>, usize)| -> Box<dyn Device> {
+        Box::new(LateThread::new(info, oracle, live.0))
+    };
+    let Parts { scheduler, devices, graph, pool, .. } = setup.parts_with(late);
+    let device = |(at, device)| LiveDevice { device, time: time(at) };
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().enumerate().map(device).collect(),
-        graph,
+        graphs: vec![graph],
         slots: SlotPool::default(),
         requests_max,
         permits: setup.config.permits,

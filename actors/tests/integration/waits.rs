@@ -7,7 +7,7 @@ use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{Shutdown, StreamEvent};
 use lapwing_plan::time::{FixedRate, Job, TimeModel};
 use lapwing_traces::event::WaitMode;
-use lapwing_traces::html::{self, Side};
+use lapwing_traces::html::{self, PageRun};
 use lapwing_traces::timeline::Wait;
 use lapwing_traces::{Analysis, Report, Scope, Timeline};
 
@@ -33,7 +33,7 @@ fn run(waits: Waits, tokens: usize) -> Timeline {
     let ids = (0..).map(|seed| prompt(seed, 20)).find(|p| foretell(p, tokens).0.len() == tokens);
     let ids = ids.expect("a prompt whose answer is that long");
     let mut events =
-        live.submit(live.ticket().expect("room"), request(&ids, tokens)).expect("a running engine");
+        live.submit(live.admit().expect("room"), request(&ids, tokens)).expect("a running engine");
     let mut ids_out = Vec::new();
     loop {
         match events.next_blocking() {
@@ -88,7 +88,8 @@ fn the_report_and_the_page_show_how_good_the_predictions_were() {
     let known: Vec<_> = report.waits.iter().filter(|wait| wait.error_ns.is_some()).collect();
     assert!(!known.is_empty(), "{:?}", report.waits);
     assert!(known.iter().any(|wait| wait.late_ns.p50.is_some() && wait.calibration.len() > 1));
-    let side = Side { title: "waits", timeline: &timeline, analysis: &analysis, report: &report };
+    let side =
+        PageRun { title: "waits", timeline: &timeline, analysis: &analysis, report: &report };
     let page = html::page(&[side]).expect("a page");
     assert!(page.contains("Actual minus predicted"), "the page does not draw the errors");
 }
@@ -114,7 +115,7 @@ fn a_step_that_a_worker_brings_upon_itself_counts_as_one_that_waited() {
     let live = held_to(&Setup::default(), &(Arc::clone(&queued) as Arc<dyn TimeModel>));
     let ids = (0..).map(|seed| prompt(seed, 10)).find(|p| foretell(p, 12).0.len() == 12);
     let ids = ids.expect("a prompt whose answer is that long");
-    let mut events = live.submit(live.ticket().expect("room"), request(&ids, 12)).expect("alive");
+    let mut events = live.submit(live.admit().expect("room"), request(&ids, 12)).expect("alive");
     while let StreamEvent::Token(_) = events.next_blocking() {}
     live.shutdown(Shutdown::Now);
     let queued = queued.0.lock().expect("no panic");

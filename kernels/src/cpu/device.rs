@@ -1,4 +1,4 @@
-//! The CPU as a [`Device`]: walks a stage's nodes, one op or one fused group after another on the
+//! The CPU as a [`BlockingDevice`]: walks a stage's nodes, one op or one fused group after another on the
 //! pool.
 
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cpu::products::{RowTasks, Upcoming};
 use crate::cpu::quantize::ActKind;
 use crate::cpu::{BindError, Cpu, RopeFreqs, Table, Weights};
-use crate::device::{Device, DeviceError, Slot, SlotPool, Tensor, Work};
+use crate::device::{BlockingDevice, DeviceError, Slot, SlotPool, StageRun, Tensor};
 use crate::graph::{Graph, Node, ValueId, WeightId};
 use crate::kv::KvStore;
 use crate::op::{Op, RopePairs, RopeSpec};
@@ -134,7 +134,7 @@ impl CpuDevice {
     }
 }
 
-impl Device for CpuDevice {
+impl BlockingDevice for CpuDevice {
     fn name(&self) -> &str {
         &self.name
     }
@@ -143,18 +143,18 @@ impl Device for CpuDevice {
         self.cpu.pool().threads()
     }
 
-    fn run(&mut self, work: Work<'_>) -> Result<(), DeviceError> {
+    fn run(&mut self, work: StageRun<'_>) -> Result<(), DeviceError> {
         self.run_shared(work)
     }
 }
 
 impl CpuDevice {
-    /// As [`Device::run`], also for several threads at once: while one of them has the pool's
+    /// As [`BlockingDevice::run`], also for several threads at once: while one of them has the pool's
     /// threads, the others compute alone.
     ///
     /// # Errors
-    /// As [`Device::run`].
-    pub fn run_shared(&self, mut work: Work<'_>) -> Result<(), DeviceError> {
+    /// As [`BlockingDevice::run`].
+    pub fn run_shared(&self, mut work: StageRun<'_>) -> Result<(), DeviceError> {
         let mut scratch = lock(&self.scratch).pop().unwrap_or_default();
         let result = self.run_with(&mut work, &mut scratch);
         scratch.written.clear();
@@ -163,8 +163,8 @@ impl CpuDevice {
         result
     }
 
-    fn run_with(&self, work: &mut Work<'_>, scratch: &mut Scratch) -> Result<(), DeviceError> {
-        let Work { nodes, part, batch, inputs, writes, .. } = &*work;
+    fn run_with(&self, work: &mut StageRun<'_>, scratch: &mut Scratch) -> Result<(), DeviceError> {
+        let StageRun { nodes, part, batch, inputs, writes, .. } = &*work;
         let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
         let Scratch { written, spans, forms, angles } = scratch;
         if self.graph.nodes()[nodes.clone()].iter().any(|n| matches!(n.op, Op::Rope { .. })) {
@@ -223,7 +223,7 @@ impl CpuDevice {
         for &id in writes {
             if let Some(data) = written.get_mut(id.0 - nodes.start).and_then(Option::take) {
                 let width = part.features.of_width(self.graph.value(id).width).len();
-                work.outputs.put(id, Tensor { width, data });
+                work.outputs.put(id, Tensor::new(width, data));
             }
         }
         Ok(())

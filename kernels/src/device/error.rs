@@ -26,6 +26,14 @@ pub enum DeviceError {
         /// Role of the node that reads it.
         role: &'static str,
     },
+    /// A value is in the memory of a device, and the host or another device reads it.
+    #[error(
+        "value {value} is in another device's memory, and the route has no transfer before it is read; the plan is wrong"
+    )]
+    OtherMemory {
+        /// Value's index.
+        value: usize,
+    },
     /// The device has no kernel for this.
     #[error("device '{device}' cannot run {what}; place it on another device")]
     Unsupported {

@@ -1,11 +1,11 @@
-//! In what formats weights are stored and computed with.
+//! Formats in which weights are stored and used for computation.
 
 use super::{Graph, WeightId};
 use crate::quant::DType;
 use crate::requant::Requant;
 
 impl Graph {
-    /// What a weight is requantised to when it is packed, if it is.
+    /// Format that a weight is requantised to when it is packed, if any.
     pub fn requant(&self, id: WeightId) -> Option<Requant> {
         self.requant.get(&id.0).map(|(format, _)| *format)
     }
@@ -15,7 +15,7 @@ impl Graph {
         self.requant.get(&id.0).map_or(self.weights[id.0].dtype, |(_, stored)| *stored)
     }
 
-    /// Requantises a weight, or leaves it as stored.
+    /// Requantises a weight to `format`; `None` restores the stored format.
     pub(crate) fn set_requant(&mut self, id: WeightId, format: Option<Requant>) {
         let stored = self.stored(id);
         self.weights[id.0].dtype = format.map_or(stored, Requant::dtype);

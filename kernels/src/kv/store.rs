@@ -1,10 +1,10 @@
-//! The storage of keys and values.
+//! Storage of keys and values.
 
 mod panel;
 mod rows;
 
 pub(crate) use panel::{Panel, scale_of};
-pub(crate) use rows::TURNED_MAX;
+pub(crate) use rows::ROTARY_DIM_MAX;
 
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
 use crate::aligned::Aligned;
@@ -12,14 +12,14 @@ use crate::cpu::{Cpu, Turn};
 use crate::sync::{Mutex, MutexGuard, lock};
 use rows::Rows;
 
-/// The storage of all pages, shared by the devices of one address space. Memory of pages that
-/// were never written is not touched. Each layer has a lock of its own, which a device holds
-/// while it attends: chunks in different layers do not wait for each other.
+/// Storage of all KV pages, shared by the devices of one address space. Pages that were never
+/// written occupy no physical memory. Each layer has its own lock, which a device holds during
+/// attention: chunks in different layers do not wait for each other.
 ///
-/// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are
-/// sums over vectors of neighbouring keys, and values are `[kv_head][row][head_dim]`; after both
-/// come the scales of [`KvDtype::I8`], of keys and of values, as `[kv_head][row]`. A layer starts at a
-/// memory page: a head's keys (or values) of 4096 bytes, as many models have them, lie in one.
+/// Within a page, keys are `[kv_head][head_dim][row]`, so that the scores of a page are sums over
+/// vectors of neighbouring keys; values are `[kv_head][row][head_dim]`. For [`KvDtype::I8`], both are
+/// followed by the scales of keys and of values, each `[kv_head][row]`. A layer starts at a memory
+/// page, so that a head's keys (or values) of 4096 bytes, a common size, are within one.
 #[derive(Debug)]
 pub struct KvStore {
     layout: KvLayout,
@@ -44,7 +44,7 @@ impl Data {
     }
 }
 
-/// Stored elements of one layer's page.
+/// Stored elements of a page in one layer.
 fn page_len(layout: &KvLayout) -> usize {
     match layout.dtype {
         KvDtype::F32 | KvDtype::F16 => 2 * layout.part_len(),
@@ -56,12 +56,12 @@ impl KvStore {
     /// Zeroed storage for `pages` pages.
     ///
     /// # Errors
-    /// When the system does not give that much memory.
+    /// [`KvTooLarge`] if the system does not have that much memory.
     pub fn new(layout: KvLayout, pages: u32) -> Result<KvStore, KvTooLarge> {
         let pages = pages as usize;
         let too_large = KvTooLarge { pages, page_bytes: layout.page_bytes() };
         let all = layout.page_bytes().checked_mul(pages).ok_or(too_large)?;
-        // A zeroed vector ends the process where there is no memory; this only asks for it.
+        // Allocating a zeroed vector aborts the process if it fails; `try_reserve_exact` reports it.
         Vec::<u8>::new().try_reserve_exact(all).map_err(|_| too_large)?;
         let layer = page_len(&layout) * pages;
         let layers =
@@ -69,25 +69,24 @@ impl KvStore {
         Ok(KvStore { layout, pages, layers })
     }
 
-    /// No layer and no page: for a device that never attends.
+    /// A store without layers and pages, for a device that computes no attention.
     pub fn none() -> KvStore {
         let dtype = KvDtype::default();
         let layout = KvLayout { layers: 0, kv_heads: 0, head_dim: 0, page_rows: 1, dtype };
         KvStore { layout, pages: 0, layers: Vec::new() }
     }
 
-    /// Shape.
+    /// Shape of the cache.
     pub fn layout(&self) -> &KvLayout {
         &self.layout
     }
 
-    /// Pages.
+    /// Number of pages.
     pub fn pages(&self) -> usize {
         self.pages
     }
 
-    /// Sets the first `pages` pages of all layers to zero, so that no later write of them waits for the
-    /// system to find their memory.
+    /// Sets the first `pages` pages of all layers to zero, so that later writes cause no page faults.
     pub fn clear(&self, pages: usize) {
         let len = page_len(&self.layout) * pages.min(self.pages);
         for layer in &self.layers {
@@ -99,10 +98,10 @@ impl KvStore {
         }
     }
 
-    /// A layer's keys and values. Waits for whoever else holds them.
+    /// Locks a layer's keys and values; waits while another thread holds the lock.
     ///
     /// # Panics
-    /// When there is no such layer.
+    /// If there is no such layer.
     pub fn layer(&self, layer: usize) -> KvLayer<'_> {
         KvLayer {
             layout: self.layout,
@@ -120,7 +119,7 @@ impl KvStore {
 pub struct KvLayer<'a> {
     layout: KvLayout,
     pages: usize,
-    /// Stored elements of a page, of its keys (or values), and of one head of these.
+    /// Stored elements of a page, of its keys (or values), and of one head's keys (or values).
     page_len: usize,
     part_len: usize,
     head_len: usize,
@@ -128,27 +127,27 @@ pub struct KvLayer<'a> {
 }
 
 impl KvLayer<'_> {
-    /// Shape.
+    /// Shape of the cache.
     pub fn layout(&self) -> &KvLayout {
         &self.layout
     }
 
-    /// Writes rows `start_pos …` of one sequence: `k` and `v` are `[rows][kv_heads][head_dim]`,
-    /// stored as [`KvDtype`] says.
+    /// Writes the rows of one sequence from position `start_pos` on: `k` and `v` are
+    /// `[rows][kv_heads][head_dim]` and are converted to the storage type.
     ///
     /// # Panics
-    /// When `k` and `v` are not whole rows of one number, or `pages` are too few or unknown, or
-    /// one page comes twice.
+    /// If `k` and `v` are not equally many whole rows, or `pages` has too few, unknown or repeated
+    /// pages.
     pub fn write(&mut self, cpu: &Cpu, pages: &[PageId], start_pos: usize, kv: (&[f32], &[f32])) {
-        self.write_turned(cpu, (pages, start_pos), kv, None);
+        self.write_rotated(cpu, (pages, start_pos), kv, None);
     }
 
-    /// As [`write`](KvLayer::write), of keys that are rotated on their way.
+    /// As [`write`](KvLayer::write), with rotary embedding applied to the keys.
     ///
     /// # Panics
-    /// As [`write`](KvLayer::write); when the keys are to be rotated and heads have more than
-    /// [`TURNED_MAX`] values.
-    pub(crate) fn write_turned(
+    /// As [`write`](KvLayer::write), or if keys are rotated and heads have more than
+    /// [`ROTARY_DIM_MAX`] values.
+    pub(crate) fn write_rotated(
         &mut self,
         cpu: &Cpu,
         (pages, start_pos): (&[PageId], usize),
@@ -157,7 +156,10 @@ impl KvLayer<'_> {
     ) {
         let layout = self.layout;
         let (page_rows, width) = (layout.page_rows, layout.kv_heads * layout.head_dim);
-        assert!(k.len() == v.len() && k.len().is_multiple_of(width), "not whole rows of k and v");
+        assert!(
+            k.len() == v.len() && k.len().is_multiple_of(width),
+            "k and v are not equally many whole rows"
+        );
         if k.is_empty() {
             return;
         }
@@ -187,30 +189,30 @@ impl KvLayer<'_> {
                 pool.picks_mut(data, len, pages, |i, page| rows(i).put(page, narrow));
             }
             Data::I8(data) => {
-                pool.picks_mut(data, len, pages, |i, page| rows(i).put_quantised(page));
+                pool.picks_mut(data, len, pages, |i, page| rows(i).put_quantized(page));
             }
         }
     }
 
-    /// Keys of one head's page: `[head_dim][page_rows]`.
+    /// Keys of a page and head: `[head_dim][page_rows]`.
     ///
     /// # Panics
-    /// When there is no such page or head.
+    /// If there is no such page or head.
     #[inline]
     pub(crate) fn keys(&self, page: PageId, kv_head: usize) -> Panel<'_> {
         self.panel(page, kv_head, 0)
     }
 
-    /// Values of one head's page: `[page_rows][head_dim]`.
+    /// Values of a page and head: `[page_rows][head_dim]`.
     ///
     /// # Panics
-    /// When there is no such page or head.
+    /// If there is no such page or head.
     #[inline]
     pub(crate) fn values(&self, page: PageId, kv_head: usize) -> Panel<'_> {
         self.panel(page, kv_head, self.part_len)
     }
 
-    /// One head's part of keys or values, which begin at element `part` of a page.
+    /// Keys or values of a page and head; `part` is their first element in a page.
     #[inline]
     fn panel(&self, page: PageId, kv_head: usize, part: usize) -> Panel<'_> {
         assert!((page as usize) < self.pages, "KV page {page} of {}", self.pages);
@@ -224,11 +226,11 @@ impl KvLayer<'_> {
         }
     }
 
-    /// Bytes of the scales of keys and of values of one head's page, one f32 per row; empty unless
-    /// I8.
+    /// Bytes of the scales of keys and of values of a page and head, one f32 per row; empty unless
+    /// the storage type is I8.
     ///
     /// # Panics
-    /// When there is no such page or head.
+    /// If there is no such page or head.
     pub(crate) fn scales(&self, page: PageId, kv_head: usize) -> [&[i8]; 2] {
         let Data::I8(data) = &*self.data else { return [&[], &[]] };
         let rows = size_of::<f32>() * self.layout.page_rows;
@@ -245,7 +247,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     #[test]
-    fn a_head_that_is_not_there_reads_another_ones_values() {
+    fn reading_a_missing_page_or_head_panics() {
         for dtype in KvDtype::ALL {
             let layout = KvLayout { layers: 1, kv_heads: 2, head_dim: 4, page_rows: 4, dtype };
             let store = KvStore::new(layout, 3).unwrap();
@@ -259,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn clearing_some_pages_leaves_the_others() {
+    fn clearing_some_pages_leaves_the_others_unchanged() {
         for dtype in KvDtype::ALL {
             let layout = KvLayout { layers: 2, kv_heads: 1, head_dim: 4, page_rows: 4, dtype };
             let store = KvStore::new(layout, 3).unwrap();

@@ -1,9 +1,9 @@
-//! From hyper-parameters to the op graph.
+//! Builds the op graph from hyper-parameters.
 
 use std::collections::HashSet;
 
 use super::tensors::Tensors;
-use super::{Layers, ModelConfig, ModelError};
+use super::{LayerAttention, ModelConfig, ModelError};
 use crate::graph::{Graph, NewNode, ValueId, WeightId, WeightSpec};
 use crate::op::{AttentionOp, Op, RopeScaling, RopeSpec};
 
@@ -49,7 +49,7 @@ impl Builder<'_> {
             scaling: c.rope_scaling,
             factors,
         });
-        // Window layers with a base of their own (Gemma 3) are not stretched.
+        // Sliding-window layers with their own base (Gemma 3) are not scaled.
         self.ropes.window = if c.arch.window_rope_base.is_none() {
             self.ropes.full
         } else {
@@ -81,8 +81,8 @@ impl Builder<'_> {
         self.head(normed, table)
     }
 
-    /// Adds the attention's result to its input; after the last attention only the rows whose
-    /// logits are wanted go on.
+    /// Adds the attention output to its input. After the last attention, only selected rows, whose
+    /// logits are needed, continue.
     fn residual(&mut self, attended: ValueId, x: ValueId, last: bool) -> ValueId {
         let width = self.config.width;
         let (attended, x) = if last {
@@ -107,9 +107,9 @@ impl Builder<'_> {
             q = self.head_norm("attn_q_norm", q, q_width)?;
             k = self.head_norm("attn_k_norm", k, kv_width)?;
         }
-        let (rope, window) = match c.layer_kind(layer) {
-            Layers::Full => (self.ropes.full, None),
-            Layers::Window(window) => (self.ropes.window, Some(window)),
+        let (rope, window) = match c.layer_attention(layer) {
+            LayerAttention::Full => (self.ropes.full, None),
+            LayerAttention::Window(window) => (self.ropes.window, Some(window)),
         };
         let q = self.push(Op::Rope { heads: c.heads, rope }, &[q], q_width, "rope_q");
         let k = self.push(Op::Rope { heads: c.kv_heads, rope }, &[k], kv_width, "rope_k");
@@ -160,7 +160,7 @@ impl Builder<'_> {
         Ok(self.push(Op::RmsNorm { weight, eps: self.config.norm_eps }, &[x], width, role))
     }
 
-    /// A matmul of the current layer; a bias is used wherever the file has one.
+    /// A matmul of the current layer, with a bias if the file has one.
     fn linear(
         &mut self,
         role: &'static str,

@@ -11,11 +11,11 @@ use crate::weights::Metadata;
 pub struct ModelConfig {
     /// Row of the architecture table.
     pub arch: ArchSpec,
-    /// Model's own name, if the file has one.
+    /// Name of the model, if the file has one.
     pub name: Option<String>,
     /// Transformer layers.
     pub layers: usize,
-    /// Width of a token's row between layers.
+    /// Hidden size: values per token between layers.
     pub width: usize,
     /// Query heads.
     pub heads: usize,
@@ -23,21 +23,21 @@ pub struct ModelConfig {
     pub kv_heads: usize,
     /// Values per head.
     pub head_dim: usize,
-    /// Inner width of the feed-forward blocks.
+    /// Intermediate size of the feed-forward blocks.
     pub ffn_width: usize,
-    /// Trained context, in tokens.
+    /// Context length of the training, in tokens.
     pub context: usize,
-    /// Norm epsilon.
+    /// Epsilon of the RMS norms.
     pub norm_eps: f32,
-    /// Values per head that are rotated.
+    /// Values per head that rotary embedding rotates.
     pub rope_dims: usize,
-    /// Rotary base of the full layers.
+    /// Rotary base of the layers with full attention.
     pub rope_base: f32,
     /// Rotary base of the sliding-window layers.
     pub rope_base_window: f32,
-    /// Rotary stretching of the full layers.
+    /// Rotary scaling of the layers with full attention.
     pub rope_scaling: RopeScaling,
-    /// Sliding window in tokens, if any layer has one.
+    /// Sliding window, in tokens, if any layer has one.
     pub window: Option<usize>,
     /// Soft cap on attention scores.
     pub attention_cap: Option<f32>,
@@ -45,12 +45,12 @@ pub struct ModelConfig {
     pub logit_cap: Option<f32>,
 }
 
-/// Kind of a layer's attention.
+/// Attention of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layers {
-    /// Sees every earlier position.
+pub enum LayerAttention {
+    /// Over every earlier position.
     Full,
-    /// Sees the last `window` positions.
+    /// Over the last positions, as many as this number.
     Window(usize),
 }
 
@@ -58,7 +58,7 @@ impl ModelConfig {
     /// Reads the hyper-parameters of `general.architecture`.
     ///
     /// # Errors
-    /// An unsupported architecture, a missing key, or a value that makes no sense.
+    /// The architecture is not supported, a key is missing, or a value is invalid.
     pub fn from_metadata(meta: &Metadata) -> Result<ModelConfig, ModelError> {
         let name = meta.str("general.architecture")?;
         let arch = spec::find(name)
@@ -106,18 +106,18 @@ impl ModelConfig {
         })
     }
 
-    /// Kind of attention in a layer: every `window_period`-th layer is full.
-    pub fn layer_kind(&self, layer: usize) -> Layers {
+    /// Attention of a layer: every `window_period`-th layer is full.
+    pub fn layer_attention(&self, layer: usize) -> LayerAttention {
         let period = self.arch.window_period;
         match self.window {
             Some(window) if period > 0 && !(layer + 1).is_multiple_of(period) => {
-                Layers::Window(window)
+                LayerAttention::Window(window)
             }
-            _ => Layers::Full,
+            _ => LayerAttention::Full,
         }
     }
 
-    /// Factor on q·k.
+    /// Factor on the attention scores q·k.
     pub fn score_scale(&self) -> f32 {
         let dim = match self.arch.wide_scale_layers {
             Some(layers) if layers == self.layers => self.width / self.heads,
@@ -137,7 +137,7 @@ impl ModelConfig {
         }
     }
 
-    /// Width of a row of K or of V.
+    /// Values of K, or of V, per token and layer.
     pub fn kv_width(&self) -> usize {
         self.kv_heads * self.head_dim
     }
@@ -197,7 +197,7 @@ impl Keys<'_> {
         Ok(value)
     }
 
-    /// A count that some files give once and others per layer; layers must agree.
+    /// A count that some files store once and others per layer. All layers must have the same value.
     fn per_layer_count(&self, name: &str, default: Option<usize>) -> Result<usize, ModelError> {
         let key = self.key(name);
         let value = match self.meta.get(&key) {
@@ -207,7 +207,7 @@ impl Keys<'_> {
                 let first = all.first().copied().unwrap_or(0);
                 let same = all.iter().all(|v| *v == first);
                 self.check(name, format!("{all:?}"), same, || {
-                    "only one value for all layers is supported".to_owned()
+                    "only the same value for all layers is supported".to_owned()
                 })?;
                 first
             }
@@ -225,7 +225,7 @@ impl Keys<'_> {
         let head_dim = key_length.or(value_length).unwrap_or(width / heads);
         let same = value_length.is_none_or(|v| v == head_dim);
         self.check("attention.value_length", value_length.unwrap_or_default(), same, || {
-            format!("only the length of a key, {head_dim}, is supported")
+            format!("it must equal the key length, {head_dim}")
         })?;
         self.check("attention.key_length", head_dim, (1..=65_536).contains(&head_dim), || {
             "a head must have between 1 and 65536 values".to_owned()

@@ -1,5 +1,5 @@
-//! Models by shape: the op graph of a published model without its weights, to be planned and
-//! simulated. The same builder makes it that makes the graph of a weight file.
+//! Models by shape: op graphs of published models without weights, for planning and simulation.
+//! They come from the same builder as the graphs of weight files.
 
 use super::build::build;
 use super::tensors::{TensorSpec, Tensors};
@@ -7,7 +7,7 @@ use super::{Model, ModelConfig, ModelError, spec};
 use crate::op::RopeScaling;
 use crate::quant::DType;
 
-/// Sizes of a model, as its authors published them.
+/// Published sizes of a model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelShape {
     /// Name on the command line, such as `llama-3-8b`.
@@ -18,7 +18,7 @@ pub struct ModelShape {
     pub arch: &'static str,
     /// Transformer layers.
     pub layers: usize,
-    /// Width of a token's row between layers.
+    /// Hidden size: values per token between layers.
     pub width: usize,
     /// Query heads.
     pub heads: usize,
@@ -26,23 +26,23 @@ pub struct ModelShape {
     pub kv_heads: usize,
     /// Values per head.
     pub head_dim: usize,
-    /// Inner width of the feed-forward blocks.
+    /// Intermediate size of the feed-forward blocks.
     pub ffn_width: usize,
-    /// Vocabulary.
+    /// Vocabulary size.
     pub vocab: usize,
-    /// The output matrix is the embedding table.
+    /// Whether the output matrix is the embedding table.
     pub tied: bool,
-    /// Trained context, in tokens.
+    /// Context length of the training, in tokens.
     pub context: usize,
-    /// Base of the rotary frequencies.
+    /// Rotary base.
     pub rope_base: f32,
-    /// Norm epsilon.
+    /// Epsilon of the RMS norms.
     pub norm_eps: f32,
-    /// Repository whose `config.json` says so.
+    /// Hugging Face repository whose `config.json` has these numbers.
     pub source: &'static str,
 }
 
-/// Llama 3 with 8 billion weights.
+/// Llama 3 with 8 billion parameters.
 const LLAMA_3_8B: ModelShape = ModelShape {
     name: "llama-3-8b",
     title: "Llama-3-8B",
@@ -136,7 +136,7 @@ const SHAPES: &[ModelShape] = &[
 ];
 
 impl ModelShape {
-    /// Every shape that is known by name.
+    /// All shapes that have a name.
     pub fn all() -> &'static [ModelShape] {
         SHAPES
     }
@@ -146,12 +146,12 @@ impl ModelShape {
         SHAPES.iter().find(|shape| shape.name == name)
     }
 
-    /// Hyper-parameters and op graph. Matrices are given the format Q4_0, vectors F32; whoever
-    /// simulates says how many bits a weight really takes. The factors by which Llama 3.2 divides
-    /// its rotary frequencies are values of a weight file, and left out.
+    /// Hyper-parameters and op graph. Matrices get the format Q4_0, vectors F32; a simulation sets
+    /// the bits per weight itself. The factors that divide Llama 3.2's rotary frequencies are stored
+    /// in weight files only, and are left out.
     ///
     /// # Errors
-    /// [`ModelError::UnknownArchitecture`] for an architecture that is not in the table.
+    /// [`ModelError::UnknownArchitecture`] if the architecture is not in the table.
     pub fn model(&self) -> Result<Model, ModelError> {
         let config = self.config()?;
         let tensors = ShapeTensors { shape: self, config: &config };
@@ -185,7 +185,7 @@ impl ModelShape {
     }
 }
 
-/// The tensors that a shape's file would have.
+/// Tensors that a weight file of this shape would have.
 struct ShapeTensors<'a> {
     shape: &'a ModelShape,
     config: &'a ModelConfig,
@@ -230,19 +230,19 @@ mod tests {
     use super::*;
     use crate::op::Op;
 
-    /// Weights that are read for a token: all matrices but the embedding table.
+    /// Weights of all matmuls.
     fn read_weights(shape: &ModelShape) -> usize {
         let graph = shape.model().expect("a model").graph;
-        let products = graph.nodes().iter().filter_map(|node| match node.op {
+        let matmuls = graph.nodes().iter().filter_map(|node| match node.op {
             Op::MatMul { weight, .. } => Some(&graph.weights()[weight.0]),
             _ => None,
         });
-        products.map(|weight| weight.rows * weight.cols).sum()
+        matmuls.map(|weight| weight.rows * weight.cols).sum()
     }
 
     /// `rope_theta` and `rms_norm_eps` of each source.
     #[test]
-    fn a_shape_has_the_numbers_of_another() {
+    fn shapes_have_the_published_rope_base_and_epsilon() {
         let published = [
             ("llama-3-8b", 500_000.0, 1e-5),
             ("llama-2-7b", 10_000.0, 1e-5),
@@ -260,9 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn shapes_have_the_weights_that_were_published() {
-        // 7.505 G of Llama-3-8B (device model, 2); the others by their authors' parameter counts,
-        // less the embedding table where it is no output matrix.
+    fn shapes_have_the_published_number_of_weights() {
+        // 7.505 G of Llama-3-8B (device model, 2); the others are the authors' parameter counts,
+        // without the embedding table unless it is also the output matrix.
         let published = [
             ("llama-3-8b", 7.505e9),
             ("llama-2-7b", 6.607e9),

@@ -1,38 +1,38 @@
-//! The table of architectures: one row each.
+//! Table of supported architectures.
 
 use crate::op::{Activation, RopePairs};
 
-/// What an architecture does differently from the plain pre-norm transformer with gated
-/// feed-forward blocks.
+/// Differences of an architecture from the plain pre-norm transformer with gated feed-forward
+/// blocks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArchSpec {
     /// Value of `general.architecture`.
     pub name: &'static str,
-    /// Rotary pairs of its files.
+    /// Layout of rotary pairs in its weight files.
     pub pairs: RopePairs,
     /// Feed-forward activation.
     pub activation: Activation,
-    /// Q, K and V have biases that must be there (any architecture may have them).
+    /// Biases of Q, K and V are required; in other architectures they are optional.
     pub qkv_bias: bool,
-    /// Q and K heads are normed before the rotation.
+    /// Q and K heads are normalised before the rotation.
     pub qk_norm: bool,
-    /// Attention and feed-forward results are normed before they are added.
+    /// Attention and feed-forward outputs are normalised before the residual addition.
     pub post_norm: bool,
     /// Embeddings are multiplied by √width.
     pub scaled_embedding: bool,
-    /// Sliding-window layers: all but each n-th; 0 for none.
+    /// Period n of layers with full attention; all others have a sliding window. 0: no windows.
     pub window_period: usize,
-    /// Window where the file has no key for it.
+    /// Default sliding window, in tokens, if the file has no key for it.
     pub window_default: Option<usize>,
-    /// Rotary base of the sliding-window layers; `None` for the file's one base.
+    /// Rotary base of the sliding-window layers; `None` if all layers share one base.
     pub window_rope_base: Option<f32>,
-    /// Soft caps on scores and logits are read from the file, with these defaults.
+    /// Default soft caps on scores and logits, used if the file has none.
     pub soft_caps: SoftCaps,
-    /// Layer count of the one size whose score scale is 1/√(width/heads).
+    /// Layer count of the model size whose score scale is 1/√(width/heads).
     pub wide_scale_layers: Option<usize>,
 }
 
-/// Default soft caps of an architecture; `None` where a cap is off unless the file sets it.
+/// Default soft caps of an architecture; `None` if a cap is off unless the file sets it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftCaps {
     /// On attention scores.
@@ -56,7 +56,7 @@ const PLAIN: ArchSpec = ArchSpec {
     wide_scale_layers: None,
 };
 
-/// Llama 2 and 3, SmolLM2, Mistral, and all others whose files say `llama`.
+/// Llama 2 and 3, SmolLM2, Mistral, and all other models whose files say `llama`.
 const LLAMA: ArchSpec = PLAIN;
 
 const INTERNLM2: ArchSpec = ArchSpec { name: "internlm2", ..PLAIN };
@@ -98,7 +98,7 @@ pub fn supported() -> Vec<&'static str> {
     TABLE.iter().map(|a| a.name).collect()
 }
 
-/// The row of an architecture.
+/// The row of the architecture with that name.
 pub(super) fn find(name: &str) -> Option<ArchSpec> {
     TABLE.into_iter().find(|a| a.name == name)
 }

@@ -1,17 +1,18 @@
-//! Shapes and formats of tensors, wherever they come from.
+//! Source of tensor shapes and formats for the graph builder.
 
 use std::collections::HashMap;
 
 use crate::quant::DType;
 use crate::weights::{Gguf, WeightFile};
 
-/// Where the builder learns of tensors: a weight file, what stands in front of its data, or a
-/// shape that has no file at all.
+/// A source of tensor shapes: a weight file, the header of one, or a [`ModelShape`] without a file.
+///
+/// [`ModelShape`]: super::shape::ModelShape
 pub(super) trait Tensors {
-    /// A tensor, if there is one of that name.
+    /// The tensor of that name, if there is one.
     fn find(&self, name: &str) -> Option<TensorSpec>;
 
-    /// Names of all tensors, in order; of a shape, which has no more than what is asked for, none.
+    /// Names of all tensors in order, to find unused ones; empty for a shape, which has none.
     fn names(&self) -> Vec<&str>;
 }
 
@@ -35,7 +36,7 @@ impl Tensors for WeightFile {
     }
 }
 
-/// A header's tensors by name, so that none is searched for.
+/// Tensors of a header, indexed by name.
 pub(super) struct Header<'a> {
     gguf: &'a Gguf,
     by_name: HashMap<&'a str, usize>,

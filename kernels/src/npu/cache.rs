@@ -86,7 +86,7 @@ pub struct CacheStats {
     /// Graphs prepared so far.
     pub prepared: u64,
     /// Graphs among these that were prepared on the spot and ran without being cached, because
-    /// every graph in their way had been prepared ahead. Only `peak_bytes` counts their bytes.
+    /// only the eviction of graphs prepared ahead would have made room. Only `peak_bytes` counts their bytes.
     pub uncached: u64,
     /// Graphs evicted so far.
     pub evicted: u64,

@@ -223,12 +223,12 @@ impl Checker {
                 }
                 None => bytes,
             };
-            let products = match self.rounds(weight) {
+            let values = match self.rounds(weight) {
                 true => reference::matmul(spec.dtype, bytes, k, x),
                 false => reference::matmul_exact(&reference::dequantize(spec.dtype, bytes), k, x),
             };
-            for (sample, products) in products.chunks_exact(width).enumerate() {
-                out[sample * n + at * WEIGHT_ROWS..][..width].copy_from_slice(products);
+            for (sample, values) in values.chunks_exact(width).enumerate() {
+                out[sample * n + at * WEIGHT_ROWS..][..width].copy_from_slice(values);
             }
         }
         Ok(out)

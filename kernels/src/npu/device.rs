@@ -1,4 +1,4 @@
-//! An NPU as a [`Device`]: rows go through prepared graphs, one after another.
+//! An NPU as a [`BlockingDevice`]: rows go through prepared graphs, one after another.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use crate::cpu::{BindError, Cpu};
 use crate::device::{
-    Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Prepare, Preparer, SlotPool, Step,
-    Tensor, TensorSet, Work,
+    BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphBudget, GraphKey, Prepare, Preparer,
+    Slot, SlotPool, StageRun, Step, Tensor, TensorSet,
 };
 use crate::graph::{Graph, Node};
 use crate::part::Part;
 use crate::sync::lock;
 use crate::weights::WeightFile;
 
-use super::array::Array;
+use super::array::{Array, graph_bytes};
 use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use super::cache::{GraphCache, Requester};
 use super::check::Checker;
@@ -73,8 +73,10 @@ impl NpuDevice {
             refused: HashMap::new(),
             backend,
         };
-        let (kind, sizes) = (DeviceKind::Npu, about.sizes.clone());
-        let info = DeviceInfo { name, kind, sizes, budget: Some(budget) };
+        let memory = GraphBudget::new(budget, graph_bytes);
+        let info =
+            DeviceInfo::new(name, DeviceKind::Npu).with_graphs(about.sizes.clone(), Some(memory));
+        let info = DeviceInfo { row_alignment: about.row_multiple, ..info };
         let cache = GraphCache::new(&info.name, budget);
         let graphs = Graphs::new(&info.name, cache, maker);
         NpuDevice { info, backend: about, graph, slots, graphs }
@@ -109,7 +111,11 @@ impl NpuDevice {
     }
 
     /// The graphs that a part needs for `rows`, each ready, and which rows each of them computes.
-    fn pieces(&self, work: &mut Work<'_>, rows: Range<usize>) -> Result<Vec<Piece>, DeviceError> {
+    fn pieces(
+        &self,
+        work: &mut StageRun<'_>,
+        rows: Range<usize>,
+    ) -> Result<Vec<Piece>, DeviceError> {
         let Part { features, order, graphs, .. } = work.part;
         let mut pieces = Vec::new();
         let mut next = rows.start;
@@ -119,7 +125,8 @@ impl NpuDevice {
             }
             let end = rows.end.min(next + size);
             let (nodes, features, order) = (work.nodes.clone(), *features, *order);
-            pieces.push((GraphKey { nodes, features, rows: size, order }, next..end));
+            let model = work.batch.model;
+            pieces.push((GraphKey { model, nodes, features, rows: size, order }, next..end));
             next = end;
         }
         if next < rows.end {
@@ -143,8 +150,8 @@ impl NpuDevice {
     }
 
     /// The rows of the stage's values. All of them have the same.
-    fn rows(&self, work: &Work<'_>) -> Result<Range<usize>, DeviceError> {
-        let Work { nodes, part, batch, .. } = work;
+    fn rows(&self, work: &StageRun<'_>) -> Result<Range<usize>, DeviceError> {
+        let StageRun { nodes, part, batch, .. } = work;
         let first = self.graph.nodes().get(nodes.start).filter(|_| !nodes.is_empty());
         let Some(first) = first.filter(|_| nodes.end <= self.graph.nodes().len()) else {
             return Err(self.unsupported(format!("nodes {nodes:?}")));
@@ -174,7 +181,8 @@ impl NpuDevice {
                 let role = role.map_or("", |node| node.role);
                 return Err(DeviceError::MissingValue { value: port.value.0, role });
             };
-            let values = &from.data[rows.start * port.width..rows.end * port.width];
+            let values = from.host().ok_or(DeviceError::OtherMemory { value: port.value.0 })?;
+            let values = &values[rows.start * port.width..rows.end * port.width];
             let buffer = graph.input(at);
             let (real, padding) = buffer.split_at_mut(values.len());
             real.copy_from_slice(values);
@@ -189,21 +197,21 @@ impl NpuDevice {
     }
 }
 
-impl Device for NpuDevice {
+impl BlockingDevice for NpuDevice {
     fn name(&self) -> &str {
         &self.info.name
     }
 
     /// Runs the part's graphs one after another. The nodes are reported once, while the last graph
     /// runs; what the graphs before it take is part of the first step reported after them.
-    fn run(&mut self, mut work: Work<'_>) -> Result<(), DeviceError> {
+    fn run(&mut self, mut work: StageRun<'_>) -> Result<(), DeviceError> {
         let rows = self.rows(&work)?;
         let pieces = self.pieces(&mut work, rows.clone())?;
-        let Work { nodes, part, inputs, writes, outputs, observer, .. } = work;
-        let mut results: Vec<Tensor> = Vec::with_capacity(writes.len());
+        let StageRun { nodes, part, inputs, writes, outputs, observer, .. } = work;
+        let mut results: Vec<(usize, Slot)> = Vec::with_capacity(writes.len());
         for &id in writes {
             let width = part.features.of_width(self.graph.value(id).width).len();
-            results.push(Tensor { width, data: self.slots.take(rows.len() * width) });
+            results.push((width, self.slots.take(rows.len() * width)));
         }
         let mut converted = 0;
         for (at, piece) in pieces.iter().enumerate() {
@@ -220,12 +228,12 @@ impl Device for NpuDevice {
                 false => graph.run(&mut ())?,
             }
             self.graphs.cache.count_run();
-            for (result, id) in results.iter_mut().zip(writes) {
+            for ((width, result), id) in results.iter_mut().zip(writes) {
                 let Some(port) = spec.outputs.iter().position(|port| port.value == *id) else {
                     return Err(self.unsupported(format!("value {} of nodes {nodes:?}", id.0)));
                 };
                 let from = piece.rows.start - rows.start;
-                let to = &mut result.data[from * result.width..][..piece.rows.len() * result.width];
+                let to = &mut result[from * *width..][..piece.rows.len() * *width];
                 to.copy_from_slice(&graph.output(port)[..to.len()]);
                 converted += 2 * size_of_val(to) as u64;
             }
@@ -235,8 +243,8 @@ impl Device for NpuDevice {
             true => nodes.for_each(|node| observer.node_done(node)),
             false => observer.step_done(Step::Converted { bytes: converted }),
         }
-        for (result, id) in results.into_iter().zip(writes) {
-            outputs.put(*id, result);
+        for ((width, slot), id) in results.into_iter().zip(writes) {
+            outputs.put(*id, Tensor::new(width, slot));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::device::{DeviceError, DeviceInfo, GraphKey};
+use crate::device::{DeviceError, GraphKey, OpSet};
 use crate::graph::{Graph, Node, ValueId, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::part::Share;
@@ -148,7 +148,7 @@ fn node_name(graph: &Graph, index: usize) -> String {
     format!("{}{layer}.{index}", node.role)
 }
 
-/// Checks that a static graph can hold what a key describes.
+/// Checks that a static graph can compute the nodes of a key.
 ///
 /// # Errors
 /// The unsupported part, to be completed by "device … cannot run".
@@ -164,10 +164,9 @@ fn check(graph: &Graph, key: &GraphKey) -> Result<(), String> {
         let Share { from, to, of } = features;
         return Err(format!("the share {from} to {to} of {of}, which is not a range"));
     }
-    let npu = DeviceInfo::NPU;
     let mut of = None;
     for node in &graph.nodes()[nodes.clone()] {
-        if !npu.runs(&node.op) {
+        if !OpSet::STATIC.contains(&node.op) {
             return Err(format!("{} '{}' in a static graph", node.op.name(), node.role));
         }
         for value in node.inputs.iter().chain([&node.output]) {

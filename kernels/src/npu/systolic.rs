@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts};
 use crate::device::{
-    Batch, Device, DeviceError, DeviceInfo, GraphKey, Observer, Prepare, SlotPool, Tensor,
-    TensorSet, Work,
+    Batch, BlockingDevice, DeviceError, GraphKey, Observer, OpSet, Prepare, SlotPool, StageRun,
+    Tensor, TensorSet,
 };
 use crate::graph::{Graph, ValueId};
 use crate::kv::KvStore;
@@ -72,8 +72,7 @@ impl NpuBackend for Systolic {
 
     fn supports(&self, node: &SpecNode) -> Result<(), String> {
         // The CPU has a kernel for every weight format of a model file.
-        let npu = DeviceInfo::NPU;
-        match npu.runs(&node.op) {
+        match OpSet::STATIC.contains(&node.op) {
             true => Ok(()),
             false => Err(format!(
                 "{} depends on positions or on other rows, so no static graph can hold it",
@@ -105,6 +104,7 @@ impl NpuBackend for Systolic {
             engine: Arc::clone(&self.engine),
             part: Part { rows: None, features, graphs: Vec::new(), order },
             batch: Batch {
+                model: spec.key.model,
                 ids: vec![0; rows],
                 positions: vec![0; rows],
                 spans: Vec::new(),
@@ -138,12 +138,12 @@ struct SystolicGraph {
 impl PreparedGraph for SystolicGraph {
     fn input(&mut self, port: usize) -> &mut [f32] {
         let tensor = self.inputs.get_mut(self.reads[port]);
-        &mut tensor.expect("a buffer for every input").data
+        tensor.and_then(Tensor::host_mut).expect("a buffer for every input")
     }
 
     fn run(&mut self, observer: &mut dyn Observer) -> Result<(), DeviceError> {
         let mut written = TensorSet::default();
-        self.engine.run_shared(Work {
+        self.engine.run_shared(StageRun {
             nodes: self.key.nodes.clone(),
             part: &self.part,
             prepare: Prepare::Ahead,
@@ -155,7 +155,7 @@ impl PreparedGraph for SystolicGraph {
         })?;
         for (buffer, id) in self.outputs.iter_mut().zip(&self.writes) {
             if let Some(tensor) = written.get(*id) {
-                buffer.copy_from_slice(&tensor.data);
+                buffer.copy_from_slice(tensor.host().unwrap_or_default());
             }
         }
         Ok(())

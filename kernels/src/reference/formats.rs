@@ -1,4 +1,4 @@
-//! Weight formats, one value at a time.
+//! Naive conversion of weight formats, one value at a time.
 
 use crate::quant::DType;
 use half::{bf16, f16};
@@ -7,7 +7,7 @@ fn half_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
 
-/// Values of whole blocks of `dtype`; an incomplete last block is left out.
+/// Values of the blocks in `bytes`, of format `dtype`; an incomplete last block is left out.
 pub fn dequantize(dtype: DType, bytes: &[u8]) -> Vec<f32> {
     let blocks = bytes.chunks_exact(dtype.block_bytes());
     blocks.flat_map(|b| (0..dtype.block_len()).map(move |i| value(dtype, b, i))).collect()
@@ -45,7 +45,7 @@ fn value(dtype: DType, b: &[u8], i: usize) -> f32 {
     }
 }
 
-/// Value `i` of 32 in 16 bytes: the first 16 are low nibbles.
+/// Value `i` of 32 in 16 bytes: values 0 to 15 are the low nibbles.
 fn nibble(b: &[u8], i: usize) -> u32 {
     u32::from(if i < 16 { b[i] & 15 } else { b[i - 16] >> 4 })
 }
@@ -54,7 +54,7 @@ fn bit(b: &[u8], i: usize) -> u32 {
     u32::from(b[i / 8] >> (i % 8)) & 1
 }
 
-/// Value `i` of 256 in 128 bytes: every 32 bytes hold 32 low, then 32 high nibbles.
+/// Value `i` of 256 in 128 bytes: each 32 bytes hold 32 values as low nibbles, then 32 as high ones.
 fn k_nibble(b: &[u8], i: usize) -> u32 {
     let byte = b[i / 64 * 32 + i % 32];
     u32::from(if i % 64 < 32 { byte & 15 } else { byte >> 4 })
@@ -79,8 +79,8 @@ fn q6(b: &[u8], i: usize) -> u32 {
     u32::from(low) | u32::from(high) << 4
 }
 
-/// `x` in `dtype`, by the simplest rule: scales from the extremes of a block, values to the
-/// nearest step. An incomplete last block is left out.
+/// Quantises `x` to `dtype` by the simplest rule: scales from the extremes of a block, values rounded
+/// to the nearest step. An incomplete last block is left out.
 pub fn quantize(dtype: DType, x: &[f32]) -> Vec<u8> {
     x.chunks_exact(dtype.block_len()).flat_map(|x| block(dtype, x)).collect()
 }
@@ -113,7 +113,7 @@ fn extremes(x: &[f32]) -> (f32, f32) {
     x.iter().fold((f32::MAX, f32::MIN), |(low, high), x| (low.min(*x), high.max(*x)))
 }
 
-/// Blocks of 32 with 4 or 5 bits; `symmetric` ones have no minimum.
+/// A block of 32 values in 4 or 5 bits; `symmetric` formats have no minimum.
 fn small(x: &[f32], q_max: u32, symmetric: bool) -> Vec<u8> {
     let (low, high) = extremes(x);
     let half_range = (q_max / 2 + 1) as f32;

@@ -1,5 +1,5 @@
-//! Blocks of 32 values to stored ones, by the rules that [`Requant`] states. The divisor is the
-//! f32 scale before it is rounded to binary16, as in the files of others.
+//! Quantises blocks of 32 values, by the rules stated at [`Requant`]. The divisor is the f32 scale
+//! before its rounding to binary16, as in files quantised by llama.cpp.
 
 use super::Requant;
 use crate::binary16;
@@ -7,17 +7,17 @@ use crate::binary16;
 /// Values per block of every format here.
 pub(crate) const BLOCK: usize = 32;
 
-/// Bits of an f32 without its sign: their order is that of magnitudes, infinities and what is no
-/// number above all others.
+/// Bits of an f32 without its sign. As integers they have the order of magnitudes, with infinity and
+/// NaN above all others.
 const MAGNITUDE: u32 = 0x7fff_ffff;
-/// Those of the least that is not finite.
+/// Magnitude bits of infinity: everything from here on is not finite.
 const INFINITE: u32 = 0x7f80_0000;
 
-/// Stored blocks of `x`, whole blocks; false where a value is not finite, or a scale or minimum too
-/// large for binary16: what is stored then means nothing.
+/// Quantises `x`, whole blocks, to the stored blocks `to`. Returns false, with `to` undefined, if a
+/// value is not finite or a scale or minimum is too large for binary16.
 ///
 /// # Panics
-/// When `to` has another size.
+/// If the size of `to` does not match.
 pub(crate) fn quantize(format: Requant, x: &[f32], to: &mut [u8]) -> bool {
     let row_bytes = format.dtype().row_bytes(x.len());
     assert_eq!(row_bytes, Some(to.len()), "blocks of {} values", x.len());
@@ -37,19 +37,19 @@ fn each<const BYTES: usize>(
     x.iter().zip(to.as_chunks_mut().0).fold(true, |sound, (x, to)| block(x, to) & sound)
 }
 
-/// Bits of the largest magnitude.
+/// Magnitude bits of the value of largest magnitude.
 fn largest(x: &[f32; BLOCK]) -> u32 {
     x.iter().fold(0, |most, x| most.max(x.to_bits() & MAGNITUDE))
 }
 
-/// Stores a scale or minimum; false where it is not finite.
+/// Stores a scale or minimum as binary16; false if that is not finite.
 fn store(value: f32, to: &mut [u8; 2]) -> bool {
     let half = binary16::from_f32(value);
     *to = half.to_le_bytes();
     half & 0x7c00 != 0x7c00
 }
 
-/// 1 / d, or 0 of 0.
+/// 1 / d, or 0 if d is 0.
 fn inverse(d: f32) -> f32 {
     if d == 0.0 { 0.0 } else { 1.0 / d }
 }
@@ -68,7 +68,7 @@ fn q8_0(x: &[f32; BLOCK], to: &mut [u8; 34]) -> bool {
     sound
 }
 
-/// The nearest integer, halves away from zero.
+/// The nearest integer; ties are rounded away from zero.
 fn nearest(x: f32) -> i32 {
     let whole = x as i32;
     let rest = x - whole as f32;
@@ -79,7 +79,7 @@ fn q4_0(x: &[f32; BLOCK], to: &mut [u8; 18]) -> bool {
     let [d0, d1, q @ ..] = to;
     let largest = largest(x);
     let extreme = x.iter().find(|x| x.to_bits() & MAGNITUDE == largest);
-    // The sum with 0 takes the sign of −0.
+    // Adding 0 turns −0 into 0.
     let d = extreme.map_or(0.0, |extreme| extreme + 0.0) / -8.0;
     let mut half = [0; 2];
     let sound = store(d, &mut half) && largest < INFINITE;
@@ -102,7 +102,8 @@ fn q4_1(x: &[f32; BLOCK], to: &mut [u8; 20]) -> bool {
     sound
 }
 
-/// The first 16 values to low halves, the others to high ones; each cut to an integer of 0 to 15.
+/// Packs 4-bit integers: the first 16 values into low nibbles, the others into high ones. `step` maps
+/// a value to a number that is truncated and clamped to 0 ..= 15.
 fn nibbles(x: &[f32; BLOCK], to: &mut [u8; BLOCK / 2], step: impl Fn(f32) -> f32) {
     let q = x.map(|x| (step(x) as i32).clamp(0, 15) as u8);
     for (i, to) in to.iter_mut().enumerate() {
@@ -116,7 +117,7 @@ mod tests {
     use crate::reference::dequantize;
     use half::f16;
 
-    /// The same in f64 and value by value, but for the scale and its inverse, which are f32.
+    /// The same value by value, in f64 except for the scale and its inverse, which are f32.
     fn naive(format: Requant, x: &[f32]) -> Vec<u8> {
         let half = |x: f32| f16::from_f32(x).to_le_bytes().to_vec();
         let inverse = |d: f32| if d == 0.0 { 0.0 } else { 1.0 / d };
@@ -154,7 +155,7 @@ mod tests {
         bytes
     }
 
-    /// Blocks of all kinds: even noise of many sizes, steps that fall on halves, one large value,
+    /// Test blocks: uniform noise of many magnitudes, values halfway between steps, one large value,
     /// constants, zeros, one sign only.
     fn cases() -> Vec<Vec<f32>> {
         let mut state = 7u32;
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_differs_from_the_naive_one() {
+    fn blocks_equal_those_of_the_naive_quantiser() {
         for (format, x) in
             Requant::ALL.iter().flat_map(|f| cases().into_iter().map(move |x| (*f, x)))
         {
@@ -195,10 +196,10 @@ mod tests {
         }
     }
 
-    /// Half a step, the rounding of scale and minimum to binary16 (relative 2^-11, below its
-    /// normal numbers absolute 2^-25), and with Q4_0 the end that has no step of its own.
+    /// The bound is half a step, plus the rounding of scale and minimum to binary16 (relative 2^-11,
+    /// absolute 2^-25 for subnormal numbers), and for Q4_0 the end of the range without a step.
     #[test]
-    fn an_error_is_larger_than_its_bound() {
+    fn quantisation_errors_stay_within_their_bound() {
         for (format, x) in
             Requant::ALL.iter().flat_map(|f| cases().into_iter().map(move |x| (*f, x)))
         {
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_number_or_too_large_goes_unsaid() {
+    fn values_that_are_not_finite_or_too_large_are_reported() {
         let bad = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, -1e30];
         for (format, bad) in Requant::ALL.iter().flat_map(|f| bad.map(|bad| (*f, bad))) {
             for at in [0, 13, 31, 32, 95] {

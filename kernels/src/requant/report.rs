@@ -1,50 +1,50 @@
-//! What requantising has changed and what not.
+//! Report of a requantisation.
 
 use super::Requant;
 use crate::graph::WeightSpec;
 use crate::quant::DType;
 use std::fmt;
 
-/// Kept matrices that a report names; the others are counted.
+/// Maximum number of kept matrices that a report names; the others are counted.
 const NAMED_MAX: usize = 3;
 
-/// What [`Graph::requantize`](crate::graph::Graph::requantize) has done. Its text is one line.
+/// Result of [`Graph::requantize`](crate::graph::Graph::requantize). Displays as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Requantized {
-    /// What was asked for.
+    /// Target format.
     pub format: Requant,
-    /// Matrices of products.
+    /// Number of matrices of matmuls.
     pub matrices: usize,
-    /// Those that are computed with in the format.
+    /// Number of matrices that were requantised.
     pub changed: usize,
-    /// Formats that these have in the file, in the order of the graph.
+    /// Formats of the requantised matrices in the file, in graph order.
     pub from: Vec<DType>,
-    /// Bytes that they take in the file.
+    /// Bytes of the requantised matrices in the file.
     pub stored_bytes: u64,
-    /// Bytes that they take in the format.
+    /// Bytes of the requantised matrices in the target format.
     pub bytes: u64,
-    /// The others.
-    pub kept: Vec<Kept>,
+    /// Matrices that stay as stored.
+    pub kept: Vec<KeptTensor>,
 }
 
 /// A matrix that stays as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptTensor {
     /// Tensor name.
     pub tensor: String,
-    /// Its format.
+    /// Stored format.
     pub dtype: DType,
-    /// Why.
-    pub because: KeptBecause,
+    /// Reason why it is not requantised.
+    pub reason: KeptReason,
 }
 
-/// Why a matrix stays as stored.
+/// The reason why a matrix stays as stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeptBecause {
-    /// Its format takes no more bits per weight.
+pub enum KeptReason {
+    /// Its format has no more bits per weight than the target.
     NoMoreBits,
-    /// Its rows are not whole blocks.
+    /// Its rows are not whole blocks of the target format.
     Columns {
         /// Values per row.
         cols: usize,
@@ -52,7 +52,7 @@ pub enum KeptBecause {
 }
 
 impl Requantized {
-    pub(super) fn of(format: Requant) -> Requantized {
+    pub(super) fn new(format: Requant) -> Requantized {
         Requantized {
             format,
             matrices: 0,
@@ -64,9 +64,9 @@ impl Requantized {
         }
     }
 
-    pub(super) fn keep(&mut self, spec: &WeightSpec, because: KeptBecause) {
+    pub(super) fn keep(&mut self, spec: &WeightSpec, reason: KeptReason) {
         self.matrices += 1;
-        self.kept.push(Kept { tensor: spec.name.clone(), dtype: spec.dtype, because });
+        self.kept.push(KeptTensor { tensor: spec.name.clone(), dtype: spec.dtype, reason });
     }
 
     pub(super) fn change(&mut self, spec: &WeightSpec) {
@@ -83,18 +83,18 @@ impl Requantized {
         self.bytes = self.bytes.saturating_add(bytes(self.format.dtype()));
     }
 
-    /// Why matrices are kept, one text for each reason.
+    /// Reasons why matrices are kept, as text.
     fn reasons(&self) -> Vec<String> {
         let mut formats: Vec<(DType, usize)> = Vec::new();
         let mut columns = Vec::new();
         for kept in &self.kept {
-            match kept.because {
-                KeptBecause::Columns { cols } => {
+            match kept.reason {
+                KeptReason::Columns { cols } => {
                     let block = self.format.dtype().block_len();
                     let tensor = &kept.tensor;
                     columns.push(format!("{tensor} has {cols} columns, not a multiple of {block}"));
                 }
-                KeptBecause::NoMoreBits => {
+                KeptReason::NoMoreBits => {
                     match formats.iter_mut().find(|(dtype, _)| *dtype == kept.dtype) {
                         Some((_, count)) => *count += 1,
                         None => formats.push((kept.dtype, 1)),

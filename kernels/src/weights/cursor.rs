@@ -1,17 +1,17 @@
-//! Reads little-endian fields; every read is checked against the end of the bytes.
+//! Reads little-endian fields, checking every read against the end of the bytes.
 
 use std::fmt::Arguments;
 use std::ops::Range;
 
 use super::error::{Fault, WeightError};
 
-/// Place in a byte slice. Invariant: `at <= bytes.len()`.
+/// Position in a byte slice. Invariant: `at <= bytes.len()`.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-/// Error about a field that is stored at byte `offset`.
+/// Error about the field stored at byte `offset`.
 pub(super) fn bad(field: Arguments<'_>, offset: usize, fault: Fault) -> WeightError {
     WeightError::Field { field: field.to_string(), offset: offset as u64, fault }
 }
@@ -25,12 +25,13 @@ impl<'a> Cursor<'a> {
         self.at
     }
 
-    /// Bytes from here to the end.
+    /// Number of bytes from here to the end.
     pub(super) fn left(&self) -> u64 {
         (self.bytes.len() - self.at) as u64
     }
 
-    /// Skips `len` bytes, which are `what`, of the field at `offset`.
+    /// Skips `len` bytes of the field at `offset` and returns their range; `what` describes them in
+    /// the error.
     pub(super) fn skip(
         &mut self,
         len: Option<u64>,
@@ -71,14 +72,14 @@ impl<'a> Cursor<'a> {
         self.array(field).map(u64::from_le_bytes)
     }
 
-    /// A string: length as u64, then its bytes.
+    /// Reads a string, a u64 length followed by bytes; returns the range of the bytes.
     pub(super) fn string(&mut self, field: Arguments<'_>) -> Result<Range<usize>, WeightError> {
         let offset = self.at;
         let len = self.u64(format_args!("{field}: string length"))?;
         self.skip(Some(len), field, offset, format_args!("string of {len} bytes"))
     }
 
-    /// A name: a string of UTF-8, neither empty nor longer than `limit` bytes.
+    /// Reads a name: a non-empty UTF-8 string of at most `limit` bytes.
     pub(super) fn name(
         &mut self,
         field: Arguments<'_>,
@@ -100,7 +101,7 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(&self.bytes[range]).map_err(|_| bad(field, offset, Fault::NotUtf8))
     }
 
-    /// The bytes of a range that was read before.
+    /// The bytes of a range that a read has returned.
     pub(super) fn bytes(&self, range: Range<usize>) -> &'a [u8] {
         &self.bytes[range]
     }

@@ -1,25 +1,25 @@
-//! Why a weight file could not be opened.
+//! Errors of opening a weight file.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::quant::DType;
 
-/// Why a weight file could not be opened.
+/// The reason why a weight file could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightError {
-    /// The operating system would not open or map the file.
+    /// The operating system failed to open or map the file.
     #[error("cannot open {}: {source}; check the path", path.display())]
     Open {
         /// File.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A part of a split model would not open.
+    /// A part of a split model cannot be opened.
     #[error(
-        "part {part} of {parts} is missing: cannot open {}: {source}; put all parts into one folder",
+        "part {part} of {parts} of the model is missing: cannot open {}: {source}; put all parts into one folder",
         path.display()
     )]
     MissingPart {
@@ -29,24 +29,24 @@ pub enum WeightError {
         part: u32,
         /// Number of parts.
         parts: u32,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Something is wrong inside the named file.
+    /// The contents of the named file are invalid.
     #[error("{}: {source}", path.display())]
     InFile {
         /// File.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: Box<WeightError>,
     },
-    /// The file does not begin with the letters GGUF.
+    /// The file does not begin with the magic bytes GGUF.
     #[error("not a GGUF file: magic at byte 0 is {found}, not 'GGUF'; give a .gguf file")]
     NotGguf {
-        /// First bytes, and the format that they belong to if it is known.
+        /// First bytes of the file, and the format that they indicate, if known.
         found: String,
     },
-    /// A version of GGUF that is not read.
+    /// Unsupported GGUF version.
     #[error(
         "version at byte 4: GGUF version {found} is not supported, only 2 and 3 are; {}",
         if *found == 1 { "convert the model again with a current converter" } else { "a newer release may read it" }
@@ -55,15 +55,15 @@ pub enum WeightError {
         /// Version in the file.
         found: u32,
     },
-    /// The numbers in the file are big-endian.
+    /// The file is big-endian.
     #[error(
-        "version at byte 4: the file is big-endian (version {version}), only little-endian GGUF is read; get the little-endian file"
+        "version at byte 4: the file is big-endian (version {version}), but only little-endian GGUF is supported; use the little-endian file of the model"
     )]
     BigEndian {
         /// Version in the file.
         version: u32,
     },
-    /// A tensor is stored in a format that is not supported.
+    /// Unsupported weight format of a tensor.
     #[error(
         "tensor {index} '{tensor}': type at byte {offset}: {} is not supported; supported are {}",
         type_name(*id),
@@ -74,19 +74,21 @@ pub enum WeightError {
         tensor: String,
         /// Index of the tensor in the file.
         index: u64,
-        /// Where the type is stored.
+        /// Byte offset of the type field.
         offset: u64,
-        /// Number of the format (`ggml_type`).
+        /// Format number (`ggml_type`).
         id: u32,
     },
-    /// A field of the file makes no sense.
-    #[error("{field} at byte {offset}: {fault}; the file is truncated or corrupt, fetch it again")]
+    /// A field has an invalid value.
+    #[error(
+        "{field} at byte {offset}: {fault}; the file is truncated or corrupt, download it again"
+    )]
     Field {
-        /// Which field, in words.
+        /// The field, described in words.
         field: String,
-        /// Where it is stored.
+        /// Byte offset of the field.
         offset: u64,
-        /// What is wrong with it.
+        /// What is wrong with the field.
         fault: Fault,
     },
     /// The parts of a split model do not belong together.
@@ -98,60 +100,60 @@ pub enum WeightError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It ends behind the end of the file.
+    /// It extends past the end of the file.
     #[error("{what} does not fit in the {left} bytes left")]
     PastEnd {
-        /// The field's content, in words.
+        /// Content of the field, described in words.
         what: String,
-        /// Bytes from the field's content to the end of the file.
+        /// Bytes from the start of the content to the end of the file.
         left: u64,
     },
     /// A count or a length is above a limit.
     #[error("{found} is above the limit of {limit}")]
     AboveLimit {
-        /// Number in the file.
+        /// Value in the file.
         found: u64,
-        /// Largest number accepted.
+        /// Largest accepted value.
         limit: u64,
     },
-    /// A number that may not be zero.
+    /// A number that must not be zero.
     #[error("it is zero")]
     Zero,
-    /// A name without letters.
+    /// An empty name.
     #[error("it is empty")]
     Empty,
-    /// A size that no computer could hold.
+    /// A size that overflows.
     #[error("{0} overflows")]
     Overflow(&'static str),
     /// Bytes that are not UTF-8.
     #[error("it is not valid UTF-8")]
     NotUtf8,
-    /// A number that stands for nothing.
+    /// A number without a meaning here.
     #[error("{found} is not {expected}")]
     Unknown {
-        /// Number in the file.
+        /// Value in the file.
         found: u64,
-        /// What it should have been.
+        /// Description of the accepted values.
         expected: &'static str,
     },
-    /// Arrays inside arrays, too deep.
+    /// Arrays that are nested too deep.
     #[error("arrays are nested more than {limit} deep")]
     TooDeep {
-        /// Deepest nesting accepted.
+        /// Deepest accepted nesting.
         limit: usize,
     },
-    /// A name that was there before.
-    #[error("it is there twice, first as number {first}")]
+    /// A repeated name.
+    #[error("it is a duplicate of number {first}")]
     Duplicate {
         /// Index of the first.
         first: u64,
     },
-    /// A metadata value of another type than the format prescribes.
+    /// A metadata value with a type other than the format prescribes.
     #[error("it has type {found}, but must be {expected}")]
     WrongType {
         /// Type in the file.
         found: String,
-        /// Type prescribed.
+        /// Prescribed type.
         expected: &'static str,
     },
     /// A row that is not a whole number of blocks.
@@ -162,7 +164,7 @@ pub enum Fault {
         /// Format.
         dtype: DType,
     },
-    /// An offset that is not aligned.
+    /// A misaligned offset.
     #[error("{found} is not a multiple of the alignment {alignment}")]
     Misaligned {
         /// Offset in the file.
@@ -170,21 +172,21 @@ pub enum Fault {
         /// Alignment of the file.
         alignment: u64,
     },
-    /// Data that belong to two tensors.
-    #[error("its data overlap those of tensor '{other}'")]
+    /// Data shared with another tensor.
+    #[error("its data overlaps that of tensor '{other}'")]
     Overlap {
         /// The other tensor.
         other: String,
     },
 }
 
-/// Why the parts of a split model do not belong together.
+/// The reason why the parts of a split model do not belong together.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitFault {
-    /// The parts' names cannot be told from the name of this one.
+    /// The file name does not follow the naming scheme, so the other parts cannot be found.
     #[error(
-        "split.count is {parts}, but {} is not named …-{:05}-of-{parts:05}.gguf; give it the name that it had",
+        "split.count is {parts}, but {} is not named …-{:05}-of-{parts:05}.gguf, so its other parts cannot be found; restore its original name",
         path.display(), no + 1
     )]
     Name {
@@ -195,32 +197,32 @@ pub enum SplitFault {
         /// `split.count`.
         parts: u32,
     },
-    /// A key has a value that no part of a split model has.
-    #[error("{key} of {} is {found}, but must be {expected}; the parts are not of one model", path.display())]
+    /// A key of a part has a value that does not fit the other parts.
+    #[error("{key} of {} is {found}, but must be {expected}; the files are not parts of the same model", path.display())]
     Key {
         /// Metadata key.
         key: &'static str,
         /// File.
         path: PathBuf,
-        /// Value in the file, in words.
+        /// Value in the file, as text.
         found: String,
-        /// Value that fits.
+        /// Expected value, as text.
         expected: String,
     },
-    /// Two parts hold a tensor of the same name.
-    #[error("tensor '{tensor}' is in {} and in {}; the parts are not of one model", first.display(), second.display())]
+    /// Two parts contain a tensor of the same name.
+    #[error("tensor '{tensor}' is in both {} and {}; the files are not parts of the same model", first.display(), second.display())]
     DuplicateTensor {
         /// Tensor name.
         tensor: String,
-        /// File of the first.
+        /// First file.
         first: PathBuf,
-        /// File of the second.
+        /// Second file.
         second: PathBuf,
     },
 }
 
 impl WeightError {
-    /// The same error, with the name of the file.
+    /// Adds the path of the file to the error.
     pub(super) fn in_file(self, path: &std::path::Path) -> WeightError {
         WeightError::InFile { path: path.to_owned(), source: Box::new(self) }
     }
@@ -230,7 +232,7 @@ fn supported_types() -> String {
     DType::ALL.map(|d| d.to_string()).join(", ")
 }
 
-/// Number and name of a `ggml_type`, by ggml's public header.
+/// Number and name of a `ggml_type`. Source: ggml's public header `ggml.h`.
 fn type_name(id: u32) -> String {
     let name = match id {
         4 => "Q4_2, removed from GGUF",

@@ -1,4 +1,4 @@
-//! The GGUF format, versions 2 and 3: header, metadata, tensor table, aligned data.
+//! Reads GGUF, versions 2 and 3: header, metadata, tensor table, aligned data.
 //! Source: the GGUF specification (`docs/gguf.md` of ggml).
 
 use std::collections::HashMap;
@@ -10,60 +10,60 @@ use super::metadata::Metadata;
 use super::tensor::{self, DataSection, TensorInfo};
 use super::value::{Value, ValueReader};
 
-/// Key of the alignment of tensor data.
+/// Metadata key of the tensor data alignment.
 pub(super) const ALIGNMENT_KEY: &str = "general.alignment";
-/// Alignment of tensor data where the file says nothing.
+/// Default alignment of tensor data, in bytes.
 pub(super) const ALIGNMENT: u32 = 32;
 
-/// Longest key of the specification, in bytes.
+/// Maximum key length in the specification, in bytes.
 const KEY_BYTES_MAX: u64 = 65_535;
-/// Real files have less than 100.
+/// Maximum number of keys accepted; real files have fewer than 100.
 const KEYS_MAX: u64 = 65_536;
-/// Real files have a few thousand.
+/// Maximum number of tensors accepted; real files have a few thousand.
 const TENSORS_MAX: u64 = 262_144;
 
-/// Contents of one GGUF file: what stands before the tensors' data.
+/// Everything in a GGUF file except the tensor data.
 #[derive(Clone, Debug)]
 pub struct Gguf {
-    /// Version of the format, 2 or 3.
+    /// Format version, 2 or 3.
     pub version: u32,
-    /// Key-value pairs.
+    /// Metadata: key-value pairs.
     pub metadata: Metadata,
-    /// Tensors in file order; their ranges are inside the file.
+    /// Tensors in file order; [`parse`] has checked that their data is inside the file.
     pub tensors: Vec<TensorInfo>,
-    /// Alignment of the tensors' data in bytes, a power of two.
+    /// Alignment of tensor data in bytes, a power of two.
     pub alignment: u32,
 }
 
-/// Reads a GGUF file that is in memory. The bytes are copied once, since the metadata refer to
-/// them; [`WeightFile::open`](super::WeightFile::open) copies nothing.
+/// Reads a GGUF file from memory. Copies the bytes once, because the metadata refers to them;
+/// [`WeightFile::open`](super::WeightFile::open) copies nothing.
 ///
 /// # Errors
-/// [`WeightError`] names the field that is wrong and its byte offset.
+/// [`WeightError`] names the invalid field and its byte offset.
 pub fn parse(bytes: &[u8]) -> Result<Gguf, WeightError> {
     read(&Bytes::copy(bytes))
 }
 
-/// Reads metadata and tensor table of a GGUF file of which the data may be missing: its first
-/// bytes, as far as the table reaches. Such a model can be planned and simulated, not run.
+/// Reads metadata and tensor table from the first bytes of a GGUF file; the tensor data may be
+/// missing. Such a model can be planned and simulated, but not run.
 ///
 /// # Errors
-/// [`WeightError`] names the field that is wrong and its byte offset.
+/// [`WeightError`] names the invalid field and its byte offset.
 pub fn parse_header(bytes: &[u8]) -> Result<Gguf, WeightError> {
     read_header(&Bytes::copy(bytes))
 }
 
-/// Reads a file of which the data may be missing.
+/// As [`read`], but the tensor data may be missing.
 pub(super) fn read_header(bytes: &Bytes) -> Result<Gguf, WeightError> {
     read_within(bytes, u64::MAX)
 }
 
-/// Reads a file; its metadata share `bytes`.
+/// Reads a file. The metadata keeps a reference to `bytes`.
 pub(super) fn read(bytes: &Bytes) -> Result<Gguf, WeightError> {
     read_within(bytes, bytes.len() as u64)
 }
 
-/// As [`read`], of a file with so many bytes.
+/// As [`read`], with the data section checked against a file length of `file_bytes`.
 fn read_within(bytes: &Bytes, file_bytes: u64) -> Result<Gguf, WeightError> {
     let mut cursor = Cursor::new(bytes);
     let version = read_version(bytes, &mut cursor)?;
@@ -95,7 +95,7 @@ fn read_version(bytes: &[u8], cursor: &mut Cursor<'_>) -> Result<u32, WeightErro
     }
 }
 
-/// First bytes of a file that is not GGUF, and what they tell.
+/// The first bytes of a file that is not GGUF, and the format that they indicate.
 fn describe_start(bytes: &[u8]) -> String {
     const KNOWN: [(&[u8], &str); 9] = [
         (b"lmgg", "ggml, older than GGUF"),
@@ -104,7 +104,7 @@ fn describe_start(bytes: &[u8]) -> String {
         (b"algg", "ggla, a LoRA older than GGUF"),
         (b"FUGG", "big-endian GGUF"),
         (b"PK\x03\x04", "a zip archive or a PyTorch checkpoint"),
-        (b"version https://git-lfs", "a pointer of Git LFS instead of the file"),
+        (b"version https://git-lfs", "a Git LFS pointer instead of the file"),
         (b"<", "a web page or XML"),
         (b"{", "JSON"),
     ];
@@ -119,7 +119,7 @@ fn describe_start(bytes: &[u8]) -> String {
     }
 }
 
-/// A count of things of at least `least` bytes each.
+/// Reads the number of entries of a table, each of at least `least` bytes.
 fn read_count(
     cursor: &mut Cursor<'_>,
     field: &str,

@@ -1,5 +1,5 @@
-//! Bytes of a weight file, or of a kept file of packed weights: a memory map, or a copy in memory
-//! for the pure parser.
+//! Read-only bytes of a weight file or of a packed-weight cache: a memory map, or a copy in memory
+//! for parsing without a file.
 #![expect(unsafe_code, reason = "mapping a file is unsafe: another process may change it")]
 
 use std::fs::File;
@@ -12,7 +12,7 @@ use memmap2::Mmap;
 
 use super::stamp::Stamp;
 
-/// Shared, read-only bytes. Cloning shares them; the last clone unmaps the file.
+/// Shared, read-only bytes. The file is unmapped when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Bytes(Arc<Storage>);
 
@@ -22,10 +22,10 @@ enum Storage {
 }
 
 impl Bytes {
-    /// Maps a whole file; pages are read when they are touched.
+    /// Maps a whole file; pages are read on first access.
     pub(crate) fn map(path: &Path) -> io::Result<Bytes> {
         let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-        // Asked before it is opened, too, which waits where it is a pipe.
+        // Checked before opening as well, because opening a pipe blocks.
         if !std::fs::metadata(path)?.is_file() {
             return Err(other());
         }
@@ -38,16 +38,15 @@ impl Bytes {
             return Ok(Bytes::copy(&[]));
         }
         // SAFETY: the map is private to this type, read-only, and its length never changes.
-        // Who changes or truncates the file while it is mapped breaks the contract stated at
-        // `WeightFile::open` and `PackCache`; every reader checks its ranges against the mapped
-        // length.
+        // A process that changes or truncates the file while it is mapped breaks the contract
+        // stated at `WeightFile::open` and `PackCache`; every reader checks its ranges against
+        // the mapped length.
         let map = unsafe { Mmap::map(&file)? };
         Ok(Bytes(Arc::new(Storage::Map(map, Stamp::of(&meta)))))
     }
 
-    /// Asks for huge pages, for a file that will be read as a whole: it is brought into memory by few
-    /// and long reads, and few address translations serve it. A file system that has none goes on with
-    /// small ones.
+    /// Advises the system to use huge pages, for a file that will be read completely: fewer and
+    /// longer reads, and fewer address translations. No effect on file systems without huge pages.
     pub(crate) fn advise_huge(&self) {
         #[cfg(target_os = "linux")]
         if let Storage::Map(map, _) = &*self.0 {
@@ -55,7 +54,7 @@ impl Bytes {
         }
     }
 
-    /// What the file system said of the file when it was opened; none of bytes in memory.
+    /// File-system stamp of the file when it was opened; `None` for bytes in memory.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         match &*self.0 {
             Storage::Map(_, stamp) => Some(*stamp),
@@ -63,14 +62,14 @@ impl Bytes {
         }
     }
 
-    /// Copies bytes.
+    /// A copy of `bytes` in memory.
     pub(super) fn copy(bytes: &[u8]) -> Bytes {
         Bytes(Arc::new(Storage::Owned(bytes.to_vec())))
     }
 
-    /// Gives back the memory of the mapped pages that hold `range`, and of those around it: a page
-    /// that is touched may bring up to 2 MiB of its neighbours. A system that cannot do it keeps them
-    /// until it needs the memory.
+    /// Releases the memory of the mapped pages around `range`, because an access may have read up
+    /// to 2 MiB of neighbouring pages. Without system support, the pages stay until the system needs
+    /// the memory.
     pub(super) fn give_back(&self, range: Range<usize>) {
         #[cfg(unix)]
         const AROUND: usize = 2 << 20;
@@ -81,8 +80,8 @@ impl Bytes {
             let advice = memmap2::UncheckedAdvice::DontNeed;
             let start = range.start / AROUND * AROUND;
             let end = range.end.next_multiple_of(AROUND).min(map.len());
-            // SAFETY: the map is a read-only one of a file that does not change, so that a page
-            // which is given back is read from the file again, with the same bytes.
+            // SAFETY: the map is read-only and the file does not change, so a released page is
+            // read from the file again with the same bytes.
             let _ = unsafe { map.unchecked_advise_range(advice, start, end - start) };
         }
         #[cfg(not(unix))]

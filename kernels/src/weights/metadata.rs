@@ -1,4 +1,4 @@
-//! Metadata of a weight file, with getters that tell a missing key from a wrong type.
+//! Metadata of a weight file, with typed getters that distinguish a missing key from a wrong type.
 
 mod error;
 mod strings;
@@ -10,7 +10,7 @@ pub use error::MetadataError;
 use error::{integer, required, wrong};
 use strings::Utf8Strings;
 
-/// Key-value pairs of a weight file. They keep the file mapped.
+/// Key-value pairs of a weight file. Keeps the file mapped.
 #[derive(Clone)]
 pub struct Metadata {
     /// In file order; keys are unique.
@@ -102,7 +102,7 @@ impl Metadata {
         self.opt_integer(key, "u64")
     }
 
-    /// A floating-point number; binary64 is rounded.
+    /// A floating-point number; binary64 is rounded to binary32.
     ///
     /// # Errors
     /// [`MetadataError`]: missing, not floating-point.
@@ -119,7 +119,7 @@ impl Metadata {
         value.float().map(Some).ok_or_else(|| wrong(key, "f32 or f64", value))
     }
 
-    /// A truth value.
+    /// A boolean.
     ///
     /// # Errors
     /// [`MetadataError`]: missing, not a bool.
@@ -127,7 +127,7 @@ impl Metadata {
         required(key, self.opt_bool(key)?)
     }
 
-    /// A truth value, if the key is there.
+    /// A boolean, if the key is there.
     ///
     /// # Errors
     /// [`MetadataError`]: not a bool.
@@ -182,8 +182,8 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of floating-point numbers.
     pub fn opt_f32s(&self, key: &str) -> Result<Option<Vec<f32>>, MetadataError> {
-        let expected = ("an array of f32 or f64", ValueKind::is_float);
-        self.opt_vec(key, expected, |element| element.float().map(Ok))
+        let expected = "an array of f32 or f64";
+        self.opt_vec(key, expected, ValueKind::is_float, |element| element.float().map(Ok))
     }
 
     /// An array of integers of any width whose values fit.
@@ -199,8 +199,10 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of integers, one does not fit.
     pub fn opt_i32s(&self, key: &str) -> Result<Option<Vec<i32>>, MetadataError> {
-        let expected = ("an array of integers", ValueKind::is_integer);
-        self.opt_vec(key, expected, |element| element.integer().map(|v| integer(key, "i32", v)))
+        let expected = "an array of integers";
+        self.opt_vec(key, expected, ValueKind::is_integer, |element| {
+            element.integer().map(|v| integer(key, "i32", v))
+        })
     }
 
     /// An array of integers of any width whose values fit.
@@ -216,11 +218,13 @@ impl Metadata {
     /// # Errors
     /// [`MetadataError`]: not an array of integers, one does not fit.
     pub fn opt_u32s(&self, key: &str) -> Result<Option<Vec<u32>>, MetadataError> {
-        let expected = ("an array of integers", ValueKind::is_integer);
-        self.opt_vec(key, expected, |element| element.integer().map(|v| integer(key, "u32", v)))
+        let expected = "an array of integers";
+        self.opt_vec(key, expected, ValueKind::is_integer, |element| {
+            element.integer().map(|v| integer(key, "u32", v))
+        })
     }
 
-    /// An array of truth values.
+    /// An array of booleans.
     ///
     /// # Errors
     /// [`MetadataError`]: missing, not an array of bools.
@@ -228,13 +232,13 @@ impl Metadata {
         required(key, self.opt_bools(key)?)
     }
 
-    /// An array of truth values, if the key is there.
+    /// An array of booleans, if the key is there.
     ///
     /// # Errors
     /// [`MetadataError`]: not an array of bools.
     pub fn opt_bools(&self, key: &str) -> Result<Option<Vec<bool>>, MetadataError> {
-        let expected = ("an array of bools", ValueKind::is_bool);
-        self.opt_vec(key, expected, |element| match element {
+        let expected = "an array of bools";
+        self.opt_vec(key, expected, ValueKind::is_bool, |element| match element {
             Value::Bool(value) => Some(Ok(*value)),
             _ => None,
         })
@@ -262,15 +266,17 @@ impl Metadata {
         }
     }
 
-    /// Elements of a type that is `right`; `convert` answers `None` to another.
+    /// Elements of an array whose element type `accepts`, converted; `convert` returns `None` for
+    /// another type.
     fn opt_vec<T>(
         &self,
         key: &str,
-        (expected, right): (&'static str, impl Fn(ValueKind) -> bool),
+        expected: &'static str,
+        accepts: impl Fn(ValueKind) -> bool,
         convert: impl Fn(&Value) -> Option<Result<T, MetadataError>>,
     ) -> Result<Option<Vec<T>>, MetadataError> {
         let Some((array, value)) = self.array(key, expected)? else { return Ok(None) };
-        if !right(array.kind()) {
+        if !accepts(array.kind()) {
             return Err(wrong(key, expected, value));
         }
         array

@@ -1,4 +1,4 @@
-//! Split models: `NAME-00001-of-0000N.gguf` and its fellows, each a GGUF file of its own.
+//! Split models: parts named `NAME-00001-of-0000N.gguf`, each a complete GGUF file.
 
 use std::path::{Path, PathBuf};
 
@@ -11,17 +11,17 @@ const NO: &str = "split.no";
 const COUNT: &str = "split.count";
 const TENSORS: &str = "split.tensors.count";
 
-/// One file of a model.
+/// One file of a split model, or the only file.
 pub(super) struct Part {
     pub(super) path: PathBuf,
     pub(super) bytes: Bytes,
     pub(super) gguf: Gguf,
 }
 
-/// Reads a file's bytes.
+/// Parses the bytes of a file.
 pub(super) type Reader = fn(&Bytes) -> Result<Gguf, WeightError>;
 
-/// Opens the file, and all its fellows where it is a part of a split model; in order.
+/// Opens a file and, if it is part of a split model, all other parts; returns them in order.
 pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightError> {
     let bytes =
         Bytes::map(path).map_err(|source| WeightError::Open { path: path.to_owned(), source })?;
@@ -66,7 +66,7 @@ fn read(path: &Path, bytes: Bytes, reader: Reader) -> Result<Part, WeightError> 
     Ok(Part { path: path.to_owned(), bytes, gguf })
 }
 
-/// A number of the split, which the format limits to 16 bits.
+/// A metadata value of the split, which the format limits to 16 bits.
 fn number(part: &Part, key: &'static str) -> Result<Option<u32>, WeightError> {
     let limit = u16::MAX.into();
     match opt_u64(&part.gguf.metadata, key) {
@@ -81,7 +81,7 @@ fn opt_u64(metadata: &Metadata, key: &str) -> Result<Option<u64>, MetadataError>
     metadata.opt_u64(key)
 }
 
-/// Checks the value of a key; one that is missing is wrong only where it is `required`.
+/// Checks the value of a key; a missing key is only an error if it is `required`.
 fn expect(part: &Part, key: &'static str, value: u64, required: bool) -> Result<(), WeightError> {
     let found = match opt_u64(&part.gguf.metadata, key) {
         Ok(Some(found)) if found == value => return Ok(()),

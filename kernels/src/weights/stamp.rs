@@ -1,4 +1,4 @@
-//! By what a weight file is known again without reading all of it.
+//! Detects changes of a weight file without reading all of it: file-system stamps and samples.
 
 use std::fmt;
 use std::fs;
@@ -6,60 +6,67 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What the file system says of a file: two equal stamps of a settled file mean equal contents, as
-/// far as the file system tells; samples of the contents are the second line of defence.
+/// File-system metadata that identifies the contents of a file. If a settled file has an equal stamp
+/// later, its contents are unchanged as far as the file system records; samples of the contents are
+/// a second check.
 ///
-/// On Unix: size, times of the last change of contents and of anything, to the nanosecond, device
-/// and number of the file. A program can set the first time back, but not the second. Elsewhere:
-/// size, times of the last change of contents, which can be set back, and of creation.
+/// On Unix: size, modification time and inode change time in nanoseconds, device and inode number.
+/// A program can set the modification time back, but not the change time. On other systems: size,
+/// modification time, which can be set back, and creation time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     bytes: u64,
-    modified: Moment,
-    /// Last change of anything; where it is not known, creation.
-    other: Moment,
+    modified: Timestamp,
+    /// Inode change time; where that is unknown, creation time.
+    changed: Timestamp,
     device: u64,
-    number: u64,
+    inode: u64,
 }
 
 /// Seconds since the epoch, and nanoseconds.
-type Moment = (i64, u32);
+type Timestamp = (i64, u32);
 
 impl Stamp {
     pub(super) fn of(data: &fs::Metadata) -> Stamp {
-        let modified = moment(data.modified());
+        let modified = timestamp(data.modified());
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt as _;
-            let other = (data.ctime(), u32::try_from(data.ctime_nsec()).unwrap_or(0));
-            Stamp { bytes: data.len(), modified, other, device: data.dev(), number: data.ino() }
+            let changed = (data.ctime(), u32::try_from(data.ctime_nsec()).unwrap_or(0));
+            Stamp { bytes: data.len(), modified, changed, device: data.dev(), inode: data.ino() }
         }
         #[cfg(not(unix))]
-        Stamp { bytes: data.len(), modified, other: moment(data.created()), device: 0, number: 0 }
+        Stamp {
+            bytes: data.len(),
+            modified,
+            changed: timestamp(data.created()),
+            device: 0,
+            inode: 0,
+        }
     }
 
     pub(super) fn of_path(path: &Path) -> io::Result<Stamp> {
         Ok(Stamp::of(&fs::metadata(path)?))
     }
 
-    /// Whether a change after this stamp was taken would have given another one, judged at `now`
-    /// by the same machine's file system clock: a change within one tick of it leaves the times as
-    /// they are. Ticks are at most 10 ms where times have nanoseconds, and 2 s where they have not.
+    /// Whether any later change of the file gives a different stamp. `now` is the time of the same
+    /// machine's file-system clock: a change within one tick of the recorded times would leave them
+    /// unchanged. A tick is at most 10 ms where times have nanosecond resolution, otherwise 2 s.
     pub(crate) fn is_settled(&self, now: SystemTime) -> bool {
-        let whole = |(_, nanos): Moment| nanos.is_multiple_of(1_000_000);
-        let tick = match whole(self.modified) && whole(self.other) {
+        let is_whole = |(_, nanos): Timestamp| nanos.is_multiple_of(1_000_000);
+        let tick = match is_whole(self.modified) && is_whole(self.changed) {
             true => Duration::from_secs(2),
             false => Duration::from_millis(10),
         };
-        let settled = |(seconds, nanos): Moment| {
+        let settled = |(seconds, nanos): Timestamp| {
             let since = Duration::new(u64::try_from(seconds).unwrap_or(0), nanos) + 2 * tick;
             UNIX_EPOCH.checked_add(since).is_some_and(|until| until < now)
         };
-        settled(self.modified) && settled(self.other)
+        settled(self.modified) && settled(self.changed)
     }
 }
 
-fn moment(time: io::Result<SystemTime>) -> Moment {
+fn timestamp(time: io::Result<SystemTime>) -> Timestamp {
     let since = time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     since.map_or((-1, 0), |since| {
         (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos())
@@ -68,19 +75,19 @@ fn moment(time: io::Result<SystemTime>) -> Moment {
 
 impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Stamp { bytes, modified, other, device, number } = self;
-        let [(a, b), (c, d)] = [modified, other];
-        write!(f, "{bytes} bytes, {a}.{b:09} {c}.{d:09} {device}:{number}")
+        let Stamp { bytes, modified, changed, device, inode } = self;
+        let [(a, b), (c, d)] = [modified, changed];
+        write!(f, "{bytes} bytes, {a}.{b:09} {c}.{d:09} {device}:{inode}")
     }
 }
 
-/// Blocks of a file's data that are read to know it again.
+/// Number of blocks of a file's data that are sampled.
 const SAMPLES: usize = 64;
-/// Bytes of such a block.
+/// Bytes per sample block.
 const SAMPLE_BYTES: usize = 4096;
 
-/// Ranges of [`SAMPLE_BYTES`], spread evenly over `start..end`, the last ones included; the whole
-/// where it is short.
+/// [`SAMPLES`] ranges of [`SAMPLE_BYTES`], spread evenly over `start..end` including both ends; one
+/// range if it is shorter than that.
 pub(super) fn samples(start: usize, end: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let len = end.saturating_sub(start);
     let whole = len <= SAMPLES * SAMPLE_BYTES;
@@ -98,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_within_a_tick_of_the_clock_is_not_noticed() {
-        let stamp = |modified: Moment, other: Moment| Stamp {
+    fn a_stamp_is_settled_two_ticks_after_its_last_change() {
+        let stamp = |modified: Timestamp, changed: Timestamp| Stamp {
             bytes: 1,
             modified,
-            other,
+            changed,
             device: 2,
-            number: 3,
+            inode: 3,
         };
         let at = |seconds: u64, millis: u64| {
             UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_millis(millis)
@@ -121,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_is_outside_of_the_file_or_misses_its_ends() {
+    fn samples_are_inside_the_file_and_cover_both_ends() {
         for (start, end) in [(0, 0), (3, 3), (5, 6), (0, 262_144), (7, 262_152), (9, 10_000_000)] {
             let all: Vec<_> = samples(start, end).collect();
             assert!(all.iter().all(|range| start <= range.start && range.end <= end));

@@ -1,4 +1,4 @@
-//! Tensor table: name, shape, format and place of every tensor.
+//! Tensor table: name, shape, format and data range of every tensor.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use super::cursor::{Cursor, bad};
 use super::error::{Fault, WeightError};
 use crate::quant::DType;
 
-/// Longest tensor name accepted, in bytes (the specification has 64, some writers more).
+/// Maximum tensor name length, in bytes. The specification has 64, some writers exceed it.
 const NAME_MAX: u64 = 256;
 
-/// Sizes of a tensor, fastest dimension first, as in GGUF.
+/// Dimensions of a tensor, fastest-varying first, as in GGUF.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
     dims: [usize; 4],
@@ -20,7 +20,7 @@ pub struct Shape {
 
 #[expect(clippy::len_without_is_empty, reason = "no dimension is zero, so no shape is empty")]
 impl Shape {
-    /// A shape of 1 to 4 dimensions, none of them zero, whose product fits in `usize`.
+    /// A shape of 1 to 4 non-zero dimensions whose product fits in `usize`; otherwise `None`.
     pub fn new(dims: &[usize]) -> Option<Shape> {
         if dims.is_empty() || dims.len() > 4 || dims.contains(&0) {
             return None;
@@ -36,7 +36,7 @@ impl Shape {
         &self.dims[..self.rank.into()]
     }
 
-    /// Values of a row.
+    /// Values per row.
     pub fn cols(&self) -> usize {
         self.dims[0]
     }
@@ -64,31 +64,31 @@ impl fmt::Display for Shape {
     }
 }
 
-/// What the file says about a tensor.
+/// Entry of the tensor table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     /// Name, unique in the file.
     pub name: String,
-    /// Sizes.
+    /// Dimensions.
     pub shape: Shape,
     /// Storage format.
     pub dtype: DType,
     /// Size of the data in bytes.
     pub bytes: usize,
-    /// Where the data begin, from the start of the data section; after [`place`] from the
-    /// start of the file.
+    /// Offset of the data, from the start of the data section; after [`place`], from the start of
+    /// the file.
     start: usize,
-    /// Which part of a split model holds the data.
+    /// Index of the part that contains the data.
     part: usize,
 }
 
 impl TensorInfo {
-    /// Where the data stand in their file.
+    /// Byte range of the data in its file.
     pub fn range(&self) -> Range<usize> {
         self.start..self.start + self.bytes
     }
 
-    /// Index into the paths of the weight file: which one holds the data.
+    /// Index, into the paths of the weight file, of the file that contains the data.
     pub fn part(&self) -> usize {
         self.part
     }
@@ -98,7 +98,7 @@ impl TensorInfo {
     }
 }
 
-/// An entry of the table with the place of its offset field, for errors.
+/// An entry of the table, with the byte offset of its offset field for errors.
 pub(super) struct Entry {
     info: TensorInfo,
     offset_at: usize,
@@ -168,18 +168,18 @@ fn read_entry(cursor: &mut Cursor<'_>, index: u64, name: &str) -> Result<Entry, 
     Ok(Entry { info, offset_at })
 }
 
-/// Where the data section lies.
+/// Bounds of the data section.
 pub(super) struct DataSection {
-    /// Its first byte.
+    /// Byte offset of its start.
     pub(super) start: u64,
-    /// Alignment of the tensors in it.
+    /// Alignment of the tensors in it, in bytes.
     pub(super) alignment: u64,
-    /// Length of the file.
+    /// Length of the file, in bytes.
     pub(super) file_bytes: u64,
 }
 
-/// Checks that the data of every tensor stand inside the file, aligned and apart from those of
-/// all others, and makes their offsets relative to the file.
+/// Checks that the data of every tensor is inside the file, aligned, and disjoint from that of all
+/// others, and makes the offsets relative to the start of the file.
 pub(super) fn place(
     mut entries: Vec<Entry>,
     data: &DataSection,
@@ -203,11 +203,11 @@ pub(super) fn place(
         // `start` is at most the length of a slice, so it fits.
         info.start = start as usize;
     }
-    check_apart(&entries)?;
+    check_disjoint(&entries)?;
     Ok(entries.into_iter().map(|entry| entry.info).collect())
 }
 
-fn check_apart(entries: &[Entry]) -> Result<(), WeightError> {
+fn check_disjoint(entries: &[Entry]) -> Result<(), WeightError> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_unstable_by_key(|i| (entries[*i].info.start, *i));
     for pair in order.windows(2) {

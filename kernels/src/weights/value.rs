@@ -1,4 +1,4 @@
-//! Metadata values: numbers by value, strings and arrays as checked ranges of the file.
+//! Metadata values: numbers by value, strings and arrays as checked byte ranges of the file.
 
 mod kind;
 mod reader;
@@ -12,7 +12,7 @@ use super::map::Bytes;
 pub use kind::ValueKind;
 pub(super) use reader::ValueReader;
 
-/// A metadata value. Strings and arrays are views into the file, which they keep mapped.
+/// A metadata value. Strings and arrays are views into the file and keep it mapped.
 #[derive(Clone)]
 pub enum Value {
     /// Unsigned, 8 bits.
@@ -35,11 +35,11 @@ pub enum Value {
     U64(u64),
     /// Signed, 64 bits.
     I64(i64),
-    /// Truth value.
+    /// Boolean.
     Bool(bool),
-    /// String, perhaps not UTF-8.
+    /// String, not necessarily UTF-8.
     String(Text),
-    /// Values of one type.
+    /// Array of values of one type.
     Array(Array),
 }
 
@@ -68,7 +68,7 @@ impl Value {
         matches!(self, Value::Array(_))
     }
 
-    /// Type in words, with element type and count of an array.
+    /// Type as text; for an array, with element type and count.
     pub fn type_name(&self) -> String {
         match self {
             Value::Array(array) => format!("array of {} {}", array.len(), array.kind().name()),
@@ -76,7 +76,7 @@ impl Value {
         }
     }
 
-    /// An integer of any width.
+    /// The value of an integer of any width.
     pub(super) fn integer(&self) -> Option<i128> {
         Some(match self {
             Value::U8(v) => (*v).into(),
@@ -91,7 +91,7 @@ impl Value {
         })
     }
 
-    /// A floating-point number of either width; binary64 is rounded.
+    /// The value of a float of either width; binary64 is rounded to binary32.
     pub(super) fn float(&self) -> Option<f32> {
         match self {
             Value::F32(v) => Some(*v),
@@ -102,7 +102,7 @@ impl Value {
 }
 
 impl fmt::Display for Value {
-    /// Scalars and strings in full (bytes that are not UTF-8 as �), arrays as type and count.
+    /// Scalars and strings in full (invalid UTF-8 as �), arrays as type and count.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::F32(v) => v.fmt(f),
@@ -121,7 +121,7 @@ impl fmt::Debug for Value {
     }
 }
 
-/// A string inside the file.
+/// A string, as a view into the file.
 #[derive(Clone)]
 pub struct Text {
     bytes: Bytes,
@@ -137,17 +137,17 @@ impl Text {
     /// The string.
     ///
     /// # Errors
-    /// [`Utf8Error`] when it is not UTF-8.
+    /// [`Utf8Error`] if it is not UTF-8.
     pub fn to_str(&self) -> Result<&str, Utf8Error> {
         std::str::from_utf8(self.as_bytes())
     }
 }
 
-/// An array inside the file, checked to its end.
+/// An array, as a view into the file whose lengths have all been checked.
 #[derive(Clone)]
 pub struct Array {
     bytes: Bytes,
-    /// The elements.
+    /// Bytes of the elements.
     range: Range<usize>,
     kind: ValueKind,
     len: usize,
@@ -169,23 +169,23 @@ impl Array {
         self.len == 0
     }
 
-    /// The elements in order, each read when it is asked for.
+    /// The elements in order, each decoded on demand.
     pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
         let mut cursor = Cursor::new(&self.bytes[..self.range.end]);
-        let mut place = cursor.skip(
+        let mut skipped = cursor.skip(
             Some(self.range.start as u64),
             format_args!("array"),
             0,
-            format_args!("what is before it"),
+            format_args!("the bytes before it"),
         );
         (0..self.len).map_while(move |i| {
-            place.as_mut().ok()?;
+            skipped.as_mut().ok()?;
             let reader = ValueReader { bytes: &self.bytes, field: format_args!("element {i}") };
             reader.value(&mut cursor, self.kind, 1).ok()
         })
     }
 
-    /// The elements of an array of strings, as bytes; empty for another element type.
+    /// The elements of an array of strings, as bytes; empty for other element types.
     pub(super) fn strings(&self) -> Strings<'_> {
         let len = if self.kind == ValueKind::String { self.len } else { 0 };
         Strings { rest: &self.bytes[self.range.clone()], len }

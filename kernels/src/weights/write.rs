@@ -46,14 +46,14 @@ from! {
     Vec<f32> => F32s, Vec<bool> => Bools,
 }
 
-/// Why a file could not be written.
+/// The reason why a file could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The output would not take the bytes.
-    #[error("cannot write the weight file: {0}; check the free space")]
+    /// Writing to the output failed.
+    #[error("cannot write the weight file: {0}; check the free disk space")]
     Io(#[from] io::Error),
-    /// A tensor's shape is impossible in its format.
+    /// A tensor's shape is not possible in its format.
     #[error("tensor '{tensor}' of shape {shape:?} cannot be stored as {dtype}; use 1 to 4 non-zero dimensions, the first a multiple of {}", dtype.block_len())]
     Shape {
         /// Tensor name.
@@ -63,14 +63,14 @@ pub enum WriteError {
         /// Format.
         dtype: DType,
     },
-    /// A tensor's data have another size than its shape and format say.
-    #[error("tensor '{tensor}' has {found} bytes, but its shape and format make {expected}")]
+    /// The size of a tensor's data does not match its shape and format.
+    #[error("tensor '{tensor}' has {found} bytes, but its shape and format need {expected}")]
     Bytes {
         /// Tensor name.
         tensor: String,
         /// Bytes given.
         found: usize,
-        /// Bytes of the shape.
+        /// Bytes that shape and format need.
         expected: usize,
     },
     /// `general.alignment` is not a u32 that is a power of two.
@@ -81,7 +81,7 @@ pub enum WriteError {
     },
 }
 
-/// Collects metadata and tensors, and writes them as a GGUF file.
+/// Collects metadata and tensors and writes them as a GGUF file.
 #[derive(Clone, Debug, Default)]
 pub struct GgufWriter {
     meta: Vec<(String, MetaValue)>,
@@ -124,7 +124,7 @@ impl GgufWriter {
     /// Writes the file.
     ///
     /// # Errors
-    /// [`WriteError`]: a tensor's size does not fit its shape, the alignment is none, or the
+    /// [`WriteError`]: a tensor's size does not match its shape, the alignment is invalid, or the
     /// output fails.
     pub fn write_to(&self, out: &mut impl Write) -> Result<(), WriteError> {
         let alignment = self.alignment()?;

@@ -1,8 +1,8 @@
-//! Prepared graphs within a byte budget: who stays, who goes, and what is counted.
+//! Prepared graphs within a byte budget: which graphs are evicted, and which bytes count.
 
 use std::slice::from_ref;
 
-use lapwing_kernels::device::{Device, DeviceError, GraphKey, Prepare};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, GraphKey, Prepare};
 use lapwing_kernels::npu::array::graph_bytes;
 use lapwing_kernels::npu::{GraphSpec, NpuBackend};
 use lapwing_kernels::part::Share;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::npu::{ORDERS, Report, SHARES, Task, Tiny};
 
-/// Bytes that the gated block's graph of so many rows keeps.
+/// Bytes that the graph of the gated block with `rows` rows occupies.
 fn bytes(tiny: &Tiny, rows: usize) -> u64 {
     let inputs: usize = tiny.graph.live_in(tiny.gated()).iter().map(|v| width(tiny, *v)).sum();
     let outputs: usize = tiny.graph.writes(tiny.gated()).iter().map(|v| width(tiny, *v)).sum();
@@ -26,7 +26,7 @@ fn key(tiny: &Tiny, rows: usize) -> GraphKey {
 }
 
 #[test]
-fn the_graph_used_longest_ago_goes_first() {
+fn the_least_recently_used_graphs_are_evicted_first() {
     let tiny = Tiny::open("llama");
     let keys: Vec<GraphKey> = [32, 64, 96, 128].map(|rows| key(&tiny, rows)).to_vec();
     // Room for 192 rows: all of 32, 64 and 96, but not 128 beside them.
@@ -45,8 +45,12 @@ fn the_graph_used_longest_ago_goes_first() {
     let stats = cache.stats();
     assert_eq!((stats.graphs, stats.bytes), (2, bytes(&tiny, 160)));
     assert_eq!((stats.prepared, stats.evicted, stats.runs), (4, 2, 1));
-    assert_eq!(stats.peak_bytes, bytes(&tiny, 192), "old and new never lay beside each other");
-    // What is there already costs nothing and evicts nothing.
+    assert_eq!(
+        stats.peak_bytes,
+        bytes(&tiny, 192),
+        "old and new graphs were never in memory together"
+    );
+    // A graph that is ready costs nothing and evicts nothing.
     let mut report = Report::default();
     let again = preparer.prepare(&keys[3..], &[], &mut report).expect("a graph");
     assert!(again.made.is_empty() && again.evicted.is_empty() && report.prepared.is_empty());
@@ -54,7 +58,7 @@ fn the_graph_used_longest_ago_goes_first() {
 }
 
 #[test]
-fn what_is_to_be_kept_stays_though_it_is_old() {
+fn graphs_to_keep_are_not_evicted_however_old() {
     let tiny = Tiny::open("llama");
     let [old, new, third] = [32, 64, 96].map(|rows| key(&tiny, rows));
     let npu = tiny.npu(bytes(&tiny, 128));
@@ -62,7 +66,7 @@ fn what_is_to_be_kept_stays_though_it_is_old() {
     preparer.prepare(&[old.clone(), new.clone()], &[], &mut ()).expect("graphs");
     let prepared = preparer.prepare(from_ref(&third), from_ref(&old), &mut ()).expect("a graph");
     assert_eq!(prepared.evicted, from_ref(&new));
-    // Nothing else may go: the graph cannot be had, and nothing is lost by asking.
+    // Nothing else may be evicted: the request fails and changes nothing.
     let keep = [old.clone(), third.clone()];
     let error = preparer.prepare(from_ref(&new), &keep, &mut ()).expect_err("no room");
     let DeviceError::NoRoom { rows: 64, bytes: needed, kept, budget, .. } = error else {
@@ -74,7 +78,7 @@ fn what_is_to_be_kept_stays_though_it_is_old() {
 }
 
 #[test]
-fn graphs_asked_for_together_do_not_evict_each_other() {
+fn graphs_requested_together_do_not_evict_each_other() {
     let tiny = Tiny::open("llama");
     let npu = tiny.npu(bytes(&tiny, 100));
     let mut preparer = npu.preparer().expect("a preparer");
@@ -87,9 +91,9 @@ fn graphs_asked_for_together_do_not_evict_each_other() {
 }
 
 #[test]
-fn a_part_of_several_graphs_made_on_the_spot_has_them_all() {
+fn all_graphs_of_a_part_are_prepared_on_the_spot() {
     let tiny = Tiny::open("llama");
-    // 64 and 32 fit together, but not beside the 128 that is there.
+    // 64 and 32 fit together, but not beside the graph of 128 rows.
     let mut npu = tiny.npu(bytes(&tiny, 128));
     let mut task = Task::new(tiny.gated(), 100, &[128]);
     task.prepare = Prepare::OnTheSpot;
@@ -104,7 +108,7 @@ fn a_part_of_several_graphs_made_on_the_spot_has_them_all() {
 }
 
 #[test]
-fn the_cost_of_a_graph_is_not_what_it_keeps() {
+fn a_graph_counts_the_bytes_of_its_buffers_only() {
     for name in ["llama", "qwen2", "gemma2"] {
         let tiny = Tiny::open(name);
         let npu = tiny.npu(1 << 30);
@@ -113,19 +117,19 @@ fn the_cost_of_a_graph_is_not_what_it_keeps() {
         let prepared = preparer.prepare(&[key(&tiny, 96)], &[], &mut ()).expect("a graph");
         let counted = graph_bytes(&tiny.graph, &key(&tiny, 96));
         assert_eq!(prepared.bytes - before, counted, "{name}");
-        // What its nodes write, at least the gated values, is not the graph's own.
+        // Intermediate values, at least the gated ones, are shared and do not count.
         let gate = width(&tiny, tiny.graph.nodes()[tiny.gated().start].output);
         assert!(npu.cache().stats().shared_bytes >= 4 * 96 * gate as u64, "{name}");
     }
 }
 
-/// Counts the buffers that a graph in software really has, of all that a planner may ask for.
+/// Compares with the actual buffers of software graphs, for all graphs that a planner may request.
 #[test]
-fn a_planner_counts_other_bytes_than_the_device() {
+fn a_planner_counts_the_same_bytes_as_the_device() {
     for name in ["llama", "qwen2", "qwen3", "gemma2"] {
         let tiny = Tiny::open(name);
         let npu = tiny.npu(1 << 30);
-        assert_eq!(npu.info().budget, Some(1 << 30));
+        assert_eq!(npu.info().budget.as_ref().map(|budget| budget.bytes), Some(1 << 30));
         let mut backend = tiny.systolic();
         for nodes in tiny.runs(&npu).into_iter().chain([tiny.gated()]) {
             let shares = match tiny.graph.can_cut_features(nodes.clone()) {
@@ -134,7 +138,13 @@ fn a_planner_counts_other_bytes_than_the_device() {
             };
             for &features in shares.iter().chain([&Share::WHOLE]) {
                 for order in ORDERS {
-                    let key = GraphKey { nodes: nodes.clone(), features, rows: 96, order };
+                    let key = GraphKey {
+                        model: lapwing_kernels::device::ModelId::default(),
+                        nodes: nodes.clone(),
+                        features,
+                        rows: 96,
+                        order,
+                    };
                     let spec = GraphSpec::new(&tiny.graph, &key, "npu").expect("a graph");
                     let mut graph = backend.prepare(&spec).expect("a graph");
                     let inputs: usize = (0..spec.inputs.len()).map(|p| graph.input(p).len()).sum();
@@ -150,16 +160,16 @@ fn a_planner_counts_other_bytes_than_the_device() {
     }
 }
 
-/// A device runs while graphs come and go on another thread, in a cache too small for all.
+/// A device runs while another thread prepares and evicts graphs in a cache too small for all.
 #[test]
-fn preparing_beside_a_run_disturbs_it() {
+fn preparing_graphs_does_not_disturb_a_concurrent_run() {
     let tiny = Tiny::open("format-q4_0");
     let mut npu = tiny.npu(bytes(&tiny, 160));
     let serving = Task::new(tiny.gated(), 40, &[64]);
     let mut preparer = npu.preparer().expect("a preparer");
     preparer.prepare(&serving.keys(), &[], &mut ()).expect("a graph");
     let want = tiny.run(&mut tiny.cpu(), &serving, &mut ()).expect("a run");
-    // They take turns, for beside the one that serves there is room for one of them only.
+    // They alternate, because only one of them fits beside the graph in use.
     let others = [32, 96].map(|rows| key(&tiny, rows));
     let cache = npu.cache();
     let runs = std::thread::scope(|scope| {
@@ -189,7 +199,7 @@ fn preparing_beside_a_run_disturbs_it() {
 }
 
 #[test]
-fn two_who_prepare_at_once_make_a_graph_twice() {
+fn concurrent_preparations_make_a_graph_once() {
     let tiny = Tiny::open("llama");
     let mut npu = tiny.npu(1 << 30);
     let mut task = Task::new(tiny.gated(), 500, &[256, 256]);
@@ -210,8 +220,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn the_budget_holds_whatever_is_asked(
-        asked in prop::collection::vec((1usize..8, prop::collection::vec(1usize..8, 0..3)), 1..12),
+    fn the_budget_holds_for_any_sequence_of_requests(
+        requests in prop::collection::vec((1usize..8, prop::collection::vec(1usize..8, 0..3)), 1..12),
         budget in 32usize..400,
     ) {
         let tiny = Tiny::open("llama");
@@ -219,13 +229,13 @@ proptest! {
         let cache = npu.cache();
         let mut preparer = npu.preparer().expect("a preparer");
         let (mut ready, mut prepared) = (Vec::<GraphKey>::new(), 0);
-        for (rows, keep) in asked {
-            let asked = key(&tiny, 32 * rows);
+        for (rows, keep) in requests {
+            let requested = key(&tiny, 32 * rows);
             let keep: Vec<GraphKey> = keep.iter().map(|rows| key(&tiny, 32 * rows)).collect();
-            match preparer.prepare(from_ref(&asked), &keep, &mut ()) {
+            match preparer.prepare(from_ref(&requested), &keep, &mut ()) {
                 Ok(done) => {
                     prop_assert!(done.evicted.iter().all(|key| !keep.contains(key)));
-                    prop_assert_eq!(done.made.contains(&asked), !ready.contains(&asked));
+                    prop_assert_eq!(done.made.contains(&requested), !ready.contains(&requested));
                     ready.retain(|key| !done.evicted.contains(key));
                     prepared += done.made.len() as u64;
                     ready.extend(done.made);

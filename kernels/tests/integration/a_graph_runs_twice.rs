@@ -1,8 +1,8 @@
-//! Each graph of a part runs exactly once, in the plan's order, with its own rows (S0-30, S0-31).
+//! Each graph of a part runs exactly once, in the order of the plan, with its own rows.
 
 use std::sync::{Arc, Mutex};
 
-use lapwing_kernels::device::{Device, DeviceError, Observer};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, Observer};
 use lapwing_kernels::npu::{BackendInfo, GraphSpec, NpuBackend, PreparedGraph, SpecNode, Systolic};
 
 use crate::npu::{Task, Tiny};
@@ -10,7 +10,7 @@ use crate::npu::{Task, Tiny};
 /// A run: rows of the graph, and the first value of each of its rows.
 type Log = Arc<Mutex<Vec<(usize, Vec<f32>)>>>;
 
-/// Writes down every run of a graph.
+/// Logs every run of a graph.
 struct Spy {
     inner: Systolic,
     log: Log,
@@ -75,7 +75,7 @@ fn every_row_is_computed_once_and_in_order() {
         (300, None, vec![32, 256, 32], vec![32, 256, 32]),
         (600, Some(0..544), vec![512, 32], vec![512, 32]),
         (600, Some(544..600), vec![64], vec![64]),
-        // What holds no row does not run.
+        // A graph without rows does not run.
         (60, None, vec![32, 32, 64], vec![32, 32]),
     ] {
         let mut task = Task::new(tiny.gated(), rows, &graphs);

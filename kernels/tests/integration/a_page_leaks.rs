@@ -1,4 +1,4 @@
-//! KV pages come back, once each, whoever held them.
+//! Every KV page returns to its pool exactly once.
 
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvLease, KvPool, OutOfPages};
 
@@ -22,7 +22,7 @@ fn pages_return_when_the_last_owner_drops_them() {
 }
 
 #[test]
-fn a_refused_request_takes_nothing() {
+fn a_refused_allocation_takes_no_page() {
     let pool = KvPool::new(3);
     let mut lease = KvLease::new(pool.alloc(2).unwrap());
     let before = lease.page_ids().to_vec();

@@ -1,11 +1,11 @@
-//! A graph that a preparer has reported as ready runs at once, whatever the device makes on the
-//! spot and whatever else is being prepared.
+//! A graph that a preparer has reported as ready runs immediately, whatever graphs the device prepares
+//! on the spot and whatever other graphs are being prepared.
 
 use std::slice::from_ref;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use lapwing_kernels::device::{Device, DeviceError, GraphKey, Prepare};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, GraphKey, Prepare};
 use lapwing_kernels::npu::array::graph_bytes;
 use lapwing_kernels::npu::{BackendInfo, GraphSpec, NpuBackend, PreparedGraph, SpecNode, Systolic};
 use proptest::prelude::*;
@@ -21,13 +21,13 @@ fn keys(tiny: &Tiny, graphs: &[usize]) -> Vec<GraphKey> {
     Task::new(tiny.gated(), 1, graphs).keys()
 }
 
-/// Bytes of a graph of so many rows.
+/// Bytes of a graph of `rows` rows.
 fn bytes(tiny: &Tiny, rows: usize) -> u64 {
     graph_bytes(&tiny.graph, &keys(tiny, &[rows])[0])
 }
 
 #[test]
-fn what_is_made_on_the_spot_evicts_what_was_made_ahead() {
+fn graphs_made_on_the_spot_evict_no_graph_prepared_ahead() {
     let tiny = Tiny::open("llama");
     let mut npu = tiny.npu(bytes(&tiny, 128));
     let mut preparer = npu.preparer().expect("a preparer");
@@ -38,16 +38,16 @@ fn what_is_made_on_the_spot_evicts_what_was_made_ahead() {
     for turn in 1..3 {
         let mut report = Report::default();
         let got = tiny.run(&mut npu, &spot, &mut report).expect("a run");
-        tiny.assert_same(&spot, &got, &want, "not kept");
-        assert_eq!(report.prepared, [96], "made once for its two runs, and not kept");
+        tiny.assert_same(&spot, &got, &want, "not cached");
+        assert_eq!(report.prepared, [96], "prepared once for its two runs, and not cached");
         let stats = npu.cache().stats();
         assert_eq!((stats.graphs, stats.evicted), (2, 0));
         assert_eq!((stats.prepared, stats.uncached), (2 + turn, turn));
         assert_eq!((stats.bytes, stats.peak_bytes), (bytes(&tiny, 96), bytes(&tiny, 192)));
     }
     let run = task(&tiny, &[64, 32], Prepare::Ahead);
-    tiny.run(&mut npu, &run, &mut ()).expect("both are there");
-    // 32 rows of its first product have room beside them; a preparer may take it back.
+    tiny.run(&mut npu, &run, &mut ()).expect("both are ready");
+    // A graph of its first matmul for 32 rows fits beside them; a preparer may evict it.
     let first = tiny.gated().start;
     let small = Task { prepare: Prepare::OnTheSpot, ..Task::new(first..first + 1, 20, &[32]) };
     tiny.run(&mut npu, &small, &mut ()).expect("a run");
@@ -57,23 +57,23 @@ fn what_is_made_on_the_spot_evicts_what_was_made_ahead() {
 }
 
 #[test]
-fn a_graph_found_by_a_preparer_is_evicted_as_if_made_on_the_spot() {
+fn a_graph_that_a_preparer_finds_ready_counts_as_prepared_ahead() {
     let tiny = Tiny::open("llama");
     let mut npu = tiny.npu(bytes(&tiny, 128));
     let mut preparer = npu.preparer().expect("a preparer");
     tiny.run(&mut npu, &task(&tiny, &[64], Prepare::OnTheSpot), &mut ()).expect("a run");
-    // Nobody has asked for it ahead: it may go.
+    // No preparer has requested it, so it may be evicted.
     tiny.run(&mut npu, &task(&tiny, &[96], Prepare::OnTheSpot), &mut ()).expect("a run");
     assert_eq!((npu.cache().stats().evicted, npu.cache().stats().uncached), (1, 0));
     let found = preparer.prepare(&keys(&tiny, &[96]), &[], &mut ()).expect("a graph");
     assert!(found.made.is_empty());
     tiny.run(&mut npu, &task(&tiny, &[64], Prepare::OnTheSpot), &mut ()).expect("a run");
     assert_eq!((npu.cache().stats().evicted, npu.cache().stats().uncached), (1, 1));
-    tiny.run(&mut npu, &task(&tiny, &[96], Prepare::Ahead), &mut ()).expect("it is there");
+    tiny.run(&mut npu, &task(&tiny, &[96], Prepare::Ahead), &mut ()).expect("it is ready");
 }
 
 #[test]
-fn a_set_that_is_too_large_is_said_to_be_one_graph() {
+fn graphs_that_together_exceed_the_budget_are_reported_as_a_set() {
     let tiny = Tiny::open("llama");
     let mut npu = tiny.npu(bytes(&tiny, 128));
     let mut preparer = npu.preparer().expect("a preparer");
@@ -98,21 +98,21 @@ fn a_set_that_is_too_large_is_said_to_be_one_graph() {
         let advice = format!("raise the device's budget to {} bytes", bytes(&tiny, 192));
         assert!(error.to_string().contains(&advice), "{error}");
     }
-    // Nothing was made or lost in vain.
+    // The failed requests prepared and evicted nothing.
     let stats = npu.cache().stats();
     assert_eq!((stats.prepared, stats.evicted, stats.graphs), (1, 0, 1));
-    // The advice holds.
+    // The advice in the error is right.
     let npu = tiny.npu(bytes(&tiny, 192));
     let mut preparer = npu.preparer().expect("a preparer");
     preparer.prepare(&keys(&tiny, &sizes), &[], &mut ()).expect("graphs");
 }
 
-/// Prepares graphs of 96 rows for as long as it is told to.
+/// A back end whose preparation of graphs of 96 rows blocks until the test releases it.
 struct Slow {
     inner: Systolic,
     begun: SyncSender<()>,
-    go_on: Receiver<()>,
-    told: SyncSender<bool>,
+    release: Receiver<()>,
+    released: SyncSender<bool>,
 }
 
 impl NpuBackend for Slow {
@@ -131,20 +131,20 @@ impl NpuBackend for Slow {
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         if spec.key.rows == 96 {
             self.begun.send(()).expect("a test");
-            let told = self.go_on.recv_timeout(Duration::from_secs(20)).is_ok();
-            self.told.send(told).expect("a test");
+            let released = self.release.recv_timeout(Duration::from_secs(20)).is_ok();
+            self.released.send(released).expect("a test");
         }
         self.inner.prepare(spec)
     }
 }
 
 #[test]
-fn a_run_of_ready_graphs_waits_for_what_is_being_prepared() {
+fn ready_graphs_run_while_another_is_being_prepared() {
     let tiny = Tiny::open("llama");
     let (begun, has_begun) = sync_channel(1);
-    let (tell, go_on) = sync_channel(1);
-    let (told, was_told) = sync_channel(1);
-    let slow = Slow { inner: tiny.systolic(), begun, go_on, told };
+    let (send_release, release) = sync_channel(1);
+    let (released, was_released) = sync_channel(1);
+    let slow = Slow { inner: tiny.systolic(), begun, release, released };
     let mut npu = tiny.npu_over(Box::new(slow), bytes(&tiny, 192));
     let mut lane = npu.preparer().expect("a preparer");
     let mut other = npu.preparer().expect("another");
@@ -156,15 +156,15 @@ fn a_run_of_ready_graphs_waits_for_what_is_being_prepared() {
         for prepare in [Prepare::OnTheSpot, Prepare::Ahead] {
             tiny.run(&mut npu, &task(&tiny, &[64, 32], prepare), &mut ()).expect("a run");
         }
-        let there = other.prepare(&keys(&tiny, &[32, 64]), &[], &mut ()).expect("graphs");
-        assert!(there.made.is_empty());
-        tell.send(()).expect("it still waits");
-        assert!(was_told.recv().expect("an end"), "all that ran before it was told to go on");
+        let found = other.prepare(&keys(&tiny, &[32, 64]), &[], &mut ()).expect("graphs");
+        assert!(found.made.is_empty());
+        send_release.send(()).expect("it still blocks");
+        assert!(was_released.recv().expect("an end"), "everything ran before the release");
         assert_eq!(lane.join().expect("the lane").expect("a graph").made.len(), 1);
     });
 }
 
-/// What happens to a device. Sizes are in units of 32 rows.
+/// A request to a device. Sizes are row counts, multiples of 32.
 #[derive(Clone, Debug)]
 enum Event {
     Prepare { sizes: Vec<usize>, keep: Vec<usize> },
@@ -192,7 +192,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_chunk_meets_a_graph_that_has_gone_unheard(
+    fn graphs_reported_ready_stay_ready_until_their_eviction_is_reported(
         events in prop::collection::vec(event(), 1..20),
         budget in 32usize..320,
     ) {
@@ -200,10 +200,10 @@ proptest! {
         let mut npu = tiny.npu(bytes(&tiny, budget));
         let cache = npu.cache();
         let mut preparer = npu.preparer().expect("a preparer");
-        // All that the scheduler knows: sizes reported ready and not evicted.
+        // The scheduler's view: sizes reported ready and not reported evicted.
         let mut ready: Vec<usize> = Vec::new();
         for event in events {
-            let (asked, result) = match event {
+            let (requested, result) = match event {
                 Event::Prepare { sizes, keep } => {
                     let (want, keep) = (keys(&tiny, &sizes), keys(&tiny, &keep));
                     let result = preparer.prepare(&want, &keep, &mut ());
@@ -220,16 +220,16 @@ proptest! {
                     let before = cache.stats();
                     let spot = task(&tiny, &sizes, Prepare::OnTheSpot);
                     let result = tiny.run(&mut npu, &spot, &mut ());
-                    let stays = |error: &DeviceError| matches!(error, DeviceError::NoRoom { .. });
-                    prop_assert!(!result.as_ref().is_err_and(stays), "on the spot, it does without");
+                    let is_no_room = |error: &DeviceError| matches!(error, DeviceError::NoRoom { .. });
+                    prop_assert!(!result.as_ref().is_err_and(is_no_room), "on the spot, it runs uncached");
                     prop_assert!(cache.stats().evicted == before.evicted || result.is_ok());
                     (sizes, result.err())
                 }
             };
             match result {
-                None => prop_assert!(sum(&asked) <= budget),
-                Some(DeviceError::GraphTooLarge { .. }) => prop_assert!(sum(&asked) > budget),
-                Some(DeviceError::NoRoom { .. }) => prop_assert!(sum(&asked) <= budget),
+                None => prop_assert!(sum(&requested) <= budget),
+                Some(DeviceError::GraphTooLarge { .. }) => prop_assert!(sum(&requested) > budget),
+                Some(DeviceError::NoRoom { .. }) => prop_assert!(sum(&requested) <= budget),
                 Some(error) => return Err(TestCaseError::fail(error.to_string())),
             }
             for rows in &ready {
@@ -239,7 +239,7 @@ proptest! {
             }
             let stats = cache.stats();
             prop_assert!(stats.bytes <= stats.budget);
-            // One part's graphs beside those that are kept.
+            // The graphs of one part, uncached, beside the cached ones.
             prop_assert!(stats.peak_bytes <= 2 * stats.budget);
         }
     }

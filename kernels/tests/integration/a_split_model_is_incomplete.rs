@@ -1,4 +1,4 @@
-//! Split models: any part opens all, and parts that are missing or strange are named.
+//! Split models: any part opens the whole model, and missing or foreign parts are named.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use lapwing_kernels::weights::{GgufWriter, MetaValue, WeightError, WeightFile};
 
 use crate::gguf_bytes::bytes;
 
-/// A folder of its own for each test.
+/// A separate folder for each test.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&path);
@@ -49,7 +49,7 @@ fn write_three(folder: &Path) {
 }
 
 #[test]
-fn a_part_opens_only_itself() {
+fn any_part_opens_the_whole_model() {
     let folder = folder("split-whole");
     write_three(&folder);
     for first in 0..3 {
@@ -68,7 +68,7 @@ fn a_part_opens_only_itself() {
 }
 
 #[test]
-fn a_part_is_missing() {
+fn a_missing_part_is_named() {
     let folder = folder("split-missing");
     write_three(&folder);
     std::fs::remove_file(folder.join(name(1, 3))).unwrap();
@@ -80,7 +80,7 @@ fn a_part_is_missing() {
 }
 
 #[test]
-fn a_part_is_truncated() {
+fn a_truncated_part_is_named() {
     let folder = folder("split-truncated");
     write_three(&folder);
     std::fs::write(folder.join(name(2, 3)), b"GGUF").unwrap();
@@ -89,12 +89,12 @@ fn a_part_is_truncated() {
 }
 
 #[test]
-fn a_part_belongs_to_another_model() {
+fn a_part_of_another_model_is_refused() {
     let cases = [
         (Split { no: 2, parts: 3, tensors: 3, tensor: "b" }, "split.no of "),
         (Split { no: 1, parts: 4, tensors: 3, tensor: "b" }, "split.count of "),
         (Split { no: 1, parts: 3, tensors: 4, tensor: "b" }, "split.tensors.count of "),
-        (Split { no: 1, parts: 3, tensors: 3, tensor: "c" }, "tensor 'c' is in "),
+        (Split { no: 1, parts: 3, tensors: 3, tensor: "c" }, "tensor 'c' is in both "),
     ];
     for (i, (part, expected)) in cases.into_iter().enumerate() {
         let folder = folder(&format!("split-strange-{i}"));
@@ -107,7 +107,7 @@ fn a_part_belongs_to_another_model() {
 }
 
 #[test]
-fn a_part_has_another_name() {
+fn a_renamed_part_is_refused_with_its_expected_name() {
     let folder = folder("split-renamed");
     let path = folder.join("renamed.gguf");
     Split { no: 0, parts: 2, tensors: 2, tensor: "a" }.write(&path);
@@ -116,7 +116,7 @@ fn a_part_has_another_name() {
 }
 
 #[test]
-fn a_count_of_parts_is_absurd() {
+fn an_invalid_part_count_is_refused() {
     let folder = folder("split-absurd");
     for (i, count) in
         [MetaValue::U64(u64::MAX), MetaValue::I32(-1), MetaValue::from("2")].into_iter().enumerate()

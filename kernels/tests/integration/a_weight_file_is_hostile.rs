@@ -1,5 +1,5 @@
-//! Files that are truncated, corrupt or made to do harm: each gets an error that names the
-//! field, and none a panic.
+//! Truncated, corrupt or malicious files: each is refused with an error that names the field, and none
+//! causes a panic.
 
 use lapwing_kernels::weights::parse;
 
@@ -10,7 +10,7 @@ const ARRAY: u32 = 9;
 const U32: u32 = 4;
 const BOOL: u32 = 7;
 
-/// What is wrong, the file, and what the error must say.
+/// Description of the defect, the file, and a text that the error must contain.
 type Row = (&'static str, Raw, &'static str);
 
 fn check(rows: Vec<Row>) {
@@ -29,7 +29,7 @@ fn key(name: &str) -> Raw {
 }
 
 #[test]
-fn a_header_lies() {
+fn an_invalid_header_is_refused() {
     let magic = b"GGUF";
     check(vec![
         ("empty", raw(b""), "magic at byte 0 is missing, the file is empty"),
@@ -62,7 +62,7 @@ fn a_header_lies() {
 }
 
 #[test]
-fn a_key_lies() {
+fn an_invalid_key_is_refused() {
     check(vec![
         ("no key", Raw::header(0, 1).raw(&[0; 14]), "metadata key 0: key at byte 24: it is empty"),
         (
@@ -83,7 +83,7 @@ fn a_key_lies() {
         (
             "the same key twice",
             Raw::header(0, 2).text("a").u32(U32).u32(0).text("a").u32(U32).u32(0),
-            "metadata key 1 'a' at byte 41: it is there twice, first as number 0",
+            "metadata key 1 'a' at byte 41: it is a duplicate of number 0",
         ),
         ("no value type", key("abcd").raw(&[0; 2]), "metadata key 0 'abcd': value type at byte 36"),
         (
@@ -95,7 +95,7 @@ fn a_key_lies() {
 }
 
 #[test]
-fn a_value_lies() {
+fn an_invalid_value_is_refused() {
     check(vec![
         ("no value", key("a").u32(10).raw(&[0; 7]), "metadata key 0 'a' at byte 37"),
         ("bool 2", key("a").u32(BOOL).raw(&[2]), "'a' at byte 37: 2 is not a bool (0 or 1)"),
@@ -160,7 +160,7 @@ fn deep_arrays(depth: usize) -> Raw {
 }
 
 #[test]
-fn an_alignment_lies() {
+fn an_invalid_alignment_is_refused() {
     let aligned = |value: u32| key("general.alignment").u32(U32).u32(value);
     let name = "metadata key 0 'general.alignment' at byte 49: ";
     check(vec![
@@ -186,7 +186,7 @@ fn an_alignment_lies() {
 }
 
 #[test]
-fn a_tensor_lies_about_its_name() {
+fn an_invalid_tensor_name_is_refused() {
     let one = || Raw::header(1, 0);
     check(vec![
         ("no name", one().text("").raw(&[0; 33]), "tensor 0: name at byte 24: it is empty"),
@@ -208,13 +208,13 @@ fn a_tensor_lies_about_its_name() {
         (
             "the same name twice",
             Raw::header(2, 0).tensor("t", &[1], 0, 0).tensor("t", &[1], 0, 32).data(64),
-            "tensor 1 't': name at byte 57: it is there twice, first as number 0",
+            "tensor 1 't': name at byte 57: it is a duplicate of number 0",
         ),
     ]);
 }
 
 #[test]
-fn a_tensor_lies_about_its_shape_or_type() {
+fn an_invalid_tensor_shape_or_type_is_refused() {
     let one = || Raw::header(1, 0);
     check(vec![
         (
@@ -262,7 +262,7 @@ fn a_tensor_lies_about_its_shape_or_type() {
 }
 
 #[test]
-fn a_tensor_lies_about_its_place() {
+fn an_invalid_tensor_offset_is_refused() {
     let one = || Raw::header(1, 0);
     check(vec![
         (
@@ -288,7 +288,7 @@ fn a_tensor_lies_about_its_place() {
         (
             "two tensors in one place",
             Raw::header(2, 0).tensor("a", &[9], 0, 0).tensor("b", &[1], 0, 32).data(96),
-            "tensor 1 'b': data offset at byte 82: its data overlap those of tensor 'a'",
+            "tensor 1 'b': data offset at byte 82: its data overlaps that of tensor 'a'",
         ),
         (
             "no data section",
@@ -300,7 +300,7 @@ fn a_tensor_lies_about_its_place() {
 }
 
 #[test]
-fn a_file_is_cut_at_any_byte() {
+fn a_file_truncated_at_any_byte_is_refused() {
     let whole = bytes(&rich());
     let gguf = parse(&whole).unwrap();
     let end = gguf.tensors.iter().map(|t| t.range().end).max().unwrap();

@@ -1,4 +1,4 @@
-//! What is written is read back; what has the wrong type is told apart from what is missing.
+//! Values are read back as written; a missing key and a wrong type are different errors.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ fn file(name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 #[test]
-fn a_scalar_changes() {
+fn scalars_are_read_as_written() {
     let meta = parse(&bytes(&rich())).unwrap().metadata;
     assert_eq!(meta.len(), 19);
     assert_eq!(meta.str("general.architecture"), Ok("llama"));
@@ -41,7 +41,7 @@ fn a_scalar_changes() {
 }
 
 #[test]
-fn an_array_changes() {
+fn arrays_are_read_as_written() {
     let meta = parse(&bytes(&rich())).unwrap().metadata;
     let tokens = meta.strings("tokens").unwrap();
     assert_eq!(tokens.len(), 4);
@@ -55,7 +55,7 @@ fn an_array_changes() {
 }
 
 #[test]
-fn a_missing_key_looks_like_a_wrong_type() {
+fn a_missing_key_and_a_wrong_type_are_different_errors() {
     let meta = parse(&bytes(&rich())).unwrap().metadata;
     let missing = |key: &str| MetadataError::Missing { key: key.to_owned() };
     assert_eq!(meta.u32("x").unwrap_err(), missing("x"));
@@ -92,7 +92,7 @@ fn a_missing_key_looks_like_a_wrong_type() {
 }
 
 #[test]
-fn an_integer_is_cut_off() {
+fn integers_that_do_not_fit_are_errors() {
     let meta = parse(&bytes(&rich())).unwrap().metadata;
     for error in [
         meta.u32("u64").unwrap_err(),
@@ -106,7 +106,7 @@ fn an_integer_is_cut_off() {
 }
 
 #[test]
-fn a_string_is_not_utf8() {
+fn strings_that_are_not_utf8_are_errors() {
     let raw = Raw::header(0, 2)
         .text("one")
         .u32(8)
@@ -127,7 +127,7 @@ fn a_string_is_not_utf8() {
 }
 
 #[test]
-fn a_nested_array_is_lost() {
+fn nested_arrays_are_read_as_written() {
     let inner = |raw: Raw, v: u32| raw.u32(4).u64(1).u32(v);
     let raw = Raw::header(0, 2).text("nested").u32(9).u32(9).u64(2);
     let raw = inner(inner(raw, 7), 8).text("after").u32(4).u32(5);
@@ -146,8 +146,8 @@ fn a_nested_array_is_lost() {
 }
 
 #[test]
-fn a_tensor_changes() {
-    let path = file("a_tensor_changes.gguf", &bytes(&rich()));
+fn tensors_are_read_as_written() {
+    let path = file("tensors_are_read_as_written.gguf", &bytes(&rich()));
     let file = WeightFile::open(&path).unwrap();
     assert_eq!(file.paths(), std::slice::from_ref(&path));
     assert_eq!(file.bytes_total(), std::fs::metadata(&path).unwrap().len());
@@ -166,11 +166,11 @@ fn a_tensor_changes() {
 }
 
 #[test]
-fn a_tensor_outlives_its_file() {
+fn tensors_and_metadata_keep_the_file_mapped() {
     fn shared<T: Send + Sync + Clone>() {}
     shared::<WeightTensor>();
     shared::<WeightFile>();
-    let path = file("a_tensor_outlives_its_file.gguf", &bytes(&rich()));
+    let path = file("tensors_keep_the_file_mapped.gguf", &bytes(&rich()));
     let opened = WeightFile::open(&path).unwrap();
     let (tensor, meta) = (opened.tensor("blk.0.F32").unwrap(), opened.metadata().clone());
     drop(opened);
@@ -179,7 +179,7 @@ fn a_tensor_outlives_its_file() {
 }
 
 #[test]
-fn another_alignment_or_version_moves_the_data() {
+fn data_is_found_with_any_alignment_and_version() {
     let mut writer = GgufWriter::new();
     writer.meta("general.alignment", 256u32).tensor("a", &[3], DType::F32, [1; 12]).tensor(
         "b",
@@ -201,7 +201,7 @@ fn another_alignment_or_version_moves_the_data() {
 }
 
 #[test]
-fn the_writer_writes_a_lie() {
+fn the_writer_refuses_inconsistent_tensors_and_alignments() {
     let write = |writer: &GgufWriter| writer.write_to(&mut Vec::new()).unwrap_err();
     let mut short = GgufWriter::new();
     short.tensor("t", &[2], DType::F32, [0; 7]);
@@ -217,7 +217,7 @@ fn the_writer_writes_a_lie() {
 }
 
 #[test]
-fn a_path_is_not_a_file() {
+fn paths_that_are_not_weight_files_are_refused() {
     let missing = WeightFile::open("no/such.gguf".as_ref()).unwrap_err();
     assert!(matches!(missing, WeightError::Open { .. }));
     let text = missing.to_string();
@@ -230,7 +230,7 @@ fn a_path_is_not_a_file() {
 }
 
 #[test]
-fn a_header_without_its_data_gives_another_graph() {
+fn a_header_without_data_gives_the_same_graph() {
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/reference/tiny");
     for name in ["llama", "qwen2", "gemma3", "internlm2"] {
         let path = format!("{dir}/{name}.gguf");

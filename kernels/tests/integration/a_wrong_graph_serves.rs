@@ -1,10 +1,10 @@
-//! Every graph is checked before it serves. A back end that is wrong for some shapes, and says
-//! nothing of it, is found out; one that is right passes.
+//! Every graph is checked before its first use. A back end that silently computes wrong results for
+//! some shapes is detected; a correct one passes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lapwing_kernels::device::{Device, DeviceError, Observer, Prepare};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, Observer, Prepare};
 use lapwing_kernels::npu::{BackendInfo, GraphSpec, NpuBackend, PreparedGraph, SpecNode, Systolic};
 use lapwing_kernels::part::Part;
 
@@ -12,20 +12,20 @@ use crate::npu::{SHARES, Task, Tiny};
 
 const ENOUGH: u64 = 1 << 30;
 
-/// What goes wrong with a graph.
+/// Defect of a graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
-    /// Everything is somewhat too large.
+    /// All values are too large by half.
     Scaled,
-    /// One feature of one row is nothing.
+    /// One value of one row is zero.
     OneZero,
-    /// One value is no number.
+    /// One value is NaN.
     NotANumber,
-    /// Two rows have changed places.
+    /// The upper and lower rows are swapped.
     Exchanged,
-    /// The last column is the one before it.
+    /// The last column repeats the one before it.
     Shifted,
-    /// It says so itself.
+    /// The run reports an error.
     Fails,
     /// The output is a row short.
     Short,
@@ -41,7 +41,7 @@ const FAULTS: [Fault; 7] = [
     Fault::Short,
 ];
 
-/// Computes wrongly where a graph has 64 rows.
+/// A back end whose graphs of 64 rows are defective.
 struct Trap {
     inner: Systolic,
     fault: Fault,
@@ -129,7 +129,7 @@ impl PreparedGraph for TrapGraph {
 }
 
 #[test]
-fn a_back_end_that_is_wrong_for_one_shape_never_serves_it() {
+fn a_graph_with_wrong_results_is_never_used() {
     for name in ["llama", "format-q4_k"] {
         let tiny = Tiny::open(name);
         for fault in FAULTS {
@@ -151,7 +151,7 @@ fn a_back_end_that_is_wrong_for_one_shape_never_serves_it() {
                         panic!("{what}: {failed}")
                     };
                     assert!(error > tolerance, "{what}: {error} of {tolerance}");
-                    // It stays wrong: it is not prepared again.
+                    // A wrong graph is not prepared again.
                     let before = prepared.load(Ordering::Relaxed);
                     failed = preparer.prepare(&bad.keys(), &[], &mut ()).expect_err(&what);
                     assert!(matches!(failed, DeviceError::WrongResult { .. }), "{what}: {failed}");
@@ -164,7 +164,7 @@ fn a_back_end_that_is_wrong_for_one_shape_never_serves_it() {
             }
             let stats = npu.cache().stats();
             assert_eq!((stats.graphs, stats.bytes, stats.runs), (0, 0, 0), "{what}");
-            // Other shapes are served, so the caller can go on without this one.
+            // Graphs of other shapes still work.
             preparer.prepare(&good.keys(), &[], &mut ()).expect(&what);
             let got = tiny.run(&mut npu, &good, &mut ()).expect(&what);
             let whole = Task { part: Part::WHOLE, ..good.clone() };
@@ -175,7 +175,7 @@ fn a_back_end_that_is_wrong_for_one_shape_never_serves_it() {
 }
 
 #[test]
-fn a_right_graph_is_refused_for_the_noise_of_its_weights() {
+fn correct_graphs_of_every_model_pass_the_check() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/tiny");
     let mut models = 0;
     for entry in std::fs::read_dir(folder).expect("tiny models") {

@@ -1,6 +1,6 @@
-//! An NPU's values are the CPU's, bit for bit, however rows and features are divided and padded.
+//! The NPU computes the same bits as the CPU, however rows and output channels are divided and padded.
 
-use lapwing_kernels::device::{Device, DeviceError, Prepare};
+use lapwing_kernels::device::{BlockingDevice, DeviceError, Prepare};
 use lapwing_kernels::graph::RowSet;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{Part, Share};
@@ -9,7 +9,7 @@ use crate::npu::{ORDERS, Report, SHARES, Task, Tiny};
 
 const ENOUGH: u64 = 1 << 30;
 
-/// Rows, and graphs that hold them.
+/// Row counts, and graph sizes that hold them.
 const ROWS: [(usize, &[usize]); 10] = [
     (1, &[32]),
     (31, &[32]),
@@ -31,7 +31,7 @@ fn prepared(tiny: &Tiny, task: &Task) -> lapwing_kernels::npu::NpuDevice {
 }
 
 #[test]
-fn awkward_rows_through_padded_graphs() {
+fn padded_graphs_compute_the_same_bits_as_the_cpu() {
     for name in ["llama", "gemma2", "qwen3", "format-q4_k"] {
         let tiny = Tiny::open(name);
         let (mut cpu, mut npu) = (tiny.cpu(), tiny.npu(ENOUGH));
@@ -54,13 +54,13 @@ fn awkward_rows_through_padded_graphs() {
 }
 
 #[test]
-fn some_features_of_some_rows_in_either_order() {
+fn shares_of_output_channels_in_either_order_are_the_same_bits_as_on_the_cpu() {
     for name in ["llama", "gemma3", "qwen2", "format-q4_0"] {
         let tiny = Tiny::open(name);
         let nodes = tiny.gated();
-        let product = |op: &Op| matches!(op, Op::MatMul { .. });
+        let is_matmul = |op: &Op| matches!(op, Op::MatMul { .. });
         let down = nodes.end..nodes.end + 1;
-        assert!(product(&tiny.graph.nodes()[down.start].op));
+        assert!(is_matmul(&tiny.graph.nodes()[down.start].op));
         let (mut cpu, mut npu) = (tiny.cpu(), tiny.npu(ENOUGH));
         let mut preparer = npu.preparer().expect("a preparer");
         for nodes in [nodes, down] {
@@ -81,7 +81,7 @@ fn some_features_of_some_rows_in_either_order() {
 }
 
 #[test]
-fn a_sequence_cut_gives_its_own_rows_only() {
+fn a_sequence_cut_returns_only_its_own_rows() {
     let tiny = Tiny::open("llama");
     let nodes = tiny.gated();
     for rows in [0..256, 256..300, 7..40, 299..300, 40..40] {
@@ -92,12 +92,12 @@ fn a_sequence_cut_gives_its_own_rows_only() {
         let want = tiny.run(&mut tiny.cpu(), &task, &mut ()).expect("a run");
         tiny.assert_same(&task, &got, &want, &format!("{rows:?}"));
         let written = got.get(tiny.graph.writes(nodes.clone())[0]).expect("a value");
-        assert_eq!(written.data.len(), rows.len() * written.width);
+        assert_eq!(written.host().expect("on the host").len(), rows.len() * written.width);
     }
 }
 
 #[test]
-fn rows_whose_logits_nobody_wants_are_not_computed() {
+fn only_selected_rows_are_computed_after_the_select_node() {
     let tiny = Tiny::open("gemma2");
     let nodes = tiny.graph.nodes();
     let first = nodes.iter().rposition(|n| matches!(n.op, Op::SelectRows)).expect("one") + 1;
@@ -111,13 +111,13 @@ fn rows_whose_logits_nobody_wants_are_not_computed() {
         let want = tiny.run(&mut tiny.cpu(), &task, &mut ()).expect("a run");
         tiny.assert_same(&task, &got, &want, &format!("{selected:?}"));
         assert_eq!(report.nodes, task.nodes.clone().collect::<Vec<_>>());
-        // Each graph runs once for its rows, and none for no rows.
+        // Each graph runs once; a graph without rows does not run.
         assert_eq!(npu.cache().stats().runs, selected.len().div_ceil(32) as u64);
     }
 }
 
 #[test]
-fn what_was_computed_before_shows_through_the_padding() {
+fn results_do_not_depend_on_earlier_contents_of_the_padding() {
     let tiny = Tiny::open("llama");
     let nodes = tiny.gated();
     let many = Task::new(nodes.clone(), 64, &[64]);
@@ -130,7 +130,7 @@ fn what_was_computed_before_shows_through_the_padding() {
 }
 
 #[test]
-fn a_graph_that_is_not_there_is_made_or_named() {
+fn a_missing_graph_is_prepared_on_the_spot_or_is_an_error() {
     let tiny = Tiny::open("llama");
     let mut npu = tiny.npu(ENOUGH);
     let mut task = Task::new(tiny.gated(), 40, &[32, 32]);
@@ -139,7 +139,7 @@ fn a_graph_that_is_not_there_is_made_or_named() {
     task.prepare = Prepare::OnTheSpot;
     let mut report = Report::default();
     tiny.run(&mut npu, &task, &mut report).expect("a run");
-    assert_eq!(report.prepared, [32], "the graph is made once and runs twice");
+    assert_eq!(report.prepared, [32], "the graph is prepared once and runs twice");
     assert_eq!(npu.cache().stats().runs, 2);
     let mut report = Report::default();
     tiny.run(&mut npu, &task, &mut report).expect("a run");
@@ -147,7 +147,7 @@ fn a_graph_that_is_not_there_is_made_or_named() {
 }
 
 #[test]
-fn what_no_static_graph_can_do_is_refused() {
+fn work_that_no_static_graph_can_do_is_refused() {
     let tiny = Tiny::open("llama");
     let npu = tiny.npu(ENOUGH);
     let mut preparer = npu.preparer().expect("a preparer");
@@ -171,7 +171,7 @@ fn what_no_static_graph_can_do_is_refused() {
         let error = preparer.prepare(&task.keys(), &[], &mut ()).expect_err("no such graph");
         assert!(matches!(error, DeviceError::Unsupported { .. }), "{task:?}: {error}");
     }
-    // And rows that the graphs do not hold, or that are not there.
+    // So are more rows than the graphs hold, and rows that do not exist.
     let mut npu = npu;
     let mut few = Task::new(gated, 65, &[32, 32]);
     preparer.prepare(&few.keys(), &[], &mut ()).expect("graphs");
@@ -183,7 +183,7 @@ fn what_no_static_graph_can_do_is_refused() {
 }
 
 #[test]
-fn a_value_that_is_missing_or_too_short_is_named() {
+fn a_missing_or_too_short_input_is_an_error_that_names_it() {
     let tiny = Tiny::open("llama");
     let task = Task::new(tiny.gated(), 32, &[32]);
     let mut npu = prepared(&tiny, &task);
@@ -193,7 +193,7 @@ fn a_value_that_is_missing_or_too_short_is_named() {
         let mut batch = lapwing_kernels::device::Batch::default();
         batch.push(&[0; 32], 0, Vec::new(), 0..0);
         let mut outputs = Default::default();
-        let work = lapwing_kernels::device::Work {
+        let work = lapwing_kernels::device::StageRun {
             nodes: task.nodes.clone(),
             part: &task.part,
             prepare: Prepare::Ahead,

@@ -1,4 +1,4 @@
-//! GGUF files for the tests: good ones by the writer, bad ones byte by byte.
+//! GGUF files for tests: valid ones from the writer, invalid ones byte by byte.
 
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::weights::{GgufWriter, MetaValue};
@@ -41,7 +41,7 @@ pub(crate) fn bytes(writer: &GgufWriter) -> Vec<u8> {
     out
 }
 
-/// A file that is put together by hand.
+/// A file built field by field.
 #[derive(Clone, Default)]
 pub(crate) struct Raw(pub(crate) Vec<u8>);
 

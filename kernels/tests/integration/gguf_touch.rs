@@ -1,10 +1,10 @@
-//! Reads everything in a parsed file: for the mutants and for the fuzzer.
+//! Reads everything in a parsed file, for the mutation tests and the fuzzer.
 
 use std::hint::black_box;
 
 use lapwing_kernels::weights::{Array, Gguf, Value};
 
-/// Reads all that a parsed file gives.
+/// Reads all metadata and tensors of a parsed file.
 pub(crate) fn touch(file: &[u8], gguf: &Gguf) {
     for (key, value) in gguf.metadata.iter() {
         black_box((key, value.to_string(), value.type_name()));
@@ -28,7 +28,7 @@ pub(crate) fn touch(file: &[u8], gguf: &Gguf) {
     }
 }
 
-/// Number of elements that could be read.
+/// Reads all elements of an array; returns their number.
 fn touch_array(array: &Array) -> usize {
     let inner = |value| match value {
         Value::Array(inner) => assert_eq!(touch_array(&inner), inner.len()),
@@ -39,7 +39,7 @@ fn touch_array(array: &Array) -> usize {
     array.values().map(inner).count()
 }
 
-/// Reads every byte.
+/// Sum of all bytes, which reads each of them.
 pub(crate) fn sum(data: &[u8]) -> u64 {
     data.iter().map(|b| u64::from(*b)).sum()
 }

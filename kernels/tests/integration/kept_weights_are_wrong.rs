@@ -1,5 +1,5 @@
-//! Files of packed weights that are damaged, stale, foreign, or written by several at once: whatever
-//! they hold, a device computes what it would without them.
+//! Packed-weight caches that are damaged, stale, foreign, or written concurrently: whatever they
+//! contain, a device computes the same as without a cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,13 @@ fn cache(folder: &Path) -> PackCache {
     PackCache { path: folder.join("kept/model.lwp"), bytes_max: 1 << 30 }
 }
 
-/// What a device with that cache computes, and what became of the cache.
+/// Values that a device with that cache computes, and the report on the cache.
 fn start(model: &Path, cache: Option<&PackCache>) -> (Vec<u32>, Option<Arc<PackReport>>) {
     Tiny::of(model).start(cache)
 }
 
-/// Starts until the file is old enough to be kept; the report of the start that kept it.
+/// Starts until the model file is old enough to be cached; returns the report of the start that cached
+/// it.
 fn keep(model: &Path, cache: &PackCache) -> Arc<PackReport> {
     for _ in 0..10_000 {
         let (_, report) = start(model, Some(cache));
@@ -41,7 +42,7 @@ fn keep(model: &Path, cache: &PackCache) -> Arc<PackReport> {
 }
 
 #[test]
-fn a_kept_file_is_not_used_or_not_made() {
+fn packed_weights_are_cached_at_the_first_start_and_mapped_afterwards() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     let (want, none) = start(&model(), None);
@@ -57,7 +58,7 @@ fn a_kept_file_is_not_used_or_not_made() {
     assert_eq!(files.count(), 1, "nothing is left behind");
 }
 
-/// What is done to a file.
+/// Damage to a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Flip { at: usize, bit: u8 },
@@ -100,7 +101,7 @@ impl Damage {
     }
 }
 
-/// A place in the file: often in its head.
+/// A position in the file, often in its header.
 fn place() -> impl Strategy<Value = usize> {
     prop_oneof![0usize..32, 0usize..9000, any::<usize>()]
 }
@@ -120,7 +121,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 }
 
 #[test]
-fn a_damaged_file_gives_wrong_values_or_a_panic() {
+fn a_damaged_cache_is_rebuilt_and_changes_no_value() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     keep(&model(), &cache);
@@ -131,7 +132,7 @@ fn a_damaged_file_gives_wrong_values_or_a_panic() {
     let result = runner.run(&all, |all| {
         let mut file = whole.clone();
         all.iter().for_each(|damage| damage.apply(&mut file));
-        // A file that is mapped is never written to; this one is another.
+        // A new file, because a mapped file must not be written to.
         fs::remove_file(&cache.path).expect("removed");
         fs::write(&cache.path, &file).expect("written");
         let (got, report) = start(&model(), Some(&cache));
@@ -139,14 +140,14 @@ fn a_damaged_file_gives_wrong_values_or_a_panic() {
         prop_assert!(got == want, "other values");
         prop_assert_eq!(report.mapped, file == whole, "{:?}", &report);
         prop_assert_eq!(report.unusable.is_none(), file == whole, "{:?}", &report);
-        prop_assert!(fs::read(&cache.path).expect("a file") == whole, "it is made again");
+        prop_assert!(fs::read(&cache.path).expect("a file") == whole, "it is rebuilt");
         Ok(())
     });
     result.expect("no damage has an effect");
 }
 
 #[test]
-fn a_file_of_another_version_or_of_something_else_is_believed() {
+fn a_cache_of_another_version_or_format_is_rebuilt() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     keep(&model(), &cache);
@@ -174,7 +175,7 @@ fn a_file_of_another_version_or_of_something_else_is_believed() {
 }
 
 #[test]
-fn a_changed_model_is_served_from_what_it_was() {
+fn a_changed_model_invalidates_its_cache() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     let copy = folder.path().join("model.gguf");
@@ -182,7 +183,7 @@ fn a_changed_model_is_served_from_what_it_was() {
     let modified = fs::metadata(&copy).and_then(|data| data.modified()).expect("a time");
     assert!(!keep(&copy, &cache).mapped);
     assert!(keep(&copy, &cache).mapped);
-    // In place, of the same size, and with the time of change set back.
+    // Changed in place, with the same size, and with the modification time set back.
     let mut bytes = fs::read(&copy).expect("a model");
     let tensor = Tiny::of(&copy);
     let gate = tensor.file.tensors().find(|info| info.name.contains("ffn_gate")).expect("a gate");
@@ -203,7 +204,7 @@ fn a_changed_model_is_served_from_what_it_was() {
 }
 
 #[test]
-fn a_model_written_just_now_is_kept_though_a_change_would_not_show() {
+fn a_model_that_has_just_changed_is_not_cached() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     let copy = folder.path().join("model.gguf");
@@ -219,7 +220,7 @@ fn a_model_written_just_now_is_kept_though_a_change_would_not_show() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_stops_a_model() {
+fn a_cache_that_cannot_be_written_does_not_stop_a_model() {
     let folder = tempfile::tempdir().expect("a folder");
     let (want, _) = start(&model(), None);
     fs::write(folder.path().join("kept"), b"a file").expect("written");
@@ -227,7 +228,7 @@ fn a_folder_that_cannot_be_written_stops_a_model() {
     let report = report.expect("a report");
     assert!(got == want && !report.mapped);
     assert!(matches!(report.not_kept, Some(KeepError::Write { .. })), "{report:?}");
-    // A folder in the file's place.
+    // A folder at the path of the cache file.
     let taken = PackCache { path: folder.path().to_owned(), bytes_max: u64::MAX };
     let (got, report) = start(&model(), Some(&taken));
     let report = report.expect("a report");
@@ -241,7 +242,7 @@ fn a_folder_that_cannot_be_written_stops_a_model() {
 }
 
 #[test]
-fn writers_at_the_same_time_disturb_each_other() {
+fn concurrent_writers_leave_a_valid_cache() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = cache(folder.path());
     let (want, _) = start(&model(), None);

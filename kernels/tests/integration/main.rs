@@ -1,4 +1,5 @@
-//! Kernels against the naive reference, and what can go wrong around them.
+//! Kernels against the naive reference, weight files, KV pages, and NPU graphs. Each file is named after
+//! the defect that its tests rule out.
 #![cfg(not(loom))]
 
 mod a_correction_is_inexact;

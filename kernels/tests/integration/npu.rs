@@ -1,4 +1,4 @@
-//! A tiny model, a stage of it, and the devices to run it on.
+//! Test support: a tiny model, a stage of it, and devices to run it on.
 
 use std::ops::Range;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa, PackCache, PackReport};
 use lapwing_kernels::device::{
-    Batch, Device, DeviceError, GraphKey, Observer, Prepare, SlotPool, Step, Tensor, TensorSet,
-    Work,
+    Batch, BlockingDevice, DeviceError, GraphKey, Observer, Prepare, SlotPool, StageRun, Step,
+    Tensor, TensorSet,
 };
 use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::kv::KvStore;
@@ -27,7 +27,7 @@ pub(crate) struct Tiny {
     pub(crate) graph: Arc<Graph>,
 }
 
-/// What a device has reported.
+/// Everything that a device has reported.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Report {
     pub(crate) nodes: Vec<usize>,
@@ -59,7 +59,7 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// All of a stage, prepared ahead, with all rows selected.
+    /// A whole stage with graphs prepared ahead and all rows selected.
     pub(crate) fn new(nodes: Range<usize>, rows: usize, graphs: &[usize]) -> Task {
         let part = Part { graphs: graphs.to_vec(), ..Part::WHOLE };
         Task { nodes, part, prepare: Prepare::Ahead, rows, selected: 0..rows }
@@ -68,6 +68,7 @@ impl Task {
     /// The graphs that it needs.
     pub(crate) fn keys(&self) -> Vec<GraphKey> {
         let key = |rows: &usize| GraphKey {
+            model: lapwing_kernels::device::ModelId::default(),
             nodes: self.nodes.clone(),
             features: self.part.features,
             rows: *rows,
@@ -97,14 +98,16 @@ impl Tiny {
         Tiny { file, graph: Arc::new(graph) }
     }
 
-    /// What a gated block is on a CPU that has just started with that cache, bit by bit, and what
-    /// became of the cache.
+    /// Bits of a gated block on a CPU device that has just been created with that cache, and the
+    /// report on the cache.
     pub(crate) fn start(&self, cache: Option<&PackCache>) -> (Vec<u32>, Option<Arc<PackReport>>) {
         cache.into_iter().for_each(|cache| self.file.keep_packed(cache.clone()));
         let task = Task::new(self.gated(), 5, &[]);
         let values = self.run(&mut self.cpu(), &task, &mut ()).expect("values");
         let written = self.graph.writes(task.nodes.clone());
-        let written = written.iter().flat_map(|id| values.get(*id).expect("a value").data.to_vec());
+        let written = written
+            .iter()
+            .flat_map(|id| values.get(*id).expect("a value").host().expect("on the host").to_vec());
         (written.map(f32::to_bits).collect(), self.file.pack_report())
     }
 
@@ -138,7 +141,7 @@ impl Tiny {
         NpuDevice::new(parts, backend, &self.file)
     }
 
-    /// Every run of nodes that a static graph can hold, as long as possible.
+    /// The longest runs of nodes that a static graph can hold.
     pub(crate) fn runs(&self, npu: &NpuDevice) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for (at, node) in self.graph.nodes().iter().enumerate() {
@@ -151,7 +154,7 @@ impl Tiny {
         runs
     }
 
-    /// The nodes of a feed-forward block's gate, up and activation, which can be cut by features.
+    /// Gate, up and activation nodes of a feed-forward block, which can be cut by output channels.
     pub(crate) fn gated(&self) -> Range<usize> {
         let is_gated = |op: &Op| matches!(op, Op::Gated(_));
         let at = self.graph.nodes().iter().position(|node| is_gated(&node.op)).expect("one");
@@ -160,7 +163,7 @@ impl Tiny {
         nodes
     }
 
-    /// The values that a stage reads, all different.
+    /// Inputs of a stage, with different values everywhere.
     pub(crate) fn inputs(&self, task: &Task) -> TensorSet {
         let mut inputs = TensorSet::default();
         for id in self.graph.live_in(task.nodes.clone()) {
@@ -176,14 +179,14 @@ impl Tiny {
 
     pub(crate) fn run(
         &self,
-        device: &mut dyn Device,
+        device: &mut dyn BlockingDevice,
         task: &Task,
         observer: &mut dyn Observer,
     ) -> Result<TensorSet, DeviceError> {
         let mut batch = Batch::default();
         batch.push(&vec![0; task.rows], 0, Vec::new(), task.selected.clone());
         let mut outputs = TensorSet::default();
-        device.run(Work {
+        device.run(StageRun {
             nodes: task.nodes.clone(),
             part: &task.part,
             prepare: task.prepare,
@@ -196,7 +199,7 @@ impl Tiny {
         Ok(outputs)
     }
 
-    /// Fails unless both have written the same bits.
+    /// Fails unless both outputs have the same bits.
     #[track_caller]
     pub(crate) fn assert_same(&self, task: &Task, npu: &TensorSet, cpu: &TensorSet, what: &str) {
         let writes = self.graph.writes(task.nodes.clone());
@@ -204,15 +207,15 @@ impl Tiny {
         for id in writes {
             let (npu, cpu) = (npu.get(id).expect("a value"), cpu.get(id).expect("a value"));
             assert_eq!(npu.width, cpu.width, "{what}: width of {id:?}");
-            assert_eq!(npu.data.len(), cpu.data.len(), "{what}: rows of {id:?}");
-            let same =
-                npu.data.iter().zip(cpu.data.iter()).all(|(a, b)| a.to_bits() == b.to_bits());
+            let (npu, cpu) = (npu.host().expect("values"), cpu.host().expect("values"));
+            assert_eq!(npu.len(), cpu.len(), "{what}: rows of {id:?}");
+            let same = npu.iter().zip(cpu.iter()).all(|(a, b)| a.to_bits() == b.to_bits());
             assert!(same, "{what}: {id:?} differs");
         }
     }
 }
 
-/// Every third of the features, and both halves.
+/// Each third of the output channels, and both halves.
 pub(crate) const SHARES: [Share; 5] = [
     Share { from: 0, to: 1, of: 3 },
     Share { from: 1, to: 2, of: 3 },

@@ -1,12 +1,12 @@
-//! Requantised and stored weights of one file never stand for each other: on devices that share,
-//! in kept files, and where an NPU's graphs are compared with the reference.
+//! Requantised and stored weights of one file are never confused: on devices that share weights, in
+//! packed-weight caches, and in the check of NPU graphs against the reference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lapwing_kernels::cpu::{BindError, CacheFault, Cpu, Isa, PackCache, PackReport, Weights};
-use lapwing_kernels::device::Device;
+use lapwing_kernels::device::BlockingDevice;
 use lapwing_kernels::part::Part;
 use lapwing_kernels::requant::Requant;
 
@@ -21,11 +21,11 @@ fn tiny(path: &Path, format: Option<Requant>) -> Tiny {
     format.map_or_else(|| Tiny::of(path), |format| Tiny::requantized(path, format))
 }
 
-/// Every way to compute with a file in F16.
+/// Every weight format to compute with for a file in F16.
 const WAYS: [Option<Requant>; 4] =
     [None, Some(Requant::Q8_0), Some(Requant::Q4_1), Some(Requant::Q4_0)];
 
-/// What a gated block computes, with that cache.
+/// Values of a gated block with that cache, and the report on the cache.
 fn start(
     path: &Path,
     format: Option<Requant>,
@@ -35,7 +35,7 @@ fn start(
 }
 
 #[test]
-fn a_kept_file_of_one_way_is_used_in_another() {
+fn a_cache_is_only_used_for_the_format_it_was_made_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = PackCache { path: folder.path().join("model.lwp"), bytes_max: 1 << 30 };
     let path = model("format-f16");
@@ -61,7 +61,7 @@ fn a_kept_file_of_one_way_is_used_in_another() {
 }
 
 #[test]
-fn devices_of_one_file_share_what_is_not_the_same() {
+fn devices_share_packed_weights_of_the_same_format_only() {
     let stored = Tiny::open("format-f16");
     let weights = |format: Option<Requant>| {
         let mut graph = (*stored.graph).clone();
@@ -77,7 +77,7 @@ fn devices_of_one_file_share_what_is_not_the_same() {
 }
 
 #[test]
-fn an_npu_computes_with_stored_weights_or_refuses_requantised_ones() {
+fn an_npu_computes_with_requantised_weights_like_the_cpu() {
     for (name, format) in [
         ("llama", Requant::Q8_0),
         ("gemma3", Requant::Q4_0),
@@ -101,7 +101,7 @@ fn an_npu_computes_with_stored_weights_or_refuses_requantised_ones() {
 }
 
 #[test]
-fn a_weight_that_is_no_number_is_requantised() {
+fn weights_that_are_not_finite_are_not_requantised() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("model.gguf");
     let mut bytes = fs::read(model("format-f16")).expect("a model");

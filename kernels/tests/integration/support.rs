@@ -19,9 +19,9 @@ pub(crate) fn cpus(threads: usize) -> Vec<Cpu> {
     Isa::available().into_iter().map(|isa| Cpu::new(threads, isa)).collect()
 }
 
-/// The same for every instruction set with attention of its own: those that differ from the one before
-/// in products of bytes alone share its other kernels. On a machine that another emulates (`LAPWING_EMULATED`),
-/// plain Rust is left to the other, which runs it much faster.
+/// As [`cpus`], but only instruction sets with attention kernels of their own; the others only differ in
+/// int8 matmuls. On an emulated machine (`LAPWING_EMULATED`), also without portable Rust, which the host
+/// tests much faster.
 pub(crate) fn attending(threads: usize) -> Vec<Cpu> {
     let plain = std::env::var_os("LAPWING_EMULATED").map(|_| "generic");
     let others = ["avxvnni", "neon-dotprod", "neon-i8mm"].into_iter().chain(plain);
@@ -45,7 +45,7 @@ pub(crate) fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
 }
 
-/// A matrix as the products take it.
+/// A matrix packed for matmuls.
 pub(crate) fn packed(cpu: &Cpu, matrix: &Matrix<'_>) -> Packed {
     Packed::new(cpu, matrix).expect("memory")
 }

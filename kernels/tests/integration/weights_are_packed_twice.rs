@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::Device;
+use lapwing_kernels::device::BlockingDevice;
 use lapwing_kernels::weights::WeightFile;
 
 use crate::npu::{Task, Tiny};
@@ -38,7 +38,7 @@ fn weights_packed_by_another_device_compute_something_else() {
     let tiny = Tiny::open("gemma3.gguf");
     let task = Task::new(tiny.gated(), 5, &[]);
     let mut alone = tiny.cpu();
-    let want = tiny.run(&mut alone as &mut dyn Device, &task, &mut ()).expect("a result");
+    let want = tiny.run(&mut alone as &mut dyn BlockingDevice, &task, &mut ()).expect("a result");
     let _npu = tiny.systolic();
     let mut second = tiny.cpu();
     drop(alone);

@@ -1,4 +1,4 @@
-//! Ops that are computed together: the same results as one by one, in few dispatches.
+//! Fused ops: the same results as single ops, in few dispatches.
 
 use super::{device, folder, ids, logits, names, reference, run, run_part, staged_logits};
 use std::ops::Range;
@@ -13,14 +13,14 @@ use lapwing_kernels::part::{Part, Share};
 use lapwing_kernels::weights::WeightFile;
 
 #[test]
-fn ops_that_are_fused_differ_from_ops_one_by_one() {
+fn fused_ops_give_the_same_bits_as_single_ops() {
     for name in names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));
         let file = WeightFile::open(&file).expect("a weight file");
         let ids = ids(&reference);
         for isa in Isa::available() {
-            // A stage of one node has nothing to be computed together with.
+            // In stages of one node, nothing can be fused.
             let single = staged_logits(&file, &ids, (512, 1), Cpu::new(2, isa));
             for (chunk, stage) in [(512, usize::MAX), (1, usize::MAX), (512, 2), (39, 3), (7, 5)] {
                 let found = staged_logits(&file, &ids, (chunk, stage), Cpu::new(2, isa));
@@ -31,7 +31,7 @@ fn ops_that_are_fused_differ_from_ops_one_by_one() {
     }
 }
 
-/// The longest runs of nodes of which `can_cut` is true.
+/// The longest runs of nodes for which `can_cut` is true.
 fn cut_stages(graph: &Graph, can_cut: impl Fn(Range<usize>) -> bool) -> Vec<Range<usize>> {
     let mut stages: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
@@ -44,7 +44,7 @@ fn cut_stages(graph: &Graph, can_cut: impl Fn(Range<usize>) -> bool) -> Vec<Rang
     stages
 }
 
-/// Logits of one chunk when the nodes of `cuts` are divided into `parts` and the others are not.
+/// Logits of one chunk, with the nodes of `cuts` divided into `parts` and the others whole.
 fn cut_logits(
     (file, graph): (&WeightFile, &Arc<Graph>),
     config: &ModelConfig,
@@ -80,7 +80,7 @@ fn cut_logits(
 }
 
 #[test]
-fn fused_ops_of_parts_differ_from_those_of_the_whole() {
+fn fused_ops_of_parts_give_the_same_bits_as_those_of_the_whole() {
     for name in names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));
@@ -105,7 +105,7 @@ fn fused_ops_of_parts_differ_from_those_of_the_whole() {
 }
 
 #[test]
-fn a_decode_step_calls_the_threads_more_often_than_it_must() {
+fn a_decode_step_dispatches_three_to_five_times_per_layer() {
     for name in names() {
         let reference = reference(&name);
         let file = folder().join(reference["file"].as_str().expect("a file"));

@@ -1,5 +1,4 @@
-//! A model that is requantised when it is opened computes what a file does that was quantised
-//! beforehand.
+//! A model that is requantised when it is opened computes the same as a file that was quantised before.
 
 use super::{device, folder, ids, logits, names, reference, run};
 use std::sync::Arc;
@@ -46,8 +45,8 @@ fn meta(value: &Value) -> MetaValue {
     }
 }
 
-/// What stands in a file for a tensor that is requantised; none where it stays as it is: vectors,
-/// a table of embeddings beside an output matrix, and formats of no more bits.
+/// Stored bytes of a requantised tensor; `None` for tensors that stay as stored: vectors, an embedding
+/// table if there is a separate output matrix, and formats of no more bits.
 fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Option<Vec<u8>> {
     let name = &*tensor.info().name;
     let is_table = name == "token_embd.weight" && file.tensor("output.weight").is_some();
@@ -60,8 +59,8 @@ fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Optio
     Some(format.quantize(&dequantize(tensor.dtype(), tensor.bytes())).expect("finite values"))
 }
 
-/// The same model with these tensors in `format`, and how many they are.
-fn beforehand(file: &WeightFile, format: Requant) -> (GgufWriter, usize) {
+/// The same model with matrices requantised to `format`, and their number.
+fn requantised_file(file: &WeightFile, format: Requant) -> (GgufWriter, usize) {
     let mut writer = GgufWriter::new();
     // A split model's parts become one file.
     for (key, value) in file.metadata().iter().filter(|(key, _)| !key.starts_with("split.")) {
@@ -84,7 +83,7 @@ fn beforehand(file: &WeightFile, format: Requant) -> (GgufWriter, usize) {
     (writer, changed)
 }
 
-/// Logits of all positions, matrices requantised.
+/// Logits of all positions with requantised matrices, and the number of those.
 fn requantised_logits(file: &WeightFile, ids: &[u32], format: Requant) -> (Vec<Vec<f32>>, usize) {
     let mut model = Model::from_weights(file).expect("a model");
     let report = model.graph.requantize(format);
@@ -100,7 +99,7 @@ fn requantised_logits(file: &WeightFile, ids: &[u32], format: Requant) -> (Vec<V
 }
 
 #[test]
-fn a_requantised_model_differs_from_a_file_in_that_format() {
+fn a_requantised_model_computes_the_same_as_a_file_in_that_format() {
     let folder_of_copies = tempfile::tempdir().expect("a folder");
     let mut changed = 0;
     for (name, format) in names().iter().flat_map(|name| Requant::ALL.map(|f| (name, f))) {
@@ -108,7 +107,7 @@ fn a_requantised_model_differs_from_a_file_in_that_format() {
         let file = folder().join(reference["file"].as_str().expect("a file"));
         let file = WeightFile::open(&file).expect("a weight file");
         let ids = ids(&reference);
-        let (writer, want_changed) = beforehand(&file, format);
+        let (writer, want_changed) = requantised_file(&file, format);
         let copy = folder_of_copies.path().join("copy.gguf");
         let _ = std::fs::remove_file(&copy);
         let mut out = std::fs::File::create(&copy).expect("a file");

@@ -38,8 +38,9 @@ impl Strategy for Placed {
             return Ok(route);
         }
         let mut list: Vec<Stage> = Vec::new();
-        for (at, stage) in route.stages.iter().enumerate() {
-            let border = at.checked_sub(1).map(|before| &route.stages[before]);
+        let compute: Vec<&Stage> = route.compute_stages().collect();
+        for (at, stage) in compute.iter().copied().enumerate() {
+            let border = at.checked_sub(1).map(|before| compute[before]);
             // What the strategy could have joined, it keeps apart.
             let apart = border.is_some_and(|before| joinable(before, stage));
             for (piece, new) in self.split(input, shape, (stage, &found)).into_iter().enumerate() {

@@ -59,7 +59,7 @@ impl Soc {
             if *kind == DeviceKind::Npu {
                 sizes.extend(Soc::NPU_SIZES);
             }
-            DeviceInfo { name: kind.name().to_owned(), kind: *kind, sizes, budget: None }
+            DeviceInfo::new(kind.name(), *kind).with_graphs(sizes, None)
         };
         kinds.iter().map(info).collect()
     }

@@ -67,7 +67,7 @@ fn product(n: usize, k: usize) -> Arc<Graph> {
 }
 
 fn device(kind: DeviceKind, sizes: &[usize]) -> DeviceInfo {
-    DeviceInfo { name: kind.name().to_owned(), kind, sizes: sizes.to_vec(), budget: None }
+    DeviceInfo::new(kind.name(), kind).with_graphs(sizes.to_vec(), None)
 }
 
 const SIZES: [usize; 6] = [32, 64, 128, 256, 512, 1024];
@@ -113,7 +113,13 @@ impl Case {
 
     fn solve_with(&self, devices: &[DeviceInfo]) -> Arc<Solution> {
         let graph = &*self.laws.graph;
-        let input = PlanInput { graph, devices, cost: &self.laws, chunk_rows: 1024 };
+        let input = PlanInput {
+            model: Default::default(),
+            graph,
+            devices,
+            cost: &self.laws,
+            chunk_rows: 1024,
+        };
         let shape = self.shape();
         let question =
             Question { first: 1, end: 2, shape: &shape, home: DeviceId(0), divide: true };

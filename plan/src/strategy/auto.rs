@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn device(name: &str) -> DeviceInfo {
-        DeviceInfo { name: name.to_owned(), kind: DeviceKind::Cpu, sizes: Vec::new(), budget: None }
+        DeviceInfo::new(name, DeviceKind::Cpu)
     }
 
     fn auto() -> Auto {
@@ -273,7 +273,13 @@ mod tests {
         let graph = graph();
         let (cost, auto) = (cost(&graph), auto());
         let devices = [device("a"), device("b")];
-        let input = PlanInput { graph: &graph, devices: &devices, cost: &cost, chunk_rows: 16 };
+        let input = PlanInput {
+            model: Default::default(),
+            graph: &graph,
+            devices: &devices,
+            cost: &cost,
+            chunk_rows: 16,
+        };
         let winner = |rows| {
             let explanation = auto.explain_prompt(&input, rows, 0).expect("routes");
             explanation.winner().strategy.clone()
@@ -287,7 +293,13 @@ mod tests {
         let graph = graph();
         let (cost, auto) = (cost(&graph), auto());
         let devices = [device("a"), device("b")];
-        let input = PlanInput { graph: &graph, devices: &devices, cost: &cost, chunk_rows: 16 };
+        let input = PlanInput {
+            model: Default::default(),
+            graph: &graph,
+            devices: &devices,
+            cost: &cost,
+            chunk_rows: 16,
+        };
         let work = Workload { prompt: 70, context: 0, in_flight: 2 };
         let chunks = plan(&auto, &input, work).expect("routes");
         let winner = auto.explain_prompt(&input, 70, 0).expect("routes");
@@ -300,8 +312,13 @@ mod tests {
     fn no_candidate_that_fits_is_an_error_and_no_panic() {
         let graph = graph();
         let cost = cost(&graph);
-        let input =
-            PlanInput { graph: &graph, devices: &[device("a")], cost: &cost, chunk_rows: 16 };
+        let input = PlanInput {
+            model: Default::default(),
+            graph: &graph,
+            devices: &[device("a")],
+            cost: &cost,
+            chunk_rows: 16,
+        };
         let step = ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: 3, prompt: 0 };
         assert!(Auto::new(Vec::new(), 2).route(&input, &step).is_err());
         assert_eq!(Auto::new(Vec::new(), 2).chunk_rows(&input, PromptRows::new(99)), 16);

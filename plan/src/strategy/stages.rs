@@ -11,7 +11,7 @@ use super::options::OrderSwap;
 use super::order::Products;
 use super::{ChunkShape, PlanInput};
 use crate::blocks::BlockKind;
-use crate::{DeviceId, PlanError, Route, Stage, StagePart};
+use crate::{DeviceId, PlanError, Route, Stage, StagePart, StageWork};
 
 /// Stages of a route, first to last. Neighbours on one device with no cut become one stage.
 pub(crate) struct Stages<'a> {
@@ -86,7 +86,7 @@ impl<'a> Stages<'a> {
             StagePart { device, part }
         });
         let parts = parts.collect();
-        self.push(Stage { nodes, parts, prepare: self.prepare });
+        self.push(Stage { work: StageWork::Nodes, nodes, parts, prepare: self.prepare });
     }
 
     /// A stage; it joins the one before it if that is on the same device.

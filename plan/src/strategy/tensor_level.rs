@@ -11,7 +11,7 @@ use super::{ChunkShape, PlanInput, Strategy};
 use crate::blocks::{Block, BlockKind, blocks};
 use crate::solve::{Candidate, Cut, Question, Solution, Solver, entry_time, submit_time};
 use crate::time::Crossing;
-use crate::{DeviceId, PlanError, Route, Stage};
+use crate::{DeviceId, PlanError, Route, Stage, StageWork};
 
 /// Tensor level (S2-38, S2-39): every block of matrix products is divided as the solver says, unless
 /// that gains too little, and every other block runs on the device where it is cheapest, the way
@@ -79,7 +79,12 @@ impl Strategy for TensorLevel {
             total = choice.reached;
             cut += usize::from(choice.candidate.parts.len() > 1);
             let parts = choice.candidate.parts.clone();
-            let stage = Stage { nodes: block.nodes.clone(), parts, prepare: Default::default() };
+            let stage = Stage {
+                work: StageWork::Nodes,
+                nodes: block.nodes.clone(),
+                parts,
+                prepare: Default::default(),
+            };
             append(input, &mut stages, stage);
         }
         let tried: usize = distinct(&solutions).map(|s| s.tried).sum();

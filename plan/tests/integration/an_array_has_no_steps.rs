@@ -125,7 +125,13 @@ fn the_size_of_a_graph_counts_the_weights_of_its_matmuls() {
         let weights = matmuls
             .iter()
             .map(|node| graph.value(node.inputs[0]).width * graph.value(node.output).width);
-        let key = GraphKey { nodes, features: Share::WHOLE, rows: 96, order: Straight };
+        let key = GraphKey {
+            model: Default::default(),
+            nodes,
+            features: Share::WHOLE,
+            rows: 96,
+            order: Straight,
+        };
         let want = GraphSize { rows: 96, weights: weights.sum::<usize>() as u64 };
         assert_eq!(GraphSize::of(&graph, &key), want, "{name}");
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use lapwing::traces::Nanos;
 use lapwing::traces::Recording;
-use lapwing::traces::event::{LaneKind, NameId, SpanId, Station, What};
+use lapwing::traces::event::{EventKind, LaneKind, Milestone, NameId, SpanId};
 
 /// Time that strips show and rates are of, in ns.
 pub(super) const WINDOW: u64 = 4_000_000_000;
@@ -59,28 +59,30 @@ impl Board {
         };
         for event in &recording.events {
             let lane = event.lane.0 as usize;
-            match event.what {
-                What::Started(span, info) if info.parent.is_none() => {
+            match event.kind {
+                EventKind::Started(span, info) if info.parent.is_none() => {
                     self.open.insert(span, (lane, event.at));
                 }
-                What::Finished(span) => {
+                EventKind::Finished(span) => {
                     if let Some((lane, start)) = self.open.remove(&span) {
                         self.ran(lane, start, event.at);
                     }
                 }
-                What::Ran(_, info, start) if info.parent.is_none() => {
+                EventKind::Ran(_, info, start) if info.parent.is_none() => {
                     self.ran(lane, start, event.at);
                 }
-                What::Ran(_, info, start) => {
+                EventKind::Ran(_, info, start) => {
                     let (count, total) = self.ops.entry(name(info.name)).or_default();
                     *count += 1;
                     *total += event.at.0.saturating_sub(start.0);
                 }
-                What::Counter(id, value) => {
+                EventKind::Counter(id, value) => {
                     let lane = self.lanes.get(lane).map_or("?", |lane| &lane.name);
                     self.counters.insert((lane.to_owned(), name(id)), value);
                 }
-                What::Request(_, station, value) => self.station(event.at, station, value),
+                EventKind::Request(_, milestone, value) => {
+                    self.milestone(event.at, milestone, value)
+                }
                 _ => {}
             }
         }
@@ -101,13 +103,13 @@ impl Board {
         }
     }
 
-    fn station(&mut self, at: Nanos, station: Station, value: u64) {
-        match station {
-            Station::Submitted => {
+    fn milestone(&mut self, at: Nanos, milestone: Milestone, value: u64) {
+        match milestone {
+            Milestone::Submitted => {
                 self.submitted.get_or_insert(at);
                 self.prompt_tokens += value;
             }
-            Station::Token => {
+            Milestone::Token => {
                 self.first_token.get_or_insert(at);
                 self.last_token = Some(at);
                 self.tokens += value;

@@ -158,7 +158,7 @@ fn wrapped_lines(text: &str, width: usize) -> usize {
 mod tests {
     use std::sync::Arc;
 
-    use lapwing::traces::event::{Activity, LaneKind, SpanInfo, Station, Tags, What};
+    use lapwing::traces::event::{Activity, EventKind, LaneKind, Milestone, SpanInfo, Tags};
     use lapwing::traces::{Clock, Nanos, Recorder, RecorderConfig, Scope};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -190,20 +190,20 @@ mod tests {
         };
         let quarter = WINDOW / 4;
         let span = writer.span();
-        writer.record(Nanos(quarter), scheduler, What::Ran(span, info("submit"), Nanos(0)));
+        writer.record(Nanos(quarter), scheduler, EventKind::Ran(span, info("submit"), Nanos(0)));
         let stage = writer.span();
-        writer.record(Nanos(2 * quarter), cpu, What::Started(stage, info("decode")));
+        writer.record(Nanos(2 * quarter), cpu, EventKind::Started(stage, info("decode")));
         let op = writer.span();
         let inner = SpanInfo { parent: Some(stage), ..info("ffn_down") };
-        writer.record(Nanos(3 * quarter), cpu, What::Ran(op, inner, Nanos(2 * quarter)));
+        writer.record(Nanos(3 * quarter), cpu, EventKind::Ran(op, inner, Nanos(2 * quarter)));
         let pages = recorder.name("KV pages in use");
-        writer.record(Nanos(quarter), scheduler, What::Counter(pages, 7));
-        writer.record(Nanos(0), scheduler, What::Request(0, Station::Submitted, 5));
+        writer.record(Nanos(quarter), scheduler, EventKind::Counter(pages, 7));
+        writer.record(Nanos(0), scheduler, EventKind::Request(0, Milestone::Submitted, 5));
         for at in [quarter, 2 * quarter, 3 * quarter] {
-            writer.record(Nanos(at), cpu, What::Request(0, Station::Token, 1));
+            writer.record(Nanos(at), cpu, EventKind::Request(0, Milestone::Token, 1));
         }
         let pages = writer.message();
-        writer.record(Nanos(1), caller, What::Received(pages, None));
+        writer.record(Nanos(1), caller, EventKind::Received(pages, None));
         let mut board = Board::default();
         board.add(&recorder.take(), Nanos(WINDOW));
         board

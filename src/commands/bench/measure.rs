@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use lapwing::{Engine, Prompt, Request, Stations};
+use lapwing::{Engine, Prompt, Request, RequestTimes};
 use lapwing_traces::metrics::rate;
 
 use super::reading::Reader;
@@ -146,11 +146,11 @@ impl Test {
             }
             (Kind::Generate, 0) => {
                 let bos = engine.tokenizer().bos().unwrap_or(0);
-                Ok(rate(tokens, stations(engine, vec![bos], tokens + 1).await?.decode()))
+                Ok(rate(tokens, times(engine, vec![bos], tokens + 1).await?.decode()))
             }
             (Kind::Generate, _) => {
                 let ids = prompt_ids(engine, depth, run);
-                Ok(rate(tokens, stations(engine, ids, tokens + 1).await?.decode()))
+                Ok(rate(tokens, times(engine, ids, tokens + 1).await?.decode()))
             }
         }
     }
@@ -172,17 +172,17 @@ fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
 
 /// Time from the admission of these ids to the token that follows them.
 async fn prefill(engine: &Engine, ids: Vec<u32>) -> Result<Duration, Failure> {
-    Ok(stations(engine, ids, 1).await?.prefill())
+    Ok(times(engine, ids, 1).await?.prefill())
 }
 
-async fn stations(engine: &Engine, ids: Vec<u32>, tokens: usize) -> Result<Stations, Failure> {
+async fn times(engine: &Engine, ids: Vec<u32>, tokens: usize) -> Result<RequestTimes, Failure> {
     let request = Request::new(Prompt::Ids(ids)).greedy().ignore_eos().max_tokens(tokens);
     let mut stream = engine.generate(request).await?;
     while let Some(token) = stream.next().await {
         token?;
     }
     match stream.summary() {
-        Some(summary) if summary.stations.generated_tokens == tokens => Ok(summary.stations),
+        Some(summary) if summary.times.generated_tokens == tokens => Ok(summary.times),
         _ => Err(Failure::failed(format!("the engine did not generate {tokens} tokens"))),
     }
 }

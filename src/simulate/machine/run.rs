@@ -7,7 +7,7 @@ use lapwing_actors::drive::simulated::{SimulatedDevice, Surroundings};
 use lapwing_actors::scheduler::KvPages;
 use lapwing_actors::simulate::shape_only_device::ShapeOnlyDevice;
 use lapwing_actors::simulate::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
-use lapwing_kernels::device::{DeviceInfo, SlotPool};
+use lapwing_kernels::device::{Blocking, DeviceInfo, ModelId, SlotPool};
 use lapwing_kernels::kv::KvPool;
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -87,6 +87,7 @@ fn start(
     let hand_over = Duration::from_nanos((machine.hand_over.value * 1e3).round() as u64);
     let permits = permits_default(specs.len());
     let planner = Planner::new(PlannerParts {
+        model: ModelId::default(),
         graph: Arc::clone(&graph),
         devices: infos.clone(),
         cost: Arc::new(Modelled { devices: times.clone(), sync: hand_over, copy_rate }),
@@ -95,9 +96,9 @@ fn start(
     });
     let context = scenario.prompt + (scenario.decode + 1) * scenario.verify + 2;
     let pages = u32::try_from(layout.pages_for(context)).unwrap_or(u32::MAX);
-    let device = |(info, time)| SimulatedDevice {
-        device: Box::new(ShapeOnlyDevice::new(info, &graph)),
-        time,
+    let device = |(info, time)| {
+        let device = Blocking::new(DeviceInfo::clone(info), ShapeOnlyDevice::new(info, &graph));
+        SimulatedDevice { device: Box::new(device), time }
     };
     let order = (0..specs.len()).collect();
     let devices = infos.iter().zip(times).map(device).collect();

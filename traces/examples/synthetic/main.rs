@@ -1,15 +1,15 @@
-//! Writes the timeline page of a made-up run: `synthetic EVENTS OUT.html [--two] [--hostile]`, or
-//! the overview of many: `synthetic EVENTS OUT.html --many [--hostile]`.
-//! Prints facts about the run as JSON, counted here, that the tests of the page compare with.
+//! Writes the timeline page of a synthetic run: `synthetic EVENTS OUT.html [--two] [--hostile]`, or
+//! the overview of many runs: `synthetic EVENTS OUT.html --many [--hostile]`. Prints facts about
+//! the run as JSON, computed here independently, with which the tests compare the page.
 
 mod run;
 
 use std::error::Error;
 
-use lapwing_traces::html::{Entry, Figure, Group, Overview, Side, overview, page};
+use lapwing_traces::html::{Entry, Figure, Group, Overview, PageRun, overview, page};
 use lapwing_traces::{Analysis, Recording, Report, Timeline};
 
-/// A run with everything that the page needs of it.
+/// A run with its timeline, analysis and report.
 struct Made {
     timeline: Timeline,
     analysis: Analysis,
@@ -24,13 +24,13 @@ impl Made {
         Made { timeline, analysis, report }
     }
 
-    fn side<'a>(&'a self, title: &'a str) -> Side<'a> {
+    fn page_run<'a>(&'a self, title: &'a str) -> PageRun<'a> {
         let Made { timeline, analysis, report } = self;
-        Side { title, timeline, analysis, report }
+        PageRun { title, timeline, analysis, report }
     }
 }
 
-/// Names as somebody would write them who wants the page to run his code.
+/// Replaces names by ones that try to run code on the page.
 fn spoil(recording: &mut Recording) {
     const EVIL: &str = "</script><script>window.pwned=1</script><img src=x onerror=pwned=1>";
     for name in &mut recording.names {
@@ -43,7 +43,7 @@ fn spoil(recording: &mut Recording) {
     recording.dropped = 12_345;
 }
 
-/// Busy nanoseconds of each lane between two times.
+/// Busy time of each lane within a range, in ns.
 fn busy(timeline: &Timeline, from: u64, to: u64) -> Vec<u64> {
     let mut ends = vec![from; timeline.lanes.len()];
     let mut sums = vec![0; timeline.lanes.len()];
@@ -62,7 +62,7 @@ fn facts(made: &Made, events: usize) -> serde_json::Value {
     };
     let lane = |name: &str| timeline.lanes.iter().position(|lane| lane.name == name);
     let (gpu, cpu) = (lane("gpu"), lane("cpu"));
-    // Odd bounds, so that they cut spans.
+    // Odd bounds, so that they cut through spans.
     let (start, makespan) = (timeline.extent().0.0, timeline.makespan());
     let range = (makespan / 3 + 7, makespan / 2 + 11);
     let first = timeline.spans.iter().find(|span| span.name == "attention");
@@ -99,7 +99,7 @@ fn many(events: usize, hostile: bool) -> Result<String, Box<dyn Error>> {
         .map(|length: usize| {
             let runs = 0..NAMES.len();
             runs.map(|run| {
-                // Runs of a group differ in length.
+                // The runs of a group differ in length.
                 let events = events * length / (run + 1);
                 let mut recording = run::recording(events, run as u64 + 1);
                 if hostile {
@@ -120,8 +120,8 @@ fn many(events: usize, hostile: bool) -> Result<String, Box<dyn Error>> {
                 Figure { text: format!("{value:.1} ms"), value: Some(value) },
                 Figure { text: title.to_owned(), value: None },
             ];
-            let note = format!("a made-up run called {name}, {title}");
-            Entry { side: made.side(name), marks, note, figures }
+            let note = format!("a synthetic run called {name}, {title}");
+            Entry { run: made.page_run(name), marks, note, figures }
         });
         let absent = vec![("npu-only".to_owned(), format!("there is no NPU here: {title}"))];
         let entries: Vec<_> = entries.collect();
@@ -148,13 +148,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         spoil(&mut recording);
     }
     let made = Made::new(&recording);
-    let mut sides = vec![made.side("pipe </script>")];
+    let mut runs = vec![made.page_run("pipe </script>")];
     let other;
     if has("--two") {
         other = Made::new(&run::recording(events.parse()?, 2));
-        sides.push(other.side("pipe, other seed"));
+        runs.push(other.page_run("pipe, other seed"));
     }
-    std::fs::write(out, page(&sides)?)?;
+    std::fs::write(out, page(&runs)?)?;
     println!("{}", facts(&made, recording.events.len()));
     Ok(())
 }

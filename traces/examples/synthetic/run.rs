@@ -1,5 +1,5 @@
-//! A made-up pipelined run: requests are cut into chunks, which go through CPU, NPU or GPU, and
-//! back. Everything follows from the seed.
+//! A synthetic pipelined run: requests are split into chunks, which pass through CPU, NPU or GPU,
+//! and the CPU again. The seed determines everything.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -7,8 +7,8 @@ use std::num::NonZeroU64;
 
 use lapwing_traces::clock::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
-    Station, Tags, WaitInfo, WaitMode, What,
+    Activity, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId,
+    SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 
@@ -23,9 +23,9 @@ const PERMITS: usize = 4;
 const CHUNK_ROWS: u32 = 64;
 
 /// Pseudo-random numbers (SplitMix64).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -38,13 +38,13 @@ impl Dice {
         self.next() % limit.max(1)
     }
 
-    /// `nanos` give or take an eighth.
+    /// `nanos` varied by up to an eighth.
     fn about(&mut self, nanos: u64) -> u64 {
         nanos - nanos / 8 + self.below(nanos / 4)
     }
 }
 
-/// A request on its way.
+/// A request in progress.
 struct Request {
     prompt_left: u32,
     tokens_left: u32,
@@ -64,7 +64,7 @@ struct Hop {
 }
 
 struct Run {
-    dice: Dice,
+    random: Random,
     recording: Recording,
     next_id: u64,
     free: [u64; 5],
@@ -80,7 +80,7 @@ struct Run {
 pub(crate) fn recording(events: usize, seed: u64) -> Recording {
     let lane = |name: &str, kind| LaneInfo { name: name.to_owned(), kind };
     let mut run = Run {
-        dice: Dice(seed),
+        random: Random(seed),
         recording: Recording {
             lanes: vec![
                 lane("scheduler", LaneKind::Actor),
@@ -128,11 +128,11 @@ impl Run {
         NameId(at as u32)
     }
 
-    fn record(&mut self, at: u64, lane: u32, what: What) {
-        self.recording.events.push(Event { at: Nanos(at), lane: LaneId(lane), what });
+    fn record(&mut self, at: u64, lane: u32, kind: EventKind) {
+        self.recording.events.push(Event { at: Nanos(at), lane: LaneId(lane), kind });
     }
 
-    /// Work of the client: a span right after its last one.
+    /// Work of the client: a span directly after its previous one.
     fn client(
         &mut self,
         text: &str,
@@ -141,19 +141,19 @@ impl Run {
     ) -> (SpanId, u64) {
         let taken = answer.map_or(0, |(_, sent)| sent + 700);
         let begin = taken.max(self.free[CLIENT as usize]);
-        let end = begin + self.dice.about(nanos);
+        let end = begin + self.random.about(nanos);
         self.free[CLIENT as usize] = end;
         let (span, name) = (SpanId(self.id()), self.name(text));
         let info =
             SpanInfo { name, activity: Activity::Other, parent: None, tags: Tags::default() };
         if let Some((message, _)) = answer {
-            self.record(begin, CLIENT, What::Received(message, Some(span)));
+            self.record(begin, CLIENT, EventKind::Received(message, Some(span)));
         }
-        self.record(end, CLIENT, What::Ran(span, info, Nanos(begin)));
+        self.record(end, CLIENT, EventKind::Ran(span, info, Nanos(begin)));
         (span, end)
     }
 
-    /// The client has read its answers, and asks again.
+    /// The client has read the answer and sends the next request.
     fn ask(&mut self) {
         let (span, at) = self.client("write prompt", 40_000, None);
         let message = self.send((at, CLIENT), "submit", Some(span), None);
@@ -162,13 +162,14 @@ impl Run {
 
     fn submit(&mut self, at: u64, message: MessageId) {
         let number = self.requests.len();
-        let (prompt, tokens) = (64 + self.dice.below(192) as u32, 6 + self.dice.below(10) as u32);
+        let (prompt, tokens) =
+            (64 + self.random.below(192) as u32, 6 + self.random.below(10) as u32);
         self.requests.push(Request { prompt_left: prompt, tokens_left: tokens, epoch: 0 });
-        let station = |station, value| What::Request(number as u64, station, value);
-        self.record(at, SCHEDULER, station(Station::Submitted, u64::from(prompt)));
-        let admitted = at + 2_000 + self.dice.below(9_000);
-        self.record(admitted, SCHEDULER, station(Station::Admitted, 0));
-        // The first chunk goes with the client's message.
+        let milestone = |milestone, value| EventKind::Request(number as u64, milestone, value);
+        self.record(at, SCHEDULER, milestone(Milestone::Submitted, u64::from(prompt)));
+        let admitted = at + 2_000 + self.random.below(9_000);
+        self.record(admitted, SCHEDULER, milestone(Milestone::Admitted, 0));
+        // The first chunk depends on the client's message.
         let mut message = Some(message);
         let mut ready = admitted;
         while self.requests[number].prompt_left > 0 {
@@ -181,14 +182,14 @@ impl Run {
         }
     }
 
-    /// A chunk asks for a permit.
+    /// A chunk requests a permit.
     fn enter(&mut self, mut hop: Hop) {
         hop.chunk = self.chunks;
         self.chunks += 1;
         let depth = self.name("queue depth");
         self.waiting.push_back(hop);
         let waiting = self.waiting.len() as i64;
-        self.record(hop.ready, SCHEDULER, What::Counter(depth, waiting));
+        self.record(hop.ready, SCHEDULER, EventKind::Counter(depth, waiting));
         self.admit(hop.ready);
     }
 
@@ -198,22 +199,22 @@ impl Run {
         {
             self.in_flight += 1;
             let begin = now.max(hop.ready).max(self.free[SCHEDULER as usize]);
-            let end = begin + self.dice.about(1_600);
+            let end = begin + self.random.about(1_600);
             self.free[SCHEDULER as usize] = end + 100;
             let (span, name) = (SpanId(self.id()), self.name("pick chunk"));
             let tags = self.tags(&hop, None);
             let info = SpanInfo { name, activity: Activity::Schedule, parent: None, tags };
-            self.record(end, SCHEDULER, What::Ran(span, info, Nanos(begin)));
+            self.record(end, SCHEDULER, EventKind::Ran(span, info, Nanos(begin)));
             if let Some(message) = hop.message {
-                self.record(begin, SCHEDULER, What::Received(message, Some(span)));
+                self.record(begin, SCHEDULER, EventKind::Received(message, Some(span)));
             }
-            let held = begin > hop.ready + 4_000;
-            let hold = held.then_some((HoldCause::BackPressure, Nanos(hop.ready)));
-            hop.message = Some(self.send((end, SCHEDULER), "chunk", Some(span), hold));
+            let stalled = begin > hop.ready + 4_000;
+            let stall = stalled.then_some((StallCause::BackPressure, Nanos(hop.ready)));
+            hop.message = Some(self.send((end, SCHEDULER), "chunk", Some(span), stall));
             hop.ready = end;
             self.park(hop);
             let (depth, waiting) = (self.name("queue depth"), self.waiting.len() as i64);
-            self.record(end, SCHEDULER, What::Counter(depth, waiting));
+            self.record(end, SCHEDULER, EventKind::Counter(depth, waiting));
         }
     }
 
@@ -222,10 +223,10 @@ impl Run {
         (at, lane): (u64, u32),
         name: &str,
         span: Option<SpanId>,
-        hold: Option<(HoldCause, Nanos)>,
+        stall: Option<(StallCause, Nanos)>,
     ) -> MessageId {
         let (message, name) = (MessageId(self.id()), self.name(name));
-        self.record(at, lane, What::Sent(Sending { message, span, name, bytes: 0, hold }));
+        self.record(at, lane, EventKind::Sent(Sending { message, span, name, bytes: 0, stall }));
         message
     }
 
@@ -254,25 +255,25 @@ impl Run {
         }
     }
 
-    /// Runs one stage: 0 embeds on the CPU, 1 computes the layers, 2 turns scores into tokens.
+    /// Runs one stage: 0 embeds on the CPU, 1 computes the layers, 2 computes and samples logits.
     fn stage(&mut self, hop: Hop) {
         let lane = match hop.stage {
             1 if hop.rows > 1 => NPU,
             1 => GPU,
             _ => CPU,
         };
-        let received = hop.ready + 300 + self.dice.below(900);
+        let received = hop.ready + 300 + self.random.below(900);
         let begin = received.max(self.free[lane as usize]);
         let span = SpanId(self.id());
         if received > self.free[lane as usize] + 20_000 {
-            self.record(received, lane, What::Woke(Nanos(self.free[lane as usize])));
+            self.record(received, lane, EventKind::Woke(Nanos(self.free[lane as usize])));
         }
-        self.record(hop.ready, lane, What::Queued(span));
-        self.record(begin.saturating_sub(150), lane, What::Submitted(span));
+        self.record(hop.ready, lane, EventKind::Queued(span));
+        self.record(begin.saturating_sub(150), lane, EventKind::Submitted(span));
         if let Some(message) = hop.message {
-            self.record(begin, lane, What::Received(message, Some(span)));
+            self.record(begin, lane, EventKind::Received(message, Some(span)));
         }
-        let mut at = begin + self.dice.about(400);
+        let mut at = begin + self.random.about(400);
         let parent = Some(span);
         match hop.stage {
             0 => at = self.op(at, lane, &hop, ("embed", None, parent)),
@@ -294,7 +295,7 @@ impl Run {
         let activity = if hop.stage == 2 { Activity::Sample } else { Activity::Compute };
         let info =
             SpanInfo { name, activity, parent: None, tags: self.tags(&hop, Some(hop.stage)) };
-        self.record(end, lane, What::Ran(span, info, Nanos(begin)));
+        self.record(end, lane, EventKind::Ran(span, info, Nanos(begin)));
         if lane != CPU {
             self.upload(begin, lane, &hop);
             self.waited(begin, end, span);
@@ -302,7 +303,7 @@ impl Run {
         self.forward(hop, lane, span, end);
     }
 
-    /// The weights of a stage are copied beside it: a second slot of the lane.
+    /// Copies the activations of a stage concurrently: a second slot of the lane.
     fn upload(&mut self, begin: u64, lane: u32, hop: &Hop) {
         if !hop.chunk.is_multiple_of(5) {
             return;
@@ -311,23 +312,23 @@ impl Run {
         let mut tags = self.tags(hop, Some(1));
         tags.bytes = u64::from(hop.rows) * 4096;
         let info = SpanInfo { name, activity: Activity::Copy, parent: None, tags };
-        let end = begin + self.dice.about(9_000);
-        self.record(end, lane, What::Ran(span, info, Nanos(begin + 500)));
+        let end = begin + self.random.about(9_000);
+        self.record(end, lane, EventKind::Ran(span, info, Nanos(begin + 500)));
     }
 
     /// The CPU worker waits for the other processor with a prediction.
     fn waited(&mut self, begin: u64, end: u64, target: SpanId) {
         let since = begin + 200;
-        let predicted = self.dice.about(end - since);
+        let predicted = self.random.about(end - since);
         let margin = 2_000;
         let slept = predicted.saturating_sub(margin).min(end - since + 1_500);
-        let done = end.max(since + slept) + self.dice.below(300);
+        let done = end.max(since + slept) + self.random.below(300);
         let name = self.name("device done");
         let mode = WaitMode::SleepThenSpin;
         let (since, spun) = (Nanos(since), done - since - slept);
         let target = Some(target);
         let wait = WaitInfo { name, since, target, mode, predicted, margin, slept, spun };
-        self.record(done, CPU, What::Waited(wait));
+        self.record(done, CPU, EventKind::Waited(wait));
     }
 
     fn op(
@@ -347,12 +348,12 @@ impl Run {
             _ => (Activity::Compute, 2_600, 3_538_944, rows * 7_077_888),
         };
         let factor = if lane == NPU { 2 } else { 1 };
-        let end = at + self.dice.about(base * factor);
+        let end = at + self.random.about(base * factor);
         let (span, name) = (SpanId(self.id()), self.name(op));
         let mut tags = self.tags(hop, Some(hop.stage));
         (tags.layer, tags.bytes, tags.flops) = (layer, bytes, flops);
         let info = SpanInfo { name, activity, parent, tags };
-        self.record(end, lane, What::Ran(span, info, Nanos(at)));
+        self.record(end, lane, EventKind::Ran(span, info, Nanos(at)));
         end + 40
     }
 
@@ -368,9 +369,9 @@ impl Run {
         let (progress, name) = (SpanId(self.id()), self.name("account progress"));
         let tags = self.tags(&hop, None);
         let info = SpanInfo { name, activity: Activity::Schedule, parent: None, tags };
-        self.record(begin, SCHEDULER, What::Received(message, Some(progress)));
-        let done = begin + self.dice.about(900);
-        self.record(done, SCHEDULER, What::Ran(progress, info, Nanos(begin)));
+        self.record(begin, SCHEDULER, EventKind::Received(message, Some(progress)));
+        let done = begin + self.random.about(900);
+        self.record(done, SCHEDULER, EventKind::Ran(progress, info, Nanos(begin)));
         self.free[SCHEDULER as usize] = done + 50;
         if hop.last {
             self.token(hop, span, end, done);
@@ -380,13 +381,13 @@ impl Run {
 
     fn token(&mut self, hop: Hop, span: SpanId, end: u64, ready: u64) {
         let number = hop.request as u64;
-        self.record(end, CPU, What::Request(number, Station::Token, 1));
+        self.record(end, CPU, EventKind::Request(number, Milestone::Token, 1));
         let request = &mut self.requests[hop.request];
         request.tokens_left -= 1;
         if request.tokens_left == 0 {
             let freed = self.name("KV pages");
-            self.record(end, CPU, What::Freed(freed, 1 << 20));
-            self.record(end, CPU, What::Request(number, Station::Finished, 0));
+            self.record(end, CPU, EventKind::Freed(freed, 1 << 20));
+            self.record(end, CPU, EventKind::Request(number, Milestone::Finished, 0));
             let message = self.send((end, CPU), "answer", Some(span), None);
             self.client("read answer", 9_000, Some((message, end)));
             return;

@@ -1,45 +1,47 @@
-//! The critical path: the chain of work and waiting that determined the makespan (T3).
+//! The critical path: the chain of running and waiting that determined the makespan.
 
 use std::cmp::Reverse;
 
-use super::bubble::Cause;
+use super::cause::IdleCause;
+use super::interval::Interval;
 use super::links::Links;
-use super::walk::{Link, Step, Walk};
+use super::walk::{PieceKind, Step, Walk};
 use crate::timeline::Timeline;
 
-/// What a stretch of the critical path is.
+/// What happened during a segment of the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SegmentKind {
-    /// This span (an index, the innermost at that time) was running.
+    /// This span (an index; the innermost at that time) was running.
     Running(usize),
-    /// Nothing on the path was running, because of this; then this span (an index) began.
-    Waiting(Cause, usize),
+    /// Nothing on the path was running, for this cause; then this span (an index) started.
+    Waiting(IdleCause, usize),
 }
 
-/// A stretch of the critical path.
+/// A segment of the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Index of the lane.
     pub lane: usize,
-    /// From, in ns.
+    /// Start, in ns.
     pub start: u64,
-    /// To, in ns.
+    /// End, in ns.
     pub end: u64,
-    /// What.
+    /// Running or waiting.
     pub kind: SegmentKind,
 }
 
-/// The chain from the start of the timeline to its end, and everything's distance from it.
+/// The critical path from the start of the timeline to its end, and the slack of every span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// Stretches by time, without gaps: their lengths add up to the makespan.
+    /// Segments by time, without gaps: their lengths add up to the makespan.
     pub segments: Vec<Segment>,
     /// Outer spans on the path, by time.
     pub spans: Vec<usize>,
-    /// Message (an index) over which the path goes to each of `spans`, if it does.
+    /// For each of `spans`: index of the message over which the path reaches it, if it does so over
+    /// a message.
     pub messages: Vec<Option<usize>>,
-    /// By span: how much later it could have ended without a longer makespan, in ns. An inner
-    /// span has that of its outermost ancestor.
+    /// By span: how much later it could have ended without a longer makespan, in ns. An inner span
+    /// has the slack of its outermost ancestor.
     pub slack: Vec<u64>,
 }
 
@@ -51,7 +53,7 @@ impl CriticalPath {
         let inner = children(timeline);
         let mut segments = Vec::new();
         let end = timeline.spans[last].end.0;
-        run(timeline, &inner, (timeline.spans[last].start.0, end, last), &mut segments);
+        push_running(timeline, &inner, last, (timeline.spans[last].start.0, end), &mut segments);
         let mut steps = vec![(last, None)];
         let walk = Walk { timeline, links, floor: floor.0 };
         let on_step = |step: Step| {
@@ -60,14 +62,14 @@ impl CriticalPath {
                 steps.push((span, None));
             }
         };
-        walk.back(last, on_step, |stretch| match stretch.link {
-            Link::Ran(span) => {
-                run(timeline, &inner, (stretch.start, stretch.end, span), &mut segments);
+        walk.back(last, on_step, |piece| match piece.kind {
+            PieceKind::Ran(span) => {
+                push_running(timeline, &inner, span, (piece.start, piece.end), &mut segments);
             }
-            Link::Waited(span, cause) => segments.push(Segment {
+            PieceKind::Waited(span, cause) => segments.push(Segment {
                 lane: timeline.spans[span].lane,
-                start: stretch.start,
-                end: stretch.end,
+                start: piece.start,
+                end: piece.end,
                 kind: SegmentKind::Waiting(cause, span),
             }),
         });
@@ -78,7 +80,7 @@ impl CriticalPath {
     }
 }
 
-/// Inner spans of every span, by start.
+/// Children of every span, by start.
 pub(crate) fn children(timeline: &Timeline) -> Vec<Vec<usize>> {
     let mut children = vec![Vec::new(); timeline.spans.len()];
     for (index, span) in timeline.spans.iter().enumerate() {
@@ -89,11 +91,13 @@ pub(crate) fn children(timeline: &Timeline) -> Vec<Vec<usize>> {
     children
 }
 
-/// Appends the stretch in which `span` ran, latest piece first, each piece to the innermost span.
-pub(super) fn run(
+/// Appends the segments in which `span` ran within an interval, latest first. Each segment is
+/// attributed to the innermost span.
+pub(super) fn push_running(
     timeline: &Timeline,
     inner: &[Vec<usize>],
-    (start, end, span): (u64, u64, usize),
+    span: usize,
+    (start, end): Interval,
     segments: &mut Vec<Segment>,
 ) {
     let lane = timeline.spans[span].lane;
@@ -105,8 +109,7 @@ pub(super) fn run(
             _ => {}
         }
     };
-    // The innermost span that contains a time is found from the outside in, without recursion:
-    // names of foreign programs may nest deeply.
+    // Iterative rather than recursive, because spans of foreign programs may nest deeply.
     let mut time = end;
     let mut open = vec![(span, inner[span].len())];
     while let Some((span, left)) = open.last_mut() {
@@ -129,8 +132,8 @@ pub(super) fn run(
     }
 }
 
-/// How much later every span could have ended (the critical path method's total float): over each
-/// edge, a cause must leave its effect the time that it took.
+/// Slack of every span (total float in the critical path method): over each dependency, the time
+/// between a span's end and the moment its successor could act on it is kept.
 fn slack(timeline: &Timeline, links: &Links, end: u64) -> Vec<u64> {
     let spans = &timeline.spans;
     let mut slack: Vec<u64> = spans.iter().map(|span| end - span.end.0).collect();

@@ -1,46 +1,47 @@
-//! What changed between two runs (T6).
+//! Difference of two runs.
 //!
-//! Both makespans are sums over their critical paths, so that their difference is the sum of the
-//! differences of all kinds of stretches on them. Spans are matched by lane, name, stage, layer,
-//! chunk and epoch; equal ones in the order of their start.
+//! Each makespan is the sum of the segments of its critical path. So the difference of the
+//! makespans is the sum of the differences of all kinds of segments. Spans are matched by lane,
+//! name, stage, layer, chunk and epoch; spans equal in all of these are matched in the order of
+//! their start.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
 use super::Analysis;
-use crate::report::{BlameReport, Report};
+use crate::report::{PathReport, Report};
 use crate::timeline::Timeline;
 
-/// The second run minus the first. Times in ns.
+/// Second run minus first run. All times in ns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diff {
-    /// Makespan of the first.
+    /// Makespan of the first run.
     pub a_ns: u64,
-    /// Makespan of the second.
+    /// Makespan of the second run.
     pub b_ns: u64,
-    /// The one minus the other.
+    /// `b_ns` − `a_ns`.
     pub delta_ns: i64,
-    /// What the difference consists of, largest first; the deltas add up to `delta_ns`.
+    /// Differences of the critical paths, largest first; their deltas add up to `delta_ns`.
     pub waterfall: Vec<Step>,
-    /// Ops, by largest difference of their matched spans.
+    /// Ops, by the largest difference of their matched spans.
     pub ops: Vec<OpDelta>,
 }
 
-/// One kind of stretch on the critical paths.
+/// One kind of segment on both critical paths.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// Lane.
     pub lane: String,
     /// `running`, or the cause of waiting.
     pub cause: String,
-    /// Op that ran or was waited for.
+    /// Op that ran, or that the path waited for.
     pub op: String,
     /// Time on the first run's path.
     pub a_ns: u64,
     /// Time on the second run's path.
     pub b_ns: u64,
-    /// The one minus the other.
+    /// `b_ns` − `a_ns`.
     pub delta_ns: i64,
 }
 
@@ -51,17 +52,17 @@ pub struct OpDelta {
     pub lane: String,
     /// Op.
     pub name: String,
-    /// Spans in both.
+    /// Number of spans in both runs.
     pub matched: usize,
-    /// Spans only in the first.
+    /// Number of spans only in the first run.
     pub only_a: usize,
-    /// Spans only in the second.
+    /// Number of spans only in the second run.
     pub only_b: usize,
-    /// Time of the matched spans in the first.
+    /// Time of the matched spans in the first run.
     pub a_ns: u64,
-    /// Time of the matched spans in the second.
+    /// Time of the matched spans in the second run.
     pub b_ns: u64,
-    /// The one minus the other.
+    /// `b_ns` − `a_ns`.
     pub delta_ns: i64,
 }
 
@@ -86,7 +87,7 @@ fn delta(a: u64, b: u64) -> i64 {
 fn waterfall(a: &Report, b: &Report) -> Vec<Step> {
     let mut rows: BTreeMap<(&str, &str, &str), [u64; 2]> = BTreeMap::new();
     for (side, report) in [a, b].into_iter().enumerate() {
-        for BlameReport { lane, cause, op, ns, .. } in &report.critical_path {
+        for PathReport { lane, cause, op, ns, .. } in &report.critical_path {
             rows.entry((lane, cause, op)).or_default()[side] += ns;
         }
     }
@@ -105,7 +106,7 @@ fn waterfall(a: &Report, b: &Report) -> Vec<Step> {
     steps
 }
 
-/// What makes two spans the same.
+/// Matching key: stage, layer, chunk and epoch.
 type Key = (Option<u16>, Option<u16>, Option<u64>, u32);
 
 fn ops(a: &Timeline, b: &Timeline) -> Vec<OpDelta> {
@@ -143,7 +144,7 @@ fn ops(a: &Timeline, b: &Timeline) -> Vec<OpDelta> {
     ops
 }
 
-/// By lane and name, then by key: durations in the order of their start.
+/// Durations by lane and name, then by matching key, in the order of their start.
 fn durations(timeline: &Timeline) -> BTreeMap<(&str, &str), HashMap<Key, Vec<u64>>> {
     let mut all: BTreeMap<(&str, &str), HashMap<Key, Vec<u64>>> = BTreeMap::new();
     for span in &timeline.spans {

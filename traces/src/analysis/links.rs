@@ -1,50 +1,52 @@
-//! What held up what: the edges between outer spans.
+//! Dependencies between outer spans: slots, messages and waits.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::overlap::Interval;
+use super::interval::Interval;
 use crate::timeline::{Span, Timeline};
 
-/// What a span needed to begin: a message, or the end of a wait for another span.
+/// Something that a span needed before it could start: a message, or the end of a wait for another
+/// span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Input {
-    /// Index of the message; none if it is a wait.
+    /// Index of the message; none for a wait.
     pub(super) message: Option<usize>,
-    /// Outer span that sent the message, or was waited for; none if it came from outside.
+    /// Outer span that sent the message or was awaited; none if the message came from outside.
     pub(super) from: Option<usize>,
-    /// The message left its sender, or what was waited for ended.
+    /// Time at which the message was sent, or the awaited span ended, in ns.
     pub(super) sent: u64,
-    /// Could be acted on: taken out of the mailbox, had its reader been free; or the wait ended.
+    /// Time at which the span could act on it, in ns: the message would have been taken out of the
+    /// mailbox by a free lane, or the wait ended.
     pub(super) ready: u64,
 }
 
-/// Edges between the outer spans of a timeline.
+/// Dependencies between the outer spans of a timeline.
 pub(super) struct Links {
-    /// Outer spans, every one after all that it waits for.
+    /// Outer spans in topological order.
     pub(super) order: Vec<usize>,
-    /// By span: the one before it in its slot.
+    /// By span: the previous span in its slot.
     pub(super) before: Vec<Option<usize>>,
-    /// By span: what it waited for.
+    /// By span: its inputs.
     pub(super) inputs: Vec<Vec<Input>>,
     /// By span: its outermost ancestor.
     pub(super) outermost: Vec<usize>,
-    /// By lane: when it slept for want of messages, by end.
+    /// By lane: times during which its thread slept on an empty mailbox, by end.
     pub(super) sleeps: Vec<Vec<Interval>>,
-    /// By lane: its waits with a target (indices), by end.
+    /// By lane: indices of its waits that have a target, by end.
     pub(super) waits: Vec<Vec<usize>>,
-    /// By outer span: the waits for it, by end.
+    /// By outer span: indices of the waits for it, by end.
     pub(super) waits_for: HashMap<usize, Vec<usize>>,
 }
 
-/// Why a span did not begin earlier.
+/// The latest dependency of a span, which determined when it could start.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Binding {
-    /// Its slot was taken by this span.
+    /// The previous span in the same slot.
     Slot(usize),
-    /// This had not come, or not ended.
+    /// A message or a wait.
     Input(Input),
-    /// The recording does not say.
+    /// Nothing in the recording.
     Nothing,
 }
 
@@ -61,7 +63,7 @@ impl Links {
             let from = message.from.map(|from| outermost[from]);
             let from = from.filter(|from| timeline.spans[*from].start <= message.sent);
             let (sent, received) = (message.sent.0, received.0);
-            // What comes while the span runs did not hold up its start.
+            // A message that arrives while the span runs did not delay its start.
             if received > timeline.spans[to].start.0 || from == Some(to) {
                 continue;
             }
@@ -89,19 +91,19 @@ impl Links {
         links
     }
 
-    /// The latest of all that a span waited for, and when that was settled.
+    /// The dependency of a span that was satisfied last, and the time of that in ns.
     pub(super) fn binding(&self, timeline: &Timeline, span: usize) -> (u64, Binding) {
         let slot = self.before[span].map(|b| (timeline.spans[b].end.0, Binding::Slot(b)));
         let inputs = self.inputs[span].iter().map(|input| (input.ready, Binding::Input(*input)));
-        // Of equals the first: a slot that was busy until then needs no other reason.
+        // The slot wins a tie: if it was busy until then, no other reason is needed.
         slot.into_iter()
             .chain(inputs)
             .reduce(|a, b| if b.0 > a.0 { b } else { a })
             .unwrap_or((timeline.spans[span].start.0, Binding::Nothing))
     }
 
-    /// Puts the outer spans into an order in which causes come first. Cycles, which only a broken
-    /// recording has, are cut at their earliest span.
+    /// Sorts the outer spans topologically. A cycle, which only a broken recording has, is cut at
+    /// its earliest span.
     fn sort(&mut self, timeline: &Timeline) {
         let mut missing = vec![0_usize; timeline.spans.len()];
         let mut followers: Vec<Vec<usize>> = vec![Vec::new(); timeline.spans.len()];
@@ -137,22 +139,23 @@ impl Links {
     }
 }
 
-/// Adds what each span waited for: a wait holds up the next span that begins on its lane.
+/// Adds the waits to the inputs: a wait delays the next span that starts on its lane.
 fn add_waits(timeline: &Timeline, outermost: &[usize], inputs: &mut [Vec<Input>]) {
-    let turns = timeline.turns();
+    let by_lane = timeline.outer_by_lane();
     for wait in &timeline.waits {
         let Some(from) = wait.target.map(|target| outermost[target]) else { continue };
-        let turn = &turns[wait.lane];
-        let next = turn.partition_point(|span| timeline.spans[*span].start < wait.end);
-        let Some(next) = turn.get(next).copied().filter(|next| *next != from) else { continue };
+        let spans = &by_lane[wait.lane];
+        let next = spans.partition_point(|span| timeline.spans[*span].start < wait.end);
+        let Some(next) = spans.get(next).copied().filter(|next| *next != from) else { continue };
         let (sent, ready) = (timeline.spans[from].end.0, wait.end.0);
-        // What had not ended did not hold up what came after.
+        // A target that ended after the wait did not delay what followed.
         if sent <= ready {
             inputs[next].push(Input { message: None, from: Some(from), sent, ready });
         }
     }
 }
 
+/// The outermost ancestor of each span.
 fn outermost(spans: &[Span]) -> Vec<usize> {
     let mut outermost: Vec<usize> = (0..spans.len()).collect();
     for (index, span) in spans.iter().enumerate() {
@@ -163,11 +166,12 @@ fn outermost(spans: &[Span]) -> Vec<usize> {
     outermost
 }
 
+/// The previous span in the slot of each span.
 fn before(timeline: &Timeline) -> Vec<Option<usize>> {
     let mut last: Vec<Vec<Option<usize>>> =
         timeline.lanes.iter().map(|lane| vec![None; lane.slots]).collect();
     let mut before = vec![None; timeline.spans.len()];
-    for index in timeline.outer_in_turn() {
+    for index in timeline.outer_in_slot_order() {
         let span = &timeline.spans[index];
         before[index] = last[span.lane][span.slot].replace(index);
     }
@@ -182,7 +186,7 @@ fn sleeps(timeline: &Timeline) -> Vec<Vec<Interval>> {
     sleeps
 }
 
-/// When one lane ran something.
+/// Start and end times of the spans of one lane, each sorted.
 #[derive(Clone, Default)]
 struct Busy {
     starts: Vec<u64>,
@@ -203,8 +207,8 @@ impl Busy {
         lanes
     }
 
-    /// When the lane became free, if a message lay in its mailbox until then: the lane ran
-    /// something when it was sent, ran nothing when it was taken out, and did not sleep between.
+    /// When the lane became free, if a message was in its mailbox until then: the lane was busy
+    /// when the message was sent, idle when it was received, and did not sleep in between.
     fn taken_when_free(&self, sleeps: &[Interval], (sent, received): Interval) -> Option<u64> {
         let begun = self.starts.partition_point(|start| *start < received);
         let ended = self.ends.partition_point(|end| *end <= received);

@@ -1,26 +1,28 @@
-//! Overlap: how much of the lanes' busy time ran beside other busy time (T1).
+//! Overlap: the share of the lanes' busy time during which another lane was busy as well.
 
 use std::cmp::Reverse;
 
 use super::critical_path::{CriticalPath, SegmentKind};
+use super::interval::{Interval, busy_intervals, common, length, union};
 use crate::event::LaneKind;
 use crate::timeline::Timeline;
 
-/// Overlap of the lanes that compute (all devices; without devices, all lanes). With B_i the
-/// times at which lane i runs something, |·| the length and LB = max(max |B_i|, busy time on the
-/// critical path).
+/// Overlap of the lanes that compute (all devices; without devices, all lanes).
+///
+/// Here B_i is the set of times at which lane i is busy, |·| the length of such a set, and LB =
+/// max(max |B_i|, busy time on the critical path) a lower bound of the makespan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overlap {
-    /// Lanes that count, by index.
+    /// Indices of the lanes that compute.
     pub lanes: Vec<usize>,
-    /// |B_i| of each, in ns.
+    /// |B_i| of each of `lanes`, in ns.
     pub busy: Vec<u64>,
     /// |∪ B_i|, in ns.
     pub union: u64,
     /// LB, in ns.
     pub lower_bound: u64,
-    /// |B_i ∩ B_j| in ns of each two of `lanes` (positions in it), i < j. Of more than 64 lanes
-    /// only the 64 busiest count here, and only those two of them that ran at the same time.
+    /// |B_i ∩ B_j| in ns of each pair of `lanes` (positions in that list), i < j. With more than 64
+    /// lanes: only pairs of the 64 busiest lanes that were busy at the same time.
     pub pairs: Vec<(usize, usize, u64)>,
 }
 
@@ -30,12 +32,13 @@ impl Overlap {
         self.share(self.union)
     }
 
-    /// (Σ|B_i| − LB) / Σ|B_i|: what the dependencies allow; `None` if nothing ran.
+    /// (Σ|B_i| − LB) / Σ|B_i|: the overlap that the dependencies allow; `None` if nothing ran.
     pub fn achievable(&self) -> Option<f64> {
         self.share(self.lower_bound)
     }
 
-    /// Achieved by achievable; `None` if none is achievable.
+    /// [`ratio`](Overlap::ratio) divided by [`achievable`](Overlap::achievable); `None` if that is
+    /// 0.
     pub fn efficiency(&self) -> Option<f64> {
         let achievable = self.achievable().filter(|a| *a > 0.0)?;
         Some(self.ratio()? / achievable)
@@ -76,10 +79,10 @@ impl Overlap {
     }
 }
 
-/// Most lanes of which each two are compared: their number grows with the square.
+/// Largest number of lanes compared pairwise; the number of pairs grows with the square.
 const PAIRED_MAX: usize = 64;
 
-/// [`Overlap::pairs`].
+/// See [`Overlap::pairs`].
 fn pairs(intervals: &[Vec<Interval>], busy: &[u64]) -> Vec<(usize, usize, u64)> {
     let mut lanes: Vec<usize> = (0..busy.len()).collect();
     let all = lanes.len() <= PAIRED_MAX;
@@ -98,47 +101,4 @@ fn pairs(intervals: &[Vec<Interval>], busy: &[u64]) -> Vec<(usize, usize, u64)> 
         }
     }
     pairs
-}
-
-/// From and to, in ns.
-pub(crate) type Interval = (u64, u64);
-
-/// By lane: when it ran something; disjoint, ascending.
-pub(crate) fn busy_intervals(timeline: &Timeline) -> Vec<Vec<Interval>> {
-    let mut lanes: Vec<Vec<Interval>> = vec![Vec::new(); timeline.lanes.len()];
-    for span in timeline.outer().map(|span| &timeline.spans[span]) {
-        lanes[span.lane].push((span.start.0, span.end.0));
-    }
-    lanes.into_iter().map(union).collect()
-}
-
-/// The same times, disjoint and ascending.
-pub(crate) fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
-    intervals.sort_unstable();
-    let mut merged: Vec<Interval> = Vec::new();
-    for (start, end) in intervals {
-        match merged.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => merged.push((start, end)),
-        }
-    }
-    merged
-}
-
-pub(crate) fn length(intervals: &[Interval]) -> u64 {
-    intervals.iter().map(|(start, end)| end - start).sum()
-}
-
-/// Time in both of two disjoint, ascending lists.
-fn common(a: &[Interval], b: &[Interval]) -> u64 {
-    let (mut i, mut j, mut both) = (0, 0, 0);
-    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
-        both += x.1.min(y.1).saturating_sub(x.0.max(y.0));
-        if x.1 < y.1 {
-            i += 1;
-        } else {
-            j += 1;
-        }
-    }
-    both
 }

@@ -1,144 +1,33 @@
-//! What-if: the recorded run with other durations, in the recorded order (T4).
+//! What-if analysis: replays the recorded run with other durations, in the recorded order.
 //!
-//! A span begins when its slot is free and its messages are there, plus the time that it then still
-//! took in the recording. With nothing changed this gives the recorded times exactly. The order of
-//! the spans in a slot stays as it was; a policy that would have decided otherwise with these
-//! times has to be run again, in the simulator.
+//! A span starts as soon as its slot is free and its inputs have arrived, plus the restart time
+//! that it took in the recording. Without changes, the replay gives exactly the recorded times. The
+//! order of spans within a slot is kept; a policy that would decide otherwise with the new times
+//! has to be run again in the simulator.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::str::FromStr;
 
-use super::critical_path::{SegmentKind, children, run};
+use super::critical_path::{SegmentKind, children, push_running};
 use super::links::{Binding, Links};
+pub use super::what_if::{Change, WhatIf, WhatIfError};
 use crate::timeline::{Span, Timeline};
 
-/// Changes to a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WhatIf {
-    /// The changes, applied one after another.
-    pub changes: Vec<Change>,
-}
-
-/// One change. Its text is what [`WhatIf`] parses.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Change {
-    /// `op:NAME*F`: every span of that name takes F times as long; its inner spans keep theirs.
-    Op(String, f64),
-    /// `activity:NAME*F`: so does every span of that kind of work.
-    Activity(String, f64),
-    /// `on:LANE*F`: so does all work on that lane.
-    On(String, f64),
-    /// `sync*F`: messages take F times as long from being sent to being ready.
-    Sync(f64),
-    /// `restart*F`: so does the time between work being ready on a free lane and its start.
-    Restart(f64),
-    /// `slots:LANE*N`: the lane has N times as many slots: N of that device.
-    Slots(String, usize),
-}
-
-/// A change that cannot be understood or does not fit the run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WhatIfError {
-    /// Not a change.
-    #[error(
-        "'{text}' is no change; write op:NAME*F, activity:NAME*F, on:LANE*F, sync*F, restart*F or slots:LANE*N"
-    )]
-    Form {
-        /// The text.
-        text: String,
-    },
-    /// The factor is no number from 0 on.
-    #[error(
-        "'{factor}' in '{text}' is no factor; it must be a number from 0 to 1000000 (slots: a whole one from 1 to 1024)"
-    )]
-    Factor {
-        /// The factor.
-        factor: String,
-        /// The whole change.
-        text: String,
-    },
-    /// Nothing in the run has that name.
-    #[error("no {what} of this run is called '{name}'; there are {known}")]
-    Unknown {
-        /// `op`, `activity` or `lane`.
-        what: &'static str,
-        /// The name.
-        name: String,
-        /// Those that there are.
-        known: String,
-    },
-}
-
-impl FromStr for WhatIf {
-    type Err = WhatIfError;
-
-    /// Changes with commas between them.
-    fn from_str(text: &str) -> Result<WhatIf, WhatIfError> {
-        let changes = text.split(',').map(|change| change.trim().parse());
-        Ok(WhatIf { changes: changes.collect::<Result<_, _>>()? })
-    }
-}
-
-impl FromStr for Change {
-    type Err = WhatIfError;
-
-    fn from_str(text: &str) -> Result<Change, WhatIfError> {
-        let form = || WhatIfError::Form { text: text.to_owned() };
-        let (what, factor) = text.rsplit_once('*').ok_or_else(form)?;
-        let wrong = || WhatIfError::Factor { factor: factor.to_owned(), text: text.to_owned() };
-        let number = || {
-            let number = factor.trim().parse::<f64>().ok();
-            number.filter(|n| (0.0..=1e6).contains(n)).ok_or_else(wrong)
-        };
-        let (kind, name) = what.split_once(':').unwrap_or((what, ""));
-        let (kind, name) = (kind.trim(), name.trim().to_owned());
-        match (kind, name.is_empty()) {
-            ("sync", true) => Ok(Change::Sync(number()?)),
-            ("restart", true) => Ok(Change::Restart(number()?)),
-            ("op", false) => Ok(Change::Op(name, number()?)),
-            ("activity", false) => Ok(Change::Activity(name, number()?)),
-            ("on", false) => Ok(Change::On(name, number()?)),
-            ("slots", false) => {
-                let count = factor.trim().parse().ok().filter(|n| (1..=1024).contains(n));
-                Ok(Change::Slots(name, count.ok_or_else(wrong)?))
-            }
-            _ => Err(form()),
-        }
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Change::Op(name, factor) => write!(f, "op:{name}*{factor}"),
-            Change::Activity(name, factor) => write!(f, "activity:{name}*{factor}"),
-            Change::On(lane, factor) => write!(f, "on:{lane}*{factor}"),
-            Change::Sync(factor) => write!(f, "sync*{factor}"),
-            Change::Restart(factor) => write!(f, "restart*{factor}"),
-            Change::Slots(lane, count) => write!(f, "slots:{lane}*{count}"),
-        }
-    }
-}
-
-/// A run as it would have been.
+/// The replayed run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// First start to last end, in ns.
     pub makespan: u64,
-    /// By span: when it would have begun and ended, in ns. Inner spans have those of their
-    /// outermost ancestor.
+    /// By span: its start and end in ns. Inner spans have those of their outermost ancestor.
     pub times: Vec<(u64, u64)>,
 }
 
-/// What the changes come to.
+/// Factors that result from the changes.
 struct Factors {
-    /// By span.
+    /// Time factor of each span.
     time: Vec<f64>,
     sync: f64,
     restart: f64,
-    /// By lane.
+    /// Number of slots of each lane.
     slots: Vec<usize>,
 }
 
@@ -146,13 +35,13 @@ impl Replay {
     /// Replays a run with changes.
     ///
     /// # Errors
-    /// [`WhatIfError::Unknown`] when a change names what the run does not have.
+    /// [`WhatIfError::Unknown`] if a change names something that the run does not have.
     pub fn new(timeline: &Timeline, what_if: &WhatIf) -> Result<Replay, WhatIfError> {
         let factors = Factors::of(timeline, what_if)?;
         let links = Links::new(timeline);
         let durations = durations(timeline, &factors);
-        let mut times: Vec<(u64, u64)> =
-            timeline.spans.iter().map(|s| (s.start.0, s.end.0)).collect();
+        let times = timeline.spans.iter().map(|s| (s.start.0, s.end.0)).collect();
+        let mut schedule = Schedule { timeline, links: &links, factors: &factors, times };
         // Only lanes with more slots than recorded choose a slot anew.
         let mut free: Vec<Vec<u64>> = timeline
             .lanes
@@ -164,16 +53,18 @@ impl Replay {
         for &span in &links.order {
             let slots = &mut free[timeline.spans[span].lane];
             let new_slot = (0..slots.len()).min_by_key(|slot| slots[*slot]);
-            let before = links.before[span].map(|before| times[before].1);
-            // Without a message, a span may need what was before it: more slots do not help.
+            let before = links.before[span].map(|before| schedule.times[before].1);
+            // Without a message, a span may depend on the previous span of its slot: more slots do
+            // not help.
             let needs_slot = new_slot.filter(|_| !links.inputs[span].is_empty());
             let slot_free = needs_slot.map(|slot| slots[slot]).or(before);
-            let start = start(timeline, &links, &factors, &times, (span, slot_free));
-            times[span] = (start, start.saturating_add(durations[span]));
+            let start = schedule.start(span, slot_free);
+            schedule.times[span] = (start, start.saturating_add(durations[span]));
             if let Some(slot) = new_slot {
-                slots[slot] = times[span].1;
+                slots[slot] = schedule.times[span].1;
             }
         }
+        let mut times = schedule.times;
         for span in 0..times.len() {
             times[span] = times[links.outermost[span]];
         }
@@ -183,52 +74,57 @@ impl Replay {
     }
 }
 
-/// When a span begins whose slot is free at `slot_free`.
-fn start(
-    timeline: &Timeline,
-    links: &Links,
-    factors: &Factors,
-    times: &[(u64, u64)],
-    (span, slot_free): (usize, Option<u64>),
-) -> u64 {
-    let recorded = timeline.spans[span].start.0;
-    let (ready, binding) = links.binding(timeline, span);
-    if matches!(binding, Binding::Nothing) {
-        return recorded;
-    }
-    let messages = links.inputs[span].iter().map(|input| {
-        let way = scaled(input.ready - input.sent, factors.sync);
-        let left = input.from.map_or(input.sent, |f| sent(timeline, (f, input.sent), times[f]));
-        left.saturating_add(way)
-    });
-    let settled = messages.chain(slot_free).max().unwrap_or(0);
-    settled.saturating_add(scaled(recorded.saturating_sub(ready), factors.restart))
+/// A replay in progress.
+struct Schedule<'a> {
+    timeline: &'a Timeline,
+    links: &'a Links,
+    factors: &'a Factors,
+    /// By span: its start and end in ns; those recorded until the span is replayed.
+    times: Vec<(u64, u64)>,
 }
 
-/// When a message leaves its sender, which now runs at other times: after the same share of it, or
-/// as long after its end.
-fn sent(timeline: &Timeline, (from, sent): (usize, u64), (start, end): (u64, u64)) -> u64 {
-    let before = &timeline.spans[from];
-    if sent >= before.end.0 {
-        return end.saturating_add(sent - before.end.0);
+impl Schedule<'_> {
+    /// Start of a span whose slot is free at `slot_free`.
+    fn start(&self, span: usize, slot_free: Option<u64>) -> u64 {
+        let recorded = self.timeline.spans[span].start.0;
+        let (ready, binding) = self.links.binding(self.timeline, span);
+        if matches!(binding, Binding::Nothing) {
+            return recorded;
+        }
+        let messages = self.links.inputs[span].iter().map(|input| {
+            let transit = scaled(input.ready - input.sent, self.factors.sync);
+            let sent = input.from.map_or(input.sent, |from| self.sent(from, input.sent));
+            sent.saturating_add(transit)
+        });
+        let satisfied = messages.chain(slot_free).max().unwrap_or(0);
+        satisfied.saturating_add(scaled(recorded.saturating_sub(ready), self.factors.restart))
     }
-    let (part, whole) = (u128::from(sent - before.start.0), u128::from(before.duration()));
-    start + (u128::from(end - start) * part / whole) as u64
+
+    /// When a message leaves its sender, whose times have changed: after the same share of the
+    /// sender's duration, or equally long after its end.
+    fn sent(&self, from: usize, sent: u64) -> u64 {
+        let (before, (start, end)) = (&self.timeline.spans[from], self.times[from]);
+        if sent >= before.end.0 {
+            return end.saturating_add(sent - before.end.0);
+        }
+        let (part, whole) = (u128::from(sent - before.start.0), u128::from(before.duration()));
+        start + (u128::from(end - start) * part / whole) as u64
+    }
 }
 
 fn scaled(time: u64, factor: f64) -> u64 {
-    // Times beyond 2⁵³ ns (104 days) would lose their last digits as a float.
+    // Above 2⁵³ ns (104 days), a float would lose the last digits.
     if factor == 1.0 { time } else { (time as f64 * factor).round() as u64 }
 }
 
-/// By outer span: its time, each piece of it changed as the innermost span there says.
+/// Duration of each outer span; each piece is scaled by the factor of its innermost span.
 fn durations(timeline: &Timeline, factors: &Factors) -> Vec<u64> {
     let inner = children(timeline);
     let mut durations = vec![0; timeline.spans.len()];
     let mut pieces = Vec::new();
     for index in timeline.outer() {
         let span = &timeline.spans[index];
-        run(timeline, &inner, (span.start.0, span.end.0, index), &mut pieces);
+        push_running(timeline, &inner, index, (span.start.0, span.end.0), &mut pieces);
         for piece in pieces.drain(..) {
             let SegmentKind::Running(innermost) = piece.kind else { continue };
             let time = scaled(piece.end - piece.start, factors.time[innermost]);
@@ -271,7 +167,7 @@ impl Factors {
         Ok(factors)
     }
 
-    /// Scales every span of which `of` gives that name.
+    /// Applies a factor to every span for which `of` returns that name.
     fn scale(
         &mut self,
         (what, name): (&'static str, &str),

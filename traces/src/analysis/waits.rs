@@ -1,8 +1,8 @@
-//! Predicted waits: how good the predictions were, and what the waiting cost (T5).
+//! Predicted waits: the quality of the predictions and the cost of waiting.
 //!
-//! A wait begins at s, and what it waits for ends at e. The actual time is a = max(e − s, 0), the
-//! error a − ŵ for the prediction ŵ, and the lateness is the time from max(e, s) to the end of the
-//! wait. Without a known target, a is the whole wait.
+//! Let a wait start at s and its target end at e. The actual time is a = max(e − s, 0). The error
+//! is a − ŵ for the prediction ŵ. The lateness is the time from max(e, s) to the end of the wait.
+//! Without a known target, a is the whole wait.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::event::WaitMode;
 use crate::report::{Percentiles, WaitReport};
 use crate::timeline::{Timeline, Wait};
 
-/// Share of waits that the suggested margin keeps from oversleeping.
+/// Share of waits that must not oversleep with the suggested margin.
 const ON_TIME: f64 = 0.99;
-/// Points of the calibration curve.
+/// Number of points of the calibration curve.
 const POINTS: usize = 10;
 
-/// One report for each name and mode.
+/// One report for each name and wait mode.
 pub(crate) fn reports(timeline: &Timeline) -> Vec<WaitReport> {
     let mut groups: BTreeMap<(&str, WaitMode), Vec<&Wait>> = BTreeMap::new();
     for wait in &timeline.waits {
@@ -51,12 +51,12 @@ pub(crate) fn reports(timeline: &Timeline) -> Vec<WaitReport> {
     groups.into_iter().map(report).collect()
 }
 
-/// How a wait with a prediction turned out; all in ns.
+/// Outcome of a predicted wait; all times in ns.
 #[derive(Clone, Copy, Debug)]
 struct Outcome {
     predicted: u64,
     actual: u64,
-    /// Slept longer than was asked for.
+    /// Time slept beyond the requested sleep.
     overslept: u64,
 }
 
@@ -83,7 +83,8 @@ fn late(timeline: &Timeline, wait: &Wait) -> Option<u64> {
     Some(wait.end.0.saturating_sub(done.0))
 }
 
-/// Sleeping ends at predicted − margin + overslept, which must not be after the actual end.
+/// Smallest margin in ns with which the required share of waits would have woken in time. Sleep
+/// ends at predicted − margin + overslept, which must not be after the actual end.
 fn margin_best(outcomes: &[Outcome]) -> Option<u64> {
     let mut needed: Vec<u64> = outcomes
         .iter()
@@ -94,7 +95,8 @@ fn margin_best(outcomes: &[Outcome]) -> Option<u64> {
     needed.get(rank.saturating_sub(1)).copied()
 }
 
-/// Bounds are 0 and powers of two on both sides, as far as there are errors.
+/// Counts of errors by size. The upper bounds are 0 and powers of two of both signs, within the
+/// range of the errors.
 fn histogram(errors: Vec<i64>) -> Vec<(i64, usize)> {
     let (Some(min), Some(max)) = (errors.iter().min(), errors.iter().max()) else {
         return Vec::new();
@@ -114,6 +116,7 @@ fn histogram(errors: Vec<i64>) -> Vec<(i64, usize)> {
     bounds.into_iter().zip(counts).collect()
 }
 
+/// Mean predicted and mean actual time of each of [`POINTS`] equal groups, sorted by prediction.
 fn calibration(outcomes: &[Outcome]) -> Vec<(f64, f64)> {
     let mut sorted = outcomes.to_vec();
     sorted.sort_by_key(|outcome| (outcome.predicted, outcome.actual));

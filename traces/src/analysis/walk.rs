@@ -1,57 +1,60 @@
-//! The walk back along what held up a span: both idle causes and the critical path are made of it.
+//! Walks back along the dependencies of a span. Both idle causes and the critical path are built on
+//! it.
 
-use super::bubble::Cause;
+use super::cause::IdleCause;
+use super::interval::Interval;
 use super::links::{Binding, Links};
-use crate::event::{Activity, HoldCause};
+use crate::event::{Activity, StallCause};
 use crate::timeline::{Span, Timeline, Wait};
 
-/// A stretch of a chain, found from its end to its start.
+/// A piece of the chain. The walk finds pieces from the end to the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct Piece {
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) link: Link,
+    pub(super) kind: PieceKind,
 }
 
-/// What a stretch of a chain is.
+/// What happened during a piece of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum PieceKind {
     /// This outer span ran.
     Ran(usize),
     /// This outer span waited.
-    Waited(usize, Cause),
+    Waited(usize, IdleCause),
 }
 
-/// A walk back along what held up a span.
+/// A walk back along the dependencies of a span.
 pub(super) struct Walk<'a> {
     pub(super) timeline: &'a Timeline,
     pub(super) links: &'a Links,
-    /// Nothing before this time is looked at.
+    /// The walk stops at this time, in ns.
     pub(super) floor: u64,
 }
 
-/// A step of a walk: the span that was reached (none: the outside), and over which message.
+/// A step of the walk: the span it reached (none: outside the recording), and the message it
+/// followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) span: Option<usize>,
     pub(super) message: Option<usize>,
-    /// A hold on that message: in force from the first time to the second.
-    pub(super) hold: Option<(HoldCause, u64, u64)>,
+    /// If the message was stalled: the cause, and the start and end of the stall in ns.
+    pub(super) stall: Option<(StallCause, u64, u64)>,
 }
 
 impl Walk<'_> {
     /// Explains the time from the floor to the start of `span`, backwards and without gaps.
-    /// `on_step` hears of every step before the stretches of the message's way and of the span.
+    /// `on_step` is called before the pieces of the step are emitted.
     pub(super) fn back(
         &self,
         span: usize,
         mut on_step: impl FnMut(Step),
-        mut emit: impl FnMut(Stretch),
+        mut emit: impl FnMut(Piece),
     ) {
-        let mut emit = |start: u64, end: u64, link: Link| {
+        let mut emit = |start: u64, end: u64, kind: PieceKind| {
             let start = start.max(self.floor);
             if start < end {
-                emit(Stretch { start, end, link });
+                emit(Piece { start, end, kind });
             }
         };
         let mut span = span;
@@ -62,41 +65,41 @@ impl Walk<'_> {
             self.idle_before(span, (ready, time), binding, &mut emit);
             let (from, left) = match binding {
                 Binding::Slot(before) => {
-                    on_step(Step { span: Some(before), message: None, hold: None });
+                    on_step(Step { span: Some(before), message: None, stall: None });
                     (before, ready)
                 }
                 Binding::Input(input) => {
-                    let hold = input.message.and_then(|m| self.timeline.messages[m].hold);
-                    let hold = hold.map(|(cause, since)| (cause, since.0, input.sent));
-                    on_step(Step { span: input.from, message: input.message, hold });
+                    let stall = input.message.and_then(|m| self.timeline.messages[m].stall);
+                    let stall = stall.map(|(cause, since)| (cause, since.0, input.sent));
+                    on_step(Step { span: input.from, message: input.message, stall });
                     let left = input.sent.min(ready);
                     let end = input.from.map_or(left, |from| self.timeline.spans[from].end.0);
-                    let way = (left.min(end), ready);
-                    self.late((span, input.from), way, Cause::HandOff, &mut emit);
+                    let transit = (left.min(end), ready);
+                    self.late(span, input.from, transit, IdleCause::HandOff, &mut emit);
                     let Some(from) = input.from else {
-                        emit(self.floor, left, Link::Waited(span, Cause::MailboxEmpty));
+                        emit(self.floor, left, PieceKind::Waited(span, IdleCause::MailboxEmpty));
                         return;
                     };
                     (from, left.min(end))
                 }
                 Binding::Nothing => {
-                    emit(self.floor, ready, Link::Waited(span, Cause::Start));
+                    emit(self.floor, ready, PieceKind::Waited(span, IdleCause::Start));
                     return;
                 }
             };
             let start = self.timeline.spans[from].start.0;
-            emit(start, left, Link::Ran(from));
+            emit(start, left, PieceKind::Ran(from));
             (span, time) = (from, start.min(left));
         }
     }
 
-    /// Between the time when a span could have begun and its start.
+    /// Explains the time between the moment a span could have started and its start.
     fn idle_before(
         &self,
         span: usize,
-        (ready, start): (u64, u64),
+        (ready, start): Interval,
         binding: Binding,
-        emit: &mut impl FnMut(u64, u64, Link),
+        emit: &mut impl FnMut(u64, u64, PieceKind),
     ) {
         if ready == start {
             return;
@@ -111,43 +114,50 @@ impl Walk<'_> {
             _ => false,
         };
         if has_input || goes_on {
-            self.late((span, None), (ready, start), Cause::Restart, emit);
+            self.late(span, None, (ready, start), IdleCause::Restart, emit);
             return;
         }
-        // Without a message, the span's own stations are all that is known.
+        // Without a message, only the times at which the span was queued and submitted are known.
         let submitted = this.submitted.map_or(start, |at| at.0.clamp(ready, start));
         let queued = this.queued.map_or(submitted, |at| at.0.clamp(ready, submitted));
-        emit(submitted, start, Link::Waited(span, Cause::Restart));
-        emit(queued, submitted, Link::Waited(span, Cause::BackPressure));
+        emit(submitted, start, PieceKind::Waited(span, IdleCause::Restart));
+        emit(queued, submitted, PieceKind::Waited(span, IdleCause::BackPressure));
         self.asleep(span, (ready, queued), emit);
     }
 
-    /// Splits a stretch without any reason into sleeping for want of messages and the unknown.
-    fn asleep(&self, span: usize, (from, to): (u64, u64), emit: &mut impl FnMut(u64, u64, Link)) {
+    /// Splits an unexplained interval into sleep on an empty mailbox and unattributed time.
+    fn asleep(
+        &self,
+        span: usize,
+        (from, to): Interval,
+        emit: &mut impl FnMut(u64, u64, PieceKind),
+    ) {
         let sleeps = &self.links.sleeps[self.timeline.spans[span].lane];
         let mut time = to;
         let first = sleeps.partition_point(|sleep| sleep.1 <= from);
         let last = sleeps.partition_point(|sleep| sleep.1 <= to);
-        // A lane's sleeps do not overlap: of those that end later, only the next can reach here.
+        // Sleeps of a lane do not overlap, so of those that end after `to`, only the first can
+        // reach into the interval.
         for sleep in sleeps[first..sleeps.len().min(last + 1)].iter().rev() {
             let (start, end) = (sleep.0.max(from), sleep.1.min(time));
             if start < end {
-                emit(end, time, Link::Waited(span, Cause::Unknown));
-                emit(start, end, Link::Waited(span, Cause::MailboxEmpty));
+                emit(end, time, PieceKind::Waited(span, IdleCause::Unknown));
+                emit(start, end, PieceKind::Waited(span, IdleCause::MailboxEmpty));
                 time = start;
             }
         }
-        emit(from, time, Link::Waited(span, Cause::Unknown));
+        emit(from, time, PieceKind::Waited(span, IdleCause::Unknown));
     }
 
-    /// Splits a stretch by the waits that went on in it after their target had ended: waits of
-    /// the span's lane, and those for the span `from`, whichever lane waited.
+    /// Splits an interval at waits that continued after their target had ended: waits of the span's
+    /// lane, and waits of any lane for the span `from`.
     fn late(
         &self,
-        (span, from): (usize, Option<usize>),
-        (start, end): (u64, u64),
-        otherwise: Cause,
-        emit: &mut impl FnMut(u64, u64, Link),
+        span: usize,
+        from: Option<usize>,
+        (start, end): Interval,
+        otherwise: IdleCause,
+        emit: &mut impl FnMut(u64, u64, PieceKind),
     ) {
         let mut time = end;
         for wait in self.waits_in(span, from, (start, end)) {
@@ -160,20 +170,20 @@ impl Walk<'_> {
                 continue;
             }
             let awake = wait.start.0.saturating_add(wait.slept).clamp(from, to);
-            emit(to, time, Link::Waited(span, otherwise));
-            emit(awake, to, Link::Waited(span, Cause::Spin));
-            emit(from, awake, Link::Waited(span, Cause::Overshoot));
+            emit(to, time, PieceKind::Waited(span, otherwise));
+            emit(awake, to, PieceKind::Waited(span, IdleCause::Spin));
+            emit(from, awake, PieceKind::Waited(span, IdleCause::Overshoot));
             time = from;
         }
-        emit(start, time, Link::Waited(span, otherwise));
+        emit(start, time, PieceKind::Waited(span, otherwise));
     }
 
-    /// Waits that may lie in a stretch, the latest first.
-    fn waits_in(&self, span: usize, from: Option<usize>, stretch: (u64, u64)) -> Vec<&Wait> {
+    /// Waits that may overlap the interval, the latest first.
+    fn waits_in(&self, span: usize, from: Option<usize>, interval: Interval) -> Vec<&Wait> {
         let waits = &self.timeline.waits;
         let of_lane = &self.links.waits[self.timeline.spans[span].lane];
-        let first = of_lane.partition_point(|wait| waits[*wait].end.0 <= stretch.0);
-        let last = of_lane.partition_point(|wait| waits[*wait].end.0 <= stretch.1);
+        let first = of_lane.partition_point(|wait| waits[*wait].end.0 <= interval.0);
+        let last = of_lane.partition_point(|wait| waits[*wait].end.0 <= interval.1);
         let for_sender = from.and_then(|from| self.links.waits_for.get(&from));
         let mut found = of_lane[first..of_lane.len().min(last + 1)].to_vec();
         found.extend(for_sender.into_iter().flatten());
@@ -183,14 +193,14 @@ impl Walk<'_> {
     }
 }
 
-/// Why a lane whose next work waits for this span is idle while it runs.
-pub(super) fn cause_of(span: &Span) -> Cause {
+/// Cause of a lane's idle time while this span, which the lane's next work needs, runs.
+pub(super) fn cause_of(span: &Span) -> IdleCause {
     match span.activity {
-        Activity::Prepare => Cause::Prepare,
-        Activity::Convert | Activity::Copy => Cause::Convert,
-        Activity::Sync => Cause::HandOff,
+        Activity::Prepare => IdleCause::Prepare,
+        Activity::Convert | Activity::Copy => IdleCause::Convert,
+        Activity::Sync => IdleCause::HandOff,
         Activity::Compute | Activity::Schedule | Activity::Sample | Activity::Other => {
-            Cause::Dependency(span.lane)
+            IdleCause::Dependency(span.lane)
         }
     }
 }

@@ -21,7 +21,7 @@ fn check(text: &str) -> Result<Outcome, BudgetError> {
 }
 
 #[test]
-fn a_metric_is_compared_the_wrong_way_round() {
+fn every_operator_compares_the_metric_with_the_bound() {
     let rows = [
         ("overlap>=0.5", 0.5, true),
         ("overlap > 0.5", 0.5, false),
@@ -40,7 +40,7 @@ fn a_metric_is_compared_the_wrong_way_round() {
 }
 
 #[test]
-fn a_name_with_a_dot_or_a_sign_is_not_found() {
+fn names_with_dots_and_operators_are_found() {
     let rows = [
         ("lanes.gpu.0.utilization<1", 0.25),
         ("lanes.cpu.idle.dependency on gpu.0.ns<10", 7.0),
@@ -55,37 +55,48 @@ fn a_name_with_a_dot_or_a_sign_is_not_found() {
 }
 
 #[test]
-fn a_text_that_is_no_budget_is_taken_for_one() {
+fn a_text_that_is_not_a_budget_is_refused_with_the_reason() {
     let message = |text: &str| Budget::parse(text).expect_err(text).to_string();
-    assert!(message("overlap").starts_with("'overlap' compares nothing"), "{}", message("overlap"));
-    assert!(message("overlap=0.5").contains("compares nothing"));
-    assert_eq!(message(">=1"), "'>=1' names no metric before '>=', as 'overlap>=0.6' does");
+    assert!(
+        message("overlap").starts_with("'overlap' has no comparison"),
+        "{}",
+        message("overlap")
+    );
+    assert!(message("overlap=0.5").contains("has no comparison"));
+    assert_eq!(message(">=1"), "'>=1' has no metric before '>='; write for example 'overlap>=0.6'");
     for text in ["a>=", "a<1ms", "a==inf", "a>nan", "a<0,5"] {
-        assert!(message(text).contains("is no number"), "{}", message(text));
+        assert!(message(text).contains("is not a number"), "{}", message(text));
     }
 }
 
 #[test]
-fn an_unknown_or_absent_metric_passes() {
+fn an_unknown_or_absent_metric_is_an_error() {
     let message = |text: &str| check(text).expect_err(text).to_string();
     assert_eq!(
         message("overlap_achievable>0"),
-        "metric 'overlap_achievable' has no value in this run: nothing was recorded that it \
-         measures"
+        "metric 'overlap_achievable' has no value in this run: the run recorded nothing that \
+         it measures"
     );
-    assert!(message("overlpa>0").contains("; there is overlap"), "{}", message("overlpa>0"));
-    assert!(message("requests>0").contains("there is requests.ttft_ms.p95"));
+    assert!(
+        message("overlpa>0").contains("; similar metrics: overlap"),
+        "{}",
+        message("overlpa>0")
+    );
+    assert!(message("requests>0").contains("similar metrics: requests.ttft_ms.p95"));
     let lane = message("lanes.cpo.utilization>0");
-    assert!(lane.contains("there is lanes.cpu.utilization, lanes.gpu.0.utilization"), "{lane}");
+    assert!(
+        lane.contains("similar metrics: lanes.cpu.utilization, lanes.gpu.0.utilization"),
+        "{lane}"
+    );
     assert!(message("lanes.cpu.name>0").contains("no metric"));
     assert_eq!(
         message("zzzzzzzzz>0"),
-        "the report has no metric 'zzzzzzzzz'; the JSON report has them all"
+        "the report has no metric 'zzzzzzzzz'; see the JSON report for all metrics"
     );
 }
 
 #[test]
-fn an_outcome_cannot_be_read_back() {
+fn a_budget_printed_parses_back_to_itself() {
     for text in ["overlap >= 0.6", "a.b != -3", "x < 1000000"] {
         assert_eq!(Budget::parse(text).expect(text).to_string(), text);
     }

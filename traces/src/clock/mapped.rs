@@ -1,24 +1,25 @@
-//! A device's own time-stamps as times of the host's clock.
+//! Converts the timestamps of a device to host time.
 
 use std::time::Duration;
 
 use super::Nanos;
 
-/// Largest share by which a device's ticks are believed to differ from their stated length, as
-/// long as the samples allow it. Crystals differ by a tenth of that.
+/// Largest relative deviation of a tick from its stated length that is assumed as long as the
+/// samples allow it. Crystals deviate by a tenth of that.
 const DRIFT_MAX: f64 = 500e-6;
 
-/// Most samples, the tightest ones, of which each two are compared.
+/// Largest number of samples compared pairwise; those with the smallest round trips are used.
 const PAIRS_FROM: usize = 64;
 
-/// One comparison of both clocks: the host's clock is read, then the device's, then the host's.
+/// One comparison of both clocks. The host's clock is read, then the device's, then the host's
+/// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSample {
-    /// Host time before the device was asked.
+    /// Host time before the device's clock was read.
     pub before: Nanos,
-    /// The device's time-stamp, in ticks.
+    /// Timestamp of the device, in ticks.
     pub device: u64,
-    /// Host time after it had answered.
+    /// Host time after the device's clock was read.
     pub after: Nanos,
 }
 
@@ -28,54 +29,57 @@ impl ClockSample {
     }
 }
 
-/// Why samples say nothing.
+/// Why the clocks cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceClockError {
-    /// There is no sample.
+    /// There are no samples.
     #[error(
-        "no sample of the device's clock; take at least one, better some before and after the run"
+        "there is no sample of the device's clock; take at least one, better several before and after the run"
     )]
     NoSample,
-    /// A tick has no length.
-    #[error("a tick of {tick_ns} ns is none; give the length that the device states, above 0")]
+    /// The length of a tick is not above 0.
+    #[error(
+        "a tick of {tick_ns} ns is not possible; give the length that the device states, above 0"
+    )]
     Tick {
-        /// The length.
+        /// Length given, in ns.
         tick_ns: f64,
     },
-    /// The host's clock went back.
+    /// The host's clock went backwards within a sample.
     #[error(
-        "sample {index} ends before it begins; read the host's clock before and after the device's"
+        "sample {index} ends before it starts; read the host's clock before and after the device's"
     )]
     Backwards {
-        /// Position of the sample.
+        /// Index of the sample.
         index: usize,
     },
 }
 
-/// Maps a device's time-stamps to host time.
+/// Maps timestamps of a device to host time.
 ///
-/// The sample with the smallest round trip fixes the offset: the device was read in the middle of
-/// it, give or take half. The drift is the median of the slopes between each two of the tightest
-/// samples (Theil–Sen), kept within what every sample says about the first one: the device was
-/// read after `before` and before `after`. The device's counter must not wrap.
+/// The sample with the smallest round trip (the anchor) fixes the offset: the device's clock was
+/// read in the middle of it, ± half the round trip. The drift is the median of the slopes between
+/// all pairs of the tightest samples (Theil–Sen), limited to the range that all samples allow: the
+/// device's clock was read between `before` and `after`. The device's counter must not wrap.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeviceClock {
     tick_ns: f64,
-    /// Time-stamp of the tightest sample.
+    /// Timestamp of the anchor, in ticks.
     device: u64,
-    /// Middle of the tightest sample, in host ns.
+    /// Middle of the anchor, in host ns.
     host: f64,
     drift: f64,
     drift_error: f64,
-    /// In ns; of the tightest sample.
+    /// Half the round trip of the anchor, in ns.
     half_round_trip: f64,
-    /// By how much a sample contradicts the line, in ns.
+    /// Largest distance of a sample from the fitted line, in ns.
     misfit: f64,
 }
 
 impl DeviceClock {
-    /// Compares the clocks. `tick_ns` is the stated length of the device's tick in nanoseconds.
+    /// Fits the mapping to the samples. `tick_ns` is the stated length of the device's tick in
+    /// nanoseconds.
     pub fn fit(tick_ns: f64, samples: &[ClockSample]) -> Result<DeviceClock, DeviceClockError> {
         if !(tick_ns > 0.0 && tick_ns.is_finite()) {
             return Err(DeviceClockError::Tick { tick_ns });
@@ -104,37 +108,38 @@ impl DeviceClock {
         Ok(clock)
     }
 
-    /// Host time of a time-stamp.
+    /// Host time of a timestamp.
     pub fn to_host(&self, device: u64) -> Nanos {
-        // Out of range, it is the nearest time that there is.
+        // The cast saturates if the time is out of range.
         Nanos((self.host + self.elapsed(device) * (1.0 + self.drift)).round() as u64)
     }
 
-    /// How far [`to_host`](DeviceClock::to_host) may be off: half the smallest round trip, more
-    /// away from that sample as far as the drift is uncertain, and more if samples contradict
-    /// each other.
+    /// Error bound of [`to_host`](DeviceClock::to_host): half the smallest round trip, plus the
+    /// uncertainty of the drift with growing distance from the anchor, plus the misfit if samples
+    /// contradict each other.
     pub fn error(&self, device: u64) -> Duration {
         let away = self.elapsed(device).abs() * self.drift_error;
         let nanos = self.half_round_trip + away + self.misfit;
         Duration::from_nanos(nanos.ceil() as u64)
     }
 
-    /// Half the smallest round trip: the error at its time.
+    /// Half the smallest round trip: the error at the time of the anchor.
     pub fn smallest_error(&self) -> Duration {
         Duration::from_nanos(self.half_round_trip.ceil() as u64)
     }
 
-    /// By which share a tick is longer than stated, in host time.
+    /// Relative deviation of the tick from its stated length, in host time; positive if it is
+    /// longer.
     pub fn drift(&self) -> f64 {
         self.drift
     }
 
-    /// Stated time from the tightest sample, in ns.
+    /// Time since the anchor by the stated tick, in ns.
     fn elapsed(&self, device: u64) -> f64 {
         (i128::from(device) - i128::from(self.device)) as f64 * self.tick_ns
     }
 
-    /// Least and greatest drift with which every sample can be true.
+    /// Smallest and largest drift that agree with every sample.
     fn drift_range(&self, anchor: ClockSample, samples: &[ClockSample]) -> (f64, f64) {
         let (mut low, mut high) = (f64::NEG_INFINITY, f64::INFINITY);
         for sample in samples {
@@ -150,9 +155,9 @@ impl DeviceClock {
         let believed = (low.max(-DRIFT_MAX), high.min(DRIFT_MAX));
         match (believed.0 <= believed.1, low <= high) {
             (true, _) => believed,
-            // The stated length of a tick is wrong.
+            // The stated length of the tick is wrong.
             (false, true) => (low, high),
-            // The samples contradict each other: `misfit` tells by how much.
+            // The samples contradict each other; `misfit` says by how much.
             (false, false) => (high, low),
         }
     }
@@ -172,7 +177,7 @@ impl DeviceClock {
         slopes.get(slopes.len() / 2).copied().unwrap_or(0.0)
     }
 
-    /// How far the line passes beside what a sample says.
+    /// Distance of a sample from the fitted line, in ns.
     fn misfit(&self, sample: &ClockSample) -> f64 {
         let on_line = self.elapsed(sample.device) * (1.0 + self.drift);
         let host = self.host + on_line;
@@ -180,7 +185,7 @@ impl DeviceClock {
     }
 }
 
-/// From one time to another, in ns.
+/// Difference of two times, in ns.
 fn gap(from: Nanos, to: Nanos) -> f64 {
     (i128::from(to.0) - i128::from(from.0)) as f64
 }

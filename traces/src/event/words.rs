@@ -1,17 +1,17 @@
-//! An event as 64-bit words: the form in which it lies in a ring and in a file.
+//! Packs an event into 64-bit words, the form it has in a ring and in a file.
 
 use std::num::NonZeroU64;
 
 use super::{
-    Activity, Event, HoldCause, LaneId, MessageId, NameId, Sending, SpanId, SpanInfo, Station,
-    Tags, WaitInfo, WaitMode, What,
+    Activity, Event, EventKind, LaneId, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo,
+    StallCause, Tags, WaitInfo, WaitMode,
 };
 use crate::clock::Nanos;
 
-/// Words of an event.
+/// Number of 64-bit words of an event.
 pub const WORDS: usize = 11;
 
-/// Fields of an event before they are packed into words. Their use depends on the kind.
+/// Fields of an event before they are packed. Which of them are used depends on the kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fields {
     kind: u8,
@@ -31,10 +31,10 @@ struct Fields {
 }
 
 impl Event {
-    /// The event in words.
+    /// Packs the event into words.
     #[inline]
     pub fn to_words(&self) -> [u64; WORDS] {
-        let f = Fields::of(&self.what);
+        let f = Fields::of(&self.kind);
         [
             self.at.0,
             u64::from(f.kind)
@@ -53,8 +53,7 @@ impl Event {
         ]
     }
 
-    /// The event that these words are; `None` if they are none that
-    /// [`to_words`](Event::to_words) can make.
+    /// Unpacks an event. `None` if [`to_words`](Event::to_words) cannot produce these words.
     pub fn from_words(words: &[u64; WORDS]) -> Option<Event> {
         let fields = Fields {
             kind: words[1] as u8,
@@ -72,43 +71,46 @@ impl Event {
             bytes: words[9],
             flops: words[10],
         };
-        let event =
-            Event { at: Nanos(words[0]), lane: LaneId(words[2] as u32), what: fields.what()? };
-        // Bits that no field of this kind uses must be clear: what is read is written again alike.
+        let event = Event {
+            at: Nanos(words[0]),
+            lane: LaneId(words[2] as u32),
+            kind: fields.event_kind()?,
+        };
+        // Bits that this kind does not use must be clear, so that an event has exactly one form.
         (event.to_words() == *words).then_some(event)
     }
 }
 
 impl Fields {
     #[inline]
-    fn of(what: &What) -> Fields {
+    fn of(event_kind: &EventKind) -> Fields {
         let none = Fields::default();
-        match *what {
-            What::Queued(span) => Fields { kind: 1, id: span.0.get(), ..none },
-            What::Submitted(span) => Fields { kind: 2, id: span.0.get(), ..none },
-            What::Started(span, info) => Fields { kind: 3, ..Fields::span(span, &info) },
-            What::Finished(span) => Fields { kind: 4, id: span.0.get(), ..none },
-            What::Ran(span, info, start) => {
+        match *event_kind {
+            EventKind::Queued(span) => Fields { kind: 1, id: span.0.get(), ..none },
+            EventKind::Submitted(span) => Fields { kind: 2, id: span.0.get(), ..none },
+            EventKind::Started(span, info) => Fields { kind: 3, ..Fields::span(span, &info) },
+            EventKind::Finished(span) => Fields { kind: 4, id: span.0.get(), ..none },
+            EventKind::Ran(span, info, start) => {
                 Fields { kind: 5, since: start.0, ..Fields::span(span, &info) }
             }
-            What::Sent(sending) => Fields {
+            EventKind::Sent(sending) => Fields {
                 kind: 6,
-                sub: sending.hold.map_or(0, |(cause, _)| cause.code()),
+                sub: sending.stall.map_or(0, |(cause, _)| cause.code()),
                 name: sending.name.0,
                 id: sending.message.0.get(),
                 other: sending.span.map_or(0, |s| s.0.get()),
-                since: sending.hold.map_or(0, |(_, since)| since.0),
+                since: sending.stall.map_or(0, |(_, since)| since.0),
                 bytes: sending.bytes,
                 ..none
             },
-            What::Received(message, span) => Fields {
+            EventKind::Received(message, span) => Fields {
                 kind: 7,
                 id: message.0.get(),
                 other: span.map_or(0, |s| s.0.get()),
                 ..none
             },
-            What::Woke(since) => Fields { kind: 8, since: since.0, ..none },
-            What::Waited(wait) => Fields {
+            EventKind::Woke(since) => Fields { kind: 8, since: since.0, ..none },
+            EventKind::Waited(wait) => Fields {
                 kind: 9,
                 sub: wait.mode.code(),
                 name: wait.name.0,
@@ -120,12 +122,12 @@ impl Fields {
                 flops: wait.spun,
                 ..none
             },
-            What::Freed(name, bytes) => Fields { kind: 10, name: name.0, bytes, ..none },
-            What::Counter(name, value) => {
+            EventKind::Freed(name, bytes) => Fields { kind: 10, name: name.0, bytes, ..none },
+            EventKind::Counter(name, value) => {
                 Fields { kind: 11, name: name.0, bytes: value.cast_unsigned(), ..none }
             }
-            What::Request(request, station, value) => {
-                Fields { kind: 12, sub: station.code(), request, bytes: value, ..none }
+            EventKind::Request(request, milestone, value) => {
+                Fields { kind: 12, sub: milestone.code(), request, bytes: value, ..none }
             }
         }
     }
@@ -150,27 +152,27 @@ impl Fields {
         }
     }
 
-    fn what(&self) -> Option<What> {
+    fn event_kind(&self) -> Option<EventKind> {
         let name = NameId(self.name);
         Some(match self.kind {
-            1 => What::Queued(self.id()?),
-            2 => What::Submitted(self.id()?),
-            3 => What::Started(self.id()?, self.info()?),
-            4 => What::Finished(self.id()?),
-            5 => What::Ran(self.id()?, self.info()?, Nanos(self.since)),
-            6 => What::Sent(Sending {
+            1 => EventKind::Queued(self.id()?),
+            2 => EventKind::Submitted(self.id()?),
+            3 => EventKind::Started(self.id()?, self.info()?),
+            4 => EventKind::Finished(self.id()?),
+            5 => EventKind::Ran(self.id()?, self.info()?, Nanos(self.since)),
+            6 => EventKind::Sent(Sending {
                 message: MessageId(NonZeroU64::new(self.id)?),
                 span: self.other(),
                 name,
                 bytes: self.bytes,
-                hold: match self.sub {
+                stall: match self.sub {
                     0 => None,
-                    code => Some((HoldCause::from_code(code)?, Nanos(self.since))),
+                    code => Some((StallCause::from_code(code)?, Nanos(self.since))),
                 },
             }),
-            7 => What::Received(MessageId(NonZeroU64::new(self.id)?), self.other()),
-            8 => What::Woke(Nanos(self.since)),
-            9 => What::Waited(WaitInfo {
+            7 => EventKind::Received(MessageId(NonZeroU64::new(self.id)?), self.other()),
+            8 => EventKind::Woke(Nanos(self.since)),
+            9 => EventKind::Waited(WaitInfo {
                 name,
                 since: Nanos(self.since),
                 target: self.other(),
@@ -180,9 +182,9 @@ impl Fields {
                 slept: self.bytes,
                 spun: self.flops,
             }),
-            10 => What::Freed(name, self.bytes),
-            11 => What::Counter(name, self.bytes.cast_signed()),
-            12 => What::Request(self.request, Station::from_code(self.sub)?, self.bytes),
+            10 => EventKind::Freed(name, self.bytes),
+            11 => EventKind::Counter(name, self.bytes.cast_signed()),
+            12 => EventKind::Request(self.request, Milestone::from_code(self.sub)?, self.bytes),
             _ => return None,
         })
     }

@@ -1,9 +1,9 @@
-//! Chrome's trace event form: JSON that `chrome://tracing`, Perfetto and many other viewers read.
+//! Chrome's trace event format: JSON that `chrome://tracing`, Perfetto and many other viewers read.
 //!
-//! Every slot of a lane is a thread of its own, so that complete events never stick out of each
-//! other. Messages are asynchronous pairs, told apart by `id2`, with a flow between the two spans
-//! where both are known. Times are microseconds with three decimals, so nanoseconds survive, also in
-//! readers that take them for a `double`, up to 50 days after the start of the clock.
+//! Every slot of a lane is a thread of its own, so that complete events nest. Messages are
+//! asynchronous pairs, identified by `id2`, with a flow between the two spans if both are known.
+//! Times are microseconds with three decimals, so nanoseconds are kept, up to 50 days after the
+//! start of the clock even in readers that store them as `double`.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use super::tracks;
 use crate::analysis::{Analysis, SegmentKind};
 use crate::timeline::Timeline;
 
-/// Writes a timeline in Chrome's form.
+/// Exports a timeline in Chrome's format.
 pub fn chrome(timeline: &Timeline, analysis: &Analysis) -> String {
     let facts = Facts::new(timeline, analysis);
     let packed = tracks::pack(timeline);
@@ -83,7 +83,7 @@ struct File {
 }
 
 impl File {
-    /// Adds an event with these members.
+    /// Adds an event with these JSON members.
     fn event(&mut self, members: &str) {
         let comma = if self.text.ends_with('[') { "" } else { "," };
         self.text.push_str(comma);
@@ -132,7 +132,8 @@ impl File {
             }
             let (Some(from), Some(to)) = (message.from, message.to) else { continue };
             for (phase, span, at) in [("s", from, sent), ("f", to, received)] {
-                // A flow hangs on the innermost slice that encloses it, so it must lie inside.
+                // A flow attaches to the innermost slice that encloses its time, so its time must
+                // be inside the slice.
                 let (start, end) = (timeline.spans[span].start.0, timeline.spans[span].end.0);
                 let (ts, thread) = (micros(at.clamp(start, end)), SPANS + of_span[span]);
                 self.event(&format!(
@@ -157,7 +158,7 @@ fn arguments(fields: &[Field]) -> String {
     let mut text = String::from("{");
     for (at, (name, value)) in fields.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = match value {
             Value::Number(number) => write!(text, "{comma}\"{name}\":{number}"),
             Value::Flag(flag) => write!(text, "{comma}\"{name}\":{flag}"),

@@ -1,25 +1,25 @@
-//! Tables for spreadsheets and data frames, as RFC 4180 has them: commas, CRLF, quotes doubled.
+//! Tables for spreadsheets and data frames in the format of RFC 4180: commas, CRLF, doubled quotes.
 //!
-//! Names come from the recorded program and may be meant to harm. Spreadsheets take a text that
-//! begins with `=`, `+`, `-`, `@`, a tab or a carriage return for a formula, so such a text gets an
-//! apostrophe in front; so does one that begins with an apostrophe, and taking one away restores
-//! every text. Numbers are never changed.
+//! Names come from the recorded program and may be malicious. Spreadsheets interpret a text that
+//! starts with `=`, `+`, `-`, `@`, a tab or a carriage return as a formula, so such a text gets a
+//! leading apostrophe. So does a text that starts with an apostrophe, so that removing one
+//! apostrophe restores every text. Numbers are never changed.
 
 use super::fields::{self, Facts};
 use crate::analysis::{Analysis, SegmentKind};
 use crate::timeline::Timeline;
 
-/// A table.
+/// A CSV table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Name of its file.
+    /// File name.
     pub file: &'static str,
-    /// The header and the rows.
+    /// Content: the header and the rows.
     pub text: String,
 }
 
-/// Writes a timeline as tables: spans, gaps, critical path, messages, waits, counters, stations of
-/// requests. Times and durations are in nanoseconds; what does not exist is empty.
+/// Exports a timeline as tables of spans, gaps, critical path, messages, waits, counters and
+/// milestones of requests. Times and durations are in nanoseconds; absent values are empty.
 pub fn csv(timeline: &Timeline, analysis: &Analysis) -> Vec<Table> {
     let lanes = fields::lane_names(timeline);
     let source = Source { timeline, analysis, lanes };
@@ -136,8 +136,8 @@ impl Source<'_> {
                 message.sent.0.to_string(),
                 or_empty(message.received.map(|at| at.0)),
                 message.bytes.to_string(),
-                message.hold.map_or_else(String::new, |(cause, _)| text(cause.name())),
-                or_empty(message.hold.map(|(_, since)| since.0)),
+                message.stall.map_or_else(String::new, |(cause, _)| text(cause.name())),
+                or_empty(message.stall.map(|(_, since)| since.0)),
             ]);
         }
         rows.table
@@ -177,12 +177,12 @@ impl Source<'_> {
 
     fn requests(&self) -> Table {
         let mut rows = Rows::new("requests.csv", "request,station,at_ns,value");
-        for station in &self.timeline.stations {
+        for milestone in &self.timeline.milestones {
             rows.add(&[
-                station.request.to_string(),
-                text(station.station.name()),
-                station.at.0.to_string(),
-                station.value.to_string(),
+                milestone.request.to_string(),
+                text(milestone.milestone.name()),
+                milestone.at.0.to_string(),
+                milestone.value.to_string(),
             ]);
         }
         rows.table
@@ -208,7 +208,7 @@ fn or_empty(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// A text as a cell: harmless, and quoted where it must be.
+/// A text as a cell: not a formula, and quoted if necessary.
 fn text(text: &str) -> String {
     let harmful = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\'']);
     let safe = if harmful { format!("'{text}") } else { text.to_owned() };

@@ -1,9 +1,9 @@
-//! Everything that exports say about a span, a gap, a stretch of the critical path.
+//! Fields that exports attach to spans, gaps, messages and segments of the critical path.
 
-use crate::analysis::{Analysis, Cause, SegmentKind};
+use crate::analysis::{Analysis, IdleCause, SegmentKind};
 use crate::timeline::{Message, Span, Timeline};
 
-/// A value of a field.
+/// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Value<'a> {
     Number(u64),
@@ -11,10 +11,10 @@ pub(super) enum Value<'a> {
     Text(&'a str),
 }
 
-/// A field that a span, gap or message has; absent ones are left out.
+/// Name and value of a field; absent values are left out.
 pub(super) type Field<'a> = (&'static str, Value<'a>);
 
-/// What can be told of spans beyond the spans themselves.
+/// A timeline with its analysis, prepared for the export of spans.
 pub(super) struct Facts<'a> {
     pub(super) timeline: &'a Timeline,
     analysis: &'a Analysis,
@@ -27,7 +27,7 @@ impl<'a> Facts<'a> {
         for segment in &analysis.critical_path.segments {
             if let SegmentKind::Running(span) = segment.kind {
                 let mut at = Some(span);
-                // The path runs through all that contains the innermost span.
+                // The path also runs through all ancestors of the innermost span.
                 while let Some(span) = at.filter(|at| !critical[*at]) {
                     critical[span] = true;
                     at = timeline.spans[span].parent;
@@ -45,7 +45,7 @@ impl<'a> Facts<'a> {
         self.analysis.critical_path.slack.get(span).copied()
     }
 
-    /// Fields of a span without its name and times.
+    /// Fields of a span, without its name and times.
     pub(super) fn span(&self, at: usize) -> Vec<Field<'a>> {
         let span: &'a Span = &self.timeline.spans[at];
         let tags = &span.tags;
@@ -71,10 +71,10 @@ impl<'a> Facts<'a> {
         fields.into_iter().flatten().collect()
     }
 
-    /// Fields of a cause: the lane that was waited for, what ran next and what held it up.
+    /// Fields of a gap: the lane depended on, the next span, and the span that delayed it.
     pub(super) fn wait(
         &self,
-        cause: Cause,
+        cause: IdleCause,
         next: Option<usize>,
         blocker: Option<usize>,
     ) -> Vec<Field<'a>> {
@@ -82,7 +82,7 @@ impl<'a> Facts<'a> {
         let name = |span: usize| Value::Text(timeline.spans[span].name.as_str());
         let id = |span: usize| Value::Number(timeline.spans[span].id.0.get());
         let mut fields = Vec::new();
-        if let Cause::Dependency(lane) = cause {
+        if let IdleCause::Dependency(lane) = cause {
             fields.push(("on_lane", Value::Text(timeline.lanes[lane].name.as_str())));
         }
         if let Some(next) = next {
@@ -94,7 +94,8 @@ impl<'a> Facts<'a> {
         fields
     }
 
-    /// Fields of a stretch of the critical path: its lane, and the span that ran or then began.
+    /// Fields of a segment of the critical path: its lane, and the span that ran or started after
+    /// it.
     pub(super) fn segment(&self, lane: usize, span: usize) -> Vec<Field<'a>> {
         let timeline: &'a Timeline = self.timeline;
         vec![
@@ -105,13 +106,13 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Fields of a message without its name and times.
+/// Fields of a message, without its name and times.
 pub(super) fn message(message: &Message) -> Vec<Field<'_>> {
     let mut fields = Vec::new();
     if message.bytes > 0 {
         fields.push(("bytes", Value::Number(message.bytes)));
     }
-    if let Some((cause, since)) = message.hold {
+    if let Some((cause, since)) = message.stall {
         let held = message.sent.0.saturating_sub(since.0);
         fields.extend([("held_by", Value::Text(cause.name())), ("held_ns", Value::Number(held))]);
     }
@@ -121,7 +122,7 @@ pub(super) fn message(message: &Message) -> Vec<Field<'_>> {
     fields
 }
 
-/// Names of the lanes; one that two lanes of different kind share is told apart by the kind.
+/// Names of the lanes; the kind is appended if lanes share a name.
 pub(super) fn lane_names(timeline: &Timeline) -> Vec<String> {
     let lanes = &timeline.lanes;
     let name = |lane: &crate::timeline::Lane| {

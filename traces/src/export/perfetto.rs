@@ -1,14 +1,13 @@
-//! Perfetto's own form: a protobuf of trace packets.
+//! Perfetto's native format: a protobuf of trace packets.
 //!
-//! One process stands for the run. Below it, every lane is a track with child tracks: one for each
-//! slot (so that work side by side survives) and for inner spans side by side, its idle time with
-//! the causes, messages on their way, and counters. The critical path is a track of its own.
-//! Times are nanoseconds of the recording on the monotonic clock. A flow leads from the span that
-//! sends a message over the message to the span that acts on it; its number is the message's
-//! position in the timeline plus one.
+//! One process represents the run. Below it, every lane is a track with child tracks: one for each
+//! slot and for concurrent inner spans, its idle time by cause, messages in transit, and counters.
+//! The critical path has a track of its own. Times are nanoseconds of the recording on the
+//! monotonic clock. A flow leads from the span that sends a message, over the message, to the span
+//! that handles it; its id is the index of the message in the timeline plus one.
 
 use super::fields::{self, Facts};
-use super::messages::{self, Mail};
+use super::messages::{self, MessageRows};
 use super::tracks::{self, Tracks};
 use crate::analysis::{Analysis, SegmentKind};
 use crate::timeline::Timeline;
@@ -17,14 +16,14 @@ mod packets;
 
 use packets::{Event, Kind, PROCESS, Packets};
 
-/// Writes a timeline in Perfetto's form.
+/// Exports a timeline in Perfetto's format.
 pub fn perfetto(timeline: &Timeline, analysis: &Analysis) -> Vec<u8> {
     let name = timeline.meta.get("model").map_or("lapwing", String::as_str);
     let labels = timeline.meta.iter().map(|(key, value)| format!("{key}: {value}"));
     let mut packets = Packets::new(name, labels);
     let facts = Facts::new(timeline, analysis);
     let packed = tracks::pack(timeline);
-    let mail = messages::place(timeline);
+    let mail = messages::assign_rows(timeline);
     let path = packets.track(PROCESS, "critical path", false);
     let lanes = Lanes::new(timeline, &packed, &mail, &mut packets);
     add_spans(&mut packets, &facts, &packed, &lanes);
@@ -40,20 +39,25 @@ pub fn perfetto(timeline: &Timeline, analysis: &Analysis) -> Vec<u8> {
     packets.finish()
 }
 
-/// Numbers of the tracks.
+/// Ids of the tracks.
 struct Lanes {
-    /// By lane.
+    /// Track of each lane.
     uuids: Vec<u64>,
-    /// By track of spans.
+    /// Id of each track of spans.
     spans: Vec<u64>,
-    /// By lane.
+    /// Track of each lane's idle time.
     idle: Vec<u64>,
-    /// By lane and row.
+    /// Tracks of messages, by lane and row.
     messages: Vec<Vec<u64>>,
 }
 
 impl Lanes {
-    fn new(timeline: &Timeline, packed: &Tracks, mail: &Mail, packets: &mut Packets) -> Lanes {
+    fn new(
+        timeline: &Timeline,
+        packed: &Tracks,
+        mail: &MessageRows,
+        packets: &mut Packets,
+    ) -> Lanes {
         let mut lanes =
             Lanes { uuids: Vec::new(), spans: Vec::new(), idle: Vec::new(), messages: Vec::new() };
         let mut tracks = packed.tracks.iter().peekable();
@@ -74,7 +78,7 @@ impl Lanes {
 
 fn add_spans(packets: &mut Packets, facts: &Facts, packed: &Tracks, lanes: &Lanes) {
     let timeline = facts.timeline;
-    // Messages that a span sends, and that it acts on; a flow never goes back in time.
+    // Flows at the span's ends; a flow never goes back in time.
     let mut flows: Vec<Vec<(usize, u8)>> = vec![Vec::new(); timeline.spans.len()];
     for (number, message) in timeline.messages.iter().enumerate() {
         if let Some(from) = message.from.filter(|s| timeline.spans[*s].start <= message.sent) {
@@ -101,7 +105,7 @@ fn add_spans(packets: &mut Packets, facts: &Facts, packed: &Tracks, lanes: &Lane
     }
 }
 
-fn add_messages(packets: &mut Packets, timeline: &Timeline, mail: &Mail, lanes: &Lanes) {
+fn add_messages(packets: &mut Packets, timeline: &Timeline, mail: &MessageRows, lanes: &Lanes) {
     for (number, message) in timeline.messages.iter().enumerate() {
         let track = lanes.messages[message.from_lane][mail.row_of[number]];
         let mut event = Event::new(message.sent.0, Kind::Begin(&message.name, "message"));

@@ -1,6 +1,6 @@
-//! Writing of protocol buffers: just the wire format.
+//! Encodes protocol buffers (wire format only).
 
-/// A message that is being written. Field numbers are the caller's.
+/// A message being encoded. The caller supplies the field numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proto(pub(super) Vec<u8>);
 
@@ -17,26 +17,26 @@ impl Proto {
         self.varint(u64::from(field << 3 | wire));
     }
 
-    /// An unsigned number, an enum's value or a truth value.
+    /// Adds an unsigned number, an enum value or a boolean.
     pub(super) fn uint(&mut self, field: u32, value: u64) -> &mut Proto {
         self.key(field, 0);
         self.varint(value);
         self
     }
 
-    /// A signed number (`int64`, `int32`).
+    /// Adds a signed number (`int64`, `int32`).
     pub(super) fn int(&mut self, field: u32, value: i64) -> &mut Proto {
         self.uint(field, value.cast_unsigned())
     }
 
-    /// A `fixed64`.
+    /// Adds a `fixed64`.
     pub(super) fn fixed(&mut self, field: u32, value: u64) -> &mut Proto {
         self.key(field, 1);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    /// Text or bytes.
+    /// Adds text or bytes.
     pub(super) fn bytes(&mut self, field: u32, bytes: &[u8]) -> &mut Proto {
         self.key(field, 2);
         self.varint(bytes.len() as u64);
@@ -44,7 +44,7 @@ impl Proto {
         self
     }
 
-    /// An inner message.
+    /// Adds a nested message.
     pub(super) fn message(&mut self, field: u32, inner: &Proto) -> &mut Proto {
         self.bytes(field, &inner.0)
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_packed_as_the_specification_of_the_wire_format_says() {
+    fn values_are_encoded_as_the_wire_format_specifies() {
         let mut inner = Proto::default();
         inner.uint(1, 150);
         let mut outer = Proto::default();

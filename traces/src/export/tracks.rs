@@ -1,33 +1,33 @@
-//! Tracks: rows on which slices nest and never overlap otherwise. Viewers drop a slice that sticks
-//! out of the one below it, so every slot of a lane gets a track of its own, and inner spans that
-//! run beside each other get further ones.
+//! Arranges spans on tracks on which slices nest and do not overlap otherwise. Viewers drop a slice
+//! that extends beyond the one below it, so every slot of a lane has a track of its own, and
+//! concurrent inner spans are moved to additional tracks.
 
 use crate::timeline::Timeline;
 
-/// A beginning or an end on a track.
+/// The start or end of a slice on a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
-    /// When, in ns.
+    /// Time, in ns.
     pub(super) at: u64,
-    /// Which span.
+    /// Index of the span.
     pub(super) span: usize,
-    /// Whether it begins.
+    /// Whether the slice starts.
     pub(super) begins: bool,
 }
 
-/// A track of spans.
+/// A track of slices.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Track {
-    /// Lane, by index.
+    /// Index of the lane.
     pub(super) lane: usize,
-    /// Number among the tracks of its lane; the lane's slots come first.
+    /// Number of the track within its lane; tracks of slots come first.
     pub(super) row: usize,
-    /// Beginnings and ends by time; every end belongs to the latest open beginning.
+    /// Starts and ends by time; every end closes the most recently opened slice.
     pub(super) edges: Vec<Edge>,
     open: Vec<usize>,
 }
 
-/// All tracks, by lane, then by row, and the track of every span.
+/// All tracks, by lane and row, and the track of every span.
 #[derive(Debug)]
 pub(super) struct Tracks {
     pub(super) tracks: Vec<Track>,
@@ -48,7 +48,7 @@ pub(super) fn pack(timeline: &Timeline) -> Tracks {
         let row = if rows.get(home).is_some_and(fits) {
             home
         } else {
-            // A slot's own track is left to the spans of that slot.
+            // Other spans are not moved to a slot's own track.
             let free = rows.iter().skip(slots).position(fits).map(|row| row + slots);
             free.unwrap_or_else(|| {
                 rows.push(Track { lane: span.lane, row: rows.len(), ..Track::default() });
@@ -72,7 +72,7 @@ pub(super) fn pack(timeline: &Timeline) -> Tracks {
 }
 
 impl Track {
-    /// How many open spans stay open when a span with this parent begins.
+    /// Number of open slices that stay open when a span with this parent starts.
     fn kept(&self, parent: Option<usize>) -> usize {
         let at = parent.and_then(|parent| self.open.iter().rposition(|open| *open == parent));
         at.map_or(0, |at| at + 1)
@@ -96,14 +96,15 @@ impl Track {
     }
 }
 
-/// Rows for intervals that may not overlap on one row: the first row that is free.
+/// Places intervals on rows so that those of one row do not overlap: each goes to the first free
+/// row.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     free_at: Vec<u64>,
 }
 
 impl Rows {
-    /// The row of an interval; they must come by their start.
+    /// Row of an interval. Intervals must be added in order of their start.
     pub(super) fn place(&mut self, start: u64, end: u64) -> usize {
         let row = self.free_at.iter().position(|free| *free <= start).unwrap_or_else(|| {
             self.free_at.push(0);
@@ -113,7 +114,7 @@ impl Rows {
         row
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(super) fn count(&self) -> usize {
         self.free_at.len()
     }

@@ -1,4 +1,4 @@
-//! Small drawings of predicted waits: the error's histogram and the calibration curve.
+//! Charts of predicted waits: histogram of the error, and calibration curve.
 
 use std::fmt::Write;
 
@@ -7,13 +7,14 @@ use crate::report::WaitReport;
 
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 130.0;
-/// Room for the labels left and below.
+/// Space for labels at the left.
 const LEFT: f64 = 8.0;
+/// Space for labels below.
 const BELOW: f64 = 20.0;
-/// Most bars; a histogram from elsewhere may have any number.
+/// Most bars drawn; a report may have any number.
 const BARS_MAX: usize = 200;
 
-/// Both drawings of one kind of wait.
+/// Both charts of one kind of wait.
 pub(super) fn wait(wait: &WaitReport) -> String {
     let mut html = String::new();
     if wait.histogram.is_empty() && wait.calibration.is_empty() {
@@ -44,7 +45,7 @@ fn histogram(bars: &[(i64, usize)]) -> String {
     let bars = &bars[..bars.len().min(BARS_MAX)];
     let (Some(first), Some(last)) = (bars.first(), bars.last()) else { return String::new() };
     let most = bars.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
-    let mut svg = open("Histogram of actual minus predicted time");
+    let mut svg = open("Histogram of the prediction error (actual minus predicted time)");
     let step = (WIDTH - LEFT) / bars.len() as f64;
     let floor = HEIGHT - BELOW;
     for (at, (bound, count)) in bars.iter().enumerate() {
@@ -66,7 +67,7 @@ fn histogram(bars: &[(i64, usize)]) -> String {
     }
     label(&mut svg, LEFT, "start", &format!("≤ {}", text::nanos(first.0 as f64)));
     label(&mut svg, WIDTH, "end", &text::nanos(last.0 as f64));
-    svg + "</svg><figcaption>Actual minus predicted, waits per bin</figcaption></figure>\n"
+    svg + "</svg><figcaption>Prediction error (actual − predicted), waits per bin</figcaption></figure>\n"
 }
 
 fn calibration(points: &[(f64, f64)]) -> String {
@@ -80,7 +81,7 @@ fn calibration(points: &[(f64, f64)]) -> String {
     let place = |value: f64| value.max(0.0) / most;
     let x = |value: f64| LEFT + place(value) * (WIDTH - LEFT - 8.0);
     let y = |value: f64| floor - place(value) * (floor - 10.0);
-    let mut svg = open("Mean actual time by mean predicted time");
+    let mut svg = open("Mean actual time over mean predicted time");
     let _ = writeln!(
         svg,
         "<path class=\"ideal\" d=\"M{:.1} {:.1}L{:.1} {:.1}\"/>",
@@ -108,6 +109,6 @@ fn calibration(points: &[(f64, f64)]) -> String {
     }
     label(&mut svg, LEFT, "start", "predicted → 0");
     label(&mut svg, WIDTH, "end", &text::nanos(most));
-    svg + "</svg><figcaption>Calibration: actual (up) by predicted (right); dashed is \
-           perfect</figcaption></figure>\n"
+    svg + "</svg><figcaption>Calibration: actual (vertical) over predicted time (horizontal); dashed: \
+           perfect prediction</figcaption></figure>\n"
 }

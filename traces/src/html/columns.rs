@@ -1,4 +1,4 @@
-//! Columns of numbers as bytes: variable-length integers, of values or of differences.
+//! Encodes columns of numbers as variable-length integers, plain or as differences.
 
 use std::io::Write;
 
@@ -9,19 +9,20 @@ use serde::Serialize;
 /// Largest plain number: the page computes with 64-bit floats, which are exact up to here.
 pub(super) const PLAIN_MAX: u64 = (1 << 53) - 1;
 
-/// Largest signed number, so that zigzagged differences stay exact too; 26 days in nanoseconds.
+/// Largest signed number, chosen so that zigzagged differences stay exact too; 26 days in
+/// nanoseconds.
 pub(super) const SIGNED_MAX: i64 = 1 << 51;
 
-/// What the page must know of a column to read it.
+/// Description of a column, with which the page decodes it.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Column {
     name: String,
     count: usize,
-    /// Values are signed differences from the one before, and not plain.
+    /// Values are zigzagged differences from the previous value instead of plain.
     delta: bool,
 }
 
-/// Columns after each other.
+/// A sequence of encoded columns.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) index: Vec<Column>,
@@ -29,7 +30,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Adds numbers as they are; those above [`PLAIN_MAX`] become it.
+    /// Adds plain numbers, limited to [`PLAIN_MAX`].
     pub(super) fn plain(&mut self, name: &str, values: impl Iterator<Item = u64>) {
         let mut count = 0;
         for value in values {
@@ -39,7 +40,7 @@ impl Columns {
         self.index.push(Column { name: name.to_owned(), count, delta: false });
     }
 
-    /// Adds numbers as differences; those beyond ±[`SIGNED_MAX`] become it.
+    /// Adds numbers as differences, limited to ±[`SIGNED_MAX`].
     pub(super) fn delta(&mut self, name: &str, values: impl Iterator<Item = i64>) {
         let (mut count, mut before) = (0, 0);
         for value in values {
@@ -59,14 +60,14 @@ impl Columns {
         self.bytes.push(value as u8);
     }
 
-    /// Length of `header` (4 bytes, little-endian), the header and the columns, deflated.
+    /// The length of `header` (4 bytes, little-endian), the header and the columns, deflated.
     pub(super) fn deflate(&self, header: &[u8]) -> std::io::Result<Vec<u8>> {
         let length = u32::try_from(header.len()).map_err(std::io::Error::other)?;
         deflated(&[&length.to_le_bytes(), header, &self.bytes])
     }
 }
 
-/// Pieces of bytes after each other, deflated.
+/// Concatenates pieces and deflates them.
 pub(super) fn deflated(pieces: &[&[u8]]) -> std::io::Result<Vec<u8>> {
     let mut deflate = DeflateEncoder::new(Vec::new(), Compression::new(9));
     for piece in pieces {
@@ -75,7 +76,7 @@ pub(super) fn deflated(pieces: &[&[u8]]) -> std::io::Result<Vec<u8>> {
     deflate.finish()
 }
 
-/// Small numbers of either sign as small numbers.
+/// Maps small numbers of either sign to small numbers.
 pub(super) fn zigzag(value: i64) -> u64 {
     (value << 1 ^ value >> 63).cast_unsigned()
 }
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_a_float_cannot_hold_are_cut_off_and_not_wrapped() {
+    fn numbers_beyond_the_exact_range_of_a_float_are_clamped() {
         let mut columns = Columns::default();
         columns.plain("a", [0, 127, 128, u64::MAX].into_iter());
         assert_eq!(columns.bytes[..4], [0, 127, 0x80, 1]);
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_of_either_sign_stay_small() {
+    fn zigzag_maps_small_differences_of_either_sign_to_small_numbers() {
         assert_eq!([0, -1, 1, -2, 2].map(zigzag), [0, 1, 2, 3, 4]);
     }
 }

@@ -1,15 +1,15 @@
-//! Two runs next to each other: their numbers, and where the difference in makespan comes from.
+//! Compares two runs: their key figures, and a breakdown of the difference in makespan.
 
 use std::fmt::Write;
 
-use super::Side;
+use super::run::PageRun;
 use super::summary::millis;
 use super::table::{Cell, Table};
 use super::text;
 use crate::analysis::diff::Diff;
 use crate::report::Report;
 
-/// A number of a report that can be compared.
+/// A figure of a report that can be compared.
 struct Number {
     name: &'static str,
     of: fn(&Report) -> Option<f64>,
@@ -29,8 +29,12 @@ const NUMBERS: &[Number] = &[
     Number { name: "Overlap achieved", of: |r| r.overlap, show: text::percent },
     Number { name: "Overlap achievable", of: |r| r.overlap_achievable, show: text::percent },
     Number { name: "Overlap efficiency", of: |r| r.overlap_efficiency, show: text::percent },
-    Number { name: "Idle, lanes that compute", of: idle, show: text::nanos },
-    Number { name: "Unattributed", of: |r| Some(r.idle_unattributed_ns as f64), show: text::nanos },
+    Number { name: "Idle time of the lanes that compute", of: idle, show: text::nanos },
+    Number {
+        name: "Unattributed idle time",
+        of: |r| Some(r.idle_unattributed_ns as f64),
+        show: text::nanos,
+    },
     Number { name: "Tokens per second", of: |r| r.requests.tokens_per_second, show: plain },
     Number { name: "TTFT, median", of: |r| r.requests.ttft_ms.p50, show: millis },
     Number { name: "TTFT, p99", of: |r| r.requests.ttft_ms.p99, show: millis },
@@ -46,17 +50,17 @@ fn idle(report: &Report) -> Option<f64> {
     Some(report.idle.iter().map(|idle| idle.ns as f64).sum())
 }
 
-/// The section for two runs; empty for one.
-pub(super) fn compare(sides: &[Side<'_>]) -> String {
-    let [a, b] = sides else { return String::new() };
+/// The section that compares two runs; empty for one run.
+pub(super) fn compare(runs: &[PageRun<'_>]) -> String {
+    let [a, b] = runs else { return String::new() };
     let diff = Diff::new((a.timeline, a.analysis), (b.timeline, b.analysis));
     let mut html = String::from(
         "<section id=\"compare\" aria-labelledby=\"compare-title\">\
          <h2 id=\"compare-title\">Compare</h2>\n",
     );
     html.push_str(&waterfall(&diff));
-    let heads = ["Number", "#A", "#B", "#B − A", "#Change"];
-    let mut table = Table::new("Numbers of both runs", "", &heads);
+    let heads = ["Figure", "#A", "#B", "#B − A", "#Change"];
+    let mut table = Table::new("Key figures of both runs", "", &heads);
     for number in NUMBERS {
         let (a, b) = ((number.of)(a.report), (number.of)(b.report));
         difference(&mut table, number.name, (a, b), number.show);
@@ -100,7 +104,7 @@ fn signed_nanos(delta: f64) -> String {
     format!("{}{}", if delta > 0.0 { "+" } else { "" }, text::nanos(delta))
 }
 
-/// Where the difference in makespan comes from; then, op by op, where busy time differs.
+/// Breakdown of the difference in makespan, and the difference of each op.
 fn waterfall(diff: &Diff) -> String {
     let most = diff.waterfall.iter().map(|step| step.delta_ns.unsigned_abs()).max();
     let most = most.unwrap_or(0).max(1) as f64;
@@ -112,8 +116,9 @@ fn waterfall(diff: &Diff) -> String {
         text::nanos(diff.b_ns as f64),
         signed_nanos(diff.delta_ns as f64)
     );
-    let heads = ["Op", "Lane", "#B − A", "less ◂ ▸ more", "Running or waiting for", "#A", "#B"];
-    let mut table = Table::new("Where the difference comes from", "op:0", &heads);
+    let heads =
+        ["Op", "Lane", "#B − A", "shorter ◂ ▸ longer", "Running, or cause of waiting", "#A", "#B"];
+    let mut table = Table::new("Breakdown of the difference", "op:0", &heads);
     for step in &diff.waterfall {
         let delta = step.delta_ns as f64;
         table.row(&[
@@ -126,7 +131,7 @@ fn waterfall(diff: &Diff) -> String {
             Cell::nanos(step.b_ns),
         ]);
     }
-    html.push_str(&table.end("No stretch of the critical path differs."));
+    html.push_str(&table.end("The critical paths do not differ."));
     let heads = ["Op", "Lane", "#B − A", "#A", "#B", "#In both", "#Only A", "#Only B"];
     let mut table = Table::new("Ops of both runs", "op:0", &heads);
     for op in &diff.ops {

@@ -1,4 +1,5 @@
-//! Many runs on one page: a table and a picture of each at one scale; each can be opened in full.
+//! Overview of many runs on one page: a table and a picture of each at the same scale. Each run can
+//! be opened in full.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,61 +8,62 @@ use super::columns::deflated;
 use super::picture::{Frame, picture, shown};
 use super::table::{Cell, Table};
 use super::text::{self, Escaped};
-use super::{HtmlError, SCRIPT, STYLE, Side, TEMPLATE, fill, packed, parts};
+use super::{HtmlError, PageRun, SCRIPT, STYLE, TEMPLATE, fill, packed, parts};
 use crate::event::Activity;
 
-/// Runs of the same work in different ways, in groups such as prompt lengths.
+/// Runs of the same work done in different ways, in groups such as prompt lengths.
 #[derive(Clone, Debug, Default)]
 pub struct Overview<'a> {
-    /// What is compared.
+    /// Title of the page.
     pub title: &'a str,
-    /// What all runs have in common: names and values.
+    /// Facts that all runs have in common, as names and values.
     pub facts: Vec<(String, String)>,
-    /// Heads of the tables' columns after the run's name; one that begins with `#` is of numbers.
+    /// Heads of the table columns after the run's name; a head that starts with `#` marks a column
+    /// of numbers.
     pub columns: Vec<&'a str>,
-    /// Groups of runs; the pictures of a group have the same scale.
+    /// Groups of runs. The pictures of a group have the same scale.
     pub groups: Vec<Group<'a>>,
 }
 
 /// Runs that are compared with each other.
 #[derive(Clone, Debug, Default)]
 pub struct Group<'a> {
-    /// What they have in common, such as `135 tokens`.
+    /// What the runs have in common, such as `135 tokens`.
     pub title: String,
-    /// The runs, in the order in which they are shown.
+    /// Runs in the order in which they are shown.
     pub entries: Vec<Entry<'a>>,
-    /// Index of the fastest run, by whatever counts as fast: the dashed line in every picture is its
-    /// end.
+    /// Index of the fastest run, by a criterion of the caller's choice. A dashed line in every
+    /// picture marks the end of this run.
     pub fastest: usize,
-    /// What is not there: names and reasons.
+    /// Runs that are missing, with the reasons.
     pub absent: Vec<(String, String)>,
 }
 
 /// A run of a group.
 #[derive(Clone, Debug)]
 pub struct Entry<'a> {
-    /// The run; its title is its name.
-    pub side: Side<'a>,
-    /// Words of praise or blame, such as `fastest`.
+    /// The run; its title is shown as its name.
+    pub run: PageRun<'a>,
+    /// Badges, such as `fastest`.
     pub marks: Vec<&'static str>,
-    /// A sentence about it.
+    /// A sentence about the run.
     pub note: String,
-    /// Its row of the table: one for each column.
+    /// Its table row: one figure for each column.
     pub figures: Vec<Figure>,
 }
 
-/// A cell of a table.
+/// A cell of the table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
-    /// What is shown.
+    /// Text shown.
     pub text: String,
-    /// The number to sort by, if it is one.
+    /// Value to sort by, if it is a number.
     pub value: Option<f64>,
 }
 
 const OVERVIEW: &str = include_str!("overview.html");
 
-/// The page's style: what a later file says holds.
+/// Style sheets of the overview, in cascading order.
 const OVERVIEW_STYLE: &[&str] = &[
     include_str!("page/base.css"),
     include_str!("page/panel.css"),
@@ -72,15 +74,16 @@ const OVERVIEW_STYLE: &[&str] = &[
 const OVERVIEW_SCRIPT: &[&str] =
     &[include_str!("page/elements.js"), include_str!("page/overview.js")];
 
-/// The page of many runs.
+/// Creates the overview page.
 ///
 /// # Errors
-/// No run at all; an analysis of another timeline.
+/// [`HtmlError::Runs`] if there is no run; [`HtmlError::Foreign`] if an analysis belongs to another
+/// timeline.
 pub fn overview(of: &Overview<'_>) -> Result<String, HtmlError> {
     if of.groups.iter().all(|group| group.entries.is_empty()) {
         return Err(HtmlError::Runs(0));
     }
-    // What a run opened in full is shown with stands on the page once.
+    // Template, style and script of a run opened in full are in the page only once.
     let frame = BTreeMap::from([
         ("template", TEMPLATE.to_owned()),
         ("style", STYLE.concat()),
@@ -91,10 +94,10 @@ pub fn overview(of: &Overview<'_>) -> Result<String, HtmlError> {
     for (at, group) in of.groups.iter().enumerate() {
         groups += &section(at, group, &of.columns);
         for entry in &group.entries {
-            let mut side = entry.side;
-            let title = format!("{} · {}", side.title, group.title);
-            side.title = &title;
-            data += &pack("run", &parts(&[side])?.into_iter().collect())?;
+            let mut run = entry.run;
+            let title = format!("{} · {}", run.title, group.title);
+            run.title = &title;
+            data += &pack("run", &parts(&[run])?.into_iter().collect())?;
         }
     }
     let mut facts = String::new();
@@ -134,7 +137,7 @@ fn section(at: usize, group: &Group<'_>, columns: &[&str]) -> String {
     let heads: Vec<&str> = std::iter::once("Run").chain(columns.iter().copied()).collect();
     let mut table = Table::new("", "", &heads);
     for entry in &group.entries {
-        let name = [&[entry.side.title], &entry.marks[..]].concat().join(" · ");
+        let name = [&[entry.run.title], &entry.marks[..]].concat().join(" · ");
         let cells = entry.figures.iter().map(|figure| match figure.value {
             Some(value) => Cell::Number(Escaped(&figure.text).to_string(), value),
             None if figure.text.is_empty() => Cell::None,
@@ -143,11 +146,11 @@ fn section(at: usize, group: &Group<'_>, columns: &[&str]) -> String {
         let row: Vec<Cell<'_>> = std::iter::once(Cell::Text(&name)).chain(cells).collect();
         table.row(&row);
     }
-    html += &table.end("No run.");
+    html += &table.end("No runs.");
     for (name, reason) in &group.absent {
         let _ = writeln!(
             html,
-            "<p class=\"none\">Without <b><bdi>{}</bdi></b>: {}</p>",
+            "<p class=\"none\"><b><bdi>{}</bdi></b> did not run: {}</p>",
             Escaped(name),
             Escaped(reason)
         );
@@ -160,12 +163,12 @@ fn section(at: usize, group: &Group<'_>, columns: &[&str]) -> String {
     html + "</div>\n</section>\n"
 }
 
-/// Runs that take much longer than the fastest are cut off, so that the others can be told apart.
+/// Pictures end at this multiple of the fastest run, so that short runs remain distinguishable.
 const LONGEST: u64 = 4;
 
-/// One scale for all pictures of a group.
+/// The common scale of the pictures of a group.
 fn frame(group: &Group<'_>) -> Frame {
-    let makespans = || group.entries.iter().map(|entry| entry.side.timeline.makespan());
+    let makespans = || group.entries.iter().map(|entry| entry.run.timeline.makespan());
     let mark = makespans().nth(group.fastest);
     let span =
         makespans().max().zip(mark).map(|(most, mark)| most.min(mark.saturating_mul(LONGEST)));
@@ -177,26 +180,26 @@ fn article(entry: &Entry<'_>, frame: Frame) -> String {
     for mark in &entry.marks {
         let _ = write!(marks, " <span class=\"badge\">{}</span>", Escaped(mark));
     }
-    let report = entry.side.report;
+    let report = entry.run.report;
     let overlap = report
         .overlap
         .map_or_else(String::new, |share| format!(" · overlap {}", text::percent(share)));
     format!(
         "<article class=\"entry\"><div class=\"about\"><h3><bdi>{}</bdi>{marks}</h3>\n\
          <p class=\"figure\"><b>{}</b>{overlap}</p><p class=\"note\">{}</p></div>\n{}</article>\n",
-        Escaped(entry.side.title),
+        Escaped(entry.run.title),
         text::nanos(report.makespan_ns as f64),
         Escaped(&entry.note),
-        picture(entry.side.timeline, frame)
+        picture(entry.run.timeline, frame)
     )
 }
 
-/// The kinds of work that any picture shows.
+/// Legend of the activities that occur in any picture.
 fn legend(of: &Overview<'_>) -> String {
     let mut seen = [false; Activity::ALL.len()];
     for entry in of.groups.iter().flat_map(|group| &group.entries) {
-        let lanes = shown(entry.side.timeline, true);
-        let spans = entry.side.timeline.spans.iter().filter(|span| span.parent.is_none());
+        let lanes = shown(entry.run.timeline, true);
+        let spans = entry.run.timeline.spans.iter().filter(|span| span.parent.is_none());
         spans
             .filter(|span| lanes.contains(&span.lane))
             .for_each(|span| seen[span.activity.code() as usize] = true);

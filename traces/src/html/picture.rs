@@ -1,4 +1,4 @@
-//! A static picture of the lanes, for readers without scripts: busy time in bins.
+//! Draws a static picture of the lanes for readers without scripts: busy time in bins.
 
 use std::fmt::Write;
 
@@ -11,26 +11,26 @@ const BIN_WIDTH: usize = 4;
 const LABEL_WIDTH: usize = 130;
 const ROW: usize = 22;
 const BAR: usize = 16;
-/// Heights of a bin, by how much of it was busy.
+/// Number of heights of a bin; the height shows how busy it is.
 const LEVELS: u64 = 4;
-/// Most lanes drawn; the rest is counted below.
+/// Most lanes drawn; the others are counted below the picture.
 const LANES_MAX: usize = 20;
-/// Letters of a lane's name that are shown.
+/// Most characters shown of a lane's name.
 const NAME_MAX: usize = 18;
 
-/// What a picture shows of a run.
+/// Which part of a run a picture shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Frame {
-    /// Nanoseconds that its width stands for; by default the run's own makespan. With it, pictures
-    /// of several runs have the same scale; what is longer is cut off.
+    /// Time in ns that the width represents; by default the run's makespan. Pictures of several
+    /// runs with the same value have the same scale. A longer run is cut off.
     pub(super) span: Option<u64>,
-    /// A time, from the run's start, that is marked by a line.
+    /// Time since the start of the run, in ns, that is marked by a line.
     pub(super) mark: Option<u64>,
-    /// Only lanes that compute or prepare graphs, and of those only the ones that did anything.
+    /// Draws only lanes that compute or prepare graphs and that were ever busy.
     pub(super) busy_only: bool,
 }
 
-/// The picture of one run.
+/// Draws one run.
 pub(super) fn picture(timeline: &Timeline, frame: Frame) -> String {
     let all = shown(timeline, frame.busy_only);
     let lanes = &all[..all.len().min(LANES_MAX)];
@@ -58,7 +58,7 @@ pub(super) fn picture(timeline: &Timeline, frame: Frame) -> String {
         let _ = writeln!(svg, "<path class=\"mark\" d=\"M{x:.1} 0V{y}\"/>");
     }
     let y = y + 14;
-    // A run that is cut off is said to go on.
+    // A ▸ marks a run that is cut off.
     let rest = timeline.makespan() > span;
     let more = if rest { " \u{25b8}" } else { "" };
     let span = text::nanos(span as f64) + more;
@@ -82,7 +82,7 @@ pub(super) fn shown(timeline: &Timeline, busy_only: bool) -> Vec<usize> {
     (0..wanted.len()).filter(|lane| wanted[*lane]).collect()
 }
 
-/// Busy nanoseconds by activity of each bin of each lane.
+/// Busy time in ns by activity, for each bin of each lane.
 fn fill(timeline: &Timeline, length: u64, lanes: &[usize]) -> Vec<Vec<[u64; 8]>> {
     let start = timeline.extent().0.0;
     let mut rows: Vec<Option<usize>> = vec![None; timeline.lanes.len()];
@@ -92,7 +92,7 @@ fn fill(timeline: &Timeline, length: u64, lanes: &[usize]) -> Vec<Vec<[u64; 8]>>
     for span in timeline.spans.iter().filter(|span| span.parent.is_none()) {
         let Some(row) = rows[span.lane] else { continue };
         let (from, to) = (span.start.0 - start, span.end.0 - start);
-        // A long span touches each of its bins; there are at most BINS.
+        // A span of any length touches at most BINS bins.
         for at in from / bin..=(to / bin).min(BINS as u64 - 1) {
             let busy = to.min((at + 1).saturating_mul(bin)).saturating_sub(from.max(at * bin));
             if let Some(sums) = bins[row].get_mut(at as usize) {
@@ -103,7 +103,7 @@ fn fill(timeline: &Timeline, length: u64, lanes: &[usize]) -> Vec<Vec<[u64; 8]>>
     }
     for sums in bins.iter_mut().flatten() {
         let busy = sums.iter().map(|sum| u128::from(*sum)).sum::<u128>();
-        // Slots beside each other may fill a bin several times.
+        // Concurrent slots may fill a bin several times.
         let level = (busy * u128::from(LEVELS)).div_ceil(bin.into()).min(LEVELS.into()) as u64;
         let most = (0..sums.len()).max_by_key(|at| (sums[*at], sums.len() - at)).unwrap_or(0);
         *sums = [0; 8];
@@ -112,8 +112,8 @@ fn fill(timeline: &Timeline, length: u64, lanes: &[usize]) -> Vec<Vec<[u64; 8]>>
     bins
 }
 
-/// One path for each activity: bins in a row that are alike are one rectangle, whose height tells
-/// how busy they were.
+/// One path for each activity. Adjacent equal bins form one rectangle, whose height shows how busy
+/// they are.
 fn paths(bins: &[[u64; 8]], y: usize) -> Vec<(&'static str, String)> {
     let mut paths = Vec::new();
     for activity in Activity::ALL {
@@ -154,14 +154,14 @@ mod tests {
     use crate::timeline::{Lane, Span};
 
     #[test]
-    fn many_busy_lanes_make_a_large_picture() {
+    fn the_picture_of_many_busy_lanes_stays_small() {
         let lanes = 40;
         let lane =
             |at: usize| Lane { name: format!("lane {at}"), kind: LaneKind::Device, slots: 1 };
         let mut spans = Vec::new();
         for number in 0..lanes * 480 {
             let (lane, at) = (number % lanes, (number / lanes) as u64);
-            // Every bin differs from the one before in activity and in height.
+            // Each bin differs from the previous one in activity and in height.
             let start = at * 1000;
             spans.push(Span {
                 id: SpanId(NonZeroU64::MIN.saturating_add(number as u64)),
@@ -186,6 +186,9 @@ mod tests {
         assert!(svg.contains("and 20 more lanes"));
         let frame = Frame { busy_only: true, span: Some(1), mark: Some(2) };
         let svg = picture(&timeline, frame);
-        assert!(svg.contains("and 20 more lanes") && !svg.contains("mark"), "beyond its end");
+        assert!(
+            svg.contains("and 20 more lanes") && !svg.contains("mark"),
+            "the mark is beyond the end of the picture"
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! The report's numbers as sections of the page.
+//! Shows the figures of the report as sections of the page.
 
 use std::fmt::Write;
 
-use super::Side;
 use super::charts;
+use super::run::{PageRun, letter};
 use super::summary::{figure, millis, summary};
 use super::table::{Cell, Table};
 use super::text::{self, Escaped};
@@ -13,7 +13,7 @@ use crate::report::Report;
 struct Section {
     id: &'static str,
     title: &'static str,
-    /// What it says of a run.
+    /// Writes the section for one run.
     write: fn(&Report) -> String,
 }
 
@@ -26,20 +26,20 @@ const SECTIONS: &[Section] = &[
     Section { id: "requests", title: "Requests", write: requests },
 ];
 
-/// All sections, each run's part of one below the other.
-pub(super) fn sections(sides: &[Side<'_>]) -> String {
+/// All sections. Each has a part for every run.
+pub(super) fn sections(runs: &[PageRun<'_>]) -> String {
     let mut html = String::new();
     for Section { id, title, write } in SECTIONS {
         let _ = write!(html, "<section id=\"{id}\" aria-labelledby=\"{id}-title\">");
         let _ = writeln!(html, "<h2 id=\"{id}-title\">{title}</h2>");
-        for (at, side) in sides.iter().enumerate() {
+        for (at, run) in runs.iter().enumerate() {
             let _ = writeln!(html, "<div class=\"side\" data-side=\"{at}\">");
-            if sides.len() > 1 {
-                let letter = super::letter(at);
+            if runs.len() > 1 {
+                let letter = letter(at);
                 let _ = write!(html, "<h3><span class=\"letter\">{letter}</span> ");
-                let _ = writeln!(html, "<bdi>{}</bdi></h3>", Escaped(side.title));
+                let _ = writeln!(html, "<bdi>{}</bdi></h3>", Escaped(run.title));
             }
-            html.push_str(&write(side.report));
+            html.push_str(&write(run.report));
             html.push_str("</div>\n");
         }
         html.push_str("</section>\n");
@@ -47,28 +47,27 @@ pub(super) fn sections(sides: &[Side<'_>]) -> String {
     html
 }
 
-/// What must be seen first: that the recording is not complete.
-pub(super) fn warnings(sides: &[Side<'_>]) -> String {
+/// Warnings that the recording is incomplete; shown at the top of the page.
+pub(super) fn warnings(runs: &[PageRun<'_>]) -> String {
     let mut html = String::new();
-    for (at, side) in sides.iter().enumerate() {
-        let run =
-            if sides.len() > 1 { format!("Run {}: ", super::letter(at)) } else { String::new() };
-        let report = side.report;
+    for (at, run) in runs.iter().enumerate() {
+        let prefix = if runs.len() > 1 { format!("Run {}: ", letter(at)) } else { String::new() };
+        let report = run.report;
         for (count, what) in [
             (
                 report.events_dropped,
-                "events were dropped while recording: times and causes near \
-              them are incomplete. Record less, or with larger rings.",
+                "events were dropped while recording, so times and causes near \
+              them may be wrong. Record less, or use larger rings.",
             ),
             (
                 report.events_orphaned,
-                "events have no counterpart (an end without a start) and are \
-              not shown.",
+                "events have no counterpart (such as an end without a start) and \
+              are not shown.",
             ),
         ] {
             if count > 0 {
                 let count = text::grouped(count);
-                let _ = writeln!(html, "<p class=\"warning\">{run}<b>{count}</b> {what}</p>");
+                let _ = writeln!(html, "<p class=\"warning\">{prefix}<b>{count}</b> {what}</p>");
             }
         }
     }
@@ -76,19 +75,19 @@ pub(super) fn warnings(sides: &[Side<'_>]) -> String {
 }
 
 fn critical(report: &Report) -> String {
-    let heads = ["Lane", "Running or waiting for", "Op", "#Time", "#Share", "#Stretches"];
-    let mut table = Table::new("What the makespan consists of", "op:2", &heads);
-    for blame in &report.critical_path {
+    let heads = ["Lane", "Running, or cause of waiting", "Op", "#Time", "#Share", "#Segments"];
+    let mut table = Table::new("Breakdown of the makespan", "op:2", &heads);
+    for row in &report.critical_path {
         table.row(&[
-            Cell::Text(&blame.lane),
-            Cell::Text(&blame.cause),
-            Cell::Text(&blame.op),
-            Cell::nanos(blame.ns),
-            Cell::Share(blame.share),
-            Cell::count(blame.count),
+            Cell::Text(&row.lane),
+            Cell::Text(&row.cause),
+            Cell::Text(&row.op),
+            Cell::nanos(row.ns),
+            Cell::Share(row.share),
+            Cell::count(row.count),
         ]);
     }
-    table.end("Nothing ran.")
+    table.end("No spans were recorded.")
 }
 
 fn ops(report: &Report) -> String {
@@ -96,17 +95,17 @@ fn ops(report: &Report) -> String {
         "Op",
         "Lane",
         "#Count",
-        "#Self",
+        "#Self time",
         "#Median",
-        "#Critical",
-        "#Slack",
+        "#On critical path",
+        "#Min slack",
         "#GB/s",
         "#GFLOP/s",
         "#p95",
         "#Max",
         "#Bytes",
         "#FLOPs",
-        "Work",
+        "Activity",
     ];
     let mut table = Table::new("Ops by name and lane", "op:0", &heads);
     for op in &report.ops {
@@ -128,21 +127,21 @@ fn ops(report: &Report) -> String {
             Cell::Text(op.activity),
         ]);
     }
-    table.end("Nothing ran.")
+    table.end("No spans were recorded.")
 }
 
 fn waits(report: &Report) -> String {
     let heads = [
         "Wait",
-        "How",
+        "Mode",
         "#Count",
         "#Slept",
-        "#Spun",
+        "#Polled",
         "#Late, median",
         "#Late, p99",
         "#Error, median",
-        "#Relative error",
-        "#Best margin",
+        "#Relative error, median",
+        "#99 % margin",
     ];
     let mut table = Table::new("Predicted waits", "", &heads);
     for wait in &report.waits {
@@ -159,7 +158,7 @@ fn waits(report: &Report) -> String {
             Cell::maybe(wait.margin_best_ns.map(|margin| margin as f64), text::nanos),
         ]);
     }
-    let mut html = table.end("No wait was predicted.");
+    let mut html = table.end("No predicted waits were recorded.");
     for wait in &report.waits {
         html.push_str(&charts::wait(wait));
     }
@@ -167,9 +166,17 @@ fn waits(report: &Report) -> String {
 }
 
 fn messages(report: &Report) -> String {
-    let heads =
-        ["Message", "#Count", "#Bytes", "#Lost", "#Delay, median", "#p99", "#Max", "#Held back"];
-    let mut table = Table::new("Messages, from being sent to being taken", "", &heads);
+    let heads = [
+        "Message",
+        "#Count",
+        "#Bytes",
+        "#Lost",
+        "#Delay, median",
+        "#Delay, p99",
+        "#Delay, max",
+        "#Stalled",
+    ];
+    let mut table = Table::new("Messages; the delay is from sent to received", "", &heads);
     for message in &report.messages {
         let delay = &message.delay_ns;
         table.row(&[
@@ -196,13 +203,13 @@ fn requests(report: &Report) -> String {
     figure(&mut html, "Prompt tokens", Some(text::grouped(requests.prompt_tokens)), "");
     figure(&mut html, "Generated tokens", Some(text::grouped(requests.generated_tokens)), "");
     html.push_str("</dl>\n");
-    let heads = ["Time", "#Values", "#Mean", "#p50", "#p90", "#p95", "#p99", "#Max"];
+    let heads = ["Latency", "#Count", "#Mean", "#p50", "#p90", "#p95", "#p99", "#Max"];
     let mut table = Table::new("Latencies", "", &heads);
     for (name, spread) in [
-        ("In the queue", &requests.queued_ms),
-        ("To first token (TTFT)", &requests.ttft_ms),
-        ("Per later token (TPOT)", &requests.tpot_ms),
-        ("Between tokens (ITL)", &requests.itl_ms),
+        ("Queue time", &requests.queued_ms),
+        ("Time to first token (TTFT)", &requests.ttft_ms),
+        ("Time per output token (TPOT)", &requests.tpot_ms),
+        ("Inter-token latency (ITL)", &requests.itl_ms),
     ] {
         table.row(&[
             Cell::Text(name),

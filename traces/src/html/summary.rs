@@ -1,4 +1,4 @@
-//! The summary of a run: its key figures, its lanes, its idle time.
+//! The summary of a run: key figures, lanes, idle time, overlap, counters and facts.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use super::table::{Cell, Table};
 use super::text;
 use crate::report::{LaneReport, Percentiles, Report};
 
-/// A key figure.
+/// Writes a key figure.
 pub(super) fn figure(html: &mut String, name: &str, value: Option<String>, note: &str) {
     let value = value.unwrap_or_else(|| "–".to_owned());
     let _ = writeln!(html, "<div><dt>{name}</dt><dd>{value}<small>{note}</small></dd></div>");
 }
 
-/// A time in ms with the unit that suits it.
+/// A time in ms, shown in a suitable unit.
 pub(super) fn millis(ms: f64) -> String {
     text::nanos(ms * 1e6)
 }
@@ -25,15 +25,15 @@ fn spread(percentiles: &Percentiles) -> (Option<String>, String) {
     (percentiles.p50.map(millis), note)
 }
 
-/// The section of one run.
+/// The summary section of one run.
 pub(super) fn summary(report: &Report) -> String {
     let mut html = String::from("<dl class=\"figures\">\n");
     let achievable = report.overlap_achievable.map(text::percent);
     figure(&mut html, "Makespan", Some(text::nanos(report.makespan_ns as f64)), "");
     figure(&mut html, "Overlap achieved", report.overlap.map(text::percent), "of busy time");
-    figure(&mut html, "Overlap achievable", achievable, "what dependencies allow");
+    figure(&mut html, "Overlap achievable", achievable, "allowed by the dependencies");
     let efficiency = report.overlap_efficiency.map(text::percent);
-    figure(&mut html, "Overlap efficiency", efficiency, "achieved by achievable");
+    figure(&mut html, "Overlap efficiency", efficiency, "achieved ÷ achievable");
     let requests = &report.requests;
     let rate = requests.tokens_per_second.map(|rate| format!("{rate:.1}"));
     figure(&mut html, "Tokens per second", rate, "");
@@ -66,7 +66,8 @@ fn facts(report: &Report) -> String {
 }
 
 fn lanes(report: &Report) -> String {
-    let heads = ["Lane", "#Busy", "#Idle", "Most idle by", "#Spans", "#Slots", "#Wasted", "Kind"];
+    let heads =
+        ["Lane", "#Busy", "#Idle", "Main idle cause", "#Spans", "#Slots", "#Wasted", "Kind"];
     let mut table = Table::new("Lanes", "lane", &heads);
     let top = |lane: &LaneReport| lane.idle.first().map(|idle| idle.cause.clone());
     for lane in &report.lanes {
@@ -93,13 +94,13 @@ fn idle(report: &Report) -> String {
     }
     let mut html = table.end("No lane was ever idle.");
     let unknown = text::nanos(report.idle_unattributed_ns as f64);
-    let _ = writeln!(html, "<p class=\"none\">Unattributed: {unknown}.</p>");
+    let _ = writeln!(html, "<p class=\"none\">Unattributed idle time of all lanes: {unknown}.</p>");
     html
 }
 
 fn pairs(report: &Report) -> String {
-    let heads = ["Lane", "With", "#Both busy", "#Share of the less busy"];
-    let mut table = Table::new("Overlap of two lanes", "", &heads);
+    let heads = ["Lane", "Other lane", "#Both busy", "#Share of the less busy lane"];
+    let mut table = Table::new("Overlap of pairs of lanes", "", &heads);
     for pair in &report.overlap_pairs {
         let (a, b) = (Cell::Text(&pair.a), Cell::Text(&pair.b));
         table.row(&[a, b, Cell::nanos(pair.both_ns), Cell::Share(pair.ratio)]);
@@ -122,7 +123,7 @@ fn counters(report: &Report) -> String {
         ]);
     }
     let mut html = table.end("");
-    let mut table = Table::new("Memory given back", "", &["What", "#Times", "#Bytes"]);
+    let mut table = Table::new("Memory freed", "", &["Memory", "#Count", "#Bytes"]);
     for freed in &report.freed {
         let size = Cell::Number(text::bytes(freed.bytes as f64), freed.bytes as f64);
         table.row(&[Cell::Text(&freed.name), Cell::count(freed.count), size]);

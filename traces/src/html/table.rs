@@ -1,39 +1,39 @@
-//! Tables of the page: readable as they are, sorted by the page's script if there is one.
+//! Tables of the page. They are plain HTML; the page's script makes them sortable.
 
 use std::fmt::{Display, Write};
 
 use super::text::{self, Escaped};
 
-/// Most rows of a table; the rest is counted below it.
+/// Most rows of a table; the others are counted below it.
 const ROWS_MAX: usize = 500;
 
-/// A cell.
+/// A table cell.
 pub(super) enum Cell<'a> {
-    /// Text from outside.
+    /// Untrusted text.
     Text(&'a str),
-    /// A number as shown, and the one to sort by.
+    /// A number as text, with its value to sort by.
     Number(String, f64),
-    /// A share of 1, with a bar.
+    /// A fraction of 1, with a bar.
     Share(f64),
-    /// A number from −1 to 1 as a bar to the left or to the right.
+    /// A number from −1 to 1, as a bar to the left or right.
     Signed(f64),
-    /// Nothing.
+    /// An empty cell.
     None,
 }
 
 impl Cell<'_> {
-    /// Nanoseconds.
+    /// A time in ns.
     pub(super) fn nanos(ns: u64) -> Self {
         Cell::Number(text::nanos(ns as f64), ns as f64)
     }
 
-    /// How many.
+    /// A count.
     pub(super) fn count(count: impl TryInto<u64>) -> Self {
         let count = count.try_into().unwrap_or(u64::MAX);
         Cell::Number(text::grouped(count), count as f64)
     }
 
-    /// A number that may not exist.
+    /// A number that may be absent.
     pub(super) fn maybe(value: Option<f64>, show: impl Fn(f64) -> String) -> Self {
         value.map_or(Cell::None, |value| Cell::Number(show(value), value))
     }
@@ -63,15 +63,16 @@ impl Display for Cell<'_> {
     }
 }
 
-/// A table while it is written.
+/// A table being written.
 pub(super) struct Table {
     html: String,
     rows: usize,
 }
 
 impl Table {
-    /// A table with a caption and heads; a head that begins with `#` is one of numbers. `jump`
-    /// says what of the timeline a row stands for: `op`, `request` or nothing.
+    /// Starts a table with a caption and heads; a head that starts with `#` marks a column of
+    /// numbers. `jump` is `op:N` if column N names an op whose spans the page's script can find;
+    /// other values have no effect.
     pub(super) fn new(caption: &str, jump: &str, heads: &[&str]) -> Table {
         let mut html = format!(
             "<table data-jump=\"{jump}\"><caption>{}</caption><thead><tr>",
@@ -101,7 +102,7 @@ impl Table {
         self.html.push_str("</tr>\n");
     }
 
-    /// The table; `none` if it has no rows.
+    /// Ends the table; a table without rows becomes the text `none`.
     pub(super) fn end(mut self, none: &str) -> String {
         if self.rows == 0 {
             return format!("<p class=\"none\">{none}</p>\n");

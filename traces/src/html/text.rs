@@ -1,8 +1,8 @@
-//! Text in the page: escaped, and numbers with their units.
+//! Text for the page: escaping, and numbers with units.
 
 use std::fmt;
 
-/// Text that cannot leave the element or the quoted attribute in which it stands.
+/// Text escaped so that it cannot leave its element or quoted attribute.
 pub(super) struct Escaped<'a>(pub(super) &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -15,7 +15,7 @@ impl fmt::Display for Escaped<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                // HTML forbids these, and a parser may drop or change them.
+                // HTML forbids these characters, and a parser may drop or change them.
                 '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' => {
                     f.write_char('\u{fffd}')?;
                 }
@@ -26,7 +26,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Three significant digits, more before the point.
+/// Three significant digits, or all digits before the decimal point.
 fn digits(value: f64) -> String {
     let size = value.abs();
     let after = match size {
@@ -37,17 +37,17 @@ fn digits(value: f64) -> String {
     format!("{value:.after$}")
 }
 
-/// A time in ns with the unit that suits it.
+/// A time in ns, shown in a suitable unit.
 pub(super) fn nanos(ns: f64) -> String {
     scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])
 }
 
-/// A number of bytes.
+/// A size in bytes, shown in a suitable unit.
 pub(super) fn bytes(bytes: f64) -> String {
     scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
-/// A large count.
+/// A large count, with an SI prefix.
 pub(super) fn count(value: f64, unit: &str) -> String {
     scaled(value, 1000.0, &["", "k", "M", "G", "T", "P"]).trim_end().to_owned() + unit
 }
@@ -57,7 +57,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
         return "–".to_owned();
     }
     let (mut value, mut unit) = (value, 0);
-    // What would be printed as 1000 of a unit is 1 of the next.
+    // A value that would be printed as 1000 of a unit is printed as 1 of the next.
     while value.abs() >= step - 0.5 && unit + 1 < units.len() {
         value /= step;
         unit += 1;
@@ -66,12 +66,12 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     format!("{number}\u{a0}{}", units[unit])
 }
 
-/// A share of 1.
+/// A fraction of 1 as a percentage.
 pub(super) fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1}\u{a0}%", share * 100.0) } else { "–".to_owned() }
 }
 
-/// A whole number in groups of three digits.
+/// An integer in groups of three digits.
 pub(super) fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -89,13 +89,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_text_stays_text() {
+    fn hostile_text_is_escaped() {
         let text = Escaped("</script><!--\"'&\u{0}\u{85}").to_string();
         assert_eq!(text, "&lt;/script&gt;&lt;!--&quot;&#39;&amp;\u{fffd}\u{fffd}");
     }
 
     #[test]
-    fn units_change_where_the_digits_would_be_four() {
+    fn units_change_before_a_number_needs_four_digits() {
         assert_eq!(nanos(0.0), "0\u{a0}ns");
         assert_eq!(nanos(999.0), "999\u{a0}ns");
         assert_eq!(nanos(999.6), "1.00\u{a0}µs");

@@ -1,4 +1,4 @@
-//! What the fields of spans and events say.
+//! Interprets the fields of spans and events.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use tracing_core::span::{Attributes, Record};
 
 use crate::event::{Activity, LaneKind, Tags};
 
-/// Characters of a message that are kept as the name of a mark.
+/// Characters of an event's message that are kept as the name of its mark.
 const MESSAGE_MAX: usize = 80;
 
-/// A lane that a span or event wants to be on.
+/// The lane that a span or event names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LaneField {
     pub(super) name: String,
     pub(super) kind: LaneKind,
 }
 
-/// Fields with a meaning; all others are passed over.
+/// Fields that have a meaning; all others are ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fields {
     pub(super) tags: Tags,
     pub(super) activity: Activity,
     pub(super) lane: Option<LaneField>,
     pub(super) marked: bool,
-    /// Of events only: new values of counters, by the part of the name after `counter.`.
+    /// Events only: new values of counters, by the part of the field name after `counter.`.
     pub(super) counters: Vec<(&'static str, i64)>,
-    /// Of events only: what it says.
+    /// Events only: the message.
     pub(super) message: String,
     is_event: bool,
 }
@@ -59,14 +59,14 @@ impl Fields {
         fields
     }
 
-    /// These, with what became known later.
+    /// Adds fields that became known later.
     pub(super) fn with(mut self, values: &Record<'_>) -> Fields {
         values.record(&mut self);
         self
     }
 
-    /// Whether no field had a meaning.
-    pub(super) fn are_none(&self) -> bool {
+    /// Whether no field with a meaning is set.
+    pub(super) fn is_empty(&self) -> bool {
         *self == Fields::default()
     }
 
@@ -80,7 +80,7 @@ impl Fields {
         }
         let Ok(value) = u64::try_from(value) else { return };
         let small = u32::try_from(value).unwrap_or(u32::MAX);
-        // The largest number stands for none.
+        // The largest value is reserved for an absent tag.
         let tiny = u16::try_from(value).ok().filter(|n| *n < u16::MAX);
         let number = Some(value).filter(|n| *n < u64::MAX);
         let tags = &mut self.tags;

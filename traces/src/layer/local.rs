@@ -1,4 +1,4 @@
-//! What each thread has of its own, and what all share.
+//! State of the layer: shared by all threads, and local to each thread.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::event::{LaneId, LaneKind, NameId, SpanId};
 use crate::recorder::{Recorder, Writer};
 
-/// Different messages of events that become names: they must not use up the table of names.
+/// Distinct messages of events that become names; the limit leaves room for other names.
 const TEXTS_MAX: usize = 1024;
 
 thread_local! {
-    /// This thread's part of every layer that it met.
+    /// Local state of this thread for every layer used on it.
     static LOCALS: RefCell<Vec<Local>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -20,22 +20,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this thread is about to end, or already in here: a clock may itself use `tracing`, and
-/// the spans that are locked then must not be touched.
+/// Whether the layer must not be entered: this thread is ending, or is in the layer already. A
+/// clock may itself use `tracing`, and the span data that is locked then must not be touched.
 pub(super) fn is_closed() -> bool {
     LOCALS.try_with(|locals| locals.try_borrow_mut().is_err()).unwrap_or(true)
 }
 
-/// A layer's state.
+/// State shared by all threads.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) recorder: Recorder,
-    /// Name of messages to spans on other threads.
+    /// Name of messages to a span first entered on another thread.
     pub(super) spawn: NameId,
-    /// Name of messages between spans that follow each other.
+    /// Name of messages to a span that follows another.
     pub(super) follows: NameId,
     threads: AtomicU64,
-    /// Of each thread name, which numbers are taken.
+    /// Numbers in use for each thread name.
     taken: Mutex<HashMap<String, Vec<bool>>>,
     counters: Mutex<HashMap<&'static str, (NameId, LaneId)>>,
     texts: Mutex<HashMap<String, NameId>>,
@@ -54,13 +54,13 @@ impl Shared {
         })
     }
 
-    /// Whether nothing was ever recorded.
+    /// Whether nothing has been recorded.
     pub(super) fn is_unused(&self) -> bool {
         self.threads.load(Ordering::Relaxed) == 0
     }
 
-    /// Calls `f` with this thread's part, which is made if need be. `None` when it is
-    /// [closed](is_closed).
+    /// Calls `f` with this thread's state, creating it if necessary. `None` if the layer [must not
+    /// be entered](is_closed).
     pub(super) fn with_local<T>(self: &Arc<Self>, f: impl FnOnce(&mut Local) -> T) -> Option<T> {
         let call = |locals: &mut Vec<Local>| {
             let known = locals.iter().position(|local| local.is_of(self));
@@ -74,7 +74,7 @@ impl Shared {
         LOCALS.try_with(|locals| locals.try_borrow_mut().ok().map(|mut l| call(&mut l))).ok()?
     }
 
-    /// Calls `f` with this thread's part, if it has one.
+    /// Calls `f` with this thread's state, if it exists.
     pub(super) fn if_local<T>(
         self: &Arc<Self>,
         f: impl FnOnce(&mut Local) -> Option<T>,
@@ -85,7 +85,7 @@ impl Shared {
             .ok()?
     }
 
-    /// Name and lane of a counter; `here` is its lane if it is new.
+    /// Name and lane of a counter; `here` gives the lane of a new counter.
     pub(super) fn counter(
         &self,
         counter: &'static str,
@@ -95,8 +95,8 @@ impl Shared {
         *counters.entry(counter).or_insert_with(|| (self.recorder.name(counter), here()))
     }
 
-    /// Name of a mark: its text, or what stands for the place in the program when there is none,
-    /// or when there are too many.
+    /// Name of a mark: the message, or the place in the program if the message is empty or there
+    /// are too many distinct messages.
     pub(super) fn text(&self, text: &str, place: &str) -> NameId {
         if text.is_empty() {
             return self.recorder.name(place);
@@ -133,25 +133,25 @@ impl Shared {
     }
 }
 
-/// A stay in a span that has not ended.
+/// A visit of a span that has not ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entered {
-    /// The program's number of the span.
+pub(super) struct OpenVisit {
+    /// The program's id of the span.
     pub(super) id: u64,
     pub(super) span: SpanId,
     pub(super) lane: LaneId,
 }
 
-/// One thread's part of one layer.
+/// State of one thread for one layer.
 #[derive(Debug)]
 pub(super) struct Local {
     layer: Weak<Shared>,
     pub(super) writer: Writer,
     /// Number of the thread.
     pub(super) thread: u64,
-    /// The thread's lane, its name and its number among those of the name.
+    /// The thread's lane, its name, and its number among threads of that name.
     lane: Option<(LaneId, String, usize)>,
-    entered: Vec<Entered>,
+    open: Vec<OpenVisit>,
 }
 
 impl Local {
@@ -161,7 +161,7 @@ impl Local {
             writer: shared.recorder.writer(),
             thread: shared.threads.fetch_add(1, Ordering::Relaxed),
             lane: None,
-            entered: Vec::new(),
+            open: Vec::new(),
         }
     }
 
@@ -169,19 +169,19 @@ impl Local {
         std::ptr::eq(self.layer.as_ptr(), Arc::as_ptr(shared))
     }
 
-    /// The innermost stay.
-    pub(super) fn top(&self) -> Option<Entered> {
-        self.entered.last().copied()
+    /// The innermost visit.
+    pub(super) fn top(&self) -> Option<OpenVisit> {
+        self.open.last().copied()
     }
 
-    pub(super) fn push(&mut self, entered: Entered) {
-        self.entered.push(entered);
+    pub(super) fn push(&mut self, visit: OpenVisit) {
+        self.open.push(visit);
     }
 
-    /// Ends the innermost stay in that span. Spans may end in any order.
-    pub(super) fn pop(&mut self, id: u64) -> Option<Entered> {
-        let at = self.entered.iter().rposition(|entered| entered.id == id)?;
-        Some(self.entered.remove(at))
+    /// Ends the innermost visit of that span. Visits may end in any order.
+    pub(super) fn pop(&mut self, id: u64) -> Option<OpenVisit> {
+        let at = self.open.iter().rposition(|visit| visit.id == id)?;
+        Some(self.open.remove(at))
     }
 
     /// The thread's lane.
@@ -199,7 +199,7 @@ impl Local {
         lane
     }
 
-    /// The lane of the innermost stay, or else the thread's.
+    /// The lane of the innermost visit, or else the thread's lane.
     pub(super) fn lane_here(&mut self, shared: &Shared) -> LaneId {
         self.top().map_or_else(|| self.lane(shared), |top| top.lane)
     }

@@ -1,19 +1,19 @@
-//! One writer's ring: written by one thread, emptied by another, without a lock.
+//! Lock-free ring of one writer: one thread writes, another drains.
 
 use crate::event::WORDS;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// A bounded queue of events between the one who writes and the one who collects. When it is
-/// full, the newest event is dropped and counted: what is in the ring stays consistent.
+/// Bounded single-producer, single-consumer queue of events. When it is full, new events are
+/// dropped and counted; events in the ring are never overwritten.
 #[derive(Debug)]
 pub(super) struct Ring {
     slots: Box<[[AtomicU64; WORDS]]>,
-    /// Events written so far. Only the writer changes it.
+    /// Number of events written. Only the writer changes it.
     written: AtomicU64,
-    /// Events read so far. Only the collector changes it.
+    /// Number of events read. Only the collector changes it.
     read: AtomicU64,
     dropped: AtomicU64,
-    /// The writer is gone.
+    /// The writer was dropped.
     closed: AtomicBool,
 }
 
@@ -34,24 +34,24 @@ impl Ring {
         &self.slots[number as usize & (self.slots.len() - 1)]
     }
 
-    /// Adds an event; only ever called by the ring's one writer. Returns how many events are now
-    /// in the ring.
+    /// Adds an event and returns the number of events now in the ring. Only the ring's writer may
+    /// call it.
     pub(super) fn push(&self, words: &[u64; WORDS]) -> usize {
         let written = self.written.load(Ordering::Relaxed);
-        let held = written - self.read.load(Ordering::Acquire);
-        if held as usize == self.slots.len() {
+        let events = written - self.read.load(Ordering::Acquire);
+        if events as usize == self.slots.len() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
-            return held as usize;
+            return events as usize;
         }
         for (slot, word) in self.slot(written).iter().zip(words) {
             slot.store(*word, Ordering::Relaxed);
         }
-        // Publishes the words: a collector that sees this number sees them.
+        // Publishes the words: a collector that reads this number sees them.
         self.written.store(written + 1, Ordering::Release);
-        held as usize + 1
+        events as usize + 1
     }
 
-    /// Takes out every event; only ever called by one collector at a time.
+    /// Removes every event. Only one collector at a time may call it.
     pub(super) fn drain(&self, mut take: impl FnMut([u64; WORDS])) {
         let written = self.written.load(Ordering::Acquire);
         let read = self.read.load(Ordering::Relaxed);
@@ -59,29 +59,29 @@ impl Ring {
             let slot = self.slot(number);
             take(std::array::from_fn(|word| slot[word].load(Ordering::Relaxed)));
         }
-        // Frees the slots: the writer overwrites them only after it sees this number.
+        // Frees the slots: the writer overwrites them only after it reads this number.
         self.read.store(written, Ordering::Release);
     }
 
-    /// Events that found no room.
+    /// Number of events dropped.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Whether the writer should empty the ring that now holds that many events: from half full
-    /// on, and again after every eighth in case the store was busy.
+    /// Whether the writer should drain its ring, which now holds that many events: when it becomes
+    /// half full, and again after each further eighth in case the store was locked.
     #[inline]
-    pub(super) fn is_due(&self, held: usize) -> bool {
+    pub(super) fn should_drain(&self, events: usize) -> bool {
         let slots = self.slots.len();
-        held * 2 >= slots && held & ((slots / 8).max(1) - 1) == 0
+        events * 2 >= slots && events & ((slots / 8).max(1) - 1) == 0
     }
 
-    /// The writer writes no more; only ever called by it.
+    /// Marks the writer as dropped. Only the writer may call it.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Whether the writer is gone: what is drained after this was seen is all that there will be.
+    /// Whether the writer was dropped. A drain after this returned true removes the last events.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -97,9 +97,9 @@ mod interleavings {
         std::array::from_fn(|word| number * 100 + word as u64)
     }
 
-    /// One writes more than fits and leaves, the other collects meanwhile.
+    /// One thread writes more events than fit and closes the ring while the other drains it.
     #[test]
-    fn no_event_is_lost_torn_or_twice() {
+    fn every_event_is_read_whole_and_once_or_counted_as_dropped() {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
@@ -118,7 +118,11 @@ mod interleavings {
                 let closed = ring.is_closed();
                 ring.drain(|words| seen.push(words));
                 if closed {
-                    assert_eq!(seen.len() as u64 + ring.dropped(), 3, "all after the end");
+                    assert_eq!(
+                        seen.len() as u64 + ring.dropped(),
+                        3,
+                        "every event is read or counted"
+                    );
                 }
             }
             writer.join().expect("the writer ends");
@@ -140,11 +144,11 @@ mod tests {
     #[test]
     fn a_full_ring_drops_the_newest_and_counts_it() {
         let ring = Ring::new(3);
-        let held: Vec<usize> = (0..6).map(|number| ring.push(&[number; WORDS])).collect();
-        assert_eq!(held, [1, 2, 3, 4, 4, 4], "rounded up to a power of two");
+        let counts: Vec<usize> = (0..6).map(|number| ring.push(&[number; WORDS])).collect();
+        assert_eq!(counts, [1, 2, 3, 4, 4, 4], "rounded up to a power of two");
         let mut seen = Vec::new();
         ring.drain(|words| seen.push(words[0]));
         assert_eq!((seen, ring.dropped()), (vec![0, 1, 2, 3], 2));
-        assert_eq!(ring.push(&[6; WORDS]), 1, "room again");
+        assert_eq!(ring.push(&[6; WORDS]), 1, "there is room again");
     }
 }

@@ -1,4 +1,4 @@
-//! What the collector took out of the rings.
+//! Store of the events collected from the rings.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use super::RecorderConfig;
 use super::ring::Ring;
 use crate::event::{Event, WORDS};
 
-/// An event as it lies in rings and store.
+/// An event in the form it has in rings and store.
 type Words = [u64; WORDS];
 
-/// Events that are moved, and later let go, together.
+/// Events per block. A block is shared and freed as a whole.
 const BLOCK: usize = 4096;
 
-/// All rings, and what they held.
+/// All rings, and the events drained from them.
 #[derive(Default)]
 pub(super) struct Store {
     rings: Vec<Arc<Ring>>,
     events: Blocks,
-    /// Dropped here, and by rings that are gone.
+    /// Events dropped by the store, or by rings already freed.
     dropped: u64,
 }
 
@@ -27,21 +27,22 @@ impl Store {
         self.rings.push(ring);
     }
 
-    /// Empties every ring, and forgets those whose writer is gone.
+    /// Drains every ring and frees those whose writer was dropped.
     pub(super) fn collect(&mut self, config: &RecorderConfig) {
         self.empty(config, true);
     }
 
-    /// Empties and forgets the rings whose writer is gone: their memory is free.
+    /// Drains and frees only the rings whose writer was dropped.
     pub(super) fn collect_closed(&mut self, config: &RecorderConfig) {
         self.empty(config, false);
     }
 
-    /// Empties every ring (`all`) or those whose writer is gone, and forgets the latter.
+    /// Drains every ring (`all`), or only those whose writer was dropped, and frees the latter.
     fn empty(&mut self, config: &RecorderConfig, all: bool) {
         let Store { rings, events, dropped } = self;
         rings.retain(|ring| {
-            // Looked at before the ring is emptied: what a writer does last is collected.
+            // Checked before the ring is drained, so that the last events of a writer are
+            // collected.
             let closed = ring.is_closed();
             if closed || all {
                 *dropped += events.fill(ring, config);
@@ -53,7 +54,7 @@ impl Store {
         });
     }
 
-    /// Empties one ring.
+    /// Drains one ring.
     pub(super) fn collect_one(&mut self, ring: &Ring, config: &RecorderConfig) {
         self.dropped += self.events.fill(ring, config);
     }
@@ -67,22 +68,22 @@ impl Store {
         self.rings.len()
     }
 
-    /// The events collected so far; cheap, whatever their number.
+    /// The events collected so far, without copying them.
     pub(super) fn snapshot(&self) -> Blocks {
         self.events.clone()
     }
 
-    /// Takes the events out.
+    /// Removes and returns the events.
     pub(super) fn take(&mut self) -> Blocks {
         std::mem::take(&mut self.events)
     }
 }
 
-/// A queue of events that never moves what is in it.
+/// A queue of events in blocks; events are never moved.
 #[derive(Clone, Default)]
 pub(super) struct Blocks {
     full: VecDeque<Arc<Vec<Words>>>,
-    /// Events at the front that are gone: less than a block, whose memory goes as a whole.
+    /// Events removed from the front block, which is freed as a whole once all are removed.
     gone: usize,
     last: Vec<Words>,
 }
@@ -97,7 +98,7 @@ impl Blocks {
         full.chain(&self.last).skip(self.gone).filter_map(Event::from_words)
     }
 
-    /// Takes over what is in a ring; returns how many events found no room.
+    /// Drains a ring into the queue; returns the number of events dropped for lack of room.
     fn fill(&mut self, ring: &Ring, config: &RecorderConfig) -> u64 {
         let mut dropped = 0;
         ring.drain(|words| {
@@ -126,7 +127,7 @@ impl Blocks {
     /// Removes the first event.
     fn pop(&mut self) {
         self.gone += 1;
-        // The last block is never full: what is gone here is a full one.
+        // The last block is never full, so an exhausted block is a full one.
         if self.gone == BLOCK {
             self.full.pop_front();
             self.gone = 0;

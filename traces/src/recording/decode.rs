@@ -1,5 +1,5 @@
-//! Bytes as a recording. Every count is compared with the bytes that are left before memory is
-//! asked for.
+//! Decodes a recording from bytes. Every count is checked against the remaining bytes before memory
+//! is allocated.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::event::{Event, LaneKind, WORDS};
 type Result<T> = std::result::Result<T, RecordingError>;
 
 impl Recording {
-    /// The recording that [`to_bytes`](Recording::to_bytes) wrote. Needs memory in proportion to
-    /// the number of bytes, whatever they are.
+    /// Decodes a recording that [`to_bytes`](Recording::to_bytes) encoded. Allocates memory in
+    /// proportion to the number of bytes, for any input.
     pub fn from_bytes(bytes: &[u8]) -> Result<Recording> {
         let end = check(bytes)?;
         let mut reader = Reader { bytes: &bytes[..end], at: HEADER };
@@ -23,16 +23,16 @@ impl Recording {
         };
         recording.events = reader.events()?;
         if reader.at != end {
-            return Err(reader.broken("bytes that belong to nothing"));
+            return Err(reader.broken("extra bytes after the last column"));
         }
         Ok(recording)
     }
 }
 
-/// Looks at magic, version, length and check sum; returns where the check sum stands.
+/// Checks magic, version, length and checksum; returns the offset of the checksum.
 fn check(bytes: &[u8]) -> Result<usize> {
     let start = &bytes[..bytes.len().min(MAGIC.len())];
-    // A recording of no byte at all is cut off rather than something else.
+    // An empty or very short file counts as truncated, not as a foreign one.
     if !MAGIC.starts_with(start) {
         return Err(RecordingError::NotARecording);
     }
@@ -45,12 +45,15 @@ fn check(bytes: &[u8]) -> Result<usize> {
         return Err(RecordingError::Newer { version, known: VERSION });
     }
     if version == 0 {
-        return Err(RecordingError::Broken { what: "no format version", at: MAGIC.len() as u64 });
+        return Err(RecordingError::Broken {
+            what: "the format version is missing",
+            at: MAGIC.len() as u64,
+        });
     }
     let length = header[4..].iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
     let there = bytes.len() as u64;
     if length < (HEADER + CHECK) as u64 {
-        return Err(RecordingError::Broken { what: "an impossible length", at: 12 });
+        return Err(RecordingError::Broken { what: "the length is impossible", at: 12 });
     }
     if there < length {
         return Err(truncated(length));
@@ -70,7 +73,7 @@ fn check(bytes: &[u8]) -> Result<usize> {
 #[derive(Clone, Copy)]
 struct Reader<'a> {
     bytes: &'a [u8],
-    /// Bytes before it are read.
+    /// Offset of the next byte to read.
     at: usize,
 }
 
@@ -80,12 +83,12 @@ impl<'a> Reader<'a> {
     }
 
     fn byte(&mut self) -> Result<u8> {
-        let byte = *self.bytes.get(self.at).ok_or(self.broken("an end in the middle"))?;
+        let byte = *self.bytes.get(self.at).ok_or(self.broken("the data ends too early"))?;
         self.at += 1;
         Ok(byte)
     }
 
-    /// An unsigned LEB128 varint in its shortest form.
+    /// Reads an unsigned LEB128 varint in its shortest form.
     fn number(&mut self) -> Result<u64> {
         let start = *self;
         let mut number = 0;
@@ -93,18 +96,22 @@ impl<'a> Reader<'a> {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
             if bits << shift >> shift != bits {
-                return Err(start.broken("a number of more than 64 bits"));
+                return Err(start.broken("a number has more than 64 bits"));
             }
             number |= bits << shift;
             if byte < 0x80 {
                 let shortest = byte != 0 || shift == 0;
-                return if shortest { Ok(number) } else { Err(start.broken("a padded number")) };
+                return if shortest {
+                    Ok(number)
+                } else {
+                    Err(start.broken("a number is not in its shortest form"))
+                };
             }
         }
-        Err(start.broken("a number of more than 64 bits"))
+        Err(start.broken("a number has more than 64 bits"))
     }
 
-    /// A number of things that take at least `each` bytes.
+    /// Reads a count of items that take at least `each` bytes.
     fn count(&mut self, what: &'static str, each: usize) -> Result<usize> {
         let at = self.at as u64;
         let count = self.number()?;
@@ -118,7 +125,7 @@ impl<'a> Reader<'a> {
     fn text(&mut self) -> Result<String> {
         let length = self.count("bytes of text", 1)?;
         let text = &self.bytes[self.at..self.at + length];
-        let text = std::str::from_utf8(text).map_err(|_| self.broken("text that is not UTF-8"))?;
+        let text = std::str::from_utf8(text).map_err(|_| self.broken("a text is not UTF-8"))?;
         self.at += length;
         Ok(text.to_owned())
     }
@@ -129,7 +136,7 @@ impl<'a> Reader<'a> {
             let start = *self;
             let (key, value) = (self.text()?, self.text()?);
             if meta.last_key_value().is_some_and(|(last, _)| *last >= key) {
-                return Err(start.broken("facts out of order"));
+                return Err(start.broken("the facts are not sorted"));
             }
             meta.insert(key, value);
         }
@@ -142,7 +149,7 @@ impl<'a> Reader<'a> {
         for _ in 0..count {
             let start = *self;
             let kind = LaneKind::from_code(self.byte()?);
-            let kind = kind.ok_or(start.broken("an unknown kind of lane"))?;
+            let kind = kind.ok_or(start.broken("the kind of a lane is unknown"))?;
             lanes.push(LaneInfo { name: self.text()?, kind });
         }
         Ok(lanes)
@@ -180,15 +187,15 @@ impl<'a> Reader<'a> {
             events.push(event);
         }
         match columns.iter().find(|column| column.at != column.bytes.len()) {
-            Some(column) => Err(column.broken("more in a column than events")),
+            Some(column) => Err(column.broken("a column has more values than there are events")),
             None => Ok(events),
         }
     }
 
-    /// The next bytes, as a reader of their own.
+    /// Splits off the next `length` bytes as a separate reader.
     fn part(&mut self, length: usize) -> Result<Reader<'a>> {
         let (start, end) = (self.at, self.at.saturating_add(length));
-        let bytes = self.bytes.get(..end).ok_or(self.broken("columns beyond the end"))?;
+        let bytes = self.bytes.get(..end).ok_or(self.broken("a column extends beyond the end"))?;
         self.at = end;
         Ok(Reader { bytes, at: start })
     }

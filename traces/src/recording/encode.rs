@@ -1,17 +1,18 @@
-//! A recording as bytes.
+//! Encodes a recording as bytes.
 
 use super::{CHECK, HEADER, MAGIC, Recording, VERSION};
 use crate::event::WORDS;
 
 impl Recording {
-    /// The recording in the form of a file; see the type's description.
+    /// Encodes the recording in the file format described at [`Recording`].
     ///
-    /// Tags beyond what [`Tags`](crate::event::Tags) allows are cut to the largest allowed value.
+    /// Tags beyond the range that [`Tags`](crate::event::Tags) states are clamped to the largest
+    /// allowed value.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER + CHECK + 64 * self.names.len());
         out.extend(MAGIC);
         out.extend(VERSION.to_le_bytes());
-        // Its place; the length is known at the end.
+        // Placeholder for the length, which is known only at the end.
         out.extend([0; 8]);
         self.put_tables(&mut out);
         self.put_events(&mut out);
@@ -74,7 +75,7 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Small differences of either sign become small numbers.
+/// Maps small differences of either sign to small numbers.
 fn zigzag(difference: u64) -> u64 {
     (difference << 1) ^ (difference.cast_signed() >> 63).cast_unsigned()
 }

@@ -1,119 +1,119 @@
-//! Why a recording could not be read or written.
+//! Errors of reading and writing recordings.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a recording could not be read or written, and what to do about it.
+/// Why a recording could not be read or written, with a way to mend it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
     /// The operating system could not read the file.
     #[error("cannot read the recording {}: {source}; check the path", path.display())]
     Read {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The operating system could not write the file; one that was there is as it was.
-    #[error("cannot write the recording {}: {source}; check the folder, its rights and the space left", path.display())]
+    /// The operating system could not write the file. An existing file is unchanged.
+    #[error("cannot write the recording {}: {source}; check the folder, its permissions and the free space", path.display())]
     Write {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// What is in this file is wrong.
+    /// The content of the file is not valid.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What is wrong with its bytes.
+        /// Error in the content.
         source: Box<RecordingError>,
     },
-    /// The bytes are something else.
+    /// The bytes are not a recording.
     #[error(
-        "this is no timeline recording (a .lwt file): it does not begin like one; \
-         give a file that `--trace` or `Recording::save` wrote"
+        "this is not a timeline recording (a .lwt file): it does not start with the \
+         magic bytes; give a file written by `--trace` or `Recording::save`"
     )]
     NotARecording,
-    /// Written by a later version of this library.
+    /// The recording was written by a later version of this library.
     #[error(
-        "the recording has format version {version}, and this program reads up to {known}; \
+        "the recording has format version {version}, but this program reads versions up to {known}; \
          use a newer lapwing"
     )]
     Newer {
-        /// Version of the file.
+        /// Format version of the file.
         version: u32,
-        /// Latest version that can be read.
+        /// Latest format version that can be read.
         known: u32,
     },
-    /// The end is missing.
+    /// The recording is truncated.
     #[error(
         "the recording is cut off at byte {at} of {length}; copy it again, or record again and \
-         let the program end properly"
+         let the program end normally"
     )]
     Truncated {
-        /// Bytes that are there.
+        /// Number of bytes present.
         at: u64,
-        /// Bytes that the file says it has.
+        /// Number of bytes stated in the file.
         length: u64,
     },
-    /// Something stands after the end.
+    /// There are bytes after the end of the recording.
     #[error(
-        "{extra} bytes follow the end of the recording; it was appended to: cut them off, or \
-         copy it again"
+        "there are {extra} bytes after the end of the recording; remove them or copy the file \
+         again"
     )]
     TooLong {
-        /// Bytes after the end.
+        /// Number of bytes after the end.
         extra: u64,
     },
-    /// Bytes changed since it was written.
+    /// The checksum does not match: bytes changed after writing.
     #[error(
-        "the recording is damaged: its check sum is {found:08x} instead of {expected:08x}; \
+        "the recording is damaged: its checksum is {found:08x} instead of {expected:08x}; \
          copy it again, in binary mode, or record again"
     )]
     Damaged {
-        /// Check sum that the file has.
+        /// Checksum stored in the file.
         expected: u32,
-        /// Check sum of its bytes.
+        /// Checksum of the bytes present.
         found: u32,
     },
-    /// A count that the file is too small for.
+    /// A count is larger than the remaining bytes allow.
     #[error(
-        "byte {at}: {count} {what} cannot be in the {left} bytes that follow; the program that \
-         wrote this recording is at fault: record again with another version of it"
+        "byte {at}: {count} {what} do not fit into the remaining {left} bytes; this is an error of \
+         the program that wrote the recording: record again with another version of it"
     )]
     ImpossibleCount {
-        /// What is counted.
+        /// Items counted.
         what: &'static str,
-        /// How many there should be.
+        /// Number of items stated.
         count: u64,
-        /// Where the count stands.
+        /// Offset of the count, in bytes.
         at: u64,
-        /// Bytes after it.
+        /// Bytes remaining after it.
         left: u64,
     },
-    /// A piece that is not as the format says.
+    /// A part violates the format.
     #[error(
-        "byte {at}: {what}; the program that wrote this recording is at fault: record again with \
-         another version of it"
+        "byte {at}: {what}; this is an error of the program that wrote the recording: record again \
+         with another version of it"
     )]
     Broken {
-        /// What is wrong.
+        /// Violation.
         what: &'static str,
-        /// Where, in bytes from the beginning.
+        /// Offset, in bytes.
         at: u64,
     },
-    /// An event that no program of this version can have recorded.
+    /// An event that this version cannot have recorded.
     #[error(
-        "event {number} of {count} is none that this version knows; the program that wrote this \
-         recording is at fault: record again with another version of it"
+        "event {number} of {count} is unknown to this version; this is an error of the program that \
+         wrote the recording: record again with another version of it"
     )]
     BrokenEvent {
-        /// Its number, from 0.
+        /// Index of the event, from 0.
         number: u64,
-        /// Number of events.
+        /// Total number of events.
         count: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! A recording in a file.
+//! Saves recordings to files and loads them.
 
 use std::fs;
 use std::path::Path;
@@ -8,16 +8,15 @@ use crate::whole_file;
 use super::{Recording, RecordingError};
 
 impl Recording {
-    /// Writes the recording to a file. One that is there is replaced at once and as a whole: it
-    /// is never seen half written, and stays as it was when writing fails. A device or a pipe is
-    /// written into.
+    /// Writes the recording to a file. An existing file is replaced atomically: it is never seen
+    /// half written, and stays unchanged if writing fails. A device or pipe is written in place.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), RecordingError> {
         let path = path.as_ref();
         whole_file::write(path, &self.to_bytes())
             .map_err(|source| RecordingError::Write { path: path.to_owned(), source })
     }
 
-    /// Reads a file that [`save`](Recording::save) wrote.
+    /// Reads a file written by [`save`](Recording::save).
     pub fn load(path: impl AsRef<Path>) -> Result<Recording, RecordingError> {
         let path = path.as_ref();
         let bytes = fs::read(path)

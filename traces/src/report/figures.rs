@@ -1,10 +1,10 @@
-//! Percentiles.
+//! Computes percentiles.
 
 use super::Percentiles;
 
 impl Percentiles {
-    /// Of any values; the p-th percentile is the smallest value that at least p % of all do not
-    /// exceed (nearest rank).
+    /// Percentiles by nearest rank: the p-th percentile is the smallest value such that at least p
+    /// % of all values are not above it. Values that are not finite are ignored.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Percentiles {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);

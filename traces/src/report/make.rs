@@ -1,22 +1,22 @@
-//! From a timeline and its analysis to plain numbers.
+//! Computes the report from a timeline and its analysis.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
 
 use super::{
-    BlameReport, CounterReport, FreedReport, IdleReport, LaneReport, MessageReport, OpReport,
-    PairReport, Percentiles, REPORT_VERSION, Report,
+    CounterReport, FreedReport, IdleReport, LaneReport, MessageReport, OpReport, PairReport,
+    PathReport, Percentiles, REPORT_VERSION, Report,
 };
 use crate::analysis::critical_path::children;
-use crate::analysis::overlap::{busy_intervals, length};
-use crate::analysis::{Analysis, Cause, Gap, SegmentKind, waits};
+use crate::analysis::interval::{busy_intervals, length};
+use crate::analysis::{Analysis, Gap, IdleCause, SegmentKind, waits};
 use crate::timeline::{Counter, Timeline};
 
 impl Report {
-    /// The numbers of a timeline that is analysed already.
+    /// Computes the report of an analysed timeline.
     pub fn new(timeline: &Timeline, analysis: &Analysis) -> Report {
         let requests = super::requests::requests(timeline);
-        let unknown = analysis.gaps.iter().filter(|gap| gap.cause == Cause::Unknown);
+        let unknown = analysis.gaps.iter().filter(|gap| gap.cause == IdleCause::Unknown);
         let tokens = requests.generated_tokens;
         Report {
             version: REPORT_VERSION,
@@ -34,7 +34,7 @@ impl Report {
             idle_unattributed_ns: unknown
                 .map(|gap| gap.end - gap.start)
                 .fold(0, u64::saturating_add),
-            critical_path: blame(timeline, analysis),
+            critical_path: path_rows(timeline, analysis),
             ops: ops(timeline, analysis),
             waits: waits::reports(timeline),
             messages: messages(timeline),
@@ -94,13 +94,14 @@ fn lanes(timeline: &Timeline, analysis: &Analysis) -> Vec<LaneReport> {
         .collect()
 }
 
-/// By lane: time of outer spans that still ran when a later epoch of their request had begun.
+/// By lane: duration of the outer spans that were still running when a later epoch of their request
+/// began.
 fn wasted(timeline: &Timeline) -> Vec<u64> {
     let mut begun: HashMap<u64, BTreeMap<u32, u64>> = HashMap::new();
     for span in &timeline.spans {
         if let Some(request) = span.tags.request {
             let epochs = begun.entry(request).or_default();
-            // Spans are in order of their start.
+            // Spans are sorted by start.
             epochs.entry(span.tags.epoch).or_insert(span.start.0);
         }
     }
@@ -123,9 +124,9 @@ fn computing(analysis: &Analysis) -> impl Iterator<Item = &Gap> {
     analysis.gaps.iter().filter(move |gap| counting.contains(&gap.lane))
 }
 
-/// Time by cause, longest first.
+/// Idle time by cause, longest first.
 fn idle<'a>(timeline: &Timeline, gaps: impl Iterator<Item = &'a Gap>) -> Vec<IdleReport> {
-    let mut by_cause: BTreeMap<Cause, u64> = BTreeMap::new();
+    let mut by_cause: BTreeMap<IdleCause, u64> = BTreeMap::new();
     for gap in gaps {
         let sum = by_cause.entry(gap.cause).or_default();
         *sum = sum.saturating_add(gap.end - gap.start);
@@ -139,17 +140,17 @@ fn idle<'a>(timeline: &Timeline, gaps: impl Iterator<Item = &'a Gap>) -> Vec<Idl
     rows
 }
 
-impl Cause {
-    /// Name with the lane: `dependency on gpu`.
+impl IdleCause {
+    /// Name in reports; a dependency includes its lane, as in `dependency on gpu`.
     pub fn title(self, timeline: &Timeline) -> String {
         match self {
-            Cause::Dependency(lane) => format!("dependency on {}", timeline.lanes[lane].name),
+            IdleCause::Dependency(lane) => format!("dependency on {}", timeline.lanes[lane].name),
             cause => cause.name().to_owned(),
         }
     }
 }
 
-fn blame(timeline: &Timeline, analysis: &Analysis) -> Vec<BlameReport> {
+fn path_rows(timeline: &Timeline, analysis: &Analysis) -> Vec<PathReport> {
     let mut rows: BTreeMap<(usize, &str, &str), (u64, usize)> = BTreeMap::new();
     for segment in &analysis.critical_path.segments {
         let (cause, span) = match segment.kind {
@@ -161,9 +162,9 @@ fn blame(timeline: &Timeline, analysis: &Analysis) -> Vec<BlameReport> {
         *row = (row.0 + (segment.end - segment.start), row.1 + 1);
     }
     let makespan = timeline.makespan();
-    let mut blame: Vec<BlameReport> = rows
+    let mut table: Vec<PathReport> = rows
         .into_iter()
-        .map(|((lane, cause, op), (ns, count))| BlameReport {
+        .map(|((lane, cause, op), (ns, count))| PathReport {
             lane: timeline.lanes[lane].name.clone(),
             cause: cause.to_owned(),
             op: op.to_owned(),
@@ -172,11 +173,11 @@ fn blame(timeline: &Timeline, analysis: &Analysis) -> Vec<BlameReport> {
             count,
         })
         .collect();
-    blame.sort_by_key(|row| std::cmp::Reverse(row.ns));
-    blame
+    table.sort_by_key(|row| std::cmp::Reverse(row.ns));
+    table
 }
 
-/// Sums of one op on one lane.
+/// Sums over the spans of one op on one lane.
 #[derive(Default)]
 struct OpSums {
     activity: &'static str,
@@ -242,7 +243,7 @@ fn messages(timeline: &Timeline) -> Vec<MessageReport> {
     let report = |(name, indices): (&str, Vec<usize>)| {
         let all = || indices.iter().map(|index| &timeline.messages[*index]);
         let delays = all().filter_map(|m| Some((m.received?.0 - m.sent.0) as f64));
-        let held = all().filter_map(|m| m.hold.map(|(_, since)| m.sent.0 - since.0));
+        let held = all().filter_map(|m| m.stall.map(|(_, since)| m.sent.0 - since.0));
         MessageReport {
             name: name.to_owned(),
             count: indices.len(),

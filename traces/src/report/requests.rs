@@ -1,62 +1,67 @@
-//! Requests: how long their users waited.
+//! Computes the figures of requests: queue time, TTFT, TPOT and ITL.
 
 use std::collections::BTreeMap;
 
 use super::{Percentiles, RequestsReport};
-use crate::event::Station;
-use crate::timeline::{StationAt, Timeline};
+use crate::event::Milestone;
+use crate::timeline::{RequestMilestone, Timeline};
 
-/// One request's stations.
+/// Milestones that one request reached, in ns.
 #[derive(Default)]
-struct Way {
+struct Progress {
     submitted: Option<u64>,
     admitted: Option<u64>,
     tokens: Vec<(u64, u64)>,
-    end: Option<Station>,
+    end: Option<Milestone>,
     prompt_tokens: u64,
 }
 
 pub(super) fn requests(timeline: &Timeline) -> RequestsReport {
-    let mut ways: BTreeMap<u64, Way> = BTreeMap::new();
-    for station in &timeline.stations {
-        ways.entry(station.request).or_default().pass(station);
+    let mut requests: BTreeMap<u64, Progress> = BTreeMap::new();
+    for milestone in &timeline.milestones {
+        requests.entry(milestone.request).or_default().reach(milestone);
     }
-    let ended = |station| ways.values().filter(|way| way.end == Some(station)).count();
+    let ended =
+        |milestone| requests.values().filter(|request| request.end == Some(milestone)).count();
     let ms = |ns: u64| ns as f64 / 1e6;
-    let generated_tokens = ways.values().map(Way::generated).fold(0, u64::saturating_add);
-    let first = ways.values().filter_map(|way| way.submitted).min();
-    let last = ways.values().filter_map(|way| way.tokens.last().map(|(at, _)| *at)).max();
+    let generated_tokens = requests.values().map(Progress::generated).fold(0, u64::saturating_add);
+    let first = requests.values().filter_map(|request| request.submitted).min();
+    let last =
+        requests.values().filter_map(|request| request.tokens.last().map(|(at, _)| *at)).max();
     let time = first.zip(last).map(|(first, last)| last.saturating_sub(first));
     RequestsReport {
-        count: ways.len(),
-        finished: ended(Station::Finished),
-        cancelled: ended(Station::Cancelled),
-        failed: ended(Station::Failed),
-        prompt_tokens: ways.values().map(|way| way.prompt_tokens).fold(0, u64::saturating_add),
+        count: requests.len(),
+        finished: ended(Milestone::Finished),
+        cancelled: ended(Milestone::Cancelled),
+        failed: ended(Milestone::Failed),
+        prompt_tokens: requests
+            .values()
+            .map(|request| request.prompt_tokens)
+            .fold(0, u64::saturating_add),
         generated_tokens,
         tokens_per_second: time
             .filter(|time| *time > 0)
             .map(|time| generated_tokens as f64 / (time as f64 / 1e9)),
-        queued_ms: Percentiles::of(ways.values().filter_map(Way::queued).map(ms)),
-        ttft_ms: Percentiles::of(ways.values().filter_map(Way::ttft).map(ms)),
-        tpot_ms: Percentiles::of(ways.values().filter_map(Way::tpot).map(|ns| ns / 1e6)),
-        itl_ms: Percentiles::of(ways.values().flat_map(Way::gaps).map(ms)),
+        queued_ms: Percentiles::of(requests.values().filter_map(Progress::queued).map(ms)),
+        ttft_ms: Percentiles::of(requests.values().filter_map(Progress::ttft).map(ms)),
+        tpot_ms: Percentiles::of(requests.values().filter_map(Progress::tpot).map(|ns| ns / 1e6)),
+        itl_ms: Percentiles::of(requests.values().flat_map(Progress::gaps).map(ms)),
     }
 }
 
-impl Way {
-    fn pass(&mut self, station: &StationAt) {
-        let at = station.at.0;
-        match station.station {
-            Station::Submitted => {
+impl Progress {
+    fn reach(&mut self, milestone: &RequestMilestone) {
+        let at = milestone.at.0;
+        match milestone.milestone {
+            Milestone::Submitted => {
                 self.submitted.get_or_insert(at);
-                self.prompt_tokens = station.value;
+                self.prompt_tokens = milestone.value;
             }
-            Station::Admitted => {
+            Milestone::Admitted => {
                 self.admitted.get_or_insert(at);
             }
-            Station::Token => self.tokens.push((at, station.value)),
-            end @ (Station::Finished | Station::Cancelled | Station::Failed) => {
+            Milestone::Token => self.tokens.push((at, milestone.value)),
+            end @ (Milestone::Finished | Milestone::Cancelled | Milestone::Failed) => {
                 self.end = Some(end);
             }
         }

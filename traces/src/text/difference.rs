@@ -1,8 +1,8 @@
-//! The difference of two runs as tables.
+//! Shows the difference of two runs as tables.
 
-use super::TextOptions;
 use super::format::Align::{Left, Right};
 use super::format::{bold, duration, percent, table};
+use super::options::TextOptions;
 use crate::analysis::diff::Diff;
 
 pub(super) fn draw(diff: &Diff, options: &TextOptions) -> String {
@@ -40,7 +40,12 @@ pub(super) fn draw(diff: &Diff, options: &TextOptions) -> String {
             [lane, cause, op, delta(step.delta_ns), share, time(step.a_ns), time(step.b_ns)]
         })
         .collect();
-    text.push_str(&table("Where the difference is on the critical paths", header, &rows, options));
+    text.push_str(&table(
+        "Breakdown of the difference by the critical paths",
+        header,
+        &rows,
+        options,
+    ));
     let header = [
         ("op", Left),
         ("lane", Left),
@@ -61,7 +66,7 @@ pub(super) fn draw(diff: &Diff, options: &TextOptions) -> String {
             [name, lane, delta(op.delta_ns), time(op.a_ns), time(op.b_ns), matched, only_a, only_b]
         })
         .collect();
-    text.push_str(&table("Ops that differ", header, &rows, options));
+    text.push_str(&table("Ops with a difference", header, &rows, options));
     text
 }
 

@@ -1,8 +1,8 @@
-//! Times, numbers, names and tables as text.
+//! Formats times, numbers, names and tables as text.
 
-use super::{Colours, Glyphs, TextOptions};
+use super::options::{Colours, Glyphs, TextOptions};
 
-/// A duration with four digits and its unit.
+/// A duration with four significant digits and its unit.
 pub(super) fn duration(nanos: f64, glyphs: Glyphs) -> String {
     let micro = if glyphs == Glyphs::Ascii { "us" } else { "µs" };
     let (value, unit) = match nanos.abs() {
@@ -19,12 +19,12 @@ pub(super) fn duration(nanos: f64, glyphs: Glyphs) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
-/// A share in per cent.
+/// A fraction of 1 as a percentage.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A number of bytes.
+/// A size in bytes with its unit.
 pub(super) fn bytes(count: u64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let mut value = count as f64;
@@ -36,15 +36,15 @@ pub(super) fn bytes(count: u64) -> String {
     if at == 0 { format!("{count} B") } else { format!("{value:.1} {}", units[at]) }
 }
 
-/// What may be absent.
+/// The text, or a dash if there is none.
 pub(super) fn or_dash(value: Option<String>) -> String {
     value.unwrap_or_else(|| "-".to_owned())
 }
 
-/// A name on one line and without what steers a terminal, of at most `columns` characters.
+/// A name on one line, without characters that control the terminal, cut to `columns` characters.
 pub(super) fn name(text: &str, columns: usize, glyphs: Glyphs) -> String {
     let (bad, cut) = if glyphs == Glyphs::Ascii { ('?', "~") } else { ('\u{FFFD}', "…") };
-    // Marks that change the direction of writing would reorder a line.
+    // Marks that change the writing direction would reorder the line.
     let steers =
         |c: char| c.is_control() || matches!(c, '\u{200E}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
     let safe = |c: char| if steers(c) { bad } else { c };
@@ -55,7 +55,7 @@ pub(super) fn name(text: &str, columns: usize, glyphs: Glyphs) -> String {
     kept + cut
 }
 
-/// A text in bold, where there are colours.
+/// Text in bold if colours are on.
 pub(super) fn bold(text: &str, options: &TextOptions) -> String {
     match options.colours {
         Colours::Plain => text.to_owned(),
@@ -63,7 +63,7 @@ pub(super) fn bold(text: &str, options: &TextOptions) -> String {
     }
 }
 
-/// A text on lines of at most `columns` characters, broken at spaces; longer words are cut.
+/// Text wrapped at spaces into lines of at most `columns` characters; longer words are cut.
 pub(super) fn wrapped(text: &str, columns: usize, glyphs: Glyphs) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ').map(|word| name(word, columns, glyphs)) {
@@ -79,19 +79,19 @@ pub(super) fn wrapped(text: &str, columns: usize, glyphs: Glyphs) -> String {
     lines.join("\n")
 }
 
-/// Side on which a column's cells stand.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
     Left,
     Right,
 }
 
-/// Columns between two columns.
+/// Spaces between two columns.
 const APART: usize = 2;
-/// A column of text is not made narrower than this.
+/// Smallest width to which a text column is cut.
 const TEXT_MIN: usize = 8;
 
-/// A table with a title, no wider than the options say: columns of text are cut, widest first, and
+/// A table with a title, no wider than the options allow: text columns are cut, widest first, and
 /// then columns on the right are left out.
 pub(super) fn table<const N: usize>(
     title: &str,

@@ -1,32 +1,32 @@
-//! The chart: lanes by time, one character for each piece of the makespan.
+//! Draws the Gantt chart: lanes over time, one character per column of the time axis.
 
 use super::format::name;
+use super::options::{Colours, Glyphs, TextOptions};
 use super::scale::{Scale, round_step, tick_name};
-use super::{Colours, Glyphs, TextOptions};
-use crate::analysis::{Analysis, Cause, SegmentKind};
+use crate::analysis::{Analysis, IdleCause, SegmentKind};
 use crate::timeline::Timeline;
 
-/// Letter of a cause.
-const fn letter(cause: Cause) -> char {
+/// Letter that stands for a cause in the chart.
+const fn letter(cause: IdleCause) -> char {
     match cause {
-        Cause::Dependency(_) => 'd',
-        Cause::Prepare => 'g',
-        Cause::Convert => 'c',
-        Cause::BackPressure => 'b',
-        Cause::SlotPool => 's',
-        Cause::PolicyBarrier => 'p',
-        Cause::HandOff => 'h',
-        Cause::Overshoot => 'o',
-        Cause::Spin => 'x',
-        Cause::Restart => 'r',
-        Cause::MailboxEmpty => 'm',
-        Cause::Start => '<',
-        Cause::End => '>',
-        Cause::Unknown => '?',
+        IdleCause::Dependency(_) => 'd',
+        IdleCause::Prepare => 'g',
+        IdleCause::Convert => 'c',
+        IdleCause::BackPressure => 'b',
+        IdleCause::SlotPool => 's',
+        IdleCause::PolicyBarrier => 'p',
+        IdleCause::HandOff => 'h',
+        IdleCause::Overshoot => 'o',
+        IdleCause::Spin => 'x',
+        IdleCause::Restart => 'r',
+        IdleCause::MailboxEmpty => 'm',
+        IdleCause::Start => '<',
+        IdleCause::End => '>',
+        IdleCause::Unknown => '?',
     }
 }
 
-/// Shades from a little to all of a piece.
+/// Shades for a column that is a little to completely busy.
 const fn shades(glyphs: Glyphs) -> [char; 4] {
     match glyphs {
         Glyphs::Unicode => ['░', '▒', '▓', '█'],
@@ -34,7 +34,7 @@ const fn shades(glyphs: Glyphs) -> [char; 4] {
     }
 }
 
-/// Marks of the critical path: running, waiting.
+/// Marks of the critical path: running and waiting.
 const fn path_marks(glyphs: Glyphs) -> [char; 2] {
     match glyphs {
         Glyphs::Unicode => ['━', '╌'],
@@ -42,7 +42,7 @@ const fn path_marks(glyphs: Glyphs) -> [char; 2] {
     }
 }
 
-/// What a character of the chart shows; each has a colour.
+/// What a character of the chart shows. Each class has a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Empty,
@@ -67,7 +67,7 @@ pub(super) fn draw(timeline: &Timeline, analysis: &Analysis, options: &TextOptio
                 0 => name(&timeline.lanes[lane].name, label - 2, options.glyphs),
                 _ => format!("  {}", slot + 1),
             };
-            // The whole lane's idle time stands in its first row.
+            // The idle time of the whole lane is drawn in the row of its first slot.
             let idle = if slot == 0 { idle.as_slice() } else { &[] };
             let lane_busy = |column: usize| slots.iter().any(|slot| slot[column] > 0.0);
             chart.slot_row(&title, shares, idle, lane_busy);
@@ -96,8 +96,8 @@ struct Chart<'a> {
     scale: Scale,
     label: usize,
     text: String,
-    /// Causes on the chart, in the order in which they came.
-    causes: Vec<Cause>,
+    /// Causes drawn so far, in order of appearance.
+    causes: Vec<IdleCause>,
 }
 
 impl Chart<'_> {
@@ -124,7 +124,7 @@ impl Chart<'_> {
         self.text.push('\n');
     }
 
-    /// Times from the start of the makespan, at round distances.
+    /// Draws the time axis, with ticks at round times from the start of the run.
     fn ruler(&mut self) {
         let mark = if self.options.glyphs == Glyphs::Ascii { '|' } else { '╷' };
         let mut cells = vec![(' ', Class::Empty); self.scale.columns];
@@ -147,10 +147,10 @@ impl Chart<'_> {
         self.line("", &cells);
     }
 
-    /// Letter of the cause that has most of each column, if the lane is idle there.
-    fn idle_row(&self, analysis: &Analysis, lane: usize) -> Vec<Option<Cause>> {
-        let mut best: Vec<Option<(f64, Cause)>> = vec![None; self.scale.columns];
-        let mut sums: Vec<Vec<(Cause, f64)>> = vec![Vec::new(); self.scale.columns];
+    /// The most frequent cause of each column in which the lane is idle.
+    fn idle_row(&self, analysis: &Analysis, lane: usize) -> Vec<Option<IdleCause>> {
+        let mut best: Vec<Option<(f64, IdleCause)>> = vec![None; self.scale.columns];
+        let mut sums: Vec<Vec<(IdleCause, f64)>> = vec![Vec::new(); self.scale.columns];
         for gap in analysis.gaps.iter().filter(|gap| gap.lane == lane) {
             self.scale.cover(gap.start, gap.end, |column, share| {
                 let sums = &mut sums[column];
@@ -173,7 +173,7 @@ impl Chart<'_> {
         &mut self,
         title: &str,
         shares: &[f64],
-        idle: &[Option<Cause>],
+        idle: &[Option<IdleCause>],
         lane_busy: impl Fn(usize) -> bool,
     ) {
         let shades = shades(self.options.glyphs);
@@ -181,7 +181,7 @@ impl Chart<'_> {
         for (column, share) in shares.iter().enumerate() {
             let cause = idle.get(column).copied().flatten().filter(|_| !lane_busy(column));
             cells.push(match cause {
-                // Sums of shares miss 1 by rounding.
+                // A sum of shares may miss 1 by rounding.
                 _ if *share > 1.0 - 1e-6 => (shades[3], Class::Busy),
                 _ if *share > 0.0 => (shades[((share * 3.0) as usize).min(2)], Class::Busy),
                 Some(cause) => {
@@ -196,7 +196,7 @@ impl Chart<'_> {
         self.line(title, &cells);
     }
 
-    /// The critical path where it runs through this lane.
+    /// Draws the critical path where it runs through this lane.
     fn path_row(&mut self, analysis: &Analysis, lane: usize) {
         let marks = path_marks(self.options.glyphs);
         let mut cells = vec![(' ', Class::Empty); self.scale.columns];
@@ -221,7 +221,7 @@ impl Chart<'_> {
             format!("{little} to {much} partly busy"),
             format!("{full} busy"),
             format!("{running} critical path"),
-            format!("{waiting} critical path waits"),
+            format!("{waiting} critical path, waiting"),
         ];
         for cause in std::mem::take(&mut self.causes) {
             entries.push(format!("{} {}", letter(cause), cause.name()));

@@ -1,27 +1,27 @@
-//! The report's most important numbers as lines.
+//! Shows the most important figures of the report.
 
-use super::TextOptions;
 use super::format::{bold, duration, name, or_dash, percent, wrapped};
+use super::options::TextOptions;
 use crate::report::Report;
 
-/// The numbers that matter most.
+/// The most important figures, one per line.
 pub(super) fn head(report: &Report, options: &TextOptions) -> String {
     let time = |nanos: u64| duration(nanos as f64, options.glyphs);
     let mut lines = vec![format!("makespan {}", time(report.makespan_ns))];
     let share = |value: Option<f64>| or_dash(value.map(percent));
     lines.push(format!(
-        "overlap {}, achievable {}, of that reached {}",
+        "overlap {}, achievable {}, efficiency {}",
         share(report.overlap),
         share(report.overlap_achievable),
         share(report.overlap_efficiency)
     ));
     lines.push(format!("{} spans, {} lanes", report.spans, report.lanes.len()));
     if report.idle_unattributed_ns > 0 {
-        lines.push(format!("idle without a known cause {}", time(report.idle_unattributed_ns)));
+        lines.push(format!("unattributed idle time {}", time(report.idle_unattributed_ns)));
     }
     if report.events_dropped > 0 || report.events_orphaned > 0 {
         lines.push(format!(
-            "incomplete: {} events dropped, {} without their counterpart",
+            "incomplete recording: {} events dropped, {} without a counterpart",
             report.events_dropped, report.events_orphaned
         ));
     }

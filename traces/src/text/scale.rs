@@ -1,9 +1,9 @@
-//! Where a time is on the chart, and which times its ruler names.
+//! Maps times to columns of the chart, and chooses the ticks of its axis.
 
-use super::Glyphs;
 use super::format::duration;
+use super::options::Glyphs;
 
-/// Pieces of the makespan.
+/// Scale of the time axis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     pub(super) start: u64,
@@ -12,14 +12,14 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Position in columns.
+    /// Position of a time, in columns.
     pub(super) fn column(self, at: u64) -> f64 {
         let part = at.saturating_sub(self.start).min(self.length) as f64;
         part * self.columns as f64 / self.length.max(1) as f64
     }
 
-    /// Calls with each column of an interval and its share of it; even an interval without length
-    /// has a share of the column where it is.
+    /// Calls `each` with every column of an interval and the share of the column that it covers. An
+    /// interval without length covers part of its column.
     pub(super) fn cover(self, start: u64, end: u64, mut each: impl FnMut(usize, f64)) {
         let (from, to) = (self.column(start), self.column(end));
         let first = (from as usize).min(self.columns - 1);
@@ -34,7 +34,7 @@ impl Scale {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, so that about `ticks` of them make the length.
+/// The step of 1, 2 or 5 times a power of ten that divides the length into about `ticks` parts.
 pub(super) fn round_step(length: u64, ticks: usize) -> u64 {
     let least = length / ticks.max(1) as u64;
     let mut power = 1_u64;
@@ -49,7 +49,7 @@ pub(super) fn round_step(length: u64, ticks: usize) -> u64 {
     }
 }
 
-/// A tick's time, with no more digits than its step has.
+/// Label of a tick, with no more digits than the step needs.
 pub(super) fn tick_name(at: u64, step: u64, glyphs: Glyphs) -> String {
     let (unit, size) = match at {
         0 => return "0".to_owned(),

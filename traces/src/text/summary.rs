@@ -1,8 +1,8 @@
-//! The report's numbers as tables.
+//! Shows the figures of the report as tables.
 
-use super::TextOptions;
 use super::format::Align::{Left, Right};
 use super::format::{bytes, duration, or_dash, percent, table};
+use super::options::TextOptions;
 use crate::report::{Percentiles, Report};
 
 /// All tables that have rows.
@@ -36,7 +36,7 @@ impl Tables<'_> {
         or_dash(nanos.map(|nanos| duration(nanos, self.options.glyphs)))
     }
 
-    /// A title that says how many rows are left out.
+    /// A title with the number of rows left out, if any.
     fn title(&self, title: &str, rows: usize) -> String {
         match rows.checked_sub(self.options.rows_max).filter(|more| *more > 0) {
             Some(more) => format!("{title} ({more} more in the JSON report)"),
@@ -87,7 +87,7 @@ impl Tables<'_> {
     fn critical_path(&self) -> String {
         let header = [
             ("lane", Left),
-            ("what", Left),
+            ("state", Left),
             ("op", Left),
             ("time", Right),
             ("share", Right),
@@ -116,7 +116,7 @@ impl Tables<'_> {
             ("op", Left),
             ("lane", Left),
             ("count", Right),
-            ("self", Right),
+            ("self time", Right),
             ("median", Right),
             ("critical", Right),
             ("GB/s", Right),
@@ -189,11 +189,11 @@ impl Tables<'_> {
             ("mode", Left),
             ("count", Right),
             ("slept", Right),
-            ("spun", Right),
+            ("polled", Right),
             ("late p50", Right),
             ("late p99", Right),
             ("error", Right),
-            ("best margin", Right),
+            ("99 % margin", Right),
         ];
         let waits = &self.report.waits;
         let rows: Vec<_> = waits
@@ -223,7 +223,7 @@ impl Tables<'_> {
             ("bytes", Right),
             ("delay p50", Right),
             ("delay p99", Right),
-            ("held", Right),
+            ("stalled", Right),
             ("lost", Right),
         ];
         let messages = &self.report.messages;
@@ -243,7 +243,7 @@ impl Tables<'_> {
             })
             .collect();
         let title = match self.report.messages_per_token {
-            Some(count) => format!("Messages ({count:.1} for each generated token)"),
+            Some(count) => format!("Messages ({count:.1} per generated token)"),
             None => "Messages".to_owned(),
         };
         table(&self.title(&title, messages.len()), header, &rows, self.options)
@@ -277,12 +277,12 @@ impl Tables<'_> {
     }
 
     fn freed(&self) -> String {
-        let header = [("memory given back", Left), ("count", Right), ("bytes", Right)];
+        let header = [("memory", Left), ("count", Right), ("bytes", Right)];
         let freed = &self.report.freed;
         let row = |freed: &crate::report::FreedReport| {
             [freed.name.clone(), freed.count.to_string(), bytes(freed.bytes)]
         };
         let rows: Vec<_> = freed.iter().take(self.options.rows_max).map(row).collect();
-        table(&self.title("Memory given back", freed.len()), header, &rows, self.options)
+        table(&self.title("Memory freed", freed.len()), header, &rows, self.options)
     }
 }

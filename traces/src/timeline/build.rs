@@ -1,25 +1,27 @@
-//! From events to spans, messages and waits.
+//! Assembles spans, messages and waits from events.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Counter, Freed, Lane, Message, Sleep, Span, StationAt, Timeline, Wait};
+use super::{Counter, Freed, Lane, Message, RequestMilestone, Sleep, Span, Timeline, Wait};
 use crate::clock::Nanos;
-use crate::event::{Event, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, What};
+use crate::event::{
+    Event, EventKind, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+};
 use crate::recording::Recording;
 
-/// Events of one recording while they are put together.
+/// A timeline under construction.
 struct Build<'a> {
     recording: &'a Recording,
     spans: HashMap<SpanId, Open>,
     sent: HashMap<MessageId, (Event, Sending)>,
     received: HashMap<MessageId, (Event, Option<SpanId>)>,
     counters: BTreeMap<(usize, NameId), Vec<(Nanos, i64)>>,
-    /// Lanes that the recording does not name.
+    /// Lanes that have no entry in the recording, by their number.
     unnamed: HashMap<LaneId, usize>,
     timeline: Timeline,
 }
 
-/// What is known of a span so far.
+/// What is known about a span so far.
 #[derive(Clone, Copy, Default)]
 struct Open {
     lane: usize,
@@ -68,7 +70,7 @@ impl Build<'_> {
         }
     }
 
-    /// Index of a lane; one that the recording does not name is added.
+    /// Index of a lane; a lane without an entry in the recording is added.
     fn lane(&mut self, id: LaneId) -> usize {
         let at = id.0 as usize;
         if at < self.recording.lanes.len() {
@@ -84,48 +86,48 @@ impl Build<'_> {
 
     fn take(&mut self, event: &Event) {
         let at = event.at;
-        match event.what {
-            What::Queued(id) => self.spans.entry(id).or_default().queued = Some(at),
-            What::Submitted(id) => self.spans.entry(id).or_default().submitted = Some(at),
-            What::Finished(id) => self.spans.entry(id).or_default().end = Some(at),
-            What::Started(id, info) => {
+        match event.kind {
+            EventKind::Queued(id) => self.spans.entry(id).or_default().queued = Some(at),
+            EventKind::Submitted(id) => self.spans.entry(id).or_default().submitted = Some(at),
+            EventKind::Finished(id) => self.spans.entry(id).or_default().end = Some(at),
+            EventKind::Started(id, info) => {
                 let lane = self.lane(event.lane);
                 let open = self.spans.entry(id).or_default();
                 (open.lane, open.info, open.start) = (lane, Some(info), Some(at));
             }
-            What::Ran(id, info, start) => {
+            EventKind::Ran(id, info, start) => {
                 let lane = self.lane(event.lane);
                 let open = self.spans.entry(id).or_default();
                 (open.lane, open.info, open.start) = (lane, Some(info), Some(start.min(at)));
                 open.end = Some(at);
             }
-            What::Sent(sending) => {
+            EventKind::Sent(sending) => {
                 self.sent.insert(sending.message, (*event, sending));
             }
-            What::Received(message, span) => {
+            EventKind::Received(message, span) => {
                 self.received.insert(message, (*event, span));
             }
-            What::Woke(since) => {
+            EventKind::Woke(since) => {
                 let lane = self.lane(event.lane);
                 self.timeline.sleeps.push(Sleep { lane, start: since.min(at), end: at });
             }
-            What::Freed(name, bytes) => {
+            EventKind::Freed(name, bytes) => {
                 let (lane, name) = (self.lane(event.lane), self.name(name));
                 self.timeline.freed.push(Freed { lane, name, at, bytes });
             }
-            What::Counter(name, value) => {
+            EventKind::Counter(name, value) => {
                 let lane = self.lane(event.lane);
                 self.counters.entry((lane, name)).or_default().push((at, value));
             }
-            What::Request(request, station, value) => {
-                self.timeline.stations.push(StationAt { request, station, at, value });
+            EventKind::Request(request, milestone, value) => {
+                self.timeline.milestones.push(RequestMilestone { request, milestone, at, value });
             }
-            // Its target may start and end later: see `close_links`.
-            What::Waited(_) => {}
+            // Handled in `close_links`, because its target may start and end later.
+            EventKind::Waited(_) => {}
         }
     }
 
-    /// Makes spans of what has a start; returns the index of each.
+    /// Creates the spans that have a start; returns the index of each.
     fn close_spans(&mut self, last: Nanos) -> HashMap<SpanId, usize> {
         let mut spans = Vec::with_capacity(self.spans.len());
         let mut parents = HashMap::new();
@@ -159,7 +161,7 @@ impl Build<'_> {
             spans.iter().enumerate().map(|(at, span)| (span.id, at)).collect();
         for (child, parent) in parents {
             let (child, parent) = (index[&child], index.get(&parent).copied());
-            // On another lane, or sticking out of it, it is work of its own.
+            // A span on another lane, or one that extends beyond its parent, becomes an outer span.
             spans[child].parent = parent.filter(|parent| contains(&spans[*parent], &spans[child]));
         }
         self.timeline.spans = spans;
@@ -183,13 +185,13 @@ impl Build<'_> {
                 sent: event.at,
                 received: received.map(|(received, _)| received.at.max(event.at)),
                 bytes: sending.bytes,
-                hold: sending.hold.map(|(cause, since)| (cause, since.min(event.at))),
+                stall: sending.stall.map(|(cause, since)| (cause, since.min(event.at))),
             };
             self.timeline.messages.push(message);
         }
         self.timeline.orphans += self.received.len() as u64;
         for event in events {
-            if let What::Waited(wait) = event.what {
+            if let EventKind::Waited(wait) = event.kind {
                 let lane = self.lane(event.lane);
                 let wait = Wait {
                     lane,

@@ -1,4 +1,4 @@
-//! Which spans are in flight beside each other on one lane.
+//! Assigns concurrent spans of a lane to slots.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,17 +6,17 @@ use std::collections::BinaryHeap;
 use super::Timeline;
 use crate::clock::Nanos;
 
-/// Gives every outer span the first slot of its lane that is free at its start, every inner one
-/// the slot of its parent, and counts the slots of every lane.
+/// Puts every outer span into the first slot of its lane that is free at its start, and every inner
+/// span into the slot of its parent. Counts the slots of every lane.
 pub(super) fn assign(timeline: &mut Timeline) {
     let mut lanes: Vec<Slots> = timeline.lanes.iter().map(|_| Slots::default()).collect();
-    for index in timeline.outer_in_turn() {
+    for index in timeline.outer_in_slot_order() {
         let span = &mut timeline.spans[index];
         span.slot = lanes[span.lane].take(span.start, span.end);
     }
     for index in 0..timeline.spans.len() {
         if let Some(parent) = timeline.spans[index].parent {
-            // A parent stands before its children.
+            // A parent precedes its children.
             let (slot, depth) = (timeline.spans[parent].slot, timeline.spans[parent].depth + 1);
             let span = &mut timeline.spans[index];
             (span.slot, span.depth) = (slot, depth);
@@ -27,13 +27,13 @@ pub(super) fn assign(timeline: &mut Timeline) {
     }
 }
 
-/// Slots of one lane, asked for in the order of time.
+/// Slots of one lane. They are requested in order of time.
 #[derive(Default)]
 struct Slots {
     count: usize,
-    /// Slots that are taken, and until when; the earliest first.
+    /// Occupied slots with the time at which they become free; earliest first.
     taken: BinaryHeap<Reverse<(Nanos, usize)>>,
-    /// Slots that are free; the least first.
+    /// Free slots; smallest number first.
     free: BinaryHeap<Reverse<usize>>,
 }
 

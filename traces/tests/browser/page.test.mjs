@@ -1,4 +1,4 @@
-// Drives the timeline page by clicks and keys in headless Chromium. See run.sh.
+// Tests the timeline page with clicks and keys in headless Chromium. See run.sh.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -15,9 +15,9 @@ const profile = mkdtempSync(join(tmpdir(), "timeline-page-"));
 let browser;
 /** @type {import("playwright-core").Page} */
 let page;
-/** What went wrong on any page. @type {string[]} */
+/** Errors and warnings of all pages. @type {string[]} */
 const faults = [];
-/** Everything that any page asked for. @type {string[]} */
+/** URLs that any page requested. @type {string[]} */
 const requests = [];
 
 const options = {
@@ -38,7 +38,7 @@ const options = {
 /** @param {string} name */
 const address = (name) => `file://${join(folder, name)}`;
 
-/** Opens a page, whatever is on it. @param {string} name @param {object} [settings] */
+/** Opens a page without waiting for a timeline. @param {string} name @param {object} [settings] */
 async function bare(name, settings = {}) {
   await page?.close();
   page = await browser.newPage();
@@ -59,7 +59,7 @@ async function open(name, settings = {}) {
   await settled();
 }
 
-/** Waits until what was asked for is drawn. */
+/** Waits until the page has drawn its current state. */
 async function settled() {
   await page.waitForTimeout(30);
   await page.waitForFunction(() => !window.lapwing.moving);
@@ -115,7 +115,7 @@ after(async () => {
   rmSync(profile, { recursive: true, force: true });
 });
 
-test("a trace of 100 000 events is slow to open, or too large", async () => {
+test("a trace of 100 000 events opens within two seconds and is below two megabytes", async () => {
   assert.ok(facts.events >= 100_000);
   const size = statSync(join(folder, "page.html")).size;
   assert.ok(size < 2_000_000, `${size} bytes`);
@@ -133,7 +133,7 @@ test("a trace of 100 000 events is slow to open, or too large", async () => {
   await page.screenshot({ path: join(folder, "light.png") });
 });
 
-test("the lanes are blank", async () => {
+test("the lanes are drawn", async () => {
   const colors = await page.evaluate(() => {
     const canvas = document.getElementById("lanes");
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -152,7 +152,7 @@ test("the lanes are blank", async () => {
   assert.ok(drawn.bars > 500);
 });
 
-test("zooming by wheel moves what is under the pointer, or does not zoom", async () => {
+test("the wheel zooms and keeps the time under the pointer in place", async () => {
   const { x, y, box } = await middle();
   const at = x + 150;
   await page.mouse.move(at, y);
@@ -170,7 +170,7 @@ test("zooming by wheel moves what is under the pointer, or does not zoom", async
   assert.ok((await visible()) >= facts.makespan, "zooming out ends at the whole run");
 });
 
-test("keys do not zoom, pan or reset as the help says", async () => {
+test("keys zoom, pan and reset as the help says", async () => {
   await press("0");
   const whole = await visible();
   await page.mouse.move(5, 5);
@@ -203,7 +203,7 @@ test("keys do not zoom, pan or reset as the help says", async () => {
   assert.deepEqual(await read("range"), await read("bounds"));
 });
 
-test("dragging moves the view by something else than the pointer's way", async () => {
+test("dragging moves the view by the pointer's distance", async () => {
   for (let i = 0; i < 6; i++) await press("w");
   const { x, y, box } = await middle();
   const [start, length] = [(await read("range"))[0], await visible()];
@@ -214,7 +214,7 @@ test("dragging moves the view by something else than the pointer's way", async (
   await settled();
   about((await read("range"))[0] - start, (100 / box.width) * length, 0.01);
   about(await visible(), length, 1e-6);
-  assert.equal(await read("pin"), null, "a drag is no click");
+  assert.equal(await read("pin"), null, "a drag is not a click");
   await page.mouse.move(x, y);
   await page.mouse.down();
   await page.mouse.move(x + 50_000, y, { steps: 3 });
@@ -222,7 +222,7 @@ test("dragging moves the view by something else than the pointer's way", async (
   assert.ok((await read("range"))[0] >= -0.03 * facts.makespan, "stays at the recording");
 });
 
-test("a selected range has other sums than its length", async () => {
+test("busy and idle time of a selected range add up to its length", async () => {
   await press("0");
   const { y, box } = await middle();
   await page.keyboard.down("Shift");
@@ -255,7 +255,7 @@ test("a selected range has other sums than its length", async () => {
   await press("0");
 });
 
-test("search finds other spans than there are", async () => {
+test("search finds exactly the matching spans", async () => {
   for (const [query, count] of [
     ["attention", facts.attention],
     ["ATTENT", facts.attention],
@@ -275,12 +275,12 @@ test("search finds other spans than there are", async () => {
   assert.equal((await read("drawn")).matches, 0);
 });
 
-test("going from match to match leaves them out of view", async () => {
+test("going to a match brings it into view", async () => {
   await searchFor("attention");
   assert.equal((await read("drawn")).matches > 0, true);
   await press("Enter");
   assert.equal(await read("match"), 0);
-  assert.ok((await visible()) < facts.makespan / 10, "a match is made large enough to see");
+  assert.ok((await visible()) < facts.makespan / 10, "a match is shown at a visible size");
   await press("n");
   await press("n");
   assert.equal(await read("match"), 2);
@@ -291,7 +291,7 @@ test("going from match to match leaves them out of view", async () => {
   await press("0");
 });
 
-test("filters leave other spans than they should", async () => {
+test("filters keep exactly the matching spans", async () => {
   const shown = async () => number(await text("#shown"));
   await page.selectOption("#filter-lane", "gpu");
   assert.equal(await shown(), facts.gpu);
@@ -325,12 +325,12 @@ test("filters leave other spans than they should", async () => {
   await press("e");
 });
 
-test("the card at a span tells something else than was recorded", async () => {
+test("the tooltip of a span shows what was recorded", async () => {
   await searchFor("attention");
   await press("Enter");
   await press("f");
   const { box } = await middle();
-  // The match fills most of the view; its row is found by trying them.
+  // The match fills most of the view; its row is found by trial.
   let card = "";
   for (let y = box.y + 8; y < box.y + box.height && !card.includes("attention"); y += 12) {
     await page.mouse.move(box.x + box.width / 2, y);
@@ -352,7 +352,7 @@ test("the card at a span tells something else than was recorded", async () => {
   await press("Escape");
 });
 
-test("a pinned span lacks its messages, or they lead nowhere", async () => {
+test("the messages of a pinned span lead to the spans at their other ends", async () => {
   await searchFor("layers stage");
   await press("Enter");
   await press("f");
@@ -372,13 +372,13 @@ test("a pinned span lacks its messages, or they lead nowhere", async () => {
   assert.notEqual(next.index, pinned.index);
   assert.match(await text("#selected-body"), /^head stage/);
   await press("0");
-  assert.equal((await read("drawn")).messages, 2, "far out, only those of the pinned span");
+  assert.equal((await read("drawn")).messages, 2, "zoomed out, only those of the pinned span");
   await press("Escape");
   await press("Escape");
   assert.equal(await read("pin"), null);
 });
 
-test("critical path, idle causes and messages cannot be switched off and on", async () => {
+test("critical path, idle causes and messages can be hidden and shown", async () => {
   await press("0");
   await page.mouse.move(5, 5);
   for (let i = 0; i < 12; i++) await press("w");
@@ -398,7 +398,7 @@ test("critical path, idle causes and messages cannot be switched off and on", as
   }
 });
 
-test("a gap does not tell its cause", async () => {
+test("the tooltip of a gap shows its cause", async () => {
   await press("0");
   const { y, box } = await middle();
   await page.mouse.move(box.x + 1, y);
@@ -418,13 +418,13 @@ test("a gap does not tell its cause", async () => {
   assert.match(found, /dependency|hand-off|back-pressure|restart|mailbox|spin|overshoot/);
 });
 
-test("tables are not reached, or sorted wrongly", async () => {
+test("tables can be opened and sorted", async () => {
   for (const [tab, word] of [
-    ["critical", "What the makespan consists of"],
+    ["critical", "Breakdown of the makespan"],
     ["ops", "qkv matmul"],
     ["waits", "Calibration"],
     ["messages", "progress"],
-    ["requests", "To first token (TTFT)"],
+    ["requests", "Time to first token (TTFT)"],
     ["summary", "Overlap achievable"],
   ]) {
     await page.click(`#tab-${tab}`);
@@ -452,7 +452,7 @@ test("tables are not reached, or sorted wrongly", async () => {
   await press("Escape");
 });
 
-test("a pinch, a double click or the overview does not move the view", async () => {
+test("a pinch, a double click and the overview move the view", async () => {
   await press("0");
   const whole = await visible();
   const { x, y, box } = await middle();
@@ -491,7 +491,7 @@ test("a pinch, a double click or the overview does not move the view", async () 
   await press("Escape");
 });
 
-test("nested spans cannot be folded", async () => {
+test("nested spans can be folded", async () => {
   await press("0");
   await press("e");
   const all = (await read("drawn")).spans;
@@ -508,7 +508,7 @@ test("nested spans cannot be folded", async () => {
   await press("e");
 });
 
-test("a gliding view ends elsewhere than a jumping one", async () => {
+test("an animated move ends where a jump does", async () => {
   await page.emulateMedia({ reducedMotion: "no-preference" });
   await page.mouse.move(5, 5);
   await press("0");
@@ -518,12 +518,12 @@ test("a gliding view ends elsewhere than a jumping one", async () => {
   await page.keyboard.press("w");
   await page.keyboard.press("w");
   await settled();
-  about(await visible(), whole / 1.6 ** 3, 0.01, "keys pressed while it moves count");
+  about(await visible(), whole / 1.6 ** 3, 0.01, "keys pressed during the move count");
   await page.emulateMedia({ reducedMotion: "reduce" });
   await press("0");
 });
 
-/** Least contrast of text with what is behind it. */
+/** Smallest contrast of any text with its background. */
 const leastContrast = () =>
   page.evaluate(() => {
     const parse = (/** @type {string} */ color) => (color.match(/[\d.]+/g) ?? []).map(Number);
@@ -549,7 +549,7 @@ const leastContrast = () =>
     return least;
   });
 
-test("text is too faint in one of the themes", async () => {
+test("text has enough contrast in both themes", async () => {
   for (const colorScheme of /** @type {("light" | "dark")[]} */ (["light", "dark"])) {
     await page.emulateMedia({ colorScheme });
     for (const tab of ["selected", "summary", "ops"]) {
@@ -561,7 +561,7 @@ test("text is too faint in one of the themes", async () => {
   await page.emulateMedia({ colorScheme: "light" });
 });
 
-test("help and theme do not answer", async () => {
+test("help opens and the theme changes", async () => {
   await press("?");
   assert.ok(await page.locator("#keys").isVisible());
   await press("Escape");
@@ -578,7 +578,7 @@ test("help and theme do not answer", async () => {
   await page.screenshot({ path: join(folder, "light-near.png") });
 });
 
-test("buttons have no names", async () => {
+test("every control has an accessible name", async () => {
   const nameless = await page.evaluate(
     () =>
       [...document.querySelectorAll("button, input, select")].filter(
@@ -590,7 +590,7 @@ test("buttons have no names", async () => {
   assert.equal(nameless, 0);
 });
 
-test("drawing is not fluid", async () => {
+test("a frame is drawn in less than 33 ms", async () => {
   await press("0");
   const { x, y } = await middle();
   await page.mouse.move(x, y);
@@ -605,7 +605,7 @@ test("drawing is not fluid", async () => {
   assert.ok(times[30] < 33, `${times[30]} ms`);
 });
 
-test("the dark page is not dark, or its lanes are not", async () => {
+test("the dark theme applies to page and lanes", async () => {
   await open("page.html", { colorScheme: "dark" });
   const pixel = await page.evaluate(() => {
     const canvas = document.getElementById("lanes");
@@ -616,7 +616,7 @@ test("the dark page is not dark, or its lanes are not", async () => {
   await page.screenshot({ path: join(folder, "dark.png") });
 });
 
-test("on small windows the page is cut off", async () => {
+test("the page fits small windows", async () => {
   for (const [width, height] of [
     [1000, 700],
     [720, 450],
@@ -631,7 +631,7 @@ test("on small windows the page is cut off", async () => {
   }
 });
 
-test("two runs are not shown both, or not compared", async () => {
+test("two runs are shown and compared", async () => {
   await open("two.html");
   assert.equal(await page.locator(".lane").count(), 10);
   assert.equal(await page.locator(".run-title").count(), 2);
@@ -647,7 +647,7 @@ test("two runs are not shown both, or not compared", async () => {
   await page.screenshot({ path: join(folder, "two-near.png") });
 });
 
-test("a run without events breaks the page", async () => {
+test("the page of a run without events works", async () => {
   await open("empty.html");
   assert.equal(number(await text("#shown")), 0);
   assert.equal(await page.locator(".lane").count(), 5);
@@ -660,7 +660,7 @@ test("a run without events breaks the page", async () => {
   assert.ok((await visible()) > 0);
 });
 
-test("names from a recording run as code, or dropped events go unseen", async () => {
+test("names from a recording do not run as code, and dropped events are reported", async () => {
   await open("hostile.html");
   assert.equal(await page.evaluate(() => window.pwned), undefined);
   assert.match(await text("#warnings"), /12\u202f345 events were dropped/);
@@ -675,7 +675,7 @@ test("names from a recording run as code, or dropped events go unseen", async ()
   await page.screenshot({ path: join(folder, "hostile.png") });
 });
 
-test("many runs are not shown side by side, or cannot be opened", async () => {
+test("many runs are shown side by side and can be opened", async () => {
   await bare("many.html");
   const shown = () => page.locator(".entry:visible").count();
   assert.equal(await page.locator(".entry").count(), 15);
@@ -702,7 +702,7 @@ test("many runs are not shown side by side, or cannot be opened", async () => {
   await inner.locator(".lane").first().waitFor();
   assert.equal(await inner.locator(".lane").count(), 5);
   assert.equal(await text("#opened"), "auto · 300 tokens");
-  assert.ok(await page.isDisabled("#after"), "it is the last of its group");
+  assert.ok(await page.isDisabled("#after"), "it is the last run of its group");
   await page.screenshot({ path: join(folder, "many-open.png") });
   await page.click("#before");
   await page.waitForFunction(() =>
@@ -724,7 +724,7 @@ test("many runs are not shown side by side, or cannot be opened", async () => {
   assert.ok(over <= 0, `${over} pixels too wide`);
 });
 
-test("names on an overview run as code", async () => {
+test("names on an overview do not run as code", async () => {
   await bare("many-hostile.html");
   await page.locator(".entry h3 button").first().click();
   const inner = page.frameLocator("iframe#frame");
@@ -736,7 +736,7 @@ test("names on an overview run as code", async () => {
   assert.match(await inner.locator("#warnings").innerText(), /events were dropped/);
 });
 
-test("without scripts there is no summary", async () => {
+test("without scripts the summary is readable", async () => {
   await page.close();
   const plain = await chromium.launch(options);
   page = await plain.newPage({ javaScriptEnabled: false });
@@ -754,7 +754,7 @@ test("without scripts there is no summary", async () => {
   await plain.close();
 });
 
-test("a page asked the network for something, or complained", () => {
+test("no page used the network or logged an error", () => {
   assert.deepEqual(faults, []);
   assert.deepEqual(
     requests.filter((url) => !url.startsWith("file://") && !url.startsWith("data:")),

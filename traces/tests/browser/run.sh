@@ -1,7 +1,8 @@
 #!/bin/sh
-# Tests the timeline page in headless Chromium. Needs Rust, Node 20 with npm, and apt where there is
-# no Chromium ($CHROMIUM or /usr/bin/chromium). Pages and screenshots stay in target/timeline-page.
-# $EXAMPLES is a folder of examples that have been built; without it they are built here.
+# Tests the timeline page in headless Chromium. Needs Rust, Node 20 with npm, and, if there is no
+# Chromium ($CHROMIUM or /usr/bin/chromium), apt. Pages and screenshots are kept in
+# target/timeline-page.
+# $EXAMPLES is a folder with built examples; if it is unset, they are built here.
 set -eu
 cd "$(dirname "$0")"
 here=$PWD

@@ -1,7 +1,8 @@
-//! The chart and the tables in the terminal: exact drawings of small runs, and laws for all.
+//! Tests the chart and tables in the terminal: exact drawings of small runs, and properties of all
+//! runs.
 
 use lapwing_traces::analysis::diff::Diff;
-use lapwing_traces::event::HoldCause;
+use lapwing_traces::event::StallCause;
 use lapwing_traces::text::{self, Colours, Glyphs, TextOptions};
 use lapwing_traces::{Analysis, Report, Timeline};
 use proptest::prelude::*;
@@ -15,25 +16,25 @@ fn drawn(script: &Script, options: &TextOptions) -> String {
     text::text(&timeline, &analysis, &report, options)
 }
 
-/// The part between the facts and the tables.
+/// The chart without the facts and the tables.
 fn chart(script: &Script, glyphs: Glyphs) -> String {
     let options = TextOptions { width: 46, glyphs, ..TextOptions::default() };
     drawn(script, &options).split("\n\n").nth(1).expect("a chart").to_owned()
 }
 
-/// 40 ns: drawn in 40 columns, each is a nanosecond.
+/// A run of 40 ns; drawn in 40 columns, each is a nanosecond.
 fn two_lanes() -> Script {
     let mut script = Script::default();
     script.work(work(1, "cpu", "a", (100, 112)));
     script.work(work(2, "gpu", "b", (114, 130)));
     script.work(work(3, "gpu", "b", (120, 140)));
-    script.held((1, 2), ("cpu", "gpu"), (112, 113), Some((HoldCause::BackPressure, 110)));
+    script.stalled((1, 2), ("cpu", "gpu"), (112, 113), Some((StallCause::BackPressure, 110)));
     script.sent((1, 3), ("cpu", "gpu"), (112, 119));
     script
 }
 
 #[test]
-fn a_lane_is_drawn_elsewhere_or_idle_for_another_reason() {
+fn busy_time_and_idle_causes_are_drawn_at_their_times() {
     let expected = "
       ╷0                  ╷20 ns
 cpu   ████████████>>>>>>>>>>>>>>>>>>>>>>>>>>>>
@@ -46,9 +47,9 @@ gpu   ddddddddddbbhr████████████████
 }
 
 #[test]
-fn a_part_of_a_column_looks_like_all_of_it() {
+fn shades_show_how_busy_a_column_is() {
     let mut script = Script::default();
-    // 10 ns a column.
+    // 10 ns per column.
     script.work(work(1, "x", "a", (0, 13)));
     script.work(work(2, "x", "a", (25, 29)));
     script.work(work(3, "x", "a", (30, 38)));
@@ -60,7 +61,7 @@ fn a_part_of_a_column_looks_like_all_of_it() {
 }
 
 #[test]
-fn a_terminal_is_steered_by_a_name() {
+fn names_cannot_control_the_terminal() {
     let mut script = Script::default();
     script.work(work(1, "\u{1b}[2J\n\u{202e}lane", "\u{7}\u{9b}op\r", (0, 10)));
     script.recording.meta.insert("model\u{1b}".to_owned(), "a\nb".to_owned());
@@ -71,7 +72,7 @@ fn a_terminal_is_steered_by_a_name() {
 }
 
 #[test]
-fn colours_say_what_signs_do_not() {
+fn without_colours_the_text_is_the_same() {
     let plain = drawn(&two_lanes(), &TextOptions::default());
     let options = TextOptions { colours: Colours::Ansi, ..TextOptions::default() };
     let coloured = drawn(&two_lanes(), &options);
@@ -87,7 +88,7 @@ fn colours_say_what_signs_do_not() {
 }
 
 #[test]
-fn a_run_of_nothing_or_of_no_time_is_drawn_wrong() {
+fn runs_without_spans_or_without_duration_are_drawn() {
     let empty = drawn(&Script::default(), &TextOptions::default());
     assert!(empty.starts_with("makespan 0 ns\noverlap -, "), "{empty}");
     let mut script = Script::default();
@@ -97,7 +98,7 @@ fn a_run_of_nothing_or_of_no_time_is_drawn_wrong() {
 }
 
 #[test]
-fn a_difference_has_the_wrong_sign() {
+fn a_difference_is_second_minus_first() {
     let mut slower = two_lanes();
     slower.work(work(4, "gpu", "c", (140, 160)));
     let (a, b) = (two_lanes().analysed(), slower.analysed());
@@ -115,7 +116,7 @@ fn a_difference_has_the_wrong_sign() {
 
 proptest! {
     #[test]
-    fn a_line_is_wider_than_the_terminal(
+    fn no_line_is_wider_than_the_terminal(
         recording in any_recording::recording(), width in 40..200_usize, ascii: bool,
     ) {
         let timeline = Timeline::new(&recording);

@@ -1,4 +1,4 @@
-//! Time-stamps of a device with planted offset, drift and jitter come out as host times.
+//! Timestamps of a device with known offset, drift and jitter are mapped to the correct host times.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn off(clock: &DeviceClock, planted: &Planted, device: u64) -> f64 {
 
 proptest! {
     #[test]
-    fn within_the_error_at_every_time(
+    fn the_error_bound_holds_at_every_time(
         planted in planted(),
         samples in prop::collection::vec((0..10_000_000_000u64, (100..50_000u64, 100..50_000u64)), 1..60),
         asked in prop::collection::vec(0..10_000_000_000u64, 1..20),
@@ -59,8 +59,8 @@ proptest! {
     }
 
     #[test]
-    fn many_samples_give_the_drift(planted in planted(), jitter in prop::collection::vec(0..2_000u64, 40)) {
-        // Over ten seconds, with round trips of 2 to 4 us of which either half may be the longer.
+    fn many_samples_determine_the_drift(planted in planted(), jitter in prop::collection::vec(0..2_000u64, 40)) {
+        // Ten seconds, with round trips of 2 to 4 µs, either half of which may be the longer one.
         let second = (1e9 / planted.tick_ns) as u64;
         let samples: Vec<_> = jitter
             .iter()
@@ -76,9 +76,9 @@ proptest! {
 }
 
 #[test]
-fn samples_that_lie_close_together_keep_the_stated_tick() {
+fn with_samples_close_together_the_stated_tick_is_kept() {
     let planted = Planted { tick_ns: 1.0, drift: 20e-6, offset: 5e9 };
-    // Within 10 us, either half of the round trip may hide a drift of a tenth.
+    // Within 10 µs, either half of the round trip may hide a drift of a tenth.
     let samples = [planted.sample(0, (1, 999)), planted.sample(10_000, (999, 1))];
     let clock = DeviceClock::fit(1.0, &samples).unwrap();
     assert!(clock.drift().abs() <= 500e-6, "{clock:?}");
@@ -86,7 +86,7 @@ fn samples_that_lie_close_together_keep_the_stated_tick() {
 }
 
 #[test]
-fn a_tick_that_is_stated_wrongly() {
+fn a_wrongly_stated_tick_is_corrected() {
     let planted = Planted { tick_ns: 52.0, drift: 0.01, offset: 5e9 };
     let samples: Vec<_> = (0..10).map(|n| planted.sample(n * 1_000_000, (500, 500))).collect();
     let clock = DeviceClock::fit(52.0, &samples).unwrap();
@@ -95,17 +95,20 @@ fn a_tick_that_is_stated_wrongly() {
 }
 
 #[test]
-fn one_sample_is_wrong() {
+fn a_contradicting_sample_raises_the_error() {
     let planted = Planted { tick_ns: 1.0, drift: 50e-6, offset: 5e9 };
     let mut samples: Vec<_> =
         (0..20).map(|n| planted.sample(n * 100_000_000, (900, 1_000))).collect();
     samples[7].device += 3_000_000;
     let clock = DeviceClock::fit(1.0, &samples).unwrap();
-    assert!(clock.error(0) >= Duration::from_millis(2), "the contradiction is told: {clock:?}");
+    assert!(
+        clock.error(0) >= Duration::from_millis(2),
+        "the contradiction is in the error bound: {clock:?}"
+    );
 }
 
 #[test]
-fn samples_that_say_nothing() {
+fn unusable_samples_are_refused_with_the_reason() {
     let good = ClockSample { before: Nanos(5), device: 1, after: Nanos(9) };
     let bad = ClockSample { before: Nanos(9), device: 2, after: Nanos(5) };
     assert_eq!(DeviceClock::fit(1.0, &[]), Err(DeviceClockError::NoSample));

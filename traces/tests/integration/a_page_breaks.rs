@@ -1,7 +1,7 @@
-//! The timeline page of a hostile, extreme or empty recording is still one page.
+//! The pages of hostile, extreme or empty recordings are valid and run no foreign code.
 
 use lapwing_traces::analysis::Analysis;
-use lapwing_traces::html::{Entry, Figure, Group, HtmlError, Overview, Side, overview, page};
+use lapwing_traces::html::{Entry, Figure, Group, HtmlError, Overview, PageRun, overview, page};
 use lapwing_traces::recording::Recording;
 use lapwing_traces::{Report, Timeline};
 use proptest::prelude::*;
@@ -23,12 +23,12 @@ impl Run {
         Run { timeline, analysis, report }
     }
 
-    fn side<'a>(&'a self, title: &'a str) -> Side<'a> {
-        Side { title, timeline: &self.timeline, analysis: &self.analysis, report: &self.report }
+    fn page_run<'a>(&'a self, title: &'a str) -> PageRun<'a> {
+        PageRun { title, timeline: &self.timeline, analysis: &self.analysis, report: &self.report }
     }
 }
 
-/// How often a text stands in the page, in letters of any size.
+/// How often a text occurs in the page, ignoring case.
 fn count(page: &str, text: &str) -> usize {
     page.to_ascii_lowercase().matches(text).count()
 }
@@ -39,7 +39,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_recording_breaks_the_page(mut recording in recording(), title in ".{0,20}") {
+    fn no_recording_adds_elements_to_the_page(mut recording in recording(), title in ".{0,20}") {
         for name in &mut recording.names {
             name.push_str(EVIL);
         }
@@ -49,11 +49,11 @@ proptest! {
         recording.meta.insert(EVIL.to_owned(), EVIL.to_owned());
         let run = Run::new(&recording);
         let title = format!("{title}{EVIL}");
-        for sides in 1..=2 {
-            let page = page(&vec![run.side(&title); sides]).expect("a page");
-            // Those of the template and the runs, and no other.
-            prop_assert_eq!(count(&page, "<script"), 2 + sides);
-            prop_assert_eq!(count(&page, "</script"), 2 + sides);
+        for runs in 1..=2 {
+            let page = page(&vec![run.page_run(&title); runs]).expect("a page");
+            // Script elements come only from the template and the runs.
+            prop_assert_eq!(count(&page, "<script"), 2 + runs);
+            prop_assert_eq!(count(&page, "</script"), 2 + runs);
             prop_assert_eq!(count(&page, "<img"), 0);
             prop_assert_eq!(count(&page, "<!--"), 0);
             prop_assert!(page.ends_with("</html>\n"));
@@ -63,9 +63,9 @@ proptest! {
 }
 
 /// An overview in which every text is the same.
-fn of_many<'a>(side: Side<'a>, text: &'a str, runs: usize) -> Overview<'a> {
+fn of_many<'a>(run: PageRun<'a>, text: &'a str, runs: usize) -> Overview<'a> {
     let entry = || Entry {
-        side,
+        run,
         marks: vec!["fastest"],
         note: text.to_owned(),
         figures: vec![
@@ -87,14 +87,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
-    fn any_recording_breaks_the_overview(mut recording in recording(), title in ".{0,20}") {
+    fn no_recording_adds_elements_to_the_overview(mut recording in recording(), title in ".{0,20}") {
         for lane in &mut recording.lanes {
             lane.name.push_str(EVIL);
         }
         let run = Run::new(&recording);
         let title = format!("{title}{EVIL}");
-        let page = overview(&of_many(run.side(&title), &title, 2)).expect("a page");
-        // Two of the template, what opens a run in full, and the runs of both groups.
+        let page = overview(&of_many(run.page_run(&title), &title, 2)).expect("a page");
+        // Two from the template, one that opens a run in full, and one per run of both groups.
         prop_assert_eq!(count(&page, "<script"), 2 + 1 + 4);
         prop_assert_eq!(count(&page, "</script"), 2 + 1 + 4);
         prop_assert_eq!(count(&page, "<img"), 0);
@@ -106,48 +106,48 @@ proptest! {
 }
 
 #[test]
-fn an_overview_of_nothing_is_made() {
+fn an_overview_needs_at_least_one_run() {
     let run = Run::new(&Recording::default());
-    let none = overview(&of_many(run.side("a"), "a", 0));
+    let none = overview(&of_many(run.page_run("a"), "a", 0));
     assert!(matches!(none, Err(HtmlError::Runs(0))));
-    let one = overview(&of_many(run.side("a"), "a", 1)).expect("an empty run is one, too");
+    let one = overview(&of_many(run.page_run("a"), "a", 1)).expect("an empty run counts");
     assert!(one.contains("0\u{a0}ns"));
 }
 
 #[test]
-fn the_same_run_makes_another_page() {
+fn the_same_run_gives_the_same_page() {
     let mut recording = Recording::default();
     recording.meta.insert("model".to_owned(), "m".to_owned());
     let run = Run::new(&recording);
-    assert_eq!(page(&[run.side("a")]).unwrap(), page(&[run.side("a")]).unwrap());
+    assert_eq!(page(&[run.page_run("a")]).unwrap(), page(&[run.page_run("a")]).unwrap());
 }
 
 #[test]
-fn an_empty_recording_has_no_page() {
+fn an_empty_recording_has_a_page() {
     let run = Run::new(&Recording::default());
-    let page = page(&[run.side("empty")]).unwrap();
-    assert!(page.contains("Nothing ran.") && page.contains("No lanes."));
+    let page = page(&[run.page_run("empty")]).unwrap();
+    assert!(page.contains("No spans were recorded.") && page.contains("No lanes."));
     assert!(!page.contains("class=\"warning\""));
 }
 
 #[test]
-fn dropped_events_are_not_told() {
+fn dropped_events_are_reported() {
     let run = Run::new(&Recording { dropped: 1234, ..Recording::default() });
-    let page = page(&[run.side("a")]).unwrap();
+    let page = page(&[run.page_run("a")]).unwrap();
     assert!(page.contains("<p class=\"warning\"><b>1\u{202f}234</b> events were dropped"));
 }
 
 #[test]
-fn no_run_or_three_runs_make_a_page() {
+fn a_page_needs_one_or_two_runs() {
     let run = Run::new(&Recording::default());
     for count in [0, 3] {
-        let sides = vec![run.side("a"); count];
-        assert!(matches!(page(&sides), Err(HtmlError::Runs(n)) if n == count));
+        let runs = vec![run.page_run("a"); count];
+        assert!(matches!(page(&runs), Err(HtmlError::Runs(n)) if n == count));
     }
 }
 
 #[test]
-fn the_analysis_of_another_run_is_taken() {
+fn the_analysis_of_another_run_is_refused() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let of_each = || recording().new_tree(&mut runner).unwrap().current();
     let some = std::iter::repeat_with(of_each)
@@ -155,8 +155,8 @@ fn the_analysis_of_another_run_is_taken() {
         .find(|run| run.timeline.spans.len() > 3)
         .unwrap();
     let empty = Run::new(&Recording::default());
-    let mixed = Side { timeline: &empty.timeline, ..some.side("mixed") };
+    let mixed = PageRun { timeline: &empty.timeline, ..some.page_run("mixed") };
     assert!(matches!(page(&[mixed]), Err(HtmlError::Foreign { title }) if title == "mixed"));
-    let mixed = Side { analysis: &empty.analysis, ..some.side("mixed") };
+    let mixed = PageRun { analysis: &empty.analysis, ..some.page_run("mixed") };
     assert!(matches!(page(&[mixed]), Err(HtmlError::Foreign { .. })));
 }

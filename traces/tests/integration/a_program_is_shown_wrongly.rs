@@ -1,4 +1,4 @@
-//! Spans and events of an ordinary program stand on the timeline as they happened.
+//! Spans and events of a program that uses `tracing` appear on the timeline as they happened.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Barrier};
@@ -46,7 +46,7 @@ fn lane<'a>(timeline: &'a Timeline, span: &Span) -> (&'a str, LaneKind) {
 }
 
 #[test]
-fn parents_tags_and_lanes() {
+fn spans_have_the_parents_tags_and_lanes_of_the_program() {
     let timeline = run(Scope::All, |_| {
         let tags = info_span!(
             "tagged",
@@ -96,7 +96,7 @@ fn parents_tags_and_lanes() {
 }
 
 #[test]
-fn fields_that_become_known_later() {
+fn fields_recorded_after_creation_are_used() {
     let timeline = run(Scope::All, |_| {
         let late = info_span!("late", rows = tracing::field::Empty, device = "gpu");
         late.in_scope(|| {});
@@ -109,7 +109,7 @@ fn fields_that_become_known_later() {
 }
 
 #[test]
-fn switched_on_and_off_in_the_middle() {
+fn visits_that_start_while_recording_is_on_are_recorded() {
     let timeline = run(Scope::Off, |recorder| {
         let plain = info_span!("plain");
         let placed = info_span!("placed", device = "gpu", chunk = 9);
@@ -133,7 +133,7 @@ fn switched_on_and_off_in_the_middle() {
 }
 
 #[test]
-fn only_what_asks_for_it() {
+fn with_scope_marked_only_marked_spans_and_their_children_are_recorded() {
     let timeline = run(Scope::Marked, |recorder| {
         info_span!("plain").in_scope(|| info!("plain"));
         info_span!("asks", marked = true).in_scope(|| {
@@ -149,7 +149,7 @@ fn only_what_asks_for_it() {
 }
 
 #[test]
-fn counters_and_marks() {
+fn events_become_counters_and_marks() {
     let timeline = run(Scope::All, |_| {
         info_span!("work", lane = "a").in_scope(|| {
             info!(counter.depth = 1, "ignored");
@@ -181,7 +181,7 @@ fn counters_and_marks() {
 }
 
 #[test]
-fn messages_of_many_texts_leave_room_for_names() {
+fn many_distinct_event_messages_leave_room_for_names() {
     let timeline = run(Scope::All, |_| {
         for n in 0..3000 {
             info!("text {n}");
@@ -194,7 +194,7 @@ fn messages_of_many_texts_leave_room_for_names() {
 }
 
 #[test]
-fn work_is_handed_to_another_thread() {
+fn a_span_entered_on_another_thread_receives_a_message() {
     let timeline = run(Scope::All, |_| {
         let spawned = info_span!("boss").in_scope(|| info_span!("hand"));
         tracing::dispatcher::get_default(|dispatch| {
@@ -221,7 +221,7 @@ fn work_is_handed_to_another_thread() {
 }
 
 #[test]
-fn a_span_follows_another() {
+fn follows_from_becomes_a_message() {
     let timeline = run(Scope::All, |_| {
         let (first, never) = (info_span!("first"), info_span!("never entered"));
         first.in_scope(|| {});
@@ -239,7 +239,7 @@ fn a_span_follows_another() {
 }
 
 #[test]
-fn spans_end_in_another_order() {
+fn spans_may_end_in_any_order() {
     let timeline = run(Scope::All, |_| {
         let (a, b) = (info_span!("a").entered(), info_span!("b").entered());
         drop(a);
@@ -251,7 +251,7 @@ fn spans_end_in_another_order() {
 }
 
 #[test]
-fn threads_share_a_name_or_have_none() {
+fn threads_of_one_name_or_without_name_have_lanes_of_their_own() {
     let timeline = run(Scope::All, |recorder| {
         let dispatch = subscriber(recorder);
         let work =
@@ -273,7 +273,7 @@ fn threads_share_a_name_or_have_none() {
                     builder.spawn_scoped(scope, both).unwrap()
                 };
                 let threads = [Some("same"), Some("same"), None].map(start);
-                // Only a joined thread has given back its name.
+                // Only a joined thread has surely released its name.
                 threads.into_iter().for_each(|thread| thread.join().unwrap());
             });
         }
@@ -284,12 +284,12 @@ fn threads_share_a_name_or_have_none() {
     assert_eq!(timeline.spans.len(), 9);
 }
 
-/// A clock that tells of being read, and so comes back into the layer.
-struct Talkative(OsClock);
+/// A clock that logs when it is read, and so calls the layer from inside itself.
+struct LoggingClock(OsClock);
 
-impl Clock for Talkative {
+impl Clock for LoggingClock {
     fn now(&self) -> lapwing_traces::Nanos {
-        info!("the time is asked for");
+        info!("the clock is read");
         info_span!("asked").in_scope(|| {});
         self.0.now()
     }
@@ -308,8 +308,8 @@ thread_local! {
 }
 
 #[test]
-fn called_from_inside_itself_and_from_a_dying_thread() {
-    let clock = Arc::new(Talkative(OsClock::start()));
+fn calls_from_inside_the_layer_and_from_ending_threads_are_ignored() {
+    let clock = Arc::new(LoggingClock(OsClock::start()));
     let recorder = Recorder::new(clock, RecorderConfig::default());
     recorder.set_scope(Scope::All);
     let dispatch = subscriber(&recorder);
@@ -317,7 +317,7 @@ fn called_from_inside_itself_and_from_a_dying_thread() {
         LAST.with(|_| {});
         let guard = tracing::dispatcher::set_default(&dispatch);
         info_span!("work").in_scope(|| {});
-        // The thread ends with the subscriber still set.
+        // The thread ends while the subscriber is still set.
         std::mem::forget(guard);
     };
     #[expect(clippy::disallowed_methods, reason = "a thread that ends is what is tested")]
@@ -327,7 +327,7 @@ fn called_from_inside_itself_and_from_a_dying_thread() {
 }
 
 #[test]
-fn tasks_of_a_runtime_with_several_threads() {
+fn every_poll_of_a_task_is_recorded_on_a_multi_threaded_runtime() {
     const TASKS: usize = 20;
     const STEPS: usize = 5;
     let recorder = recorder(Scope::All);
@@ -372,7 +372,8 @@ fn tasks_of_a_runtime_with_several_threads() {
         let parent = &timeline.spans[step.parent.expect("a step is inside its task")];
         assert_eq!((&parent.name[..], parent.lane), ("task", step.lane));
     }
-    // A poll for each step and the last; dropping an instrumented task enters it once more.
+    // One poll for each step and a last one; dropping an instrumented task enters its span once
+    // more.
     for chunk in 0..TASKS as u64 {
         let polls = of("task").iter().filter(|s| s.tags.chunk == Some(chunk)).count();
         assert_eq!(polls, STEPS + 2, "task {chunk}");

@@ -1,4 +1,4 @@
-//! A file that is cut off, damaged, foreign, newer or made to hurt is refused with a reason.
+//! A file that is truncated, damaged, foreign, newer or malicious is refused with the reason.
 
 use lapwing_traces::recording::{Recording, RecordingError};
 use lapwing_traces::timeline::Timeline;
@@ -17,7 +17,7 @@ fn sample() -> Vec<u8> {
         .to_bytes()
 }
 
-/// Writes length and check sum anew, so that what is inside is looked at.
+/// Updates length and checksum, so that the content is decoded.
 fn seal(bytes: &mut [u8]) {
     let body = bytes.len() - 4;
     let length = bytes.len() as u64;
@@ -26,7 +26,7 @@ fn seal(bytes: &mut [u8]) {
     bytes[body..].copy_from_slice(&check.to_le_bytes());
 }
 
-/// A sealed file with these bytes after the header.
+/// A file with this content and a correct header and checksum.
 fn sealed(body: &[u8]) -> Vec<u8> {
     let mut bytes = Recording::default().to_bytes()[..20].to_vec();
     bytes.extend(body);
@@ -36,7 +36,7 @@ fn sealed(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn cut_off_at_any_byte() {
+fn a_file_truncated_at_any_byte_is_refused() {
     let bytes = sample();
     for at in 0..bytes.len() {
         match Recording::from_bytes(&bytes[..at]) {
@@ -54,7 +54,7 @@ fn cut_off_at_any_byte() {
 }
 
 #[test]
-fn any_bit_flips() {
+fn any_flipped_bit_is_detected() {
     let mut bytes = sample();
     for bit in 0..bytes.len() * 8 {
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -66,7 +66,7 @@ fn any_bit_flips() {
 }
 
 #[test]
-fn any_bit_flips_and_the_check_sum_fits() {
+fn any_flipped_bit_with_a_matching_checksum_is_refused_or_kept() {
     let good = sample();
     for bit in 20 * 8..(good.len() - 4) * 8 {
         let mut bytes = good.clone();
@@ -83,7 +83,7 @@ fn any_bit_flips_and_the_check_sum_fits() {
 }
 
 #[test]
-fn another_kind_of_file() {
+fn a_foreign_file_is_refused() {
     for bytes in
         [&b"{\"traceEvents\": []}"[..], b"\x1f\x8b\x08", b"\x89PNG\r\n\x1a\n", b"\x89LWT\n"]
     {
@@ -93,7 +93,7 @@ fn another_kind_of_file() {
 }
 
 #[test]
-fn a_newer_version() {
+fn a_newer_version_is_refused() {
     let mut bytes = sample();
     bytes[8] = 2;
     let error = Recording::from_bytes(&bytes).unwrap_err();
@@ -102,7 +102,7 @@ fn a_newer_version() {
 }
 
 #[test]
-fn counts_that_ask_for_all_memory() {
+fn a_huge_count_allocates_nothing() {
     let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
     for (tables, what) in [
         (&[][..], "facts"),
@@ -124,17 +124,17 @@ fn counts_that_ask_for_all_memory() {
 }
 
 #[test]
-fn an_event_that_nobody_can_have_recorded() {
+fn an_unknown_event_is_refused() {
     let mut body = vec![0, 0, 0, 0, 1];
     body.extend([1; 11]);
-    // Kind 63, and nothing else.
+    // An event of kind 63, otherwise empty.
     body.extend([0, 126, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let error = Recording::from_bytes(&sealed(&body)).unwrap_err();
     assert!(matches!(error, RecordingError::BrokenEvent { number: 0, count: 1 }), "{error:?}");
 }
 
 #[test]
-fn the_same_recording_in_another_form() {
+fn only_the_canonical_encoding_is_accepted() {
     let broken = |body: &[u8], part: &str| {
         let error = Recording::from_bytes(&sealed(body)).unwrap_err();
         assert!(matches!(error, RecordingError::Broken { .. }), "{error:?}");
@@ -142,22 +142,25 @@ fn the_same_recording_in_another_form() {
     };
     let nothing = [0; 16];
     Recording::from_bytes(&sealed(&nothing)).unwrap();
-    broken(&[0x80, 0], "padded");
-    broken(&[0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02], "64 bits");
-    broken(&[2, 1, b'b', 0, 1, b'a', 0], "order");
-    broken(&[2, 1, b'a', 0, 1, b'a', 0], "order");
-    broken(&[0, 1, 9, 0], "kind of lane");
-    broken(&[0, 0, 1, 1, 0xff], "UTF-8");
-    broken(&[&nothing[..], &[0]].concat(), "belong to nothing");
+    broken(&[0x80, 0], "not in its shortest form");
+    broken(
+        &[0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02],
+        "more than 64 bits",
+    );
+    broken(&[2, 1, b'b', 0, 1, b'a', 0], "the facts are not sorted");
+    broken(&[2, 1, b'a', 0, 1, b'a', 0], "the facts are not sorted");
+    broken(&[0, 1, 9, 0], "the kind of a lane is unknown");
+    broken(&[0, 0, 1, 1, 0xff], "a text is not UTF-8");
+    broken(&[&nothing[..], &[0]].concat(), "extra bytes after the last column");
     let mut column = nothing.to_vec();
     column[5] = 1;
-    broken(&[&column[..], &[0]].concat(), "more in a column");
+    broken(&[&column[..], &[0]].concat(), "a column has more values");
     broken(&column, "");
 }
 
 proptest! {
     #[test]
-    fn any_bytes_at_all(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_refused_or_load_canonically(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         let bytes = sealed(&body);
         if let Ok(recording) = Recording::from_bytes(&bytes) {
             prop_assert_eq!(recording.to_bytes(), bytes);

@@ -1,4 +1,4 @@
-//! What is saved loads again, all of it; saving never leaves half a file.
+//! A saved recording loads completely; saving never leaves a half-written file.
 
 use lapwing_traces::recording::{Recording, RecordingError};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use crate::any_recording::{event, recording};
 
 proptest! {
     #[test]
-    fn on_its_way_through_bytes(recording in recording()) {
+    fn a_recording_survives_encoding(recording in recording()) {
         let bytes = recording.to_bytes();
         let again = Recording::from_bytes(&bytes).unwrap();
         prop_assert_eq!(&again, &recording);
@@ -15,7 +15,7 @@ proptest! {
     }
 
     #[test]
-    fn an_event_on_its_way_through_words(event in event()) {
+    fn an_event_survives_packing_into_words(event in event()) {
         let words = event.to_words();
         prop_assert_eq!(lapwing_traces::event::Event::from_words(&words), Some(event));
     }
@@ -26,24 +26,24 @@ fn named(name: &str) -> Recording {
 }
 
 #[test]
-fn on_its_way_through_a_file() {
+fn a_recording_survives_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.lwt");
     named("first").save(&path).unwrap();
     named("second").save(&path).unwrap();
     assert_eq!(Recording::load(&path).unwrap(), named("second"));
     let files = std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(files, 1, "the file beside is gone");
+    assert_eq!(files, 1, "the temporary file is gone");
 }
 
 #[test]
-fn when_the_file_cannot_be_replaced() {
+fn a_file_that_cannot_be_replaced_stays_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.lwt");
     std::fs::create_dir(&path).unwrap();
     let error = named("x").save(&path).unwrap_err();
     assert!(matches!(error, RecordingError::Write { .. }), "{error:?}");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
     let nowhere = folder.path().join("no folder/run.lwt");
     let error = named("x").save(&nowhere).unwrap_err();
     assert!(error.to_string().contains("no folder"), "{error}");
@@ -51,7 +51,7 @@ fn when_the_file_cannot_be_replaced() {
 }
 
 #[test]
-fn the_error_names_the_file() {
+fn errors_name_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.lwt");
     let missing = Recording::load(&path).unwrap_err();

@@ -1,9 +1,9 @@
-//! Exports say of a run what the run was: every span once and to the nanosecond, slices that nest,
+//! Exports show the run as it was: every span once and exact to the nanosecond, slices that nest,
 //! names that do no harm.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lapwing_traces::event::{HoldCause, Tags};
+use lapwing_traces::event::{StallCause, Tags};
 use lapwing_traces::{Analysis, Timeline, export};
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::any_recording;
 use crate::protobuf::{Packet, packets};
 use crate::runs::{Script, Work, work};
 
-/// Runs in which everything overlaps, also inner spans, and messages go anywhere.
+/// Runs with any overlaps, also of inner spans, and with messages between any spans.
 fn tangles() -> impl Strategy<Value = Script> {
     let span = (0..3_usize, 0..60_u64, 0..40_u64, prop::option::of(1..30_u64));
     let message = (0..30_u64, 0..30_u64, 0..100_u64, 0..20_u64, any::<bool>());
@@ -26,22 +26,22 @@ fn tangles() -> impl Strategy<Value = Script> {
             let id = at as u64 + 1;
             script.work(Work { parent: *parent, tags, ..work(id, lanes[*lane], &name, time) });
         }
-        for (from, to, sent, way, held) in messages {
-            let hold = held.then(|| (HoldCause::SlotPool, sent.saturating_sub(3)));
+        for (from, to, sent, way, stalled) in messages {
+            let stall = stalled.then(|| (StallCause::SlotPool, sent.saturating_sub(3)));
             let to = to.max(1);
-            script.held((from, to), ("cpu", "gpu"), (sent, sent + way), hold);
+            script.stalled((from, to), ("cpu", "gpu"), (sent, sent + way), stall);
         }
         script
     })
 }
 
-/// Readers of Perfetto's form have signed times.
+/// Perfetto's readers use signed times.
 fn clamped(at: u64) -> u64 {
     at.min(i64::MAX as u64)
 }
 
-/// Slices of a trace: id of the span, beginning, end. Checks on the way that time never goes back,
-/// that ends belong to beginnings, and that flows do not end before they start.
+/// Slices of a trace as (span id, start, end). Checks that time never goes back, that every end has
+/// a start, and that no flow ends before it starts.
 fn slices(trace: &[Packet]) -> Vec<(Option<u64>, u64, u64)> {
     let mut open: BTreeMap<u64, Vec<(Option<u64>, u64)>> = BTreeMap::new();
     let mut found = Vec::new();
@@ -63,7 +63,7 @@ fn slices(trace: &[Packet]) -> Vec<(Option<u64>, u64, u64)> {
             _ => {}
         }
     }
-    assert!(open.values().all(Vec::is_empty), "slices that never end: {open:?}");
+    assert!(open.values().all(Vec::is_empty), "slices without an end: {open:?}");
     found
 }
 
@@ -100,7 +100,7 @@ fn check_perfetto(timeline: &Timeline, analysis: &Analysis) {
     }
 }
 
-/// Nanoseconds of a number of microseconds in a line of JSON.
+/// A time in microseconds in a line of JSON, in ns.
 fn nanos(line: &str, key: &str) -> u64 {
     let number = line.split(&format!("\"{key}\":")).nth(1).expect("a time");
     let number = number.split([',', '}']).next().expect("its end");
@@ -114,7 +114,7 @@ fn check_chrome(timeline: &Timeline, analysis: &Analysis) {
     let text = export::chrome(timeline, analysis);
     let trace: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
     let events = trace["traceEvents"].as_array().expect("events");
-    // One event a line, in the same order.
+    // One event per line, in the same order.
     let lines: Vec<&str> = text.lines().skip(1).take(events.len()).collect();
     let mut spans = Vec::new();
     let mut threads: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
@@ -149,7 +149,7 @@ fn check_chrome(timeline: &Timeline, analysis: &Analysis) {
     }
 }
 
-/// Rows of a table in the form of RFC 4180.
+/// Rows of a table in the format of RFC 4180.
 fn rows(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell) = (Vec::new(), Vec::new(), String::new());
     let mut chars = text.chars().peekable();
@@ -171,7 +171,7 @@ fn rows(text: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// The text that a cell stands for.
+/// The text that a cell represents.
 fn restored(cell: &str) -> &str {
     cell.strip_prefix('\'').unwrap_or(cell)
 }
@@ -193,7 +193,7 @@ fn check_csv(timeline: &Timeline, analysis: &Analysis) {
     assert_eq!(count("critical_path.csv"), analysis.critical_path.segments.len());
     assert_eq!(count("messages.csv"), timeline.messages.len());
     assert_eq!(count("waits.csv"), timeline.waits.len());
-    assert_eq!(count("requests.csv"), timeline.stations.len());
+    assert_eq!(count("requests.csv"), timeline.milestones.len());
     let values: usize = timeline.counters.iter().map(|counter| counter.values.len()).sum();
     assert_eq!(count("counters.csv"), values);
     let spans = rows(&tables[0].text);
@@ -208,7 +208,7 @@ fn check_csv(timeline: &Timeline, analysis: &Analysis) {
 
 proptest! {
     #[test]
-    fn a_span_is_lost_among_others(script in tangles()) {
+    fn every_span_is_exported_once(script in tangles()) {
         let (timeline, analysis) = script.analysed();
         check_perfetto(&timeline, &analysis);
         check_chrome(&timeline, &analysis);
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn a_hostile_recording_breaks_an_export(recording in any_recording::recording()) {
+    fn any_recording_can_be_exported(recording in any_recording::recording()) {
         let timeline = Timeline::new(&recording);
         let analysis = Analysis::new(&timeline);
         check_perfetto(&timeline, &analysis);
@@ -226,7 +226,7 @@ proptest! {
 }
 
 #[test]
-fn a_name_becomes_a_formula_or_ends_its_cell() {
+fn a_name_stays_one_cell_and_is_not_a_formula() {
     let mut script = Script::default();
     let names = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "'x", "a,b", "a\"b\r\nc", "", "plain"];
     for (at, name) in names.iter().enumerate() {
@@ -245,14 +245,14 @@ fn a_name_becomes_a_formula_or_ends_its_cell() {
 }
 
 #[test]
-fn a_flow_ends_before_it_starts_at_the_same_time() {
+fn simultaneous_flows_start_before_they_end() {
     let mut script = Script::default();
     // The receiver's lane has the lower number, and everything happens in the same nanosecond.
     script.ran(1, "a", (5, 9)).ran(2, "b", (5, 5)).ran(3, "c", (5, 6));
     script.sent((2, 1), ("b", "a"), (5, 5)).sent((3, 2), ("c", "b"), (5, 5));
     let (timeline, analysis) = script.analysed();
     check_perfetto(&timeline, &analysis);
-    // A circle has no right order, but still every slice.
+    // A cycle has no correct order, but every slice must be there.
     script.sent((1, 3), ("a", "c"), (5, 5));
     let (timeline, analysis) = script.analysed();
     let trace = packets(&export::perfetto(&timeline, &analysis));

@@ -1,11 +1,11 @@
-//! Recordings of every shape.
+//! Generates recordings of any shape.
 
 use std::num::NonZeroU64;
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{
-    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
-    Station, Tags, WaitInfo, WaitMode, What,
+    Activity, Event, EventKind, LaneId, LaneKind, MessageId, Milestone, NameId, Sending, SpanId,
+    SpanInfo, StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use proptest::collection::{btree_map, vec};
@@ -13,7 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Mostly small numbers, as in real recordings, but the largest ones too.
+/// Mostly small numbers, as in real recordings, but also the largest ones.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..300u64, 2 => any::<u64>(), 1 => Just(u64::MAX)]
 }
@@ -71,34 +71,36 @@ fn wait() -> impl Strategy<Value = WaitInfo> {
 }
 
 fn sending() -> impl Strategy<Value = Sending> {
-    let hold = option::of((select(HoldCause::ALL), nanos()));
-    (message(), option::of(span()), name(), number(), hold)
-        .prop_map(|(message, span, name, bytes, hold)| Sending { message, span, name, bytes, hold })
+    let stall = option::of((select(StallCause::ALL), nanos()));
+    (message(), option::of(span()), name(), number(), stall).prop_map(
+        |(message, span, name, bytes, stall)| Sending { message, span, name, bytes, stall },
+    )
 }
 
-fn what() -> impl Strategy<Value = What> {
+fn event_kind() -> impl Strategy<Value = EventKind> {
     prop_oneof![
-        span().prop_map(What::Queued),
-        span().prop_map(What::Submitted),
-        (span(), info()).prop_map(|(span, info)| What::Started(span, info)),
-        span().prop_map(What::Finished),
-        (span(), info(), nanos()).prop_map(|(span, info, start)| What::Ran(span, info, start)),
-        sending().prop_map(What::Sent),
-        (message(), option::of(span())).prop_map(|(message, span)| What::Received(message, span)),
-        nanos().prop_map(What::Woke),
-        wait().prop_map(What::Waited),
-        (name(), number()).prop_map(|(name, bytes)| What::Freed(name, bytes)),
-        (name(), any::<i64>()).prop_map(|(name, value)| What::Counter(name, value)),
-        (number(), select(Station::ALL), number())
-            .prop_map(|(request, station, value)| What::Request(request, station, value)),
+        span().prop_map(EventKind::Queued),
+        span().prop_map(EventKind::Submitted),
+        (span(), info()).prop_map(|(span, info)| EventKind::Started(span, info)),
+        span().prop_map(EventKind::Finished),
+        (span(), info(), nanos()).prop_map(|(span, info, start)| EventKind::Ran(span, info, start)),
+        sending().prop_map(EventKind::Sent),
+        (message(), option::of(span()))
+            .prop_map(|(message, span)| EventKind::Received(message, span)),
+        nanos().prop_map(EventKind::Woke),
+        wait().prop_map(EventKind::Waited),
+        (name(), number()).prop_map(|(name, bytes)| EventKind::Freed(name, bytes)),
+        (name(), any::<i64>()).prop_map(|(name, value)| EventKind::Counter(name, value)),
+        (number(), select(Milestone::ALL), number())
+            .prop_map(|(request, milestone, value)| EventKind::Request(request, milestone, value)),
     ]
 }
 
 pub(crate) fn event() -> impl Strategy<Value = Event> {
-    (nanos(), any::<u32>(), what()).prop_map(|(at, lane, what)| Event {
+    (nanos(), any::<u32>(), event_kind()).prop_map(|(at, lane, kind)| Event {
         at,
         lane: LaneId(lane),
-        what,
+        kind,
     })
 }
 

@@ -1,13 +1,13 @@
-//! Small runs whose overlap, idle causes, critical path, replay, waits and difference are worked
-//! out by hand.
+//! Small runs whose overlap, idle causes, critical path, replay, waits and difference are
+//! calculated by hand.
 
-use lapwing_traces::analysis::{Cause, Diff, Replay, SegmentKind, WhatIf};
-use lapwing_traces::event::{Activity, HoldCause, Tags, What};
+use lapwing_traces::analysis::{Diff, IdleCause, Replay, SegmentKind, WhatIf};
+use lapwing_traces::event::{Activity, EventKind, StallCause, Tags};
 use lapwing_traces::{Analysis, Nanos, Report, Timeline};
 
 use crate::runs::{Script, Work, work};
 
-/// Idle stretches of a lane as (from, to, cause with its lane's name).
+/// Gaps of a lane as (start, end, cause with its lane's name).
 fn gaps(timeline: &Timeline, analysis: &Analysis, lane: &str) -> Vec<(u64, u64, String)> {
     let of_lane = analysis.gaps.iter().filter(|gap| timeline.lanes[gap.lane].name == lane);
     of_lane.map(|gap| (gap.start, gap.end, gap.cause.title(timeline))).collect()
@@ -20,7 +20,8 @@ fn expect(script: &Script, lane: &str, expected: &[(u64, u64, &str)]) {
     assert_eq!(found, expected, "idle time of {lane}");
 }
 
-/// cpu 0–100, then a message to gpu that takes 5, gpu 110–200 (5 of restart), cpu 50 % beside it.
+/// cpu runs 0–100, then a message to gpu takes 5, gpu runs 110–200 after a restart of 5, and cpu
+/// runs 50 % of that time.
 fn two_devices() -> Script {
     let mut script = Script::default();
     script.ran(1, "cpu", (0, 100)).ran(2, "gpu", (110, 200)).ran(3, "cpu", (120, 170));
@@ -42,7 +43,7 @@ fn overlap_is_exact() {
 }
 
 #[test]
-fn a_lane_that_waits_for_another_says_so_to_the_nanosecond() {
+fn a_dependency_is_attributed_to_the_nanosecond() {
     let script = two_devices();
     let gpu = [(0, 100, "dependency on cpu"), (100, 105, "hand-off"), (105, 110, "restart")];
     expect(&script, "gpu", &gpu);
@@ -50,7 +51,7 @@ fn a_lane_that_waits_for_another_says_so_to_the_nanosecond() {
 }
 
 #[test]
-fn a_chain_over_three_lanes_blames_whoever_ran() {
+fn a_chain_over_three_lanes_depends_on_the_lane_that_ran() {
     let mut script = Script::default();
     script.ran(1, "a", (0, 10)).ran(2, "b", (15, 30)).ran(3, "c", (30, 40));
     script.sent((1, 2), ("a", "b"), (10, 12)).sent((2, 3), ("b", "c"), (30, 30));
@@ -64,7 +65,7 @@ fn a_chain_over_three_lanes_blames_whoever_ran() {
 }
 
 #[test]
-fn a_sender_that_was_busy_with_something_else_is_blamed_for_it() {
+fn earlier_work_of_the_sender_counts_as_a_dependency_on_its_lane() {
     let mut script = Script::default();
     script.ran(1, "a", (0, 10)).ran(2, "a", (10, 25)).ran(3, "b", (25, 30));
     script.sent((2, 3), ("a", "b"), (25, 25));
@@ -72,7 +73,7 @@ fn a_sender_that_was_busy_with_something_else_is_blamed_for_it() {
 }
 
 #[test]
-fn a_message_that_lay_in_the_mailbox_of_a_busy_lane_is_not_late() {
+fn a_message_waiting_in_the_mailbox_of_a_busy_lane_is_no_hand_off() {
     let mut script = Script::default();
     script.ran(1, "a", (0, 10)).ran(2, "b", (0, 50)).ran(3, "b", (52, 60));
     script.sent((1, 3), ("a", "b"), (10, 51));
@@ -84,14 +85,14 @@ fn a_message_that_lay_in_the_mailbox_of_a_busy_lane_is_not_late() {
         .iter()
         .map(|span| timeline.lanes[timeline.spans[*span].lane].name.as_str())
         .collect();
-    assert_eq!(on_path, ["b", "b"], "the lane itself was the bottleneck");
-    // Had it slept, the message would have been on its way.
-    script.event(51, "b", What::Woke(Nanos(50)));
+    assert_eq!(on_path, ["b", "b"], "the critical path runs through the lane itself");
+    // If the lane had slept, the message would have been in transit.
+    script.event(51, "b", EventKind::Woke(Nanos(50)));
     expect(&script, "b", &[(50, 51, "hand-off"), (51, 52, "restart")]);
 }
 
 #[test]
-fn building_and_converting_have_their_own_causes() {
+fn graph_builds_and_conversions_have_causes_of_their_own() {
     for (activity, cause) in [
         (Activity::Prepare, "graph build"),
         (Activity::Convert, "conversion"),
@@ -105,25 +106,25 @@ fn building_and_converting_have_their_own_causes() {
 }
 
 #[test]
-fn a_held_message_blames_the_hold_only_for_its_time() {
-    for (hold, cause) in [
-        (HoldCause::BackPressure, "back-pressure"),
-        (HoldCause::SlotPool, "slot pool empty"),
-        (HoldCause::PolicyBarrier, "policy barrier"),
+fn a_stall_is_the_cause_only_while_it_lasts() {
+    for (stall, cause) in [
+        (StallCause::BackPressure, "back-pressure"),
+        (StallCause::SlotPool, "slot pool empty"),
+        (StallCause::PolicyBarrier, "policy barrier"),
     ] {
         let mut script = Script::default();
-        // The chunk was ready at 20; a permit came back at 50, when span 2 sent it.
+        // The chunk was ready at 20. A permit was freed at 50, when span 2 sent the chunk.
         script.ran(1, "scheduler", (0, 20)).ran(2, "scheduler", (45, 50)).ran(3, "gpu", (52, 60));
         script.sent((0, 1), ("caller", "scheduler"), (0, 0));
         script.sent((0, 2), ("caller", "scheduler"), (45, 45));
-        script.held((2, 3), ("scheduler", "gpu"), (50, 52), Some((hold, 20)));
+        script.stalled((2, 3), ("scheduler", "gpu"), (50, 52), Some((stall, 20)));
         let expected = [(0, 20, "mailbox empty"), (20, 50, cause), (50, 52, "hand-off")];
         expect(&script, "gpu", &expected);
-        // Sent after the end of its span, or from outside.
+        // Sent after the end of the sender's span, or from outside.
         let mut script = Script::default();
         script.ran(1, "scheduler", (0, 10)).ran(2, "gpu", (15, 20)).ran(3, "npu", (16, 20));
-        script.held((1, 2), ("scheduler", "gpu"), (12, 15), Some((hold, 10)));
-        script.held((0, 3), ("caller", "npu"), (12, 16), Some((hold, 8)));
+        script.stalled((1, 2), ("scheduler", "gpu"), (12, 15), Some((stall, 10)));
+        script.stalled((0, 3), ("caller", "npu"), (12, 16), Some((stall, 8)));
         let gpu = [(0, 10, "dependency on scheduler"), (10, 12, cause), (12, 15, "hand-off")];
         expect(&script, "gpu", &gpu);
         let npu = [(0, 8, "mailbox empty"), (8, 12, cause), (12, 16, "hand-off")];
@@ -132,7 +133,7 @@ fn a_held_message_blames_the_hold_only_for_its_time() {
 }
 
 #[test]
-fn nothing_to_do_is_nobodys_fault() {
+fn without_work_the_mailbox_is_empty() {
     let mut script = Script::default();
     script.ran(1, "cpu", (0, 10)).ran(2, "cpu", (40, 50));
     script.sent((0, 1), ("caller", "cpu"), (0, 0)).sent((0, 2), ("caller", "cpu"), (36, 39));
@@ -153,20 +154,20 @@ fn a_lane_that_only_sends_is_not_idle() {
 }
 
 #[test]
-fn a_gap_that_nothing_explains_is_called_unattributed() {
+fn an_unexplained_gap_is_unattributed() {
     let mut script = Script::default();
     script.ran(1, "thread", (0, 10)).ran(2, "thread", (40, 50));
     expect(&script, "thread", &[(10, 40, "unattributed")]);
     let (timeline, analysis) = script.analysed();
     assert_eq!(Report::new(&timeline, &analysis).idle_unattributed_ns, 30);
-    // A recorded sleep in it is an explanation.
-    script.event(30, "thread", What::Woke(Nanos(15)));
+    // A recorded sleep explains part of it.
+    script.event(30, "thread", EventKind::Woke(Nanos(15)));
     let expected = [(10, 15, "unattributed"), (15, 30, "mailbox empty"), (30, 40, "unattributed")];
     expect(&script, "thread", &expected);
 }
 
 #[test]
-fn work_that_goes_on_with_the_same_chunk_restarts() {
+fn a_pause_between_spans_of_one_chunk_is_a_restart() {
     let mut script = Script::default();
     let tags = Tags { chunk: Some(7), ..Tags::default() };
     script.work(Work { tags, ..work(1, "cpu", "stage", (0, 10)) });
@@ -175,9 +176,10 @@ fn work_that_goes_on_with_the_same_chunk_restarts() {
 }
 
 #[test]
-fn a_late_waiter_overslept_and_then_polled() {
+fn a_late_wait_is_split_into_overshoot_and_spin() {
     let mut script = Script::default();
-    // The device ends at 100. Its waiter slept until 130, polled until 134, and then sent on.
+    // The device ends at 100. Its waiter slept until 130, polled until 134, and then sent the
+    // message.
     script.ran(1, "npu", (0, 100)).ran(2, "cpu", (140, 150));
     script.waited("host", 1, (10, 134), (90, 5, 120));
     script.sent((1, 2), ("npu", "cpu"), (100, 136));
@@ -192,9 +194,9 @@ fn a_late_waiter_overslept_and_then_polled() {
 }
 
 #[test]
-fn a_wait_alone_makes_its_lane_depend_on_what_it_waits_for() {
+fn a_wait_without_a_message_is_a_dependency_on_its_target() {
     let mut script = Script::default();
-    // Slept until 95, polled until 105, though the device had ended at 100.
+    // Slept until 95 and polled until 105, although the device had ended at 100.
     script.ran(1, "host", (0, 10)).ran(2, "gpu", (5, 100)).ran(3, "host", (106, 120));
     script.waited("host", 2, (10, 105), (92, 7, 85));
     let expected = [(10, 100, "dependency on gpu"), (100, 105, "spin"), (105, 106, "restart")];
@@ -202,30 +204,30 @@ fn a_wait_alone_makes_its_lane_depend_on_what_it_waits_for() {
     let (timeline, analysis) = script.analysed();
     let path: Vec<_> =
         analysis.critical_path.spans.iter().map(|s| timeline.spans[*s].id.0.get()).collect();
-    assert_eq!(path, [2, 3], "over the device, not over the host's first span");
+    assert_eq!(path, [2, 3], "through the device, not through the host's first span");
     for (what_if, makespan) in [("on:gpu*1", 120), ("on:gpu*2", 215), ("sync*0", 115)] {
         assert_eq!(replayed(&script, what_if), makespan, "{what_if}");
     }
-    // The host's first span could have ended when the wait did.
+    // The host's first span could have ended as late as the wait.
     assert_eq!(analysis.critical_path.slack, [95, 0, 0]);
 }
 
 #[test]
-fn the_start_of_a_lane_without_any_cause_is_its_start() {
+fn idle_time_before_the_first_work_without_a_cause_is_the_start() {
     let mut script = Script::default();
     script.ran(1, "a", (0, 50)).ran(2, "b", (20, 30));
     expect(&script, "b", &[(0, 20, "start"), (30, 50, "end")]);
 }
 
 #[test]
-fn the_critical_path_adds_up_and_leaves_slack_elsewhere() {
+fn the_critical_path_adds_up_and_other_spans_have_slack() {
     let (timeline, analysis) = two_devices().analysed();
     let path = &analysis.critical_path;
     let found: Vec<_> = path.segments.iter().map(|s| (s.start, s.end, s.kind)).collect();
     let expected = [
         (0, 100, SegmentKind::Running(0)),
-        (100, 105, SegmentKind::Waiting(Cause::HandOff, 1)),
-        (105, 110, SegmentKind::Waiting(Cause::Restart, 1)),
+        (100, 105, SegmentKind::Waiting(IdleCause::HandOff, 1)),
+        (105, 110, SegmentKind::Waiting(IdleCause::Restart, 1)),
         (110, 200, SegmentKind::Running(1)),
     ];
     assert_eq!(found, expected);
@@ -237,17 +239,17 @@ fn the_critical_path_adds_up_and_leaves_slack_elsewhere() {
 }
 
 #[test]
-fn inner_spans_are_blamed_for_their_own_time() {
+fn time_on_the_critical_path_belongs_to_the_innermost_span() {
     let mut script = Script::default();
     script.ran(1, "cpu", (0, 100));
     script.work(Work { parent: Some(1), ..work(2, "cpu", "matmul", (10, 60)) });
     script.work(Work { parent: Some(2), ..work(3, "cpu", "unpack", (20, 30)) });
     let (timeline, analysis) = script.analysed();
     let report = Report::new(&timeline, &analysis);
-    let mut blame: Vec<_> =
+    let mut ops: Vec<_> =
         report.critical_path.iter().map(|row| (row.op.as_str(), row.ns)).collect();
-    blame.sort_unstable();
-    assert_eq!(blame, [("matmul", 40), ("op", 50), ("unpack", 10)]);
+    ops.sort_unstable();
+    assert_eq!(ops, [("matmul", 40), ("op", 50), ("unpack", 10)]);
     let mut own: Vec<_> = report.ops.iter().map(|op| (op.name.as_str(), op.self_ns)).collect();
     own.sort_unstable();
     assert_eq!(own, [("matmul", 40), ("op", 50), ("unpack", 10)]);
@@ -259,11 +261,11 @@ fn replayed(script: &Script, what_if: &str) -> u64 {
 }
 
 #[test]
-fn what_if_moves_exactly_what_it_names() {
+fn a_change_affects_exactly_what_it_names() {
     let script = two_devices();
     for (what_if, makespan) in [
         ("sync*1", 200),
-        // 100 + 0 of message + 5 of restart + 90.
+        // 100 + 0 for the message + 5 for the restart + 90.
         ("sync*0", 195),
         ("restart*0", 195),
         ("sync*0,restart*0", 190),
@@ -280,7 +282,7 @@ fn what_if_moves_exactly_what_it_names() {
 }
 
 #[test]
-fn a_second_device_of_a_kind_takes_half_the_queue() {
+fn a_second_device_takes_half_of_the_queue() {
     let mut script = Script::default();
     script.ran(1, "scheduler", (0, 0));
     for chunk in 0..4 {
@@ -293,7 +295,7 @@ fn a_second_device_of_a_kind_takes_half_the_queue() {
 }
 
 #[test]
-fn a_change_of_inner_work_leaves_the_rest() {
+fn a_change_of_an_inner_span_keeps_the_rest() {
     let mut script = Script::default();
     script.ran(1, "cpu", (0, 100));
     script.work(Work { parent: Some(1), ..work(2, "cpu", "matmul", (10, 60)) });
@@ -302,14 +304,14 @@ fn a_change_of_inner_work_leaves_the_rest() {
 }
 
 #[test]
-fn a_what_if_that_makes_no_sense_is_refused_by_name() {
+fn an_invalid_change_is_refused_with_the_reason() {
     let (timeline, _) = two_devices().analysed();
     for (text, part) in [
         ("faster", "op:NAME*F"),
-        ("sync*fast", "no factor"),
-        ("sync*-1", "no factor"),
-        ("sync*NaN", "no factor"),
-        ("slots:cpu*0", "no factor"),
+        ("sync*fast", "not a valid factor"),
+        ("sync*-1", "not a valid factor"),
+        ("sync*NaN", "not a valid factor"),
+        ("slots:cpu*0", "not a valid factor"),
         ("op:*2", "op:NAME*F"),
     ] {
         let error = text.parse::<WhatIf>().unwrap_err().to_string();
@@ -321,9 +323,9 @@ fn a_what_if_that_makes_no_sense_is_refused_by_name() {
 }
 
 #[test]
-fn planted_prediction_errors_are_found_again() {
+fn known_prediction_errors_are_reported() {
     let mut script = Script::default();
-    // 100 waits: predicted 1000, actual 990 … 1089, margin 50, slept 950 and 3 too long.
+    // 100 waits: predicted 1000, actual 990 … 1089, margin 50, slept 950 plus an overshoot of 3.
     for wait in 0..100_u64 {
         let start = wait * 2000;
         let done = start + 990 + wait;
@@ -337,7 +339,7 @@ fn planted_prediction_errors_are_found_again() {
     assert_eq!(error.p50, Some(39.0));
     assert_eq!(report.slept_ns, 95_300);
     assert_eq!(report.late_ns.p50, Some(2.0));
-    // The worst needs 1003 − 990 = 13; the one that may be late is it, the next needs 12.
+    // The worst wait needs 1003 − 990 = 13. It is the one that may be late; the next needs 12.
     assert_eq!(report.margin_best_ns, Some(12));
     assert_eq!(report.histogram.iter().map(|(_, count)| count).sum::<usize>(), 100);
     let below_zero: usize =
@@ -349,7 +351,7 @@ fn planted_prediction_errors_are_found_again() {
 }
 
 #[test]
-fn a_difference_is_the_sum_of_its_parts() {
+fn a_difference_is_the_sum_of_its_steps() {
     let (a, b) = (two_devices(), {
         let mut script = Script::default();
         script.ran(1, "cpu", (0, 80)).ran(2, "gpu", (90, 210)).ran(3, "cpu", (120, 170));
@@ -375,7 +377,7 @@ fn a_difference_is_the_sum_of_its_parts() {
 }
 
 #[test]
-fn work_of_an_epoch_that_is_over_is_waste() {
+fn work_of_an_outdated_epoch_is_wasted() {
     let mut script = Script::default();
     let tags = |epoch| Tags { request: Some(1), epoch, ..Tags::default() };
     script.work(Work { tags: tags(0), ..work(1, "cpu", "draft", (0, 10)) });

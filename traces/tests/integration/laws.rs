@@ -1,6 +1,6 @@
-//! What holds for every run.
+//! Properties that hold for every run.
 
-use lapwing_traces::analysis::{Cause, Diff, Replay, SegmentKind, WhatIf};
+use lapwing_traces::analysis::{Diff, IdleCause, Replay, SegmentKind, WhatIf};
 use lapwing_traces::{Analysis, Report, Timeline};
 use proptest::prelude::*;
 
@@ -10,8 +10,8 @@ fn analysed(program: &[Piece]) -> (Timeline, Analysis) {
     schedule(program, false).analysed()
 }
 
-/// Without lags: whether a message that is noted on a free lane came then, or had been waiting, is
-/// only known of lanes that run or sleep all the time.
+/// Removes lags. On a lane without continuous work or sleep, it is unknown whether a message noted
+/// while the lane was free arrived then or had been waiting.
 fn unambiguous(mut program: Vec<Piece>) -> Vec<Piece> {
     program.iter_mut().for_each(|piece| piece.lag = 0);
     program
@@ -29,7 +29,7 @@ proptest! {
             let gaps: Vec<_> = analysis.gaps.iter().filter(|gap| gap.lane == index).collect();
             let idle: u64 = gaps.iter().map(|gap| gap.end - gap.start).sum();
             prop_assert_eq!(idle + lane.busy_ns, report.makespan_ns);
-            // Neither over each other, nor over work, nor outside.
+            // Gaps do not overlap each other or a span, and stay within the run.
             for pair in gaps.windows(2) {
                 prop_assert!(pair[0].end <= pair[1].start);
             }
@@ -44,10 +44,10 @@ proptest! {
     }
 
     #[test]
-    fn a_lane_that_depends_on_another_does_so_while_that_one_runs(program in programs(), thread in any::<bool>()) {
+    fn a_dependency_lasts_while_the_other_lane_runs(program in programs(), thread in any::<bool>()) {
         let (timeline, analysis) = schedule(&program, thread).analysed();
         for gap in &analysis.gaps {
-            if let Cause::Dependency(lane) = gap.cause {
+            if let IdleCause::Dependency(lane) = gap.cause {
                 let blocker = &timeline.spans[gap.blocker.expect("who ran")];
                 prop_assert_eq!(blocker.lane, lane);
                 prop_assert!(blocker.start.0 <= gap.start && gap.end <= blocker.end.0);
@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn the_critical_path_is_as_long_as_the_run_and_the_longest_there_is(program in programs(), thread in any::<bool>()) {
+    fn the_critical_path_is_the_longest_path_and_as_long_as_the_run(program in programs(), thread in any::<bool>()) {
         let (timeline, analysis) = schedule(&program, thread).analysed();
         let path = &analysis.critical_path;
         let (start, end) = timeline.extent();
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn a_span_may_take_its_slack_longer_but_no_more(
+    fn a_span_delayed_by_its_slack_keeps_the_makespan_and_by_more_does_not(
         program in programs(), at in any::<prop::sample::Index>()
     ) {
         let program = unambiguous(program);
@@ -86,7 +86,7 @@ proptest! {
         let piece = at.index(program.len());
         let span = timeline.spans.iter().position(|s| s.id.0.get() == piece as u64 + 1).unwrap();
         let slack = analysis.critical_path.slack[span];
-        // Its messages leave at a fixed time before its end, so that they are as much later.
+        // Its messages leave at a fixed time before its end, and so are delayed by the same amount.
         let longer = |by: u64| {
             let mut program = program.clone();
             let duration = program[piece].duration;
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn a_replay_without_a_change_is_the_recorded_run(program in programs(), thread in any::<bool>()) {
+    fn a_replay_without_changes_is_the_recorded_run(program in programs(), thread in any::<bool>()) {
         let (timeline, _) = schedule(&program, thread).analysed();
         let replay = Replay::new(&timeline, &WhatIf::default()).unwrap();
         prop_assert_eq!(replay.makespan, timeline.makespan());
@@ -115,7 +115,7 @@ proptest! {
 
     #[test]
     fn a_replay_agrees_with_a_run_of_the_changed_program(program in programs(), times in 0..4_u64) {
-        // Messages leave at the end of their sender: then both mean the same.
+        // Messages leave at the end of their sender, so both have the same meaning.
         let mut program = unambiguous(program);
         program.iter_mut().for_each(|piece| piece.needs.iter_mut().for_each(|need| need.2 = 0));
         let recorded = schedule(&program, false).analysed().0;
@@ -135,7 +135,7 @@ proptest! {
         let (timeline, _) = analysed(&program);
         for what_if in [format!("sync*{factor}"), format!("activity:compute*{factor}")] {
             let replay = Replay::new(&timeline, &what_if.parse().unwrap()).unwrap();
-            // Each message may leave a nanosecond later by rounding.
+            // By rounding, each message may leave a nanosecond later.
             let rounding = program.len() as u64 * 3;
             prop_assert!(replay.makespan <= timeline.makespan() + rounding);
         }
@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn a_difference_has_the_opposite_sign_the_other_way_round(a in programs(), b in programs()) {
+    fn swapping_the_runs_changes_the_sign_of_the_difference(a in programs(), b in programs()) {
         let (a, b) = (analysed(&a), analysed(&b));
         let there = Diff::new((&a.0, &a.1), (&b.0, &b.1));
         let back = Diff::new((&b.0, &b.1), (&a.0, &a.1));
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn overlap_lies_between_nothing_and_what_is_achievable(program in programs()) {
+    fn overlap_is_between_zero_and_achievable(program in programs()) {
         let (_, analysis) = analysed(&program);
         let overlap = &analysis.overlap;
         if let (Some(ratio), Some(achievable)) = (overlap.ratio(), overlap.achievable()) {
@@ -175,7 +175,7 @@ proptest! {
     }
 }
 
-/// The longest path through the program's own graph, without a look at the timeline.
+/// The longest path through the program's own graph, computed without the timeline.
 fn longest_path(program: &[Piece]) -> u64 {
     let mut ends: Vec<u64> = Vec::new();
     let mut starts: Vec<u64> = Vec::new();

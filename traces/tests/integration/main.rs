@@ -1,4 +1,4 @@
-//! Recordings, timelines and what is said of them.
+//! Integration tests of recordings, timelines, analysis, pages and exports.
 #![cfg(not(loom))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

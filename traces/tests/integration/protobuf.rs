@@ -1,16 +1,16 @@
-//! Reads back what is needed of Perfetto's form.
+//! Decodes the parts of Perfetto's format that the tests need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A packet of a trace.
 #[derive(Debug)]
 pub(crate) enum Packet {
-    /// Describes a track.
+    /// Descriptor of a track.
     Track {
         uuid: u64,
         parent: u64,
     },
-    /// Something on a track; `id` is the argument of that name.
+    /// Event on a track; `id` is its argument of that name.
     Event {
         at: u64,
         track: u64,
@@ -66,7 +66,7 @@ fn fields(mut bytes: &[u8]) -> Vec<(u64, Value<'_>)> {
     found
 }
 
-/// Fields of an inner message.
+/// Nested messages in a field.
 fn inner(message: &[u8], field: u64) -> impl Iterator<Item = &[u8]> {
     fields(message).into_iter().filter_map(move |(number, value)| match value {
         Value::Bytes(bytes) if number == field => Some(bytes),
@@ -85,7 +85,7 @@ fn number(message: &[u8], field: u64) -> Option<u64> {
     numbers(message, field).next()
 }
 
-/// The packets of a trace.
+/// Decodes the packets of a trace.
 pub(crate) fn packets(trace: &[u8]) -> Vec<Packet> {
     let mut keys: BTreeMap<u64, String> = BTreeMap::new();
     let mut found = Vec::new();

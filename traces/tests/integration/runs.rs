@@ -1,10 +1,10 @@
-//! Recordings made by hand, and random ones that are schedules of a random program.
+//! Recordings written by hand, and schedules of random programs.
 
 use std::num::NonZeroU64;
 
 use lapwing_traces::event::{
-    Activity, Event, HoldCause, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
-    Tags, WaitInfo, WaitMode, What,
+    Activity, Event, EventKind, LaneId, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo,
+    StallCause, Tags, WaitInfo, WaitMode,
 };
 use lapwing_traces::recording::{LaneInfo, Recording};
 use lapwing_traces::{Analysis, Nanos, Timeline};
@@ -18,14 +18,14 @@ pub(crate) fn message_id(number: u64) -> MessageId {
     MessageId(NonZeroU64::new(number).unwrap())
 }
 
-/// A recording that is written down line by line.
+/// A recording written step by step.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     pub(crate) recording: Recording,
     messages: u64,
 }
 
-/// A span to write down.
+/// A span to record.
 pub(crate) struct Work<'a> {
     pub(crate) id: u64,
     pub(crate) lane: &'a str,
@@ -36,7 +36,7 @@ pub(crate) struct Work<'a> {
     pub(crate) tags: Tags,
 }
 
-/// Work of the usual kind.
+/// A span with default activity and tags.
 pub(crate) fn work<'a>(id: u64, lane: &'a str, name: &'a str, time: (u64, u64)) -> Work<'a> {
     let activity = Activity::Compute;
     Work { id, lane, name, activity, time, parent: None, tags: Tags::default() }
@@ -61,9 +61,9 @@ impl Script {
         NameId(at as u32)
     }
 
-    pub(crate) fn event(&mut self, at: u64, lane: &str, what: What) {
+    pub(crate) fn event(&mut self, at: u64, lane: &str, kind: EventKind) {
         let lane = self.lane(lane);
-        self.recording.events.push(Event { at: Nanos(at), lane, what });
+        self.recording.events.push(Event { at: Nanos(at), lane, kind });
     }
 
     pub(crate) fn work(&mut self, work: Work<'_>) -> &mut Script {
@@ -74,7 +74,7 @@ impl Script {
             tags: work.tags,
         };
         let (start, end) = work.time;
-        self.event(end, work.lane, What::Ran(span_id(work.id), info, Nanos(start)));
+        self.event(end, work.lane, EventKind::Ran(span_id(work.id), info, Nanos(start)));
         self
     }
 
@@ -82,22 +82,22 @@ impl Script {
         self.work(work(id, lane, "op", time))
     }
 
-    /// A message between two spans (0: from outside), and when it was sent and received.
+    /// Records a message between two spans (0: from outside) as (sent, received).
     pub(crate) fn sent(
         &mut self,
         spans: (u64, u64),
         lanes: (&str, &str),
         time: (u64, u64),
     ) -> &mut Script {
-        self.held(spans, lanes, time, None)
+        self.stalled(spans, lanes, time, None)
     }
 
-    pub(crate) fn held(
+    pub(crate) fn stalled(
         &mut self,
         spans: (u64, u64),
         lanes: (&str, &str),
         time: (u64, u64),
-        hold: Option<(HoldCause, u64)>,
+        stall: Option<(StallCause, u64)>,
     ) -> &mut Script {
         self.messages += 1;
         let message = message_id(self.messages);
@@ -106,14 +106,15 @@ impl Script {
             span: (spans.0 > 0).then(|| span_id(spans.0)),
             name: self.name("chunk"),
             bytes: 0,
-            hold: hold.map(|(cause, since)| (cause, Nanos(since))),
+            stall: stall.map(|(cause, since)| (cause, Nanos(since))),
         };
-        self.event(time.0, lanes.0, What::Sent(sending));
-        self.event(time.1, lanes.1, What::Received(message, Some(span_id(spans.1))));
+        self.event(time.0, lanes.0, EventKind::Sent(sending));
+        self.event(time.1, lanes.1, EventKind::Received(message, Some(span_id(spans.1))));
         self
     }
 
-    /// A wait of `lane` for a span, from and to, and how much of it was slept; the rest was spun.
+    /// Records a wait of `lane` for a span as (start, end), with (predicted, margin, slept); the
+    /// rest was polled.
     pub(crate) fn waited(
         &mut self,
         lane: &str,
@@ -131,7 +132,7 @@ impl Script {
             slept,
             spun: time.1 - time.0 - slept,
         };
-        self.event(time.1, lane, What::Waited(wait));
+        self.event(time.1, lane, EventKind::Waited(wait));
         self
     }
 
@@ -142,15 +143,15 @@ impl Script {
     }
 }
 
-/// One piece of a random program.
+/// A piece of work of a random program.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) lane: usize,
     pub(crate) duration: u64,
-    /// Earlier pieces that it needs, how long their message takes, and the time of sending before
-    /// the end of the sender.
+    /// Dependencies: an earlier piece, the duration of its message, and the time between sending
+    /// and the end of the sender.
     pub(crate) needs: Vec<(usize, u64, u64)>,
-    /// Between being ready and beginning.
+    /// Time between being ready and starting.
     pub(crate) lag: u64,
     pub(crate) inner: bool,
 }
@@ -176,8 +177,8 @@ pub(crate) fn programs() -> impl Strategy<Value = Vec<Piece>> {
     })
 }
 
-/// Runs a program: each lane does its pieces in order, each as soon as it can. A `thread` takes
-/// its messages out of the mailbox only when it is free; else they are noted as they come.
+/// Runs a program: each lane runs its pieces in order, each as early as possible. A `thread` takes
+/// messages out of its mailbox only when it is free; otherwise they are recorded on arrival.
 pub(crate) fn schedule(program: &[Piece], thread: bool) -> Script {
     let mut script = Script::default();
     let mut free = [0_u64; 4];
@@ -202,11 +203,11 @@ pub(crate) fn schedule(program: &[Piece], thread: bool) -> Script {
             script.work(inner);
         }
         if came > free_at {
-            script.event(came, &lane, What::Woke(Nanos(free_at)));
+            script.event(came, &lane, EventKind::Woke(Nanos(free_at)));
         }
         for (from, sent, received) in messages {
             let sender = format!("lane {}", program[from].lane);
-            // Some are waited for instead, where there is something to wait for.
+            // Some dependencies become waits, where there is a span to wait for.
             if sent == times[from].1 && sent > free_at && (from + at) % 2 == 1 {
                 let slept = (received - free_at) / 2;
                 script.waited(&lane, from as u64 + 1, (free_at, received), (0, 0, slept));

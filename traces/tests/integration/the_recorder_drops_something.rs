@@ -1,14 +1,14 @@
-//! What is recorded arrives, whoever writes and whoever collects; what does not is counted.
+//! Every event is recorded or counted as dropped, whichever thread writes or collects.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use lapwing_traces::event::{Event, LaneKind, What};
+use lapwing_traces::event::{Event, EventKind, LaneKind};
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig, Scope, Writer};
 
-/// Counts how often it was looked at.
+/// A clock that counts how often it is read.
 #[derive(Default)]
 struct Ticks(AtomicU64);
 
@@ -26,27 +26,27 @@ fn small(ring_events: usize) -> RecorderConfig {
     RecorderConfig { ring_events, ..RecorderConfig::default() }
 }
 
-/// Records that many counter values, from 0.
+/// Records the counter values from 0 to `values`.
 fn count(writer: &mut Writer, lane: &str, values: i64) {
     let (lane, name) =
         (writer.recorder().lane(lane, LaneKind::Thread), writer.recorder().name("n"));
     for value in 0..values {
-        writer.record(writer.now(), lane, What::Counter(name, value));
+        writer.record(writer.now(), lane, EventKind::Counter(name, value));
     }
 }
 
 fn values(events: &[Event], lane: usize) -> Vec<i64> {
     let of_lane = events.iter().filter(|event| event.lane.0 as usize == lane);
     of_lane
-        .map(|event| match event.what {
-            What::Counter(_, value) => value,
+        .map(|event| match event.kind {
+            EventKind::Counter(_, value) => value,
             other => panic!("{other:?}"),
         })
         .collect()
 }
 
 #[test]
-fn two_threads_write_while_a_third_collects() {
+fn two_writers_and_a_collector_lose_nothing_uncounted() {
     const EACH: i64 = 50_000;
     let recorder = recorder(small(1 << 10));
     let recording = thread::scope(|scope| {
@@ -58,7 +58,7 @@ fn two_threads_write_while_a_third_collects() {
         while taken.len() < 2 * EACH as usize {
             let part = recorder.take();
             taken.extend(part.events);
-            // A writer that meets the collector at its ring's end drops and counts.
+            // A writer whose full ring is just being drained drops events and counts them.
             if taken.len() as u64 + part.dropped == 2 * EACH as u64 {
                 break;
             }
@@ -68,12 +68,15 @@ fn two_threads_write_while_a_third_collects() {
     let (events, dropped) = recording;
     assert_eq!(events.len() as u64 + dropped, 2 * EACH as u64);
     for lane in 0..2 {
-        assert!(values(&events, lane).is_sorted_by(|a, b| a < b), "in order, none twice");
+        assert!(
+            values(&events, lane).is_sorted_by(|a, b| a < b),
+            "in order and without duplicates"
+        );
     }
 }
 
 #[test]
-fn writers_alone_empty_their_rings_in_time() {
+fn writers_drain_their_own_rings_in_time() {
     for ring_events in [1, 2, 8, 64, 1000] {
         let recorder = recorder(small(ring_events));
         let mut writer = recorder.writer();
@@ -85,7 +88,7 @@ fn writers_alone_empty_their_rings_in_time() {
 }
 
 #[test]
-fn more_events_than_are_kept() {
+fn events_beyond_the_limit_are_dropped_and_counted() {
     for (keep_latest, events_max, kept) in [
         (false, 1_000, 0..1_000),
         (true, 1_000, 9_000..10_000),
@@ -106,22 +109,22 @@ fn more_events_than_are_kept() {
         assert_eq!(values(&recording.events, 0), expected, "latest {keep_latest}");
         assert_eq!(recording.dropped, 10_000 - expected.len() as u64);
         assert_eq!(recorder.dropped(), recording.dropped);
-        assert_eq!(recorder.recording(), recording, "a recording takes nothing away");
+        assert_eq!(recorder.recording(), recording, "a recording removes nothing");
     }
 }
 
 #[test]
-fn the_latest_are_others_than_the_latest() {
+fn the_latest_events_are_kept() {
     for events_max in [1, 7, 100, 4_096, 5_000] {
         let config = RecorderConfig { events_max, keep_latest: true, ..small(16) };
         let recorder = recorder(config);
         let mut writer = recorder.writer();
         let (lane, name) = (recorder.lane("a", LaneKind::Thread), recorder.name("n"));
         let (mut written, mut taken) = (0, 0);
-        // In steps that meet the ends of blocks here and there.
+        // Steps that cross the ends of blocks.
         for step in [1, 99, 4_000, 95, 1, 3, 8_192, 900] {
             for _ in 0..step {
-                writer.record(writer.now(), lane, What::Counter(name, written));
+                writer.record(writer.now(), lane, EventKind::Counter(name, written));
                 written += 1;
             }
             let kept = (written - events_max as i64).max(taken)..written;
@@ -136,7 +139,7 @@ fn the_latest_are_others_than_the_latest() {
 }
 
 #[test]
-fn a_part_that_was_taken_is_not_taken_again() {
+fn taken_events_are_not_returned_again() {
     let recorder = recorder(RecorderConfig::default());
     let mut writer = recorder.writer();
     count(&mut writer, "a", 5_000);
@@ -144,12 +147,12 @@ fn a_part_that_was_taken_is_not_taken_again() {
     count(&mut writer, "b", 3);
     let second = recorder.take();
     assert_eq!((first.events.len(), second.events.len()), (5_000, 3));
-    assert_eq!(second.lanes.len(), 2, "every part knows all lanes");
+    assert_eq!(second.lanes.len(), 2, "every part has all lanes");
     assert!(recorder.take().events.is_empty());
 }
 
 #[test]
-fn a_writer_is_dropped_before_anybody_collects() {
+fn events_of_a_dropped_writer_are_collected() {
     let recorder = recorder(RecorderConfig::default());
     for _ in 0..3 {
         thread::scope(|scope| {
@@ -160,7 +163,7 @@ fn a_writer_is_dropped_before_anybody_collects() {
 }
 
 #[test]
-fn the_scope_changes_while_writing() {
+fn the_scope_can_change_at_any_time() {
     let recorder = recorder(RecorderConfig::default());
     let writer = recorder.writer();
     let wants = || (writer.wants(false), writer.wants(true));
@@ -175,7 +178,7 @@ fn the_scope_changes_while_writing() {
 }
 
 #[test]
-fn more_names_and_lanes_than_are_kept() {
+fn names_and_lanes_beyond_the_limit_share_a_placeholder() {
     let recorder =
         recorder(RecorderConfig { names_max: 3, lanes_max: 3, ..RecorderConfig::default() });
     let numbers: Vec<u32> = (0..6).map(|n| recorder.name(&format!("name {n}")).0).collect();
@@ -184,7 +187,7 @@ fn more_names_and_lanes_than_are_kept() {
     let kind = |n| if n % 2 == 0 { LaneKind::Device } else { LaneKind::Link };
     let lanes: Vec<u32> = (0..6).map(|n| recorder.lane(&format!("lane {n}"), kind(n)).0).collect();
     assert_eq!(lanes, [0, 1, 2, 2, 2, 2]);
-    assert_ne!(recorder.lane("lane 0", LaneKind::Link).0, 0, "another kind, another lane");
+    assert_ne!(recorder.lane("lane 0", LaneKind::Link).0, 0, "another kind is another lane");
     let recording = recorder.recording();
     assert_eq!(recording.names, ["name 0", "name 1", "(too many names)"]);
     assert_eq!(recording.lanes[2].name, "(too many lanes)");
@@ -192,7 +195,7 @@ fn more_names_and_lanes_than_are_kept() {
 }
 
 #[test]
-fn two_spans_have_the_same_number() {
+fn ids_are_unique_across_writers() {
     let recorder = recorder(small(2));
     let seen: Vec<u64> = thread::scope(|scope| {
         let threads: Vec<_> = (0..4)

@@ -1,7 +1,7 @@
-// Perfetto's trace processor, as WebAssembly, behind a pipe: requests come in on stdin and answers
-// go out on stdout, both as a TraceProcessorRpcStream. The argument is the folder that holds
-// engine_bundle.js and the .wasm files; the bundle is made for a web worker, so it gets what a
-// worker has.
+// Runs Perfetto's trace processor (WebAssembly) behind a pipe: requests arrive on stdin and answers
+// leave on stdout, both as a TraceProcessorRpcStream. The argument is the folder with
+// engine_bundle.js and the .wasm files. The bundle is built for a web worker, so this file defines
+// the globals of a worker.
 "use strict";
 const fs = require("node:fs");
 const path = require("node:path");
@@ -39,7 +39,7 @@ const write = (bytes) => {
 };
 const port = { postMessage: write };
 
-// In a browser the bundle finds no `process`, and takes that for the sign of a worker.
+// Without a global `process`, the bundle assumes that it runs in a worker.
 const { process: node } = globalThis;
 delete globalThis.process;
 vm.runInThisContext(fs.readFileSync(path.join(folder, "engine_bundle.js"), "utf8"));

@@ -1,4 +1,4 @@
-"""Loads the exports of `export.rs` into Perfetto's trace processor and checks what it makes of them.
+"""Loads the exports of `export.rs` into Perfetto's trace processor and checks the result.
 
     python3 check.py FOLDER_OF_EXPORTS FOLDER_OF_ENGINE
 """
@@ -98,7 +98,7 @@ def check_errors(processor):
 
 
 def check_both(processor, spans, hostile):
-    """What both forms must give; `spans` selects the slices that are spans."""
+    """Checks that hold for both formats; `spans` selects the slices that are spans."""
     check_errors(processor)
     same(
         "spans by name: how many, and their total time",
@@ -127,7 +127,7 @@ def check_both(processor, spans, hostile):
             "select child.name as inside, parent.name as outside, count(*) from slice child join slice parent "
             "on child.parent_id = parent.id group by 1, 2 order by 1, 2"
         ),
-        # One of the inner spans on the GPU lies beside the other, on a track of its own.
+        # Of the two concurrent inner spans on the GPU, one is on a track of its own.
         [("attn_q", "layer", 1), ("matmul", "layer", 2)],
     )
     same("slices that never end", processor.rows("select name from slice where dur < 0"), [])
@@ -227,10 +227,10 @@ def check_perfetto(path, engine):
 def check_chrome(path, engine):
     print(path)
     processor = Processor(path, engine)
-    # The processor shows a JSON text's escapes as they are.
+    # The trace processor does not decode the escapes of a JSON string.
     check_both(processor, "category = 'compute'", json.dumps(HOSTILE)[1:-1])
     same(
-        # In this form a flow hangs on whatever is innermost at its time.
+        # In this format, a flow attaches to the innermost slice at its time.
         "flows from innermost span to innermost span",
         processor.rows(
             "select a.name as sender, b.name as receiver, count(*) from flow join slice a on flow.slice_out = a.id "

@@ -1,18 +1,18 @@
-//! Writes a small run with known numbers in Perfetto's and in Chrome's form into the folder named
-//! by the argument; `check.py` asks Perfetto's trace processor about both.
+//! Exports a small run with known numbers in Perfetto's and in Chrome's format to the folder given
+//! as argument. `check.py` checks both with Perfetto's trace processor.
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_traces::event::{
-    Activity, HoldCause, LaneId, LaneKind, Sending, SpanId, SpanInfo, Station, Tags, What,
+    Activity, EventKind, LaneId, LaneKind, Milestone, Sending, SpanId, SpanInfo, StallCause, Tags,
 };
 use lapwing_traces::{
     Analysis, Clock, Nanos, Recorder, RecorderConfig, Scope, Timeline, Writer, export,
 };
 
-/// A clock that stands still: every event names its own time.
+/// A clock that does not advance: every event states its own time.
 struct Still;
 
 impl Clock for Still {
@@ -48,7 +48,7 @@ impl Run {
                 ..Tags::default()
             },
         };
-        self.writer.record(Nanos(times[1]), lane, What::Ran(id, info, Nanos(times[0])));
+        self.writer.record(Nanos(times[1]), lane, EventKind::Ran(id, info, Nanos(times[0])));
         id
     }
 
@@ -56,20 +56,20 @@ impl Run {
         &mut self,
         from: (LaneId, SpanId, u64),
         to: Option<(LaneId, SpanId, u64)>,
-        hold: Option<(HoldCause, Nanos)>,
+        stall: Option<(StallCause, Nanos)>,
     ) {
         let message = self.writer.message();
         let name = self.recorder.name("chunk");
-        let sending = Sending { message, span: Some(from.1), name, bytes: 64, hold };
-        self.writer.record(Nanos(from.2), from.0, What::Sent(sending));
+        let sending = Sending { message, span: Some(from.1), name, bytes: 64, stall };
+        self.writer.record(Nanos(from.2), from.0, EventKind::Sent(sending));
         if let Some((lane, span, at)) = to {
-            self.writer.record(Nanos(at), lane, What::Received(message, Some(span)));
+            self.writer.record(Nanos(at), lane, EventKind::Received(message, Some(span)));
         }
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let folder = PathBuf::from(std::env::args().nth(1).ok_or("give a folder")?);
+    let folder = PathBuf::from(std::env::args().nth(1).ok_or("usage: perfetto_export FOLDER")?);
     let recorder = Recorder::new(Arc::new(Still), RecorderConfig::default());
     recorder.set_scope(Scope::All);
     recorder.set_meta("model", "hostile \"name\" </script> \u{1F426}");
@@ -80,13 +80,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut run = Run { writer: recorder.writer(), recorder };
     // Twenty days after the start of the clock: a reader that rounds loses the last digits.
     let t = |ns: u64| 1_700_000_000_000_001 + ns;
-    // Sent at once, acted on at the same nanosecond.
+    // Sent immediately and handled in the same nanosecond.
     let admit = run.span(scheduler, "admit", [t(0), t(0)], None);
     let first = run.span(cpu, "layer", [t(0), t(1_000)], None);
     run.message((scheduler, admit, t(0)), Some((cpu, first, t(0))), None);
     run.span(cpu, "attn_q", [t(0), t(400)], Some(first));
     run.span(cpu, "matmul", [t(400), t(1_000)], Some(first));
-    // Two in flight on one lane, and inner spans that stick out of each other.
+    // Two concurrent spans on one lane, and inner spans that partially overlap.
     let second = run.span(gpu, "layer", [t(1_003), t(3_003)], None);
     let third = run.span(gpu, "layer", [t(2_000), t(4_001)], None);
     run.span(gpu, "matmul", [t(1_100), t(2_100)], Some(second));
@@ -94,16 +94,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     run.message(
         (cpu, first, t(999)),
         Some((gpu, second, t(1_001))),
-        Some((HoldCause::BackPressure, Nanos(t(990)))),
+        Some((StallCause::BackPressure, Nanos(t(990)))),
     );
     run.message((cpu, first, t(1_000)), Some((gpu, third, t(1_999))), None);
     run.message((gpu, third, t(4_000)), None, None);
     run.span(cpu, "=cmd|'/c calc'!A0\n\u{1b}[31m", [t(3_000), t(3_001)], None);
     let depth = run.recorder.name("queue depth");
     for (at, value) in [(0, 1), (1_500, -3), (4_000, i64::MAX)] {
-        run.writer.record(Nanos(t(at)), gpu, What::Counter(depth, value));
+        run.writer.record(Nanos(t(at)), gpu, EventKind::Counter(depth, value));
     }
-    run.writer.record(Nanos(t(0)), scheduler, What::Request(1, Station::Submitted, 5));
+    run.writer.record(Nanos(t(0)), scheduler, EventKind::Request(1, Milestone::Submitted, 5));
     let timeline = Timeline::new(&run.recorder.recording());
     let analysis = Analysis::new(&timeline);
     std::fs::write(folder.join("run.pftrace"), export::perfetto(&timeline, &analysis))?;

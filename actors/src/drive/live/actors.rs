@@ -4,20 +4,21 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use lapwing_kernels::device::SlotPool;
+use lapwing_kernels::device::{Completed, RunId, SlotPool, Stamps};
 use lapwing_kernels::graph::Graph;
-use lapwing_traces::Clock;
 use lapwing_traces::event::WaitMode;
+use lapwing_traces::{Clock, Nanos};
 
 use super::scheduler::SharedScheduler;
 use super::throttle::Throttle;
 use super::workers::{WorkerMessage, Workers};
 use super::{Inbox, LiveDevice};
-use crate::drive::modelled::{self, merge_parts};
-use crate::drive::record::{Outgoing, WorkerTape};
+use crate::decide::decide;
+use crate::drive::modelled::{StepLog, merge_parts, segments_of, total};
+use crate::drive::record::{Outgoing, WorkerTrace};
 use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
-use crate::message::{Chunk, Delivery, PartDone, Posted, SchedulerMessage};
+use crate::message::{Chunk, Delivery, PartDone, SchedulerMessage, Traced};
 use crate::worker::{Worker, WorkerEffect};
 use lapwing_plan::DeviceId;
 
@@ -39,17 +40,28 @@ impl Link {
 fn wait_after(delivery: &Delivery, graph: &Graph, device: usize) -> WaitKey {
     let (chunk, part) = (delivery.chunk(), &delivery.part().part);
     let nodes = chunk.stage().nodes.clone();
-    let role = |node: usize| graph.nodes()[node].role;
+    let role = |node: usize| graph.nodes().get(node).map_or("", |node| node.role);
     let mut op = DefaultHasher::new();
-    (role(nodes.start), role(nodes.end - 1), nodes.len()).hash(&mut op);
-    WaitKey::new(op.finish() as u32, part.row_count(&chunk.batch), device)
+    (role(nodes.start), role(nodes.end.saturating_sub(1)), nodes.len()).hash(&mut op);
+    WaitKey::new(op.finish() as u32, part.row_count(chunk.batch()), device)
+}
+
+/// A run that the device has not completed.
+pub(super) struct Running {
+    run: RunId,
+    delivery: Traced<Delivery>,
+    submitted: Nanos,
+    /// The device has turned to it.
+    begun: bool,
+    /// It was submitted while the device was busy.
+    queued: bool,
 }
 
 /// The worker of a device on its thread.
 pub(super) struct LiveWorker {
     pub(super) id: DeviceId,
     pub(super) worker: Worker,
-    pub(super) tape: WorkerTape,
+    pub(super) trace: WorkerTrace,
     pub(super) device: LiveDevice,
     pub(super) throttle: Throttle,
     pub(super) inbox: Inbox<WorkerMessage>,
@@ -58,9 +70,14 @@ pub(super) struct LiveWorker {
     pub(super) wait: WaitKey,
     /// Whether what is received next waited while the device was busy.
     pub(super) queued: bool,
+    /// Runs in the order of their submission.
+    pub(super) running: VecDeque<Running>,
+    pub(super) next_run: RunId,
+    /// When a device with a queue has completed its latest run.
+    pub(super) free: Nanos,
     pub(super) scheduler: SharedScheduler,
     pub(super) workers: Workers,
-    pub(super) graph: Arc<Graph>,
+    pub(super) graphs: Vec<Arc<Graph>>,
     pub(super) slots: SlotPool,
 }
 
@@ -71,27 +88,35 @@ impl LiveWorker {
             waiter.measure();
         }
         loop {
-            let recorded = self.tape.is_on();
+            let recorded = self.trace.is_on();
             let received = self.inbox.recv(&mut waiter, self.wait);
             self.queued &= matches!(received, Ok((_, None)));
             let effects = match received {
                 Ok((WorkerMessage::Run(mut delivery), waited)) => {
-                    self.tape.receive(&mut delivery, waited.filter(|_| recorded));
+                    self.trace.receive(&mut delivery, waited.filter(|_| recorded));
                     self.worker.on_delivery(delivery)
                 }
                 Ok((WorkerMessage::Nudge, waited)) => {
-                    self.tape.nudged(waited.filter(|_| recorded));
+                    self.trace.nudged(waited.filter(|_| recorded));
                     // Before the worker looks: what changes from here on nudges it again.
                     self.workers.nudged(self.id);
                     self.worker.on_nudge()
                 }
+                Ok((WorkerMessage::Done, waited)) => {
+                    self.trace.nudged(waited.filter(|_| recorded));
+                    // Before the device is polled: what completes from here on is reported again.
+                    self.workers.done(self.id);
+                    Vec::new()
+                }
                 Ok((WorkerMessage::Stop, _)) | Err(_) => return Ok(()),
             };
             self.carry_out(effects.into(), &mut waiter)?;
-            self.tape.end();
+            self.trace.end();
         }
     }
 
+    /// Does what the worker wants, and what follows from it, until the device has nothing more that
+    /// is complete.
     fn carry_out(
         &mut self,
         mut effects: VecDeque<WorkerEffect>,
@@ -99,21 +124,35 @@ impl LiveWorker {
     ) -> Result<(), RunError> {
         // What follows the first stage waited for it.
         let mut queued = self.queued;
-        while let Some(effect) = effects.pop_front() {
+        loop {
+            let Some(effect) = effects.pop_front() else {
+                match self.poll(waiter) {
+                    Some(more) => effects.extend(more),
+                    None => return Ok(()),
+                }
+                continue;
+            };
             match effect {
-                WorkerEffect::Run(delivery) => {
-                    effects.extend(self.run_stage(delivery, queued, waiter));
+                WorkerEffect::Submit(delivery) => {
+                    self.submit(delivery, queued);
                     queued = true;
+                    // A device that computes on this thread has the result now.
+                    effects.extend(self.poll(waiter).into_iter().flatten());
                 }
                 WorkerEffect::Merge(chunk, parts) => effects.extend(self.merge(chunk, parts)),
+                WorkerEffect::Decide(mut chunk) => {
+                    self.trace.decide_begins(&chunk);
+                    let decided = decide(&mut chunk);
+                    let more = self.worker.on_decided(chunk, decided);
+                    more.into_iter().rev().for_each(|effect| effects.push_front(effect));
+                }
                 WorkerEffect::Send(device, mut delivery) => {
-                    self.tape.forward(&mut delivery);
+                    self.trace.forward(&mut delivery);
                     self.workers.send(device, delivery)?;
                 }
                 WorkerEffect::Nudge(device) => self.workers.nudge(device),
                 WorkerEffect::Report(progress) => {
-                    let Posted { message, sent } = self.tape.report(progress);
-                    let posted = Posted { message: SchedulerMessage::Progress(message), sent };
+                    let posted = self.trace.report(progress).map(SchedulerMessage::Progress);
                     let has_work = !effects.is_empty() || !self.inbox.is_empty();
                     match has_work {
                         true => self.scheduler.post(posted)?,
@@ -121,53 +160,73 @@ impl LiveWorker {
                     }
                 }
                 WorkerEffect::Emit(emission) => {
-                    let Outgoing { sink, event } = self.tape.emit(emission);
+                    let Outgoing { sink, event } = self.trace.emit(emission);
                     sink.send(event);
                 }
             }
         }
-        Ok(())
     }
 
-    fn run_stage(
-        &mut self,
-        delivery: Delivery,
-        queued: bool,
-        waiter: &mut Waiter,
-    ) -> Vec<WorkerEffect> {
-        self.tape.waiting(self.inbox.len() + self.worker.waiting());
-        self.wait = wait_after(&delivery, &self.graph, self.id.0);
+    fn submit(&mut self, delivery: Traced<Delivery>, queued: bool) {
+        self.trace.waiting(self.inbox.len() + self.worker.waiting());
+        let graph = &self.graphs[delivery.chunk().route.model.0];
+        self.wait = wait_after(&delivery, graph, self.id.0);
+        let Some(work) = delivery.work(self.device.device.info().memory) else { return };
+        let run = self.next_run;
+        self.next_run = RunId(run.0 + 1);
+        let submitted = self.link.clock.now();
+        self.device.device.submit(run, work);
+        self.running.push_back(Running { run, delivery, submitted, queued, begun: false });
+    }
+
+    /// What follows from the next completed run, if there is one.
+    fn poll(&mut self, waiter: &mut Waiter) -> Option<Vec<WorkerEffect>> {
+        let front = self.running.front_mut()?;
         let LiveDevice { device, time } = &mut self.device;
+        if !std::mem::replace(&mut front.begun, true) {
+            if time.is_some() {
+                self.throttle.begin(front.queued);
+            }
+            // A queue turns to a run when it was submitted, or when the run before it has ended.
+            let since = (device.info().depth > 1).then(|| front.submitted.max(self.free));
+            self.trace.start(&front.delivery, since);
+        }
+        let (queued, span) = (front.queued, front.delivery.chunk().trace.clone());
+        let entered = span.enter();
         let busy = self.link.cores.busy(device.threads());
-        let result = match time {
-            None => {
-                self.tape.start(&delivery);
-                let result = modelled::run(&mut **device, &delivery, &mut self.tape);
-                drop(busy);
-                result
-            }
-            Some(time) => {
-                self.throttle.begin(queued);
-                self.tape.start(&delivery);
-                let (result, segments) =
-                    modelled::run_modelled(&mut **device, &**time, &delivery, queued);
-                drop(busy);
-                self.throttle.wait(modelled::total(&segments), waiter);
-                self.tape.play(&segments);
-                result
-            }
+        let mut steps = StepLog::default();
+        let completed = match time {
+            None => device.poll(&mut self.trace),
+            Some(_) => device.poll(&mut steps),
         };
+        drop((busy, entered));
+        let Completed { run, result, stamps } = completed?;
+        let Running { run: expected, mut delivery, submitted, .. } = self.running.pop_front()?;
+        debug_assert_eq!(run, expected, "runs complete in order of submission");
+        if let Some(time) = &self.device.time {
+            let graph = &self.graphs[delivery.chunk().route.model.0];
+            let segments = segments_of(&**time, (&delivery, queued), graph, steps.0);
+            self.throttle.wait(total(&segments), waiter);
+            self.trace.play(&segments);
+        }
+        if let Some(Stamps { begin, end }) = stamps {
+            self.trace.stamped(submitted + begin, submitted + end);
+        }
         // Before anything is sent that may bring new work here.
         self.queued = !self.inbox.is_empty();
-        let sent = self.tape.finish(&delivery, result.is_ok());
-        self.worker.on_done(delivery, result, sent)
+        self.trace.finish(&mut delivery, result.is_ok());
+        if self.device.device.info().depth > 1 {
+            self.free = self.link.clock.now();
+        }
+        Some(self.worker.on_done(delivery, result))
     }
 
-    fn merge(&mut self, chunk: Box<Chunk>, parts: Vec<PartDone>) -> Vec<WorkerEffect> {
-        self.tape.merge_begins(&chunk, &parts);
-        let merged = merge_parts(&chunk, parts, &self.graph, &self.slots);
+    fn merge(&mut self, chunk: Traced<Box<Chunk>>, parts: Vec<PartDone>) -> Vec<WorkerEffect> {
+        self.trace.merge_begins(&chunk, &parts);
+        let graph = &self.graphs[chunk.route.model.0];
+        let merged = merge_parts(&chunk, parts, graph, &self.slots);
         if let Ok((_, bytes)) = &merged {
-            self.tape.merge_ends(*bytes);
+            self.trace.merge_ends(*bytes);
         }
         self.worker.on_merged(chunk, merged.map(|(tensors, _)| tensors))
     }

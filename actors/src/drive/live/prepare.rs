@@ -10,10 +10,10 @@ use lapwing_traces::event::WaitMode;
 
 use super::throttle::Throttle;
 use super::{Inbox, Mailbox};
-use crate::drive::record::PrepareTape;
+use crate::drive::record::PrepareTrace;
 use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;
-use crate::message::{GraphsPrepared, Posted, PrepareGraphs, SchedulerMessage};
+use crate::message::{GraphsPrepared, PrepareGraphs, SchedulerMessage, Traced};
 use lapwing_plan::time::TimeModel;
 
 /// Mailboxes of the preparation lanes, by device.
@@ -22,7 +22,7 @@ pub(super) struct Lanes(pub(super) Vec<Option<Mailbox<LaneMessage>>>);
 
 /// What arrives at a lane.
 pub(super) enum LaneMessage {
-    Prepare(Posted<PrepareGraphs>),
+    Prepare(Traced<PrepareGraphs>),
     Stop,
 }
 
@@ -34,7 +34,7 @@ impl Lanes {
     /// A mailbox that is full.
     pub(super) fn send(
         &self,
-        posted: Posted<PrepareGraphs>,
+        posted: Traced<PrepareGraphs>,
     ) -> Result<Option<GraphsPrepared>, RunError> {
         let device = posted.message.device;
         let Some(mailbox) = self.0.get(device.0).and_then(Option::as_ref) else {
@@ -57,10 +57,10 @@ pub(super) struct Lane {
     pub(super) preparer: Box<dyn Preparer>,
     pub(super) time: Option<Arc<dyn TimeModel>>,
     pub(super) throttle: Throttle,
-    pub(super) tape: PrepareTape,
+    pub(super) trace: PrepareTrace,
     pub(super) inbox: Inbox<LaneMessage>,
     pub(super) cores: Cores,
-    pub(super) scheduler: Mailbox<Posted<SchedulerMessage>>,
+    pub(super) scheduler: Mailbox<Traced<SchedulerMessage>>,
 }
 
 impl Lane {
@@ -68,11 +68,11 @@ impl Lane {
         let clock = Arc::clone(self.throttle.clock());
         let mut waiter = Waiter::new(WaitMode::Callback, clock, self.cores.clone());
         while let Ok((message, waited)) = self.inbox.recv(&mut waiter, WaitKey::default()) {
-            let LaneMessage::Prepare(Posted { message: asked, sent }) = message else { break };
-            self.tape.begin(sent, waited);
+            let LaneMessage::Prepare(Traced { message: asked, context }) = message else { break };
+            self.trace.begin(context, waited);
             self.throttle.begin(false);
             let busy = self.cores.busy(1);
-            let result = self.preparer.prepare(&asked.keys, &asked.keep, &mut self.tape);
+            let result = self.preparer.prepare(&asked.keys, &asked.keep, &mut self.trace);
             drop(busy);
             if let (Some(time), Ok(prepared)) = (&self.time, &result) {
                 let modelled: Duration =
@@ -80,7 +80,7 @@ impl Lane {
                 self.throttle.wait(modelled, &mut waiter);
             }
             let done = SchedulerMessage::Prepared(Box::new(GraphsPrepared { asked, result }));
-            self.scheduler.send(self.tape.end(done))?;
+            self.scheduler.send(self.trace.end(done))?;
         }
         Ok(())
     }

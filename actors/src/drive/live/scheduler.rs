@@ -11,10 +11,10 @@ use super::actors::Link;
 use super::prepare::Lanes;
 use super::workers::Workers;
 use super::{Ending, Inbox, Mailbox};
-use crate::drive::record::{Outgoing, SchedulerTape};
+use crate::drive::record::{Outgoing, SchedulerTrace};
 use crate::drive::wait::{WaitKey, WaitRecord};
 use crate::error::RunError;
-use crate::message::{Posted, SchedulerMessage, Shutdown};
+use crate::message::{SchedulerMessage, Shutdown, Traced};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 
 /// The scheduler's mailbox, and the scheduler itself for whoever finds it idle. A thread of its own
@@ -22,14 +22,14 @@ use crate::scheduler::{Scheduler, SchedulerEffect};
 /// a step of generation costs no switch of threads between two tokens.
 #[derive(Clone)]
 pub(super) struct SharedScheduler {
-    mailbox: Mailbox<Posted<SchedulerMessage>>,
+    mailbox: Mailbox<Traced<SchedulerMessage>>,
     /// None when it has ended.
     scheduler: Arc<Mutex<Option<LiveScheduler>>>,
 }
 
 impl SharedScheduler {
     pub(super) fn new(
-        mailbox: Mailbox<Posted<SchedulerMessage>>,
+        mailbox: Mailbox<Traced<SchedulerMessage>>,
         scheduler: LiveScheduler,
     ) -> SharedScheduler {
         SharedScheduler { mailbox, scheduler: Arc::new(Mutex::new(Some(scheduler))) }
@@ -39,7 +39,7 @@ impl SharedScheduler {
     ///
     /// # Errors
     /// Those of the mailbox.
-    pub(super) fn post(&self, posted: Posted<SchedulerMessage>) -> Result<(), RunError> {
+    pub(super) fn post(&self, posted: Traced<SchedulerMessage>) -> Result<(), RunError> {
         self.mailbox.send(posted)
     }
 
@@ -47,7 +47,7 @@ impl SharedScheduler {
     ///
     /// # Errors
     /// Those of the mailbox, and what ends the engine.
-    pub(super) fn tell(&self, posted: Posted<SchedulerMessage>) -> Result<(), RunError> {
+    pub(super) fn tell(&self, posted: Traced<SchedulerMessage>) -> Result<(), RunError> {
         // What waits there comes first, and frees the mailbox before permits are given away again.
         let idle = self.scheduler.try_lock().ok().filter(|_| self.mailbox.is_empty());
         // Of one that has died, its own thread sees what has become of it.
@@ -55,7 +55,7 @@ impl SharedScheduler {
         let waited = scheduler.as_ref().and_then(LiveScheduler::idle);
         if !take(&mut scheduler, posted, waited)? {
             drop(scheduler);
-            self.mailbox.nudge(Posted::unrecorded(SchedulerMessage::Wake));
+            self.mailbox.nudge(Traced::untraced(SchedulerMessage::Wake));
         }
         Ok(())
     }
@@ -68,7 +68,7 @@ impl SharedScheduler {
     /// The loop of the scheduler's own thread.
     pub(super) fn run(
         &self,
-        inbox: Inbox<Posted<SchedulerMessage>>,
+        inbox: Inbox<Traced<SchedulerMessage>>,
         link: &Link,
         recorder: &Recorder,
     ) -> Result<(), RunError> {
@@ -95,7 +95,7 @@ impl SharedScheduler {
 /// callers wait for.
 fn take(
     scheduler: &mut Option<LiveScheduler>,
-    posted: Posted<SchedulerMessage>,
+    posted: Traced<SchedulerMessage>,
     waited: Option<WaitRecord>,
 ) -> Result<bool, RunError> {
     let Some(present) = scheduler else { return Ok(false) };
@@ -132,7 +132,7 @@ fn panicked(message: &SchedulerMessage) -> RunError {
 /// The scheduler and what it acts on.
 pub(super) struct LiveScheduler {
     pub(super) scheduler: Scheduler,
-    pub(super) tape: SchedulerTape,
+    pub(super) trace: SchedulerTrace,
     pub(super) workers: Workers,
     pub(super) lanes: Lanes,
     pub(super) recorder: Recorder,
@@ -162,10 +162,10 @@ impl LiveScheduler {
     /// Deals with a message for which it has waited like that; whether it goes on.
     fn take(
         &mut self,
-        posted: Posted<SchedulerMessage>,
+        posted: Traced<SchedulerMessage>,
         waited: Option<WaitRecord>,
     ) -> Result<bool, RunError> {
-        self.tape.begin(&posted, waited);
+        self.trace.begin(&posted, waited);
         match &posted.message {
             // Before the scheduler looks: a stream dropped from here on wakes it again.
             SchedulerMessage::Wake => {
@@ -179,41 +179,44 @@ impl LiveScheduler {
             }
             _ => {}
         }
-        let mut messages = VecDeque::from([posted.message]);
+        let mut messages = VecDeque::from([posted]);
         while let Some(message) = messages.pop_front() {
             let now = self.recorder.clock().now();
             for effect in self.scheduler.on(message, now) {
                 if matches!(effect, SchedulerEffect::Stop) {
-                    self.tape.end(&self.scheduler);
+                    self.trace.end(&self.scheduler);
                     let _ = self.ending.cause.set(RunError::ShuttingDown);
                     return Ok(false);
                 }
                 messages.extend(self.carry_out(effect)?);
             }
         }
-        self.tape.end(&self.scheduler);
-        self.latest = self.tape.is_on().then(|| self.recorder.clock().now());
+        self.trace.end(&self.scheduler);
+        self.latest = self.trace.is_on().then(|| self.recorder.clock().now());
         Ok(true)
     }
 
     /// Does what the scheduler wants; returns what it is told at once.
-    fn carry_out(&mut self, effect: SchedulerEffect) -> Result<Option<SchedulerMessage>, RunError> {
+    fn carry_out(
+        &mut self,
+        effect: SchedulerEffect,
+    ) -> Result<Option<Traced<SchedulerMessage>>, RunError> {
         match effect {
-            SchedulerEffect::Send(device, mut delivery, hold) => {
-                self.tape.send(&mut delivery, hold);
+            SchedulerEffect::Send(device, mut delivery, stall) => {
+                self.trace.send(&mut delivery, stall);
                 self.workers.send(device, delivery)?;
             }
             SchedulerEffect::Nudge(device) => self.workers.nudge(device),
             SchedulerEffect::Prepare(message) => {
-                let sent = self.tape.prepare();
-                let answer = self.lanes.send(Posted { message, sent })?;
-                return Ok(answer.map(|answer| SchedulerMessage::Prepared(Box::new(answer))));
+                let answer = self.lanes.send(self.trace.prepare(message))?;
+                let answer = answer.map(|answer| SchedulerMessage::Prepared(Box::new(answer)));
+                return Ok(answer.map(Traced::untraced));
             }
             SchedulerEffect::Emit(emission) => {
-                let Outgoing { sink, event } = self.tape.emit(emission);
+                let Outgoing { sink, event } = self.trace.emit(emission);
                 sink.send(event);
             }
-            SchedulerEffect::Note(note) => self.tape.note(note, self.scheduler.kv_page_bytes()),
+            SchedulerEffect::Note(note) => self.trace.note(note, self.scheduler.kv_page_bytes()),
             SchedulerEffect::Stop => {}
         }
         Ok(None)

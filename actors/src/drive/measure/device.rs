@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{
-    Batch, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Preparer, Step, Tensor, TensorSet,
-    Work,
+    Batch, DeviceInfo, DeviceKind, GraphKey, MemoryDomain, ModelId, Observer, Payload, Prepare,
+    Preparer, Runs, Step, Task, Tensor, TensorSet, Work,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
@@ -27,6 +27,7 @@ use lapwing_plan::time::Job;
 /// A device under measurement.
 pub(super) struct Bench<'a> {
     device: LiveDevice,
+    runs: Runs,
     preparer: Option<Box<dyn Preparer>>,
     throttle: Throttle,
     waiter: Waiter,
@@ -77,24 +78,25 @@ impl Observer for Log<'_> {
 struct Timed<'a> {
     nodes: Range<usize>,
     part: &'a Part,
-    batch: &'a Batch,
-    inputs: &'a TensorSet,
+    payload: &'a Arc<Payload>,
     crossed: bool,
     queued: bool,
 }
 
 impl<'a> Bench<'a> {
     pub(super) fn new(
-        device: LiveDevice,
+        mut device: LiveDevice,
         (graph, page_rows): (&'a Arc<Graph>, usize),
         (clock, limits): (Arc<dyn Clock>, Limits),
     ) -> Bench<'a> {
         let preparer = device.device.preparer();
+        let runs = Runs::start(&mut *device.device);
         let throttle = Throttle::new(Arc::clone(&clock), Arc::default(), Arc::default());
         let cores = Cores::of_machine();
         let waiter = Waiter::new(WaitMode::SleepThenSpin, Arc::clone(&clock), cores);
         Bench {
             device,
+            runs,
             preparer,
             throttle,
             waiter,
@@ -117,15 +119,10 @@ impl<'a> Bench<'a> {
             let nodes = node..node + 1;
             let failed = |source| MeasureError::Device { what: ask.to_string(), source };
             self.prepare(&nodes, &ask.part).map_err(failed)?;
-            let inputs = self.inputs(nodes.clone(), &batch);
-            let job = Timed {
-                nodes,
-                part: &ask.part,
-                batch: &batch,
-                inputs: &inputs,
-                crossed: false,
-                queued: false,
-            };
+            let values = self.inputs(nodes.clone(), &batch);
+            let payload = Arc::new(Payload { batch: batch.clone(), values });
+            let job =
+                Timed { nodes, part: &ask.part, payload: &payload, crossed: false, queued: false };
             let time = self.time(&job).map_err(failed)?;
             // The first run warms up; it counts where there is no time for another.
             times.push(time.saturating_sub(submit).max(Duration::from_nanos(1)));
@@ -181,11 +178,12 @@ impl<'a> Bench<'a> {
         let failed = |source| MeasureError::Device { what: "submission".to_owned(), source };
         let batch = self.batch(rows, 0, false);
         self.prepare(&nodes, part).map_err(failed)?;
-        let inputs = self.inputs(nodes.clone(), &batch);
+        let values = self.inputs(nodes.clone(), &batch);
+        let payload = &Arc::new(Payload { batch, values });
         let mut times = Vec::new();
         for _ in 0..9 {
             let nodes = nodes.clone();
-            let job = Timed { nodes, part, batch: &batch, inputs: &inputs, crossed, queued };
+            let job = Timed { nodes, part, payload, crossed, queued };
             times.push(self.time(&job).map_err(failed)?);
         }
         times.sort_unstable();
@@ -213,7 +211,7 @@ impl<'a> Bench<'a> {
             return Ok(());
         };
         let (nodes, features, order) = (nodes.clone(), part.features, part.order);
-        let key = GraphKey { nodes, features, rows: *rows, order };
+        let key = GraphKey { model: ModelId::default(), nodes, features, rows: *rows, order };
         let begin = self.clock.now();
         let prepared = preparer.prepare(std::slice::from_ref(&key), &[], &mut ())?;
         if prepared.made.is_empty() {
@@ -231,7 +229,16 @@ impl<'a> Bench<'a> {
     /// Time of one job, as the driver of a live engine would take for it, without conversion.
     fn time(&mut self, job: &Timed<'_>) -> Result<Duration, lapwing_kernels::device::DeviceError> {
         let writes = self.graph.writes(job.nodes.clone());
-        let mut outputs = TensorSet::default();
+        let work = Work {
+            task: Task::Nodes {
+                nodes: job.nodes.clone(),
+                prepare: Prepare::Ahead,
+                writes: writes.into(),
+                to: MemoryDomain::Host,
+            },
+            part: job.part.clone(),
+            payload: Arc::clone(job.payload),
+        };
         let begin = self.clock.now();
         let mut log = Log {
             steps: StepLog::default(),
@@ -242,22 +249,13 @@ impl<'a> Bench<'a> {
         };
         self.throttle.begin(false);
         let LiveDevice { device, time } = &mut self.device;
-        device.run(Work {
-            nodes: job.nodes.clone(),
-            part: job.part,
-            prepare: Prepare::Ahead,
-            batch: job.batch,
-            inputs: job.inputs,
-            writes: &writes,
-            outputs: &mut outputs,
-            observer: &mut log,
-        })?;
+        let outputs = self.runs.run(&mut **device, work, &mut log)?;
         if let Some(time) = time {
             let modelled = Job {
                 first: job.nodes.start,
                 end: job.nodes.end,
                 part: job.part,
-                batch: job.batch,
+                batch: &job.payload.batch,
                 crossed: job.crossed,
                 queued: job.queued,
             };
@@ -269,6 +267,7 @@ impl<'a> Bench<'a> {
             });
             log.converted = conversions.sum();
         }
+        drop(outputs);
         self.converted.0 += log.converted;
         self.converted.1 += log.bytes;
         let whole = Duration::from_nanos(self.clock.now().0 - begin.0);

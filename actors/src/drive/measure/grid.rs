@@ -213,8 +213,7 @@ mod tests {
     #[test]
     fn what_takes_most_of_a_chunk_is_not_left_out_first_and_no_kind_is_left_out() {
         let sizes = Vec::new();
-        let device =
-            DeviceInfo { name: "gpu".to_owned(), kind: DeviceKind::Gpu, sizes, budget: None };
+        let device = DeviceInfo::new("gpu", DeviceKind::Gpu).with_graphs(sizes, None);
         let asks = asks(&graph(), &device, (512, 1024, true));
         let kinds: Vec<&str> =
             asks.iter().take_while(|a| a.rank == Rank::Kind).map(|a| &*a.shape.op).collect();

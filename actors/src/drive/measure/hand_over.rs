@@ -69,7 +69,7 @@ pub(super) fn copy_rate(parts: &MeasureParts<'_>) -> f64 {
                 let mut data = slots.take(width * chunk_rows);
                 data.fill(1.0);
                 let mut set = TensorSet::default();
-                set.put(id, Tensor { width, data });
+                set.put(id, Tensor::new(width, data));
                 (part, set)
             });
             let tensors = tensors.collect();

@@ -1,6 +1,6 @@
 //! Measuring devices whose time is known.
 
-use lapwing_kernels::device::{DeviceKind, GraphKey};
+use lapwing_kernels::device::{Blocking, DeviceKind, GraphKey, ModelId};
 use lapwing_kernels::graph::{NewNode, ValueId, WeightSpec};
 use lapwing_kernels::op::{Activation, Op};
 use lapwing_kernels::part::{OperandOrder, Part, Share};
@@ -66,13 +66,12 @@ fn models(graph: &Arc<Graph>) -> [Arc<dyn TimeModel>; 2] {
 fn measured(graph: &Arc<Graph>, fails: bool) -> Vec<Measured> {
     let [gpu, npu] = models(graph);
     let kinds = [(DeviceKind::Gpu, gpu, vec![]), (DeviceKind::Npu, npu, vec![32, 64, 128])];
-    let device = |(kind, time, sizes): (DeviceKind, Arc<dyn TimeModel>, Vec<usize>)| Measured {
-        device: LiveDevice {
-            device: Box::new(Blank::new(kind.name(), graph, true).failing(fails)),
-            time: Some(time),
-        },
-        info: DeviceInfo { name: kind.name().to_owned(), kind, sizes, budget: None },
-        description: String::new(),
+    let device = |(kind, time, sizes): (DeviceKind, Arc<dyn TimeModel>, Vec<usize>)| {
+        let info = DeviceInfo::new(kind.name(), kind).with_graphs(sizes, None);
+        let blank = Blank::new(kind.name(), graph, true).failing(fails);
+        let device = Box::new(Blocking::new(info.clone(), blank));
+        let device = LiveDevice { device, time: Some(time) };
+        Measured { device, info, description: String::new() }
     };
     kinds.map(device).into()
 }
@@ -128,7 +127,7 @@ fn a_throttled_device_is_measured_at_its_modelled_time() {
     assert!(profile.devices[1].convert_ns_per_byte > 0.9, "{:?}", profile.devices[1]);
     for (nodes, rows) in [(2..3, 48), (2..4, 128), (5..6, 200)] {
         let (features, order) = (Share::WHOLE, OperandOrder::Straight);
-        let key = GraphKey { nodes, features, rows, order };
+        let key = GraphKey { model: ModelId::default(), nodes, features, rows, order };
         let truth = models(&graph)[1].prepare_time(&key).as_secs_f64();
         let predicted = fitted.prepare_time(DeviceId(1), &key).as_secs_f64();
         assert!((0.8..4.0).contains(&(predicted / truth)), "{key:?}: {predicted} {truth}");

@@ -1,19 +1,19 @@
 //! What the scheduler tells a recorder.
 
 use lapwing_traces::event::{
-    Activity, LaneKind, MessageId, NameId, Sending, SpanId, SpanInfo, Station, Tags, What,
+    Activity, EventKind, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo, Tags,
 };
 use lapwing_traces::{Nanos, Recorder};
 
-use super::{EventNames, Outgoing, Tape};
+use super::{EventNames, Outgoing, TraceWriter};
 use crate::drive::wait::WaitRecord;
-use crate::message::{Delivery, Emission, Hold, Posted, SchedulerMessage, Sent};
-use crate::scheduler::{Note, Noted, Scheduler};
+use crate::message::{Delivery, Emission, PrepareGraphs, SchedulerMessage, TraceContext, Traced};
+use crate::scheduler::{Note, Noted, Scheduler, Stall};
 
 /// The scheduler's end of a recorder.
 #[derive(Debug)]
-pub(in super::super) struct SchedulerTape {
-    tape: Tape,
+pub(in super::super) struct SchedulerTrace {
+    trace: TraceWriter,
     names: Names,
     events: EventNames,
     counters: [(NameId, Option<i64>); 4],
@@ -27,6 +27,7 @@ struct Names {
     prepared: NameId,
     prepare: NameId,
     wake: NameId,
+    roll_back: NameId,
     died: NameId,
     shutdown: NameId,
     chunk: NameId,
@@ -46,17 +47,18 @@ struct Turn {
     wanted: bool,
 }
 
-impl SchedulerTape {
-    pub(in super::super) fn new(recorder: &Recorder) -> SchedulerTape {
+impl SchedulerTrace {
+    pub(in super::super) fn new(recorder: &Recorder) -> SchedulerTrace {
         let name = |text| recorder.name(text);
-        SchedulerTape {
-            tape: Tape::new(recorder, "scheduler", LaneKind::Actor),
+        SchedulerTrace {
+            trace: TraceWriter::new(recorder, "scheduler", LaneKind::Actor),
             names: Names {
                 submit: name("submit"),
                 progress: name("progress"),
                 prepared: name("prepared"),
                 prepare: name("prepare"),
                 wake: name("wake"),
+                roll_back: name("roll back"),
                 died: name("actor died"),
                 shutdown: name("shutdown"),
                 chunk: name("chunk"),
@@ -77,93 +79,93 @@ impl SchedulerTape {
 
     /// Whether anything is recorded.
     pub(in super::super) fn is_on(&self) -> bool {
-        self.tape.is_on()
+        self.trace.is_on()
     }
 
     /// A message has come, for which the scheduler has waited like that.
     pub(in super::super) fn begin(
         &mut self,
-        posted: &Posted<SchedulerMessage>,
+        posted: &Traced<SchedulerMessage>,
         waited: Option<WaitRecord>,
     ) {
-        if !self.tape.is_on() {
+        if !self.trace.is_on() {
             return;
         }
-        let (name, traced) = match &posted.message {
-            SchedulerMessage::Submit(submit) => (self.names.submit, submit.traced),
-            SchedulerMessage::Progress(progress) => (self.names.progress, progress.record.traced),
-            SchedulerMessage::Prepared(_) => (self.names.prepared, false),
-            SchedulerMessage::Wake => (self.names.wake, false),
-            SchedulerMessage::ActorDied(_) => (self.names.died, false),
-            SchedulerMessage::Shutdown(_) => (self.names.shutdown, false),
+        let name = match &posted.message {
+            SchedulerMessage::Submit(_) => self.names.submit,
+            SchedulerMessage::Progress(_) => self.names.progress,
+            SchedulerMessage::Prepared(_) => self.names.prepared,
+            SchedulerMessage::Wake => self.names.wake,
+            SchedulerMessage::RollBack(_) => self.names.roll_back,
+            SchedulerMessage::ActorDied(_) => self.names.died,
+            SchedulerMessage::Shutdown(_) => self.names.shutdown,
         };
         self.turn = Some(Turn {
-            span: self.tape.span(),
+            span: self.trace.span(),
             name,
-            received: posted.sent,
+            received: posted.context.sent,
             waited,
-            start: self.tape.now(),
-            wanted: self.tape.wants(traced),
+            start: self.trace.now(),
+            wanted: self.trace.wants(posted.context.requested),
         });
     }
 
     /// A chunk, or a part of its first stage, leaves for its device.
-    pub(in super::super) fn send(&mut self, delivery: &mut Delivery, hold: Option<Hold>) {
+    pub(in super::super) fn send(&mut self, delivery: &mut Traced<Delivery>, stall: Option<Stall>) {
         let Some(turn) = &mut self.turn else { return };
-        if !self.tape.wants(delivery.record().traced) {
+        if !self.trace.wants(delivery.context.requested) {
             return;
         }
         turn.wanted = true;
-        let (message, at) = (self.tape.writer().message(), self.tape.now());
+        let (message, at) = (self.trace.writer().message(), self.trace.now());
         let span = Some(turn.span);
-        let sending = Sending { message, span, name: self.names.chunk, bytes: 0, hold };
-        self.tape.record(at, What::Sent(sending));
-        let record = delivery.record_mut();
-        record.dispatched = Some(at);
-        record.sent = Some((message, at));
+        let sending = Sending { message, span, name: self.names.chunk, bytes: 0, stall };
+        self.trace.record(at, EventKind::Sent(sending));
+        delivery.context.dispatched = Some(at);
+        delivery.context.sent = Some((message, at));
     }
 
     /// A request to prepare graphs leaves for a device's preparation lane.
-    pub(in super::super) fn prepare(&mut self) -> Sent {
-        let turn = self.turn.as_mut()?;
-        if !self.tape.wants(false) {
-            return None;
-        }
+    pub(in super::super) fn prepare(&mut self, message: PrepareGraphs) -> Traced<PrepareGraphs> {
+        let Some(turn) = self.turn.as_mut().filter(|_| self.trace.wants(false)) else {
+            return Traced::untraced(message);
+        };
         turn.wanted = true;
-        Some(self.tape.post(self.names.prepare, Some(turn.span)))
+        let sent = Some(self.trace.post(self.names.prepare, Some(turn.span)));
+        Traced::new(message, TraceContext { sent, ..TraceContext::default() })
     }
 
     /// An event leaves for its caller.
-    pub(in super::super) fn emit(&mut self, emission: Emission) -> Outgoing {
-        let Emission { traced, sink, event: message, .. } = emission;
+    pub(in super::super) fn emit(&mut self, emission: Traced<Emission>) -> Outgoing {
+        let Traced { message: Emission { sink, event: message, .. }, context } = emission;
         let sent = match &mut self.turn {
-            Some(turn) if self.tape.wants(traced) => {
+            Some(turn) if self.trace.wants(context.requested) => {
                 turn.wanted = true;
-                Some(self.tape.post(self.events.of(&message), Some(turn.span)))
+                Some(self.trace.post(self.events.of(&message), Some(turn.span)))
             }
             _ => None,
         };
-        Outgoing { sink, event: Posted { message, sent } }
+        Outgoing { sink, event: Traced::new(message, TraceContext { sent, ..context }) }
     }
 
     /// Something happened to a request.
-    pub(in super::super) fn note(&mut self, note: Note, kv_page_bytes: usize) {
+    pub(in super::super) fn note(&mut self, note: Traced<Note>, kv_page_bytes: usize) {
         let Some(turn) = &self.turn else { return };
-        if !self.tape.wants(note.traced) {
+        if !self.trace.wants(note.context.requested) {
             return;
         }
         match note.what {
-            Noted::Station(station, value) => {
-                let at = match (station, turn.received) {
-                    (Station::Submitted, Some((_, sent))) => sent,
-                    _ => self.tape.now(),
+            Noted::Milestone(milestone, value) => {
+                let at = match (milestone, turn.received) {
+                    (Milestone::Submitted, Some((_, sent))) => sent,
+                    _ => self.trace.now(),
                 };
-                self.tape.record(at, What::Request(note.sequence.0, station, value));
+                self.trace.record(at, EventKind::Request(note.sequence.0, milestone, value));
             }
             Noted::Freed(0) => {}
             Noted::Freed(pages) => {
                 let bytes = pages as u64 * kv_page_bytes as u64;
-                self.tape.record(self.tape.now(), What::Freed(self.names.kv, bytes));
+                self.trace.record(self.trace.now(), EventKind::Freed(self.names.kv, bytes));
             }
         }
     }
@@ -177,19 +179,19 @@ impl SchedulerTape {
             scheduler.chunks_in_flight(),
             scheduler.kv_pages_in_use(),
         ];
-        let end = self.tape.now();
+        let end = self.trace.now();
         if let Some(wait) = turn.waited {
             let info = wait.info(self.names.wait, None);
-            self.tape.record(wait.end, What::Waited(info));
-            self.tape.record(turn.start, What::Woke(wait.since));
+            self.trace.record(wait.end, EventKind::Waited(info));
+            self.trace.record(turn.start, EventKind::Woke(wait.since));
         }
         if let Some((message, _)) = turn.received {
-            self.tape.record(turn.start, What::Received(message, Some(turn.span)));
+            self.trace.record(turn.start, EventKind::Received(message, Some(turn.span)));
         }
         for ((name, last), value) in self.counters.iter_mut().zip(values) {
             let value = value as i64;
             if last.replace(value) != Some(value) {
-                self.tape.record(end, What::Counter(*name, value));
+                self.trace.record(end, EventKind::Counter(*name, value));
             }
         }
         let info = SpanInfo {
@@ -198,6 +200,6 @@ impl SchedulerTape {
             parent: None,
             tags: Tags::default(),
         };
-        self.tape.record(end, What::Ran(turn.span, info, turn.start));
+        self.trace.record(end, EventKind::Ran(turn.span, info, turn.start));
     }
 }

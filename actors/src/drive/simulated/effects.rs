@@ -1,26 +1,43 @@
 //! What the state machines want done, done in virtual time.
 
+use std::collections::VecDeque;
 use std::time::Duration;
+
+use lapwing_kernels::device::{Completed, RunId};
 
 use super::events::What;
 use super::merge::merge_shapes;
 use super::sharing::{Due, Ran, Sharing};
 use super::{Actor, SimulatedDevice, Simulation};
-use crate::drive::modelled;
+use crate::decide::decide;
+use crate::drive::modelled::{self, StepLog, segments_of};
 use crate::message::{
-    Chunk, GraphsPrepared, PartDone, Posted, PrepareGraphs, SchedulerMessage, Sent,
+    Chunk, Delivery, GraphsPrepared, PartDone, PrepareGraphs, SchedulerMessage, Traced,
 };
 use crate::worker::WorkerEffect;
+
+/// When a device is polled again that has not completed a run which is over by its model.
+const LATE_POLL: Duration = Duration::from_micros(10);
 
 impl Simulation {
     /// A device has ended a run.
     pub(super) fn on_ran(&mut self, by: usize, ran: Ran) {
-        let Ran { delivery, result, segments } = ran;
-        let Actor { worker, tape, .. } = &mut self.actors[by];
-        tape.play(&segments);
-        let sent = tape.finish(&delivery, result.is_ok());
-        let effects = worker.on_done(delivery, result, sent);
+        let now = self.now();
+        let Actor { worker, trace, device, completed, running, .. } = &mut self.actors[by];
+        let Some(Completed { result, .. }) =
+            completed.pop_front().or_else(|| device.device.poll(&mut ()))
+        else {
+            // By its model the run is over, but the device says otherwise.
+            self.push(now + LATE_POLL, What::Ran(by, Box::new(ran)));
+            return;
+        };
+        let Ran { mut delivery, segments } = ran;
+        *running = false;
+        trace.play(&segments);
+        trace.finish(&mut delivery, result.is_ok());
+        let effects = worker.on_done(delivery, result);
         self.carry_out(by, effects, true);
+        self.begin_queued(by);
     }
 
     /// Something happens to devices that share.
@@ -59,10 +76,46 @@ impl Simulation {
         }
     }
 
+    /// A device begins the next run of its queue, if it is free.
+    fn begin_queued(&mut self, by: usize) {
+        if self.actors[by].running {
+            return;
+        }
+        if let Some(ran) = self.actors[by].queue.pop_front() {
+            self.begin(by, ran);
+        }
+    }
+
+    /// Submits a delivery to a device: it runs when the device has ended what was submitted before.
+    fn submit(&mut self, by: usize, delivery: Traced<Delivery>, queued: bool) {
+        let Actor { worker, trace, device, completed, queue, running, next_run, .. } =
+            &mut self.actors[by];
+        trace.waiting(worker.waiting());
+        let SimulatedDevice { device, time } = device;
+        let Some(work) = delivery.work(device.info().memory) else { return };
+        let run = *next_run;
+        *next_run = RunId(run.0 + 1);
+        let mut steps = StepLog::default();
+        device.submit(run, work);
+        while let Some(done) = device.poll(&mut steps) {
+            completed.push_back(done);
+        }
+        let waits = *running || !queue.is_empty();
+        let graph = &self.graphs[delivery.chunk().route.model.0];
+        let segments = segments_of(&**time, (&delivery, queued || waits), graph, steps.0);
+        let ran = Ran { delivery, segments };
+        match waits {
+            true => queue.push_back(ran),
+            false => self.begin(by, ran),
+        }
+    }
+
     /// A device begins a run, which takes as long as its segments do by its model, or longer where
     /// it has to share.
     fn begin(&mut self, by: usize, ran: Ran) {
         let now = self.now();
+        self.actors[by].running = true;
+        self.actors[by].trace.start(&ran.delivery, None);
         match &mut self.sharing {
             None => {
                 let end = now + modelled::total(&ran.segments);
@@ -77,13 +130,14 @@ impl Simulation {
     }
 
     /// Puts parts together on a device.
-    fn merge(&mut self, by: usize, chunk: Box<Chunk>, parts: Vec<PartDone>) {
+    fn merge(&mut self, by: usize, chunk: Traced<Box<Chunk>>, parts: Vec<PartDone>) {
         self.actors[by].merging = true;
-        self.actors[by].tape.merge_begins(&chunk, &parts);
+        self.actors[by].trace.merge_begins(&chunk, &parts);
         let shapes_only = self.sharing.as_ref().is_some_and(|s| s.around().shapes_only);
+        let graph = &self.graphs[chunk.route.model.0];
         let merged = match shapes_only {
-            true => merge_shapes(&chunk, parts, &self.graph),
-            false => modelled::merge_parts(&chunk, parts, &self.graph, &self.slots),
+            true => merge_shapes(&chunk, parts, graph),
+            false => modelled::merge_parts(&chunk, parts, graph, &self.slots),
         };
         let bytes = merged.as_ref().map_or(0, |(_, bytes)| *bytes);
         let time = Duration::from_secs_f64(bytes as f64 / self.copy_rate.max(1.0));
@@ -91,20 +145,21 @@ impl Simulation {
         if let Some(sharing) = &mut self.sharing {
             sharing.merge(now, by, bytes, time);
         }
-        self.actors[by].tape.merge_ends(bytes);
+        self.actors[by].trace.merge_ends(bytes);
         let tensors = merged.map(|(tensors, _)| tensors);
         self.push(now + time, What::Merged(by, chunk, tensors));
     }
 
     /// A device's lane makes graphs ready.
-    pub(super) fn prepare(&mut self, asked: PrepareGraphs, sent: Sent) {
+    pub(super) fn prepare(&mut self, asked: Traced<PrepareGraphs>) {
+        let Traced { message: asked, context } = asked;
         let by = self.places[asked.device.0];
         let made_before = self.sharing.as_ref().is_some_and(|s| s.around().prepared);
         let Actor { device, lane, .. } = &mut self.actors[by];
         let (result, time) = match lane {
-            Some((preparer, tape)) => {
-                tape.begin(sent, None);
-                let result = preparer.prepare(&asked.keys, &asked.keep, tape);
+            Some((preparer, trace)) => {
+                trace.begin(context, None);
+                let result = preparer.prepare(&asked.keys, &asked.keep, trace);
                 let made = result.iter().flat_map(|prepared| &prepared.made);
                 let time = made.map(|key| device.time.prepare_time(key)).sum();
                 (result, if made_before { Duration::ZERO } else { time })
@@ -121,45 +176,47 @@ impl Simulation {
 
     /// Does what a worker wants done; `queued` tells whether its device was busy until now.
     pub(super) fn carry_out(&mut self, actor: usize, effects: Vec<WorkerEffect>, queued: bool) {
-        for effect in effects {
-            let Actor { worker, tape, device, .. } = &mut self.actors[actor];
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
+            let Actor { worker, trace, .. } = &mut self.actors[actor];
             match effect {
-                WorkerEffect::Run(delivery) => {
-                    tape.waiting(worker.waiting());
-                    tape.start(&delivery);
-                    let SimulatedDevice { device, time } = device;
-                    let (result, segments) =
-                        modelled::run_modelled(&mut **device, &**time, &delivery, queued);
-                    self.begin(actor, Ran { delivery, result, segments });
+                WorkerEffect::Submit(delivery) => self.submit(actor, delivery, queued),
+                WorkerEffect::Decide(mut chunk) => {
+                    trace.decide_begins(&chunk);
+                    let decided = decide(&mut chunk);
+                    let more = worker.on_decided(chunk, decided);
+                    more.into_iter().rev().for_each(|effect| effects.push_front(effect));
                 }
                 WorkerEffect::Merge(chunk, parts) => {
                     self.merge(actor, chunk, parts);
                 }
                 WorkerEffect::Send(to, mut delivery) => {
-                    tape.forward(&mut delivery);
+                    trace.forward(&mut delivery);
                     let around = self.sharing.as_ref().map(Sharing::around);
                     let to = self.places[to.0];
-                    let way = around.filter(|_| to != actor).map(|around| around.hand_over);
+                    // The host learns of the end of a run by the run's synchronisation.
+                    let decides = delivery.chunk().stage().decides();
+                    let around = around.filter(|_| to != actor && !decides);
+                    let way = around.map(|around| around.hand_over);
                     self.push(self.now() + way.unwrap_or_default(), What::Arrived(to, delivery));
                 }
                 WorkerEffect::Nudge(device) => {
                     self.push(self.now(), What::Nudged(self.places[device.0]));
                 }
                 WorkerEffect::Report(progress) => {
-                    let Posted { message, sent } = tape.report(progress);
-                    let message = SchedulerMessage::Progress(message);
-                    let posted = Box::new(Posted { message, sent });
+                    let posted = trace.report(progress).map(SchedulerMessage::Progress);
+                    let posted = Box::new(posted);
                     self.push(self.now(), What::Scheduler(posted));
                 }
                 WorkerEffect::Emit(emission) => {
-                    let outgoing = tape.emit(emission);
+                    let outgoing = trace.emit(emission);
                     self.deliver(outgoing);
                 }
             }
         }
         // Something may arrive while parts are put together, whose span goes on.
         if !self.actors[actor].merging {
-            self.actors[actor].tape.end();
+            self.actors[actor].trace.end();
         }
     }
 }

@@ -7,7 +7,7 @@ use lapwing_kernels::graph::ValueId;
 use lapwing_traces::Nanos;
 
 use super::sharing::{Due, Ran};
-use crate::message::{Chunk, Delivery, GraphsPrepared, Posted, SchedulerMessage};
+use crate::message::{Chunk, Delivery, GraphsPrepared, SchedulerMessage, Traced};
 
 /// An event, and when it happens.
 pub(super) struct Event {
@@ -19,12 +19,12 @@ pub(super) struct Event {
 /// What happens.
 pub(super) enum What {
     /// A message from outside leaves for the scheduler.
-    Outside(Box<SchedulerMessage>),
-    Scheduler(Box<Posted<SchedulerMessage>>),
-    Arrived(usize, Delivery),
+    Outside(Box<Traced<SchedulerMessage>>),
+    Scheduler(Box<Traced<SchedulerMessage>>),
+    Arrived(usize, Traced<Delivery>),
     Nudged(usize),
     Ran(usize, Box<Ran>),
-    Merged(usize, Box<Chunk>, Result<TensorSet, ValueId>),
+    Merged(usize, Traced<Box<Chunk>>, Result<TensorSet, ValueId>),
     Prepared(usize, Box<GraphsPrepared>),
     /// Of devices that share something.
     Due(Due),

@@ -13,11 +13,11 @@ pub(super) fn merge_shapes(
     graph: &Graph,
 ) -> Result<(TensorSet, u64), ValueId> {
     let mut whole = TensorSet::default();
-    for mut outputs in parts.into_iter().filter_map(|part| part.outcome.ok()) {
+    for mut outputs in parts.into_iter().filter_map(|part| part.message.ok()) {
         if let Some(logits) = outputs.take(graph.output()) {
             whole.put(graph.output(), logits);
         }
     }
-    let bytes = merge_bytes(graph, chunk.stage().nodes.clone(), &chunk.batch);
+    let bytes = merge_bytes(graph, chunk.stage().nodes.clone(), chunk.batch());
     Ok((whole, bytes))
 }

@@ -9,8 +9,8 @@ use rand_core::SeedableRng;
 
 use super::noise::{fnv, normal};
 use super::surroundings::{DeviceUsage, Surroundings, Usage};
+use crate::chunk::Chunk;
 use crate::drive::modelled::{Did, Segment};
-use crate::message::Chunk;
 
 mod bound;
 mod running;
@@ -129,7 +129,7 @@ impl Sharing {
     /// A device starts a run.
     pub(super) fn start(&mut self, now: Nanos, lane: usize, mut ran: Ran) {
         self.settle(now);
-        self.usage.hand_overs += usize::from(ran.delivery.is_hand_over());
+        self.usage.hand_overs += usize::from(ran.delivery.is_hand_off());
         if let Some(noise) = self.around.noise {
             let factor = (1.0 + noise.spread * normal(&mut self.rngs[lane])).max(0.1);
             for segment in ran.segments.iter_mut().filter(|s| s.did != Did::Overhead) {

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use lapwing_kernels::device::{
-    Device, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared, Preparer,
-    Step, Work,
+    BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared,
+    Preparer, StageRun, Step,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
@@ -63,7 +63,7 @@ impl Shapes {
     }
 
     /// Reports the graphs that are not there yet.
-    fn prepare(&mut self, work: &mut Work<'_>) {
+    fn prepare(&mut self, work: &mut StageRun<'_>) {
         let nodes = self.graph.nodes();
         let mut first = work.nodes.start;
         while first < work.nodes.end {
@@ -99,12 +99,12 @@ fn standard(rows: usize) -> usize {
     Soc::NPU_SIZES.into_iter().find(|size| *size >= rows).unwrap_or(rows)
 }
 
-impl Device for Shapes {
+impl BlockingDevice for Shapes {
     fn name(&self) -> &str {
         &self.name
     }
 
-    fn run(&mut self, mut work: Work<'_>) -> Result<(), DeviceError> {
+    fn run(&mut self, mut work: StageRun<'_>) -> Result<(), DeviceError> {
         let run = self.runs;
         self.runs += 1;
         if self.fault.is_some_and(|fault| fault.run == run) {

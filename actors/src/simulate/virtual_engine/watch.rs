@@ -4,7 +4,7 @@ use lapwing_traces::Nanos;
 
 use super::{Moment, Seen};
 use crate::drive::simulated::Simulation;
-use crate::message::{Posted, StreamEvent};
+use crate::message::{StreamEvent, Traced};
 use crate::simulate::error::SocRunError;
 
 /// Frames beside a run before it is given up, of 60 Hz more than four hours.
@@ -12,7 +12,7 @@ const FRAMES_MAX: usize = 1_000_000;
 
 /// What a caller saw.
 pub(super) struct Watch {
-    stream: Option<flume::Receiver<Posted<StreamEvent>>>,
+    stream: Option<flume::Receiver<Traced<StreamEvent>>>,
     cancel: Option<Nanos>,
     /// Time of the first token, with what the devices had done.
     first: Option<Moment>,
@@ -27,7 +27,7 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn new(
-        stream: flume::Receiver<Posted<StreamEvent>>,
+        stream: flume::Receiver<Traced<StreamEvent>>,
         cancel: Option<Nanos>,
     ) -> Watch {
         Watch {

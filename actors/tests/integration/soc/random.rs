@@ -10,7 +10,7 @@ use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::{PRESETS, Soc, SyncMode};
 use lapwing_plan::strategy::known;
-use lapwing_traces::analysis::Cause;
+use lapwing_traces::analysis::IdleCause;
 use lapwing_traces::event::Activity;
 use lapwing_traces::{Analysis, Nanos, Recording, Timeline};
 
@@ -24,7 +24,7 @@ fn conserves(what: &str, recording: &Recording) {
     for (lane, info) in timeline.lanes.iter().enumerate() {
         let makespan = if info.slots == 0 { 0 } else { timeline.makespan() };
         let gaps = analysis.gaps.iter().filter(|gap| gap.lane == lane);
-        let unknown = gaps.clone().find(|gap| gap.cause == Cause::Unknown);
+        let unknown = gaps.clone().find(|gap| gap.cause == IdleCause::Unknown);
         assert_eq!(unknown, None, "{what}: {}", info.name);
         let idle: u64 = gaps.map(|gap| gap.end - gap.start).sum();
         let spans = timeline.spans.iter().filter(|s| s.lane == lane && s.parent.is_none());

@@ -7,7 +7,7 @@ use lapwing_actors::simulate::soc::{
     Fault, SocModel, SocOptions, SocOutcome, SocSimulation, SocValues,
 };
 use lapwing_kernels::cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Device, DeviceInfo, DeviceKind, SlotPool};
+use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, SlotPool};
 use lapwing_kernels::kv::KvStore;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::npu::array::Array;
@@ -28,10 +28,11 @@ fn with_values(strategy: &str, file: &WeightFile) -> (SocOutcome, SocOutcome) {
         let cpu = Cpu::new(1, Isa::best());
         if info.kind == DeviceKind::Npu {
             let parts = NpuDeviceParts { name, graph, slots, budget: 1 << 30 };
-            return Ok(Box::new(NpuDevice::systolic(parts, (cpu, Array::default()), file)?));
+            let npu = NpuDevice::systolic(parts, (cpu, Array::default()), file)?;
+            return Ok(Box::new(Blocking::new(info.clone(), npu)));
         }
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(&kv), slots };
-        Ok(Box::new(CpuDevice::new(parts, file)?))
+        Ok(Box::new(Blocking::new(info.clone(), CpuDevice::new(parts, file)?)))
     };
     let ids: Vec<u32> = (0..300).map(|i| (7 + i * i * 13 + i * 5) % 250).collect();
     let values = SocValues { ids: &ids, slots: slots.clone(), pages: 256, device: &device };

@@ -15,7 +15,7 @@ use crate::cpu::quantize::ActKind;
 use crate::cpu::{Packed, Weights};
 use crate::device::{DeviceError, Slot};
 use crate::graph::{Graph, Node, ValueId, WeightId};
-use crate::kv::TURNED_MAX;
+use crate::kv::ROTARY_DIM_MAX;
 use crate::op::Op;
 use crate::part::Part;
 use crate::quant::DType;
@@ -102,7 +102,7 @@ impl Fused {
         }
         match (&first.op, &second.op) {
             (Op::Rope { heads, .. }, Op::Attention(_)) => {
-                let fits = known.graph.value(first.output).width <= TURNED_MAX * heads;
+                let fits = known.graph.value(first.output).width <= ROTARY_DIM_MAX * heads;
                 (read == 1 && fits).then_some(Fused::Keys(start))
             }
             (Op::RmsNorm { .. }, Op::Add) => {

@@ -103,7 +103,7 @@ impl OpRun<'_> {
         for span in &batch.spans {
             let values = span.rows.start * width..span.rows.end * width;
             let (at, kv_rows) = ((&span.pages[..], span.start), (&k[values.clone()], &v[values]));
-            kv.write_turned(&device.cpu, at, kv_rows, turn(span.rows.start));
+            kv.write_rotated(&device.cpu, at, kv_rows, turn(span.rows.start));
         }
         let all = batch.spans.iter().map(|span| AttentionSpan {
             rows: span.rows.clone(),

@@ -65,7 +65,8 @@ impl<'a> Stage<'a> {
         }
         let tensor = self.inputs.get(id).ok_or(missing)?;
         let rows = self.part.rows_of(self.device.graph.value(id), self.batch);
-        Ok((&tensor.data[rows.start * tensor.width..rows.end * tensor.width], false))
+        let values = tensor.host().ok_or(DeviceError::OtherMemory { value: id.0 })?;
+        Ok((&values[rows.start * tensor.width..rows.end * tensor.width], false))
     }
 
     /// The part's features of a product's matrix and bias.

@@ -1,8 +1,8 @@
-//! Keys or values as they are stored, lent to be read.
+//! Borrowed keys or values in their storage type.
 
 use std::ops::Range;
 
-/// Stored keys or values.
+/// Keys or values of a page and head in their storage type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Panel<'a> {
     F32(&'a [f32]),
@@ -11,7 +11,7 @@ pub(crate) enum Panel<'a> {
 }
 
 impl<'a> Panel<'a> {
-    /// Where its bytes lie.
+    /// Address range of its bytes.
     pub(crate) fn addresses(&self) -> Range<*const u8> {
         fn of<T>(x: &[T]) -> Range<*const u8> {
             let Range { start, end } = x.as_ptr_range();
@@ -34,7 +34,7 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// Value of one stored scale.
+/// A stored scale as f32.
 pub(crate) fn scale_of(bytes: &[i8; 4]) -> f32 {
     f32::from_ne_bytes(bytes.map(i8::cast_unsigned))
 }

@@ -1,43 +1,43 @@
-//! How rows of keys and values come into a page.
+//! Writes rows of keys and values into a page.
 
 use crate::cpu::{Cpu, Turn};
 use crate::kv::KvLayout;
 
-/// Most values of a head whose keys are rotated on their way.
-pub(crate) const TURNED_MAX: usize = 256;
+/// Largest number of values per head for which keys are rotated while they are written.
+pub(crate) const ROTARY_DIM_MAX: usize = 256;
 
-/// Rows for one page.
+/// Rows to write into one page.
 pub(super) struct Rows<'a> {
     pub(super) layout: KvLayout,
-    /// Row of the page that comes first.
+    /// First row within the page.
     pub(super) at: usize,
     /// `[rows][kv_heads][head_dim]`.
     pub(super) k: &'a [f32],
-    /// As `k`.
+    /// `[rows][kv_heads][head_dim]`.
     pub(super) v: &'a [f32],
-    /// How keys are rotated; the first row has this number.
+    /// Rotation of the keys, if any, and the index of the first row in it.
     pub(super) turn: Option<(&'a Cpu, Turn<'a>, usize)>,
 }
 
 impl Rows<'_> {
-    /// Calls `f(head, row of the page, keys, values)` for each head of each row.
+    /// Calls `f(head, row within the page, keys, values)` for each head of each row.
     fn each(&self, mut f: impl FnMut(usize, usize, &[f32], &[f32])) {
         let KvLayout { kv_heads, head_dim, .. } = self.layout;
         let lines = self.k.chunks_exact(head_dim).zip(self.v.chunks_exact(head_dim));
-        let mut turned = [0.0; TURNED_MAX];
+        let mut rotated = [0.0; ROTARY_DIM_MAX];
         for (i, (k, v)) in lines.enumerate() {
             let (head, row) = (i % kv_heads, i / kv_heads);
             let Some((cpu, turn, first)) = &self.turn else {
                 f(head, self.at + row, k, v);
                 continue;
             };
-            let turned = &mut turned[..head_dim];
-            turn.heads(cpu, first + row, k, turned);
-            f(head, self.at + row, turned, v);
+            let rotated = &mut rotated[..head_dim];
+            turn.heads(cpu, first + row, k, rotated);
+            f(head, self.at + row, rotated, v);
         }
     }
 
-    /// Stores them, each element converted.
+    /// Writes the rows with `convert` applied to the elements.
     pub(super) fn put<T: Copy + Default>(
         &self,
         page: &mut [T],
@@ -59,8 +59,8 @@ impl Rows<'_> {
         });
     }
 
-    /// Stores them as [`KvDtype::I8`](crate::kv::KvDtype::I8), with their scales.
-    pub(super) fn put_quantised(&self, page: &mut [i8]) {
+    /// Writes the rows as [`KvDtype::I8`](crate::kv::KvDtype::I8), with their scales.
+    pub(super) fn put_quantized(&self, page: &mut [i8]) {
         let KvLayout { head_dim, page_rows, .. } = self.layout;
         let (q, scales) = page.split_at_mut(2 * self.layout.part_len());
         let (keys, values) = q.split_at_mut(self.layout.part_len());
@@ -84,7 +84,7 @@ fn bytes_of(scale: f32) -> [i8; 4] {
     scale.to_ne_bytes().map(u8::cast_signed)
 }
 
-/// Scale of a row and its inverse.
+/// Scale of a row of one head, and its inverse.
 fn scale_for(x: &[f32]) -> (f32, f32) {
     let (lines, tail) = x.as_chunks::<16>();
     let mut lanes = [0.0f32; 16];
@@ -97,8 +97,8 @@ fn scale_for(x: &[f32]) -> (f32, f32) {
     (highest / 127.0, if highest == 0.0 { 0.0 } else { 127.0 / highest })
 }
 
-/// Nearest integer, ties to even; |x| is at most 127. The sum leaves the integer in the low bits,
-/// which unlike a call to round becomes vector code on every machine.
+/// Nearest integer, ties to even, for |x| ≤ 127. Adding 1.5 · 2²³ leaves the integer in the low bits;
+/// unlike a call to round, compilers vectorise this for every instruction set.
 fn round(x: f32) -> i8 {
     (x + 12_582_912.0).to_bits() as i8
 }

@@ -1,8 +1,8 @@
-//! Why a metadata value could not be had.
+//! Errors of reading a metadata value.
 
 use crate::weights::value::Value;
 
-/// Why a metadata value could not be had.
+/// The reason why a metadata value could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataError {
@@ -12,22 +12,22 @@ pub enum MetadataError {
         /// Key.
         key: String,
     },
-    /// The value has another type.
+    /// The value has a different type.
     #[error("metadata key '{key}' has type {found}, but must be {expected}")]
     WrongType {
         /// Key.
         key: String,
-        /// Type asked for.
+        /// Requested type.
         expected: &'static str,
         /// Type in the file.
         found: String,
     },
-    /// An integer does not fit the type asked for.
+    /// An integer does not fit the requested type.
     #[error("metadata key '{key}' is {found}, which does not fit in {expected}")]
     OutOfRange {
         /// Key.
         key: String,
-        /// Type asked for.
+        /// Requested type.
         expected: &'static str,
         /// Value in the file.
         found: String,
@@ -40,7 +40,7 @@ pub enum MetadataError {
     NotUtf8 {
         /// Key.
         key: String,
-        /// Which string of an array.
+        /// Index of the string in an array.
         index: Option<usize>,
     },
 }
@@ -50,12 +50,12 @@ pub(super) fn required<T>(key: &str, value: Option<T>) -> Result<T, MetadataErro
     value.ok_or_else(|| MetadataError::Missing { key: key.to_owned() })
 }
 
-/// Error about a value of another type.
+/// Error about a value of a different type.
 pub(super) fn wrong(key: &str, expected: &'static str, found: &Value) -> MetadataError {
     MetadataError::WrongType { key: key.to_owned(), expected, found: found.type_name() }
 }
 
-/// Converts an integer whose value fits.
+/// Converts an integer, or fails if it does not fit.
 pub(super) fn integer<T: TryFrom<i128>>(
     key: &str,
     expected: &'static str,

@@ -1,12 +1,14 @@
-//! Strings of an array, checked and without copies.
+//! Iterator over the strings of an array, checked for UTF-8, without copies.
 
 use crate::weights::value::Strings;
 
-/// Strings that have been found to be UTF-8.
+/// Strings that have been checked to be UTF-8.
 #[derive(Clone)]
 pub(super) struct Utf8Strings<'a>(Strings<'a>);
 
 impl<'a> Utf8Strings<'a> {
+    /// Checks all strings.
+    ///
     /// # Errors
     /// The index of the first string that is not UTF-8.
     pub(super) fn check(strings: Strings<'a>) -> Result<Utf8Strings<'a>, usize> {

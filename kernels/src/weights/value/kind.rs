@@ -1,6 +1,6 @@
 //! Types of metadata values.
 
-/// Type of a metadata value, with the numbers of the GGUF specification.
+/// Type of a metadata value, numbered as in the GGUF specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum ValueKind {
@@ -49,7 +49,7 @@ impl ValueKind {
         ValueKind::F64,
     ];
 
-    /// The type of a number in the file.
+    /// The type with that number in a GGUF file.
     pub(super) fn from_gguf(id: u32) -> Option<ValueKind> {
         ValueKind::ALL.get(id as usize).copied()
     }
@@ -84,12 +84,12 @@ impl ValueKind {
         matches!(self, ValueKind::F32 | ValueKind::F64)
     }
 
-    /// Whether it is a truth value.
+    /// Whether it is a boolean.
     pub fn is_bool(self) -> bool {
         self == ValueKind::Bool
     }
 
-    /// Fewest bytes that an element takes, and whether all take just as many.
+    /// Minimum encoded size of an element in bytes, and whether every element has that size.
     pub(super) fn element_bytes(self) -> (u64, bool) {
         match self {
             ValueKind::U8 | ValueKind::I8 | ValueKind::Bool => (1, true),

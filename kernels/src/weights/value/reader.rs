@@ -1,4 +1,4 @@
-//! Reads metadata values: every length is checked before anything behind it is touched.
+//! Reads metadata values. Every length is checked before the bytes that it covers are read.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use crate::weights::cursor::{Cursor, bad};
 use crate::weights::error::{Fault, WeightError};
 use crate::weights::map::Bytes;
 
-/// Deepest nesting of arrays accepted.
+/// Maximum nesting depth of arrays.
 const DEPTH_MAX: usize = 4;
 
-/// Reads values of one metadata key.
+/// Reads the value of one metadata key.
 pub(in crate::weights) struct ValueReader<'a> {
     pub(in crate::weights) bytes: &'a Bytes,
-    /// The key, for errors.
+    /// Description of the key, for errors.
     pub(in crate::weights) field: fmt::Arguments<'a>,
 }
 
 impl ValueReader<'_> {
-    /// A type number and the value behind it.
+    /// Reads a type number and the value after it.
     pub(in crate::weights) fn typed(&self, cursor: &mut Cursor<'_>) -> Result<Value, WeightError> {
         let kind = self.kind(cursor, "value type")?;
         self.value(cursor, kind, 0)
@@ -55,7 +55,7 @@ impl ValueReader<'_> {
             ValueKind::Bool => {
                 let offset = cursor.at();
                 let byte = u8::from_le_bytes(cursor.array(field)?);
-                Value::Bool(self.truth(byte, offset)?)
+                Value::Bool(self.bool(byte, offset)?)
             }
             ValueKind::String => {
                 Value::String(Text { bytes: self.bytes.clone(), range: cursor.string(field)? })
@@ -64,7 +64,7 @@ impl ValueReader<'_> {
         })
     }
 
-    fn truth(&self, byte: u8, offset: usize) -> Result<bool, WeightError> {
+    fn bool(&self, byte: u8, offset: usize) -> Result<bool, WeightError> {
         match byte {
             0 | 1 => Ok(byte == 1),
             _ => {
@@ -74,7 +74,7 @@ impl ValueReader<'_> {
         }
     }
 
-    /// Element type, count, and elements, which are stepped over and checked.
+    /// Reads element type and count, then checks and skips the elements.
     fn array(&self, cursor: &mut Cursor<'_>, depth: usize) -> Result<Array, WeightError> {
         let field = self.field;
         if depth > DEPTH_MAX {
@@ -90,7 +90,7 @@ impl ValueReader<'_> {
         if fixed {
             let range = cursor.skip(least, field, offset, what)?;
             if kind == ValueKind::Bool {
-                self.truths(cursor.bytes(range), start)?;
+                self.check_bools(cursor.bytes(range), start)?;
             }
         } else {
             if least.is_none_or(|least| least > cursor.left()) {
@@ -109,9 +109,9 @@ impl ValueReader<'_> {
         Ok(Array { bytes: self.bytes.clone(), range, kind, len: count as usize })
     }
 
-    fn truths(&self, bytes: &[u8], start: usize) -> Result<(), WeightError> {
+    fn check_bools(&self, bytes: &[u8], start: usize) -> Result<(), WeightError> {
         for (i, byte) in bytes.iter().enumerate() {
-            self.truth(*byte, start + i)?;
+            self.bool(*byte, start + i)?;
         }
         Ok(())
     }

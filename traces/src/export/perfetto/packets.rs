@@ -1,4 +1,4 @@
-//! Packets of a trace: descriptors of tracks, a table of texts, and events in order of time.
+//! Packets of a trace: track descriptors, a string table, and events in order of time.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,29 +7,30 @@ use crate::export::proto::Proto;
 
 /// Track of the process.
 pub(super) const PROCESS: u64 = 1;
-/// Readers keep times as signed numbers; a later one counts as this.
+/// Largest time, because readers store times as signed numbers; later times are clamped to it.
 const LATEST: u64 = i64::MAX as u64;
-/// `CLOCK_MONOTONIC` among Perfetto's clocks.
+/// Id of `CLOCK_MONOTONIC` among Perfetto's clocks.
 const MONOTONIC: u64 = 3;
 
-/// What an event is.
+/// Kind of a track event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind<'a> {
-    /// A slice of this name and category begins.
+    /// A slice with this name and category begins.
     Begin(&'a str, &'a str),
-    /// The latest slice of the track ends.
+    /// The most recently opened slice of the track ends.
     End,
-    /// A counter's value.
+    /// A counter has this value.
     Counter(i64),
 }
 
-/// Something on a track.
+/// An event on a track.
 #[derive(Debug)]
 pub(super) struct Event<'a> {
     at: u64,
     kind: Kind<'a>,
     pub(super) fields: Vec<Field<'a>>,
-    /// Flows through it: number, and whether it is the start (0), between, or the end (2).
+    /// Flows through the event: id, and whether the event is the start (0), a middle point (1) or
+    /// the end (2).
     pub(super) flows: Vec<(usize, u8)>,
 }
 
@@ -39,7 +40,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// An event in its final form, with its place in time and flows.
+/// An encoded event, with its time and flows.
 #[derive(Debug)]
 struct Written {
     at: u64,
@@ -47,13 +48,13 @@ struct Written {
     body: Proto,
 }
 
-/// A trace that is being written.
+/// A trace being written.
 pub(super) struct Packets {
     descriptors: Vec<Proto>,
     names: Texts,
     categories: Texts,
     keys: Texts,
-    /// By track; each in order of time.
+    /// Events of each track in order of time.
     events: BTreeMap<u64, Vec<Written>>,
     next_track: u64,
 }
@@ -77,13 +78,13 @@ impl Packets {
         }
     }
 
-    /// A new track below another one, after its other children.
+    /// Creates a track below another one, after its other children.
     pub(super) fn track(&mut self, parent: u64, name: &str, counter: bool) -> u64 {
         let uuid = self.next_track;
         self.next_track += 1;
         let mut track = Proto::default();
         track.uint(1, uuid).uint(5, parent).bytes(2, name.as_bytes());
-        // Children in the order of their numbers; no merging with others of the same name.
+        // Children are ordered by number; tracks of the same name are not merged.
         track.uint(11, 3).uint(12, uuid & 0x7fff_ffff).uint(15, 2);
         if counter {
             track.message(8, &Proto::default());
@@ -92,7 +93,7 @@ impl Packets {
         uuid
     }
 
-    /// Adds an event to a track; its events must come in order of time.
+    /// Adds an event to a track. The events of a track must be added in order of time.
     pub(super) fn push(&mut self, track: u64, event: Event) {
         let mut body = Proto::default();
         let kind = match event.kind {
@@ -124,7 +125,7 @@ impl Packets {
         self.events.entry(track).or_default().push(written);
     }
 
-    /// The bytes of the trace.
+    /// Encodes the trace.
     pub(super) fn finish(self) -> Vec<u8> {
         let mut trace = Proto::default();
         let first_at = self.events.values().filter_map(|events| events.first()).map(|e| e.at).min();
@@ -140,7 +141,8 @@ impl Packets {
         self.keys.write(3, &mut texts);
         let mut first = Proto::default();
         first.message(6, &snapshot).message(59, &defaults).message(12, &texts);
-        // The first packet starts the sequence's state, and the others need it.
+        // The first packet resets the incremental state of the sequence, which the other packets
+        // need.
         add_packet(&mut trace, first, 1);
         for descriptor in &self.descriptors {
             let mut packet = Proto::default();
@@ -161,8 +163,8 @@ fn add_packet(trace: &mut Proto, mut packet: Proto, sequence_flags: u64) {
     trace.message(1, &packet);
 }
 
-/// Merges the tracks by time. What happens at the same time stands in the order of its flows: a
-/// reader that meets the end of a flow before its start takes them for two.
+/// Merges the tracks by time. Simultaneous events are ordered along their flows, because a reader
+/// that meets the end of a flow before its start takes them for two flows.
 fn in_order(tracks: BTreeMap<u64, Vec<Written>>) -> Vec<Written> {
     let mut heads: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     let mut flows_left: HashSet<(usize, u8)> = HashSet::new();
@@ -174,7 +176,7 @@ fn in_order(tracks: BTreeMap<u64, Vec<Written>>) -> Vec<Written> {
     }
     let mut ordered = Vec::new();
     while let Some((at, mut waiting)) = heads.pop_first() {
-        // Flows that pass through an event of this time which is still to come.
+        // Flows through events of this time that are not written yet.
         flows_left.clear();
         let mut blocked = Vec::new();
         let mut groups: Vec<(usize, std::vec::IntoIter<Written>)> = Vec::new();
@@ -203,7 +205,7 @@ fn in_order(tracks: BTreeMap<u64, Vec<Written>>) -> Vec<Written> {
                 }
             }
             if ordered.len() == before {
-                // Flows in a circle: time stands still, so no order is the right one.
+                // The flows form a cycle at one instant, so any order is acceptable.
                 flows_left.clear();
             }
             std::mem::swap(&mut groups, &mut blocked);
@@ -212,14 +214,14 @@ fn in_order(tracks: BTreeMap<u64, Vec<Written>>) -> Vec<Written> {
     ordered
 }
 
-/// Whether all earlier places of its flows have come.
+/// Whether all earlier points of its flows are written.
 fn is_next(event: &Written, flows_left: &HashSet<(usize, u8)>) -> bool {
     let earlier =
         |(flow, place): &(usize, u8)| (0..*place).any(|place| flows_left.contains(&(*flow, place)));
     !event.flows.iter().any(earlier)
 }
 
-/// Texts that are written once and then named by a number.
+/// Interned strings: each is written once and referred to by number.
 #[derive(Default)]
 struct Texts {
     numbers: HashMap<String, u64>,

@@ -1,10 +1,10 @@
-/** From the compressed text in the page to typed arrays. */
+/** Decodes the compressed runs of the page into typed arrays. */
 
 /**
- * @typedef {object} Head what stands before the columns
+ * @typedef {object} Head header of a run, before its columns
  * @property {string} title
  * @property {Record<string, string>} meta
- * @property {string} start absolute time of the run's start in ns
+ * @property {string} start time of the run's start in ns, on the clock of the recording
  * @property {number} makespan
  * @property {number} dropped
  * @property {number} orphans
@@ -16,14 +16,14 @@
  * @property {string[]} activities
  * @property {string[]} causes
  * @property {string[]} modes
- * @property {string[]} holds
- * @property {string[]} stations
+ * @property {string[]} stalls
+ * @property {string[]} milestones
  * @property {{ name: string, count: number, delta: boolean }[]} columns
  */
 
 /** Columns whose values may exceed 31 bits. */
 const WIDE =
-  /\.(start|duration|queued|submitted|rows|epoch|bytes|flops|slack|sent|delay|held|predicted|margin|slept|spun|at|value)$/;
+  /\.(start|duration|queued|submitted|rows|epoch|bytes|flops|slack|sent|delay|stalled|predicted|margin|slept|spun|at|value)$/;
 
 /**
  * @param {string} text base64
@@ -54,7 +54,7 @@ function readPlain(bytes, at, values) {
   for (let i = 0; i < values.length; i++) {
     let byte = bytes[at++];
     let value = byte & 0x7f;
-    // Bit operations hold 32 bits only; numbers have up to 53.
+    // Bit operations are limited to 32 bits; numbers have up to 53.
     for (let unit = 128; byte >= 0x80; unit *= 128) {
       byte = bytes[at++];
       value += (byte & 0x7f) * unit;

@@ -1,4 +1,4 @@
-/** What is known about a thing, as text: the card at the pointer and the pinned span's panel. */
+/** Details of spans, gaps, waits and counters: the tooltip, and the panel of the pinned span. */
 
 /** @typedef {[string, string][]} Facts */
 
@@ -35,7 +35,7 @@ function spanText(run, span) {
 }
 
 /**
- * Time before `at` that a column has as zigzag plus one, 0 for none.
+ * Decodes a time difference stored as zigzag plus one; 0 for none.
  * @param {number} coded
  */
 function earlier(coded) {
@@ -58,14 +58,14 @@ function spanFacts(run, i) {
   /** @param {string} name @param {string | null} value */
   const add = (name, value) => value !== null && facts.push([name, value]);
   add("Lane", `${head.lanes[spans.lane[i]].name}, slot ${spans.slot[i]}`);
-  add("Work", head.activities[spans.activity[i]]);
+  add("Activity", head.activities[spans.activity[i]]);
   add("Duration", formatTime(duration) + (spans.flags[i] & 1 ? "" : ", no end recorded"));
   const queued = earlier(spans.queued[i]);
   const submitted = earlier(spans.submitted[i]);
   if (queued !== null)
-    add("Queued", `${formatMoment(start - queued)}, ${formatTime(queued)} before`);
+    add("Queued", `${formatMoment(start - queued)}, ${formatTime(queued)} before start`);
   if (submitted !== null) {
-    add("Submitted", `${formatMoment(start - submitted)}, ${formatTime(submitted)} before`);
+    add("Submitted", `${formatMoment(start - submitted)}, ${formatTime(submitted)} before start`);
   }
   add("Start", formatMoment(start));
   add("End", formatMoment(spans.end[i]));
@@ -89,11 +89,14 @@ function spanFacts(run, i) {
     const blocker = run.gaps.blocker[gap];
     const why = causeText(run, run.gaps.cause[gap], run.gaps.on[gap]);
     const what = blocker >= 0 ? `: ${spanText(run, blocker)}` : "";
-    add("Lane waited", `${formatTime(run.gaps.end[gap] - run.gaps.start[gap])}, ${why}${what}`);
+    add(
+      "Lane idle before",
+      `${formatTime(run.gaps.end[gap] - run.gaps.start[gap])}, ${why}${what}`,
+    );
   }
   for (const wait of run.waitsFor.of(i)) {
     const { waits } = run;
-    add("Waited for by", `${head.lanes[waits.lane[wait]].name}, ${head.modes[waits.mode[wait]]}`);
+    add("Awaited by", `${head.lanes[waits.lane[wait]].name}, ${head.modes[waits.mode[wait]]}`);
   }
   return facts;
 }
@@ -124,9 +127,12 @@ function gapFacts(run, i) {
     ["End", formatMoment(gaps.end[i])],
   ];
   const slept = timeWithin(run.lanes[gaps.lane[i]].sleeps, gaps.start[i], gaps.end[i]);
-  if (slept > 0) facts.push(["Thread slept", formatTime(slept)]);
-  if (gaps.blocker[i] >= 0) facts.push(["Held up by", spanText(run, gaps.blocker[i])]);
-  facts.push(["Next", gaps.next[i] >= 0 ? spanText(run, gaps.next[i]) : "nothing more"]);
+  if (slept > 0) facts.push(["Thread asleep", formatTime(slept)]);
+  if (gaps.blocker[i] >= 0) facts.push(["Delayed by", spanText(run, gaps.blocker[i])]);
+  facts.push([
+    "Next",
+    gaps.next[i] >= 0 ? spanText(run, gaps.next[i]) : "no further span on this lane",
+  ]);
   return facts;
 }
 
@@ -144,15 +150,15 @@ function waitFacts(run, i) {
     ["Lane", `${head.lanes[waits.lane[i]].name}, ${head.modes[waits.mode[i]]}`],
     ["Duration", formatTime(duration)],
     ["Slept", formatTime(waits.slept[i])],
-    ["Spun", formatTime(waits.spun[i])],
+    ["Polled", formatTime(waits.spun[i])],
   ];
   if (waits.predicted[i] > 0) {
     const actual = target >= 0 ? spans.end[target] - waits.start[i] : duration;
-    facts.push(["Predicted", `${formatTime(waits.predicted[i])}, was ${formatTime(actual)}`]);
+    facts.push(["Predicted", `${formatTime(waits.predicted[i])}, actual ${formatTime(actual)}`]);
     facts.push(["Margin", formatTime(waits.margin[i])]);
   }
   if (target >= 0) {
-    facts.push(["Waited for", spanText(run, target)]);
+    facts.push(["Awaited span", spanText(run, target)]);
     facts.push(["Late", formatTime(Math.max(0, waits.end[i] - spans.end[target]))]);
   }
   return facts;
@@ -190,7 +196,7 @@ function factsOf({ what, run: number, index, time }) {
 }
 
 /**
- * Shows the card beside the pointer, or hides it.
+ * Shows the tooltip beside the pointer, or hides it.
  * @param {Place | null} place
  * @param {number} x in the window
  * @param {number} y in the window
@@ -208,24 +214,24 @@ function showCard(place, x, y) {
 }
 
 /**
- * Messages of the pinned span with buttons to go to their other ends.
+ * Messages of the pinned span, with buttons that lead to the span at the other end.
  * @param {Run} run
  * @param {Int32Array} ids
  * @param {boolean} incoming
  */
 function messageList(run, ids, incoming) {
   const { messages, head } = run;
-  const heads = ["Message", incoming ? "From" : "To", "Delay", "Bytes", "Held back"];
+  const heads = ["Message", incoming ? "From" : "To", "Delay", "Bytes", "Stalled"];
   const row = element("tr", "", ...heads.map((name) => element("th", "", name)));
   const body = element("tbody", "");
   for (const id of ids.subarray(0, 200)) {
     const other = incoming ? messages.from[id] : messages.to[id];
     const lane = incoming ? messages.fromLane[id] : messages.toLane[id] - 1;
-    const place = lane >= 0 ? head.lanes[lane].name : "nobody";
-    const held = messages.hold[id]
-      ? `${formatTime(messages.held[id])}, ${head.holds[messages.hold[id] - 1]}`
+    const place = lane >= 0 ? head.lanes[lane].name : "not received";
+    const stalled = messages.stall[id]
+      ? `${formatTime(messages.stalled[id])}, ${head.stalls[messages.stall[id] - 1]}`
       : "–";
-    const delay = messages.delay[id] ? formatTime(messages.delay[id] - 1) : "never taken";
+    const delay = messages.delay[id] ? formatTime(messages.delay[id] - 1) : "not received";
     const end = element(other >= 0 ? "button" : "span", "jump");
     end.textContent = other >= 0 ? spanText(run, other) : place;
     if (other >= 0) end.addEventListener("click", () => goTo({ run: run.number, index: other }));
@@ -234,7 +240,7 @@ function messageList(run, ids, incoming) {
       end,
       delay,
       formatBytes(messages.bytes[id]),
-      held,
+      stalled,
     ];
     body.append(element("tr", "", ...cells.map((cell) => element("td", "", cell))));
   }
@@ -242,7 +248,7 @@ function messageList(run, ids, incoming) {
   return element("div", "scrolled", table);
 }
 
-/** Fills the panel's first tab: the pinned span, the selected range. */
+/** Fills the panel's first tab: the selected range and the pinned span. */
 function fillSelection() {
   const body = /** @type {HTMLElement} */ (document.getElementById("selected-body"));
   body.replaceChildren();
@@ -255,7 +261,7 @@ function fillSelection() {
     const parent = run.spans.parent[pin.index];
     if (parent >= 0) {
       const up = element("button", "jump");
-      up.textContent = `inside ${spanText(run, parent)}`;
+      up.textContent = `Parent: ${spanText(run, parent)}`;
       up.addEventListener("click", () => goTo({ run: pin.run, index: parent }));
       body.append(element("p", "", up));
     }
@@ -268,7 +274,7 @@ function fillSelection() {
     }
   }
   if (!pin && !selection) {
-    const hint = "Click a span to pin it here; select a range with Shift and dragging.";
+    const hint = "Click a span to pin it here. Shift + drag selects a time range.";
     body.append(element("p", "none", hint));
   }
 }
@@ -279,11 +285,11 @@ function fillSelection() {
  * @param {number} to
  */
 function rangeTable(from, to) {
-  const heads = ["Lane", "Busy", "Share", "Idle", "Most idle by"];
+  const heads = ["Lane", "Busy", "Share", "Idle", "Main idle cause"];
   const row = element("tr", "", ...heads.map((name) => element("th", "", name)));
   const body = element("tbody", "");
   for (const { run, lane } of layout.bands) {
-    // Outside of the run nothing is idle.
+    // Time outside of the run is not idle time.
     const length = Math.max(0, Math.min(to, run.head.makespan) - Math.max(from, 0));
     const busy = timeWithin(lane.busy, from, to);
     const causes = run.head.causes

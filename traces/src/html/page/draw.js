@@ -29,12 +29,12 @@ function textWidth(text) {
 }
 
 /**
- * Writes as much of a text as fits.
+ * Draws as much of a text as fits.
  * @param {string} text
  * @param {number} x
  * @param {number} y
  * @param {number} room
- * @returns {number} how much room it took
+ * @returns {number} width of the text drawn
  */
 function writeWithin(text, x, y, room) {
   const width = textWidth(text);
@@ -54,7 +54,7 @@ function shadeOf(name) {
   return Math.abs(hash) % 3;
 }
 
-/** Shade of each name, by run. @type {Map<Run, Uint8Array>} */
+/** Shade of each span name, by run. @type {Map<Run, Uint8Array>} */
 const shades = new Map();
 
 /** @param {Run} run */
@@ -65,7 +65,7 @@ function shadesOf(run) {
 }
 
 /**
- * Text in a span's box.
+ * Label of a span's box.
  * @param {Run} run
  * @param {number} span
  */
@@ -76,7 +76,7 @@ function labelOf(run, span) {
   return spans.level[span] === 0 && chunk >= 0 ? `${name} · ${head.chunks[chunk]}` : name;
 }
 
-/** A brush for spans; one object for all rows, so that a frame allocates nothing for spans. */
+/** The brush for spans. All rows share it, so that a frame allocates nothing for spans. */
 const spanBrush = {
   y: 0,
   height: 0,
@@ -201,7 +201,7 @@ function drawAll() {
   state.drawTime = performance.now() - begin;
 }
 
-/** Counts what would be drawn of a band outside the view. @param {Band} band */
+/** Counts the spans of a band outside the view. @param {Band} band */
 function countBand(band) {
   for (const { row } of band.rows) {
     const track = state.rows[band.run.number][row];
@@ -248,7 +248,7 @@ function drawBand(band) {
   pen.fillRect(0, band.y + band.height - 1, state.width, 1);
 }
 
-/** Whether idle time is hidden, because spans that fill it may be. */
+/** Whether idle time is hidden: with a filter, spans that fill it may be hidden too. */
 function filtering() {
   const { activity, request, layer, chunk } = state.filter;
   return Boolean(activity || request || layer || chunk);
@@ -263,7 +263,7 @@ function drawTitles() {
   }
 }
 
-/** Outlines of what is hovered and pinned, the selection, the pointer's line. */
+/** Draws the outlines of the hovered and the pinned span, the selection and the pointer's line. */
 function drawMarks() {
   const { t0, selection, hover, pin } = state;
   const scale = scaleNow();

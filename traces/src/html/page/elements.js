@@ -1,7 +1,7 @@
-/** What every page needs: elements, tables that can be sorted, compressed data. */
+/** Helpers for every page: elements, sortable tables, compressed data. */
 
 /**
- * An element with text or children.
+ * Creates an element with text or children.
  * @param {string} tag
  * @param {string} className
  * @param {(Node | string)[]} children
@@ -13,7 +13,7 @@ function element(tag, className, ...children) {
   return made;
 }
 
-/** Makes the heads of a table buttons that sort it. @param {Element} table */
+/** Turns the heads of a table into buttons that sort it. @param {Element} table */
 function makeSortable(table) {
   const wrap = element("div", "scrolled");
   table.replaceWith(wrap);

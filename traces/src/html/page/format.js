@@ -1,4 +1,4 @@
-/** Numbers with their units. */
+/** Formats numbers with units. */
 
 const NO_BREAK = "\u00a0";
 
@@ -50,7 +50,7 @@ function formatShare(share) {
 }
 
 /**
- * A point in time, to the nanosecond.
+ * A point in time with nanosecond precision.
  * @param {number} ns
  */
 function formatMoment(ns) {

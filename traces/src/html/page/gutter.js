@@ -1,8 +1,8 @@
-/** Names of lanes and counters beside the canvas. */
+/** Draws the names of lanes and counters beside the canvas. */
 
 const gutter = /** @type {HTMLElement} */ (document.getElementById("gutter"));
 
-/** Puts the names where the lanes now lie. */
+/** Moves the names to the current positions of the lanes. */
 function fillGutter() {
   gutter.replaceChildren();
   for (const { run, y } of layout.titles) {
@@ -55,7 +55,7 @@ function foldButton(run, lane) {
   return button;
 }
 
-/** The lanes lie elsewhere: keeps the one in the middle of the view where it is. */
+/** After a layout change, keeps the lane in the middle of the view where it is. */
 function laidOut() {
   const scroll = /** @type {HTMLElement} */ (document.getElementById("scroll"));
   const extent = /** @type {HTMLElement} */ (document.getElementById("extent"));
@@ -68,13 +68,13 @@ function laidOut() {
   fillGutter();
 }
 
-/** A lane and how far below the view's top it begins. */
+/** The lane to keep in place, and its distance from the top of the view in pixels. */
 /** @type {{ run: number, lane: number, above: number } | null} */
 let anchor = null;
 
 /**
- * Remembers which lane is at a height, so that it stays there when others unfold.
- * @param {number} y pixels below the canvas' top
+ * Remembers the lane at a height, so that it stays there when other lanes unfold.
+ * @param {number} y in pixels from the top of the canvas
  */
 function keepAt(y) {
   const at = state.scroll + y;

@@ -1,4 +1,4 @@
-/** Mouse, touch and keys. */
+/** Handles mouse, touch and keys. */
 
 const scroller = /** @type {HTMLElement} */ (document.getElementById("scroll"));
 
@@ -11,7 +11,7 @@ function pointOf(event) {
 /** @param {WheelEvent} event */
 function onWheel(event) {
   const { x, y } = pointOf(event);
-  // Over the names, and with Alt, the wheel scrolls the lanes.
+  // Over the names, or with Alt, the wheel scrolls the lanes.
   if (x < 0 || event.altKey) return;
   event.preventDefault();
   endGlide();
@@ -22,12 +22,12 @@ function onWheel(event) {
     return show(state.t0 + shift, state.t1 + shift);
   }
   keepAt(y);
-  // A pinch comes as a wheel with Ctrl and small steps.
+  // A pinch arrives as wheel events with Ctrl and small steps.
   const strength = event.ctrlKey ? 0.01 : 0.0018;
   zoom(Math.exp(event.deltaY * lines * strength), state.t0 + x / scaleNow());
 }
 
-/** Pointers that are down, for a pinch with two fingers. @type {Map<number, { x: number, y: number }>} */
+/** Pointers that are down, to detect a pinch with two fingers. @type {Map<number, { x: number, y: number }>} */
 const fingers = new Map();
 
 /** @param {PointerEvent} down */
@@ -110,7 +110,7 @@ function onLeave() {
   redraw();
 }
 
-/** Finds what is under the pointer, which may rest while the lanes move below it. */
+/** Finds the item under the pointer. The lanes may move below a pointer at rest. */
 function look() {
   const { mouse, hover } = state;
   state.pointer = mouse && state.t0 + mouse.x / scaleNow();
@@ -119,7 +119,7 @@ function look() {
   if (!same || mouse) showCard(state.hover, mouse?.windowX ?? 0, mouse?.windowY ?? 0);
 }
 
-/** Fits the selected range, the pinned span or the current match. */
+/** Fits the view to the selected range, the pinned span or the current match. */
 function fit() {
   const span = state.pin ?? state.matches[state.match];
   let range = state.selection;
@@ -151,7 +151,7 @@ function toggleLayer(layer) {
   redraw();
 }
 
-/** Pins the span before or after the pinned one in its row. @param {1 | -1} step */
+/** Pins the previous or next span in the row of the pinned one. @param {1 | -1} step */
 function stepPin(step) {
   const { pin } = state;
   if (!pin) return;
@@ -227,7 +227,7 @@ function onKey(event) {
   const at = /** @type {Element} */ (event.target);
   if (at.closest("input, select, textarea, dialog")) return;
   const action = KEYS[event.key];
-  // Buttons keep the key that presses them.
+  // Space and Enter activate a focused button.
   if (!action || (event.key === "Enter" && at.closest("button"))) return;
   event.preventDefault();
   action();

@@ -1,9 +1,15 @@
-/** What connects lanes: the critical path and messages. */
+/** Draws the links between lanes: the critical path and messages. */
 
-/** Most messages drawn at once; with more in view, only those of the hovered or pinned span. */
+/**
+ * Most messages drawn at once. With more in view, only those of the hovered or pinned span are
+ * drawn.
+ */
 const MESSAGES_MAX = 250;
 
-/** The path as a strip below the outer spans of each lane, and as a line where there is room. */
+/**
+ * Draws the critical path as a strip below the outer spans of each lane, and as lines between lanes
+ * where there is room.
+ */
 function drawCriticalPath() {
   for (const run of state.runs) {
     const { segments } = run;
@@ -50,7 +56,7 @@ const strip = {
 };
 
 /**
- * Lines from lane to lane along the path.
+ * Draws lines from lane to lane along the critical path.
  * @param {Run} run
  */
 function connect(run) {
@@ -80,7 +86,7 @@ function connect(run) {
   pen.stroke();
 }
 
-/** Messages in view, or those of the spans that matter. */
+/** Draws the messages in view, or only those of the hovered and pinned spans. */
 function drawMessages() {
   if (!state.messages) return;
   for (const run of state.runs) {
@@ -115,7 +121,7 @@ function arrow(run, message, strong) {
   const scale = scaleNow();
   const x0 = (messages.sent[message] - state.t0) * scale;
   const x1 = (messages.sent[message] + messages.delay[message] - 1 - state.t0) * scale;
-  // One that only passes by tells nothing.
+  // A message with both ends outside of the view is not drawn.
   if (!strong && (x0 < 0 || x0 > state.width) && (x1 < 0 || x1 > state.width)) return;
   state.drawn.messages += 1;
   const down = to.y >= from.y;
@@ -139,7 +145,7 @@ function arrow(run, message, strong) {
 }
 
 /**
- * The row at one end of a message.
+ * Row at one end of a message.
  * @param {Run} run
  * @param {number} span below 0 for none
  * @param {number} lane

@@ -1,11 +1,11 @@
-/** Begins: reads the runs, shows them. */
+/** Entry point: decodes the runs and shows them. */
 
 function drawReadings() {
   const range = formatTime(state.t1 - state.t0);
   input("range").textContent = `${range} in view from ${formatMoment(state.t0)}`;
 }
 
-/** Fits the canvases to their places. */
+/** Fits the canvases to their elements. */
 function resize() {
   const ratio = devicePixelRatio || 1;
   const box = scroller.getBoundingClientRect();
@@ -28,11 +28,11 @@ function resize() {
   layout.key = "";
   if (sharper || !palette) repaint();
   else drawWhole();
-  // At once: a resized canvas is blank until it is drawn.
+  // Draws immediately, because a resized canvas is blank.
   drawAll();
 }
 
-/** The earliest and the latest time of all that is shown. */
+/** Earliest and latest time of all runs. */
 function bounds() {
   state.from = 0;
   state.to = 1;
@@ -50,7 +50,7 @@ function bounds() {
   }
 }
 
-/** What tests may look at; nothing here changes anything. */
+/** Read-only access for tests. */
 const hook = Object.freeze({
   get range() {
     return [state.t0, state.t1];
@@ -91,7 +91,7 @@ const hook = Object.freeze({
   get layers() {
     return { critical: state.critical, gaps: state.gaps, messages: state.messages };
   },
-  /** Least contrast of text on spans. */
+  /** Smallest contrast of text on spans. */
   get contrast() {
     return Math.min(...palette.work.flatMap(({ shades }) => shades.map((s) => s.contrast)));
   },
@@ -102,7 +102,7 @@ const hook = Object.freeze({
   busy(run, lane, from, to) {
     return timeWithin(state.runs[run].lanes[lane].busy, from, to);
   },
-  /** Where in the window the middle of a span is. @param {number} run @param {number} span */
+  /** Position of the middle of a span in the window. @param {number} run @param {number} span */
   place(run, span) {
     const { spans } = state.runs[run];
     const band = bandOf(run, spans.lane[span]);
@@ -114,7 +114,7 @@ const hook = Object.freeze({
       y: row ? box.top + row.y + row.height / 2 - state.scroll : -1,
     };
   },
-  /** Where in the window the middle of a gap is. @param {number} run @param {number} gap */
+  /** Position of the middle of a gap in the window. @param {number} run @param {number} gap */
   gapPlace(run, gap) {
     const { gaps } = state.runs[run];
     const row = bandOf(run, gaps.lane[gap])?.rows[0];

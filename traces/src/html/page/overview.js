@@ -1,4 +1,4 @@
-/** The page of many runs: which group is shown, and which run is open in full. */
+/** The overview page: shows one group of runs, and opens a run in full. */
 
 /** @param {string} id */
 const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -44,7 +44,7 @@ function makeChoice() {
   });
 }
 
-/** Names in pictures and tables open their runs. */
+/** Turns the names of runs in pictures and tables into buttons that open them. */
 function makeOpeners() {
   entries.forEach((entry, run) => {
     const name = /** @type {Element} */ (entry.querySelector("h3 bdi"));
@@ -52,7 +52,7 @@ function makeOpeners() {
     name.replaceWith(button);
     button.append(name);
     entry.addEventListener("click", () => (location.hash = `run-${run}`));
-    entry.title = `Open ${name.textContent} in full`;
+    entry.title = `Open the timeline of ${name.textContent}`;
   });
   for (const group of groups) {
     const own = entries.flatMap((entry, run) => (group.contains(entry) ? [run] : []));
@@ -74,7 +74,7 @@ async function unpack(packed) {
 }
 
 /**
- * Puts parts into a template; what is put in is not looked through for marks again.
+ * Inserts parts into a template. Placeholders inside the inserted parts are not replaced.
  * @param {string} template
  * @param {Record<string, string>} parts
  */
@@ -88,14 +88,14 @@ function fillTemplate(template, parts) {
 }
 
 /**
- * In a new frame each time: the pages that a frame had before would be steps of the browser's way
- * back.
+ * Shows a page in a new frame each time, because a reused frame adds its earlier pages to the
+ * browser's history.
  * @param {string} page
  */
 function showPage(page) {
   const frame = document.createElement("iframe");
   frame.id = "frame";
-  frame.title = "The run in full";
+  frame.title = "Timeline of the run";
   frame.srcdoc = page;
   part("frame").replaceWith(frame);
 }
@@ -124,7 +124,7 @@ async function openRun(run) {
 
 let scrolled = 0;
 
-/** The address says what is shown, so that the browser's buttons go back and forth. */
+/** The address determines what is shown, so that the browser's back and forward buttons work. */
 function follow() {
   const run = Number(/^#run-(\d+)$/.exec(location.hash)?.[1] ?? NaN);
   if (packedRuns[run] !== undefined) {

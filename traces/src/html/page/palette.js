@@ -1,4 +1,4 @@
-/** Colours of both themes, after Okabe and Ito; hatches, so that colour never stands alone. */
+/** Colours of both themes, after Okabe and Ito. Hatches repeat what the colours say. */
 
 /** @typedef {[number, number, number]} Rgb */
 
@@ -14,7 +14,7 @@ const HUES = {
   other: [92, 104, 122],
 };
 
-/** Kinds of work that have a hatch besides their colour. @type {Record<string, string>} */
+/** Activities that have a hatch besides their colour. @type {Record<string, string>} */
 const WORK_HATCH = { copy: "/", convert: "\\", prepare: "x", sync: "." };
 
 /** Colour and hatch of idle causes. @type {Record<string, [Rgb, string]>} */
@@ -94,7 +94,7 @@ function hatching(context, hatch, color, ratio) {
   draw.strokeStyle = draw.fillStyle = color;
   draw.lineWidth = 1;
   draw.beginPath();
-  // Each line is drawn thrice, so that the tile's corners fit together.
+  // Each line is drawn three times, so that adjacent tiles join.
   for (const shift of [-size, 0, size]) {
     if ("/x".includes(hatch)) {
       draw.moveTo(shift - 1, size + 1);
@@ -123,15 +123,15 @@ function hatching(context, hatch, color, ratio) {
   return pattern;
 }
 
-/** Text on bright and on dark spans. @type {[Rgb, Rgb]} */
+/** Text colours for bright and for dark spans. @type {[Rgb, Rgb]} */
 const INKS = [
   [14, 18, 23],
   [250, 251, 252],
 ];
 
 /**
- * Fills of a kind of work, with the text color that is read best on each. Ops of the same kind
- * differ a little, so that neighbours are told apart.
+ * Fills of an activity, each with the most legible text colour. Ops of the same activity get
+ * slightly different shades, so that neighbours remain distinguishable.
  * @param {Rgb} hue
  * @param {Rgb} paper
  * @param {number} share of the hue

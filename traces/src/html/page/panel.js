@@ -1,4 +1,4 @@
-/** The tables: tabs, sorting, width; theme and help. */
+/** The panel of tables: tabs, sorting and width. Also theme and help. */
 
 /** @type {Map<string, HTMLButtonElement>} */
 const tabs = new Map();
@@ -42,7 +42,7 @@ function showTab(id) {
   }
 }
 
-/** Makes every table sort by the column whose head is clicked, and its rows find their spans. */
+/** Makes every table sortable, and adds buttons that find the spans of a row. */
 function enhanceTables() {
   for (const table of document.querySelectorAll("#panel > section table")) {
     makeSortable(table);
@@ -53,7 +53,7 @@ function enhanceTables() {
       const name = cell?.textContent ?? "";
       const find = element("button", "jump");
       find.append(...cell.childNodes);
-      find.title = "Find these spans";
+      find.title = "Find the spans of this op";
       find.addEventListener("click", () => search(name));
       cell.append(find);
     }
@@ -101,7 +101,7 @@ function toggleTheme() {
   repaint();
 }
 
-/** Makes everything anew that depends on the theme or on the screen's resolution. */
+/** Recreates everything that depends on the theme or the screen's resolution. */
 function repaint() {
   palette = makePalette(pen, isDark(), state.ratio, state.runs[0].head);
   drawWhole();
@@ -109,7 +109,7 @@ function repaint() {
   redraw();
 }
 
-/** The kinds of work and of idle time that these runs have. */
+/** Fills the legend with the activities and idle causes that occur in the runs. */
 function fillLegend() {
   const legend = /** @type {HTMLElement} */ (document.getElementById("legend"));
   const work = new Set();
@@ -135,24 +135,24 @@ function fillLegend() {
     brush.strokeRect(0, 0, 22, 12);
     return element("span", "entry", swatch, name);
   };
-  const row = element("div", "", element("b", "", "Work"));
+  const row = element("div", "", element("b", "", "Activity"));
   for (const { name, shades, hatch } of palette.work.filter((_, i) => work.has(i))) {
     row.append(entry(shades[0].fill, hatch, name));
   }
-  const idle = element("div", "", element("b", "", "Idle by"));
+  const idle = element("div", "", element("b", "", "Idle cause"));
   for (const { name, fill, hatch } of palette.causes.filter((_, i) => causes.has(i))) {
     idle.append(entry(fill, hatch, name));
   }
   const marks = element("div", "", element("b", "", "Marks"));
   marks.append(entry(palette.critical, null, "critical path"));
   if (state.runs.some((run) => run.lanes.some(({ sleeps }) => sleeps.id.length > 0))) {
-    marks.append(entry(palette.sleep, null, "thread slept"));
+    marks.append(entry(palette.sleep, null, "thread asleep"));
   }
   if (state.runs.some((run) => run.waits.count > 0)) {
     marks.append(
-      entry(palette.line, null, "slept in a wait"),
-      entry(palette.spun, null, "polled"),
-      entry(palette.late, null, "late"),
+      entry(palette.line, null, "wait: asleep"),
+      entry(palette.spun, null, "wait: polling"),
+      entry(palette.late, null, "wait: late"),
     );
   }
   legend.replaceChildren(row, idle, marks);

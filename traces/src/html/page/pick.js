@@ -1,6 +1,6 @@
-/** What lies under the pointer. */
+/** Finds the item under the pointer. */
 
-/** How far beside a small span the pointer may be, in pixels. */
+/** Largest distance of the pointer from a small span, in pixels. */
 const REACH = 3;
 
 /**
@@ -27,7 +27,7 @@ function pick(x, y) {
   const idle = row && row === band.rows[0] && state.gaps && !filtering();
   const gap = idle ? nearest(band.lane.gaps, time, 0) : -1;
   const { gaps } = band.run;
-  // A gap that is large enough to point at goes before a span beside it.
+  // A gap that is wide enough to point at takes precedence over a span beside it.
   const large = gap >= 0 && gaps.end[gap] - gaps.start[gap] > 2 * near;
   const span = spanWithin(large ? 0 : near);
   if (span >= 0) return { what: "span", run, index: span };
@@ -51,7 +51,7 @@ function pick(x, y) {
  * @param {Track} track
  * @param {number} time
  * @param {number} reach
- * @returns {number} what it stands for, below 0 for none
+ * @returns {number} index of the item, below 0 for none
  */
 function nearest(track, time, reach) {
   const at = firstAbove(track.end, time);

@@ -1,4 +1,4 @@
-/** Which spans a search or a filter means. */
+/** Selects the spans that match a search or a filter. */
 
 /**
  * @typedef {object} Filter
@@ -12,9 +12,9 @@
 /** @typedef {[bigint, bigint][]} NumberSet ranges, both ends included */
 
 /**
- * Reads `3, 5-8`.
+ * Parses a list such as `3, 5-8`.
  * @param {string} text
- * @returns {NumberSet | null | undefined} null if empty, undefined if it is none
+ * @returns {NumberSet | null | undefined} null if empty, undefined if invalid
  */
 function parseNumbers(text) {
   const parts = text.split(/[\s,;]+/).filter(Boolean);
@@ -39,7 +39,7 @@ function hasNumber(set, number) {
 }
 
 /**
- * Which places of a dictionary the set has; the last place is that of "none".
+ * Which entries of a dictionary are in the set; the last entry stands for "none".
  * @param {NumberSet} set
  * @param {string[]} dictionary
  */
@@ -88,11 +88,11 @@ function passing(run, filter) {
 }
 
 /**
- * The spans that a search means: `chunk 7`, `request:3`, `layer=2`, `stage 1` by number; the rest
- * of the text within the name of the op or of the lane. All must hold.
+ * The spans that match a search. `chunk 7`, `request:3`, `layer=2` and `stage 1` match by number;
+ * the rest of the text matches names of ops and lanes. All conditions must be met.
  * @param {Run} run
  * @param {string} query
- * @param {Uint8Array | null} keep the spans looked at
+ * @param {Uint8Array | null} keep the spans searched
  * @returns {Uint8Array | null} null without a query
  */
 function searching(run, query, keep) {

@@ -1,10 +1,10 @@
-/** Every request with its times: a table that only the script can make, as there may be many. */
+/** Table of all requests with their times. The script creates it, because there may be many. */
 
 /** Most requests listed. */
 const REQUESTS_MAX = 1000;
 
 /**
- * @typedef {object} Passage of a request through its stations
+ * @typedef {object} Progress milestones of a request
  * @property {number} submitted
  * @property {number} admitted
  * @property {number} first token
@@ -16,35 +16,35 @@ const REQUESTS_MAX = 1000;
 
 /**
  * @param {Run} run
- * @returns {Map<number, Passage>} by the request's place in the dictionary
+ * @returns {Map<number, Progress>} by the request's dictionary index
  */
 function passages(run) {
-  const { stations, head } = run;
-  /** @type {Map<number, Passage>} */
+  const { milestones, head } = run;
+  /** @type {Map<number, Progress>} */
   const all = new Map();
-  for (let i = 0; i < stations.at.length; i++) {
-    const id = stations.request[i];
-    let passage = all.get(id);
-    if (!passage) {
+  for (let i = 0; i < milestones.at.length; i++) {
+    const id = milestones.request[i];
+    let progress = all.get(id);
+    if (!progress) {
       const never = { submitted: NaN, admitted: NaN, first: NaN, last: NaN };
-      all.set(id, (passage = { ...never, tokens: 0, prompt: 0, end: "on its way" }));
+      all.set(id, (progress = { ...never, tokens: 0, prompt: 0, end: "in progress" }));
     }
-    const at = stations.at[i];
-    const kind = head.stations[stations.kind[i]];
+    const at = milestones.at[i];
+    const kind = head.milestones[milestones.kind[i]];
     if (kind === "submitted") {
-      passage.submitted = at;
-      passage.prompt = stations.value[i];
-    } else if (kind === "admitted") passage.admitted = at;
+      progress.submitted = at;
+      progress.prompt = milestones.value[i];
+    } else if (kind === "admitted") progress.admitted = at;
     else if (kind === "token") {
-      if (passage.tokens === 0) passage.first = at;
-      passage.last = at;
-      passage.tokens += stations.value[i];
-    } else passage.end = kind;
+      if (progress.tokens === 0) progress.first = at;
+      progress.last = at;
+      progress.tokens += milestones.value[i];
+    } else progress.end = kind;
   }
   return all;
 }
 
-/** Adds the table of each run to its part of the section. */
+/** Adds the table of requests of each run to the section. */
 function listRequests() {
   for (const run of state.runs) {
     const side = document.querySelector(`#requests .side[data-side="${run.number}"]`);
@@ -67,10 +67,10 @@ function listRequests() {
       row.append(cell);
     }
     const body = element("tbody", "");
-    for (const [id, passage] of all.slice(0, REQUESTS_MAX)) {
-      body.append(requestRow(run.head.requests[id], passage));
+    for (const [id, progress] of all.slice(0, REQUESTS_MAX)) {
+      body.append(requestRow(run.head.requests[id], progress));
     }
-    const caption = element("caption", "", "Requests; a click shows one alone");
+    const caption = element("caption", "", "Requests (click one to show only its spans)");
     side.append(element("table", "", caption, element("thead", "", row), body));
     if (all.length > REQUESTS_MAX) {
       side.append(element("p", "none", `and ${all.length - REQUESTS_MAX} more`));
@@ -80,11 +80,11 @@ function listRequests() {
 
 /**
  * @param {string} name
- * @param {Passage} passage
+ * @param {Progress} progress
  */
 function requestRow(name, { submitted, admitted, first, last, tokens, prompt, end }) {
   const only = element("button", "jump", name);
-  only.title = "Show this request alone";
+  only.title = "Show only this request";
   only.addEventListener("click", () => {
     input("filter-request").value = name;
     readFilters();

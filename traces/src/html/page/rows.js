@@ -1,8 +1,8 @@
-/** Where each lane, row and chart lies. */
+/** Lays out lanes, rows and charts. */
 
 const OUTER_HEIGHT = 20;
 const INNER_HEIGHT = 17;
-/** Rows grow up to this much where there is room. */
+/** Largest factor by which rows grow where there is room. */
 const GROWTH_MAX = 1.6;
 const WAIT_HEIGHT = 8;
 const COUNTER_HEIGHT = 30;
@@ -35,26 +35,26 @@ const layout = {
   /** Titles of runs. @type {{ run: Run, y: number }[]} */
   titles: [],
   height: 0,
-  /** What it was made for. */
+  /** State for which the layout was computed. */
   key: "",
 };
 
 /**
- * How many levels of a lane are shown at a scale: those whose spans can be told apart.
+ * Number of nesting levels of a lane that are shown at a scale: those whose spans are wide enough.
  * @param {Run} run
  * @param {LaneRun} lane
  * @param {number} scale
  */
 function levelsShown(run, lane, scale) {
   if (state.nested === "none" || state.folded.has(`${run.number}/${lane.index}`)) return 1;
-  // What is asked for must be seen, however small it is.
+  // Matches of a filter or a search are shown however small they are.
   if (state.nested === "all" || filtering() || state.foundRows[run.number]) return Infinity;
   let levels = 1;
   while (levels < lane.medians.length && lane.medians[levels] * scale >= 2.5) levels += 1;
   return levels;
 }
 
-/** Lays the lanes out anew if something that it depends on changed. */
+/** Recomputes the layout if something that it depends on has changed. */
 function layOut() {
   const scale = scaleNow();
   const lanes = state.runs.flatMap((run) =>
@@ -85,8 +85,8 @@ function layOut() {
 }
 
 /**
- * How much larger rows can be when all that may unfold has unfolded: so they keep their size when
- * the scale changes.
+ * Factor by which rows can grow when all levels are unfolded. It does not depend on the scale, so
+ * rows keep their size when the scale changes.
  * @param {{ run: Run, lane: LaneRun }[]} lanes
  */
 function growthOf(lanes) {
@@ -145,7 +145,7 @@ function bandOf(run, lane) {
 }
 
 /**
- * The row of a span, or the deepest one shown above it.
+ * Row of a span, or of its deepest ancestor that is shown.
  * @param {Band} band
  * @param {number} span
  */

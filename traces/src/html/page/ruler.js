@@ -1,4 +1,4 @@
-/** The ruler, the grid below it, and the overview above it. */
+/** Draws the time axis, the grid below it, and the overview above it. */
 
 const rulerPen = contextOf(canvasOf("ruler"));
 const overviewPen = contextOf(canvasOf("overview"));
@@ -22,7 +22,7 @@ function ticks() {
     power * (least <= power ? 1 : least <= 2 * power ? 2 : least <= 5 * power ? 5 : 10),
   );
   const [size, unit] = UNITS.find(([size]) => step >= size) ?? UNITS[3];
-  // Long numbers are told once, at the left edge.
+  // The common part of long numbers is shown once, at the left edge.
   const far = Math.abs(state.t1) / size >= 100000;
   const base = far ? Math.floor(state.t0 / (size * 1000)) * size * 1000 : 0;
   return { step, size, unit, base, first: Math.ceil(state.t0 / step) * step };
@@ -35,7 +35,7 @@ function drawGrid() {
   for (let t = first; t <= state.t1; t += step) {
     pen.fillRect(Math.round((t - state.t0) * scale), state.scroll, 1, state.height);
   }
-  // Outside of what was recorded.
+  // Time outside of the recording.
   pen.fillStyle = palette.band;
   const before = (state.from - state.t0) * scale;
   const after = (state.to - state.t0) * scale;
@@ -91,7 +91,7 @@ function flag(x, text, color, range) {
   rulerPen.fillText(text, left + 5, 10.5);
 }
 
-/** The whole run's picture, drawn once for a size and a theme. */
+/** Picture of the whole run, drawn once for each size and theme. */
 const whole = document.createElement("canvas");
 
 function drawWhole() {

@@ -1,4 +1,4 @@
-/** A run: its columns, and what is looked up in them. */
+/** A run: its columns and indices into them. */
 
 /**
  * @typedef {object} LaneRun
@@ -6,8 +6,8 @@
  * @property {string} name
  * @property {string} kind
  * @property {number[]} slotRows first row of each slot, and the end
- * @property {number[]} medians by level: duration of the spans in which half of the time goes
- * @property {Track} busy time in which anything ran
+ * @property {number[]} medians by level: duration such that longer spans take half of the time
+ * @property {Track} busy when anything ran
  * @property {Track} gaps kind: cause
  * @property {Track} critical kind: 0 running, 1 waiting
  * @property {Track} sleeps
@@ -20,7 +20,7 @@
  */
 
 /**
- * Index lists by a key: `ids.subarray(first[key], first[key + 1])`.
+ * Groups indices by a key: `ids.subarray(first[key], first[key + 1])`.
  * @param {Int32Array} keys below 0 for none
  * @param {number} count of keys
  */
@@ -100,8 +100,8 @@ function makeRun(head, columns, number) {
     sent: wide("message.sent"),
     delay: wide("message.delay"),
     bytes: wide("message.bytes"),
-    hold: ints("message.hold"),
-    held: wide("message.held"),
+    stall: ints("message.stall"),
+    stalled: wide("message.stalled"),
   };
   const waits = {
     ...timed("wait"),
@@ -113,11 +113,11 @@ function makeRun(head, columns, number) {
     slept: wide("wait.slept"),
     spun: wide("wait.spun"),
   };
-  const stations = {
-    request: ints("station.request"),
-    kind: ints("station.kind"),
-    at: wide("station.at"),
-    value: wide("station.value"),
+  const milestones = {
+    request: ints("milestone.request"),
+    kind: ints("milestone.kind"),
+    at: wide("milestone.at"),
+    value: wide("milestone.value"),
   };
   const counters = head.counters.map(({ name, lane }, i) => {
     const value = wide(`counter.${i}.value`);
@@ -163,7 +163,7 @@ function makeRun(head, columns, number) {
     segments,
     messages,
     waits,
-    stations,
+    milestones,
     counters,
     lanes,
     rowCount: levels.rowCount,
@@ -173,7 +173,7 @@ function makeRun(head, columns, number) {
     waitsFor: groupBy(waits.target, count),
     gapsBefore: groupBy(gaps.next, count),
     children: groupBy(spans.parent, count),
-    /** Latest receipt of this message and all before it. */
+    /** Latest time of receipt of this message and all earlier ones. */
     received: receipts(messages),
   };
 }
@@ -194,7 +194,7 @@ function timedTrack(of, ids, kindOf) {
 }
 
 /**
- * Where the critical path goes from one lane to another.
+ * Segments at which the critical path changes its lane.
  * @param {{ count: number, lane: Int32Array, start: Float64Array }} segments
  */
 function turnsOf({ count, lane, start }) {
@@ -215,8 +215,8 @@ function receipts(messages) {
 }
 
 /**
- * Gives every span a level below its parent's on which nothing overlaps it, and every level of
- * every slot a row.
+ * Assigns every span to a level below its parent on which no span overlaps it, and every level of
+ * every slot to a row.
  * @param {{ count: number, lane: Int32Array, slot: Int32Array, parent: Int32Array,
  *   start: Float64Array, end: Float64Array, level: Int32Array, row: Int32Array }} spans
  * @param {number} laneCount
@@ -293,8 +293,8 @@ function medianDurations(spans, laneCount) {
 }
 
 /**
- * The duration such that longer spans take half of the time: what is to be told apart are not the
- * many small ones but those in which the time goes.
+ * Duration such that longer spans take half of the time. It describes the spans that matter for the
+ * time rather than the many small ones.
  * @param {number[]} durations
  */
 function weightedMedian(durations) {
@@ -308,7 +308,7 @@ function weightedMedian(durations) {
 }
 
 /**
- * One track for each row, of the spans that are kept.
+ * One track for each row, with the spans that pass the filter.
  * @param {Run} run
  * @param {Uint8Array | null} keep
  */

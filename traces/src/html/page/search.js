@@ -3,7 +3,7 @@
 /** @param {string} id @returns {HTMLInputElement} */
 const input = (id) => /** @type {HTMLInputElement} */ (document.getElementById(id));
 
-/** Filters and searches anew. */
+/** Applies the filter and the search again. */
 function apply() {
   state.shown = 0;
   state.total = 0;
@@ -51,7 +51,7 @@ function search(query) {
 }
 
 /**
- * Goes to the next or previous match; the first time, to the first one from the view's left edge.
+ * Goes to the next or previous match; the first time, to the first match in view.
  * @param {1 | -1} step
  */
 function nextMatch(step) {
@@ -69,7 +69,7 @@ function nextMatch(step) {
 }
 
 /**
- * Brings a span into view, large enough to see.
+ * Brings a span into view at a visible size.
  * @param {SpanRef} span
  */
 function reveal({ run, index }) {

@@ -1,7 +1,7 @@
-/** What the page shows now. */
+/** State of the page. */
 
 /**
- * @typedef {object} Place something under the pointer
+ * @typedef {object} Place item under the pointer
  * @property {"span" | "gap" | "wait" | "counter"} what
  * @property {number} run
  * @property {number} index
@@ -13,13 +13,13 @@
 const state = {
   /** @type {Run[]} */
   runs: [],
-  /** Time of everything recorded. */
+  /** Earliest and latest time recorded, in ns. */
   from: 0,
   to: 1,
   /** Time in view, in ns from the start of each run. */
   t0: 0,
   t1: 1,
-  /** Size of the lanes' canvas in pixels, and how far they are scrolled. */
+  /** Size of the lanes' canvas in pixels, and its scroll offset. */
   width: 1,
   height: 1,
   scroll: 0,
@@ -29,11 +29,11 @@ const state = {
   query: "",
   /** By run: the spans that pass the filter. @type {(Uint8Array | null)[]} */
   keep: [],
-  /** By run: the spans that are searched for. @type {(Uint8Array | null)[]} */
+  /** By run: the spans that match the search. @type {(Uint8Array | null)[]} */
   found: [],
   /** By run and row. @type {Track[][]} */
   rows: [],
-  /** By run and row, if something is searched for. @type {(Track[] | null)[]} */
+  /** By run and row, during a search. @type {(Track[] | null)[]} */
   foundRows: [],
   /** All matches by time. @type {SpanRef[]} */
   matches: [],
@@ -53,12 +53,12 @@ const state = {
   pin: null,
   /** @type {{ from: number, to: number } | null} */
   selection: null,
-  /** The pointer, if it is over the lanes: in the canvas and in the window.
+  /** Position of the pointer in the canvas and in the window, if it is over the lanes.
    * @type {{ x: number, y: number, windowX: number, windowY: number } | null} */
   mouse: null,
   /** Time under the pointer. @type {number | null} */
   pointer: null,
-  /** What the last drawing showed. */
+  /** Numbers of items that the last frame showed. */
   drawn: { spans: 0, matches: 0, gaps: 0, boxes: 0, bars: 0, messages: 0, segments: 0, waits: 0 },
   drawings: 0,
   drawTime: 0,
@@ -80,7 +80,7 @@ function scaleNow() {
 }
 
 /**
- * Shows a range of time, kept to what was recorded and to a nanosecond per ten pixels.
+ * Shows a range of time, limited to the recording and to one nanosecond per ten pixels.
  * @param {number} from
  * @param {number} to
  */
@@ -98,19 +98,19 @@ function show(from, to) {
 }
 
 /**
- * @param {number} factor below 1 to see less time
- * @param {number} at time that stays where it is
+ * @param {number} factor below 1 to zoom in
+ * @param {number} at time that stays in place
  */
 function zoom(factor, at) {
   show(at - (at - state.t0) * factor, at + (state.t1 - at) * factor);
 }
 
 let gliding = 0;
-/** Where a glide ends. @type {[number, number] | null} */
+/** Range at the end of a glide. @type {[number, number] | null} */
 let goal = null;
 
 /**
- * Goes to a range of time in a few frames, so that the eye can follow.
+ * Moves to a range of time over a few frames, so that the eye can follow.
  * @param {number} from
  * @param {number} to
  */
@@ -136,7 +136,7 @@ function endGlide() {
   goal = null;
 }
 
-/** The range in view, or the one on the way to which it is. @returns {[number, number]} */
+/** The range in view, or the range that a glide moves to. @returns {[number, number]} */
 function target() {
   return goal ?? [state.t0, state.t1];
 }

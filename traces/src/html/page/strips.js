@@ -1,4 +1,4 @@
-/** What lies below a lane's spans: sleeps, predicted waits, counters. */
+/** Draws sleeps, predicted waits and counters of a lane. */
 
 const sleepBrush = {
   y: 0,
@@ -15,14 +15,14 @@ const sleepBrush = {
   },
 };
 
-/** Where the lane's thread slept for want of messages: a line above its outer spans. @param {Band} band */
+/** Draws the sleeps of the lane's thread as a line above its outer spans. @param {Band} band */
 function drawSleeps(band) {
   sleepBrush.y = band.rows[0].y - 3;
   paintTrack(band.lane.sleeps, state.t0, state.t1, scaleNow(), sleepBrush);
 }
 
 /**
- * Slept, polled, and late parts of predicted waits, with a tick at the predicted end.
+ * Draws predicted waits: the parts asleep, polling and late, with a tick at the predicted end.
  * @param {Band} band
  */
 function drawWaits(band) {
@@ -37,7 +37,7 @@ function drawWaits(band) {
     const x = (waits.start[wait] - t0) * scale;
     const slept = waits.slept[wait] * scale;
     const end = (waits.end[wait] - t0) * scale;
-    // Waits of less than a pixel are drawn once for all.
+    // Of waits narrower than a pixel, one is drawn per pixel.
     if (end - x < 1 && Math.floor(x) === last) continue;
     last = Math.floor(x);
     pen.fillStyle = palette.line;
@@ -58,7 +58,7 @@ function drawWaits(band) {
 }
 
 /**
- * A counter's steps; within a pixel, from its smallest to its largest value.
+ * Draws a counter as steps; the largest value within a pixel is kept visible.
  * @param {Run["counters"][number]} counter
  * @param {number} y
  */

@@ -1,6 +1,6 @@
-/** Intervals that do not overlap, by time: found and summed up without looking at all of them. */
+/** Sorted, disjoint intervals with prefix sums: lookups and sums take logarithmic time. */
 
-/** Steps in which a density is drawn. */
+/** Number of density levels. */
 const LEVELS = 10;
 
 /**
@@ -9,7 +9,7 @@ const LEVELS = 10;
  * @property {Float64Array} end
  * @property {Int32Array} id
  * @property {Uint8Array} kind
- * @property {(Float64Array | null)[]} sums by kind: time of it before each interval
+ * @property {(Float64Array | null)[]} sums by kind: total time of that kind before each interval
  */
 
 /**
@@ -44,7 +44,7 @@ function makeTrack(id, startOf, endOf, kindOf) {
 }
 
 /**
- * First index from `low` on whose value is above `limit`.
+ * First index, at or after `low`, of a value above `limit`.
  * @param {Float64Array} values ascending
  * @param {number} limit
  */
@@ -59,7 +59,7 @@ function firstAbove(values, limit, low = 0) {
 }
 
 /**
- * First index from `low` on whose value is not below `limit`.
+ * First index, at or after `low`, of a value not below `limit`.
  * @param {Float64Array} values ascending
  * @param {number} limit
  */
@@ -74,7 +74,7 @@ function firstFrom(values, limit, low = 0) {
 }
 
 /**
- * Time that intervals of the track, of one kind or of all, share with a range.
+ * Time within a range that is covered by intervals of the track, of one kind or of all.
  * @param {Track} track
  * @param {number} from
  * @param {number} to
@@ -95,14 +95,14 @@ function timeWithin(track, from, to, only) {
 }
 
 /**
- * @typedef {object} Brush draws what a track has in view
+ * @typedef {object} Brush draws the intervals of a track that are in view
  * @property {(x0: number, x1: number, index: number) => void} box an interval of a pixel or more
  * @property {(x: number, width: number, kind: number, level: number) => void} density several
  *   small ones; the level from 1 to LEVELS says how much of the time they fill
  */
 
 /**
- * Draws a track; intervals below a pixel are merged. Takes time by pixels, not by intervals.
+ * Draws a track; intervals narrower than a pixel are merged. The cost grows with pixels, not intervals.
  * @param {Track} track
  * @param {number} from time at the left edge
  * @param {number} to time at the right edge
@@ -129,7 +129,7 @@ function paintTrack(track, from, to, scale, brush) {
     }
     const pixel = Math.floor(x0);
     let next = Math.min(stop, firstFrom(start, from + (pixel + 1) / scale, at + 1));
-    // The last one of a pixel may be a large one that begins in it.
+    // The last interval of a pixel may be a wide one that starts in it.
     if (next > at + 1 && (end[next - 1] - start[next - 1]) * scale >= 1) next -= 1;
     let kind = 0;
     let most = -1;
@@ -139,7 +139,7 @@ function paintTrack(track, from, to, scale, brush) {
       if (!sum) continue;
       const time = sum[next] - sum[at];
       busy += time;
-      // Of intervals without length, the first one's kind stands for all.
+      // Intervals without length are drawn with the kind of the first one.
       if (time > most && (time > 0 || k === track.kind[at])) {
         most = time;
         kind = k;

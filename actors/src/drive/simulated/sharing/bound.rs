@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::message::Chunk;
+use crate::chunk::Chunk;
 use crate::sequence::SequenceId;
 use lapwing_plan::Phase;
 
@@ -64,7 +64,7 @@ impl Bound {
             self.chunks.retain(|_, chain| !chain.decodes);
         }
         let ready = &self.ready;
-        let before = || chunk.spans.iter().filter_map(|span| ready.get(&span.sequence));
+        let before = || chunk.sequences.iter().filter_map(|rows| ready.get(&rows.sequence));
         let start = match chunk.phase {
             Phase::Prefill => Duration::ZERO,
             Phase::Decode => before().copied().max().unwrap_or_default().max(self.decoded),
@@ -82,8 +82,8 @@ impl Bound {
         if chain.decodes {
             self.decoded = self.decoded.max(length);
         }
-        for span in &chunk.spans {
-            let ready = self.ready.entry(span.sequence).or_default();
+        for rows in &chunk.sequences {
+            let ready = self.ready.entry(rows.sequence).or_default();
             *ready = (*ready).max(length);
         }
     }

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use lapwing_kernels::device::{DeviceError, TensorSet};
 use lapwing_traces::Nanos;
 
 use crate::drive::modelled::{Did, Segment, total};
-use crate::message::Delivery;
+use crate::message::{Delivery, Traced};
 
-/// A run that is over.
+/// A run of a device.
 pub(in super::super) struct Ran {
-    pub(in super::super) delivery: Delivery,
-    pub(in super::super) result: Result<TensorSet, DeviceError>,
+    pub(in super::super) delivery: Traced<Delivery>,
+    /// What it does, and how long that takes.
     pub(in super::super) segments: Vec<Segment>,
 }
 

@@ -1,0 +1,240 @@
+//! Chunks: rows on their way through the stages of a route.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lapwing_kernels::device::{Batch, DeviceError, MemoryDomain, Payload, Task, TensorSet, Work};
+use lapwing_kernels::kv::KvLease;
+use lapwing_plan::{DeviceId, Flow, Phase, Route, Stage, StagePart, StageWork};
+
+use crate::join::{JoinPart, split};
+use crate::message::{Generate, Sink};
+use crate::sequence::{Permit, RowProgress, SequenceId};
+use crate::traced::{TraceContext, Traced};
+
+/// Rows to compute, with everything that any stage of their route needs.
+#[derive(Debug)]
+pub struct Chunk {
+    /// Number of the chunk, ascending in order of dispatch.
+    pub id: u64,
+    /// What its rows are.
+    pub phase: Phase,
+    /// Stages, in order.
+    pub route: Arc<Route>,
+    /// Index of the present stage in the route.
+    pub cursor: usize,
+    /// Rows, and the values that crossed the last border.
+    pub payload: Arc<Payload>,
+    /// The sequence of each of the batch's spans.
+    pub sequences: Vec<SequenceRows>,
+    /// Right to be in flight.
+    pub permit: Permit,
+    /// Span under which the chunk is logged.
+    pub trace: tracing::Span,
+}
+
+/// The sequence behind one of a chunk's row spans.
+#[derive(Debug)]
+pub struct SequenceRows {
+    /// The sequence.
+    pub sequence: SequenceId,
+    /// Epoch of the sequence when the chunk was cut. A roll-back begins a new one, and rows of
+    /// earlier epochs are stale.
+    pub epoch: u64,
+    /// Keeps the pages alive until the rows are computed.
+    pub lease: KvLease,
+    /// Rows computed so far, per node.
+    pub progress: Arc<RowProgress>,
+    /// Where tokens go.
+    pub sink: Arc<dyn Sink>,
+    /// What is done with the logits.
+    pub action: OutputAction,
+    /// What a recording knows of the request.
+    pub context: TraceContext,
+}
+
+/// What is done with the logits of a sequence's rows.
+#[derive(Debug)]
+pub enum OutputAction {
+    /// Nothing: more of the prompt follows.
+    None,
+    /// The next token is sampled.
+    Sample(Box<Generate>),
+    /// These tokens are scored, one per selected row.
+    Score(Vec<u32>),
+}
+
+impl OutputAction {
+    /// Takes the sampling state out.
+    pub fn take_generate(&mut self) -> Option<Box<Generate>> {
+        match std::mem::replace(self, OutputAction::None) {
+            OutputAction::Sample(generate) => Some(generate),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+}
+
+impl SequenceRows {
+    /// Whether a roll-back has made the rows obsolete.
+    pub fn is_stale(&self) -> bool {
+        self.progress.epoch() != self.epoch
+    }
+
+    /// Whether the result is not needed any more: the rows are stale, the sequence is lost, or its
+    /// caller has gone.
+    pub fn is_void(&self) -> bool {
+        self.is_stale() || self.progress.is_lost() || self.sink.is_closed()
+    }
+}
+
+impl Chunk {
+    /// The present stage.
+    pub fn stage(&self) -> &Stage {
+        &self.route.stages[self.cursor]
+    }
+
+    /// What the present stage hands on.
+    pub fn flow(&self) -> &Flow {
+        &self.route.flows[self.cursor]
+    }
+
+    /// Its rows.
+    pub fn batch(&self) -> &Batch {
+        &self.payload.batch
+    }
+
+    /// Whether no result of it is needed any more.
+    pub fn is_void(&self) -> bool {
+        self.sequences.iter().all(SequenceRows::is_void)
+    }
+
+    /// The nodes whose row progress orders the present stage: its own; one behind the last node
+    /// for the choice of tokens; none for a transfer.
+    pub fn ordered_nodes(&self) -> Range<usize> {
+        let stage = self.stage();
+        let Range { start, end } = stage.nodes.clone();
+        start..end + usize::from(stage.decides())
+    }
+
+    /// The values that crossed the last border, to be changed.
+    ///
+    /// # Errors
+    /// When a device still holds them, against its contract.
+    pub fn values_mut(&mut self, device: &str) -> Result<&mut TensorSet, DeviceError> {
+        match Arc::get_mut(&mut self.payload) {
+            Some(payload) => Ok(&mut payload.values),
+            None => Err(DeviceError::Failed {
+                device: device.to_owned(),
+                reason: "it keeps the inputs of a run that it has completed".to_owned(),
+            }),
+        }
+    }
+
+    /// Makes it ready for its present stage: one delivery per device that has a part in it.
+    pub fn deliver(self: Box<Chunk>, context: TraceContext) -> Vec<Traced<Delivery>> {
+        let parts = self.stage().parts.len();
+        if parts == 1 {
+            return vec![Traced::new(Delivery::Chunk(self), context)];
+        }
+        let part = |part| Traced::new(Delivery::Part(Box::new(part)), context);
+        split(self, parts).into_iter().map(part).collect()
+    }
+}
+
+/// A device's part of a chunk's stage. The chunk is shared with the other parts; the last one to
+/// finish sends it on.
+pub type Part = JoinPart<Box<Chunk>, PartDone>;
+
+/// The result of a part: the part's rows and channels of what the stage writes.
+pub type PartDone = Traced<Result<TensorSet, PartLost>>;
+
+/// What a worker receives: the stage of a chunk, or its part of one.
+#[derive(Debug)]
+pub enum Delivery {
+    /// A whole stage.
+    Chunk(Box<Chunk>),
+    /// A part of a stage.
+    Part(Box<Part>),
+}
+
+/// Why a part has no result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PartLost {
+    /// Its device failed.
+    Failed {
+        /// Device name.
+        device: String,
+        /// What happened.
+        error: DeviceError,
+    },
+    /// The result was not needed any more.
+    Abandoned,
+}
+
+impl Delivery {
+    /// The chunk.
+    pub fn chunk(&self) -> &Chunk {
+        match self {
+            Delivery::Chunk(chunk) => chunk,
+            Delivery::Part(part) => part.whole(),
+        }
+    }
+
+    /// The device with its rows and output channels.
+    pub fn part(&self) -> &StagePart {
+        let index = match self {
+            Delivery::Chunk(_) => 0,
+            Delivery::Part(part) => part.index(),
+        };
+        &self.chunk().stage().parts[index]
+    }
+
+    /// The device that runs it.
+    pub fn device(&self) -> DeviceId {
+        self.part().device
+    }
+
+    /// What its device is to do, with results in `memory`, or in host memory where parts are put
+    /// together. `None` for the choice of tokens, which is no work for a device.
+    pub fn work(&self, memory: MemoryDomain) -> Option<Work> {
+        let chunk = self.chunk();
+        let stage = chunk.stage();
+        let task = match &stage.work {
+            StageWork::Nodes => Task::Nodes {
+                nodes: stage.nodes.clone(),
+                prepare: stage.prepare,
+                writes: Arc::clone(&chunk.flow().writes),
+                to: match self {
+                    Delivery::Chunk(_) => memory,
+                    Delivery::Part(_) => MemoryDomain::Host,
+                },
+            },
+            StageWork::Transfer { values, to } => {
+                Task::Transfer { values: Arc::clone(values), to: *to }
+            }
+            StageWork::Decide { .. } => return None,
+        };
+        let (part, payload) = (self.part().part.clone(), Arc::clone(&chunk.payload));
+        Some(Work { task, part, payload })
+    }
+
+    /// Whether its inputs come from another device, or from several.
+    pub fn crossed(&self) -> bool {
+        let chunk = self.chunk();
+        let before = chunk.cursor.checked_sub(1).map(|at| &chunk.route.stages[at]);
+        before.is_some_and(|stage| stage.only_device() != Some(self.device()))
+    }
+
+    /// Whether it is the first part of its stage whose inputs come from elsewhere, so that every
+    /// hand-off is counted once.
+    pub fn is_hand_off(&self) -> bool {
+        let chunk = self.chunk();
+        let Some(at) = chunk.cursor.checked_sub(1) else { return false };
+        let from = chunk.route.stages[at].only_device();
+        let mut parts = chunk.stage().parts.iter();
+        parts.find(|part| from != Some(part.device)).is_some_and(|p| p.device == self.device())
+    }
+}

@@ -1,0 +1,43 @@
+//! Rows that are ready but not dispatched, and the cause. For recordings only; no decision depends
+//! on it.
+
+use lapwing_traces::Nanos;
+use lapwing_traces::event::StallCause;
+
+use super::Scheduler;
+use super::running::Sequence;
+
+/// Why rows that were ready were not dispatched, and since when.
+pub type Stall = (StallCause, Nanos);
+
+impl Scheduler {
+    /// Records the stall of every sequence whose rows stay behind: the latest cause, the earliest
+    /// time.
+    pub(super) fn record_stalls(&mut self, now: Nanos) {
+        for at in 0..self.running.len() {
+            let cause = self.stall_cause(&self.running[at]);
+            let sequence = &mut self.running[at];
+            let since = sequence.stall.map_or(now, |(_, since)| since);
+            sequence.stall = cause.map(|cause| (cause, since));
+        }
+        // They wait for pages or for a place among the running ones.
+        for sequence in self.waiting.iter_mut().filter(|s| s.stall.is_none()) {
+            sequence.stall = Some((StallCause::SlotPool, now));
+        }
+    }
+
+    fn stall_cause(&self, sequence: &Sequence) -> Option<StallCause> {
+        if sequence.due() == 0 {
+            None
+        } else if !sequence.is_decoding() {
+            Some(StallCause::BackPressure)
+        } else if self.decoding.is_some() {
+            // All sequences that decode stay in one batch, and one is on its way.
+            Some(StallCause::PolicyBarrier)
+        } else if !sequence.has_pages(&self.kv) {
+            Some(StallCause::SlotPool)
+        } else {
+            Some(StallCause::BackPressure)
+        }
+    }
+}

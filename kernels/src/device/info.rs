@@ -1,0 +1,198 @@
+//! What a planner knows of a device.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::GraphKey;
+use crate::graph::Graph;
+use crate::op::Op;
+use crate::quant::DType;
+
+/// Kind of processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// Runs every op.
+    Cpu,
+    /// Runs every op, for any number of rows.
+    Gpu,
+    /// Runs prepared, static graphs of ops whose rows depend neither on each other nor on their
+    /// position.
+    Npu,
+}
+
+impl DeviceKind {
+    /// Name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeviceKind::Cpu => "cpu",
+            DeviceKind::Gpu => "gpu",
+            DeviceKind::Npu => "npu",
+        }
+    }
+}
+
+/// An address space that holds tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MemoryDomain {
+    /// Memory of the host, which every device with this domain reads and writes in place.
+    #[default]
+    Host,
+    /// Memory of one device, by number. The host reads it only through a transfer.
+    Device(usize),
+}
+
+/// A set of op kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OpSet(u16);
+
+impl OpSet {
+    /// No op.
+    pub const NONE: OpSet = OpSet(0);
+
+    /// Every op.
+    pub const ALL: OpSet = OpSet(u16::MAX);
+
+    /// Ops that a static graph can hold: the result of a row depends on that row only, and not on
+    /// its position.
+    pub const STATIC: OpSet =
+        OpSet(OpSet::RMS_NORM | OpSet::MATMUL | OpSet::GATED | OpSet::ADD | OpSet::SOFT_CAP);
+
+    const EMBED: u16 = 1;
+    const RMS_NORM: u16 = 1 << 1;
+    const MATMUL: u16 = 1 << 2;
+    const ROPE: u16 = 1 << 3;
+    const ATTENTION: u16 = 1 << 4;
+    const GATED: u16 = 1 << 5;
+    const ADD: u16 = 1 << 6;
+    const SELECT_ROWS: u16 = 1 << 7;
+    const SOFT_CAP: u16 = 1 << 8;
+
+    fn bit(op: &Op) -> u16 {
+        match op {
+            Op::Embed { .. } => OpSet::EMBED,
+            Op::RmsNorm { .. } => OpSet::RMS_NORM,
+            Op::MatMul { .. } => OpSet::MATMUL,
+            Op::Rope { .. } => OpSet::ROPE,
+            Op::Attention(_) => OpSet::ATTENTION,
+            Op::Gated(_) => OpSet::GATED,
+            Op::Add => OpSet::ADD,
+            Op::SelectRows => OpSet::SELECT_ROWS,
+            Op::SoftCap { .. } => OpSet::SOFT_CAP,
+        }
+    }
+
+    /// Whether the set holds the op's kind.
+    pub fn contains(self, op: &Op) -> bool {
+        self.0 & OpSet::bit(op) != 0
+    }
+
+    /// The set with the op's kind.
+    #[must_use]
+    pub fn with(self, op: &Op) -> OpSet {
+        OpSet(self.0 | OpSet::bit(op))
+    }
+
+    /// The set without the op's kind.
+    #[must_use]
+    pub fn without(self, op: &Op) -> OpSet {
+        OpSet(self.0 & !OpSet::bit(op))
+    }
+}
+
+/// Memory for the static graphs of a device.
+#[derive(Clone)]
+pub struct GraphBudget {
+    /// Bytes that all prepared graphs may take together.
+    pub bytes: u64,
+    measure: Arc<dyn Fn(&Graph, &GraphKey) -> u64 + Send + Sync>,
+}
+
+impl GraphBudget {
+    /// A budget of `bytes`. `measure` is the back end's own statement of the bytes that a prepared
+    /// graph keeps.
+    pub fn new(
+        bytes: u64,
+        measure: impl Fn(&Graph, &GraphKey) -> u64 + Send + Sync + 'static,
+    ) -> GraphBudget {
+        GraphBudget { bytes, measure: Arc::new(measure) }
+    }
+
+    /// Bytes that a prepared graph keeps.
+    pub fn graph_bytes(&self, graph: &Graph, key: &GraphKey) -> u64 {
+        (self.measure)(graph, key)
+    }
+}
+
+impl fmt::Debug for GraphBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphBudget").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// What a planner and a worker must know of a device. The device states it; nothing here follows
+/// from its kind alone.
+#[derive(Clone, Debug)]
+pub struct DeviceInfo {
+    /// Name, such as `gpu`; unique in an engine.
+    pub name: String,
+    /// Kind of processor, by which strategies assign roles.
+    pub kind: DeviceKind,
+    /// Ops that it can run.
+    pub ops: OpSet,
+    /// Weight formats that its matmuls take.
+    pub dtypes: Vec<DType>,
+    /// Where its results are.
+    pub memory: MemoryDomain,
+    /// Runs that may be submitted to it and not completed, at least 1.
+    pub depth: usize,
+    /// Rows of a static graph are a multiple of this; 1 without static graphs.
+    pub row_alignment: usize,
+    /// Row counts for which it can have prepared graphs, ascending; empty if it takes any number.
+    pub sizes: Vec<usize>,
+    /// Memory for its prepared graphs; `None` where there is no limit or there are no graphs.
+    pub budget: Option<GraphBudget>,
+}
+
+impl DeviceInfo {
+    /// A device of a kind, with the properties of the kind's software back end: results in host
+    /// memory, one run at a time, every weight format. An NPU runs static ops only; its sizes are
+    /// empty until [`with_graphs`](DeviceInfo::with_graphs).
+    pub fn new(name: impl Into<String>, kind: DeviceKind) -> DeviceInfo {
+        let is_npu = kind == DeviceKind::Npu;
+        DeviceInfo {
+            name: name.into(),
+            kind,
+            ops: if is_npu { OpSet::STATIC } else { OpSet::ALL },
+            dtypes: DType::ALL.to_vec(),
+            memory: MemoryDomain::Host,
+            depth: 1,
+            row_alignment: if is_npu { 32 } else { 1 },
+            sizes: Vec::new(),
+            budget: None,
+        }
+    }
+
+    /// With prepared graphs of these row counts, within a budget.
+    #[must_use]
+    pub fn with_graphs(mut self, sizes: Vec<usize>, budget: Option<GraphBudget>) -> DeviceInfo {
+        (self.sizes, self.budget) = (sizes, budget);
+        self
+    }
+
+    /// With results in a memory domain, and `depth` runs in flight.
+    #[must_use]
+    pub fn with_queue(mut self, memory: MemoryDomain, depth: usize) -> DeviceInfo {
+        (self.memory, self.depth) = (memory, depth.max(1));
+        self
+    }
+
+    /// Whether it can run an op.
+    pub fn runs(&self, op: &Op) -> bool {
+        self.ops.contains(op)
+    }
+
+    /// Whether it runs prepared graphs only.
+    pub fn is_static(&self) -> bool {
+        self.kind == DeviceKind::Npu
+    }
+}
