@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_plan::strategy::{Strategy, known};
+use lapwing_plan::strategy::{Strategy, registry};
 use lapwing_traces::{Analysis, Report, Spread, Timeline};
 
 use crate::engine::EngineBuilder;
@@ -109,7 +109,7 @@ impl Compare {
 
     /// Adds every strategy that comes with Lapwing.
     pub fn all_strategies(mut self) -> Compare {
-        let names = known().iter().map(|known| Entrant::Named(known.name.to_owned()));
+        let names = registry().iter().map(|known| Entrant::Named(known.name.to_owned()));
         self.entrants.extend(names);
         self
     }

@@ -11,7 +11,7 @@ pub use lapwing_plan::Phase;
 pub use lapwing_plan::blocks::{Block, BlockKind, blocks};
 pub use lapwing_plan::cost::CostModel;
 pub use lapwing_plan::strategy::{
-    ChunkShape, Known, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, Strategy,
+    ChunkShape, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, Strategy, StrategyEntry,
     StrategyOptions,
 };
 pub use lapwing_plan::time::{Crossing, Job, TimeModel};
@@ -20,6 +20,6 @@ pub use lapwing_plan::{
 };
 
 /// The strategies that come with Lapwing, the simplest first.
-pub fn strategies() -> &'static [Known] {
-    strategy::known()
+pub fn strategies() -> &'static [StrategyEntry] {
+    strategy::registry()
 }

@@ -1,28 +1,28 @@
-//! Blocks: the runs of ops that strategies place and cut.
+//! Blocks: the runs of consecutive ops that strategies place and divide.
 
 use std::ops::Range;
 
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 
-/// How a block may be divided.
+/// Along which dimensions a block can be divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockKind {
-    /// Matrix products of one value, and the element-wise ops on their results: tokens and
-    /// features can be divided.
-    Product,
-    /// Other ops whose rows do not depend on each other: tokens can be divided.
+    /// Matmuls that read the same value, and the element-wise ops on their outputs: rows and
+    /// output channels can be divided.
+    Matmul,
+    /// Other ops whose rows are independent of each other: rows can be divided.
     Rowwise,
-    /// Ops that depend on a row's position or select rows: embedding, rotary embedding,
-    /// attention, selection (the dynamic ops of S0-2). They cannot be divided.
+    /// Embedding, rotary embedding, attention and row selection: they depend on the position of a
+    /// row or select rows, and cannot be divided (the dynamic ops of mllm-NPU, arXiv 2407.05858).
     Dynamic,
 }
 
 impl BlockKind {
-    /// Kind of the block that an op begins.
+    /// Kind of a block that starts with this op.
     pub fn of(op: &Op) -> BlockKind {
         match op {
-            Op::MatMul { .. } => BlockKind::Product,
+            Op::MatMul { .. } => BlockKind::Matmul,
             Op::Embed { .. } | Op::Rope { .. } | Op::Attention(_) | Op::SelectRows => {
                 BlockKind::Dynamic
             }
@@ -31,16 +31,16 @@ impl BlockKind {
     }
 }
 
-/// A run of nodes of one kind.
+/// Consecutive nodes that are placed or divided together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
     /// Nodes of the graph.
     pub nodes: Range<usize>,
-    /// How it may be divided.
+    /// Along which dimensions it can be divided.
     pub kind: BlockKind,
 }
 
-/// Cuts a graph into blocks, in order; together they cover every node once.
+/// Splits a graph into blocks, in order. Together they cover every node once.
 pub fn blocks(graph: &Graph) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for (at, node) in graph.nodes().iter().enumerate() {
@@ -53,14 +53,14 @@ pub fn blocks(graph: &Graph) -> Vec<Block> {
     blocks
 }
 
-/// Whether the node belongs to the block that ends before it.
+/// Whether the node joins the block before it.
 fn joins(graph: &Graph, block: &Block, at: usize, kind: BlockKind) -> bool {
     let node = &graph.nodes()[at];
     match (block.kind, kind) {
-        (BlockKind::Product, BlockKind::Product) => {
+        (BlockKind::Matmul, BlockKind::Matmul) => {
             graph.nodes()[block.nodes.start].inputs == node.inputs
         }
-        (BlockKind::Product, BlockKind::Rowwise) => {
+        (BlockKind::Matmul, BlockKind::Rowwise) => {
             graph.can_cut_features(at..at + 1)
                 && node.inputs.iter().any(|v| v.0 >= block.nodes.start)
         }
@@ -76,7 +76,7 @@ mod tests {
     use lapwing_kernels::quant::DType;
 
     #[test]
-    fn products_take_the_element_wise_ops_that_follow_them_and_nothing_else() {
+    fn a_block_of_matmuls_includes_only_the_element_wise_ops_on_their_outputs() {
         let mut g = Graph::default();
         let spec = WeightSpec { name: "w".into(), rows: 4, cols: 4, dtype: DType::F32 };
         let weight = g.add_weight(spec);
@@ -97,14 +97,14 @@ mod tests {
         let want = [
             (0..1, BlockKind::Dynamic),
             (1..2, BlockKind::Rowwise),
-            (2..5, BlockKind::Product),
-            (5..7, BlockKind::Product),
+            (2..5, BlockKind::Matmul),
+            (5..7, BlockKind::Matmul),
             (7..8, BlockKind::Rowwise),
             (8..9, BlockKind::Dynamic),
         ];
         assert_eq!(found, want);
         for (nodes, kind) in found {
-            assert!(kind != BlockKind::Product || g.can_cut_features(nodes.clone()));
+            assert!(kind != BlockKind::Matmul || g.can_cut_features(nodes.clone()));
             assert!(kind == BlockKind::Dynamic || g.can_cut_rows(nodes));
         }
     }

@@ -7,7 +7,11 @@ use std::sync::Arc;
 use lapwing_kernels::device::MemoryDomain;
 use lapwing_kernels::graph::ValueId;
 
-use crate::{DeviceId, Flow, PlanError, RouteFor, Stage, StageWork};
+use crate::device::DeviceId;
+use crate::error::PlanError;
+use crate::route::Flow;
+use crate::stage::{Stage, StageWork};
+use crate::validate::RouteFor;
 
 /// Stages with what each hands on.
 pub(crate) type Completed = (Vec<Stage>, Vec<Flow>);

@@ -1,41 +1,42 @@
-//! Cost models: predicted times, from which strategies choose.
+//! Cost models: predicted times, by which strategies compare routes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::GraphKey;
 
-use super::DeviceId;
-use super::time::{Crossing, Job, TimeModel};
+use crate::device::DeviceId;
+use crate::time::{Crossing, Job, TimeModel};
 
-/// Predicts times. Every prediction is of a device that runs nothing else.
+/// Predicts times. Every prediction assumes that the device runs nothing else.
 pub trait CostModel: Send + Sync {
-    /// Where the numbers come from, in one line, with their error if it is known.
+    /// Source of the numbers in one line, with their error if it is known.
     fn source(&self) -> String;
 
-    /// T: time of a part of a stage on a device, submission included, synchronisation not.
+    /// T: time of a part of a stage on a device, with submission, without synchronisation.
     fn job_time(&self, device: DeviceId, job: &Job<'_>) -> Duration;
 
-    /// T_sync: from the end of a part on one device until another may use its result, and its
-    /// next part starts (S2-38).
+    /// T_sync: from the end of a part on one device until the next part starts on another device
+    /// that reads its outputs (HeteroInfer, SOSP 2025, section 4.4).
     fn sync_time(&self, crossing: Crossing) -> Duration;
 
-    /// T_copy: time to put parts together, for the bytes read and written (S2-38).
+    /// T_copy: time to merge the parts of a divided stage; `bytes` counts reads and writes
+    /// (HeteroInfer, section 4.4).
     fn copy_time(&self, bytes: u64) -> Duration;
 
-    /// Time to prepare a graph.
+    /// Time to prepare a static graph.
     fn prepare_time(&self, device: DeviceId, key: &GraphKey) -> Duration;
 }
 
-/// Predictions from the models that drive modelled devices. What lies between devices no model
-/// says: it is assumed.
+/// Predictions from the time models of the devices. T_sync and T_copy between devices are assumed
+/// constants, since no model covers them.
 #[derive(Clone)]
 pub struct Modelled {
-    /// Each device's model.
+    /// Time model of each device, indexed by [`DeviceId`].
     pub devices: Vec<Arc<dyn TimeModel>>,
-    /// Assumed time of a hand-over between two devices.
+    /// Assumed time of a synchronisation between two devices.
     pub sync: Duration,
-    /// Assumed bytes per second of a copy.
+    /// Assumed rate of a copy, in bytes per second.
     pub copy_rate: f64,
 }
 
@@ -43,7 +44,7 @@ impl CostModel for Modelled {
     fn source(&self) -> String {
         let (sync, rate) = (self.sync, self.copy_rate / 1e9);
         format!(
-            "the devices' own time models; assumed: {sync:?} a hand-over, {rate} GB/s for copies"
+            "time models of the devices; assumed: {sync:?} per synchronisation, {rate} GB/s for copies"
         )
     }
 

@@ -8,18 +8,20 @@ use lapwing_kernels::device::DeviceKind;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// Nodes are left out, repeated or reordered.
+    /// The stages leave out, repeat or reorder nodes.
     #[error(
-        "the plan's stages must cover all nodes once and in order: nodes {found:?} stand where node {expected} is due"
+        "the stages of a plan must cover all nodes once and in order: found nodes {found:?} where node {expected} must come next"
     )]
     Coverage {
         /// Nodes of the stage at fault.
         found: Range<usize>,
-        /// Node that is due.
+        /// Node that must come next.
         expected: usize,
     },
-    /// A device that is not there.
-    #[error("the plan names device {device}, but there are {devices}")]
+    /// The plan names a device that does not exist.
+    #[error(
+        "the plan names device {device}, but the engine has {devices} device(s), numbered from 0"
+    )]
     NoDevice {
         /// Device number.
         device: usize,
@@ -40,65 +42,67 @@ pub enum PlanError {
         /// Model of the rows.
         expected: usize,
     },
-    /// The parts of a stage do not tile its values.
-    #[error("the parts of nodes {nodes:?} must tile {rows} rows × all features: {problem}")]
+    /// The parts of a stage do not tile its rows and output channels.
+    #[error("the parts of nodes {nodes:?} must tile {rows} rows × all output channels: {problem}")]
     Parts {
         /// Nodes of the stage.
         nodes: Range<usize>,
         /// Rows of the chunk.
         rows: usize,
-        /// What is wrong.
+        /// Reason.
         problem: &'static str,
     },
-    /// A device is given what it cannot run.
+    /// A device cannot run its part.
     #[error("nodes {nodes:?} cannot run on device '{device}': {problem}")]
     Device {
         /// Nodes of the stage.
         nodes: Range<usize>,
         /// Device name.
         device: String,
-        /// What is wrong.
+        /// Reason.
         problem: String,
     },
-    /// A route needs more graphs at the same time than its device may keep.
+    /// The graphs of a route exceed the budget of their device.
     #[error(
-        "device '{device}' would need {graphs} prepared graphs of {bytes} bytes together, but may keep {budget}; raise its budget, or use smaller chunks"
+        "device '{device}' needs {graphs} prepared graphs with {bytes} bytes in total, but its budget is {budget} bytes; raise the budget, or use smaller chunks"
     )]
     Budget {
         /// Device name.
         device: String,
-        /// Graphs of the route.
+        /// Number of graphs of the route.
         graphs: usize,
-        /// Bytes of all of them.
+        /// Total bytes of the graphs.
         bytes: u64,
-        /// Bytes that it may keep.
+        /// Budget of the device, in bytes.
         budget: u64,
     },
-    /// A strategy needs a kind of device that the engine has not.
+    /// The engine lacks a kind of device that the strategy needs.
     #[error(
         "strategy '{strategy}' needs {count} device(s) of kind {}, but the engine has: {found}; add one with --device", kind.name()
     )]
     Needs {
         /// Strategy.
         strategy: String,
-        /// Kind that it needs.
+        /// Kind of device that it needs.
         kind: DeviceKind,
-        /// How many.
+        /// Number of devices that it needs.
         count: usize,
-        /// Devices that there are.
+        /// Devices of the engine.
         found: String,
     },
-    /// A manual placement that cannot be read.
-    #[error("placement '{text}' must read PATTERN=DEVICE, such as 'layers.*.ffn=npu': {problem}")]
+    /// The text of a manual placement is malformed.
+    #[error(
+        "placement '{text}' must have the form PATTERN=DEVICE, such as 'layers.*.ffn=npu': {problem}"
+    )]
     Placement {
-        /// What was given.
+        /// The text.
         text: String,
-        /// What is wrong.
+        /// Reason.
         problem: &'static str,
     },
-    /// A manual placement puts ops on a device that has no kernel for them.
+    /// A manual placement puts ops on a device without a kernel for them.
     #[error(
-        "device '{device}' has no kernel for {ops}, which are placed on it; place there only what it runs, such as layers.*.attn.q, .k, .v, .output or layers.*.ffn"
+        "device '{device}' has no kernel for the ops placed on it: {ops}; place only ops that it runs, such as layers.*.attn.q, .k, .v, .output or layers.*.ffn"
     )]
     PlacedOps {
         /// Paths of the ops.
@@ -106,22 +110,22 @@ pub enum PlanError {
         /// Device name.
         device: String,
     },
-    /// A pattern of a manual placement matches no op.
-    #[error("placement '{pattern}' matches no op of the model; paths look like {example}")]
+    /// The pattern of a manual placement matches no op.
+    #[error("placement '{pattern}' matches no op of the model; a path of this model is {example}")]
     NoMatch {
         /// The pattern.
         pattern: String,
-        /// A path of this model.
+        /// Path of an op of this model.
         example: String,
     },
-    /// A manual placement names a device that is not there.
-    #[error("placement '{pattern}' names device '{device}'; devices here: {known}")]
+    /// A manual placement names an unknown device.
+    #[error("placement '{pattern}' names unknown device '{device}'; devices here: {known}")]
     UnknownDevice {
         /// The pattern.
         pattern: String,
         /// The name.
         device: String,
-        /// Devices that there are.
+        /// Names of the engine's devices.
         known: String,
     },
 }

@@ -1,18 +1,18 @@
-//! What the rows of a chunk are.
+//! The phase of a chunk: prefill, decode or both.
 
-/// What a chunk's rows are.
+/// Which rows a chunk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// Rows of prompts.
     Prefill,
     /// One generated token of each sequence.
     Decode,
-    /// Both.
+    /// Rows of prompts and generated tokens.
     Mixed,
 }
 
 impl Phase {
-    /// Name on a timeline.
+    /// Name on the timeline.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Prefill => "prefill",

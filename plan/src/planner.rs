@@ -1,4 +1,4 @@
-//! The planner: routes by shape, computed once.
+//! The planner: computes the route of a chunk shape once, and caches it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,48 +6,52 @@ use std::sync::Arc;
 use lapwing_kernels::device::{DeviceInfo, ModelId};
 use lapwing_kernels::graph::Graph;
 
-use super::cost::CostModel;
-use super::strategy::{ChunkShape, PlanInput, PromptRows, Strategy};
-use super::{DeviceId, PlanError, Route};
+use crate::chunk::{ChunkShape, PromptRows};
+use crate::cost::CostModel;
+use crate::device::DeviceId;
+use crate::error::PlanError;
+use crate::route::Route;
+use crate::strategy::interface::{PlanInput, Strategy};
 
-/// What a planner is made of.
+/// Parts of a planner.
 #[derive(Clone)]
 pub struct PlannerParts {
     /// The model.
     pub model: ModelId,
     /// Ops of the model.
     pub graph: Arc<Graph>,
-    /// The engine's devices, by their number.
+    /// The engine's devices, indexed by [`DeviceId`].
     pub devices: Vec<DeviceInfo>,
-    /// Predicted times.
+    /// Predicts times for the strategy.
     pub cost: Arc<dyn CostModel>,
-    /// Makes the routes.
+    /// Computes the routes.
     pub strategy: Arc<dyn Strategy>,
-    /// Most prompt rows in a chunk.
+    /// Maximum prompt rows of a chunk.
     pub chunk_rows: usize,
 }
 
 impl PlannerParts {
-    /// What the strategy may look at.
+    /// The input of the strategy.
     pub fn input(&self) -> PlanInput<'_> {
         let PlannerParts { model, graph, devices, cost, chunk_rows, .. } = self;
         PlanInput { model: *model, graph, devices, cost: &**cost, chunk_rows: *chunk_rows }
     }
 }
 
-/// Makes routes, and keeps them.
+/// Computes routes and caches them by chunk shape.
 pub struct Planner {
     parts: PlannerParts,
     routes: HashMap<ChunkShape, Arc<Route>>,
-    /// Stages of all routes kept.
+    /// Total stages of all cached routes.
     stages: usize,
 }
 
-/// Most stages of all routes kept, at some 400 bytes each: the shapes of a long conversation.
+/// Maximum total stages of all cached routes, at about 400 bytes each. Enough for the chunk shapes
+/// of a long conversation.
 const STAGES_MAX: usize = 100_000;
 
 impl Planner {
-    /// A planner without routes yet.
+    /// A planner with an empty cache.
     pub fn new(parts: PlannerParts) -> Planner {
         Planner { parts, routes: HashMap::new(), stages: 0 }
     }
@@ -72,25 +76,25 @@ impl Planner {
         self.parts.devices.get(id.0).map_or("", |device| &device.name)
     }
 
-    /// Rows of the next chunk of a prompt.
+    /// Rows of the next chunk of a prompt, as the strategy decides.
     pub fn chunk_rows(&self, prompt: PromptRows) -> usize {
-        let most = prompt.due.min(self.parts.chunk_rows);
+        let most = prompt.remaining.min(self.parts.chunk_rows);
         self.parts.strategy.chunk_rows(&self.parts.input(), prompt).clamp(most.min(1), most)
     }
 
-    /// The route of a chunk. Contexts count in powers of two: a route is as good a little further
-    /// on.
+    /// The route of a chunk. The context is rounded up to a power of two, so that one route serves
+    /// many contexts.
     ///
     /// # Errors
-    /// [`PlanError`] when the strategy finds no route.
+    /// [`PlanError`] if the strategy finds no route, or one that cannot run.
     pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let shape = shape.asked();
+        let shape = shape.rounded();
         if let Some(route) = self.routes.get(&shape) {
             return Ok(Arc::clone(route));
         }
         let input = self.parts.input();
         let route = self.parts.strategy.route(&input, &shape)?;
-        // Whatever a strategy of a user hands out, the actors must be able to follow.
+        // A user's strategy may return a route that the actors cannot run.
         route.check(input.route_for(&shape))?;
         if self.stages + route.stages.len() > STAGES_MAX {
             self.routes.clear();

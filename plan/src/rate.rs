@@ -1,4 +1,4 @@
-//! Time models of devices that are held to stated rates, and of a modelled NPU.
+//! Time models from stated rates: a roofline, and a systolic array.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,23 +9,24 @@ use lapwing_kernels::graph::{Graph, Node, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 
-use super::array::{GraphSize, Preparation, SystolicArray};
-use super::shape::{convert_bytes, rows_of};
-use super::time::{Job, TimeModel};
+use crate::array::{GraphSize, Preparation, SystolicArray};
+use crate::shape::{convert_bytes, rows_of};
+use crate::time::{Job, TimeModel};
 
-/// Rates and fixed times of a device.
+/// Rates and fixed times of a device. The times quoted below are those of a Snapdragon 8 Gen 3
+/// (HeteroLLM, arXiv 2501.14794).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// 10⁹ floating-point operations per second, which is operations per nanosecond.
+    /// Compute rate in GFLOP/s, which is FLOPs per nanosecond.
     pub gflops: f64,
-    /// 10⁹ bytes per second, which is bytes per nanosecond.
+    /// Memory bandwidth in GB/s, which is bytes per nanosecond.
     pub gbps: f64,
-    /// Submission behind work that is running: 10–20 µs on the processors of S2-13.
+    /// Submission to a busy device: 10–20 µs.
     pub submit_queued: Duration,
-    /// Submission to a device that has nothing to do: 50–100 µs more (S2-13).
+    /// Submission to an idle device: 50–100 µs more.
     pub submit_idle: Duration,
-    /// Synchronisation when inputs come from another device: about 400 µs with a full stop of
-    /// the queue (S2-12), 14.5 µs with fast synchronisation.
+    /// Synchronisation when inputs come from another device: about 400 µs if the queue is drained
+    /// (`clFinish`), 14.5 µs with fast synchronisation.
     pub sync: Duration,
 }
 
@@ -66,15 +67,15 @@ impl Rates {
         if job.crossed { submit + self.sync } else { submit }
     }
 
-    /// Nanoseconds of a cost.
+    /// Nanoseconds: max(FLOPs / rate, bytes / bandwidth).
     fn time(&self, cost: Cost) -> f64 {
         (cost.flops as f64 / self.gflops).max(cost.bytes as f64 / self.gbps)
     }
 }
 
-/// Roofline: a node takes max(operations / rate, bytes / bandwidth), so that small ones are bound
-/// by memory and the rate is flat once they are large (S2-11). A job takes, beside its nodes, one
-/// submission, and one synchronisation if its inputs come from another device.
+/// A roofline: a node takes max(FLOPs / rate, bytes / bandwidth). Small nodes are bound by memory,
+/// large ones reach the compute rate. A job adds one submission, and one synchronisation if its
+/// inputs come from another device.
 #[derive(Clone, Debug)]
 pub struct RateModel {
     graph: Arc<Graph>,
@@ -82,10 +83,10 @@ pub struct RateModel {
 }
 
 impl RateModel {
-    /// The model of a device of these rates.
+    /// The model of a device with these rates.
     ///
     /// # Errors
-    /// [`RateError`] unless both rates are positive and finite.
+    /// [`RateError`] if a rate is not positive and finite.
     pub fn new(graph: Arc<Graph>, rate: Rates) -> Result<RateModel, RateError> {
         rate.check()?;
         Ok(RateModel { graph, rate })
@@ -97,7 +98,7 @@ impl RateModel {
     }
 }
 
-/// A rate that no device has.
+/// A rate that is not positive and finite.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{name} is {value}; a device's rate must be a positive number")]
 pub struct RateError {
@@ -108,7 +109,7 @@ pub struct RateError {
 }
 
 impl TimeModel for RateModel {
-    /// Bytes by the device's bandwidth.
+    /// Bytes / bandwidth.
     fn convert_time(&self, bytes: u64) -> Duration {
         Duration::from_nanos((bytes as f64 / self.rate.gbps).ceil() as u64)
     }
@@ -127,20 +128,20 @@ impl TimeModel for RateModel {
     }
 }
 
-/// What a modelled NPU is made of.
+/// Numbers of a modelled NPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArrayRate {
-    /// Multiplies matrices.
+    /// The array that runs matmuls.
     pub array: SystolicArray,
-    /// Everything that is no matrix product, and the memory that products read from.
+    /// Rates of all other ops, and the memory bandwidth of matmuls.
     pub rate: Rates,
-    /// Makes its graphs.
+    /// Time of graph preparation.
     pub preparation: Preparation,
 }
 
-/// A modelled NPU: matrix products take the array's time (S2-14 to S2-17) or that of their bytes,
-/// whichever is longer, other ops that of a [`RateModel`]; the graphs of a part run one after
-/// another, and padding rows cost what other rows do.
+/// A modelled NPU. A matmul takes the time of the array or of its bytes, whichever is longer; other
+/// ops take the time of a [`RateModel`]. The graphs of a part run one after another, and a padding
+/// row costs as much as any other row.
 #[derive(Clone, Debug)]
 pub struct ArrayModel {
     graph: Arc<Graph>,
@@ -151,7 +152,7 @@ impl ArrayModel {
     /// The model of an NPU.
     ///
     /// # Errors
-    /// [`RateError`] unless all rates are positive and finite.
+    /// [`RateError`] if a rate is not positive and finite.
     pub fn new(graph: Arc<Graph>, rates: ArrayRate) -> Result<ArrayModel, RateError> {
         rates.rate.check()?;
         let flops = rates.array.flops;
@@ -168,7 +169,7 @@ impl ArrayModel {
 }
 
 impl TimeModel for ArrayModel {
-    /// Bytes by the device's bandwidth.
+    /// Bytes / bandwidth.
     fn convert_time(&self, bytes: u64) -> Duration {
         Duration::from_nanos((bytes as f64 / self.rates.rate.gbps).ceil() as u64)
     }
@@ -188,8 +189,8 @@ impl TimeModel for ArrayModel {
             Op::MatMul { weight, .. } => {
                 let n = job.part.features.of_width(self.graph.value(*output).width).len();
                 let shape = [rows, self.graph.weights()[weight.0].cols, n];
-                let product = array.matmul_time(shape, job.part.order).as_secs_f64() * 1e9;
-                product.max(cost.bytes as f64 / rate.gbps)
+                let matmul = array.matmul_time(shape, job.part.order).as_secs_f64() * 1e9;
+                matmul.max(cost.bytes as f64 / rate.gbps)
             }
             _ => rate.time(cost),
         });
@@ -201,7 +202,7 @@ impl TimeModel for ArrayModel {
     }
 }
 
-/// Nanoseconds of a node: of all rows at once, or of every graph in turn.
+/// Nanoseconds of a node: of all its rows at once, or the sum over its graphs.
 fn each_graph(graph: &Graph, job: &Job<'_>, node: usize, time: impl Fn(Cost, usize) -> f64) -> f64 {
     match &job.part.graphs[..] {
         [] => {
@@ -212,7 +213,7 @@ fn each_graph(graph: &Graph, job: &Job<'_>, node: usize, time: impl Fn(Cost, usi
     }
 }
 
-/// Cost of a node in a static graph of so many rows: padding costs what other rows do.
+/// Cost of a node in a static graph of `rows` rows, padding rows included.
 fn graph_cost(graph: &Graph, job: &Job<'_>, node: usize, rows: usize) -> Cost {
     let part = Part { rows: Some(0..rows), graphs: Vec::new(), ..job.part.clone() };
     match graph.value(graph.nodes()[node].output).rows {

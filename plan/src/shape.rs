@@ -1,4 +1,4 @@
-//! What the time of an op depends on, apart from its rows.
+//! The shape of an op, on which its time depends besides its rows; rows and bytes of parts.
 
 use std::ops::Range;
 
@@ -8,22 +8,23 @@ use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
 use serde::{Deserialize, Serialize};
 
-/// Shape of an op: two nodes of the same shape take the same time for the same rows.
+/// Shape of an op. Two nodes of the same shape take the same time for the same rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpShape {
     /// Name of the op, as [`Op::name`].
     pub op: String,
-    /// Output features.
+    /// Output channels.
     pub n: usize,
-    /// Inner features: of a product the width of its input, of a norm its group, of attention
-    /// the width of keys and values together; 0 where there is none.
+    /// Inner width: of a matmul the width of its input, of a norm the width of a group, of rotary
+    /// embedding the rotated values of a head, of attention the total width of keys and values; 0
+    /// for other ops.
     pub k: usize,
-    /// Storage format of the weight, if it has one.
+    /// Storage format of the weight; `None` without a weight.
     pub dtype: Option<String>,
-    /// Sliding window of attention.
+    /// Sliding window of attention, in positions.
     pub window: Option<usize>,
-    /// Multiplied with operands swapped (S2-24).
+    /// A matmul with swapped operands: `([K,N]·[N,M])ᵀ` instead of `[M,N]·[N,K]`.
     pub swapped: bool,
 }
 
@@ -31,7 +32,7 @@ impl OpShape {
     /// Shape of a part of a node.
     ///
     /// # Panics
-    /// When there is no such node.
+    /// If the node does not exist.
     pub fn of(graph: &Graph, node: usize, part: &Part) -> OpShape {
         let node = &graph.nodes()[node];
         let n = part.features.of_width(graph.value(node.output).width).len();
@@ -58,19 +59,19 @@ impl OpShape {
         }
     }
 
-    /// Whether the time depends on the rows before it in the cache.
+    /// Whether the time depends on the number of rows before it in the KV cache.
     pub fn has_context(&self) -> bool {
         self.op == "attention"
     }
 
-    /// Multiply-adds, or values where there are none, of so many rows.
+    /// Work of `m` rows: multiply-adds of a matmul, output values of any other op.
     pub fn work(&self, m: usize) -> f64 {
         let inner = if self.op == "matmul" { self.k } else { 1 };
         m as f64 * self.n as f64 * inner.max(1) as f64
     }
 }
 
-/// Rows of a node in a part of a batch.
+/// Rows that a node computes in a part of a batch.
 pub fn rows_of(graph: &Graph, node: usize, part: &Part, batch: &Batch) -> usize {
     match graph.value(graph.nodes()[node].output).rows {
         RowSet::All => part.row_count(batch),
@@ -78,11 +79,11 @@ pub fn rows_of(graph: &Graph, node: usize, part: &Part, batch: &Batch) -> usize 
     }
 }
 
-/// Bytes read and written to load a part's inputs into its static graphs, padding included, and to
-/// read its results from them; 0 for a part without graphs.
+/// Bytes read and written to copy a part's inputs into its static graphs, padding included, and to
+/// copy its outputs out of them; 0 for a part without graphs.
 ///
 /// # Panics
-/// When there are no such nodes.
+/// If a node does not exist.
 pub fn convert_bytes(graph: &Graph, nodes: Range<usize>, part: &Part, batch: &Batch) -> u64 {
     if part.graphs.is_empty() || nodes.is_empty() {
         return 0;
@@ -90,7 +91,7 @@ pub fn convert_bytes(graph: &Graph, nodes: Range<usize>, part: &Part, batch: &Ba
     let rows = rows_of(graph, nodes.start, part, batch);
     let (mut loaded, mut buffers) = (0, 0);
     for size in &part.graphs {
-        // Graphs for which no row is left do not run.
+        // A graph without a row to run is skipped.
         if loaded < rows {
             (loaded, buffers) = (rows.min(loaded + size), buffers + size);
         }
@@ -101,6 +102,16 @@ pub fn convert_bytes(graph: &Graph, nodes: Range<usize>, part: &Part, batch: &Ba
     ((rows + buffers) * inputs + 2 * rows * outputs) as u64 * size_of::<f32>() as u64
 }
 
+/// Sum over `m` rows, which follow `context` rows, of the positions that each row attends to.
+pub fn attended(m: usize, context: usize, window: Option<usize>) -> f64 {
+    let window = window.unwrap_or(usize::MAX).max(1);
+    // As long as the window holds all earlier rows, each row attends to one more position.
+    let growing = window.saturating_sub(context).min(m);
+    let (g, rest) = (growing as f64, (m - growing) as f64);
+    let sum = g * context as f64 + g * (g + 1.0) / 2.0;
+    if rest > 0.0 { sum + rest * window as f64 } else { sum }
+}
+
 /// Bytes read and written to copy values from one memory to another, as f32.
 pub fn transfer_bytes(graph: &Graph, values: &[ValueId], batch: &Batch) -> u64 {
     let values = values.iter().map(|id| graph.value(*id));
@@ -109,27 +120,17 @@ pub fn transfer_bytes(graph: &Graph, values: &[ValueId], batch: &Batch) -> u64 {
     (2 * count * size_of::<f32>()) as u64
 }
 
-/// Sum, over so many rows after `context`, of the positions that each sees.
-pub fn seen(m: usize, context: usize, window: Option<usize>) -> f64 {
-    let window = window.unwrap_or(usize::MAX).max(1);
-    // Rows whose whole past is inside the window see one position more each.
-    let growing = window.saturating_sub(context).min(m);
-    let (g, rest) = (growing as f64, (m - growing) as f64);
-    let sum = g * context as f64 + g * (g + 1.0) / 2.0;
-    if rest > 0.0 { sum + rest * window as f64 } else { sum }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn seen_positions_are_the_sum_over_the_rows() {
+    fn attended_positions_are_summed_over_the_rows() {
         for (m, context) in [(0, 0), (1, 0), (5, 0), (3, 7), (4, 4), (9, 2)] {
             for window in [None, Some(1), Some(4), Some(6), Some(100)] {
                 let slow: usize =
                     (context..context + m).map(|p| (p + 1).min(window.unwrap_or(usize::MAX))).sum();
-                assert_eq!(seen(m, context, window), slow as f64, "{m} {context} {window:?}");
+                assert_eq!(attended(m, context, window), slow as f64, "{m} {context} {window:?}");
             }
         }
     }

@@ -1,36 +1,37 @@
-//! How long modelled devices take. The same models drive devices in virtual time, hold live ones
-//! to a stated rate, and predict.
+//! Time models of devices. The same model drives a device in virtual time, throttles a live device
+//! to its stated rate, and predicts.
 
 use std::time::Duration;
 
 use lapwing_kernels::device::{Batch, GraphKey};
 use lapwing_kernels::part::Part;
 
-use super::DeviceId;
+use crate::device::DeviceId;
 
-/// A part of a stage that a device is to run.
+/// A part of a stage, as one submission to a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// First node.
     pub first: usize,
     /// One past the last node.
     pub end: usize,
-    /// Which of the rows and features.
+    /// Rows and output channels of the part.
     pub part: &'a Part,
     /// All rows of the chunk.
     pub batch: &'a Batch,
-    /// Its inputs come from another device: the processors must be synchronised (S2-12).
+    /// Its inputs come from another device, so the two processors must synchronise.
     pub crossed: bool,
-    /// It was submitted while the device was busy, so that submission is hidden (S2-13).
+    /// It was submitted while the device was busy, which hides most of the submission time.
     pub queued: bool,
 }
 
-/// How long a device takes.
+/// Predicts how long a device takes.
 pub trait TimeModel: Send + Sync {
-    /// Time before the first node: submission, and synchronisation where it applies.
+    /// Time before the first node: submission, and synchronisation if the inputs come from another
+    /// device.
     fn overhead(&self, job: &Job<'_>) -> Duration;
 
-    /// Time of one node.
+    /// Time of one node of the job.
     fn node_time(&self, job: &Job<'_>, node: usize) -> Duration;
 
     /// Time to prepare a static graph.
@@ -38,46 +39,46 @@ pub trait TimeModel: Send + Sync {
         Duration::ZERO
     }
 
-    /// Time to copy values into another layout or into padding, for the bytes read and written.
+    /// Time to copy values into another layout or into padding; `bytes` counts reads and writes.
     fn convert_time(&self, _bytes: u64) -> Duration {
         Duration::ZERO
     }
 
-    /// Time to copy values between the memories of host and device, for the bytes read and written.
+    /// Time to copy values between the memories of host and device; `bytes` counts reads and writes.
     fn transfer_time(&self, bytes: u64) -> Duration {
         self.convert_time(bytes)
     }
 
-    /// What a node asks of the memory that all devices share.
+    /// Load of a node on the memory that all devices share.
     fn load(&self, _job: &Job<'_>, _node: usize) -> NodeLoad {
         NodeLoad::NONE
     }
 
-    /// Time to load a job's inputs into static graphs, and to read its results from them.
+    /// Time to copy a job's inputs into static graphs, and its outputs out of them.
     fn conversion(&self, _job: &Job<'_>) -> Duration {
         Duration::ZERO
     }
 
-    /// Time of everything.
+    /// Time of the whole job.
     fn run_time(&self, job: &Job<'_>) -> Duration {
         let nodes: Duration = (job.first..job.end).map(|node| self.node_time(job, node)).sum();
         self.overhead(job) + self.conversion(job) + nodes
     }
 }
 
-/// What a node asks of memory, and whether it is a kernel of its own.
+/// Memory traffic of a node, and whether the node starts a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeLoad {
     /// Bytes read and written.
     pub bytes: f64,
-    /// Its time is that of its bytes, so that it slows down where bandwidth is short.
+    /// Its time is bound by memory, so it slows down when devices compete for bandwidth.
     pub memory_bound: bool,
-    /// It is part of the same kernel as the node before it.
+    /// It runs in the same kernel as the node before it.
     pub joins: bool,
 }
 
 impl NodeLoad {
-    /// Nothing.
+    /// No memory traffic.
     pub const NONE: NodeLoad = NodeLoad { bytes: 0.0, memory_bound: false, joins: false };
 }
 
@@ -95,7 +96,7 @@ impl TimeModel for FixedRate {
         Duration::ZERO
     }
 
-    /// All of it is the first node's.
+    /// The first node takes all of the time.
     fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
         if node != job.first {
             return Duration::ZERO;
@@ -105,11 +106,11 @@ impl TimeModel for FixedRate {
     }
 }
 
-/// What moves between devices, and what that takes.
+/// The two devices of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Crossing {
-    /// Where values come from.
+    /// Device that computed the values.
     pub from: DeviceId,
-    /// Where they go.
+    /// Device that reads them.
     pub to: DeviceId,
 }

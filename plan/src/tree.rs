@@ -1,7 +1,8 @@
-//! Decision-tree regression (S2-37): for devices whose time is a step function of the shape.
+//! Decision-tree regression, for devices whose time is a step function of the shape (the profiler
+//! of HeteroLLM, arXiv 2501.14794, predicts NPU times this way).
 
-/// A tree that predicts a number from `F` features: at each branch one feature is compared with
-/// a border, and a leaf is the mean of the rows that reached it.
+/// A tree that predicts a number from `F` features. Each branch compares one feature with a
+/// threshold; a leaf holds the mean of its training rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree<const F: usize = 4> {
     root: Branch,
@@ -10,30 +11,30 @@ pub struct Tree<const F: usize = 4> {
 #[derive(Clone, Debug, PartialEq)]
 enum Branch {
     Leaf(f64),
-    Split { feature: usize, border: f64, below: Box<Branch>, above: Box<Branch> },
+    Split { feature: usize, threshold: f64, below: Box<Branch>, above: Box<Branch> },
 }
 
-/// Features and what is to be predicted.
+/// Features and target of a training row.
 pub type TreeRow<const F: usize> = ([f64; F], f64);
 
-/// Borders deeper than this are noise.
+/// Maximum depth; deeper splits fit noise.
 const DEPTH_MAX: usize = 16;
 
 impl<const F: usize> Tree<F> {
-    /// Grows a tree by the splits that take away most of the squared error, none of which leaves
-    /// fewer than `leaf_rows` rows on a side.
+    /// Grows a tree. Each split is the one that reduces the squared error most, with at least
+    /// `leaf_rows` rows on either side.
     pub fn grow(rows: &[TreeRow<F>], leaf_rows: usize) -> Tree<F> {
         Tree { root: grow(rows.to_vec(), leaf_rows.max(1), 0) }
     }
 
-    /// Prediction.
+    /// The prediction for these features.
     pub fn at(&self, features: &[f64; F]) -> f64 {
         let mut branch = &self.root;
         loop {
             match branch {
                 Branch::Leaf(mean) => return *mean,
-                Branch::Split { feature, border, below, above } => {
-                    branch = if features[*feature] <= *border { below } else { above };
+                Branch::Split { feature, threshold, below, above } => {
+                    branch = if features[*feature] <= *threshold { below } else { above };
                 }
             }
         }
@@ -51,9 +52,8 @@ impl<const F: usize> Tree<F> {
     }
 }
 
-/// The tree whose leaves have as many rows as predict left-out rows best (1, 2 or 4), and the
-/// absolute difference at each row when its fold, a fifth of the rows, is left
-/// out.
+/// The tree with the minimum leaf size (1, 2 or 4 rows) that predicts left-out rows best, and for
+/// each row predicted − true when its fold, a fifth of the rows, is left out.
 pub fn cross_validated<const F: usize>(rows: &[TreeRow<F>]) -> (Tree<F>, Vec<f64>) {
     let mut best: Option<(f64, usize, Vec<f64>)> = None;
     for leaf_rows in [1, 2, 4] {
@@ -69,13 +69,13 @@ pub fn cross_validated<const F: usize>(rows: &[TreeRow<F>]) -> (Tree<F>, Vec<f64
 
 const FOLDS: usize = 5;
 
-/// Predicted − true of each row by a tree that has not seen its fold.
+/// Predicted − true of each row, by a tree trained without the row's fold.
 fn left_out<const F: usize>(rows: &[TreeRow<F>], leaf_rows: usize) -> Vec<f64> {
     if rows.len() < 2 {
         return Vec::new();
     }
     let folds = FOLDS.min(rows.len());
-    // Shifted each time round, since rows of a grid repeat.
+    // The shift spreads the repeating rows of a grid over all folds.
     let fold_of = |i: usize| (i + i / folds) % folds;
     let fold = |fold: usize| {
         let (unseen, seen): (Vec<_>, Vec<_>) =
@@ -97,14 +97,15 @@ fn grow<const F: usize>(rows: Vec<TreeRow<F>>, leaf_rows: usize, depth: usize) -
     let error: f64 = rows.iter().map(|r| (r.1 - mean).powi(2)).sum();
     let splits = (0..F).filter_map(|feature| best_split(&rows, feature, leaf_rows));
     let best = splits.min_by(|a, b| a.error.total_cmp(&b.error));
-    let Some(Split { feature, border, .. }) = best.filter(|s| s.error < error * 0.999_999 - 1e-15)
+    let Some(Split { feature, threshold, .. }) =
+        best.filter(|s| s.error < error * 0.999_999 - 1e-15)
     else {
         return Branch::Leaf(mean);
     };
-    let (below, above) = rows.into_iter().partition(|r| r.0[feature] <= border);
+    let (below, above) = rows.into_iter().partition(|r| r.0[feature] <= threshold);
     Branch::Split {
         feature,
-        border,
+        threshold,
         below: Box::new(grow(below, leaf_rows, depth + 1)),
         above: Box::new(grow(above, leaf_rows, depth + 1)),
     }
@@ -112,11 +113,11 @@ fn grow<const F: usize>(rows: Vec<TreeRow<F>>, leaf_rows: usize, depth: usize) -
 
 struct Split {
     feature: usize,
-    border: f64,
+    threshold: f64,
     error: f64,
 }
 
-/// Border between two values of a feature that leaves the least squared error on both sides.
+/// The threshold of a feature with the least squared error summed over both sides.
 fn best_split<const F: usize>(
     rows: &[TreeRow<F>],
     feature: usize,
@@ -137,7 +138,8 @@ fn best_split<const F: usize>(
         let rest = total - sum;
         let error = squares - sum * sum / left as f64 - rest * rest / right as f64;
         if best.as_ref().is_none_or(|b| error < b.error) {
-            best = Some(Split { feature, border: sorted[at - 1].0.midpoint(sorted[at].0), error });
+            best =
+                Some(Split { feature, threshold: sorted[at - 1].0.midpoint(sorted[at].0), error });
         }
     }
     best
@@ -148,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_planted_step_function_is_found_again() {
+    fn a_step_function_is_recovered() {
         let law = |x: f64, y: f64| {
             if x < 10.0 {
                 1.0
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn left_out_rows_show_the_planted_noise() {
+    fn errors_of_left_out_rows_show_the_noise() {
         let noise = |i: usize| if (i * 7919 / 13).is_multiple_of(2) { 0.3 } else { -0.3 };
         let rows: Vec<TreeRow<1>> = (0..100).map(|i| ([i as f64], noise(i))).collect();
         let (_, errors) = cross_validated(&rows);

@@ -1,24 +1,42 @@
-//! Checks that a route can be run.
+//! Checks that a route can run.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
-use lapwing_kernels::device::{DeviceInfo, GraphKey, Prepare};
-use lapwing_kernels::graph::RowSet;
+use lapwing_kernels::device::{DeviceInfo, GraphKey, ModelId, Prepare};
+use lapwing_kernels::graph::{Graph, RowSet};
 
 use crate::complete::complete;
-use crate::{DeviceId, PlanError, RouteFor, Stage, StagePart};
+use crate::device::{DeviceId, needs_graphs};
+use crate::error::PlanError;
+use crate::stage::{Stage, StagePart};
 
-/// Checks the compute stages of a strategy.
-pub(super) fn stages(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
+/// The graph, devices and rows that a route is checked against.
+#[derive(Clone, Copy, Debug)]
+pub struct RouteFor<'a> {
+    /// The model.
+    pub model: ModelId,
+    /// Ops of the model.
+    pub graph: &'a Graph,
+    /// The engine's devices, indexed by [`DeviceId`].
+    pub devices: &'a [DeviceInfo],
+    /// Rows of the chunk.
+    pub rows: usize,
+    /// Rows of the chunk whose logits are computed.
+    pub selected: usize,
+}
+
+/// Checks the stages of a route: coverage, tiling, devices and graph sizes.
+pub(crate) fn stages(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
     compute(stages.iter(), of)
 }
 
-/// Checks a complete route: its compute stages, and that it is what they are completed to.
-pub(super) fn route(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
+/// Checks a complete route: its compute stages, and that the transfers and the choice of tokens are
+/// those that they are completed with.
+pub(crate) fn route(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
     compute(stages.iter().filter(|stage| stage.computes()), of)?;
-    let expected = complete(stages.iter().filter(|s| s.computes()).cloned().collect(), of)?.0;
-    match expected == stages {
+    let computing = stages.iter().filter(|stage| stage.computes()).cloned();
+    match complete(computing.collect(), of)?.0 == stages {
         true => Ok(()),
         false => Err(PlanError::Incomplete),
     }
@@ -51,8 +69,8 @@ fn compute<'a>(stages: impl Iterator<Item = &'a Stage>, of: RouteFor<'_>) -> Res
     Ok(())
 }
 
-/// The graphs of a route can be there at the same time.
-pub(super) fn budgets(graphs: &[(DeviceId, GraphKey)], of: RouteFor<'_>) -> Result<(), PlanError> {
+/// Checks that each device can keep all its graphs of a route at the same time.
+pub(crate) fn budgets(graphs: &[(DeviceId, GraphKey)], of: RouteFor<'_>) -> Result<(), PlanError> {
     for (number, info) in of.devices.iter().enumerate() {
         let Some(budget) = &info.budget else { continue };
         let keys: HashSet<&GraphKey> =
@@ -66,48 +84,48 @@ pub(super) fn budgets(graphs: &[(DeviceId, GraphKey)], of: RouteFor<'_>) -> Resu
     Ok(())
 }
 
-/// The parts tile rows × features, and the nodes can be divided so.
+/// Checks that the parts tile rows × output channels, and that the nodes can be divided that way.
 fn parts(stage: &Stage, of: RouteFor<'_>) -> Result<(), PlanError> {
     let fail =
         |problem| Err(PlanError::Parts { nodes: stage.nodes.clone(), rows: of.rows, problem });
-    let Some(first) = stage.parts.first() else { return fail("there is no part") };
+    let Some(first) = stage.parts.first() else { return fail("the stage has no part") };
     let units = first.part.features.of;
     let mut rectangles: Vec<(Range<usize>, Range<usize>)> = Vec::new();
     for (at, StagePart { device, part }) in stage.parts.iter().enumerate() {
         let rows = part.rows.clone().unwrap_or(0..of.rows);
         let features = part.features.from..part.features.to;
         if stage.parts[..at].iter().any(|other| other.device == *device) {
-            return fail("a device has two parts");
+            return fail("one device has two parts");
         }
         if part.features.of != units || units == 0 {
-            return fail("features are counted in different units");
+            return fail("the parts count output channels in different units");
         }
         if rows.start > rows.end || rows.end > of.rows || features.end > units {
-            return fail("a part reaches beyond the stage");
+            return fail("a part exceeds the rows or output channels of the stage");
         }
         if stage.parts.len() > 1 && (rows.is_empty() || features.is_empty()) {
             return fail("a part is empty");
         }
         let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
         if rectangles.iter().any(|(r, f)| overlap(r, &rows) && overlap(f, &features)) {
-            return fail("parts overlap");
+            return fail("two parts overlap");
         }
         if part.rows.is_some() && !of.graph.can_cut_rows(stage.nodes.clone()) {
-            return fail("the tokens of these nodes cannot be divided");
+            return fail("the rows of these nodes cannot be divided");
         }
         if !part.features.is_whole() && !of.graph.can_cut_features(stage.nodes.clone()) {
-            return fail("the features of these nodes cannot be divided");
+            return fail("the output channels of these nodes cannot be divided");
         }
         rectangles.push((rows, features));
     }
     let area: usize = rectangles.iter().map(|(r, f)| r.len() * f.len()).sum();
     if area != of.rows * units {
-        return fail("something is left out");
+        return fail("some rows or output channels belong to no part");
     }
     Ok(())
 }
 
-/// The device has kernels for the nodes, and graphs for the rows.
+/// Checks that the device has a kernel for each node, and graphs for all rows of the part.
 fn device(stage: &Stage, part: &StagePart, of: RouteFor<'_>) -> Result<(), PlanError> {
     let StagePart { device: DeviceId(number), part } = part;
     let info: &DeviceInfo = &of.devices[*number];
@@ -116,12 +134,12 @@ fn device(stage: &Stage, part: &StagePart, of: RouteFor<'_>) -> Result<(), PlanE
     };
     let nodes = &of.graph.nodes()[stage.nodes.clone()];
     if let Some(node) = nodes.iter().find(|node| !info.runs(&node.op)) {
-        return fail(format!("it has no {} ('{}')", node.op.name(), node.role));
+        return fail(format!("it has no kernel for {} ('{}')", node.op.name(), node.role));
     }
-    if !info.is_static() {
+    if !needs_graphs(info) {
         return match part.graphs.is_empty() {
             true => Ok(()),
-            false => fail("it runs no prepared graphs".to_owned()),
+            false => fail("it does not run prepared graphs".to_owned()),
         };
     }
     let selected = nodes.iter().all(|n| of.graph.value(n.output).rows == RowSet::Selected);
@@ -132,17 +150,19 @@ fn device(stage: &Stage, part: &StagePart, of: RouteFor<'_>) -> Result<(), PlanE
     };
     let prepared: usize = part.graphs.iter().sum();
     if prepared < rows {
-        return fail(format!("its graphs hold {prepared} rows, but there are {rows}"));
+        return fail(format!("its graphs hold {prepared} rows, but the part has {rows}"));
     }
     let fits = |size: usize| match stage.prepare {
         Prepare::Ahead => info.sizes.contains(&size),
-        // Graphs of any length can be prepared for a chunk, as long as the array takes them.
+        // On the spot, graphs of any multiple of the tile size can be prepared.
         Prepare::OnTheSpot => size > 0 && size.is_multiple_of(info.row_alignment),
     };
     if let Some(size) = part.graphs.iter().find(|size| !fits(**size)) {
         return fail(match stage.prepare {
-            Prepare::Ahead => format!("{size} rows is none of its sizes {:?}", info.sizes),
-            Prepare::OnTheSpot => format!("{size} rows is no multiple of {}", info.row_alignment),
+            Prepare::Ahead => format!("{size} rows is not one of its graph sizes {:?}", info.sizes),
+            Prepare::OnTheSpot => {
+                format!("{size} rows is not a multiple of {}", info.row_alignment)
+            }
         });
     }
     Ok(())

@@ -40,7 +40,7 @@ pub(super) fn rates(
 /// The products of one layer with the most weights.
 fn largest_product(graph: &Graph) -> Option<Range<usize>> {
     let in_a_layer = |nodes: &Range<usize>| graph.nodes()[nodes.clone()][0].layer.is_some();
-    let products = blocks(graph).into_iter().filter(|block| block.kind == BlockKind::Product);
+    let products = blocks(graph).into_iter().filter(|block| block.kind == BlockKind::Matmul);
     let batch = batch(1);
     let bytes = |nodes: &Range<usize>| -> u64 {
         nodes.clone().map(|node| graph.cost(node, &batch).bytes).sum()

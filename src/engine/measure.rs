@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use lapwing_actors::drive::measure::{
-    Limits, MeasureParts, MeasureProgress, Measured, measure, rows_max,
+    Limits, MeasureParts, MeasureProgress, MeasuredDevice, measure, rows_max,
 };
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::device::Batch;
@@ -101,9 +101,9 @@ impl EngineBuilder {
             identity(&settings, &chosen);
         let built = chosen.devices.iter().zip(names).map(|((spec, threads), (_, description))| {
             let built = build(spec, *threads, &shared)?;
-            Ok(Measured { device: built.device, info: built.info, description })
+            Ok(MeasuredDevice { device: built.device, info: built.info, description })
         });
-        let devices = built.collect::<Result<Vec<Measured>, Error>>()?;
+        let devices = built.collect::<Result<Vec<MeasuredDevice>, Error>>()?;
         let parts = MeasureParts {
             devices,
             graph: &graph,

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::DeviceKind;
 use lapwing_plan::place::{Placed, Places};
-use lapwing_plan::strategy::{Auto, CpuOnly, GpuOnly, Strategy, StrategyOptions, by_name, known};
+use lapwing_plan::strategy::{
+    Auto, CpuOnly, GpuOnly, Strategy, StrategyOptions, by_name, registry,
+};
 
 use crate::config::{Chosen, Settings, StrategyChoice};
 use crate::error::Error;
@@ -46,7 +48,7 @@ impl Strategies {
 
     /// A decider among all others: it rates them with what is placed by hand.
     pub(super) fn decider(&self) -> Auto {
-        let others = known().iter().filter(|known| known.name != DECIDER);
+        let others = registry().iter().filter(|known| known.name != DECIDER);
         let candidates = others.map(|known| self.placed((known.make)(&self.options))).collect();
         Auto::new(candidates, self.options.in_flight)
     }
@@ -56,7 +58,7 @@ impl Strategies {
             return Ok(Arc::new(self.decider()));
         }
         let found = by_name(name, &self.options).ok_or_else(|| {
-            let names: Vec<&str> = known().iter().map(|known| known.name).collect();
+            let names: Vec<&str> = registry().iter().map(|known| known.name).collect();
             Error::config("strategy", format!("'{name}'"), &format!("one of {}", names.join(", ")))
         })?;
         Ok(self.placed(found))

@@ -10,7 +10,7 @@ use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_kernels::quant::DType;
 use lapwing_plan::Phase;
 use lapwing_plan::soc::{Soc, SyncMode, WeightBits, Workload};
-use lapwing_plan::solve::{Candidate, Cut, Question, Solution, Solver};
+use lapwing_plan::solve::{Candidate, Cut, Problem, Solution, Solver};
 use lapwing_plan::strategy::{ChunkShape, PlanInput};
 use lapwing_plan::time::Job;
 use lapwing_plan::{DeviceId, device_of};
@@ -191,7 +191,7 @@ fn solve(soc: &Soc, (n, k): (usize, usize), m: usize) -> Arc<Solution> {
     let home = device_of(&devices, DeviceKind::Gpu).unwrap_or(DeviceId(0));
     let shape = shape(m);
     let (first, end) = (PRODUCT, PRODUCT + 1);
-    Solver::new().solve(&input, Question { first, end, shape: &shape, home, divide: true })
+    Solver::new().solve(&input, Problem { first, end, shape: &shape, home, divide: true })
 }
 
 /// Outputs that the GPU computes, as a share.

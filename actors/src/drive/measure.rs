@@ -1,5 +1,5 @@
-//! The profiler (S2-37): measures ops on live devices, one at a time, as they run in an engine; a
-//! throttled device is held to its model's time.
+//! The profiler: measures ops on live devices, one op at a time, under the conditions of an engine. A
+//! throttled device takes the time of its model.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,25 +14,26 @@ use lapwing_plan::profile::{DeviceProfile, Machine, Profile, VERSION, nanos};
 
 mod device;
 mod grid;
-mod hand_over;
+mod log;
+mod sync;
 
-use device::Bench;
+use device::DeviceBench;
 pub use grid::rows_max;
-use grid::{Ask, Rank, asks};
+use grid::{Measurement, Priority, measurements};
 
-/// What is measured.
+/// Input of the profiler.
 pub struct MeasureParts<'a> {
-    /// Devices, by their number. They must run nothing else.
-    pub devices: Vec<Measured>,
-    /// The model's ops.
+    /// Devices, in the order of their numbers. They must be idle.
+    pub devices: Vec<MeasuredDevice>,
+    /// Ops of the model.
     pub graph: &'a Arc<Graph>,
-    /// Where the devices' results lie.
+    /// Slots in which the devices store their outputs.
     pub slots: SlotPool,
-    /// Pages of the KV cache that the devices share; their content is lost.
+    /// Pages of the shared KV cache; their content is overwritten.
     pub pages: u32,
     /// Rows of a page.
     pub page_rows: usize,
-    /// Most rows of a chunk.
+    /// Maximum rows of a chunk.
     pub chunk_rows: usize,
     /// The machine.
     pub machine: Machine,
@@ -40,31 +41,31 @@ pub struct MeasureParts<'a> {
     pub model: String,
     /// Version of the program.
     pub program: String,
-    /// Tells the time.
+    /// Clock of the measurement.
     pub clock: Arc<dyn Clock>,
-    /// When to stop.
+    /// Time limits.
     pub limits: Limits,
 }
 
-/// A device that is measured.
-pub struct Measured {
-    /// The device, as an engine would have it.
+/// A device to measure.
+pub struct MeasuredDevice {
+    /// The device, as an engine uses it.
     pub device: LiveDevice,
-    /// What planners know of it.
+    /// The device as planners see it.
     pub info: DeviceInfo,
-    /// What it is beyond its name: threads, rates.
+    /// Description beyond the name: threads, rates.
     pub description: String,
 }
 
-/// How long measuring may take.
+/// Limits of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most runs of each op, beside one to warm up.
+    /// Maximum runs of each op, after one warm-up run.
     pub runs: usize,
-    /// No further run of an op after that time, but at least one.
+    /// Time after which no further run of an op starts. At least one run is measured.
     pub per_op: Duration,
-    /// For each device: after that time the rest is left out, the least important; one op of each
-    /// kind is measured in any case.
+    /// Time per device after which the remaining measurements are skipped. The least important ones
+    /// come last; one op of each kind is always measured.
     pub per_device: Duration,
 }
 
@@ -75,20 +76,20 @@ impl Default for Limits {
     }
 }
 
-/// How far measuring is.
+/// Progress of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureProgress<'a> {
-    /// Device.
+    /// Name of the device.
     pub device: &'a str,
-    /// Op, with its shape.
+    /// Op to measure next, with its shape.
     pub what: String,
-    /// Measured so far, over all devices.
+    /// Finished measurements, over all devices.
     pub done: usize,
-    /// To be measured, over all devices.
+    /// Planned measurements, over all devices.
     pub of: usize,
 }
 
-/// Why nothing was measured.
+/// Why no profile was measured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasureError {
@@ -97,58 +98,60 @@ pub enum MeasureError {
     Device {
         /// The op.
         what: String,
-        /// What happened.
+        /// Cause.
         source: DeviceError,
     },
-    /// It was told to stop.
-    #[error("measuring was interrupted; nothing was stored")]
+    /// The caller cancelled the measurement.
+    #[error("the measurement was cancelled; no profile was stored")]
     Cancelled,
-    /// The operating system gives no thread.
-    #[error("no thread could be started to measure hand-overs: {source}")]
+    /// A thread could not be started.
+    #[error("could not start a thread to measure synchronisation: {source}")]
     Thread {
-        /// What it said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
 
-/// Measures every device: each distinct op, whole and with shares of its features, for row counts
-/// on a grid. `progress` is told before each and may end it.
+/// Measures every device: each distinct op, undivided and with shares of its output channels, for the
+/// row counts of a grid. Calls `progress` before each measurement; a break cancels.
 ///
 /// # Errors
-/// [`MeasureError`] when a device fails, or `progress` breaks off.
+/// [`MeasureError`] if a device fails, or if `progress` breaks.
 pub fn measure(
     parts: MeasureParts<'_>,
     progress: &mut dyn FnMut(&MeasureProgress<'_>) -> ControlFlow<()>,
 ) -> Result<Profile, MeasureError> {
     let MeasureParts { devices, graph, limits, .. } = &parts;
     let several = devices.len() > 1;
-    let plans: Vec<Vec<Ask>> = devices
+    let plans: Vec<Vec<Measurement>> = devices
         .iter()
-        .map(|device| asks(graph, &device.info, (parts.chunk_rows, parts.pages_rows(), several)))
+        .map(|device| {
+            measurements(graph, &device.info, parts.chunk_rows, parts.pages_rows(), several)
+        })
         .collect();
     let of = plans.iter().map(Vec::len).sum();
     let (limits, clock) = (*limits, Arc::clone(&parts.clock));
-    let sync = hand_over::time(&clock)?;
-    let copy_bytes_per_second = hand_over::copy_rate(&parts);
+    let sync = sync::time(&clock)?;
+    let copy_bytes_per_second = sync::copy_rate(&parts);
     let MeasureParts { devices, graph, page_rows, machine, model, program, chunk_rows, .. } = parts;
     let mut profiles = Vec::new();
     let mut done = 0;
-    for (Measured { device, info, description }, plan) in devices.into_iter().zip(plans) {
-        let mut bench = Bench::new(device, (graph, page_rows), (Arc::clone(&clock), limits));
+    for (MeasuredDevice { device, info, description }, plan) in devices.into_iter().zip(plans) {
+        let mut bench = DeviceBench::new(device, graph, page_rows, Arc::clone(&clock), limits);
         let begin = clock.now();
         let asked = plan.len();
         let fixed = bench.fixed(&info)?;
         let mut samples = Vec::with_capacity(plan.len());
-        for ask in plan {
-            let what = ask.to_string();
+        for measurement in plan {
+            let what = measurement.to_string();
             let step = MeasureProgress { device: &info.name, what, done, of };
             if progress(&step).is_break() {
                 return Err(MeasureError::Cancelled);
             }
             done += 1;
             let spent = Duration::from_nanos(clock.now().0 - begin.0);
-            if spent < limits.per_device || ask.rank == Rank::Kind {
-                samples.push(bench.sample(&ask, fixed.submit_idle)?);
+            if spent < limits.per_device || measurement.priority == Priority::Kind {
+                samples.push(bench.sample(&measurement, fixed.submit_idle)?);
             }
         }
         profiles.push(DeviceProfile {
@@ -177,7 +180,7 @@ pub fn measure(
 }
 
 impl MeasureParts<'_> {
-    /// Rows that the KV cache holds.
+    /// Rows of the KV cache.
     fn pages_rows(&self) -> usize {
         self.pages as usize * self.page_rows
     }

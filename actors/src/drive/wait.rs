@@ -1,21 +1,22 @@
-//! How an actor waits for its next message (S2-35).
+//! How an actor waits for its next message. Predicted sleep followed by polling is the fast
+//! synchronisation of HeteroLLM (arXiv 2501.14794).
 //!
-//! The receiving end of a mailbox is a *link*, and each link waits in one of four modes:
+//! The receiving end of a mailbox is a *link*. Each link waits in one of four modes:
 //!
-//! | mode | what the receiver does | a sender pays |
+//! | mode | receiver | cost for the sender |
 //! |---|---|---|
-//! | `Blocking` | the channel's own blocking receive | what the channel does |
-//! | `Callback` | parks at once; the message's completion unparks it | a system call |
-//! | `Spin` | polls the flag beside the mailbox until it is set | an atomic swap |
-//! | `SleepThenSpin` | sleeps until `predicted − margin`, polls until `predicted + margin`, then parks | a swap; a system call if it comes early or far too late |
+//! | `Blocking` | blocks in the channel | that of the channel |
+//! | `Callback` | parks; the message unparks it | a system call |
+//! | `Spin` | polls the flag of the mailbox | an atomic swap |
+//! | `SleepThenSpin` | sleeps until `predicted − margin`, polls until `predicted + margin`, then parks | a swap; also a system call if the message is early or far too late |
 //!
-//! A sleep is a park with a timeout, so that an early message ends it. The prediction is the median
-//! of the latest waits of the same kind ([`Predictor`]), whichever mode they were spent in; the
-//! margin is what sleeps overshoot by, as measured at the thread's start and with every sleep since,
-//! plus the spread of those waits ([`Overshoot`], [`Plan`]). Nobody polls while the machine's cores
-//! are all busy, or where polling has just been preempted: then every mode parks ([`Cores`]).
+//! A sleep is a park with a timeout, so an early message ends it. The prediction is the median of the
+//! latest waits of the same kind in any mode ([`Predictor`]). The margin is the overshoot of sleeps,
+//! measured at the start of the thread and with every sleep since, plus the spread of the latest
+//! waits ([`Overshoot`], [`Plan`]). While all cores of the machine are busy, or for a while after a
+//! preempted poll, every mode parks instead of polling ([`Cores`]).
 //!
-//! Every wait gives a [`WaitRecord`], which goes onto the timeline with the prediction's error.
+//! Every wait yields a [`WaitRecord`], which the timeline shows with the error of the prediction.
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{NameId, SpanId, WaitInfo, WaitMode};
@@ -32,20 +33,20 @@ pub use plan::{MARGIN_MAX_NS, MARGIN_MIN_NS, Plan};
 pub use predictor::{Predicted, Predictor};
 pub use waiter::{WaitFor, Waiter};
 
-/// Which waits are alike: those after the same op, for as many rows, on the same device. The layer
-/// is not part of it: a wait in one layer predicts the same wait in the next.
+/// Kind of a wait: the op before it, its rows and the device. The layer is not part of the key, so a
+/// wait in one layer predicts the same wait in the next layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WaitKey {
-    /// Number of the op or stage after which the receiver waits; the caller's own.
+    /// Number of the op or stage after which the receiver waits, as assigned by the caller.
     pub op: u32,
-    /// Its rows, rounded up to a power of two.
+    /// Rows of the op, rounded up to a power of two.
     pub rows: u32,
     /// Number of the device that waits.
     pub device: u32,
 }
 
 impl WaitKey {
-    /// Key of the waits after op `op` with `rows` rows on a device.
+    /// Key of waits after op `op` with `rows` rows, on a device.
     pub fn new(op: u32, rows: usize, device: usize) -> WaitKey {
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
         let rows = rows.checked_next_power_of_two().unwrap_or(u32::MAX);
@@ -53,51 +54,52 @@ impl WaitKey {
     }
 }
 
-/// How the links of an engine wait.
+/// The wait modes of an engine's links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waits {
-    /// Mailboxes of the devices' workers.
+    /// Mode of the workers' mailboxes.
     pub device_links: WaitMode,
-    /// Devices, by their number, whose workers wait in another mode.
+    /// Other modes for some workers, by device number; the last entry of a device applies.
     pub exceptions: Vec<(usize, WaitMode)>,
-    /// Mailbox of the scheduler.
+    /// Mode of the scheduler's mailbox.
     pub scheduler_link: WaitMode,
 }
 
 impl Waits {
-    /// What suits an engine of that many devices. Devices that hand work to each other wait for
-    /// predictable times, and a late wake delays the next op of the same chunk. A single device
-    /// waits for new requests, and the scheduler for callers: to poll there would only burn a core.
+    /// Default modes for an engine of `devices` devices. Several devices wait for each other for
+    /// predictable times, and a late wake-up delays the next op of the chunk, so their workers poll. A
+    /// single device waits for new requests, and the scheduler for callers; polling would only burn a
+    /// core there.
     pub fn for_devices(devices: usize) -> Waits {
         let device_links = if devices > 1 { WaitMode::SleepThenSpin } else { WaitMode::Callback };
         Waits { device_links, exceptions: Vec::new(), scheduler_link: WaitMode::Callback }
     }
 
-    /// How the worker of that device waits.
+    /// Mode of the worker of a device.
     pub fn of_device(&self, device: usize) -> WaitMode {
         let exception = self.exceptions.iter().rev().find(|(number, _)| *number == device);
         exception.map_or(self.device_links, |(_, mode)| *mode)
     }
 }
 
-/// A wait, as it turned out. All times are of the receiver's clock.
+/// A finished wait. All times are of the receiver's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitRecord {
-    /// How it was spent: as configured, or `Callback` where it had to park instead.
+    /// Mode of the wait: the configured mode, or `Callback` if the receiver had to park instead of poll.
     pub mode: WaitMode,
-    /// When it began.
+    /// Start.
     pub since: Nanos,
-    /// When the message was in the receiver's hands.
+    /// Time at which the receiver had the message.
     pub end: Nanos,
-    /// Predicted length in ns; none without enough waits of its kind before it.
+    /// Predicted length in ns; `None` without enough earlier waits of its kind.
     pub predicted: Option<u64>,
-    /// Sleeping was to end this much before the predicted end, in ns.
+    /// Planned time from the end of the sleep to the predicted end, in ns.
     pub margin: u64,
-    /// Slept from the beginning on, in ns.
+    /// Time asleep from the start, in ns.
     pub slept: u64,
-    /// Polled after that, in ns.
+    /// Time of polling after the sleep, in ns.
     pub spun: u64,
-    /// Parked after that because the message was far too late, in ns.
+    /// Time parked after polling, because the message was far too late, in ns.
     pub parked: u64,
 }
 
@@ -113,7 +115,7 @@ impl WaitRecord {
         self.predicted.map(|predicted| clamp(self.actual()) - clamp(predicted))
     }
 
-    /// As an event of the timeline; `target` is the span that was waited for.
+    /// The wait as a timeline event; `target` is the span that the receiver waited for.
     pub fn info(&self, name: NameId, target: Option<SpanId>) -> WaitInfo {
         WaitInfo {
             name,

@@ -146,7 +146,7 @@ impl Scheduler {
         let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
         let prompts = prompts.filter(|sequence| sequence.due() > 0);
         let (due, all) = prompts.fold((0, 0), |(due, all), s| (due + s.due(), all + s.goal()));
-        let rows_of = PromptRows { all: all + decode_rows, due: due + decode_rows };
+        let rows_of = PromptRows { all: all + decode_rows, remaining: due + decode_rows };
         let mut left = match due {
             0 => 0,
             _ => self.planner.chunk_rows(rows_of).saturating_sub(decode_rows).max(1),

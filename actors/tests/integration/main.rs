@@ -2,7 +2,6 @@
 
 #![expect(unreachable_pub, reason = "a test binary has no outside")]
 
-mod attention_flops;
 mod blank;
 mod cancel;
 mod failure;
@@ -12,7 +11,7 @@ mod late;
 mod limits;
 mod oracle;
 mod order;
-mod placing;
+#[path = "../../../plan/tests/integration/support.rs"]
 mod plan_support;
 mod prediction;
 mod random_plans;
@@ -23,7 +22,6 @@ mod requests;
 mod score;
 mod shape_only_device;
 mod soc;
-mod strategies;
 mod strategy_values;
 mod support;
 mod waits;

@@ -18,7 +18,7 @@ use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::predict::{Workload, plan, predict, predict_cold};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel, Rates};
-use lapwing_plan::strategy::{PlanInput, Strategy, StrategyOptions, by_name, known};
+use lapwing_plan::strategy::{PlanInput, Strategy, StrategyOptions, by_name, registry};
 use lapwing_plan::time::TimeModel;
 use lapwing_traces::Nanos;
 
@@ -153,7 +153,7 @@ fn every_strategy_takes_the_predicted_time() {
     for names in ["cpu", "cpu npu", "cpu gpu npu", "gpu cpu"] {
         let engine = Engine::new(names, Preparation::FREE);
         let mut compared = 0;
-        for known in known() {
+        for known in registry() {
             let strategy = || by_name(known.name, &options).expect("is known");
             let shape = crate::plan_support::prefill(32);
             if strategy().route(&engine.input(), &shape).is_err() {
@@ -183,7 +183,7 @@ fn graphs_that_are_missing_delay_every_strategy_as_predicted() {
     for names in ["cpu npu", "cpu gpu npu"] {
         let engine = Engine::new(names, preparation);
         let mut delayed = 0;
-        for known in known().iter().filter(|known| known.name != "auto") {
+        for known in registry().iter().filter(|known| known.name != "auto") {
             let strategy = || by_name(known.name, &options).expect("is known");
             let shape = crate::plan_support::prefill(32);
             if strategy().route(&engine.input(), &shape).is_err() {
@@ -213,7 +213,7 @@ fn the_decider_is_as_fast_as_the_fastest_strategy() {
     for rows in [1, 31, 64, 135, 300] {
         let time = |name: &str| engine.simulated(by_name(name, &options).expect("is known"), rows);
         let shape = crate::plan_support::prefill(rows.min(CHUNK_ROWS));
-        let others = known().iter().filter(|k| k.name != "auto").filter(|k| {
+        let others = registry().iter().filter(|k| k.name != "auto").filter(|k| {
             let strategy = (k.make)(&options);
             strategy.route(&engine.input(), &shape).is_ok()
         });

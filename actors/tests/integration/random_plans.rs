@@ -52,7 +52,7 @@ impl Strategy for RandomPlans {
     }
 
     fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
-        1 + Dice::of((self.0, prompt)).below(prompt.due.min(input.chunk_rows))
+        1 + Dice::of((self.0, prompt)).below(prompt.remaining.min(input.chunk_rows))
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
@@ -70,7 +70,7 @@ impl Strategy for RandomPlans {
             let cut_rows = block.kind != BlockKind::Dynamic
                 && input.graph.can_cut_rows(block.nodes.clone())
                 && rows > 1;
-            let cut_features = block.kind == BlockKind::Product;
+            let cut_features = block.kind == BlockKind::Matmul;
             let parts = if able.is_empty() || dice.one_in(2) {
                 vec![(first, None, Share::WHOLE)]
             } else {

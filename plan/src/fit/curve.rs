@@ -1,37 +1,37 @@
-//! Time of one op shape against its rows: linear with coefficients that are not negative, two
-//! such lines with a knee, or straight lines between the measured points.
+//! The time of one op shape as a function of its rows: a line with non-negative coefficients, two
+//! such lines with a knee, or linear interpolation between measured points.
 
 /// A measured time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Rows.
     pub m: usize,
-    /// Positions that they see; 0 where there is no attention.
-    pub seen: f64,
+    /// Positions that the rows attend to, summed; 0 for other ops than attention.
+    pub attended: f64,
     /// Nanoseconds.
     pub time: f64,
 }
 
-/// A prediction of time from rows and positions seen.
+/// Predicts the time from rows and attended positions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Curve {
-    /// a + b·m + c·seen, all at least 0.
+    /// a + b·m + c·attended, with a, b, c ≥ 0.
     Linear([f64; 3]),
-    /// One line up to so many rows, another beyond: matrix-vector kernels and matrix-matrix ones,
-    /// or bound by memory and bound by operations (roofline).
+    /// One line up to a number of rows, another beyond: GEMV and GEMM kernels, or the memory-bound
+    /// and the compute-bound side of a roofline.
     Knee {
-        /// Last row count of the first line.
+        /// Maximum rows of the first line.
         last: usize,
-        /// Line up to there.
+        /// Coefficients of the first line.
         low: [f64; 3],
-        /// Line beyond.
+        /// Coefficients of the second line.
         high: [f64; 3],
     },
-    /// Straight lines between points, by rows; beyond the ends, the line of the last two.
+    /// Linear interpolation between (rows, ns) points, extrapolated beyond the first and last two.
     Between(Vec<(f64, f64)>),
 }
 
-/// Which curves are tried.
+/// Kinds of curves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Linear,
@@ -41,8 +41,8 @@ enum Form {
 
 impl Curve {
     /// Predicted nanoseconds.
-    pub fn at(&self, m: usize, seen: f64) -> f64 {
-        let line = |c: &[f64; 3]| c[0] + c[1] * m as f64 + c[2] * seen;
+    pub fn at(&self, m: usize, attended: f64) -> f64 {
+        let line = |c: &[f64; 3]| c[0] + c[1] * m as f64 + c[2] * attended;
         match self {
             Curve::Linear(c) => line(c),
             Curve::Knee { last, low, high } => line(if m <= *last { low } else { high }),
@@ -50,15 +50,15 @@ impl Curve {
         }
     }
 
-    /// The line that fits best; `None` without points.
+    /// The best fitting line; `None` without points.
     pub fn linear(points: &[Point]) -> Option<Curve> {
         fit(Form::Linear, points)
     }
 
-    /// The curve that predicts left-out points best, and its error at each point when that is
-    /// left out. Points that cannot be left out have no error.
+    /// The curve that predicts left-out points best, and its relative error at each left-out point.
+    /// A point that cannot be left out has no error.
     pub fn best(points: &[Point]) -> Option<(Curve, Vec<f64>)> {
-        let attends = points.iter().any(|p| p.seen > 0.0);
+        let attends = points.iter().any(|p| p.attended > 0.0);
         let forms = match attends {
             true => &[Form::Linear, Form::Knee][..],
             false => &[Form::Linear, Form::Knee, Form::Between],
@@ -67,7 +67,7 @@ impl Curve {
         for form in forms {
             let Some(curve) = fit(*form, points) else { continue };
             let errors = leave_one_out(*form, points);
-            // A form that cannot be checked at each point is taken only if there is no other.
+            // A form that cannot be validated at every point is the last resort.
             let score = match errors.len() == points.len() {
                 true => errors.iter().sum::<f64>() / errors.len() as f64,
                 false => f64::INFINITY,
@@ -84,8 +84,8 @@ fn leave_one_out(form: Form, points: &[Point]) -> Vec<f64> {
     let left_out = (0..points.len()).filter_map(|out| {
         let rest: Vec<Point> =
             points.iter().enumerate().filter(|(i, _)| *i != out).map(|(_, p)| *p).collect();
-        let Point { m, seen, time } = points[out];
-        let predicted = fit(form, &rest)?.at(m, seen);
+        let Point { m, attended, time } = points[out];
+        let predicted = fit(form, &rest)?.at(m, attended);
         Some((predicted - time).abs() / time.max(1.0))
     });
     left_out.collect()
@@ -110,7 +110,7 @@ fn between(points: &[(f64, f64)], m: f64) -> f64 {
     (t0 + (t1 - t0) * (m - m0) / (m1 - m0)).max(0.0)
 }
 
-/// Two lines, with the knee where both together fit best.
+/// Two lines, with the knee at the least total error.
 fn knee(points: &[Point]) -> Option<Curve> {
     let mut sorted = points.to_vec();
     sorted.sort_by_key(|p| p.m);
@@ -129,11 +129,11 @@ fn knee(points: &[Point]) -> Option<Curve> {
     best.map(|(_, curve)| curve)
 }
 
-/// Least squares of relative errors with coefficients that are not negative: the best of all
-/// subsets of coefficients whose solution is so. Also the sum of squared errors.
+/// Non-negative least squares of relative errors: the best solution over all subsets of coefficients
+/// that has no negative coefficient. Returns the coefficients and the sum of squared errors.
 fn line(points: &[Point]) -> Option<([f64; 3], f64)> {
     let rows: Vec<[f64; 3]> =
-        points.iter().map(|p| [1.0, p.m as f64, p.seen].map(|f| f / p.time.max(1.0))).collect();
+        points.iter().map(|p| [1.0, p.m as f64, p.attended].map(|f| f / p.time.max(1.0))).collect();
     let mut best: Option<([f64; 3], f64)> = None;
     for subset in 1..8_usize {
         let used: Vec<usize> = (0..3).filter(|f| subset >> f & 1 == 1).collect();
@@ -144,7 +144,7 @@ fn line(points: &[Point]) -> Option<([f64; 3], f64)> {
         let error =
             |row: &[f64; 3]| (row.iter().zip(&c).map(|(r, c)| r * c).sum::<f64>() - 1.0).powi(2);
         let sum: f64 = rows.iter().map(error).sum();
-        // Fewer coefficients come first and stay unless more are better by more than rounding.
+        // Of fits that are equal up to rounding, the first has the fewest coefficients.
         if best.as_ref().is_none_or(|(_, known)| sum < known * (1.0 - 1e-9) - 1e-18) {
             best = Some((c, sum));
         }
@@ -152,13 +152,13 @@ fn line(points: &[Point]) -> Option<([f64; 3], f64)> {
     best
 }
 
-/// Normal equations of the used columns, for right-hand sides of 1.
+/// Solves the normal equations of the used columns, with a right-hand side of 1.
 fn solve(rows: &[[f64; 3]], used: &[usize]) -> Option<[f64; 3]> {
     let size = used.len();
     if rows.len() < size {
         return None;
     }
-    // Columns are scaled to length 1, so that a determinant says how independent they are.
+    // Columns are scaled to length 1, so that a small pivot means nearly dependent columns.
     let length: Vec<f64> =
         used.iter().map(|f| rows.iter().map(|r| r[*f] * r[*f]).sum::<f64>().sqrt()).collect();
     if length.contains(&0.0) {
@@ -205,7 +205,7 @@ mod tests {
     const GRID: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
     fn points(law: impl Fn(usize) -> f64) -> Vec<Point> {
-        GRID.map(|m| Point { m, seen: 0.0, time: law(m) }).to_vec()
+        GRID.map(|m| Point { m, attended: 0.0, time: law(m) }).to_vec()
     }
 
     fn median(mut errors: Vec<f64>) -> f64 {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_line_is_found_again() {
+    fn a_line_is_recovered() {
         let points = points(|m| 5000.0 + 300.0 * m as f64);
         let (curve, errors) = Curve::best(&points).expect("a curve");
         assert!((curve.at(100, 0.0) - 35_000.0).abs() < 1.0, "{curve:?}");
@@ -222,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_knee_is_found_again() {
-        // Bound by memory up to 16 rows, by operations beyond.
+    fn a_knee_is_recovered() {
+        // Memory-bound up to 16 rows, compute-bound beyond.
         let law = |m: usize| (80_000.0 + m as f64).max(4000.0 * m as f64 + 20_000.0);
         let (curve, errors) = Curve::best(&points(law)).expect("a curve");
         for m in [3, 12, 48, 100, 200] {
@@ -234,21 +234,21 @@ mod tests {
     }
 
     #[test]
-    fn attention_is_linear_in_what_its_rows_see() {
-        let law = |m: f64, seen: f64| 2000.0 + 10.0 * m + 0.5 * seen;
+    fn attention_is_linear_in_attended_positions() {
+        let law = |m: f64, attended: f64| 2000.0 + 10.0 * m + 0.5 * attended;
         let grid = [(1, 0), (1, 256), (8, 64), (64, 0), (64, 512), (256, 0), (256, 256)];
         let points = grid.map(|(m, c)| {
-            let seen = crate::shape::seen(m, c, None);
-            Point { m, seen, time: law(m as f64, seen) }
+            let attended = crate::shape::attended(m, c, None);
+            Point { m, attended, time: law(m as f64, attended) }
         });
         let (curve, _) = Curve::best(&points).expect("a curve");
-        let seen = crate::shape::seen(32, 300, None);
-        assert!((curve.at(32, seen) / law(32.0, seen) - 1.0).abs() < 1e-6, "{curve:?}");
+        let attended = crate::shape::attended(32, 300, None);
+        assert!((curve.at(32, attended) / law(32.0, attended) - 1.0).abs() < 1e-6, "{curve:?}");
     }
 
     #[test]
-    fn the_error_of_left_out_points_is_as_large_as_the_planted_noise() {
-        // ±20 % around a line: no honest error is near 0, and none is far above.
+    fn the_error_of_left_out_points_shows_the_noise() {
+        // ±20 % around a line: the true error is neither near 0 nor far above 20 %.
         let noisy = |m: usize| {
             let sign = if m.ilog2().is_multiple_of(2) { 1.2 } else { 0.8 };
             (1000.0 * m as f64 + 50_000.0) * sign
@@ -260,16 +260,16 @@ mod tests {
 
     #[test]
     fn coefficients_are_never_negative() {
-        // Falls with m, which only noise does.
+        // Times that fall with the rows can only be noise.
         let falling = [(1, 900.0), (2, 800.0), (4, 700.0), (8, 500.0)];
-        let falling = falling.map(|(m, time)| Point { m, seen: 0.0, time });
+        let falling = falling.map(|(m, time)| Point { m, attended: 0.0, time });
         let (c, _) = line(&falling).expect("a line");
         assert!(c.iter().all(|c| *c >= 0.0), "{c:?}");
     }
 
     #[test]
     fn a_single_point_gives_a_line_and_no_error() {
-        let one = [Point { m: 4, seen: 0.0, time: 100.0 }];
+        let one = [Point { m: 4, attended: 0.0, time: 100.0 }];
         let (curve, errors) = Curve::best(&one).expect("a curve");
         assert!((curve.at(4, 0.0) - 100.0).abs() < 1e-9);
         assert!(errors.is_empty());

@@ -1,20 +1,20 @@
-//! How far predictions are off.
+//! Errors of predictions.
 
 use std::fmt;
 
-/// Relative errors |predicted − measured| / measured of points that were left out of the fit.
+/// Statistics of the relative errors |predicted − measured| / measured at points left out of the fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
     /// Number of points.
     pub points: usize,
-    /// Middle error; infinite when nothing could be left out.
+    /// Median; infinite if no point could be left out.
     pub median: f64,
-    /// Nine of ten are at most this.
+    /// 90th percentile; infinite if no point could be left out.
     pub p90: f64,
 }
 
 impl Errors {
-    /// Of any number of errors.
+    /// Statistics of any number of errors.
     pub fn of(mut errors: Vec<f64>) -> Errors {
         errors.sort_by(f64::total_cmp);
         let at = |share: f64| {

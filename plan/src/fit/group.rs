@@ -1,57 +1,59 @@
-//! Ops that differ in output features and rows only.
+//! Groups of ops that differ in output channels and rows only.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::super::profile::Sample;
-use super::super::shape::{OpShape, seen};
-use super::super::tree::{Tree, cross_validated};
-use super::{Curve, Point};
+use super::curve::{Curve, Point};
+use crate::profile::data::Sample;
+use crate::shape::{OpShape, attended};
+use crate::tree::{Tree, cross_validated};
 
-/// What is asked of a group.
+/// A shape of which a group predicts the time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Query {
-    /// Output features.
+    /// Output channels.
     pub(super) n: usize,
     /// Rows.
     pub(super) m: usize,
-    /// Rows before them in the cache, if they are of one sequence.
+    /// Rows before them in the KV cache; `None` if they belong to several sequences.
     pub(super) context: Option<usize>,
-    /// Positions that they see.
-    pub(super) seen: f64,
+    /// Positions that they attend to, summed.
+    pub(super) attended: f64,
 }
 
-/// Shapes of one op that differ in their output features.
+/// Shapes of one op that differ in output channels.
 pub(super) struct Group {
-    /// The op; its `n` is 0.
+    /// The shape of the op, with `n` set to 0.
     pub(super) shape: OpShape,
-    /// By output features, ascending.
+    /// One series per width, ascending.
     series: Vec<Series>,
-    /// Predicts what was not measured, if the series' curves do not.
+    /// Predicts unmeasured points of series without a curve.
     tree: Option<Arc<Tree>>,
 }
 
 /// Times of one shape.
 struct Series {
+    /// Output channels.
     n: usize,
+    /// Nanoseconds by (rows, context).
     measured: BTreeMap<(usize, usize), f64>,
     curve: Option<Curve>,
 }
 
 impl Group {
-    /// Nanoseconds. A measured point is exact.
+    /// Predicted nanoseconds. A measured point is returned exactly.
     pub(super) fn time(&self, query: Query) -> f64 {
-        let Query { n, m, context, seen } = query;
+        let Query { n, m, context, attended } = query;
         let at = self.series.partition_point(|s| s.n < n);
         if let Some(series) = self.series.get(at).filter(|s| s.n == n) {
             let context = if self.shape.has_context() { context } else { Some(0) };
             let exact = context.and_then(|c| series.measured.get(&(m, c)));
-            return exact.copied().unwrap_or_else(|| self.curve_time(series, m, seen));
+            return exact.copied().unwrap_or_else(|| self.curve_time(series, m, attended));
         }
         if let Some(tree) = &self.tree {
             return tree_time(tree, &OpShape { n, ..self.shape.clone() }, m);
         }
-        // Between two widths the time is linear in the width, beyond them proportional to it.
+        // Linear in the width between two series, proportional to the width beyond them.
         let time = |series: &Series| self.time(Query { n: series.n, ..query });
         match (at.checked_sub(1).map(|b| &self.series[b]), self.series.get(at)) {
             (Some(below), Some(above)) => {
@@ -64,9 +66,9 @@ impl Group {
         }
     }
 
-    fn curve_time(&self, series: &Series, m: usize, seen: f64) -> f64 {
+    fn curve_time(&self, series: &Series, m: usize, attended: f64) -> f64 {
         match (&series.curve, &self.tree) {
-            (Some(curve), _) => curve.at(m, seen),
+            (Some(curve), _) => curve.at(m, attended),
             (None, Some(tree)) => {
                 tree_time(tree, &OpShape { n: series.n, ..self.shape.clone() }, m)
             }
@@ -74,7 +76,7 @@ impl Group {
         }
     }
 
-    /// Nanoseconds per unit of work of every measured point.
+    /// Nanoseconds per work of each measured point.
     pub(super) fn rates(&self) -> impl Iterator<Item = f64> + '_ {
         self.series.iter().flat_map(|series| {
             let shape = OpShape { n: series.n, ..self.shape.clone() };
@@ -83,7 +85,7 @@ impl Group {
     }
 }
 
-/// Groups whose shapes have a curve each, and the errors of left-out points.
+/// Groups with one curve per shape, and the errors at left-out points.
 pub(super) fn with_curves(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, Vec<f64>) {
     let mut errors = Vec::new();
     let groups = samples.iter().map(|(shape, samples)| {
@@ -94,8 +96,8 @@ pub(super) fn with_curves(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, V
                 .iter()
                 .map(|((m, context), time)| {
                     let attends = shape.has_context();
-                    let seen = if attends { seen(*m, *context, shape.window) } else { 0.0 };
-                    Point { m: *m, seen, time: *time }
+                    let attended = if attends { attended(*m, *context, shape.window) } else { 0.0 };
+                    Point { m: *m, attended, time: *time }
                 })
                 .collect();
             if let Some((curve, left_out)) = Curve::best(&points) {
@@ -108,8 +110,8 @@ pub(super) fn with_curves(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, V
     (groups.collect(), errors)
 }
 
-/// Groups that share a tree for each op and weight format; attention keeps its curves, since what
-/// it takes grows with the context and not in steps.
+/// Groups that share one tree per op and weight format, and the errors at left-out points. Attention
+/// keeps its curves, since its time grows smoothly with the context.
 pub(super) fn with_trees(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, Vec<f64>) {
     type Rows = Vec<([f64; 4], f64)>;
     let mut tables: HashMap<(&str, Option<&str>), Rows> = HashMap::new();
@@ -125,7 +127,7 @@ pub(super) fn with_trees(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, Ve
     tables.sort_by(|a, b| a.0.cmp(&b.0));
     for (key, rows) in tables {
         let (tree, left_out) = cross_validated(&rows);
-        // Differences of logarithms: e^difference is predicted / measured.
+        // The target is a logarithm, so e^difference = predicted / measured.
         errors.extend(left_out.into_iter().map(|difference| (difference.exp() - 1.0).abs()));
         trees.insert(key, Arc::new(tree));
     }
@@ -145,8 +147,8 @@ pub(super) fn with_trees(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, Ve
     (groups.collect(), errors)
 }
 
-/// Errors at each width between the least and the largest of a group, when all points of that
-/// width are left out: what a share of the features that nobody measured is off by.
+/// Errors at each inner width of a group when all points of that width are left out. They estimate
+/// the error of an unmeasured share of the output channels.
 pub(super) fn left_out_widths<'a>(
     samples: &[(OpShape, Vec<&'a Sample>)],
     grow: impl Fn(&[(OpShape, Vec<&'a Sample>)]) -> (Vec<Group>, Vec<f64>),
@@ -157,8 +159,9 @@ pub(super) fn left_out_widths<'a>(
         let inner = widths.len().saturating_sub(2);
         for width in widths.into_iter().skip(1).take(inner) {
             // Groups of the same op and format share a tree.
-            let kin = samples.iter().filter(|(s, _)| s.op == shape.op && s.dtype == shape.dtype);
-            let rest: Vec<(OpShape, Vec<&Sample>)> = kin
+            let related =
+                samples.iter().filter(|(s, _)| s.op == shape.op && s.dtype == shape.dtype);
+            let rest: Vec<(OpShape, Vec<&Sample>)> = related
                 .map(|(s, all)| {
                     let keeps = |sample: &&&Sample| s != shape || sample.shape.n != width;
                     (s.clone(), all.iter().filter(keeps).copied().collect())
@@ -167,8 +170,9 @@ pub(super) fn left_out_widths<'a>(
             let (groups, _) = grow(&rest);
             let Some(group) = groups.iter().find(|group| group.shape == *shape) else { continue };
             for Sample { m, context, time, .. } in of_shape.iter().filter(|s| s.shape.n == width) {
-                let seen = if shape.has_context() { seen(*m, *context, shape.window) } else { 0.0 };
-                let query = Query { n: width, m: *m, context: Some(*context), seen };
+                let attended =
+                    if shape.has_context() { attended(*m, *context, shape.window) } else { 0.0 };
+                let query = Query { n: width, m: *m, context: Some(*context), attended };
                 let truth = time.median_ns.max(1) as f64;
                 errors.push((group.time(query) - truth).abs() / truth);
             }
@@ -191,8 +195,9 @@ fn series(samples: &[&Sample]) -> Vec<Series> {
     series
 }
 
-/// Dimensions are padded as the array pads them, so that no border of the tree lies inside a
-/// step (S2-15); the last one is the ratio of rows to columns of the streamed operand (S2-17).
+/// Features of the tree: m, n and k, padded as the array pads them, so that no threshold lies inside
+/// a step; and the ratio of rows to columns of the streamed operand, on which the array's rate depends
+/// (HeteroLLM, arXiv 2501.14794, characteristics NPU-1 and NPU-3).
 fn features(shape: &OpShape, m: usize) -> [f64; 4] {
     let [m, n, k] = [m, shape.n, shape.k].map(padded);
     let streamed = if shape.swapped { n } else { m };

@@ -1,15 +1,24 @@
-//! Fits of devices whose law is known.
+//! Fits of devices whose time follows a known law.
 
-use lapwing_kernels::graph::{NewNode, WeightSpec};
-use lapwing_kernels::part::Share;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::device::Batch;
+use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
+use lapwing_kernels::op::Op;
+use lapwing_kernels::part::{OperandOrder, Part, Share};
 use lapwing_kernels::quant::DType;
 
 use super::*;
 use crate::array::SystolicArray;
-use crate::profile::{Machine, Spread, VERSION};
+use crate::cost::CostModel;
+use crate::device::DeviceId;
+use crate::profile::{DeviceProfile, Machine, Profile, Sample, Spread, VERSION};
+use crate::shape::OpShape;
+use crate::time::{Crossing, Job};
 
-/// Products of several shapes of one input each.
-fn products(shapes: &[(usize, usize)]) -> Arc<Graph> {
+/// A graph of matmuls of several shapes [n, k], each with an input of its own.
+fn matmuls(shapes: &[(usize, usize)]) -> Arc<Graph> {
     let mut g = Graph::default();
     for (n, k) in shapes {
         let mut weight = |rows, cols| {
@@ -24,7 +33,7 @@ fn products(shapes: &[(usize, usize)]) -> Arc<Graph> {
     Arc::new(g)
 }
 
-/// A profile of a device that takes `law(n, k, m)` nanoseconds for each product of the graph.
+/// The profile of a device that takes `law(n, k, m)` nanoseconds for each matmul of the graph.
 fn profile(graph: &Graph, rows: &[usize], law: impl Fn(usize, usize, usize) -> f64) -> Profile {
     let mut samples = Vec::new();
     for (node, op) in graph.nodes().iter().enumerate() {
@@ -64,7 +73,7 @@ fn profile(graph: &Graph, rows: &[usize], law: impl Fn(usize, usize, usize) -> f
 }
 
 /// Predicted nanoseconds of a node, without submission.
-fn predicted(fitted: &Fitted, (node, rows): (usize, usize), part: &Part) -> f64 {
+fn predicted(fitted: &Fitted, node: usize, rows: usize, part: &Part) -> f64 {
     let mut batch = Batch::default();
     batch.push(&vec![0; rows], 0, vec![], rows - 1..rows);
     let job =
@@ -80,16 +89,16 @@ fn median(mut errors: Vec<f64>) -> f64 {
     errors[errors.len() / 2]
 }
 
-/// Rows of samples: some at the ends of steps, some inside, and by far not all steps.
+/// Measured row counts: some at the end of a step, some inside, and many steps without any.
 const STEP_ROWS: [usize; 15] =
     [1, 16, 32, 50, 64, 100, 128, 180, 256, 300, 384, 450, 512, 700, 1024];
 
-/// Median error at rows that were not measured.
+/// Median error at unmeasured row counts.
 fn unseen_error(fitted: &Fitted, law: impl Fn(usize, usize, usize) -> f64) -> f64 {
     let mut errors = Vec::new();
     for (at, (n, k)) in SHAPES.into_iter().enumerate() {
         for m in [20, 33, 60, 70, 96, 111, 150, 200, 270, 333, 400, 480, 600, 800, 999] {
-            let time = predicted(fitted, (2 * at + 1, m), &Part::WHOLE);
+            let time = predicted(fitted, 2 * at + 1, m, &Part::WHOLE);
             errors.push((time / law(n, k, m) - 1.0).abs());
         }
     }
@@ -97,8 +106,8 @@ fn unseen_error(fitted: &Fitted, law: impl Fn(usize, usize, usize) -> f64) -> f6
 }
 
 #[test]
-fn steps_are_predicted_at_rows_that_were_not_measured() {
-    let graph = products(&SHAPES);
+fn steps_are_predicted_at_unmeasured_rows() {
+    let graph = matmuls(&SHAPES);
     let step = |len: usize| len.next_multiple_of(32) as f64;
     let law = |n: usize, k: usize, m: usize| step(n) * step(k) * step(m) / 20.0;
     let fitted = Fitted::new(&profile(&graph, &STEP_ROWS, law), Arc::clone(&graph));
@@ -109,11 +118,11 @@ fn steps_are_predicted_at_rows_that_were_not_measured() {
 }
 
 #[test]
-fn an_array_is_predicted_at_rows_that_were_not_measured() {
-    let graph = products(&SHAPES);
+fn an_array_is_predicted_at_unmeasured_rows() {
+    let graph = matmuls(&SHAPES);
     let array = SystolicArray::default();
     for order in [OperandOrder::Straight, OperandOrder::Swapped] {
-        // A thousandth as fast, so that nanoseconds are fine enough.
+        // A thousandth of the rate, so that whole nanoseconds are precise enough.
         let law =
             |n: usize, k: usize, m: usize| array.matmul_time([m, k, n], order).as_secs_f64() * 1e12;
         let fitted = Fitted::new(&profile(&graph, &STEP_ROWS, law), Arc::clone(&graph));
@@ -124,8 +133,8 @@ fn an_array_is_predicted_at_rows_that_were_not_measured() {
 
 #[test]
 fn a_smooth_device_is_fitted_and_measured_points_stay_exact() {
-    let graph = products(&SHAPES);
-    // Weights are read once; beyond some rows operations take longer than that.
+    let graph = matmuls(&SHAPES);
+    // Memory-bound for few rows, compute-bound for many.
     let law = |n: usize, k: usize, m: usize| {
         let (weights, flops) = ((n * k) as f64, (2 * n * k * m) as f64);
         (weights / 8.0).max(flops / 60.0) + 2000.0
@@ -135,39 +144,38 @@ fn a_smooth_device_is_fitted_and_measured_points_stay_exact() {
     assert_eq!(fitted.devices()[0].model, "fit");
     for (at, (n, k)) in SHAPES.into_iter().enumerate() {
         for m in rows {
-            let time = predicted(&fitted, (2 * at + 1, m), &Part::WHOLE);
+            let time = predicted(&fitted, 2 * at + 1, m, &Part::WHOLE);
             assert!((time - law(n, k, m)).abs() <= 1.0, "{n} {k} {m}: {time}");
         }
         let errors = [3, 12, 40, 100, 200, 300, 400];
-        let errors = errors.map(|m| {
-            (predicted(&fitted, (2 * at + 1, m), &Part::WHOLE) / law(n, k, m) - 1.0).abs()
-        });
+        let errors = errors
+            .map(|m| (predicted(&fitted, 2 * at + 1, m, &Part::WHOLE) / law(n, k, m) - 1.0).abs());
         assert!(median(errors.to_vec()) < 0.05, "{n} {k}: {errors:?}");
     }
 }
 
 #[test]
-fn a_share_of_the_features_takes_less_and_no_op_is_free() {
-    let graph = products(&SHAPES);
+fn a_share_of_the_channels_takes_less_and_no_op_is_free() {
+    let graph = matmuls(&SHAPES);
     let law = |n: usize, k: usize, m: usize| (n * k * m) as f64 / 30.0 + 1000.0;
     let fitted = Fitted::new(&profile(&graph, &[1, 32, 128], law), Arc::clone(&graph));
     let fitted = fitted.expect("a fit");
     let time = |to| {
         let part = Part { features: Share { from: 0, to, of: 8 }, ..Part::WHOLE };
-        predicted(&fitted, (9, 128), &part)
+        predicted(&fitted, 9, 128, &part)
     };
     let times: Vec<f64> = (1..=8).map(time).collect();
     assert!(times.is_sorted() && times[0] > 0.0, "{times:?}");
     assert!((times[3] / times[7] - 0.5).abs() < 0.05, "{times:?}");
-    // Embedding was not measured: what is known of other ops must do, and that is told.
-    assert!(predicted(&fitted, (0, 64), &Part::WHOLE) > 0.0);
+    // Embedding is unmeasured: its time is estimated from other ops, and the source says so.
+    assert!(predicted(&fitted, 0, 64, &Part::WHOLE) > 0.0);
     assert_eq!(fitted.devices()[0].unmeasured, ["embed"]);
     assert!(fitted.source().contains("no time of embed on one"), "{}", fitted.source());
 }
 
 #[test]
-fn the_stated_error_is_as_large_as_the_planted_noise() {
-    let graph = products(&SHAPES);
+fn the_stated_error_shows_the_noise() {
+    let graph = matmuls(&SHAPES);
     let noise = |n: usize, m: usize| {
         if (n / 64 + m.ilog2() as usize).is_multiple_of(2) { 1.3 } else { 0.8 }
     };
@@ -180,8 +188,8 @@ fn the_stated_error_is_as_large_as_the_planted_noise() {
 }
 
 #[test]
-fn times_beside_the_op_are_those_of_the_profile() {
-    let graph = products(&SHAPES[..1]);
+fn fixed_times_are_those_of_the_profile() {
+    let graph = matmuls(&SHAPES[..1]);
     let fitted = Fitted::new(&profile(&graph, &[1], |_, _, _| 100.0), Arc::clone(&graph));
     let fitted = fitted.expect("a fit");
     let batch = Batch::default();
@@ -193,15 +201,16 @@ fn times_beside_the_op_are_those_of_the_profile() {
         [submit(false, false), submit(false, true), submit(true, false)],
         [5000, 1000, 5300]
     );
-    let way = |from, to| fitted.sync_time(Crossing { from: DeviceId(from), to: DeviceId(to) });
-    assert_eq!((way(0, 0).as_nanos(), way(0, 1).as_nanos()), (0, 700));
+    let sync = |from, to| fitted.sync_time(Crossing { from: DeviceId(from), to: DeviceId(to) });
+    assert_eq!((sync(0, 0).as_nanos(), sync(0, 1).as_nanos()), (0, 700));
     assert_eq!(fitted.copy_time(1000).as_nanos(), 1000);
 }
 
 #[test]
-fn a_width_that_bends_the_law_shows_in_the_error_of_left_out_widths_only() {
-    // Rows follow a line at each width, but the middle width takes twice what its neighbours say.
-    let graph = products(&[(64, 576), (128, 576), (192, 576), (256, 576)]);
+fn a_width_off_the_law_shows_only_in_the_error_of_left_out_widths() {
+    // Time is linear in the rows at each width, but one inner width is twice as slow as its neighbours
+    // suggest.
+    let graph = matmuls(&[(64, 576), (128, 576), (192, 576), (256, 576)]);
     let bent = |bend: f64| {
         let law = move |n: usize, k: usize, m: usize| {
             let factor = if n == 128 { bend } else { 1.0 };

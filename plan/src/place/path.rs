@@ -2,7 +2,7 @@
 
 use lapwing_kernels::graph::Node;
 
-/// Path of an op: see the table in [`place`](super). An op whose role is not in the table is
+/// Path of an op, as listed in [`place`](super). An op with another role has the path
 /// `layers.L.ROLE`, or `ROLE` outside the layers.
 pub fn path(node: &Node) -> String {
     let name = match node.role {
@@ -36,13 +36,13 @@ pub fn path(node: &Node) -> String {
     }
 }
 
-/// Whether a pattern matches the path, or the beginning of it up to a dot.
+/// Whether a pattern matches the path, or a prefix of it that ends before a dot.
 pub(super) fn matches(pattern: &str, path: &str) -> bool {
     let mut segments = path.split('.');
     pattern.split('.').all(|want| segments.next().is_some_and(|has| want == "*" || want == has))
 }
 
-/// A path that shows how they look: one within a layer, if there is one.
+/// An example for error messages: a path inside a layer if there is one.
 pub(super) fn example(paths: &[String]) -> String {
     let inner = paths.iter().find(|path| path.ends_with("ffn.gate"));
     inner.or(paths.first()).cloned().unwrap_or_default()

@@ -1,24 +1,28 @@
-//! A strategy with ops placed by hand.
+//! A strategy with manually placed ops.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Places;
+use super::places::Places;
+use crate::chunk::{ChunkShape, PromptRows};
+use crate::device::DeviceId;
+use crate::error::PlanError;
+use crate::route::Route;
+use crate::stage::Stage;
+use crate::strategy::interface::{PlanInput, Strategy};
+use crate::strategy::options::OrderSwap;
 use crate::strategy::stages::{Stages, joinable, runs};
-use crate::strategy::{ChunkShape, OrderSwap, PlanInput, PromptRows, Strategy};
-use crate::{DeviceId, PlanError, Route, Stage};
 
-/// Any strategy, with the ops that a user has placed on the devices named: the strategy's stages
-/// are split at the borders of the placed runs. An NPU runs them in several standard sizes with
-/// little padding. Neighbours on one device become one stage, except where the strategy keeps them
-/// apart itself.
+/// Any strategy, with some ops placed manually. The stages of the inner strategy are split at the
+/// borders of the placed runs. An NPU runs placed ops in several standard graphs with little
+/// padding. Consecutive stages on one device are joined, unless the inner strategy keeps them apart.
 #[derive(Clone)]
 pub struct Placed {
-    /// The strategy.
+    /// The inner strategy.
     pub inner: Arc<dyn Strategy>,
-    /// What is placed.
+    /// The placements.
     pub places: Places,
-    /// Operand order of placed products on the NPU.
+    /// Operand order of placed matmuls on the NPU.
     pub order_swap: OrderSwap,
 }
 
@@ -41,9 +45,9 @@ impl Strategy for Placed {
         let compute: Vec<&Stage> = route.compute_stages().collect();
         for (at, stage) in compute.iter().copied().enumerate() {
             let border = at.checked_sub(1).map(|before| compute[before]);
-            // What the strategy could have joined, it keeps apart.
+            // The inner strategy keeps two stages apart if it could have joined them.
             let apart = border.is_some_and(|before| joinable(before, stage));
-            for (piece, new) in self.split(input, shape, (stage, &found)).into_iter().enumerate() {
+            for (piece, new) in self.split(input, shape, stage, &found).into_iter().enumerate() {
                 match list.last_mut() {
                     Some(last) if !(piece == 0 && apart) && joinable(last, &new) => {
                         last.nodes.end = new.nodes.end;
@@ -53,40 +57,43 @@ impl Strategy for Placed {
             }
         }
         let placed = found.iter().flatten().count();
-        let reason = format!("{}; {placed} ops placed by hand", route.reason);
+        let reason = format!("{}; {placed} ops placed manually", route.reason);
         Route::new(list, reason, None, input.route_for(shape))
     }
 }
 
 impl Placed {
-    /// A stage, with its placed runs on their devices.
+    /// Splits a stage so that its placed runs are on their devices.
     fn split(
         &self,
         input: &PlanInput<'_>,
         shape: &ChunkShape,
-        (stage, found): (&Stage, &[Option<DeviceId>]),
+        stage: &Stage,
+        found: &[Option<DeviceId>],
     ) -> Vec<Stage> {
         let only = stage.only_device();
-        // An op that is placed where it is already stays in its stage.
+        // An op placed on the device of its stage stays in the stage.
         let place = |node: usize| found[node].filter(|device| Some(*device) != only);
         let mut list = Vec::new();
         for (nodes, device) in runs(stage.nodes.clone(), place) {
             match device {
-                Some(device) => list.extend(self.placed(input, shape, (device, nodes))),
+                Some(device) => list.extend(self.placed(input, shape, device, nodes)),
                 None => list.push(Stage { nodes, ..stage.clone() }),
             }
         }
         list
     }
 
+    /// The stages of placed nodes on their device.
     fn placed(
         &self,
         input: &PlanInput<'_>,
         shape: &ChunkShape,
-        (device, nodes): (DeviceId, Range<usize>),
+        device: DeviceId,
+        nodes: Range<usize>,
     ) -> Vec<Stage> {
         let mut stages = Stages::new(input, shape, self.order_swap);
-        // Selected rows are another number of rows, and so other graphs.
+        // Selected rows need graphs of another size.
         for (nodes, _) in runs(nodes, |node| stages.rows(&(node..node + 1))) {
             stages.on_any(device, nodes);
         }

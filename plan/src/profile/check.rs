@@ -1,21 +1,22 @@
-//! Values that a prediction can start from.
+//! Checks that the values of a profile are in range.
 
 use std::ops::RangeInclusive;
 
 use lapwing_kernels::device::DeviceKind;
 
-use super::{DeviceProfile, PrepareSample, Profile, ProfileError, Sample, Spread};
+use super::data::{DeviceProfile, PrepareSample, Profile, Sample, Spread};
+use super::error::ProfileError;
 
-/// Bytes per second that a copy may have: a thousand bytes to a million gigabytes.
+/// Valid copy rates, in bytes per second: 1 kB/s to 1 PB/s.
 const RATES: RangeInclusive<f64> = 1e3..=1e15;
-/// Most rows, features or rows before a chunk.
+/// Maximum rows, channels or context.
 const LEN_MAX: usize = 1 << 24;
-/// Most weights of a graph.
+/// Maximum weights of a graph.
 const WEIGHTS_MAX: u64 = 1 << 48;
-/// Longest time: an hour.
+/// Maximum time: one hour, in ns.
 const NS_MAX: u64 = 3_600_000_000_000;
 
-/// Passes what is so; else the field is named.
+/// An error that names the field, unless the condition holds.
 fn expect(
     holds: bool,
     field: impl FnOnce() -> String,
@@ -28,17 +29,17 @@ fn expect(
 }
 
 fn time(field: impl FnOnce() -> String, ns: u64) -> Result<(), ProfileError> {
-    expect(ns <= NS_MAX, field, &ns, "a time is at most an hour")
+    expect(ns <= NS_MAX, field, &ns, "must be at most one hour")
 }
 
 impl Profile {
-    /// Checks every value that a prediction divides by or starts from.
+    /// Checks every value that a prediction uses.
     ///
     /// # Errors
-    /// [`ProfileError::Value`] that names the field.
+    /// [`ProfileError::Value`] names the field.
     pub fn check(&self) -> Result<(), ProfileError> {
         let rate = self.copy_bytes_per_second;
-        let expected = "a copy moves 1e3 to 1e15 bytes per second";
+        let expected = "must be 1e3 to 1e15 bytes per second";
         expect(RATES.contains(&rate), || "copy_bytes_per_second".to_owned(), &rate, expected)?;
         let Spread { median_ns, min_ns, max_ns, .. } = self.sync;
         for (name, ns) in [("median_ns", median_ns), ("min_ns", min_ns), ("max_ns", max_ns)] {
@@ -52,7 +53,7 @@ fn check_device(d: usize, device: &DeviceProfile) -> Result<(), ProfileError> {
     let field = |name: &str| format!("devices[{d}].{name}");
     let known = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu].map(DeviceKind::name);
     let is_known = known.contains(&device.kind.as_str());
-    expect(is_known, || field("kind"), &device.kind, "a device is a cpu, gpu or npu")?;
+    expect(is_known, || field("kind"), &device.kind, "must be cpu, gpu or npu")?;
     for (name, ns) in [
         ("submit_idle_ns", device.submit_idle_ns),
         ("submit_queued_ns", device.submit_queued_ns),
@@ -61,20 +62,25 @@ fn check_device(d: usize, device: &DeviceProfile) -> Result<(), ProfileError> {
         time(|| field(name), ns)?;
     }
     let convert = device.convert_ns_per_byte;
-    let expected = "a byte takes 0 to 1e6 ns";
+    let expected = "must be 0 to 1e6 ns per byte";
     let holds = (0.0..=1e6).contains(&convert);
     expect(holds, || field("convert_ns_per_byte"), &convert, expected)?;
     for (p, sample) in device.prepares.iter().enumerate() {
         let field = |name: &str| field(&format!("prepares[{p}].{name}"));
         let PrepareSample { rows, weights, ns } = *sample;
-        let expected = "a graph has 1 to 2^24 rows";
+        let expected = "must be 1 to 2^24 rows";
         expect((1..=LEN_MAX as u64).contains(&rows), || field("rows"), &rows, expected)?;
-        expect(weights <= WEIGHTS_MAX, || field("weights"), &weights, "at most 2^48 weights")?;
+        expect(
+            weights <= WEIGHTS_MAX,
+            || field("weights"),
+            &weights,
+            "must be at most 2^48 weights",
+        )?;
         time(|| field("ns"), ns)?;
     }
-    let expected = "at least one op must have been measured";
+    let expected = "must hold at least one measured op";
     expect(!device.samples.is_empty(), || field("samples"), &"empty", expected)?;
-    let expected = "all samples were asked for";
+    let expected = "must be at least the number of samples";
     expect(device.asked >= device.samples.len(), || field("asked"), &device.asked, expected)?;
     device.samples.iter().enumerate().try_for_each(|(s, sample)| {
         check_sample(|name| field(&format!("samples[{s}].{name}")), sample)
@@ -86,11 +92,11 @@ fn check_sample(field: impl Fn(&str) -> String, sample: &Sample) -> Result<(), P
     let lengths =
         [("m", *m, 1), ("shape.n", shape.n, 1), ("shape.k", shape.k, 0), ("context", *context, 0)];
     for (name, len, least) in lengths {
-        let expected = "an op has rows and features, and at most 2^24 of either";
+        let expected = "must be at most 2^24, and not 0 for rows and output channels";
         expect((least..=LEN_MAX).contains(&len), || field(name), &len, expected)?;
     }
     time(|| field("time.max_ns"), spread.max_ns)?;
     let is_median = (spread.min_ns..=spread.max_ns).contains(&spread.median_ns);
-    let expected = "a median lies between two extremes";
+    let expected = "must have at least one run and min_ns ≤ median_ns ≤ max_ns";
     expect(is_median && spread.runs > 0, || field("time"), &format!("{spread:?}"), expected)
 }

@@ -1,9 +1,9 @@
-//! Why a profile cannot be used.
+//! Errors of profiles.
 
 use std::io;
 use std::path::PathBuf;
 
-use super::VERSION;
+use super::data::VERSION;
 
 /// Why a profile cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -14,24 +14,24 @@ pub enum ProfileError {
     File {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// Cause.
         source: io::Error,
     },
-    /// The text is no profile.
+    /// The text is not a profile.
     #[error(
         "profile {}: field '{field}': {source}; measure it again with `lapwing profile`", path.display()
     )]
     Format {
         /// The file.
         path: PathBuf,
-        /// Path of the field, `.` for the whole.
+        /// Path of the field; `.` for the whole file.
         field: String,
-        /// What is wrong.
+        /// Cause.
         source: serde_json::Error,
     },
-    /// The file was written by another version of this program.
+    /// The file has another format version.
     #[error(
-        "profile {}: version is {found}, but this program reads {VERSION}; measure it again with `lapwing profile`", path.display()
+        "profile {}: version is {found}, but this program reads version {VERSION}; measure it again with `lapwing profile`", path.display()
     )]
     Version {
         /// The file.
@@ -39,37 +39,38 @@ pub enum ProfileError {
         /// Version found.
         found: u64,
     },
-    /// A value makes no sense.
+    /// A value is out of range.
     #[error(
         "profile {}field '{field}' is {found}, but {expected}; measure it again with `lapwing profile`",
         of(file)
     )]
     Value {
-        /// The file, unless it was made in this program.
+        /// The file; `None` for a profile that was not read from a file.
         file: Option<PathBuf>,
         /// Path of the field.
         field: String,
         /// Value found.
         found: String,
-        /// What would be accepted.
+        /// Valid values, as in "must be …".
         expected: &'static str,
     },
-    /// It is of another machine, model or set of devices.
+    /// The profile was measured by another program version, on another machine, or for another model or
+    /// set of devices.
     #[error(
-        "the profile's {field} is '{found}', but here it is '{here}'; measure again with `lapwing profile`"
+        "the profile was measured with {field} '{found}', but here it is '{here}'; measure again with `lapwing profile`"
     )]
-    Other {
-        /// What differs.
+    Mismatch {
+        /// Field that differs.
         field: String,
         /// Value in the profile.
         found: String,
-        /// Value here.
+        /// Value of this engine.
         here: String,
     },
 }
 
 impl ProfileError {
-    /// Names the file whose values are at fault.
+    /// Adds the path of the file to a value error.
     pub(super) fn in_file(self, path: &std::path::Path) -> ProfileError {
         match self {
             ProfileError::Value { field, found, expected, .. } => {
@@ -80,6 +81,7 @@ impl ProfileError {
     }
 }
 
+/// The path with a colon, or nothing.
 fn of(file: &Option<PathBuf>) -> String {
     file.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()))
 }

@@ -1,6 +1,7 @@
-//! Profiles that are read, and those that are not.
+//! Which profiles are accepted.
 
 use super::*;
+use crate::shape::OpShape;
 
 fn profile() -> Profile {
     let time = Spread { median_ns: 5, min_ns: 4, max_ns: 9, runs: 3 };
@@ -42,13 +43,13 @@ fn load(text: &str) -> Result<Profile, ProfileError> {
 }
 
 #[test]
-fn what_is_saved_is_loaded_again() {
+fn a_saved_profile_loads_unchanged() {
     let text = serde_json::to_string(&profile()).expect("text");
     assert_eq!(load(&text).expect("a profile"), profile());
 }
 
 #[test]
-fn a_broken_file_is_refused_with_the_field_at_fault() {
+fn an_invalid_file_is_refused_with_the_field_named() {
     let text = serde_json::to_string(&profile()).expect("text");
     let cases = [
         ("\"cores\":2", "\"cores\":\"two\"", "machine.cores"),
@@ -81,7 +82,7 @@ fn a_broken_file_is_refused_with_the_field_at_fault() {
 }
 
 #[test]
-fn a_profile_of_another_machine_or_device_is_told_apart() {
+fn a_profile_of_another_machine_or_device_is_refused() {
     let here = |cpu: &str, what: &str| Identity {
         program: "1.0".into(),
         chunk_rows: 512,
@@ -99,14 +100,14 @@ fn a_profile_of_another_machine_or_device_is_told_apart() {
 }
 
 #[test]
-fn a_profile_of_another_version_or_chunk_size_is_to_be_measured_again() {
+fn a_profile_of_another_version_or_chunk_size_is_refused() {
     let Profile { program, machine, model, chunk_rows, .. } = profile();
     let devices = vec![("cpu".to_owned(), "2 threads".to_owned())];
     let same = Identity { program, machine, model, chunk_rows, devices };
     profile().check_identity(&same).expect("is the same");
     let newer = Identity { program: "1.1".into(), ..same.clone() };
     let longer = Identity { chunk_rows: 1024, ..same.clone() };
-    // A stale profile is found and refused; one for other chunks lies beside.
+    // A stale profile has the same file name; a profile for another chunk size has another.
     assert_eq!(newer.file_name(), same.file_name());
     assert_ne!(longer.file_name(), same.file_name());
     for (other, field) in [(newer, "program"), (longer, "chunk_rows")] {

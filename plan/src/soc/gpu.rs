@@ -1,27 +1,28 @@
-//! How long a GPU takes.
+//! The time model of the GPU.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::op::Op;
 
-use super::Soc;
-use super::groups::Sides;
-use super::times::{Loaded, Rates, Shared, node_load, whole};
+use super::description::Soc;
+use super::groups::WeightShape;
+use super::times::{NodeTime, NonMatmulRates, Shared, nanos, node_load};
 use crate::time::{Job, NodeLoad, TimeModel};
 
-/// The GPU (device model, 3.1).
+/// The GPU.
 #[derive(Debug)]
 pub struct GpuTimes {
     shared: Arc<Shared>,
-    /// TFLOP/s, and those of few rows.
+    /// F_g: GEMM rate, in TFLOP/s.
     rate: f64,
+    /// F_s: batched GEMV rate, in TFLOP/s.
     small_rate: f64,
-    /// Nanoseconds per weight.
+    /// d, in ns per weight.
     weight_time: f64,
-    /// Nanoseconds.
+    /// c0, in ns.
     kernel: f64,
-    others: Rates,
+    others: NonMatmulRates,
     submit_empty: Duration,
     submit_queued: Duration,
 }
@@ -34,7 +35,7 @@ impl GpuTimes {
             small_rate: soc.at("gpu.small_rate"),
             weight_time: soc.at("gpu.weight_time"),
             kernel: soc.at("gpu.kernel") * 1e3,
-            others: Rates {
+            others: NonMatmulRates {
                 attention: soc.at("gpu.attention_rate"),
                 bandwidth: soc.at("gpu.bandwidth"),
                 element_kernel: soc.at("gpu.element_kernel") * 1e3,
@@ -44,41 +45,43 @@ impl GpuTimes {
         }
     }
 
+    /// Time of a matmul of M rows with N outputs, K inputs and b bits per weight, by the faster kernel:
     /// t_g = min(c0 + d·N·K + 2·N·K·M / F_g, N·K·b/8 / B_g + [M > 1] 2·N·K·M / F_s).
-    fn product(&self, sides: Sides, rows: usize) -> Loaded {
-        let weights = sides.outputs * sides.inputs;
+    fn matmul(&self, shape: WeightShape, rows: usize) -> NodeTime {
+        let weights = shape.outputs * shape.inputs;
         if weights == 0.0 || rows == 0 {
-            return (0.0, NodeLoad::NONE);
+            return NodeTime::ZERO;
         }
         let flops = 2.0 * weights * rows as f64 * 1e-3;
-        let many = self.kernel + self.weight_time * weights + flops / self.rate;
-        let memory = sides.bytes / self.others.bandwidth;
+        let gemm = self.kernel + self.weight_time * weights + flops / self.rate;
+        let memory = shape.bytes / self.others.bandwidth;
         let compute = if rows > 1 { flops / self.small_rate } else { 0.0 };
-        let few = memory + compute;
-        // The one flag of a kernel is that of its larger half.
-        let memory_bound = few <= many && memory >= compute;
-        (many.min(few), NodeLoad { bytes: sides.bytes, memory_bound, joins: false })
+        let gemv = memory + compute;
+        // A kernel has one flag, so the larger of its two terms decides.
+        let memory_bound = gemv <= gemm && memory >= compute;
+        let load = NodeLoad { bytes: shape.bytes, memory_bound, joins: false };
+        NodeTime { nanos: gemm.min(gemv), load }
     }
 
-    fn loaded(&self, job: &Job<'_>, node: usize) -> Loaded {
+    fn node(&self, job: &Job<'_>, node: usize) -> NodeTime {
         let shared = &self.shared;
         match shared.graph.nodes()[node].op {
             Op::MatMul { .. } => {
-                let sides = shared.sides(shared.kernel(job, node), job.part);
-                self.product(sides, shared.rows(job, node))
+                let shape = shared.weight_shape(shared.kernel(job, node), job.part);
+                self.matmul(shape, shared.rows(job, node))
             }
-            _ if shared.rows(job, node) == 0 => (0.0, NodeLoad::NONE),
+            _ if shared.rows(job, node) == 0 => NodeTime::ZERO,
             _ => shared.other(job, node, self.others),
         }
     }
 }
 
 impl TimeModel for GpuTimes {
-    /// A hand-over contains the submission; one to a queue that is not empty, or that the host
-    /// fills in advance because it knows the route, is hidden (S2-36).
+    /// Synchronisation includes the submission. A submission to a busy queue is hidden, and so is one
+    /// that the host queues in advance, since it knows the route.
     fn overhead(&self, job: &Job<'_>) -> Duration {
-        match self.shared.hand_over(job) {
-            Some(hand_over) => hand_over,
+        match self.shared.sync_time(job) {
+            Some(sync) => sync,
             None if job.first == 0 && job.end > 0 && !job.queued => {
                 self.submit_empty + self.submit_queued
             }
@@ -87,14 +90,14 @@ impl TimeModel for GpuTimes {
     }
 
     fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
-        let (nanos, _) = self.loaded(job, node);
+        let time = self.node(job, node).nanos;
         match self.shared.graph.nodes()[node].op {
-            Op::MatMul { .. } => self.shared.share(job, node, nanos),
-            _ => whole(nanos),
+            Op::MatMul { .. } => self.shared.share(job, node, time),
+            _ => nanos(time),
         }
     }
 
     fn load(&self, job: &Job<'_>, node: usize) -> NodeLoad {
-        node_load(&self.shared, job, node, self.loaded(job, node).1)
+        node_load(&self.shared, job, node, self.node(job, node).load)
     }
 }

@@ -1,4 +1,4 @@
-//! How long an NPU takes.
+//! The time model of the NPU.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,31 +7,35 @@ use lapwing_kernels::device::GraphKey;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Share};
 
-use super::Soc;
-use super::groups::Sides;
-use super::rates::micros;
-use super::times::{Loaded, Rates, Shared, node_load, whole};
+use super::description::{Soc, micros};
+use super::groups::WeightShape;
+use super::times::{NodeTime, NonMatmulRates, Shared, nanos, node_load};
 use crate::time::{Job, NodeLoad, TimeModel};
 
-/// Rows of the prompts of which times to prepare are published (S2-49).
+/// Rows of the prompts whose preparation time HeteroLLM (arXiv 2501.14794) publishes.
 const PREPARED: [usize; 2] = [135, 1000];
 
-/// The NPU (device model, 3.2 and 3.5).
+/// The NPU.
 #[derive(Debug)]
 pub struct NpuTimes {
     shared: Arc<Shared>,
-    /// TFLOP/s.
+    /// F_n, in TFLOP/s.
     rate: f64,
+    /// F_d, in TFLOP/s.
     wide_rate: f64,
+    /// Maximum rate, in TFLOP/s.
     rate_max: f64,
+    /// M0, in rows.
     wide_rows: f64,
+    /// Minimum fraction of the rate.
     ratio_floor: f64,
+    /// Rows are padded to a multiple of this.
     tile: usize,
-    /// GB/s.
+    /// B_n, in GB/s.
     bandwidth: f64,
-    others: Rates,
+    others: NonMatmulRates,
     submit: Duration,
-    /// Milliseconds.
+    /// Time to prepare four graphs for 135 and for 1000 rows, in ms.
     prepare: (f64, f64),
 }
 
@@ -46,7 +50,7 @@ impl NpuTimes {
             ratio_floor: soc.at("npu.ratio_floor").max(f64::MIN_POSITIVE),
             tile: (soc.at("npu.tile") as usize).max(1),
             bandwidth: soc.at("npu.bandwidth"),
-            others: Rates {
+            others: NonMatmulRates {
                 attention: soc.at("npu.rate"),
                 bandwidth: soc.at("npu.element_bandwidth"),
                 element_kernel: 0.0,
@@ -56,50 +60,53 @@ impl NpuTimes {
         }
     }
 
-    /// A product in a graph of so many rows. r = N/K of the whole weight after the order swap,
-    /// else M/K: a row cut does not change the kind of graph.
+    /// Time of a matmul in a graph of M rows. The aspect ratio r of the streamed operand is N/K of the
+    /// whole weight in swapped order, which a row cut does not change, and M'/K in straight order.
     ///
-    /// * one row: N·K·b/8 / (B_n · min(1, r)), as all of the weights are read for it;
+    /// * M = 1: N·K·b/8 / (B_n · min(1, r)) with r = N/K, bound by reading the weights;
     /// * r ≥ 1: 2·N·K·M' / F_n, with M' = M padded to the array;
-    /// * r < 1: 2·N·K·(M' + M0) / (F_d · max(r, floor)), but never faster than with r = 1.
-    fn product(&self, sides: Sides, rows: usize, order: OperandOrder) -> Loaded {
-        let weights = sides.outputs * sides.inputs;
+    /// * r < 1, swapped: 2·N·K·(M' + M0) / (F_d · max(r, floor)), but never faster than r = 1;
+    /// * r < 1, straight: 2·N·K·M' / (F_n · max(r, floor)).
+    fn matmul(&self, shape: WeightShape, rows: usize, order: OperandOrder) -> NodeTime {
+        let weights = shape.outputs * shape.inputs;
         if weights == 0.0 || rows == 0 {
-            return (0.0, NodeLoad::NONE);
+            return NodeTime::ZERO;
         }
-        let tall = sides.all_outputs / sides.inputs;
+        let tall = shape.all_outputs / shape.inputs;
         if rows == 1 {
-            let nanos = sides.bytes / (self.bandwidth * tall.clamp(self.ratio_floor, 1.0));
-            return (nanos, NodeLoad { bytes: sides.bytes, memory_bound: true, joins: false });
+            let nanos = shape.bytes / (self.bandwidth * tall.clamp(self.ratio_floor, 1.0));
+            let load = NodeLoad { bytes: shape.bytes, memory_bound: true, joins: false };
+            return NodeTime { nanos, load };
         }
         let padded = rows.next_multiple_of(self.tile) as f64;
-        let nanos = |rows: f64, rate: f64| 2.0 * weights * rows * 1e-3 / rate.min(self.rate_max);
-        let full = nanos(padded, self.rate);
-        let time = match order {
+        let time = |rows: f64, rate: f64| 2.0 * weights * rows * 1e-3 / rate.min(self.rate_max);
+        let full = time(padded, self.rate);
+        let nanos = match order {
             OperandOrder::Swapped if tall >= 1.0 => full,
             OperandOrder::Swapped => {
                 let rate = self.wide_rate * tall.max(self.ratio_floor);
-                nanos(padded + self.wide_rows, rate).max(full)
+                time(padded + self.wide_rows, rate).max(full)
             }
             OperandOrder::Straight => {
-                nanos(padded, self.rate * (padded / sides.inputs).clamp(self.ratio_floor, 1.0))
+                time(padded, self.rate * (padded / shape.inputs).clamp(self.ratio_floor, 1.0))
             }
         };
-        (time, NodeLoad { bytes: sides.bytes, memory_bound: false, joins: false })
+        let load = NodeLoad { bytes: shape.bytes, memory_bound: false, joins: false };
+        NodeTime { nanos, load }
     }
 
-    fn loaded(&self, job: &Job<'_>, node: usize) -> Loaded {
+    fn node(&self, job: &Job<'_>, node: usize) -> NodeTime {
         let shared = &self.shared;
         match shared.graph.nodes()[node].op {
             Op::MatMul { .. } => {
-                let sides = shared.sides(shared.kernel(job, node), job.part);
+                let shape = shared.weight_shape(shared.kernel(job, node), job.part);
                 let own = [shared.rows(job, node)];
                 let graphs = if job.part.graphs.is_empty() { &own[..] } else { &job.part.graphs };
-                let mut all = (0.0, NodeLoad::NONE);
+                let mut all = NodeTime::ZERO;
                 for rows in graphs {
-                    let (nanos, load) = self.product(sides, *rows, job.part.order);
-                    let bytes = all.1.bytes + load.bytes;
-                    all = (all.0 + nanos, NodeLoad { bytes, ..load });
+                    let NodeTime { nanos, load } = self.matmul(shape, *rows, job.part.order);
+                    let load = NodeLoad { bytes: all.load.bytes + load.bytes, ..load };
+                    all = NodeTime { nanos: all.nanos + nanos, load };
                 }
                 all
             }
@@ -110,32 +117,32 @@ impl NpuTimes {
 
 impl TimeModel for NpuTimes {
     fn overhead(&self, job: &Job<'_>) -> Duration {
-        self.shared.hand_over(job).unwrap_or(Duration::ZERO) + self.submit
+        self.shared.sync_time(job).unwrap_or(Duration::ZERO) + self.submit
     }
 
     fn node_time(&self, job: &Job<'_>, node: usize) -> Duration {
-        let (nanos, _) = self.loaded(job, node);
+        let time = self.node(job, node).nanos;
         match self.shared.graph.nodes()[node].op {
-            Op::MatMul { .. } => self.shared.share(job, node, nanos),
-            _ => whole(nanos),
+            Op::MatMul { .. } => self.shared.share(job, node, time),
+            _ => nanos(time),
         }
     }
 
     fn load(&self, job: &Job<'_>, node: usize) -> NodeLoad {
-        node_load(&self.shared, job, node, self.loaded(job, node).1)
+        node_load(&self.shared, job, node, self.node(job, node).load)
     }
 
-    /// A quarter of what the four graphs of a layer take, for each product of the key. 408.4 ms are
-    /// published for a prompt of 135 rows and 2050 ms for one of 1000 (S2-49), whose graphs have
-    /// ⌈135⌉ = 160 and ⌈1000⌉ = 1024 rows; between and beyond, a straight line.
+    /// A quarter of the time of the four graphs of a layer, for each matmul kernel of the key.
+    /// HeteroLLM publishes 408.4 ms for a prompt of 135 rows and 2050 ms for 1000 rows, whose graphs
+    /// have 160 and 1024 rows; other times lie on the line through these two.
     fn prepare_time(&self, key: &GraphKey) -> Duration {
         let (short, long) = self.prepare;
         let [from, to] = PREPARED.map(|rows| rows.next_multiple_of(Share::ALIGN) as f64);
         let layer = (short + (long - short) / (to - from) * (key.rows as f64 - from)).max(0.0);
-        let job = (key.nodes.start, key.nodes.end);
+        let (first, end) = (key.nodes.start, key.nodes.end);
         let starts = key.nodes.clone().filter(|node| {
-            let is_product = matches!(self.shared.graph.nodes()[*node].op, Op::MatMul { .. });
-            is_product && self.shared.groups.kernel(*node, job).start == *node
+            let is_matmul = matches!(self.shared.graph.nodes()[*node].op, Op::MatMul { .. });
+            is_matmul && self.shared.groups.kernel(*node, first, end).start == *node
         });
         micros(1e3 * layer / 4.0) * u32::try_from(starts.count()).unwrap_or(u32::MAX)
     }

@@ -1,67 +1,27 @@
-//! The numbers that describe a system.
+//! The parameters of a system, with their units and valid values.
 
-use std::fmt;
+use super::error::SocError;
+use super::range::Range::{self, Between, Rate, Whole};
 
-use super::SocError;
-
-/// A number that every description has.
+/// A parameter of every description.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameter {
-    /// Section and name.
+    /// Section and name, such as `gpu.rate`.
     pub path: &'static str,
     /// Unit.
     pub unit: &'static str,
-    /// What it is.
+    /// Description.
     pub about: &'static str,
-    /// Which values are possible.
+    /// Valid values.
     pub range: Range,
 }
 
-/// Possible values of a number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Range {
-    /// A rate: at least [`Range::RATE_MIN`] of its unit; infinite is no impossible idea.
-    Rate,
-    /// From the first to the second.
-    Between(f64, f64),
-    /// A whole number from the first to the second.
-    Whole(u32, u32),
-}
-
-use Range::{Between, Rate, Whole};
-
-/// Times in microseconds, and as many milliseconds: 1000 s.
+/// Maximum time: 1000 s, in µs and in ms.
 const MICROS: Range = Between(0.0, 1e9);
 const MILLIS: Range = Between(0.0, 1e6);
 const SHARE: Range = Between(0.0, 1.0);
 /// Any other amount.
 const AMOUNT: Range = Between(0.0, 1e6);
-
-impl Range {
-    /// Least rate, in the number's unit.
-    pub const RATE_MIN: f64 = 1e-6;
-
-    /// Whether the value is one of them.
-    pub fn contains(self, value: f64) -> bool {
-        match self {
-            Rate => value >= Range::RATE_MIN,
-            Between(from, to) => (from..=to).contains(&value),
-            Whole(from, to) => {
-                value.fract() == 0.0 && (f64::from(from)..=f64::from(to)).contains(&value)
-            }
-        }
-    }
-}
-
-impl fmt::Display for Range {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Rate => write!(f, "{} or more", Range::RATE_MIN),
-            Between(from, to) => write!(f, "between {from} and {to}"),
-            Whole(from, to) => write!(f, "a whole number between {from} and {to}"),
-        }
-    }
-}
 
 const fn number(
     path: &'static str,
@@ -72,55 +32,60 @@ const fn number(
     Parameter { path, unit, about, range }
 }
 
-/// All numbers.
+/// All parameters.
 pub const PARAMETERS: &[Parameter] = &[
-    number("gpu.rate", "TFLOP/s", Rate, "F_g: matrix products of many rows"),
-    number("gpu.weight_time", "ns/weight", AMOUNT, "d: reading and unpacking a weight"),
-    number("gpu.kernel", "us", MICROS, "c0: start of a matrix kernel in a running queue"),
-    number("gpu.bandwidth", "GB/s", Rate, "B_g: memory bandwidth that it reaches alone"),
-    number("gpu.small_rate", "TFLOP/s", Rate, "F_s: matrix products of few rows"),
-    number("gpu.attention_rate", "TFLOP/s", Rate, "F_a: attention"),
-    number("gpu.element_kernel", "us", MICROS, "shortest element-wise kernel"),
+    number("gpu.rate", "TFLOP/s", Rate, "F_g: GEMM rate"),
+    number("gpu.weight_time", "ns/weight", AMOUNT, "d: time to read and unpack a weight"),
+    number("gpu.kernel", "us", MICROS, "c0: launch of a GEMM kernel in a running queue"),
+    number("gpu.bandwidth", "GB/s", Rate, "B_g: memory bandwidth of the GPU alone"),
+    number("gpu.small_rate", "TFLOP/s", Rate, "F_s: batched GEMV rate, for few rows"),
+    number("gpu.attention_rate", "TFLOP/s", Rate, "F_a: attention rate"),
+    number("gpu.element_kernel", "us", MICROS, "minimum time of an element-wise kernel"),
     number("gpu.submit_empty", "us", MICROS, "s_0: submission to an empty queue"),
-    number("gpu.submit_queued", "us", MICROS, "s_q: submission, if it is not hidden"),
-    number("npu.rate", "TFLOP/s", Rate, "F_n: products with at least as many outputs as inputs"),
-    number("npu.wide_rate", "TFLOP/s", Rate, "F_d: products with more inputs than outputs"),
-    number("npu.wide_rows", "rows", AMOUNT, "M0: rows that such a product costs beside its own"),
-    number("npu.ratio_floor", "1", SHARE, "least share of the rate, however bad the shape"),
-    number("npu.rate_max", "TFLOP/s", Rate, "no product is faster"),
+    number("gpu.submit_queued", "us", MICROS, "s_q: submission to a busy queue, unless hidden"),
+    number("npu.rate", "TFLOP/s", Rate, "F_n: matmuls with at least as many outputs as inputs"),
+    number("npu.wide_rate", "TFLOP/s", Rate, "F_d: matmuls with more inputs than outputs"),
+    number("npu.wide_rows", "rows", AMOUNT, "M0: fixed overhead of such a matmul, in rows"),
+    number("npu.ratio_floor", "1", SHARE, "minimum fraction of the rate, for the worst shape"),
+    number("npu.rate_max", "TFLOP/s", Rate, "maximum rate of any matmul"),
     number("npu.tile", "rows", Whole(1, 65_536), "rows are padded to a multiple of this"),
-    number("npu.bandwidth", "GB/s", Rate, "B_n: products of one row"),
-    number("npu.element_bandwidth", "GB/s", Rate, "element-wise ops in static graphs"),
+    number("npu.bandwidth", "GB/s", Rate, "B_n: memory bandwidth of matmuls of one row"),
+    number(
+        "npu.element_bandwidth",
+        "GB/s",
+        Rate,
+        "memory bandwidth of element-wise ops in static graphs",
+    ),
     number("npu.submit", "us", MICROS, "submission of a graph in a running queue"),
-    number("npu.prepare_short", "ms", MILLIS, "preparation of the four graphs for 135 rows"),
-    number("npu.prepare_long", "ms", MILLIS, "preparation of the four graphs for 1000 rows"),
-    number("cpu.rate", "TFLOP/s", Rate, "matrix products and attention"),
-    number("cpu.bandwidth", "GB/s", Rate, "memory bandwidth that it reaches alone"),
-    number("memory.cap", "GB/s", Rate, "bandwidth that all processors share"),
-    number("memory.copy", "GB/s", Rate, "copies that put parts together, read and write in fp16"),
+    number("npu.prepare_short", "ms", MILLIS, "preparation of four graphs for 135 rows"),
+    number("npu.prepare_long", "ms", MILLIS, "preparation of four graphs for 1000 rows"),
+    number("cpu.rate", "TFLOP/s", Rate, "rate of matmuls and attention"),
+    number("cpu.bandwidth", "GB/s", Rate, "memory bandwidth of the CPU alone"),
+    number("memory.cap", "GB/s", Rate, "total bandwidth of all processors"),
+    number("memory.copy", "GB/s", Rate, "copies that merge parts, with read and write in fp16"),
     number(
         "memory.element_bytes",
         "B/value",
         AMOUNT,
-        "bytes per value that an element-wise op moves",
+        "bytes moved per value of an element-wise op",
     ),
-    number("sync.slow", "us", MICROS, "c_s: a queue is finished, and restarted empty"),
-    number("sync.queues", "1", AMOUNT, "queues that a slow hand-over finishes one by one"),
-    number("sync.fast", "us", MICROS, "c_f: poll, notify and queued submission"),
-    number("power.base", "W", AMOUNT, "P_0: what is drawn without work"),
-    number("power.gpu", "W", AMOUNT, "P_g: GPU at work alone"),
-    number("power.npu", "W", AMOUNT, "P_n: NPU at work"),
-    number("power.cpu", "W", AMOUNT, "CPU at work"),
-    number("power.co_run", "1", SHARE, "phi: share of P_g while another processor works"),
-    number("power.dram", "W/(GB/s)", AMOUNT, "P_dram: memory traffic"),
-    number("power.spin", "W", AMOUNT, "P_little: a core that polls"),
-    number("renderer.period", "ms", Between(0.1, 1e6), "time from frame to frame"),
-    number("renderer.time", "ms", MILLIS, "g: GPU time of a frame"),
-    number("noise.spread", "1", SHARE, "standard deviation of a run's time, as a share of it"),
+    number("sync.slow", "us", MICROS, "c_s: drain of a queue, and restart of the empty queue"),
+    number("sync.queues", "1", AMOUNT, "queues that a slow synchronisation drains in turn"),
+    number("sync.fast", "us", MICROS, "c_f: poll, notification and queued submission"),
+    number("power.base", "W", AMOUNT, "P_0: idle power"),
+    number("power.gpu", "W", AMOUNT, "P_g: power of the GPU, busy alone"),
+    number("power.npu", "W", AMOUNT, "P_n: power of the busy NPU"),
+    number("power.cpu", "W", AMOUNT, "power of the busy CPU"),
+    number("power.co_run", "1", SHARE, "phi: fraction of P_g while another processor is busy"),
+    number("power.dram", "W/(GB/s)", AMOUNT, "P_dram: power of memory traffic"),
+    number("power.spin", "W", AMOUNT, "P_little: power of a polling core"),
+    number("renderer.period", "ms", Between(0.1, 1e6), "frame period of a competing renderer"),
+    number("renderer.time", "ms", MILLIS, "g: GPU time per frame of the renderer"),
+    number("noise.spread", "1", SHARE, "relative standard deviation of the time of a run"),
 ];
 
 impl Parameter {
-    /// The number of that path.
+    /// The parameter with that path.
     pub(super) fn find(path: &str) -> Result<&'static Parameter, SocError> {
         let found = PARAMETERS.iter().find(|parameter| parameter.path == path);
         found.ok_or_else(|| SocError::UnknownNumber {
@@ -129,7 +94,7 @@ impl Parameter {
         })
     }
 
-    /// Whether a system can have that value.
+    /// Checks that the value is valid.
     pub(super) fn check(&self, value: f64) -> Result<(), SocError> {
         if self.range.contains(value) {
             return Ok(());
@@ -138,17 +103,13 @@ impl Parameter {
         Err(SocError::Value { path, value, unit, expected: range })
     }
 
-    /// The nearest value that a system can have.
+    /// The valid value nearest to `value`.
     pub(super) fn nearest_value(&self, value: f64) -> f64 {
-        match self.range {
-            Rate => value.max(Range::RATE_MIN),
-            Between(from, to) => value.clamp(from, to),
-            Whole(from, to) => value.round().clamp(f64::from(from), f64::from(to)),
-        }
+        self.range.nearest(value)
     }
 }
 
-/// The number whose path has the longest start in common, or the first of all.
+/// The path with the longest common prefix; the first path of all if there is none.
 fn nearest(path: &str) -> &'static str {
     let common = |parameter: &&Parameter| {
         let pairs = parameter.path.chars().zip(path.chars());

@@ -1,6 +1,6 @@
-//! Presets that come with Lapwing.
+//! Built-in presets.
 
-/// Names and texts.
+/// Name and TOML text of each preset.
 pub const PRESETS: [(&str, &str); 3] = [
     ("sd8gen3", include_str!("../../presets/sd8gen3.toml")),
     ("ideal", include_str!("../../presets/ideal.toml")),

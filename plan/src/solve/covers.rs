@@ -1,13 +1,14 @@
-//! Filling static graphs with rows.
+//! Ways to fill static graphs with rows.
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+use lapwing_kernels::device::DeviceInfo;
 use lapwing_kernels::part::{OperandOrder, Part};
 
+use crate::device::needs_graphs;
 use crate::strategy::sizes::for_rows;
 
 /// Ways to fill graphs of the given sizes (ascending) with rows, from few graphs with much padding
-/// to many with little: as often as it fits, the largest size that is full, then the rest padded.
-/// Empty when there are no sizes.
+/// to many with little. Each is a number of full graphs, largest first, and one padded graph for the
+/// rest. Empty without sizes.
 pub fn covers(rows: usize, sizes: &[usize]) -> Vec<Vec<usize>> {
     let sizes = for_rows(rows, sizes);
     let Some(largest) = sizes.last().copied().filter(|size| *size > 0) else {
@@ -35,10 +36,10 @@ pub fn covers(rows: usize, sizes: &[usize]) -> Vec<Vec<usize>> {
     }
 }
 
-/// The part in all ways that a device may run it: with each filling of its graphs, and each order
-/// of operands that it has.
+/// The part in each way that the device can run it: each filling of its static graphs, in each
+/// operand order. A device without static graphs runs it in one way.
 pub(super) fn filled(device: &DeviceInfo, part: &Part, rows: usize) -> Vec<Part> {
-    if device.kind != DeviceKind::Npu {
+    if !needs_graphs(device) {
         return vec![part.clone()];
     }
     let mut parts = Vec::new();
@@ -57,7 +58,7 @@ mod tests {
     const SIZES: [usize; 6] = [32, 64, 128, 256, 512, 1024];
 
     #[test]
-    fn rows_that_are_no_standard_size_are_padded_in_one_or_several_graphs() {
+    fn rows_between_standard_sizes_fill_one_or_several_graphs() {
         assert_eq!(covers(600, &SIZES), [vec![1024], vec![512, 128], vec![512, 64, 32]]);
         assert_eq!(covers(300, &SIZES), [vec![512], vec![256, 64], vec![256, 32, 32]]);
         assert_eq!(covers(256, &SIZES), [vec![256]]);
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_is_left_out_and_no_graph_is_empty() {
+    fn every_row_is_in_a_graph_and_no_graph_is_empty() {
         for sizes in [&SIZES[..], &[100], &[32, 96]] {
             for rows in 1..1500 {
                 for cover in covers(rows, sizes) {

@@ -1,31 +1,36 @@
-//! Row cuts: the features of a block are divided.
+//! Row cuts: the output channels of a block are divided.
 
 use std::time::Duration;
 
 use lapwing_kernels::part::{Part, Share};
 
-use super::{Space, Timed, WIDE_ALIGN};
-use crate::DeviceId;
+use super::space::{Space, Timed};
+use crate::device::DeviceId;
 
-/// Widths of fewer units than this are cut in steps of [`Share::ALIGN`].
+/// Row cuts are aligned to this many output channels if the block is wide enough (HeteroLLM,
+/// arXiv 2501.14794), else to [`Share::ALIGN`], which is 32.
+pub const WIDE_ALIGN: usize = 256;
+
+/// Minimum units of [`WIDE_ALIGN`]; narrower blocks are cut in units of [`Share::ALIGN`].
 const UNITS_MIN: usize = 8;
-/// Most units between which two devices' border is searched.
+/// Maximum units on which the border between two devices is searched.
 const UNITS_MAX: usize = 256;
-/// Most units of the grid on which the borders of three or more devices are searched; from the
-/// best there, single units then move.
+/// Maximum units of the grid on which the borders between three or more devices are searched, before
+/// single units are moved.
 const GRID_MAX: usize = 16;
 
-/// Units of a block's widest value: how many, so that each border lies on the alignment.
+/// Number of units into which the widest value of a block is divided. Each border between units is
+/// aligned.
 pub(super) fn units(width: usize) -> usize {
     let wide = width.is_multiple_of(WIDE_ALIGN) && width / WIDE_ALIGN >= UNITS_MIN;
     let align = if wide { WIDE_ALIGN } else { Share::ALIGN };
     let units = width.div_ceil(align);
-    // Too many: a few neighbours go together, if they divide the units evenly.
+    // Too many units are grouped, if the groups divide them evenly.
     let together = (1..=16).find(|t| units.is_multiple_of(*t) && units / t <= UNITS_MAX);
     units / together.unwrap_or(1)
 }
 
-/// Offers the row cuts between a set of devices.
+/// Offers the row cuts between a set of devices to the search space.
 pub(super) fn try_all(space: &mut Space<'_>, set: &[DeviceId]) {
     let written = space.graph.nodes()[space.nodes.clone()].iter();
     let width = written.map(|n| space.graph.value(n.output).width).max().unwrap_or(0);
@@ -39,24 +44,25 @@ pub(super) fn try_all(space: &mut Space<'_>, set: &[DeviceId]) {
         }
         return;
     }
-    // The largest grid whose points are whole units.
+    // The largest grid whose points are multiples of a unit.
     let grid = (set.len()..=GRID_MAX.min(units)).rev().find(|g| units.is_multiple_of(*g));
     let step = grid.map_or(1, |grid| units / grid);
-    let Some(mut borders) = best_on_grid(space, set, (units, step)) else { return };
+    let Some(borders) = best_on_grid(space, set, units, step) else { return };
     offer(space, set, &borders);
-    refine(space, set, (&mut borders, step));
+    refine(space, set, borders, step);
 }
 
-/// Times of all parts whose borders lie on the grid, and from them the borders whose slowest part
-/// is the fastest: over the devices in turn, the best for each place where the next begins.
+/// The borders on the grid with the fastest slowest part. Dynamic programming over the devices: for
+/// each position, the best division of the channels before it between the devices so far.
 fn best_on_grid(
     space: &mut Space<'_>,
     set: &[DeviceId],
-    (units, step): (usize, usize),
+    units: usize,
+    step: usize,
 ) -> Option<Vec<usize>> {
     let points: Vec<usize> = (0..=units).step_by(step).collect();
     let last = points.len() - 1;
-    // For each point: the slowest part so far, and the borders.
+    // Time of the slowest part, and borders, by the position reached.
     let mut reached: Vec<Option<(Duration, Vec<usize>)>> = vec![None; points.len()];
     reached[0] = Some((Duration::ZERO, vec![0]));
     for (at, device) in set.iter().enumerate() {
@@ -80,35 +86,36 @@ fn best_on_grid(
     reached.pop().flatten().map(|(_, borders)| borders)
 }
 
-/// Moves units from one part to another, by ever smaller steps, while the slowest parts get faster.
+/// Moves units from one part to another, in ever smaller steps, as long as the slowest parts get
+/// faster.
 ///
-/// Where the time of a part only grows with its units, this ends at the best: in a better division
-/// the slowest parts have fewer units and some other one has more, so that one unit moved there from
-/// a slowest part is an improvement already.
-fn refine(space: &mut Space<'_>, set: &[DeviceId], (borders, step): (&mut Vec<usize>, usize)) {
+/// This ends at the optimum if the time of a part never falls with its units: in a better division
+/// the slowest parts have fewer units and some other part has more, so moving one unit from a slowest
+/// part to that part is already an improvement.
+fn refine(space: &mut Space<'_>, set: &[DeviceId], mut borders: Vec<usize>, step: usize) {
     let mut step = step / 2;
-    let Some(mut known) = slowest_first(space, set, borders) else { return };
+    let Some(mut known) = slowest_first(space, set, &borders) else { return };
     let all = || 0..set.len();
     while step > 0 {
         let mut better = false;
         for (from, to) in all().flat_map(|from| all().map(move |to| (from, to))) {
-            let Some(moved) = moved(borders, (from, to), step) else { continue };
+            let Some(moved) = moved(&borders, from, to, step) else { continue };
             if let Some(times) = slowest_first(space, set, &moved)
                 && times < known
             {
-                (*borders, known, better) = (moved, times, true);
+                (borders, known, better) = (moved, times, true);
             }
         }
         if !better {
             step /= 2;
         }
     }
-    offer(space, set, borders);
+    offer(space, set, &borders);
 }
 
-/// The borders once `step` units of part `from` belong to part `to` and those between have moved on;
-/// none where nothing would be left of it.
-fn moved(borders: &[usize], (from, to): (usize, usize), step: usize) -> Option<Vec<usize>> {
+/// The borders after `step` units moved from part `from` to part `to`, with the parts between shifted;
+/// `None` if part `from` would become empty.
+fn moved(borders: &[usize], from: usize, to: usize, step: usize) -> Option<Vec<usize>> {
     let mut moved = borders.to_vec();
     if from == to || borders[from + 1] - borders[from] <= step {
         return None;
@@ -120,7 +127,7 @@ fn moved(borders: &[usize], (from, to): (usize, usize), step: usize) -> Option<V
     Some(moved)
 }
 
-/// Times of all parts, the longest first.
+/// Times of all parts, longest first.
 fn slowest_first(
     space: &mut Space<'_>,
     set: &[DeviceId],
@@ -161,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn borders_lie_on_256_where_the_width_allows_and_on_32_else() {
+    fn borders_are_multiples_of_256_for_wide_blocks_and_of_32_otherwise() {
         for width in [2048, 4096, 14_336, 28_672, 128_256, 49_152, 576, 1536, 640, 96, 33] {
             let units = units(width);
             assert!((2..=UNITS_MAX).contains(&units), "{width} {units}");

@@ -1,20 +1,22 @@
-//! Sequence cuts: the tokens of a block are divided.
+//! Sequence cuts: the rows of a block are divided.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::part::Part;
 
-use super::{SEQUENCE_ALIGN, Space, Timed};
-use crate::DeviceId;
+use super::space::{Space, Timed};
+use crate::device::{DeviceId, needs_graphs};
 
-/// Most units that three or more devices' borders are searched on.
+/// Sequence cuts are aligned to this many rows (HeteroLLM, arXiv 2501.14794).
+pub const SEQUENCE_ALIGN: usize = 32;
+
+/// Maximum positions on which the borders between three or more devices are searched.
 const GRID_MAX: usize = 32;
 
-/// Offers the sequence cuts between a set of devices. Borders lie on multiples of 32, so that one
-/// device, the last in order, gets the ragged end: each device is tried in that place. Devices
-/// with static graphs come first otherwise.
+/// Offers the sequence cuts between a set of devices to the search space. Borders are multiples of
+/// 32 rows, so the last part holds the rest: each device is tried in the last place. The other
+/// devices are ordered with static graphs first.
 pub(super) fn try_all(space: &mut Space<'_>, set: &[DeviceId]) {
     let units = space.rows / SEQUENCE_ALIGN;
     let ragged = !space.rows.is_multiple_of(SEQUENCE_ALIGN);
@@ -24,24 +26,24 @@ pub(super) fn try_all(space: &mut Space<'_>, set: &[DeviceId]) {
     }
     let step = if set.len() == 2 { 1 } else { places.div_ceil(GRID_MAX) };
     let mut times = Times::default();
-    // Where no end is ragged, one order is as good as another.
+    // Without a rest, the order does not matter.
     let last_places = if ragged { 0..set.len() } else { 0..1 };
     for last in last_places {
         let mut order = set.to_vec();
         let end = order.remove(last);
-        order.sort_by_key(|d| space.input.devices[d.0].kind != DeviceKind::Npu);
+        order.sort_by_key(|d| !needs_graphs(&space.input.devices[d.0]));
         order.push(end);
         let mut search = Search { space, times: &mut times, order: &order, step, best: None };
         search.from(0, Duration::ZERO, &mut Vec::new());
         if let Some((_, borders)) = search.best {
             offer(space, &order, &borders);
-            // Of more graphs than one and of one, each is a kind of its own.
+            // A cut with one graph and a cut with several are two kinds of candidates.
             one_graph(space, &order, &borders);
         }
     }
 }
 
-/// Times by device and number of rows: it does not matter which rows they are.
+/// Times by device and number of rows; which rows they are does not matter.
 #[derive(Default)]
 struct Times(HashMap<(DeviceId, usize), Option<Duration>>);
 
@@ -61,7 +63,8 @@ struct Search<'a, 'b> {
 }
 
 impl Search<'_, '_> {
-    /// Tries all borders from `start` on; gives up where a part is no faster than the best whole.
+    /// Tries all borders from `start`. Prunes a branch if its slowest part is not faster than the best
+    /// cut.
     fn from(&mut self, start: usize, slowest: Duration, borders: &mut Vec<usize>) {
         let total = self.space.rows;
         let device = self.order[borders.len()];
@@ -103,8 +106,8 @@ fn offer(space: &mut Space<'_>, order: &[DeviceId], borders: &[usize]) {
     }
 }
 
-/// The same devices with a single full graph on the first (S2-29: 300 = 256 ‖ 44), where that is
-/// another cut than the one found.
+/// Offers cuts with a single full graph on the first device (300 = 256 ‖ 44), unless the best cut is
+/// one of them.
 fn one_graph(space: &mut Space<'_>, order: &[DeviceId], borders: &[usize]) {
     let [first, _] = order else { return };
     let sizes = space.input.devices[first.0].sizes.clone();

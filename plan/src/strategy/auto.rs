@@ -1,109 +1,57 @@
-//! The decider: predicts every strategy for a prompt and takes the fastest.
+//! Predicts every candidate strategy, and uses the fastest.
 
+use super::interface::{PlanInput, Strategy};
+use crate::chunk::{ChunkShape, PromptRows};
+use crate::error::PlanError;
+use crate::phase::Phase;
+use crate::predict::chunks::{Workload, plan};
+use crate::predict::{alone, predict};
+use crate::route::Route;
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use super::{ChunkShape, PlanInput, PromptRows, Strategy};
-use crate::Phase;
-use crate::predict::{Prediction, Workload, alone, plan, predict};
-use crate::{PlanError, Route};
+mod explanation;
 
-/// The decider (S2-39): predicts the time of every candidate strategy, by laying its chunks out
-/// over the devices, and takes the one that ends first: for each prompt length one, and for
-/// generated tokens another. Times are warm ones: of devices that have their graphs, as all chunks
-/// but the first of a shape find them; what it takes to prepare them decides nothing. Where two are predicted to take the same, the earlier candidate wins.
+use explanation::explanation;
+pub use explanation::{Explanation, Rated};
+
+/// Predicts the makespan of every candidate strategy by simulating its chunks on the devices, and
+/// uses the fastest: one strategy for each prompt length, and one for each shape of decode step.
+/// Predictions assume that all graphs are prepared, as they are for all but the first chunk of a
+/// shape. Of equally fast candidates the first wins.
 ///
-/// Every chunk of a prompt is of the strategy that won the prompt.
+/// All chunks of a prompt follow the same strategy. The run-time decider of HeteroLLM
+/// (arXiv 2501.14794) chooses by phase and length in the same way.
 pub struct Auto {
     candidates: Vec<Arc<dyn Strategy>>,
     in_flight: usize,
-    decided: Mutex<Decided>,
+    decisions: Mutex<Decisions>,
 }
 
-/// Indices of winners: decisions are made once.
+/// Indices of the winning candidates. Each decision is made once.
 #[derive(Default)]
-struct Decided {
-    /// Of prompts of so many rows.
+struct Decisions {
+    /// Winner by rows of a prompt.
     prompts: HashMap<usize, usize>,
-    /// Of chunks that hold no prompt alone.
+    /// Winner by shape, for chunks with decode rows.
     shapes: HashMap<ChunkShape, usize>,
 }
 
-/// Most decisions of a kind that are remembered.
+/// Maximum cached decisions of each kind.
 const DECIDED_MAX: usize = 4096;
 
-/// What was predicted for a candidate.
-#[derive(Clone, Debug)]
-pub struct Rated {
-    /// Name of the strategy.
-    pub strategy: String,
-    /// Its time and its first route, or why it has none.
-    pub outcome: Result<(Prediction, Arc<Route>), PlanError>,
-}
-
-impl Rated {
-    /// Predicted time; none without a route.
-    pub fn makespan(&self) -> Option<Duration> {
-        self.outcome.as_ref().ok().map(|(prediction, _)| prediction.makespan)
-    }
-}
-
-/// Why a strategy was chosen.
-#[derive(Clone, Debug)]
-pub struct Explanation {
-    /// Every candidate, in the order in which they were given.
-    pub rated: Vec<Rated>,
-    /// Index of the winner.
-    pub winner: usize,
-}
-
-impl Explanation {
-    /// The winner.
-    pub fn winner(&self) -> &Rated {
-        &self.rated[self.winner]
-    }
-
-    /// The fastest of the others.
-    pub fn runner_up(&self) -> Option<&Rated> {
-        let others = self.rated.iter().enumerate().filter(|(at, _)| *at != self.winner);
-        others
-            .map(|(_, rated)| rated)
-            .filter(|r| r.makespan().is_some())
-            .min_by_key(|r| r.makespan())
-    }
-}
-
-impl fmt::Display for Explanation {
-    /// Why the winner won, in one line.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let winner = self.winner();
-        let Ok((prediction, _)) = &winner.outcome else { return Ok(()) };
-        write!(f, "'{}' is predicted to take {:.1?}", winner.strategy, prediction.makespan)?;
-        if let Some(other) = self.runner_up()
-            && let Some(time) = other.makespan()
-        {
-            write!(f, ", the next best, '{}', {time:.1?}", other.strategy)?;
-        }
-        let busiest = prediction.busiest().as_secs_f64();
-        let share = 100.0 * busiest / prediction.makespan.as_secs_f64().max(1e-12);
-        write!(f, "; its busiest device computes {share:.0} % of that")
-    }
-}
-
 impl Auto {
-    /// A decider between candidates, of which at least one must fit the devices. `in_flight`:
-    /// chunks that the engine lets in at once.
+    /// Chooses between candidates, at least one of which must have a route on the devices.
+    /// `in_flight`: chunks that the engine admits at the same time.
     pub fn new(candidates: Vec<Arc<dyn Strategy>>, in_flight: usize) -> Auto {
-        Auto { candidates, in_flight, decided: Mutex::default() }
+        Auto { candidates, in_flight, decisions: Mutex::default() }
     }
 
-    /// Predicts a prompt with every candidate.
+    /// Predicts every candidate for a prompt of `prompt` rows after `context` rows in the KV cache.
     ///
     /// # Errors
-    /// [`PlanError`] of the first candidate when none has a route.
+    /// [`PlanError`] of the first candidate if none has a route.
     pub fn explain_prompt(
         &self,
         input: &PlanInput<'_>,
@@ -125,7 +73,7 @@ impl Auto {
         explanation(rated.collect())
     }
 
-    /// Predicts one chunk alone with every candidate, such as a step of generation.
+    /// Predicts every candidate for one chunk alone, such as a decode step.
     ///
     /// # Errors
     /// As [`explain_prompt`](Auto::explain_prompt).
@@ -145,39 +93,28 @@ impl Auto {
         explanation(rated.collect())
     }
 
-    /// The candidate for a prompt of so many rows.
+    /// The winner for a prompt of `rows` rows.
     fn decide_prompt(&self, input: &PlanInput<'_>, rows: usize) -> Result<usize, PlanError> {
-        if let Some(known) = self.decided().prompts.get(&rows) {
+        if let Some(known) = self.decisions().prompts.get(&rows) {
             return Ok(*known);
         }
         let winner = self.explain_prompt(input, rows, 0)?.winner;
-        keep(&mut self.decided().prompts, rows, winner);
+        remember(&mut self.decisions().prompts, rows, winner);
         Ok(winner)
     }
 
-    /// The candidate for a chunk that holds generated tokens.
+    /// The winner for a chunk with decode rows.
     fn decide_chunk(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<usize, PlanError> {
-        if let Some(known) = self.decided().shapes.get(shape) {
+        if let Some(known) = self.decisions().shapes.get(shape) {
             return Ok(*known);
         }
         let winner = self.explain_chunk(input, shape)?.winner;
-        keep(&mut self.decided().shapes, *shape, winner);
+        remember(&mut self.decisions().shapes, *shape, winner);
         Ok(winner)
     }
 
-    fn decided(&self) -> MutexGuard<'_, Decided> {
-        self.decided.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn explanation(rated: Vec<Rated>) -> Result<Explanation, PlanError> {
-    let times = rated.iter().enumerate().filter_map(|(at, r)| Some((r.makespan()?, at)));
-    match times.min() {
-        Some((_, winner)) => Ok(Explanation { rated, winner }),
-        None => Err(rated
-            .into_iter()
-            .find_map(|r| r.outcome.err())
-            .unwrap_or(PlanError::Coverage { found: 0..0, expected: 0 })),
+    fn decisions(&self) -> MutexGuard<'_, Decisions> {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -189,8 +126,8 @@ impl Strategy for Auto {
     fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
         match self.decide_prompt(input, prompt.all) {
             Ok(winner) => self.candidates[winner].chunk_rows(input, prompt),
-            // The route of the chunk tells why there is none.
-            Err(_) => prompt.due.min(input.chunk_rows),
+            // The error is reported when the route of the chunk is requested.
+            Err(_) => prompt.remaining.min(input.chunk_rows),
         }
     }
 
@@ -209,8 +146,8 @@ impl Strategy for Auto {
     }
 }
 
-/// Remembers a decision; where there are too many, those before it are forgotten.
-fn keep<K: Eq + Hash>(decisions: &mut HashMap<K, usize>, key: K, winner: usize) {
+/// Caches a decision. A full cache is cleared first.
+fn remember<K: Eq + Hash>(decisions: &mut HashMap<K, usize>, key: K, winner: usize) {
     if decisions.len() >= DECIDED_MAX {
         decisions.clear();
     }
@@ -218,109 +155,4 @@ fn keep<K: Eq + Hash>(decisions: &mut HashMap<K, usize>, key: K, winner: usize) 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cost::Modelled;
-    use crate::rate::{RateModel, Rates};
-    use crate::strategy::{CpuOnly, LayerSplit};
-    use crate::time::TimeModel;
-    use lapwing_kernels::device::{DeviceInfo, DeviceKind};
-    use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
-    use lapwing_kernels::op::Op;
-    use lapwing_kernels::quant::DType;
-
-    fn graph() -> Arc<Graph> {
-        let mut graph = Graph::default();
-        let spec = WeightSpec { name: "w".into(), rows: 4, cols: 4, dtype: DType::F32 };
-        let table = graph.add_weight(spec);
-        let node = |op, layer| NewNode { op, inputs: &[], width: 4, layer, role: "test" };
-        let mut x = graph.push(node(Op::Embed { table, scale: 1.0 }, None));
-        for layer in 0..4 {
-            let op = node(Op::SoftCap { cap: 1.0 }, Some(layer));
-            x = graph.push(NewNode { inputs: &[x], ..op });
-        }
-        let op = node(Op::SelectRows, None);
-        graph.push(NewNode { inputs: &[x], ..op });
-        Arc::new(graph)
-    }
-
-    /// Two devices of a million operations per second.
-    fn cost(graph: &Arc<Graph>) -> Modelled {
-        let submit = Duration::from_micros(10);
-        let rate = Rates {
-            gflops: 1e-3,
-            gbps: 1.0,
-            submit_queued: submit,
-            submit_idle: submit,
-            sync: Duration::ZERO,
-        };
-        let model = RateModel::new(Arc::clone(graph), rate).expect("a rate");
-        let device: Arc<dyn TimeModel> = Arc::new(model);
-        let devices = vec![Arc::clone(&device), device];
-        Modelled { devices, sync: Duration::from_micros(1), copy_rate: 1e9 }
-    }
-
-    fn device(name: &str) -> DeviceInfo {
-        DeviceInfo::new(name, DeviceKind::Cpu)
-    }
-
-    fn auto() -> Auto {
-        Auto::new(vec![Arc::new(CpuOnly), Arc::new(LayerSplit)], 2)
-    }
-
-    #[test]
-    fn a_pipeline_wins_where_chunks_overlap_and_loses_where_there_is_one() {
-        let graph = graph();
-        let (cost, auto) = (cost(&graph), auto());
-        let devices = [device("a"), device("b")];
-        let input = PlanInput {
-            model: Default::default(),
-            graph: &graph,
-            devices: &devices,
-            cost: &cost,
-            chunk_rows: 16,
-        };
-        let winner = |rows| {
-            let explanation = auto.explain_prompt(&input, rows, 0).expect("routes");
-            explanation.winner().strategy.clone()
-        };
-        assert_eq!(winner(160), "layer-split");
-        assert_eq!(winner(16), "cpu-only");
-    }
-
-    #[test]
-    fn every_chunk_of_a_prompt_is_of_the_strategy_that_won_it() {
-        let graph = graph();
-        let (cost, auto) = (cost(&graph), auto());
-        let devices = [device("a"), device("b")];
-        let input = PlanInput {
-            model: Default::default(),
-            graph: &graph,
-            devices: &devices,
-            cost: &cost,
-            chunk_rows: 16,
-        };
-        let work = Workload { prompt: 70, context: 0, in_flight: 2 };
-        let chunks = plan(&auto, &input, work).expect("routes");
-        let winner = auto.explain_prompt(&input, 70, 0).expect("routes");
-        let name = &winner.winner().strategy;
-        assert_eq!(chunks.iter().map(|c| c.shape.rows).sum::<usize>(), 70);
-        assert!(chunks.iter().all(|c| c.route.reason.starts_with(name)), "{chunks:?}");
-    }
-
-    #[test]
-    fn no_candidate_that_fits_is_an_error_and_no_panic() {
-        let graph = graph();
-        let cost = cost(&graph);
-        let input = PlanInput {
-            model: Default::default(),
-            graph: &graph,
-            devices: &[device("a")],
-            cost: &cost,
-            chunk_rows: 16,
-        };
-        let step = ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: 3, prompt: 0 };
-        assert!(Auto::new(Vec::new(), 2).route(&input, &step).is_err());
-        assert_eq!(Auto::new(Vec::new(), 2).chunk_rows(&input, PromptRows::new(99)), 16);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Every op on its best device, with a barrier after it.
+//! Each op on its fastest device, with a barrier after each op.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,16 +6,21 @@ use std::time::Duration;
 
 use lapwing_kernels::device::{Batch, DeviceKind};
 
+use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
 use super::roles::Needs;
 use super::stages::Stages;
-use super::{ChunkShape, PlanInput, Strategy};
+use crate::chunk::ChunkShape;
+use crate::device::{DeviceId, takes_rows};
+use crate::error::PlanError;
+use crate::route::Route;
+use crate::stage::Stage;
 use crate::time::Job;
-use crate::{DeviceId, PlanError, Route, Stage};
 
-/// Every op is a stage of its own, on the device that runs it fastest when it runs alone:
-/// T = Σ_op (min_d T_d(op) + T_sync), so nothing overlaps within a chunk (S3-13). It is the
-/// strategy that the others are held against. The NPU pads to standard sizes with little padding.
+/// Each op is a stage of its own, on the device that runs it fastest alone:
+/// T = Σ_op (min_d T_d(op) + T_sync), so ops of a chunk never overlap. It models the bulk-synchronous
+/// execution of GGML and is the baseline of the other strategies. The NPU runs its rows in several
+/// standard graphs with little padding.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BarrierPerOp {
     /// Operand order on the NPU.
@@ -31,27 +36,27 @@ impl Strategy for BarrierPerOp {
         let mut stages = Stages::new(input, shape, self.order_swap);
         let batch = shape.batch();
         for node in stages.nodes() {
-            stages.push_apart(self.best(input, (shape, &batch), node..node + 1)?);
+            stages.push_apart(self.best(input, shape, &batch, node..node + 1)?);
         }
-        let reason = "every op alone, on the device that is fastest at it".to_owned();
+        let reason = "each op on its fastest device, with a barrier after each op".to_owned();
         stages.finish(reason)
     }
 }
 
 impl BarrierPerOp {
-    /// The node on the device that takes the least time for it; the first of several.
+    /// The node on its fastest device; the first of equally fast ones.
     fn best(
         &self,
         input: &PlanInput<'_>,
-        (shape, batch): (&ChunkShape, &Batch),
+        shape: &ChunkShape,
+        batch: &Batch,
         nodes: Range<usize>,
     ) -> Result<Stage, PlanError> {
         let op = &input.graph.nodes()[nodes.start].op;
         let mut best: Option<(Duration, Stage)> = None;
         for (at, info) in input.devices.iter().enumerate() {
             let mut stages = Stages::new(input, shape, self.order_swap);
-            let idle = stages.rows(&nodes) == 0 || info.sizes.is_empty();
-            if !info.runs(op) || info.kind == DeviceKind::Npu && idle {
+            if !info.runs(op) || !takes_rows(info, stages.rows(&nodes)) {
                 continue;
             }
             stages.on_any(DeviceId(at), nodes.clone());

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
+use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
 use super::roles::Needs;
 use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, PromptRows, Strategy};
-use crate::{PlanError, Route};
+use crate::chunk::{ChunkShape, PromptRows};
+use crate::error::PlanError;
+use crate::route::Route;
 
-/// The chunk-sharing graph of mllm-NPU (S0-2 … S0-13): the static ops between two attentions are
-/// one graph on the NPU, embedding, rotary embedding and attention run on the CPU, and the prompt
-/// comes in chunks of one size C, so that one graph per run of static ops serves every chunk and
-/// chunk k's attention runs beside chunk k + 1's linear layers (S0-28). With ⌈S/C⌉ = n chunks,
-/// T ≥ max(n·T_npu(C), Σ_i T_cpu(chunk i)), and chunk i attends to i·C keys (S0-7). Selected rows
-/// and decode stay on the CPU (S0-20); where there is no CPU, the GPU takes its place.
+/// The chunk-sharing graph of mllm-NPU (arXiv 2407.05858). The static ops between two attentions
+/// are one graph on the NPU; embedding, rotary embedding and attention run on the CPU. The prompt is
+/// cut into chunks of one size C, so one graph serves every chunk, and the attention of chunk k
+/// overlaps the linear layers of chunk k + 1. With n = ⌈S/C⌉ chunks,
+/// T ≥ max(n·T_npu(C), Σ_i T_cpu(chunk i)), where chunk i (from 1) attends to i·C keys. Selected
+/// rows and decode run on the CPU, or on the GPU if there is no CPU.
 #[derive(Clone, Copy, Debug)]
 pub struct ChunkGraph {
     /// C, in rows; rounded up to a standard size.
@@ -23,8 +25,8 @@ pub struct ChunkGraph {
 }
 
 impl ChunkGraph {
-    /// Rows of a chunk, if nothing else is said: small enough that prompts of a few hundred rows
-    /// have chunks to overlap.
+    /// Default rows of a chunk, small enough that the chunks of a prompt of a few hundred rows
+    /// overlap.
     pub const CHUNK: usize = 128;
 }
 
@@ -41,7 +43,7 @@ impl Strategy for ChunkGraph {
 
     fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
         let size = StaticNpu::of(self.name(), input).map_or(self.chunk, |s| s.size_for(self.chunk));
-        prompt.due.min(size.max(1)).min(input.chunk_rows)
+        prompt.remaining.min(size.max(1)).min(input.chunk_rows)
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {

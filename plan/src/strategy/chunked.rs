@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
 use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, PromptRows, Strategy};
-use crate::{PlanError, Route};
+use crate::chunk::{ChunkShape, PromptRows};
+use crate::error::PlanError;
+use crate::route::Route;
 
-/// Prompts in chunks of one fixed size C, each padded to it, so that one graph serves all
-/// (S0-3, S2-47): T = ⌈S/C⌉·(T_npu(C) + T_dynamic + T_sync) without overlap. C is rounded up to a
-/// standard size. Dynamic ops, selected rows and decode run on the GPU, or on the CPU where there
-/// is no GPU.
+/// Static ops on the NPU, in chunks of one fixed size C. Each chunk is padded to C, so one graph
+/// serves all chunks: T = ⌈S/C⌉·(T_npu(C) + T_dynamic + T_sync) without overlap. C is rounded up to
+/// a standard size. Dynamic ops, selected rows and decode run on the GPU, or on the CPU if there is
+/// no GPU. A baseline of HeteroLLM (arXiv 2501.14794).
 #[derive(Clone, Copy, Debug)]
 pub struct Chunked {
     /// C, in rows.
@@ -20,7 +22,7 @@ pub struct Chunked {
 }
 
 impl Chunked {
-    /// Rows of a chunk, if nothing else is said.
+    /// Default rows of a chunk.
     pub const CHUNK: usize = 256;
 }
 
@@ -37,7 +39,7 @@ impl Strategy for Chunked {
 
     fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
         let size = StaticNpu::of(self.name(), input).map_or(self.chunk, |s| s.size_for(self.chunk));
-        prompt.due.min(size.max(1)).min(input.chunk_rows)
+        prompt.remaining.min(size.max(1)).min(input.chunk_rows)
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {

@@ -1,12 +1,15 @@
-//! Everything on the CPU.
+//! All ops on the CPU.
 
 use std::sync::Arc;
 
+use super::interface::{PlanInput, Strategy};
 use super::roles::Needs;
-use super::{ChunkShape, PlanInput, Strategy};
-use crate::{PlanError, Route, Stage};
+use crate::chunk::ChunkShape;
+use crate::error::PlanError;
+use crate::route::Route;
+use crate::stage::Stage;
 
-/// Everything on the CPU: one stage, so a decode step costs one message. T = T_cpu^all.
+/// All ops on the CPU, in one stage, so a decode step costs one message. T = T_cpu(all).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuOnly;
 
@@ -18,7 +21,7 @@ impl Strategy for CpuOnly {
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
         let device = Needs { strategy: self.name(), devices: input.devices }.cpu()?;
         let stage = Stage::whole(device, 0..input.graph.nodes().len());
-        let reason = "the CPU is the only device of this strategy".to_owned();
+        let reason = "the CPU runs every op".to_owned();
         Route::new(vec![stage], reason, None, input.route_for(shape))
     }
 }

@@ -1,110 +1,153 @@
-//! Cuts that several strategies share.
+//! The two ways to divide a stage between devices, and the parts that several strategies share.
+//!
+//! A stage computes rows (tokens) × output channels. Two devices divide it in one of two ways:
+//!
+//! ```text
+//!            row cut                           sequence cut
+//!        output channels                     output channels
+//!      ┌────────────┬───────┐              ┌────────────────────┐
+//!      │            │       │              │        NPU         │
+//! rows │    NPU     │  GPU  │         rows │                    │
+//!      │            │       │              ├────────────────────┤
+//!      │            │       │              │        GPU         │
+//!      └────────────┴───────┘              └────────────────────┘
+//! ```
+//!
+//! * A **row cut** divides output channels, which are the rows of the weight matrix. Each device
+//!   reads only its own part of the weights, and all rows of the input. In decode the devices
+//!   therefore add up their memory bandwidths. HeteroInfer (SOSP 2025) calls it weight-centric.
+//! * A **sequence cut** divides rows. Each device reads all of the weights, and only its own rows.
+//!   HeteroInfer calls it activation-centric.
+//!
+//! Two variants follow from the NPU's static graphs, which exist for a few standard row counts only:
+//!
+//! * A **hybrid cut** is a row cut whose NPU part is padded to the next standard size.
+//! * A **multi-sequence cut** is a sequence cut whose NPU part runs several standard sizes in turn.
+//!
+//! In every case the outputs of the parts are merged into one value before the next stage (T_copy).
+//! The names are those of HeteroLLM (arXiv 2501.14794).
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::part::{Part, Share};
 
+use super::interface::PlanInput;
 use super::roles::{Needs, Roles};
+use super::sizes;
 use super::stages::{Stages, is_selected, is_static, runs};
-use super::{PlanInput, sizes};
-use crate::Phase;
+use super::static_npu::StaticNpu;
 use crate::blocks::{BlockKind, blocks};
-use crate::{DeviceId, PlanError};
+use crate::chunk::ChunkShape;
+use crate::device::{DeviceId, needs_graphs};
+use crate::error::PlanError;
+use crate::phase::Phase;
+use crate::route::Route;
 
-/// Row counts for which graphs are customary (S2-47); where no NPU says what it has.
+/// Standard sizes where no device has graph sizes of its own: the powers of two from 32 to 1024.
 pub(crate) const STANDARD: [usize; 6] = [32, 64, 128, 256, 512, 1024];
 
-/// Tokens divided between two devices, as large static runs as possible.
-pub(crate) struct TokenCut {
-    /// Takes the first rows, in standard sizes: the NPU; without one, the GPU.
+/// A sequence cut: the rows of each run of static ops are divided between two devices.
+pub(crate) struct RowDivision {
+    /// Runs the first rows, in standard sizes: the NPU, or the GPU if there is no NPU.
     pub(crate) main: DeviceId,
-    /// Takes the other rows: the GPU; without one, or if that is the main device, the CPU.
+    /// Runs the other rows: the GPU, or the CPU if there is no GPU or it is the main device.
     pub(crate) edge: DeviceId,
-    /// Runs what cannot be divided.
+    /// Runs the ops that cannot be divided.
     pub(crate) other: DeviceId,
-    /// Row counts to cut at.
+    /// Standard sizes of the main device, ascending.
     pub(crate) sizes: Vec<usize>,
 }
 
-impl TokenCut {
-    /// Finds two devices.
-    pub(crate) fn of(strategy: &str, input: &PlanInput<'_>) -> Result<TokenCut, PlanError> {
+impl RowDivision {
+    /// Finds the devices.
+    pub(crate) fn of(strategy: &str, input: &PlanInput<'_>) -> Result<RowDivision, PlanError> {
         let devices = input.devices;
-        let lanes = two_lanes(strategy, input)?;
+        let fastest = fastest_devices(strategy, input)?;
         let other = Needs { strategy, devices }.helper()?;
-        let info = &devices[lanes[0].0];
-        let sizes = match info.kind {
-            DeviceKind::Npu => info.sizes.clone(),
-            _ => STANDARD.to_vec(),
+        let info = &devices[fastest[0].0];
+        let sizes = match needs_graphs(info) {
+            true => info.sizes.clone(),
+            false => STANDARD.to_vec(),
         };
-        Ok(TokenCut { main: lanes[0], edge: lanes[1], other, sizes })
+        Ok(RowDivision { main: fastest[0], edge: fastest[1], other, sizes })
     }
 
-    /// Cuts every static run after the rows that the graphs hold. Returns the cut as text.
-    pub(crate) fn cut(&self, stages: &mut Stages<'_>, graphs: &[usize]) -> String {
+    /// Divides every run of static ops after the rows that `graphs` hold. Returns the division as
+    /// text.
+    pub(crate) fn divide(&self, stages: &mut Stages<'_>, graphs: &[usize]) -> String {
         let (graph, rows) = (stages.input.graph, stages.shape.rows);
         let main_rows: usize = graphs.iter().sum();
-        let is_npu = stages.input.devices[self.main.0].kind == DeviceKind::Npu;
+        let in_graphs = needs_graphs(&stages.input.devices[self.main.0]);
         for (nodes, can) in runs(stages.nodes(), |node| is_static(graph, node)) {
             if !can {
                 stages.on(self.other, nodes);
             } else if main_rows == 0 {
                 stages.on(self.edge, nodes);
             } else if main_rows == rows {
-                match is_npu {
+                match in_graphs {
                     true => stages.on_npu(self.main, nodes, graphs),
                     false => stages.on(self.main, nodes),
                 }
             } else {
-                let graphs = if is_npu { graphs.to_vec() } else { Vec::new() };
+                let graphs = if in_graphs { graphs.to_vec() } else { Vec::new() };
                 let part = |rows, graphs| Part { rows: Some(rows), graphs, ..Part::WHOLE };
                 let main = (self.main, part(0..main_rows, graphs));
                 let edge = (self.edge, part(main_rows..rows, Vec::new()));
-                stages.cut(nodes, vec![main, edge]);
+                stages.divided(nodes, vec![main, edge]);
             }
         }
         let name = |device: DeviceId| &stages.input.devices[device.0].name;
         let (main, edge) = (name(self.main), name(self.edge));
         match (main_rows, rows - main_rows) {
-            (0, _) => format!("{rows} rows are fewer than any standard size, all on {edge}"),
+            (0, _) => format!("{rows} rows are below the smallest standard size; all on {edge}"),
             (_, 0) => format!("{rows} = {} on {main}", sizes::sum(graphs)),
             (_, rest) => {
                 format!("{rows} = {} on {main} ‖ {rest} on {edge}", sizes::sum(graphs))
             }
         }
     }
+
+    /// A decode route: its few rows are not divided.
+    pub(crate) fn decode(
+        &self,
+        strategy: &str,
+        input: &PlanInput<'_>,
+        shape: &ChunkShape,
+    ) -> Result<Arc<Route>, PlanError> {
+        StaticNpu { strategy, input, npu: self.main, helper: self.other }.decode(shape)
+    }
 }
 
-/// Features of products divided between devices.
-pub(crate) struct FeatureCut {
-    /// Devices and their units.
+/// A row cut: the output channels of each block of matmuls are divided between devices.
+pub(crate) struct ChannelDivision {
+    /// Devices and their units of the ratio.
     pub(crate) lanes: Vec<(DeviceId, usize)>,
-    /// Runs everything else.
+    /// Runs all other ops.
     pub(crate) other: DeviceId,
-    /// How the NPU holds its rows.
+    /// Graph sizes of the NPU's part, from its rows and the standard sizes.
     pub(crate) graphs: fn(usize, &[usize]) -> Vec<usize>,
 }
 
-impl FeatureCut {
-    /// Cuts every product that has rows; those of selected rows in decode only, where there is
-    /// one for each row.
-    pub(crate) fn cut(&self, stages: &mut Stages<'_>) {
+impl ChannelDivision {
+    /// Divides every block of matmuls with a row for each token. Blocks of selected rows are
+    /// divided in decode only, where every row is selected.
+    pub(crate) fn divide(&self, stages: &mut Stages<'_>) {
         let graph = stages.input.graph;
         let decodes = stages.shape.phase == Phase::Decode;
         for block in blocks(graph) {
             let nodes = block.nodes;
             let stays = is_selected(graph, &nodes) && (!decodes || stages.shape.selected == 0);
-            if block.kind == BlockKind::Product && !stays {
-                self.cut_block(stages, nodes);
+            if block.kind == BlockKind::Matmul && !stays {
+                self.divide_block(stages, nodes);
             } else {
                 stages.on(self.other, nodes);
             }
         }
     }
 
-    fn cut_block(&self, stages: &mut Stages<'_>, nodes: Range<usize>) {
+    fn divide_block(&self, stages: &mut Stages<'_>, nodes: Range<usize>) {
         let rows = stages.rows(&nodes);
         let units: Vec<usize> = self.lanes.iter().map(|(_, units)| *units).collect();
         let mut parts = Vec::new();
@@ -113,34 +156,36 @@ impl FeatureCut {
         {
             let Some(features) = share else { continue };
             let info = &stages.input.devices[device.0];
-            let graphs = match info.kind {
-                DeviceKind::Npu => (self.graphs)(rows, &info.sizes),
-                _ => Vec::new(),
+            let graphs = match needs_graphs(info) {
+                true => (self.graphs)(rows, &info.sizes),
+                false => Vec::new(),
             };
             parts.push((*device, Part { features, graphs, ..Part::WHOLE }));
         }
         match &parts[..] {
             [(device, part)] if part.graphs.is_empty() => stages.on(*device, nodes),
             [(device, part)] => stages.on_npu(*device, nodes, &part.graphs),
-            _ => stages.cut(nodes, parts),
+            _ => stages.divided(nodes, parts),
         }
     }
 }
 
-/// The two fastest devices that there are: NPU ‖ GPU, NPU ‖ CPU or GPU ‖ CPU.
-pub(crate) fn two_lanes(strategy: &str, input: &PlanInput<'_>) -> Result<Vec<DeviceId>, PlanError> {
-    let roles = Roles::of(input.devices);
-    let lanes = roles.fastest_first();
-    if lanes.len() < 2 {
+/// The usable devices, fastest first, at least two: NPU, GPU, CPU.
+pub(crate) fn fastest_devices(
+    strategy: &str,
+    input: &PlanInput<'_>,
+) -> Result<Vec<DeviceId>, PlanError> {
+    let devices = Roles::of(input.devices).fastest_first();
+    if devices.len() < 2 {
         let needs = Needs { strategy, devices: input.devices };
         needs.npu()?;
         needs.helper()?;
     }
-    Ok(lanes)
+    Ok(devices)
 }
 
-/// A share of the features for each lane, by units. A lane too small for 32 features of any value
-/// that the nodes write gets none.
+/// A share of the output channels for each lane, in proportion to its units. A lane whose share holds
+/// no 32 channels of any value that the nodes write gets `None`.
 pub(crate) fn shares(graph: &Graph, nodes: &Range<usize>, units: &[usize]) -> Vec<Option<Share>> {
     let of: usize = units.iter().sum();
     let mut from = 0;
@@ -152,7 +197,7 @@ pub(crate) fn shares(graph: &Graph, nodes: &Range<usize>, units: &[usize]) -> Ve
         let some = outputs.any(|v| !share.of_width(graph.value(v).width).is_empty());
         shares.push(some.then_some(share));
     }
-    // The units of lanes without features count to the lane before them, or to the first.
+    // The units of a lane without a share go to the lane before it, or to the first lane.
     let mut end = of;
     for share in shares.iter_mut().rev().flatten() {
         share.to = end;
@@ -174,7 +219,7 @@ mod tests {
     use lapwing_kernels::op::Op;
     use lapwing_kernels::quant::DType;
 
-    /// Features of each lane in a product of that width.
+    /// Output channels of each lane in a matmul of that width.
     fn divided(width: usize, units: &[usize]) -> Vec<Option<usize>> {
         let mut graph = Graph::default();
         let spec = |rows| WeightSpec { name: "w".into(), rows, cols: 32, dtype: DType::F32 };
@@ -197,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_without_features_get_no_part_and_lose_none() {
+    fn a_lane_without_a_share_leaves_its_channels_to_others() {
         assert_eq!(divided(576, &[3, 1]), [Some(448), Some(128)]);
         assert_eq!(divided(14_336, &[6, 2, 1]), [Some(9568), Some(3200), Some(1568)]);
         assert_eq!(divided(64, &[3, 1]), [Some(64), None]);

@@ -1,14 +1,17 @@
-//! Everything on the GPU.
+//! All ops on the GPU.
 
 use std::sync::Arc;
 
+use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
 use super::roles::Needs;
 use super::stages::Stages;
-use super::{ChunkShape, PlanInput, Strategy};
-use crate::{PlanError, Route};
+use crate::chunk::ChunkShape;
+use crate::error::PlanError;
+use crate::route::Route;
 
-/// Everything on the GPU, in one stage: T = T_gpu^all, a term of the solver's objective (S2-38).
+/// All ops on the GPU, in one stage: T = T_gpu(all), one term of the solver's objective
+/// ([`solve`](crate::solve)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GpuOnly;
 
@@ -21,6 +24,6 @@ impl Strategy for GpuOnly {
         let gpu = Needs { strategy: self.name(), devices: input.devices }.gpu()?;
         let mut stages = Stages::new(input, shape, OrderSwap::Off);
         stages.on(gpu, stages.nodes());
-        stages.finish("the GPU is the only device of this strategy".to_owned())
+        stages.finish("the GPU runs every op".to_owned())
     }
 }

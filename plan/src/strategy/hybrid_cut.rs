@@ -1,22 +1,26 @@
-//! Features divided, rows padded.
+//! Output channels divided, with the NPU's rows padded.
 
 use std::sync::Arc;
 
-use super::cut::{FeatureCut, two_lanes};
+use super::cut::{ChannelDivision, fastest_devices};
+use super::interface::{PlanInput, Strategy};
 use super::options::{OrderSwap, Ratio};
 use super::roles::Needs;
+use super::sizes;
 use super::stages::Stages;
 use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, Strategy, sizes};
-use crate::Phase;
-use crate::{PlanError, Route};
+use crate::chunk::ChunkShape;
+use crate::error::PlanError;
+use crate::phase::Phase;
+use crate::route::Route;
 
-/// The NPU takes a share of every product's features for the rows padded to ONE next standard
-/// size, the GPU (without one, the CPU) the other features of the rows as they are: for lengths
-/// just above a standard size, whose edge is too small for the GPU (S2-31, S2-51).
-/// T = Σ_products max(T_npu^p₁(min {s : s ≥ S}), T_gpu^p₂(S)) + T_sync + T_copy. Everything else
-/// runs on the GPU, or on the CPU without one; so does decode, which has no edge: there `row-cut`
-/// divides.
+/// A row cut (see `cut.rs`) whose NPU part is padded to one next standard size; the GPU (the CPU if
+/// there is no GPU) runs the other output channels of the unpadded rows. It suits lengths just above
+/// a standard size, where the rest of a sequence cut is too small for the GPU.
+///
+/// T = Σ_matmuls max(T_npu(p₁, min {s : s ≥ S}), T_gpu(p₂, S)) + T_sync + T_copy. All other ops run
+/// on the GPU, or on the CPU if there is no GPU; so does decode, where no row needs padding: use
+/// `row-cut` there.
 #[derive(Clone, Debug, Default)]
 pub struct HybridCut {
     /// Units of each processor.
@@ -35,8 +39,8 @@ impl Strategy for HybridCut {
         if shape.phase == Phase::Decode {
             return on.decode(shape);
         }
-        let lanes = two_lanes(self.name(), input)?;
-        let lanes: Vec<_> = lanes.into_iter().zip(self.ratio.units().iter().copied()).collect();
+        let devices = fastest_devices(self.name(), input)?;
+        let lanes: Vec<_> = devices.into_iter().zip(self.ratio.units().iter().copied()).collect();
         let other = Needs { strategy: self.name(), devices: input.devices }.helper()?;
         let mut stages = Stages::new(input, shape, self.order_swap);
         let names: Vec<&str> =
@@ -44,8 +48,8 @@ impl Strategy for HybridCut {
         let padded = sizes::sum(&sizes::padded(shape.rows, on.sizes()));
         let (rows, ratio, names) = (shape.rows, &self.ratio, names.join(" ‖ "));
         let reason =
-            format!("{rows} rows padded to {padded}, features divided {ratio} over {names}");
-        FeatureCut { lanes, other, graphs: sizes::padded }.cut(&mut stages);
+            format!("{rows} rows padded to {padded}, output channels divided {ratio} over {names}");
+        ChannelDivision { lanes, other, graphs: sizes::padded }.divide(&mut stages);
         stages.finish(reason)
     }
 }

@@ -1,20 +1,23 @@
-//! Each op where its kind runs best.
+//! Each op on the processor that suits its kind.
 
 use std::sync::Arc;
 
 use lapwing_kernels::op::Op;
 
+use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::sizes;
 use super::stages::{Stages, is_static, runs};
 use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, Strategy, sizes};
-use crate::Phase;
-use crate::{PlanError, Route};
+use crate::chunk::ChunkShape;
+use crate::error::PlanError;
+use crate::phase::Phase;
+use crate::route::Route;
 
-/// Matrix products on the NPU; norms, gates, sums and the dynamic ops on the GPU, or on the CPU
-/// where there is no GPU; decode there only (S2-23). Nothing is divided:
-/// T = Σ_products T_npu + Σ_others T_gpu + T_sync at each change. Chunks are padded to one next
-/// standard size (S2-28); the products of selected rows stay beside the NPU.
+/// Hetero-layer of HeteroLLM (arXiv 2501.14794). Matmuls run on the NPU; norms, gates, residual
+/// adds, dynamic ops and all of decode run on the GPU, or on the CPU if there is no GPU. No stage is
+/// divided: T = Σ_matmuls T_npu + Σ_others T_gpu + T_sync at each change of device. A chunk is
+/// padded to one next standard size. The matmuls of selected rows do not run on the NPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LayerLevel {
     /// Operand order on the NPU.
@@ -34,10 +37,10 @@ impl Strategy for LayerLevel {
         let graph = input.graph;
         let graphs = sizes::padded(shape.rows, on.sizes());
         let mut stages = Stages::new(input, shape, self.order_swap);
-        let is_product = |node: usize| {
+        let is_static_matmul = |node: usize| {
             matches!(graph.nodes()[node].op, Op::MatMul { .. }) && is_static(graph, node)
         };
-        for (nodes, on_npu) in runs(stages.nodes(), is_product) {
+        for (nodes, on_npu) in runs(stages.nodes(), is_static_matmul) {
             match on_npu {
                 true => stages.on_npu(on.npu, nodes, &graphs),
                 false => stages.on(on.helper, nodes),
@@ -45,10 +48,9 @@ impl Strategy for LayerLevel {
         }
         let (npu, helper) = (&input.devices[on.npu.0].name, &input.devices[on.helper.0].name);
         let held = sizes::sum(&graphs);
-        let reason = format!(
-            "{} rows: products in graphs of {held} on {npu}, the rest on {helper}",
-            shape.rows
-        );
+        let rows = shape.rows;
+        let reason =
+            format!("{rows} rows: matmuls in graphs of {held} on {npu}, the rest on {helper}");
         stages.finish(reason)
     }
 }

@@ -1,16 +1,20 @@
-//! Whole layers on every device.
+//! Consecutive layers on each device.
 
 use std::sync::Arc;
 
 use lapwing_kernels::device::DeviceKind;
 
+use super::interface::{PlanInput, Strategy};
 use super::roles::Needs;
-use super::{ChunkShape, PlanInput, Strategy};
-use crate::{DeviceId, PlanError, Route, Stage};
+use crate::chunk::ChunkShape;
+use crate::device::DeviceId;
+use crate::error::PlanError;
+use crate::route::Route;
+use crate::stage::Stage;
 
-/// Whole layers in equal runs over all devices that run every op, one stage each, in the order of
-/// the devices. Chunks overlap as in a pipeline: for n chunks of equal stages,
-/// T = (n + devices − 1)·T_stage.
+/// An equal number of consecutive layers on each device that runs every op, in the order of the
+/// devices, with one stage per device. Chunks overlap as in a pipeline: n chunks of equal stages
+/// take T = (n + devices − 1)·T_stage.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LayerSplit;
 
@@ -44,7 +48,7 @@ impl Strategy for LayerSplit {
                 start = end;
             }
         }
-        let reason = format!("{layers} layers in equal runs over {} devices", devices.len());
+        let reason = format!("{layers} layers divided equally between {} devices", devices.len());
         Route::new(stages, reason, None, input.route_for(shape))
     }
 }

@@ -1,23 +1,27 @@
-//! Tokens divided: several standard sizes on one device, the rest on another.
+//! Rows divided: several standard sizes on one device, the rest on another.
 
 use std::sync::Arc;
 
-use super::cut::TokenCut;
+use super::cut::RowDivision;
+use super::interface::{PlanInput, Strategy};
 use super::options::{OrderSwap, StrategyOptions};
-use super::sequence_cut::decode;
+use super::sizes;
 use super::stages::Stages;
-use super::{ChunkShape, PlanInput, Strategy, sizes};
-use crate::Phase;
-use crate::{PlanError, Route};
+use crate::chunk::ChunkShape;
+use crate::error::PlanError;
+use crate::phase::Phase;
+use crate::route::Route;
 
-/// The NPU takes several standard sizes one after another, without padding, the GPU (without one,
-/// the CPU) the rest, at the same time: 600 = 512 + 32 ‖ 56 (S2-30). Without an NPU the GPU and the
-/// CPU divide them. T = Σ_runs max(Σ_i T_npu(s_i), T_gpu(S − Σ s_i)) + T_sync + T_copy. Sizes are
-/// added until at most `edge_rows` rows are left, the last one as small as that allows. What cannot
-/// be divided, and decode, is placed as in `sequence-cut`.
+/// A sequence cut (see `cut.rs`) with several standard sizes: the NPU runs them one after another
+/// without padding, while the GPU (the CPU if there is no GPU) runs the rest: 600 = 512 + 32 ‖ 56.
+/// Without an NPU, the GPU and the CPU divide the rows.
+///
+/// T = Σ_runs max(Σ_i T_npu(s_i), T_gpu(S − Σ s_i)) + T_sync + T_copy. Sizes are added until at most
+/// `edge_rows` rows remain; the last size is the smallest that achieves this. Undivided ops and
+/// decode run where `sequence-cut` runs them.
 #[derive(Clone, Copy, Debug)]
 pub struct MultiSequenceCut {
-    /// Most rows left to the helper while a standard size fits.
+    /// Maximum rows left to the helper as long as a standard size fits.
     pub edge_rows: usize,
     /// Operand order on the NPU.
     pub order_swap: OrderSwap,
@@ -35,13 +39,13 @@ impl Strategy for MultiSequenceCut {
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let cut = TokenCut::of(self.name(), input)?;
+        let division = RowDivision::of(self.name(), input)?;
         if shape.phase == Phase::Decode {
-            return decode(self.name(), input, (&cut, shape));
+            return division.decode(self.name(), input, shape);
         }
-        let graphs = sizes::multi_within(shape.rows, &cut.sizes, self.edge_rows);
+        let graphs = sizes::multi_within(shape.rows, &division.sizes, self.edge_rows);
         let mut stages = Stages::new(input, shape, self.order_swap);
-        let reason = cut.cut(&mut stages, &graphs);
+        let reason = division.divide(&mut stages, &graphs);
         stages.finish(reason)
     }
 }

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
+use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::sizes;
 use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, PromptRows, Strategy, sizes};
-use crate::{PlanError, Route};
+use crate::chunk::{ChunkShape, PromptRows};
+use crate::error::PlanError;
+use crate::route::Route;
 
-/// Static ops on the NPU, the whole chunk padded to ONE next standard size: 300 → 512 (S2-28,
-/// S2-47). T = T_npu(min {s : s ≥ S}) + T_dynamic + T_sync, so S = 525 costs as much as 1024.
-/// Dynamic ops, selected rows and decode run on the GPU, or on the CPU where there is no GPU.
+/// Static ops on the NPU, with the chunk padded to one next standard size: 300 → 512.
+/// T = T_npu(min {s : s ≥ S}) + T_dynamic + T_sync, so S = 525 costs as much as S = 1024. Dynamic
+/// ops, selected rows and decode run on the GPU, or on the CPU if there is no GPU. A baseline of
+/// HeteroLLM (arXiv 2501.14794).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NpuPadding {
     /// Operand order on the NPU.
@@ -22,10 +26,10 @@ impl Strategy for NpuPadding {
     }
 
     fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
-        // Of a longer prompt, chunks as large as a graph can be.
+        // A longer prompt is cut into chunks of the largest graph size.
         let largest =
             StaticNpu::of(self.name(), input).ok().and_then(|s| s.sizes().last().copied());
-        prompt.due.min(input.chunk_rows).min(largest.unwrap_or(usize::MAX))
+        prompt.remaining.min(input.chunk_rows).min(largest.unwrap_or(usize::MAX))
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {

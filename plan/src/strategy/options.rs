@@ -1,25 +1,25 @@
-//! What can be set on strategies.
+//! Options of strategies.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Whether a strategy may swap a product's operands on the NPU (S2-24).
+/// Whether a strategy may swap the operands of a matmul on the NPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderSwap {
-    /// Each product in the order whose array shape is better: `[M,N]·[N,K]` or `([K,N]·[N,M])ᵀ`.
+    /// Each matmul in the order that suits the array better: `[M,N]·[N,K]` or `([K,N]·[N,M])ᵀ`.
     #[default]
     On,
-    /// Always x·Wᵀ, to show what swapping brings.
+    /// Always x·Wᵀ, to show the gain of swapping.
     Off,
 }
 
-/// How features are divided between processors: so many units for the NPU, the GPU and the CPU, in
-/// that order, of those that the engine has. `3:1` gives the NPU three quarters and the GPU (or,
-/// without one, the CPU) a quarter; `6:2:1` uses three processors.
+/// How a row cut divides output channels: units for the NPU, the GPU and the CPU, in that order;
+/// processors that the engine lacks are left out. `3:1` gives the NPU three quarters and the GPU (the
+/// CPU if there is no GPU) one quarter; `6:2:1` uses three processors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ratio(Vec<usize>);
 
-/// Why a text is no ratio.
+/// The text is not a ratio.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "ratio '{text}' must be two or three whole numbers from 1 to {}, such as 3:1 or 6:2:1, for NPU:GPU:CPU",
@@ -31,13 +31,13 @@ pub struct RatioError {
 }
 
 impl Ratio {
-    /// Most units of one processor.
+    /// Maximum units of one processor.
     pub const UNITS_MAX: usize = 1000;
 
     /// A ratio of two or three numbers.
     ///
     /// # Errors
-    /// [`RatioError`] for another count of numbers, and for one outside 1..=[`Ratio::UNITS_MAX`].
+    /// [`RatioError`] for another count of numbers, and for a number outside 1..=[`Ratio::UNITS_MAX`].
     pub fn new(units: &[usize]) -> Result<Ratio, RatioError> {
         let sensible = |unit: &usize| (1..=Ratio::UNITS_MAX).contains(unit);
         if !(2..=3).contains(&units.len()) || !units.iter().all(sensible) {
@@ -46,14 +46,14 @@ impl Ratio {
         Ok(Ratio(units.to_vec()))
     }
 
-    /// Units of each processor, the fastest first.
+    /// Units of each processor, fastest first: NPU, GPU, CPU.
     pub fn units(&self) -> &[usize] {
         &self.0
     }
 }
 
 impl Default for Ratio {
-    /// 3:1, as the published cut of decode products (S2-40).
+    /// 3:1, the cut of \[28672, 4096\] in decode (HeteroInfer, SOSP 2025, table 3).
     fn default() -> Ratio {
         Ratio(vec![3, 1])
     }
@@ -76,23 +76,24 @@ impl FromStr for Ratio {
     }
 }
 
-/// Settings of the strategies that are made by name. What a strategy has no use for, it ignores.
+/// Options of the strategies that are created by name. A strategy ignores options that it does not
+/// use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrategyOptions {
-    /// Whether products may be swapped on the NPU.
+    /// Whether operands of matmuls may be swapped on the NPU.
     pub order_swap: OrderSwap,
-    /// Rows of a chunk for the strategies that cut prompts themselves; each has its own default.
+    /// Rows of a chunk for `chunked` and `chunk-graph`; `None` for the default of each.
     pub chunk: Option<usize>,
-    /// How features are divided.
+    /// How `row-cut` and `hybrid-cut` divide output channels.
     pub ratio: Ratio,
-    /// Multi-sequence cut: most rows that are left to the helper while a standard size fits.
+    /// `multi-sequence-cut`: maximum rows left to the helper as long as a standard size fits.
     pub edge_rows: usize,
-    /// Decider: chunks that the engine lets in at once.
+    /// `auto`: chunks that the engine admits at the same time.
     pub in_flight: usize,
 }
 
 impl StrategyOptions {
-    /// 64 rows: with it the cut of 600 rows is the published 512 + 32 ‖ 56 (S2-30).
+    /// 64 rows, with which 600 rows are cut as HeteroLLM (arXiv 2501.14794) cuts them: 512 + 32 ‖ 56.
     pub const EDGE_ROWS: usize = 64;
 }
 
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_read_as_it_is_written_and_nonsense_is_refused() {
+    fn a_ratio_parses_as_it_is_displayed_and_nonsense_is_refused() {
         for text in ["3:1", "6:2:1", "1:1000"] {
             assert_eq!(text.parse::<Ratio>().expect("a ratio").to_string(), text);
         }

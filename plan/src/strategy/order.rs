@@ -1,9 +1,10 @@
-//! In which order an array processor multiplies.
+//! The operand order of matmuls on a systolic array.
 //!
-//! A weight-stationary array is at its best when the streamed operand has at least as many rows
-//! as columns; below that its rate falls with rows / columns, to a sixth at worst (S2-16, S2-17).
-//! For `[M, K]·[K, N]` the ratio is M/K as it stands and N/K when swapped (S2-24). Only the shapes
-//! matter for which order is better, not how fast an array is: one serves for all.
+//! A weight-stationary array reaches its full rate when the streamed operand has at least as many
+//! rows as columns. Below that, its rate falls with rows / columns, to a sixth at worst (HeteroLLM,
+//! arXiv 2501.14794, characteristics NPU-2 and NPU-3). For `[M, K]·[K, N]` the ratio is M/K in
+//! straight order and N/K in swapped order. Which order is faster depends on the shapes only, not on
+//! the rate of the array, so one default array serves for all.
 
 use std::ops::Range;
 
@@ -14,26 +15,26 @@ use lapwing_kernels::part::{OperandOrder, Share};
 use super::options::OrderSwap;
 use crate::array::SystolicArray;
 
-/// Products that an array runs: nodes, features and the rows of its graphs.
+/// Matmuls on an array: the graph, the output channels and the rows of its static graphs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Products<'a> {
+pub(crate) struct Matmuls<'a> {
     /// The model's ops.
     pub(crate) graph: &'a Graph,
-    /// Features of every product.
+    /// Output channels of every matmul.
     pub(crate) features: Share,
-    /// Rows of the graphs.
+    /// Rows of each static graph.
     pub(crate) rows: &'a [usize],
-    /// Whether orders may be swapped.
+    /// Whether operands may be swapped.
     pub(crate) swap: OrderSwap,
 }
 
-/// A product is worth a border of its own if the other order takes at least this many times as
-/// long.
+/// A matmul has a strong preference if the other order takes at least this factor longer. Only a
+/// strong preference is worth a stage border.
 const STRONG: f64 = 1.5;
 
-impl Products<'_> {
-    /// The order in which the products of these nodes take less time together; straight if it is
-    /// all the same.
+impl Matmuls<'_> {
+    /// The order in which the matmuls of these nodes take less total time; straight if both are
+    /// equal.
     pub(crate) fn order(&self, nodes: Range<usize>) -> OperandOrder {
         let (mut straight, mut swapped) = (0.0, 0.0);
         for node in nodes {
@@ -45,8 +46,8 @@ impl Products<'_> {
         if swap { OperandOrder::Swapped } else { OperandOrder::Straight }
     }
 
-    /// Runs of the nodes in which no product has a strong preference for the other order, with
-    /// the order of each.
+    /// Splits the nodes into runs, each with an order that no matmul of the run has a strong
+    /// preference against.
     pub(crate) fn runs(&self, nodes: Range<usize>) -> Vec<(Range<usize>, OperandOrder)> {
         let mut runs = Vec::new();
         let (mut start, mut wanted) = (nodes.start, None);
@@ -62,11 +63,12 @@ impl Products<'_> {
         runs
     }
 
-    /// Whether there is any product among the nodes.
+    /// Whether the nodes contain a matmul.
     pub(crate) fn any(&self, nodes: Range<usize>) -> bool {
         self.graph.nodes()[nodes].iter().any(|node| matches!(node.op, Op::MatMul { .. }))
     }
 
+    /// The order that a matmul strongly prefers, if any.
     fn strong(&self, node: usize) -> Option<OperandOrder> {
         let (straight, swapped) = self.times(node);
         match self.swap {
@@ -81,7 +83,7 @@ impl Products<'_> {
         }
     }
 
-    /// Relative time of a node in both orders; nothing if it is no product.
+    /// Cycles of a node in straight and in swapped order; 0 for other ops than matmuls.
     fn times(&self, node: usize) -> (f64, f64) {
         let node = &self.graph.nodes()[node];
         let Op::MatMul { weight, .. } = node.op else { return (0.0, 0.0) };
@@ -102,7 +104,7 @@ mod tests {
     use lapwing_kernels::graph::{NewNode, WeightSpec};
     use lapwing_kernels::quant::DType;
 
-    /// Products of one value of `k` features, with those outputs.
+    /// Matmuls of one value of width `k`, with these output widths.
     fn graph(k: usize, outputs: &[usize]) -> Graph {
         let mut g = Graph::default();
         let spec = |rows| WeightSpec { name: "w".into(), rows, cols: k, dtype: DType::F32 };
@@ -125,28 +127,28 @@ mod tests {
 
     fn runs(k: usize, outputs: &[usize], rows: usize, swap: OrderSwap) -> Vec<OperandOrder> {
         let graph = graph(k, outputs);
-        let products = Products { graph: &graph, features: Share::WHOLE, rows: &[rows], swap };
-        products.runs(1..1 + outputs.len()).into_iter().map(|(_, order)| order).collect()
+        let matmuls = Matmuls { graph: &graph, features: Share::WHOLE, rows: &[rows], swap };
+        matmuls.runs(1..1 + outputs.len()).into_iter().map(|(_, order)| order).collect()
     }
 
     #[test]
-    fn wide_products_of_few_rows_are_swapped_and_narrow_ones_are_not() {
+    fn wide_matmuls_of_few_rows_are_swapped_and_narrow_ones_are_not() {
         use OperandOrder::{Straight, Swapped};
-        // Gate and up of 8 billion parameters at 256 rows: 256/4096 against 14336/4096.
+        // Gate and up of Llama-3-8B at 256 rows: 256/4096 against 14336/4096.
         assert_eq!(runs(4096, &[14_336, 14_336], 256, OrderSwap::On), [Swapped]);
         // Down: 256/14336 against 4096/14336.
         assert_eq!(runs(14_336, &[4096], 256, OrderSwap::On), [Swapped]);
-        // Keys and values narrower than there are rows.
+        // Keys and values are narrower than the number of rows.
         assert_eq!(runs(576, &[192, 192], 512, OrderSwap::On), [Straight]);
         assert_eq!(runs(4096, &[14_336], 256, OrderSwap::Off), [Straight]);
         assert_eq!(runs(64, &[64], 64, OrderSwap::On), [Straight]);
     }
 
     #[test]
-    fn only_strong_preferences_part_a_run() {
+    fn only_strong_preferences_split_a_run() {
         use OperandOrder::{Straight, Swapped};
         assert_eq!(runs(1024, &[1024, 64, 1024], 256, OrderSwap::On), [Swapped, Straight, Swapped]);
-        // 512/576 against 1 is not worth a border.
+        // 512/576 against 1 is too small a gain to split the run.
         assert_eq!(runs(576, &[576, 192, 192], 512, OrderSwap::On), [Straight]);
     }
 }

@@ -1,16 +1,20 @@
-//! Several standard sizes, one after another, on the NPU alone.
+//! Several standard sizes in sequence, on the NPU alone.
 
 use std::sync::Arc;
 
+use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::sizes;
 use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, Strategy, sizes};
-use crate::{PlanError, Route};
+use crate::chunk::ChunkShape;
+use crate::error::PlanError;
+use crate::route::Route;
 
-/// Static ops on the NPU only, the chunk in several standard graphs, the tail padded to a smaller
-/// one: 600 → 512 + 64 + 32 (S2-47). T = Σ_i T_npu(s_i) + T_dynamic + T_sync with
-/// Σ s_i = ⌈S⌉₃₂ for sizes that are powers of two from 32 on. Dynamic ops, selected rows and decode
-/// run on the GPU, or on the CPU where there is no GPU.
+/// Static ops on the NPU only, with the rows in several standard graphs and the tail padded to a
+/// small one: 600 → 512 + 64 + 32. T = Σ_i T_npu(s_i) + T_dynamic + T_sync; Σ s_i is S rounded up to
+/// a multiple of 32 if the sizes are the powers of two from 32. Dynamic ops, selected rows and
+/// decode run on the GPU, or on the CPU if there is no GPU. A baseline of HeteroLLM
+/// (arXiv 2501.14794).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pipe {
     /// Operand order on the NPU.

@@ -2,127 +2,140 @@
 
 use std::sync::Arc;
 
-use super::{
-    Auto, BarrierPerOp, ChunkGraph, Chunked, CpuOnly, GpuOnly, HybridCut, LayerLevel, LayerSplit,
-    MultiSequenceCut, NpuPadding, OnlinePrepare, Pipe, RowCut, SequenceCut, Strategy,
-    StrategyOptions, TensorLevel,
-};
-use crate::place::AutoPlace;
+use super::auto::Auto;
+use super::auto_place::AutoPlace;
+use super::barrier_per_op::BarrierPerOp;
+use super::chunk_graph::ChunkGraph;
+use super::chunked::Chunked;
+use super::cpu_only::CpuOnly;
+use super::gpu_only::GpuOnly;
+use super::hybrid_cut::HybridCut;
+use super::interface::Strategy;
+use super::layer_level::LayerLevel;
+use super::layer_split::LayerSplit;
+use super::multi_sequence_cut::MultiSequenceCut;
+use super::npu_padding::NpuPadding;
+use super::online_prepare::OnlinePrepare;
+use super::options::StrategyOptions;
+use super::pipe::Pipe;
+use super::row_cut::RowCut;
+use super::sequence_cut::SequenceCut;
+use super::tensor_level::TensorLevel;
 
-/// A strategy that can be asked for by name.
+/// A built-in strategy.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
-    /// Its name.
+pub struct StrategyEntry {
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Description in one line.
     pub about: &'static str,
-    /// Makes it.
+    /// Creates the strategy.
     pub make: fn(&StrategyOptions) -> Arc<dyn Strategy>,
 }
 
-/// Every strategy that comes with Lapwing, the simplest first.
-pub fn known() -> &'static [Known] {
-    KNOWN
+/// All built-in strategies, simplest first.
+pub fn registry() -> &'static [StrategyEntry] {
+    REGISTRY
 }
 
-/// The strategy of that name, with those settings; `None` if there is none.
+/// The strategy of that name with these options; `None` if the name is unknown.
 pub fn by_name(name: &str, options: &StrategyOptions) -> Option<Arc<dyn Strategy>> {
-    KNOWN.iter().find(|known| known.name == name).map(|known| (known.make)(options))
+    REGISTRY.iter().find(|entry| entry.name == name).map(|entry| (entry.make)(options))
 }
 
-/// Every strategy, with those settings, in the order of [`known`].
+/// Every strategy with these options, in the order of [`registry`].
 pub fn all(options: &StrategyOptions) -> Vec<Arc<dyn Strategy>> {
-    KNOWN.iter().map(|known| (known.make)(options)).collect()
+    REGISTRY.iter().map(|entry| (entry.make)(options)).collect()
 }
 
-const KNOWN: &[Known] = &[
-    Known { name: "cpu-only", about: "everything on the CPU", make: |_| Arc::new(CpuOnly) },
-    Known { name: "gpu-only", about: "everything on the GPU", make: |_| Arc::new(GpuOnly) },
-    Known {
+const REGISTRY: &[StrategyEntry] = &[
+    StrategyEntry { name: "cpu-only", about: "all ops on the CPU", make: |_| Arc::new(CpuOnly) },
+    StrategyEntry { name: "gpu-only", about: "all ops on the GPU", make: |_| Arc::new(GpuOnly) },
+    StrategyEntry {
         name: "barrier-per-op",
-        about: "every op alone on its best device, a barrier after each",
+        about: "each op on its fastest device, with a barrier after each op",
         make: |o| Arc::new(BarrierPerOp { order_swap: o.order_swap }),
     },
-    Known {
+    StrategyEntry {
         name: "layer-split",
-        about: "whole layers in equal runs over all devices that run every op",
+        about: "an equal number of consecutive layers on each device that runs every op",
         make: |_| Arc::new(LayerSplit),
     },
-    Known {
+    StrategyEntry {
         name: "npu-padding",
-        about: "static ops on the NPU, padded to one next standard size (300 to 512)",
+        about: "static ops on the NPU, padded to the next standard size (300 to 512)",
         make: |o| Arc::new(NpuPadding { order_swap: o.order_swap }),
     },
-    Known {
+    StrategyEntry {
         name: "online-prepare",
-        about: "static ops on the NPU in graphs of the exact length, prepared when needed",
+        about: "static ops on the NPU in graphs of the exact length, prepared on demand",
         make: |o| Arc::new(OnlinePrepare { order_swap: o.order_swap }),
     },
-    Known {
+    StrategyEntry {
         name: "pipe",
         about: "static ops on the NPU in several standard sizes (600 = 512 + 64 + 32)",
         make: |o| Arc::new(Pipe { order_swap: o.order_swap }),
     },
-    Known {
+    StrategyEntry {
         name: "chunked",
-        about: "static ops on the NPU, prompts in chunks of one standard size",
+        about: "static ops on the NPU, prompts cut into chunks of one standard size",
         make: |o| {
             let chunk = o.chunk.unwrap_or(Chunked::CHUNK);
             Arc::new(Chunked { chunk, order_swap: o.order_swap })
         },
     },
-    Known {
+    StrategyEntry {
         name: "layer-level",
-        about: "products on the NPU, everything else and decode on the GPU or CPU",
+        about: "matmuls on the NPU, other ops and decode on the GPU or CPU",
         make: |o| Arc::new(LayerLevel { order_swap: o.order_swap }),
     },
-    Known {
+    StrategyEntry {
         name: "row-cut",
-        about: "features of every product divided between the processors, also in decode",
+        about: "output channels of every matmul divided between devices, also in decode",
         make: |o| Arc::new(RowCut { ratio: o.ratio.clone(), order_swap: o.order_swap }),
     },
-    Known {
+    StrategyEntry {
         name: "sequence-cut",
-        about: "tokens divided at one standard size (300 = 256 ‖ 44)",
+        about: "rows divided at one standard size (300 = 256 ‖ 44)",
         make: |o| Arc::new(SequenceCut { order_swap: o.order_swap }),
     },
-    Known {
+    StrategyEntry {
         name: "multi-sequence-cut",
-        about: "tokens divided, several standard sizes on the NPU (600 = 512 + 32 ‖ 56)",
+        about: "rows divided, with several standard sizes on the NPU (600 = 512 + 32 ‖ 56)",
         make: |o| {
             let StrategyOptions { edge_rows, order_swap, .. } = *o;
             Arc::new(MultiSequenceCut { edge_rows, order_swap })
         },
     },
-    Known {
+    StrategyEntry {
         name: "hybrid-cut",
-        about: "features divided, the NPU's rows padded to one standard size",
+        about: "output channels divided, the NPU's rows padded to the next standard size",
         make: |o| Arc::new(HybridCut { ratio: o.ratio.clone(), order_swap: o.order_swap }),
     },
-    Known {
+    StrategyEntry {
         name: "chunk-graph",
-        about: "chunks whose attention on the CPU overlaps the next one's linear layers on the NPU",
+        about: "attention of a chunk on the CPU overlaps linear layers of the next chunk on the NPU",
         make: |o| {
             let chunk = o.chunk.unwrap_or(ChunkGraph::CHUNK);
             Arc::new(ChunkGraph { chunk, order_swap: o.order_swap })
         },
     },
-    Known {
+    StrategyEntry {
         name: "auto-place",
-        about: "each block of ops where the predicted time of the whole chain is least",
+        about: "each block of ops on one device, with the least predicted time of the whole chain",
         make: |o| Arc::new(AutoPlace { order_swap: o.order_swap }),
     },
-    Known {
+    StrategyEntry {
         name: "tensor-level",
-        about: "each block divided as the solver predicts to be fastest, or not at all",
+        about: "each block divided, or not, as the solver predicts to be fastest",
         make: |_| Arc::new(TensorLevel::new()),
     },
-    Known {
+    StrategyEntry {
         name: "auto",
-        about: "for each prompt length the strategy with the least predicted time",
+        about: "the strategy with the least predicted time for each prompt length",
         make: |o| {
-            let others = KNOWN.iter().filter(|known| known.name != "auto");
-            let candidates = others.map(|known| (known.make)(o)).collect();
+            let others = REGISTRY.iter().filter(|entry| entry.name != "auto");
+            let candidates = others.map(|entry| (entry.make)(o)).collect();
             Arc::new(Auto::new(candidates, o.in_flight))
         },
     },
@@ -133,14 +146,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_finds_the_strategy_that_bears_it() {
+    fn every_name_creates_its_strategy() {
         let options = StrategyOptions::default();
-        for known in known() {
-            let strategy = by_name(known.name, &options).expect("is known");
-            assert_eq!(strategy.name(), known.name);
-            assert_eq!(super::known().iter().filter(|k| k.name == known.name).count(), 1);
+        for entry in registry() {
+            let strategy = by_name(entry.name, &options).expect("is known");
+            assert_eq!(strategy.name(), entry.name);
+            assert_eq!(registry().iter().filter(|e| e.name == entry.name).count(), 1);
         }
         assert!(by_name("no-such-strategy", &options).is_none());
-        assert_eq!(all(&options).len(), known().len());
+        assert_eq!(all(&options).len(), registry().len());
     }
 }

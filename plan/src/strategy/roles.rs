@@ -1,17 +1,19 @@
-//! Which device plays which part in a strategy.
+//! Roles of devices in a strategy.
 
 use lapwing_kernels::device::{DeviceInfo, DeviceKind};
 
-use crate::{DeviceId, PlanError};
+use crate::device::{DeviceId, needs_graphs};
+use crate::error::PlanError;
 
-/// The first device of each kind. An NPU for which no graph can be prepared does not count.
+/// The first usable device of each kind. A device that needs prepared graphs but has no graph sizes
+/// is not usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Roles {
-    /// CPU.
+    /// The CPU.
     pub(crate) cpu: Option<DeviceId>,
-    /// GPU.
+    /// The GPU.
     pub(crate) gpu: Option<DeviceId>,
-    /// NPU.
+    /// The NPU.
     pub(crate) npu: Option<DeviceId>,
 }
 
@@ -19,7 +21,7 @@ impl Roles {
     pub(crate) fn of(devices: &[DeviceInfo]) -> Roles {
         let first = |kind| {
             let usable =
-                |d: &DeviceInfo| d.kind == kind && (kind != DeviceKind::Npu || !d.sizes.is_empty());
+                |d: &DeviceInfo| d.kind == kind && !(needs_graphs(d) && d.sizes.is_empty());
             devices.iter().position(usable).map(DeviceId)
         };
         Roles {
@@ -29,12 +31,13 @@ impl Roles {
         }
     }
 
-    /// What runs beside the NPU whatever that cannot: the GPU, without one the CPU.
+    /// Runs the ops that the NPU does not: the GPU, or the CPU if there is no GPU.
     pub(crate) fn helper(&self) -> Option<DeviceId> {
         self.gpu.or(self.cpu)
     }
 
-    /// What runs what must be precise or has no parallel work: the CPU, without one the GPU.
+    /// Runs ops that need precision or have little parallelism: the CPU, or the GPU if there is no
+    /// CPU.
     pub(crate) fn host(&self) -> Option<DeviceId> {
         self.cpu.or(self.gpu)
     }
@@ -45,7 +48,7 @@ impl Roles {
     }
 }
 
-/// A strategy's need of devices.
+/// The devices that a strategy needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs<'a> {
     /// Name of the strategy.
@@ -55,7 +58,7 @@ pub(crate) struct Needs<'a> {
 }
 
 impl Needs<'_> {
-    /// There is no device of that kind.
+    /// The error that no device of this kind exists.
     pub(crate) fn missing(&self, kind: DeviceKind) -> PlanError {
         let name = |d: &DeviceInfo| format!("{} ({})", d.name, d.kind.name());
         let all: Vec<String> = self.devices.iter().map(name).collect();

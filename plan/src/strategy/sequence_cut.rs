@@ -1,20 +1,24 @@
-//! Tokens divided at one standard size.
+//! Rows divided at one standard size.
 
 use std::sync::Arc;
 
-use super::cut::TokenCut;
+use super::cut::RowDivision;
+use super::interface::{PlanInput, Strategy};
 use super::options::OrderSwap;
+use super::sizes;
 use super::stages::Stages;
-use super::static_npu::StaticNpu;
-use super::{ChunkShape, PlanInput, Strategy, sizes};
-use crate::Phase;
-use crate::{PlanError, Route};
+use crate::chunk::ChunkShape;
+use crate::error::PlanError;
+use crate::phase::Phase;
+use crate::route::Route;
 
-/// The NPU takes as many rows as the largest standard size within the chunk, the GPU (without one,
-/// the CPU) the rest, at the same time: 300 = 256 ‖ 44 (S2-29). Without an NPU the GPU and the CPU
-/// divide them. T = Σ_runs max(T_npu(s), T_gpu(S − s)) + T_sync + T_copy, s = max {s : s ≤ S}.
-/// Every run of static ops is divided whole, so that parts join only before dynamic ops; these,
-/// selected rows and decode run on the GPU, or on the CPU where there is no GPU.
+/// A sequence cut (see `cut.rs`): the NPU runs as many rows as the largest standard size within the
+/// chunk, while the GPU (the CPU if there is no GPU) runs the rest: 300 = 256 ‖ 44. Without an NPU,
+/// the GPU and the CPU divide the rows.
+///
+/// T = Σ_runs max(T_npu(s), T_gpu(S − s)) + T_sync + T_copy, with s = max {s : s ≤ S}. A run of
+/// static ops is divided as a whole, so parts are merged only before dynamic ops. Dynamic ops,
+/// selected rows and decode run on the GPU, or on the CPU if there is no GPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SequenceCut {
     /// Operand order on the NPU.
@@ -27,24 +31,14 @@ impl Strategy for SequenceCut {
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        let cut = TokenCut::of(self.name(), input)?;
+        let division = RowDivision::of(self.name(), input)?;
         if shape.phase == Phase::Decode {
-            return decode(self.name(), input, (&cut, shape));
+            return division.decode(self.name(), input, shape);
         }
         let graphs: Vec<usize> =
-            sizes::largest_within(shape.rows, &cut.sizes).into_iter().collect();
+            sizes::largest_within(shape.rows, &division.sizes).into_iter().collect();
         let mut stages = Stages::new(input, shape, self.order_swap);
-        let reason = cut.cut(&mut stages, &graphs);
+        let reason = division.divide(&mut stages, &graphs);
         stages.finish(reason)
     }
-}
-
-/// Decode of the strategies that divide tokens.
-pub(super) fn decode(
-    strategy: &str,
-    input: &PlanInput<'_>,
-    (cut, shape): (&TokenCut, &ChunkShape),
-) -> Result<Arc<Route>, PlanError> {
-    let on = StaticNpu { strategy, input, npu: cut.main, helper: cut.other };
-    on.decode(shape)
 }

@@ -1,9 +1,9 @@
-//! Rows in standard sizes: which prepared graphs a number of rows takes.
+//! Standard sizes: which prepared graphs run a number of rows.
 //!
 //! `sizes` are the row counts of a device's graphs, ascending and not empty. A graph of one row is
-//! for decoding: more rows are not divided into such.
+//! for decode: it is not used for more rows than one.
 
-/// The sizes of graphs that so many rows may use.
+/// The graph sizes that `rows` rows may use.
 pub fn for_rows(rows: usize, sizes: &[usize]) -> &[usize] {
     match sizes {
         [1, others @ ..] if rows > 1 && !others.is_empty() => others,
@@ -11,8 +11,8 @@ pub fn for_rows(rows: usize, sizes: &[usize]) -> &[usize] {
     }
 }
 
-/// ONE graph of the next standard size: 300 → 512 (S2-28). Rows beyond the largest size take as
-/// many of that as are full, and one for the rest.
+/// One graph of the next standard size: 300 → 512. Rows beyond the largest size fill graphs of the
+/// largest size, and the rest takes one more graph.
 pub fn padded(rows: usize, sizes: &[usize]) -> Vec<usize> {
     let sizes = for_rows(rows, sizes);
     let Some(&largest) = sizes.last() else { return Vec::new() };
@@ -24,8 +24,7 @@ pub fn padded(rows: usize, sizes: &[usize]) -> Vec<usize> {
     graphs
 }
 
-/// Several graphs, the largest first, with less than the smallest size of padding:
-/// 600 → 512 + 64 + 32 (S2-47).
+/// Several graphs, largest first, with less padding than the smallest size: 600 → 512 + 64 + 32.
 pub fn multi(rows: usize, sizes: &[usize]) -> Vec<usize> {
     let sizes = for_rows(rows, sizes);
     let Some(&smallest) = sizes.first() else { return Vec::new() };
@@ -39,14 +38,14 @@ pub fn multi(rows: usize, sizes: &[usize]) -> Vec<usize> {
     graphs
 }
 
-/// The largest standard size within the rows: 300 → 256, and 44 rows are left (S2-29).
+/// The largest standard size within the rows: 300 → 256, which leaves 44 rows.
 pub fn largest_within(rows: usize, sizes: &[usize]) -> Option<usize> {
     for_rows(rows, sizes).iter().rev().find(|size| **size <= rows).copied()
 }
 
-/// Standard sizes without padding, so that at most `edge_rows` rows are left: the largest that
-/// fits, again and again, at last the smallest that leaves few enough:
-/// 600 → 512 + 32, and 56 rows are left (S2-30). Fewer rows than the smallest size are all left.
+/// Standard sizes without padding that leave at most `edge_rows` rows: repeatedly the largest that
+/// fits, and finally the smallest that leaves few enough rows: 600 → 512 + 32, which leaves 56 rows.
+/// No size holds fewer rows than the smallest size.
 pub fn multi_within(rows: usize, sizes: &[usize], edge_rows: usize) -> Vec<usize> {
     let sizes = for_rows(rows, sizes);
     let mut graphs = Vec::new();
@@ -78,7 +77,7 @@ mod tests {
     const STANDARD: [usize; 6] = [32, 64, 128, 256, 512, 1024];
 
     #[test]
-    fn the_published_cuts_are_found() {
+    fn rows_are_filled_as_published() {
         assert_eq!(padded(300, &STANDARD), [512]);
         assert_eq!(padded(525, &STANDARD), [1024]);
         assert_eq!(padded(1, &STANDARD), [32]);
@@ -96,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_of_one_row_serves_a_single_row_and_no_tail() {
+    fn a_graph_of_one_row_is_used_for_a_single_row_only() {
         let sizes = [&[1][..], &STANDARD].concat();
         assert_eq!((multi(1, &sizes), padded(1, &sizes)), (vec![1], vec![1]));
         assert_eq!(multi(525, &sizes), [512, 32]);
@@ -106,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn graphs_hold_every_row_with_the_padding_that_is_stated(
+        fn graphs_hold_every_row_with_bounded_padding(
             rows in 0..5000usize,
             odd in proptest::bool::ANY,
             edge in 0..200usize,

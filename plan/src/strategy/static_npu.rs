@@ -1,22 +1,26 @@
-//! What the strategies with all static ops on the NPU share.
+//! Helper of the strategies that run all static ops on the NPU.
 
 use std::sync::Arc;
 
+use super::interface::PlanInput;
 use super::options::OrderSwap;
 use super::roles::Needs;
+use super::sizes;
 use super::stages::Stages;
-use super::{ChunkShape, PlanInput, sizes};
-use crate::Phase;
-use crate::{DeviceId, PlanError, Route};
+use crate::chunk::ChunkShape;
+use crate::device::DeviceId;
+use crate::error::PlanError;
+use crate::phase::Phase;
+use crate::route::Route;
 
-/// Static ops of a prompt on the NPU; everything else, and decode, on its helper: the GPU, or the
-/// CPU where there is no GPU.
+/// Static ops of prefill on the NPU; all other ops, and decode, on its helper: the GPU, or the CPU
+/// if there is no GPU.
 pub(crate) struct StaticNpu<'a> {
     /// Name of the strategy.
     pub(crate) strategy: &'a str,
-    /// What it looks at.
+    /// Input of the strategy.
     pub(crate) input: &'a PlanInput<'a>,
-    /// NPU.
+    /// The NPU.
     pub(crate) npu: DeviceId,
     /// Its helper.
     pub(crate) helper: DeviceId,
@@ -29,26 +33,26 @@ impl<'a> StaticNpu<'a> {
         Ok(StaticNpu { strategy, input, npu: needs.npu()?, helper: needs.helper()? })
     }
 
-    /// Row counts of the NPU's graphs.
+    /// Row counts of the NPU's graphs, ascending.
     pub(crate) fn sizes(&self) -> &'a [usize] {
         &self.input.devices[self.npu.0].sizes
     }
 
-    /// The smallest standard size of at least that many rows; the largest, if there is none.
+    /// The smallest standard size of at least `rows` rows, or the largest size if none is enough.
     pub(crate) fn size_for(&self, rows: usize) -> usize {
         let sizes = self.sizes();
         sizes.iter().find(|size| **size >= rows).or(sizes.last()).copied().unwrap_or(1)
     }
 
-    /// Everything on the helper.
+    /// A route with every op on the helper.
     pub(crate) fn decode(&self, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
         let mut stages = Stages::new(self.input, shape, OrderSwap::Off);
         stages.on(self.helper, stages.nodes());
         let helper = &self.input.devices[self.helper.0].name;
-        stages.finish(format!("'{}' divides prompts only; decode runs on {helper}", self.strategy))
+        stages.finish(format!("'{}' affects prefill only; decode runs on {helper}", self.strategy))
     }
 
-    /// The route: the prompt's static ops in those graphs.
+    /// A route with the static ops of prefill in graphs of these sizes.
     pub(crate) fn route(
         &self,
         shape: &ChunkShape,
@@ -63,7 +67,7 @@ impl<'a> StaticNpu<'a> {
         stages.finish(self.reason(shape, graphs))
     }
 
-    /// What is where.
+    /// The graph sizes and devices of a prefill route, in one line.
     pub(crate) fn reason(&self, shape: &ChunkShape, graphs: &[usize]) -> String {
         let name = |device: DeviceId| &self.input.devices[device.0].name;
         let (npu, helper) = (name(self.npu), name(self.helper));

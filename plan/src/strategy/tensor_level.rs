@@ -1,4 +1,4 @@
-//! Every block on the devices that run it fastest, divided where that is faster still.
+//! Each block divided between devices, or not, as the solver predicts to be fastest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,29 +7,34 @@ use lapwing_kernels::device::Batch;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 
-use super::{ChunkShape, PlanInput, Strategy};
+use super::interface::{PlanInput, Strategy};
 use crate::blocks::{Block, BlockKind, blocks};
-use crate::solve::{Candidate, Cut, Question, Solution, Solver, entry_time, submit_time};
+use crate::chunk::ChunkShape;
+use crate::device::DeviceId;
+use crate::error::PlanError;
+use crate::route::Route;
+use crate::solve::candidate::{Candidate, Cut, Solution};
+use crate::solve::solver::{Problem, Solver};
+use crate::solve::terms::{entry_time, submit_time};
+use crate::stage::{Stage, StageWork};
 use crate::time::Crossing;
-use crate::{DeviceId, PlanError, Route, Stage, StageWork};
 
-/// Tensor level (S2-38, S2-39): every block of matrix products is divided as the solver says, unless
-/// that gains too little, and every other block runs on the device where it is cheapest, the way
-/// there included. Over all
-/// blocks the sum of max T_i + T_sync + T_copy is the least that there is: what a block costs
-/// depends on where the one before it ran, so the choice is the shortest path through all.
+/// Hetero-tensor of HeteroLLM (arXiv 2501.14794). Each block of matmuls is divided as the solver
+/// proposes, unless the gain is too small; each other block runs undivided. The route minimises the
+/// sum of max T_i + T_sync + T_copy over all blocks. The cost of a block depends on the device of the
+/// block before it, so the minimum is a shortest path through the candidates of all blocks.
 #[derive(Debug, Default)]
 pub struct TensorLevel {
     solver: Solver,
 }
 
 impl TensorLevel {
-    /// A strategy that has solved nothing yet; for one engine.
+    /// A strategy with an empty solver cache, for one engine.
     pub fn new() -> TensorLevel {
         TensorLevel::default()
     }
 
-    /// Solutions of the distinct blocks for a chunk, with the nodes of the first of each.
+    /// The solution of each distinct block for a chunk, with the first block of that kind.
     pub fn solutions(
         &self,
         input: &PlanInput<'_>,
@@ -47,12 +52,12 @@ impl TensorLevel {
 
     fn solution(&self, input: &PlanInput<'_>, shape: &ChunkShape, block: &Block) -> Arc<Solution> {
         let (first, end) = (block.nodes.start, block.nodes.end);
-        let divide = block.kind == BlockKind::Product;
-        self.solver.solve(input, Question { first, end, shape, home: home(input), divide })
+        let divide = block.kind == BlockKind::Matmul;
+        self.solver.solve(input, Problem { first, end, shape, home: home(input), divide })
     }
 }
 
-/// The device that holds what is computed: the first that runs every op.
+/// The device on which values are kept between blocks: the first that runs every op.
 fn home(input: &PlanInput<'_>) -> DeviceId {
     let nodes = input.graph.nodes();
     let runs_all = |d: &usize| nodes.iter().all(|node| input.devices[*d].runs(&node.op));
@@ -71,8 +76,8 @@ impl Strategy for TensorLevel {
         let choices: Vec<Vec<&Candidate>> =
             solutions.iter().map(|solution| worthwhile(solution)).collect();
         let batch = shape.batch();
-        let ways = Ways { input, batch: &batch, home: home(input) };
-        let path = ways.shortest(&choices);
+        let finder = PathFinder { input, batch: &batch, home: home(input) };
+        let path = finder.shortest(&choices);
         let mut stages: Vec<Stage> = Vec::new();
         let (mut cut, mut total) = (0, Duration::ZERO);
         for (block, choice) in blocks.iter().zip(&path) {
@@ -89,7 +94,7 @@ impl Strategy for TensorLevel {
         }
         let tried: usize = distinct(&solutions).map(|s| s.tried).sum();
         let reason = format!(
-            "least sum of T_i + T_sync + T_copy over {} blocks, {cut} of them divided; {tried} divisions tried; {}",
+            "least sum of max T_i + T_sync + T_copy over {} blocks, {cut} of them divided; {tried} parts evaluated; {}",
             blocks.len(),
             input.cost.source(),
         );
@@ -97,11 +102,11 @@ impl Strategy for TensorLevel {
     }
 }
 
-/// A cut must be faster than the fastest whole block by this factor at least: what gains less than
-/// predictions err is left whole ("if parallel brings nothing, do not cut").
+/// A cut must beat the fastest undivided candidate by at least this factor. A smaller gain is within
+/// the error of the predictions.
 const GAIN_MIN: f64 = 1.02;
 
-/// The candidates that a block is to be chosen from.
+/// Undivided candidates, and cuts that gain enough.
 fn worthwhile(solution: &Solution) -> Vec<&Candidate> {
     let is_whole = |candidate: &&Candidate| candidate.cut == Cut::Whole;
     let whole = solution.candidates.iter().find(is_whole).map(Candidate::total);
@@ -120,8 +125,7 @@ fn distinct(solutions: &[Arc<Solution>]) -> impl Iterator<Item = &Arc<Solution>>
         .map(|(_, solution)| solution)
 }
 
-/// Adds a stage, in the one before it if both run whole on one device in the same way: one
-/// submission for both.
+/// Adds a stage, or extends the last stage if one device can run both undivided in one submission.
 fn append(input: &PlanInput<'_>, stages: &mut Vec<Stage>, stage: Stage) {
     let multiplies = |nodes: std::ops::Range<usize>| {
         input.graph.nodes()[nodes].iter().any(|node| matches!(node.op, Op::MatMul { .. }))
@@ -131,7 +135,7 @@ fn append(input: &PlanInput<'_>, stages: &mut Vec<Stage>, stage: Stage) {
         && a.device == b.device
         && a.part.graphs == b.part.graphs
     {
-        // The order of operands is nothing to nodes that multiply no matrices.
+        // The operand order matters to matmuls only.
         let order = match (multiplies(last.nodes.clone()), multiplies(stage.nodes.clone())) {
             (true, true) if a.part.order == b.part.order => Some(a.part.order),
             (true, true) => None,
@@ -148,24 +152,25 @@ fn append(input: &PlanInput<'_>, stages: &mut Vec<Stage>, stage: Stage) {
     stages.push(stage);
 }
 
-/// Where values are: on a device, or merged from several.
+/// Where the values of a block are: on one device, or (`None`) merged from several.
 type Place = Option<DeviceId>;
 
-/// A step on the shortest path.
+/// A block on the shortest path.
 struct Choice<'a> {
     candidate: &'a Candidate,
-    /// Time until it is done.
+    /// Time from the start of the route to the end of the block.
     reached: Duration,
 }
 
-struct Ways<'a> {
+/// Finds the fastest choice of candidates.
+struct PathFinder<'a> {
     input: &'a PlanInput<'a>,
     batch: &'a Batch,
     home: DeviceId,
 }
 
-impl Ways<'_> {
-    /// The candidate of each block on the fastest way through all.
+impl PathFinder<'_> {
+    /// The candidate of each block on the fastest path through all blocks.
     fn shortest<'s>(&self, choices: &[Vec<&'s Candidate>]) -> Vec<Choice<'s>> {
         struct Step<'s> {
             place: Place,
@@ -213,8 +218,8 @@ impl Ways<'_> {
         path
     }
 
-    /// Time of a block after one whose values are at that place; the first one's inputs are
-    /// everywhere.
+    /// Time of a candidate after a block whose values are in place `before`. The inputs of the first
+    /// block are on every device.
     fn time(&self, candidate: &Candidate, before: Place, is_first: bool) -> Duration {
         let cost = self.input.cost;
         let slowest = candidate.parts.iter().zip(&candidate.times).map(|(part, time)| {
@@ -224,7 +229,7 @@ impl Ways<'_> {
             if is_first || (before == Some(device) && candidate.parts.len() > 1) {
                 bare
             } else if before == Some(device) {
-                // It goes on in the same stage.
+                // Both blocks are one stage, with one submission.
                 bare.saturating_sub(submit_time(cost, device, self.batch, false))
             } else {
                 let from = before.unwrap_or_else(|| self.another(device));
@@ -234,7 +239,7 @@ impl Ways<'_> {
         slowest.max().unwrap_or_default() + candidate.copy
     }
 
-    /// Any other device: parts come from several.
+    /// Any other device, as the origin of values that were merged from several devices.
     fn another(&self, device: DeviceId) -> DeviceId {
         let others = (0..self.input.devices.len()).map(DeviceId).find(|other| *other != device);
         others.unwrap_or(device)

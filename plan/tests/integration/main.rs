@@ -1,4 +1,11 @@
-//! Time models of plans.
+//! Strategies, placements and time models against brute force, closed forms and the published cuts,
+//! without actors.
 #![cfg(not(loom))]
 
 mod an_array_has_no_steps;
+mod attention_flops;
+mod coverage;
+mod placing;
+mod setup;
+mod strategies;
+mod support;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lapwing_plan::soc::{Number, NumberKind, Soc};
-use lapwing_plan::strategy::known;
+use lapwing_plan::strategy::registry;
 
 use super::{Choice, ParameterValue, Scenario};
 use crate::simulate::change::{self, Change};
@@ -60,8 +60,8 @@ impl Scenario {
             "prompt" => self.prompt = given.count(1, COUNT_MAX)?,
             "decode" => self.decode = given.count(0, COUNT_MAX)?,
             "strategy" => {
-                let found = known().iter().find(|known| known.name == value);
-                let names: Vec<&str> = known().iter().map(|known| known.name).collect();
+                let found = registry().iter().find(|known| known.name == value);
+                let names: Vec<&str> = registry().iter().map(|known| known.name).collect();
                 let expected = || given.error(format!("it must be one of {}", names.join(", ")));
                 self.choice = Choice::Named(found.ok_or_else(expected)?.name);
             }

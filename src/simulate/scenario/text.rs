@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lapwing_plan::strategy::known;
+use lapwing_plan::strategy::registry;
 
 use super::{Choice, Interference, Scenario};
 use crate::simulate::error::SimulateError;
@@ -26,7 +26,7 @@ impl Scenario {
             && let Choice::Named(name) = self.choice
             && WITHOUT_ORDER.contains(&name)
         {
-            let others = known().iter().map(|known| known.name);
+            let others = registry().iter().map(|known| known.name);
             let others = others.filter(|name| !WITHOUT_ORDER.contains(name)).collect::<Vec<_>>();
             notes.push(format!(
                 "order-swap off changes nothing with {name}; it does with {}",

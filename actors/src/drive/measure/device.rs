@@ -1,31 +1,32 @@
-//! Timing ops on one device.
+//! Measures ops on one device.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{
-    Batch, DeviceInfo, DeviceKind, GraphKey, MemoryDomain, ModelId, Observer, Payload, Prepare,
-    Preparer, Runs, Step, Task, Tensor, TensorSet, Work,
+    Batch, DeviceInfo, DeviceKind, GraphKey, MemoryDomain, ModelId, Payload, Prepare, Preparer,
+    Runs, Step, Task, Tensor, TensorSet, Work,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
+use lapwing_traces::Clock;
 use lapwing_traces::event::WaitMode;
-use lapwing_traces::{Clock, Nanos};
 
-use super::grid::Ask;
+use super::grid::Measurement;
+use super::log::Log;
 use super::{Limits, MeasureError};
 use crate::drive::live::LiveDevice;
 use crate::drive::live::throttle::Throttle;
-use crate::drive::modelled::{self, Did, StepLog};
+use crate::drive::modelled::{self, Did};
 use crate::drive::wait::{Cores, Waiter};
 use lapwing_plan::array::GraphSize;
 use lapwing_plan::profile::{PrepareSample, Sample, Spread, nanos};
 use lapwing_plan::time::Job;
 
 /// A device under measurement.
-pub(super) struct Bench<'a> {
+pub(super) struct DeviceBench<'a> {
     device: LiveDevice,
     runs: Runs,
     preparer: Option<Box<dyn Preparer>>,
@@ -36,7 +37,7 @@ pub(super) struct Bench<'a> {
     clock: Arc<dyn Clock>,
     limits: Limits,
     prepares: Vec<PrepareSample>,
-    /// Time of all conversions, and bytes that they read and wrote.
+    /// Total time of all conversions, and total bytes that they read and wrote.
     converted: (Duration, u64),
 }
 
@@ -48,53 +49,42 @@ pub(super) struct Fixed {
     pub(super) crossing: Duration,
 }
 
-/// What a device did beside computing nodes, with the time that its conversions took.
-struct Log<'a> {
-    steps: StepLog,
-    clock: &'a dyn Clock,
-    /// When the step before ended.
-    last: Nanos,
-    converted: Duration,
-    bytes: u64,
-}
-
-impl Observer for Log<'_> {
-    fn node_done(&mut self, _node: usize) {
-        self.last = self.clock.now();
-    }
-
-    fn step_done(&mut self, step: Step) {
-        let now = self.clock.now();
-        if let Step::Converted { bytes } = step {
-            self.converted += Duration::from_nanos(now.0.saturating_sub(self.last.0));
-            self.bytes += bytes;
-        }
-        self.last = now;
-        self.steps.step_done(step);
-    }
-}
-
-/// A job to time.
+/// A job to measure.
 struct Timed<'a> {
     nodes: Range<usize>,
     part: &'a Part,
     payload: &'a Arc<Payload>,
+    link: Link,
+}
+
+/// How a job follows the job before it.
+#[derive(Clone, Copy)]
+struct Link {
+    /// Its inputs come from another device.
     crossed: bool,
+    /// It was submitted while the device was busy.
     queued: bool,
 }
 
-impl<'a> Bench<'a> {
+impl Link {
+    /// A job on an idle device that holds its inputs.
+    const PLAIN: Link = Link { crossed: false, queued: false };
+}
+
+impl<'a> DeviceBench<'a> {
     pub(super) fn new(
         mut device: LiveDevice,
-        (graph, page_rows): (&'a Arc<Graph>, usize),
-        (clock, limits): (Arc<dyn Clock>, Limits),
-    ) -> Bench<'a> {
+        graph: &'a Arc<Graph>,
+        page_rows: usize,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+    ) -> DeviceBench<'a> {
         let preparer = device.device.preparer();
         let runs = Runs::start(&mut *device.device);
         let throttle = Throttle::new(Arc::clone(&clock), Arc::default(), Arc::default());
         let cores = Cores::of_machine();
         let waiter = Waiter::new(WaitMode::SleepThenSpin, Arc::clone(&clock), cores);
-        Bench {
+        DeviceBench {
             device,
             runs,
             preparer,
@@ -109,22 +99,26 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Median and spread of an op, without submission and conversion.
-    pub(super) fn sample(&mut self, ask: &Ask, submit: Duration) -> Result<Sample, MeasureError> {
-        let batch = self.batch(ask.m, ask.context, ask.selected);
+    /// Median and range of an op, without submission and conversion.
+    pub(super) fn sample(
+        &mut self,
+        planned: &Measurement,
+        submit: Duration,
+    ) -> Result<Sample, MeasureError> {
+        let batch = self.batch(planned.m, planned.context, planned.selected);
         let mut times = Vec::with_capacity(self.limits.runs);
         let begin = self.clock.now();
         for run in 0..=self.limits.runs {
-            let node = ask.nodes[run % ask.nodes.len()];
+            let node = planned.nodes[run % planned.nodes.len()];
             let nodes = node..node + 1;
-            let failed = |source| MeasureError::Device { what: ask.to_string(), source };
-            self.prepare(&nodes, &ask.part).map_err(failed)?;
+            let failed = |source| MeasureError::Device { what: planned.to_string(), source };
+            self.prepare(&nodes, &planned.part).map_err(failed)?;
             let values = self.inputs(nodes.clone(), &batch);
             let payload = Arc::new(Payload { batch: batch.clone(), values });
-            let job =
-                Timed { nodes, part: &ask.part, payload: &payload, crossed: false, queued: false };
+            let part = &planned.part;
+            let job = Timed { nodes, part, payload: &payload, link: Link::PLAIN };
             let time = self.time(&job).map_err(failed)?;
-            // The first run warms up; it counts where there is no time for another.
+            // The first run warms up. It counts only if there is no time for another run.
             times.push(time.saturating_sub(submit).max(Duration::from_nanos(1)));
             let spent = Duration::from_nanos(self.clock.now().0 - begin.0);
             if run > 0 && spent > self.limits.per_op {
@@ -136,11 +130,11 @@ impl<'a> Bench<'a> {
         }
         let time =
             Spread::of(&times).unwrap_or(Spread { median_ns: 1, min_ns: 1, max_ns: 1, runs: 1 });
-        Ok(Sample { shape: ask.shape.clone(), m: ask.m, context: ask.context, time })
+        Ok(Sample { shape: planned.shape.clone(), m: planned.m, context: planned.context, time })
     }
 
-    /// What a job takes beside its nodes: two ops apart take one submission more than both
-    /// together.
+    /// Times that do not depend on the op. Two ops in separate jobs take one submission more than in
+    /// one job.
     pub(super) fn fixed(&mut self, info: &DeviceInfo) -> Result<Fixed, MeasureError> {
         let nodes = self.graph.nodes();
         let is_small = |op: &Op| {
@@ -155,25 +149,25 @@ impl<'a> Bench<'a> {
         let rows = info.sizes.first().copied().unwrap_or(1);
         let graphs = if info.kind == DeviceKind::Npu { vec![rows] } else { Vec::new() };
         let part = Part { graphs, ..Part::WHOLE };
-        let mut alone = |nodes: Range<usize>, (crossed, queued): (bool, bool)| {
-            self.median((nodes, &part, rows), (crossed, queued))
-        };
-        let plain = (false, false);
-        let first = alone(second - 1..second, plain)?;
-        let last = alone(second..second + 1, plain)?;
-        let both = alone(second - 1..second + 1, plain)?;
-        let queued = alone(second..second + 1, (false, true))?;
-        let crossed = alone(second..second + 1, (true, false))?;
+        let mut time = |nodes, link| self.median(nodes, &part, rows, link);
+        let first = time(second - 1..second, Link::PLAIN)?;
+        let last = time(second..second + 1, Link::PLAIN)?;
+        let both = time(second - 1..second + 1, Link::PLAIN)?;
+        let queued = time(second..second + 1, Link { queued: true, ..Link::PLAIN })?;
+        let crossed = time(second..second + 1, Link { crossed: true, ..Link::PLAIN })?;
         let submit_idle = (first + last).saturating_sub(both);
-        // What only noise makes smaller is not negative.
+        // Noise must not make a time negative.
         let submit_queued = submit_idle.saturating_sub(last.saturating_sub(queued));
         Ok(Fixed { submit_idle, submit_queued, crossing: crossed.saturating_sub(last) })
     }
 
+    /// Median time of a job of `rows` rows.
     fn median(
         &mut self,
-        (nodes, part, rows): (Range<usize>, &Part, usize),
-        (crossed, queued): (bool, bool),
+        nodes: Range<usize>,
+        part: &Part,
+        rows: usize,
+        link: Link,
     ) -> Result<Duration, MeasureError> {
         let failed = |source| MeasureError::Device { what: "submission".to_owned(), source };
         let batch = self.batch(rows, 0, false);
@@ -183,25 +177,25 @@ impl<'a> Bench<'a> {
         let mut times = Vec::new();
         for _ in 0..9 {
             let nodes = nodes.clone();
-            let job = Timed { nodes, part, payload, crossed, queued };
+            let job = Timed { nodes, part, payload, link };
             times.push(self.time(&job).map_err(failed)?);
         }
         times.sort_unstable();
         Ok(times[times.len() / 2])
     }
 
-    /// Times of all preparations so far.
+    /// Times of all preparations since the last call.
     pub(super) fn take_prepares(&mut self) -> Vec<PrepareSample> {
         std::mem::take(&mut self.prepares)
     }
 
-    /// Nanoseconds to load and store values of static graphs, per byte; 0 where there are none.
+    /// Conversion time of static graphs, in ns per byte read or written; 0 without graphs.
     pub(super) fn convert_ns_per_byte(&self) -> f64 {
         let (time, bytes) = self.converted;
         if bytes == 0 { 0.0 } else { time.as_secs_f64() * 1e9 / bytes as f64 }
     }
 
-    /// Has a static graph made, unless the device needs none or has it.
+    /// Prepares the static graph of a part, unless the device needs none or has it already.
     fn prepare(
         &mut self,
         nodes: &Range<usize>,
@@ -218,7 +212,7 @@ impl<'a> Bench<'a> {
             return Ok(());
         }
         let real = Duration::from_nanos(self.clock.now().0 - begin.0);
-        // Not waited for: the profile would take as long as all preparations together.
+        // The modelled time is recorded but not waited for, to keep the measurement short.
         let modelled = self.device.time.as_ref().map(|time| time.prepare_time(&key));
         let GraphSize { rows, weights } = GraphSize::of(self.graph, &key);
         let ns = nanos(modelled.map_or(real, |modelled| modelled.max(real)));
@@ -226,7 +220,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Time of one job, as the driver of a live engine would take for it, without conversion.
+    /// Time of one job without conversion, as the driver of a live engine runs it.
     fn time(&mut self, job: &Timed<'_>) -> Result<Duration, lapwing_kernels::device::DeviceError> {
         let writes = self.graph.writes(job.nodes.clone());
         let work = Work {
@@ -240,13 +234,7 @@ impl<'a> Bench<'a> {
             payload: Arc::clone(job.payload),
         };
         let begin = self.clock.now();
-        let mut log = Log {
-            steps: StepLog::default(),
-            clock: &*self.clock,
-            last: begin,
-            converted: Duration::ZERO,
-            bytes: 0,
-        };
+        let mut log = Log::start(&*self.clock);
         self.throttle.begin(false);
         let LiveDevice { device, time } = &mut self.device;
         let outputs = self.runs.run(&mut **device, work, &mut log)?;
@@ -256,8 +244,8 @@ impl<'a> Bench<'a> {
                 end: job.nodes.end,
                 part: job.part,
                 batch: &job.payload.batch,
-                crossed: job.crossed,
-                queued: job.queued,
+                crossed: job.link.crossed,
+                queued: job.link.queued,
             };
             let segments = modelled::segments(&**time, &modelled, log.steps.0);
             self.throttle.wait(modelled::total(&segments), &mut self.waiter);
@@ -274,17 +262,17 @@ impl<'a> Bench<'a> {
         Ok(whole.saturating_sub(log.converted))
     }
 
-    /// A batch of one sequence. Where only selected rows count, as many are selected.
+    /// A batch of one sequence of `m` rows. `selected`: select all rows instead of the last one.
     fn batch(&self, m: usize, context: usize, selected: bool) -> Batch {
         let mut batch = Batch::default();
         let pages = (0..(context + m).div_ceil(self.page_rows)).map(|page| page as u32).collect();
         let selected = if selected { 0..m } else { m - 1..m };
-        // Ids do not matter to time, but lie in every vocabulary.
+        // The id does not affect the time; 0 is in every vocabulary.
         batch.push(&vec![0; m], context, pages, selected);
         batch
     }
 
-    /// Values that the nodes read: small numbers of both signs, none of them subnormal.
+    /// Inputs of the nodes: small numbers of both signs, without subnormals.
     fn inputs(&self, nodes: Range<usize>, batch: &Batch) -> TensorSet {
         let mut inputs = TensorSet::default();
         for id in self.graph.live_in(nodes) {

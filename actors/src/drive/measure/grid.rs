@@ -1,4 +1,4 @@
-//! What is measured, the most important first.
+//! The planned measurements of a device, most important first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,64 +8,63 @@ use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 
-use lapwing_plan::shape::{OpShape, seen};
+use lapwing_plan::shape::{OpShape, attended};
 
-/// Row counts: every power of two, and from 32 on what lies half-way.
+/// Row counts of undivided ops: powers of two, and from 32 also the midpoints between them.
 const ROWS: [usize; 16] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
-/// Row counts for a share of the features.
+/// Row counts of a share of the output channels.
 const SHARE_ROWS: [usize; 6] = [1, 16, 64, 128, 256, 512];
-/// Rows before a chunk, for attention.
+/// Contexts of attention, in rows.
 const CONTEXTS: [usize; 4] = [0, 128, 512, 1536];
-/// Rows whose logits are wanted are few.
+/// Maximum rows of ops on selected rows.
 const SELECTED_MAX: usize = 16;
 
-/// Most rows that any op sees, in chunks of so many.
+/// Maximum context plus rows of any measurement, for chunks of `chunk_rows` rows.
 pub fn rows_max(chunk_rows: usize) -> usize {
     CONTEXTS[CONTEXTS.len() - 1] + chunk_rows
 }
 
-/// An op to measure, by nodes that have its shape.
+/// A planned measurement of an op shape.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
+pub(super) struct Measurement {
     pub(super) shape: OpShape,
-    /// Nodes of that shape: runs take turns, since layers do not share their weights.
+    /// Nodes of this shape. Runs cycle through them, since each layer has its own weights.
     pub(super) nodes: Vec<usize>,
     pub(super) part: Part,
     pub(super) m: usize,
     pub(super) context: usize,
-    /// Its rows are those whose logits are wanted.
+    /// Whether the op computes selected rows only.
     pub(super) selected: bool,
-    /// What is more important comes first.
-    pub(super) rank: Rank,
+    pub(super) priority: Priority,
 }
 
-/// Importance, the highest first.
+/// Priority of a measurement, highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rank {
-    /// The shape of its kind of op that has most to compute: no kind is left without a time.
+pub(super) enum Priority {
+    /// The shape with the most work of each kind of op, so that every kind is measured.
     Kind,
-    /// A few row counts of a whole shape.
+    /// A few row counts of an undivided op.
     Whole,
-    /// A few row counts of a share of the features.
+    /// A few row counts of a share of the output channels.
     Share,
-    /// Row counts between those of a whole shape.
+    /// The other row counts of an undivided op.
     Between,
-    /// Row counts between those of a share.
+    /// The other row counts of a share.
     BetweenShare,
 }
 
-impl Ask {
-    /// What a chunk of so many rows computes in all nodes of the shape.
+impl Measurement {
+    /// Work of a chunk in all nodes of this shape.
     fn work(&self) -> f64 {
         let positions = match self.shape.has_context() {
-            true => seen(self.m, self.context, self.shape.window) / self.m as f64,
+            true => attended(self.m, self.context, self.shape.window) / self.m as f64,
             false => 1.0,
         };
         self.shape.work(self.m) * positions * self.nodes.len() as f64
     }
 }
 
-impl fmt::Display for Ask {
+impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let OpShape { op, n, k, dtype, .. } = &self.shape;
         write!(f, "{op} {n}")?;
@@ -80,37 +79,44 @@ impl fmt::Display for Ask {
     }
 }
 
-/// Everything to measure on a device: by rank, and within a rank what has most to compute first.
-pub(super) fn asks(
+/// The measurements of a device by priority, and by descending work within a priority. `several`:
+/// ops may be divided between several devices, so shares of them are measured too.
+pub(super) fn measurements(
     graph: &Graph,
     device: &DeviceInfo,
-    (chunk_rows, cache_rows, several): (usize, usize, bool),
-) -> Vec<Ask> {
-    let halves = [Share { from: 0, to: 1, of: 2 }, Share { from: 0, to: 1, of: 4 }];
-    let mut asks = of_share(graph, device, (Share::WHOLE, chunk_rows, cache_rows));
+    chunk_rows: usize,
+    cache_rows: usize,
+    several: bool,
+) -> Vec<Measurement> {
+    let shares = [Share { from: 0, to: 1, of: 2 }, Share { from: 0, to: 1, of: 4 }];
+    let mut planned = of_share(graph, device, Share::WHOLE, chunk_rows, cache_rows);
     if several {
-        for share in halves {
-            asks.extend(of_share(graph, device, (share, chunk_rows, cache_rows)));
+        for share in shares {
+            planned.extend(of_share(graph, device, share, chunk_rows, cache_rows));
         }
     }
-    let heavier = |a: &Ask, b: &Ask| b.work().total_cmp(&a.work());
-    asks.sort_by(|a, b| a.rank.cmp(&b.rank).then_with(|| heavier(a, b)));
+    let heavier = |a: &Measurement, b: &Measurement| b.work().total_cmp(&a.work());
+    planned.sort_by(|a, b| a.priority.cmp(&b.priority).then_with(|| heavier(a, b)));
     let mut kinds: Vec<String> = Vec::new();
-    for ask in asks.iter_mut().take_while(|ask| ask.rank == Rank::Whole) {
-        if !kinds.contains(&ask.shape.op) {
-            kinds.push(ask.shape.op.clone());
-            ask.rank = Rank::Kind;
+    for measurement in planned.iter_mut().take_while(|planned| planned.priority == Priority::Whole)
+    {
+        if !kinds.contains(&measurement.shape.op) {
+            kinds.push(measurement.shape.op.clone());
+            measurement.priority = Priority::Kind;
         }
     }
-    asks.sort_by_key(|ask| ask.rank);
-    asks
+    planned.sort_by_key(|planned| planned.priority);
+    planned
 }
 
+/// The measurements of all ops with one share of their output channels.
 fn of_share(
     graph: &Graph,
     device: &DeviceInfo,
-    (share, chunk_rows, cache_rows): (Share, usize, usize),
-) -> Vec<Ask> {
+    share: Share,
+    chunk_rows: usize,
+    cache_rows: usize,
+) -> Vec<Measurement> {
     let orders = match device.kind {
         DeviceKind::Npu => &[OperandOrder::Straight, OperandOrder::Swapped][..],
         _ => &[OperandOrder::Straight],
@@ -133,9 +139,9 @@ fn of_share(
             shapes.entry((shape, selected)).or_insert((Vec::new(), part)).0.push(at);
         }
     }
-    let mut asks = Vec::new();
+    let mut planned = Vec::new();
     for ((shape, selected), (nodes, part)) in shapes {
-        let all = rows(device, (&share, selected, chunk_rows));
+        let all = rows(device, &share, selected, chunk_rows);
         let few = few(&all);
         for m in all {
             let contexts = if shape.has_context() { &CONTEXTS[..] } else { &[0] };
@@ -144,29 +150,30 @@ fn of_share(
             for &context in &contexts {
                 let is_few = few.contains(&m)
                     && [contexts.first(), contexts.last()].contains(&Some(&context));
-                let rank = match (is_few, share.is_whole()) {
-                    (true, true) => Rank::Whole,
-                    (true, false) => Rank::Share,
-                    (false, true) => Rank::Between,
-                    (false, false) => Rank::BetweenShare,
+                let priority = match (is_few, share.is_whole()) {
+                    (true, true) => Priority::Whole,
+                    (true, false) => Priority::Share,
+                    (false, true) => Priority::Between,
+                    (false, false) => Priority::BetweenShare,
                 };
                 let graphs = if device.kind == DeviceKind::Npu { vec![m] } else { Vec::new() };
                 let part = Part { graphs, ..part.clone() };
                 let (shape, nodes) = (shape.clone(), nodes.clone());
-                asks.push(Ask { shape, nodes, part, m, context, selected, rank });
+                planned.push(Measurement { shape, nodes, part, m, context, selected, priority });
             }
         }
     }
-    asks
+    planned
 }
 
-/// The least, the middle and the most.
+/// The first, the middle and the last row count.
 fn few(rows: &[usize]) -> Vec<usize> {
     let at = |at: usize| rows.get(at).copied();
     [at(0), at(rows.len() / 2), rows.last().copied()].into_iter().flatten().collect()
 }
 
-fn rows(device: &DeviceInfo, (share, selected, chunk_rows): (&Share, bool, usize)) -> Vec<usize> {
+/// Row counts of the measurements of an op.
+fn rows(device: &DeviceInfo, share: &Share, selected: bool, chunk_rows: usize) -> Vec<usize> {
     if device.kind == DeviceKind::Npu {
         let fit = device.sizes.iter().copied().filter(|size| *size < 2 * chunk_rows.max(16));
         return match selected {
@@ -189,7 +196,7 @@ mod tests {
     use lapwing_kernels::graph::{NewNode, WeightSpec};
     use lapwing_kernels::quant::DType;
 
-    /// A wide product in three layers, a narrow one in one, and a norm.
+    /// A wide matmul in three layers, a narrow one in one layer, and a norm.
     fn graph() -> Graph {
         let mut g = Graph::default();
         let mut weight = |rows, cols| {
@@ -211,20 +218,23 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_most_of_a_chunk_is_not_left_out_first_and_no_kind_is_left_out() {
+    fn every_kind_comes_first_and_then_the_ops_with_the_most_work() {
         let sizes = Vec::new();
         let device = DeviceInfo::new("gpu", DeviceKind::Gpu).with_graphs(sizes, None);
-        let asks = asks(&graph(), &device, (512, 1024, true));
-        let kinds: Vec<&str> =
-            asks.iter().take_while(|a| a.rank == Rank::Kind).map(|a| &*a.shape.op).collect();
+        let planned = measurements(&graph(), &device, 512, 1024, true);
+        let kinds: Vec<&str> = planned
+            .iter()
+            .take_while(|a| a.priority == Priority::Kind)
+            .map(|a| &*a.shape.op)
+            .collect();
         assert_eq!(kinds.len(), 3, "{kinds:?}");
-        assert!(asks.is_sorted_by_key(|ask| ask.rank));
-        // After one of each kind, the product of three layers at most rows comes first.
-        let wide = asks.iter().position(|a| a.nodes.len() == 3 && a.shape.n == 64);
-        let narrow = asks.iter().position(|a| a.shape.n == 32 && a.shape.op == "matmul");
+        assert!(planned.is_sorted_by_key(|planned| planned.priority));
+        // After one op of each kind, the matmul of three layers comes before the one of one layer.
+        let wide = planned.iter().position(|a| a.nodes.len() == 3 && a.shape.n == 64);
+        let narrow = planned.iter().position(|a| a.shape.n == 32 && a.shape.op == "matmul");
         assert!(wide < narrow, "{wide:?} {narrow:?}");
-        for rank in [Rank::Whole, Rank::Share, Rank::Between, Rank::BetweenShare] {
-            let works = asks.iter().filter(|a| a.rank == rank).map(Ask::work);
+        for rank in [Priority::Whole, Priority::Share, Priority::Between, Priority::BetweenShare] {
+            let works = planned.iter().filter(|a| a.priority == rank).map(Measurement::work);
             let works: Vec<f64> = works.collect();
             assert!(works.is_sorted_by(|a, b| a >= b) && !works.is_empty(), "{rank:?} {works:?}");
         }

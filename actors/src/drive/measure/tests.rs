@@ -1,4 +1,4 @@
-//! Measuring devices whose time is known.
+//! Measures devices with known times.
 
 use lapwing_kernels::device::{Blocking, DeviceKind, GraphKey, ModelId};
 use lapwing_kernels::graph::{NewNode, ValueId, WeightSpec};
@@ -20,7 +20,7 @@ use lapwing_plan::time::{Job, TimeModel};
 #[expect(unreachable_pub, reason = "the integration tests share this file")]
 mod blank;
 
-/// A gated feed-forward block of a model.
+/// A gated feed-forward layer.
 fn graph() -> Arc<Graph> {
     let mut g = Graph::default();
     let mut weight =
@@ -63,7 +63,7 @@ fn models(graph: &Arc<Graph>) -> [Arc<dyn TimeModel>; 2] {
     [Arc::new(gpu), Arc::new(npu)]
 }
 
-fn measured(graph: &Arc<Graph>, fails: bool) -> Vec<Measured> {
+fn measured(graph: &Arc<Graph>, fails: bool) -> Vec<MeasuredDevice> {
     let [gpu, npu] = models(graph);
     let kinds = [(DeviceKind::Gpu, gpu, vec![]), (DeviceKind::Npu, npu, vec![32, 64, 128])];
     let device = |(kind, time, sizes): (DeviceKind, Arc<dyn TimeModel>, Vec<usize>)| {
@@ -71,7 +71,7 @@ fn measured(graph: &Arc<Graph>, fails: bool) -> Vec<Measured> {
         let blank = Blank::new(kind.name(), graph, true).failing(fails);
         let device = Box::new(Blocking::new(info.clone(), blank));
         let device = LiveDevice { device, time: Some(time) };
-        Measured { device, info, description: String::new() }
+        MeasuredDevice { device, info, description: String::new() }
     };
     kinds.map(device).into()
 }
@@ -102,10 +102,10 @@ fn a_throttled_device_is_measured_at_its_modelled_time() {
         ControlFlow::Continue(())
     });
     let profile = profile.expect("a profile");
-    profile.check().expect("values that make sense");
+    profile.check().expect("values in range");
     assert!(steps > 50, "{steps}");
     let fitted = Fitted::new(&profile, Arc::clone(&graph)).expect("a fit");
-    // A throttled device is never faster than its model, and other programs may make it slower.
+    // A throttled device is never faster than its model; other programs can make it slower.
     let mut ratios: Vec<f64> = Vec::new();
     for (at, model) in models(&graph).iter().enumerate() {
         for rows in [40, 64, 100] {
@@ -135,7 +135,7 @@ fn a_throttled_device_is_measured_at_its_modelled_time() {
 }
 
 #[test]
-fn what_was_left_out_for_want_of_time_is_told_and_every_kind_has_a_time() {
+fn a_time_limit_skips_measurements_but_no_kind_of_op() {
     let graph = graph();
     let limits = Limits { runs: 1, per_device: Duration::ZERO, ..Limits::default() };
     let parts = MeasureParts { limits, ..parts(&graph, false) };
@@ -153,7 +153,7 @@ fn what_was_left_out_for_want_of_time_is_told_and_every_kind_has_a_time() {
 }
 
 #[test]
-fn a_device_that_fails_is_named_and_an_interruption_ends_it() {
+fn a_failing_device_and_a_cancellation_end_the_measurement() {
     let graph = graph();
     let failed = measure(parts(&graph, true), &mut |_| ControlFlow::Continue(()));
     assert!(matches!(failed, Err(MeasureError::Device { .. })), "{failed:?}");

@@ -1,17 +1,17 @@
-//! Who needs a core: nobody polls when all of them have work.
+//! Counts runnable threads, so that no thread polls while all cores have work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::thread;
 
-/// Waits without polling after the first preempted poll; doubled by each further one.
+/// Waits without polling after the first preempted poll. Each further preemption doubles them.
 const PAUSE_FIRST: u32 = 16;
-/// Most waits without polling in a row.
+/// Maximum consecutive waits without polling.
 const PAUSE_MAX: u32 = 1024;
 
-/// Count of this engine's threads that want to run, against the cores there are; shared by all
-/// its waiters. Threads of others are not counted, but felt: a poll that was preempted keeps
-/// everyone from polling for a number of waits that doubles each time.
+/// Runnable threads of this engine and number of cores, shared by all its waiters. Threads of other
+/// programs are not counted, but a preempted poll reveals them: it pauses polling of all waiters for a
+/// number of waits that doubles each time.
 #[derive(Clone, Debug)]
 pub struct Cores {
     shared: Arc<Shared>,
@@ -21,14 +21,14 @@ pub struct Cores {
 struct Shared {
     total: usize,
     busy: AtomicUsize,
-    /// Waits that still go without polling.
+    /// Remaining waits of the pause.
     paused: AtomicU32,
-    /// Length of the next such pause.
+    /// Length of the next pause, in waits.
     pause_next: AtomicU32,
 }
 
 impl Cores {
-    /// A machine with that many cores.
+    /// A machine with `total` cores.
     pub fn new(total: usize) -> Cores {
         Cores {
             shared: Arc::new(Shared {
@@ -40,33 +40,33 @@ impl Cores {
         }
     }
 
-    /// The cores that this process may use.
+    /// The cores that the process may use.
     pub fn of_machine() -> Cores {
         Cores::new(thread::available_parallelism().map_or(1, |cores| cores.get()))
     }
 
-    /// Cores there are.
+    /// Number of cores.
     pub fn total(&self) -> usize {
         self.shared.total
     }
 
-    /// Threads that want to run, pollers included.
+    /// Runnable threads, polling threads included.
     pub fn runnable(&self) -> usize {
         self.shared.busy.load(Ordering::Relaxed)
     }
 
-    /// Counts `threads` threads as wanting to run, until the guard is dropped.
+    /// Counts `threads` threads as runnable until the guard is dropped.
     pub fn busy(&self, threads: usize) -> Busy<'_> {
         self.shared.busy.fetch_add(threads, Ordering::Relaxed);
         Busy { cores: self, threads }
     }
 
-    /// Lets the calling thread poll if a core is left for it: then it counts as busy until the
-    /// guard is dropped. None while the threads that want to run are as many as the cores.
+    /// Allows the calling thread to poll if a core is free. The thread counts as runnable until the
+    /// guard is dropped. `None` if there are as many runnable threads as cores, or during a pause.
     pub fn try_poll(&self) -> Option<Busy<'_>> {
         let left = self.shared.paused.load(Ordering::Relaxed);
         if left > 0 {
-            // Two waiters may count one wait; the pause is then one shorter.
+            // A race between two waiters may shorten the pause by one wait, which is harmless.
             self.shared.paused.store(left - 1, Ordering::Relaxed);
             return None;
         }
@@ -74,19 +74,19 @@ impl Cores {
         self.may_go_on().then_some(busy)
     }
 
-    /// Whether who polls, and is counted, still has a core of its own.
+    /// Whether a polling thread, which is counted itself, still has a core of its own.
     pub fn may_go_on(&self) -> bool {
         self.runnable() <= self.shared.total
     }
 
-    /// A poll was preempted: somebody else needs the core.
+    /// Records a preempted poll: another thread needs the core.
     pub fn preempted(&self) {
         let pause = self.shared.pause_next.load(Ordering::Relaxed);
         self.shared.paused.store(pause, Ordering::Relaxed);
         self.shared.pause_next.store((pause * 2).min(PAUSE_MAX), Ordering::Relaxed);
     }
 
-    /// A poll ended with its message, undisturbed.
+    /// Records a poll that ended with its message, without preemption.
     pub fn undisturbed(&self) {
         let pause = self.shared.pause_next.load(Ordering::Relaxed);
         if pause > PAUSE_FIRST {
@@ -95,7 +95,7 @@ impl Cores {
     }
 }
 
-/// Threads counted as wanting to run.
+/// Guard of threads that are counted as runnable.
 #[derive(Debug)]
 pub struct Busy<'a> {
     cores: &'a Cores,
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_polls_when_all_cores_have_work() {
+    fn no_thread_polls_while_all_cores_have_work() {
         let cores = Cores::new(2);
         let pool = cores.busy(2);
         assert!(cores.try_poll().is_none());
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preempted_poll_pauses_polling_ever_longer_but_not_for_good() {
+    fn each_preempted_poll_doubles_the_pause_up_to_a_limit() {
         let cores = Cores::new(8);
         let pause = |cores: &Cores| {
             cores.preempted();

@@ -1,31 +1,31 @@
-//! When to sleep and when to poll.
+//! The plan of a wait: how long to sleep, and how long to poll.
 
 use super::{Overshoot, Predicted};
 
-/// A margin above this is not worth polling for, in ns: a park costs some ten µs.
+/// Maximum margin, in ns. A longer poll costs more than the tens of µs of a park.
 pub const MARGIN_MAX_NS: u64 = 500_000;
-/// A margin up to this is worth it however short the wait, in ns.
+/// Margin that is always accepted, however short the wait, in ns.
 pub const MARGIN_MIN_NS: u64 = 150_000;
 
-/// A wait in advance: sleep, poll, park. All in ns from its beginning.
+/// The plan of a wait: sleep, poll, then park. All times are in ns from the start of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Sleeping is to end this much before the predicted end.
+    /// Time from the end of the sleep to the predicted end.
     pub margin: u64,
-    /// Sleep until then; 0 where the wait is too short for a sleep.
+    /// End of the sleep; 0 if the wait is too short to sleep.
     pub sleep_until: u64,
-    /// Poll until then, and park if there is still no message.
+    /// End of polling; without a message, the receiver then parks.
     pub poll_until: u64,
 }
 
 impl Plan {
-    /// A wait that is predicted so, on a thread that oversleeps so:
+    /// The plan from a predicted length and the overshoot of the thread:
     ///
     /// `margin = overshoot_p90 + earlier`, `sleep_until = median − margin`,
     /// `poll_until = median + min(later + 2·overshoot_p90, limit)`, where
-    /// `limit = median/4`, at least [`MARGIN_MIN_NS`] and at most [`MARGIN_MAX_NS`]
+    /// `limit = median/4`, at least [`MARGIN_MIN_NS`] and at most [`MARGIN_MAX_NS`].
     ///
-    /// None if the length of such waits is too uncertain: the margin would be above the limit.
+    /// `None` if the prediction is too uncertain, which is if the margin exceeds the limit.
     pub fn new(predicted: Predicted, overshoot: &Overshoot) -> Option<Plan> {
         let Predicted { median, earlier, later } = predicted;
         let margin = overshoot.p90().saturating_add(earlier);
@@ -37,7 +37,7 @@ impl Plan {
         let after = later.saturating_add(overshoot.p90().saturating_mul(2)).min(limit);
         Some(Plan {
             margin,
-            // A shorter sleep would be over before the operating system has begun it.
+            // A sleep shorter than its median overshoot is useless.
             sleep_until: if sleep_until > overshoot.p50() { sleep_until } else { 0 },
             poll_until: median.saturating_add(after),
         })
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_ends_early_enough_even_if_it_oversleeps_and_the_message_is_early() {
+    fn the_sleep_ends_before_an_early_message_despite_overshoot() {
         let plan = plan(1_000_000, 50_000, 80_000).unwrap();
         assert_eq!(plan.margin, 130_000);
         assert_eq!(plan.sleep_until + 80_000, 1_000_000 - 50_000);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_shorter_than_a_sleep_is_only_polled() {
+    fn a_wait_too_short_to_sleep_is_polled() {
         let plan = plan(100_000, 5_000, 80_000).unwrap();
         assert_eq!((plan.sleep_until, plan.poll_until), (0, 250_000));
     }

@@ -1,17 +1,17 @@
-//! How long a wait will be: as long as the latest of its kind (S2-35).
+//! Predicts the length of a wait from the latest waits of its kind.
 
 use std::collections::HashMap;
 
 use super::WaitKey;
 
-/// Waits of a kind that are remembered.
+/// Waits kept per kind.
 const KEPT: usize = 16;
-/// Waits of a kind before one is predicted.
+/// Waits of a kind required for a prediction.
 const NEEDED: usize = 3;
-/// Kinds that are remembered; then all are learnt anew.
+/// Maximum kinds. When they are exceeded, all kinds are cleared.
 const KINDS_MAX: usize = 1024;
 
-/// Online prediction per kind of wait.
+/// Online predictor of waits, by kind.
 #[derive(Clone, Debug, Default)]
 pub struct Predictor {
     kinds: HashMap<WaitKey, Latest>,
@@ -23,19 +23,19 @@ struct Latest {
     seen: usize,
 }
 
-/// A wait's length, foretold. All in ns.
+/// The predicted length of a wait, in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predicted {
     /// Median of the latest waits of its kind.
     pub median: u64,
-    /// Median − shortest of them, without those under half the median.
+    /// Median − minimum, without waits below half the median.
     pub earlier: u64,
-    /// Longest of them − median, without those over one and a half medians.
+    /// Maximum − median, without waits above one and a half medians.
     pub later: u64,
 }
 
 impl Predictor {
-    /// Length of the next wait of that kind, if enough of them have been seen.
+    /// Predicts the next wait of a kind; `None` without enough waits.
     pub fn predict(&self, key: WaitKey) -> Option<Predicted> {
         let latest = self.kinds.get(&key).filter(|latest| latest.seen >= NEEDED)?;
         let mut waits = latest.waits;
@@ -49,7 +49,7 @@ impl Predictor {
         Some(Predicted { median, earlier: median - shortest, later: longest - median })
     }
 
-    /// A wait of that kind lasted `ns`.
+    /// Records a wait of a kind, in ns.
     pub fn learn(&mut self, key: WaitKey, ns: u64) {
         if self.kinds.len() >= KINDS_MAX && !self.kinds.contains_key(&key) {
             self.kinds.clear();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_length_is_learnt_within_the_waits_that_are_kept() {
+    fn a_new_length_is_learnt_within_the_kept_waits() {
         let waits = std::iter::repeat_n(5000, 100).chain(std::iter::repeat_n(300, KEPT / 2 + 1));
         assert_eq!(after(waits).unwrap().median, 300);
     }

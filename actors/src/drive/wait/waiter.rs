@@ -1,4 +1,4 @@
-//! A thread that waits.
+//! Waits of a thread for a flag or a time.
 
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use lapwing_traces::{Clock, Nanos};
 
 use super::{Cores, Overshoot, Plan, Predicted, Predictor, WaitKey, WaitRecord};
 
-/// Looks at the flag between two looks at the clock.
+/// Checks of the flag between two readings of the clock.
 const LOOKS: usize = 16;
-/// A poller that sees this much time go by between two looks was preempted, in ns.
+/// Time between two readings of the clock from which a poll counts as preempted, in ns.
 const PREEMPTED_NS: u64 = 300_000;
-/// Looks at a clock that stands still before a poll ends.
+/// Readings of a clock that does not advance before a poll ends.
 const STILL_MAX: u32 = 10_000;
 
-/// What is needed to wait for a flag, and to say afterwards how it went. Belongs to one thread.
+/// Waits for a flag, and records how the wait was spent. Belongs to one thread.
 pub struct Waiter {
     mode: WaitMode,
     clock: Arc<dyn Clock>,
@@ -34,16 +34,16 @@ impl std::fmt::Debug for Waiter {
     }
 }
 
-/// What a wait is for.
+/// The flag and kind of a wait.
 #[derive(Debug)]
 pub struct WaitFor<'a> {
-    /// Is set when there may be something.
+    /// Set by the sender when a message may be available.
     pub flag: &'a Flag,
     /// Kind of wait.
     pub key: WaitKey,
 }
 
-/// Why polling ended.
+/// Why a poll ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Polled {
     Set,
@@ -52,40 +52,40 @@ enum Polled {
 }
 
 impl Waiter {
-    /// A waiter for the calling thread. In mode `SleepThenSpin` this measures how the thread
-    /// sleeps, which takes some milliseconds.
+    /// A waiter for the calling thread. In mode `SleepThenSpin` this measures the overshoot of the
+    /// thread, which takes some milliseconds.
     pub fn new(mode: WaitMode, clock: Arc<dyn Clock>, cores: Cores) -> Waiter {
         let sleeps = mode == WaitMode::SleepThenSpin;
         let overshoot = sleeps.then(|| Overshoot::measure(&*clock));
         Waiter { mode, clock, cores, predictor: Predictor::default(), overshoot }
     }
 
-    /// How this thread waits.
+    /// Wait mode of this thread.
     pub fn mode(&self) -> WaitMode {
         self.mode
     }
 
-    /// The cores that all waiters share.
+    /// The core count that all waiters share.
     pub fn cores(&self) -> &Cores {
         &self.cores
     }
 
-    /// By how much this thread's sleeps are too long, if that was measured.
+    /// The overshoot of this thread's sleeps, if measured.
     pub fn overshoot(&self) -> Option<&Overshoot> {
         self.overshoot.as_ref()
     }
 
-    /// Waits until `ready` gives something, which is asked for after every set flag, and first of
-    /// all. The record is none if there was something at once.
+    /// Waits until `ready` returns a value. `ready` is called first, and again each time the flag is
+    /// set. The record is `None` if the first call returned a value.
     ///
-    /// Mode `Blocking` is the channel's own, and parks here.
+    /// In mode `Blocking`, which the channel implements, this parks.
     pub fn wait<T>(
         &mut self,
         what: WaitFor<'_>,
         mut ready: impl FnMut() -> Option<T>,
     ) -> (T, Option<WaitRecord>) {
         let WaitFor { flag, key } = what;
-        // Cleared before looking: what comes after the look sets it again.
+        // Cleared before the first call: a later message sets it again.
         flag.take();
         if let Some(found) = ready() {
             return (found, None);
@@ -117,8 +117,8 @@ impl Waiter {
         (found, Some(record))
     }
 
-    /// A wait in another way than [`Waiter::wait`], from `since` to now: predicted and learnt from
-    /// like any other.
+    /// Records a wait from `since` to now that did not use [`Waiter::wait`]. It is predicted and learnt
+    /// like any other wait.
     pub fn waited(&mut self, key: WaitKey, since: Nanos) -> WaitRecord {
         let end = self.clock.now();
         let record = WaitRecord {
@@ -135,18 +135,18 @@ impl Waiter {
         record
     }
 
-    /// The time of this waiter's clock.
+    /// Current time of the waiter's clock.
     pub fn now(&self) -> Nanos {
         self.clock.now()
     }
 
-    /// Prepares for [`Waiter::until`]: measures how this thread sleeps, unless it is known.
+    /// Prepares for [`Waiter::until`]: measures the overshoot of this thread, unless already measured.
     pub fn measure(&mut self) {
         let clock = &*self.clock;
         self.overshoot.get_or_insert_with(|| Overshoot::measure(clock));
     }
 
-    /// Waits until that time: sleeps, and polls the clock for the rest if a core is free for it.
+    /// Waits until a time: sleeps, then polls the clock if a core is free.
     pub fn until(&mut self, at: Nanos) {
         let never = Flag::new();
         let margin = self.overshoot.as_ref().map_or(0, Overshoot::p90);
@@ -200,28 +200,30 @@ impl Waiter {
         Plan::new(predicted?, self.overshoot.as_ref()?)
     }
 
-    /// Sleeps until the flag is set or that time has come; tells whether it is set.
+    /// Sleeps until the flag is set or until a time. Returns whether the flag is set.
     fn sleep(&mut self, flag: &Flag, until: Nanos) -> bool {
         let mut now = self.clock.now();
         while now < until {
-            let asked = until - now;
-            if flag.park_timeout(asked) {
+            let requested = until - now;
+            if flag.park_timeout(requested) {
                 return true;
             }
             let woken = self.clock.now();
             let slept = woken - std::mem::replace(&mut now, woken);
-            if let (Some(overshoot), Some(over)) = (&mut self.overshoot, slept.checked_sub(asked)) {
+            if let (Some(overshoot), Some(over)) =
+                (&mut self.overshoot, slept.checked_sub(requested))
+            {
                 overshoot.learn(u64::try_from(over.as_nanos()).unwrap_or(u64::MAX));
             }
             if slept == Duration::ZERO {
-                // The clock stands still: no sleep would ever be long enough.
+                // The clock does not advance, so no sleep would be long enough.
                 break;
             }
         }
         flag.is_set()
     }
 
-    /// Looks at the flag until it is set, that time has come, or the core is needed.
+    /// Polls the flag until it is set, until a time (in ns), or until the core is needed.
     fn poll(&self, flag: &Flag, until: u64) -> Polled {
         let Some(_busy) = self.cores.try_poll() else {
             return if flag.is_set() { Polled::Set } else { Polled::NoCore };

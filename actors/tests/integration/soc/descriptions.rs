@@ -4,7 +4,7 @@ use lapwing_actors::simulate::SocRunError;
 use lapwing_actors::simulate::soc::SocOptions;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::{Number, PARAMETERS, Range, Soc, SocError, SyncMode};
-use lapwing_plan::strategy::known;
+use lapwing_plan::strategy::registry;
 use proptest::prelude::*;
 
 use super::{of, run, sd8gen3, short, try_run};
@@ -183,7 +183,7 @@ proptest! {
                 prop_assert!(PARAMETERS[at].path.starts_with("renderer."));
             }
         }
-        let strategies: Vec<&str> = known().iter().map(|known| known.name).collect();
+        let strategies: Vec<&str> = registry().iter().map(|known| known.name).collect();
         let strategy = strategies[strategy % strategies.len()];
         let sync = if slow { SyncMode::Slow } else { SyncMode::Fast };
         let options = SocOptions { decode: 2, sync, planned_sync: sync, ..of(rows) };

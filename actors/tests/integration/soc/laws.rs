@@ -7,7 +7,7 @@ use lapwing_actors::simulate::SocRunError;
 use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::{PRESETS, Soc, SyncMode};
-use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, known};
+use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, registry};
 use lapwing_plan::{PlanError, Route};
 use lapwing_traces::Timeline;
 use lapwing_traces::event::Activity;
@@ -131,7 +131,7 @@ fn both(
 }
 
 fn strategy(at: usize) -> &'static str {
-    let strategies = known();
+    let strategies = registry();
     strategies[at % strategies.len()].name
 }
 

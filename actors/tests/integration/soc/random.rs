@@ -9,7 +9,7 @@ use lapwing_actors::simulate::soc::{
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::{PRESETS, Soc, SyncMode};
-use lapwing_plan::strategy::known;
+use lapwing_plan::strategy::registry;
 use lapwing_traces::analysis::IdleCause;
 use lapwing_traces::event::Activity;
 use lapwing_traces::{Analysis, Nanos, Recording, Timeline};
@@ -94,7 +94,7 @@ fn record(what: &str, simulation: SocSimulation, cancels: bool) -> Result<SocOut
 
 #[test]
 fn an_idle_nanosecond_has_no_cause() {
-    let (soc, strategies) = (sd8gen3(), known());
+    let (soc, strategies) = (sd8gen3(), registry());
     for shape in [&ModelShape::all()[0], &ModelShape::all()[5]] {
         for strategy in strategies {
             for (sync, renderer) in [(SyncMode::Fast, false), (SyncMode::Slow, true)] {
@@ -156,7 +156,7 @@ impl Random {
         if dice(4) == 0 {
             soc.set("memory.cap", 5.0 + dice(60) as f64).expect("a number");
         }
-        let others = known().iter().map(|known| known.name).filter(|name| *name != "auto");
+        let others = registry().iter().map(|known| known.name).filter(|name| *name != "auto");
         let others: Vec<&str> = others.collect();
         // It plans with all the others, and takes as long.
         let auto = dice(20) == 0;
@@ -222,7 +222,7 @@ fn random_runs_stand_still_or_leak() {
         }
     }
     assert!(ended > 5000 && failed > 200 && cancelled > 200, "{ended} {failed} {cancelled}");
-    assert_eq!(plans.len(), known().len());
+    assert_eq!(plans.len(), registry().len());
     // Most shapes of a strategy have a plan.
     for (strategy, (runs, without)) in &plans {
         assert!(*runs > 100 && without * 4 <= *runs, "{strategy}: {without} of {runs}");

@@ -16,7 +16,7 @@ fn waiter(mode: WaitMode) -> Waiter {
     Waiter::new(mode, Arc::new(OsClock::start()), Cores::new(64))
 }
 
-/// Lets that waiter believe that its waits last `ns`.
+/// A waiter that predicts waits of `ns`.
 fn taught(mode: WaitMode, ns: u64) -> Waiter {
     let mut waiter = waiter(mode);
     (0..8).for_each(|_| waiter.predictor.learn(WaitKey::default(), ns));
@@ -27,8 +27,8 @@ fn pause(us: u64) {
     thread::park_timeout(Duration::from_micros(us));
 }
 
-/// Waits once for a message that is sent after `us`. A thread that is kept from running until its message is
-/// there has not waited, and tries again.
+/// Waits once for a message that is sent after `us`. If the message arrives before the thread runs,
+/// the thread has not waited and tries again.
 fn wait_once(waiter: &mut Waiter, us: u64) -> WaitRecord {
     let attempt = || {
         let (mailbox, inbox) = Mailbox::new("test", 1);
@@ -45,7 +45,7 @@ fn wait_once(waiter: &mut Waiter, us: u64) -> WaitRecord {
     std::iter::repeat_with(attempt).take(100).flatten().next().expect("one wait in 100 tries")
 }
 
-/// Sends the numbers up to ten thousand after random pauses, with at most 64 on their way.
+/// Sends the numbers below ten thousand with random pauses and at most 64 messages in flight.
 fn send_at_random(mailbox: &Mailbox<u32>, room: &Inbox<()>, seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut waiter = waiter(WaitMode::Callback);
@@ -61,7 +61,7 @@ fn send_at_random(mailbox: &Mailbox<u32>, room: &Inbox<()>, seed: u64) {
 }
 
 #[test]
-fn ten_thousand_random_arrivals_lose_nothing_in_any_mode() {
+fn no_mode_loses_one_of_ten_thousand_random_messages() {
     for mode in MODES {
         let (mailbox, inbox) = Mailbox::new("test", 64);
         let (back, room) = Mailbox::new("room", 64);
@@ -95,7 +95,7 @@ fn an_early_message_ends_the_sleep() {
 }
 
 #[test]
-fn a_prediction_far_too_short_ends_in_a_park_and_not_in_an_endless_poll() {
+fn a_prediction_far_too_short_ends_in_a_park() {
     let mut waiter = taught(WaitMode::SleepThenSpin, 50_000);
     let record = wait_once(&mut waiter, 100_000);
     assert!(record.actual() >= 90_000_000);
@@ -119,7 +119,7 @@ fn with_all_cores_busy_every_mode_parks() {
         waiter.cores = cores.clone();
         let pool = cores.busy(2);
         let record = wait_once(&mut waiter, 300);
-        // It may also have slept until the message came, which is no poll either.
+        // It may also have slept until the message arrived, without polling.
         assert!(record.mode == WaitMode::Callback || record.spun == 0, "{record:?}");
         assert!(record.spun < record.actual() / 4, "{record:?}");
         drop(pool);
@@ -127,7 +127,7 @@ fn with_all_cores_busy_every_mode_parks() {
 }
 
 #[test]
-fn a_poller_gives_way_when_the_last_core_is_wanted() {
+fn a_polling_thread_yields_the_last_core() {
     let mut waiter = waiter(WaitMode::Spin);
     let cores = Cores::new(2);
     waiter.cores = cores.clone();
@@ -149,25 +149,25 @@ fn a_poller_gives_way_when_the_last_core_is_wanted() {
     });
 }
 
-/// Each look is that many ns after the one before, and one of them `step` more.
+/// A clock that advances by `each` ns per reading, and once by `step` ns more.
 struct Steps {
-    looks: AtomicU64,
+    readings: AtomicU64,
     each: u64,
     step: u64,
 }
 
 impl Clock for Steps {
     fn now(&self) -> Nanos {
-        let looks = self.looks.fetch_add(1, Ordering::Relaxed);
-        Nanos(looks * self.each + if looks > 40 { self.step } else { 0 })
+        let readings = self.readings.fetch_add(1, Ordering::Relaxed);
+        Nanos(readings * self.each + if readings > 40 { self.step } else { 0 })
     }
 }
 
 #[test]
-fn a_clock_that_steps_or_stands_still_delays_no_message() {
+fn a_clock_that_jumps_or_stands_still_delays_no_message() {
     for (each, step) in [(0, 0), (1, 0), (1000, 0), (1000, 3_600_000_000_000), (0, 1_000_000)] {
         for mode in MODES {
-            let clock = Arc::new(Steps { looks: AtomicU64::new(0), each, step });
+            let clock = Arc::new(Steps { readings: AtomicU64::new(0), each, step });
             let mut waiter = Waiter::new(mode, clock, Cores::new(64));
             for _ in 0..5 {
                 wait_once(&mut waiter, 100);
@@ -177,7 +177,7 @@ fn a_clock_that_steps_or_stands_still_delays_no_message() {
 }
 
 #[test]
-fn a_dead_sender_ends_the_wait() {
+fn a_dropped_sender_ends_the_wait() {
     for mode in MODES {
         let (mailbox, inbox) = Mailbox::<()>::new("test", 1);
         let other = mailbox.clone();
@@ -194,7 +194,7 @@ fn a_dead_sender_ends_the_wait() {
 }
 
 #[test]
-fn a_pause_until_a_time_never_ends_before_it() {
+fn a_wait_until_a_time_never_ends_early() {
     for mode in MODES {
         let mut waiter = waiter(mode);
         for us in [0, 1, 50, 200, 2000] {

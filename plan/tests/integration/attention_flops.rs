@@ -1,4 +1,4 @@
-//! Attention work that chunks lose or count twice.
+//! FLOPs of attention in chunks: the chunks of a prompt add up to the closed form.
 
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
@@ -8,9 +8,9 @@ use lapwing_plan::attention_flops::AttentionWork;
 use lapwing_plan::strategy::{PromptRows, StrategyOptions, all};
 use proptest::prelude::*;
 
-use crate::plan_support::Setup;
+use crate::setup::Setup;
 
-/// One attention of H heads of D values.
+/// A graph of one attention op with H heads of D values.
 fn attention(heads: usize, head_dim: usize) -> Graph {
     let width = heads * head_dim;
     let mut g = Graph::default();
@@ -23,8 +23,8 @@ fn attention(heads: usize, head_dim: usize) -> Graph {
     g
 }
 
-/// What the graph says that a chunk of each of the sequences costs.
-fn graph_flops(graph: &Graph, sequences: u64, (start, rows): (u64, u64)) -> u128 {
+/// FLOPs of one chunk of each of the sequences, as the graph counts them.
+fn graph_flops(graph: &Graph, sequences: u64, start: u64, rows: u64) -> u128 {
     let mut batch = Batch::default();
     for _ in 0..sequences {
         batch.push(&vec![0; rows as usize], start as usize, Vec::new(), 0..0);
@@ -35,7 +35,7 @@ fn graph_flops(graph: &Graph, sequences: u64, (start, rows): (u64, u64)) -> u128
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn the_chunks_that_strategies_make_add_up_to_the_closed_form(
+    fn the_chunks_of_every_strategy_add_up_to_the_closed_form(
         rows in 1..5000usize,
         chunk in 1..1500usize,
         most in 1..3000usize,
@@ -51,15 +51,15 @@ proptest! {
             let (mut start, mut rectangles, mut causal, mut counted) = (0, 0, 0, 0);
             let mut same = true;
             while start < rows {
-                let taken = strategy.chunk_rows(&setup.input(), PromptRows { all: rows, due: rows - start });
+                let taken = strategy.chunk_rows(&setup.input(), PromptRows { all: rows, remaining: rows - start });
                 same &= taken == size || taken == rows - start;
-                let span = (start as u64, taken as u64);
-                rectangles += work.chunk(span.0, span.1);
-                causal += work.causal(span.0, span.1);
-                counted += graph_flops(&graph, batch, span);
+                let (at, taken_rows) = (start as u64, taken as u64);
+                rectangles += work.chunk(at, taken_rows);
+                causal += work.causal(at, taken_rows);
+                counted += graph_flops(&graph, batch, at, taken_rows);
                 start += taken;
             }
-            // What is left of a prompt may be decided anew; the others cut it evenly.
+            // `auto` may decide again for the rest of a prompt; the others use one chunk size.
             prop_assert!(same || strategy.name() == "auto");
             if same {
                 prop_assert_eq!(rectangles, work.chunked(rows as u64, size as u64));
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn the_general_form_reduces_to_that_of_whole_chunks(
+    fn the_general_form_reduces_to_that_of_full_chunks(
         chunks in 1..2000u64,
         chunk in 1..2000u64,
         (batch, heads, head_dim) in (1..9u64, 1..200u64, 1..300u64),

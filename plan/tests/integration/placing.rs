@@ -1,4 +1,4 @@
-//! Ops placed where they cannot run, elsewhere than was said, or where they take longer.
+//! Ops are placed where the user asks, or where their chain takes the least time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use std::time::Duration;
 use lapwing_kernels::part::Part;
 use lapwing_plan::blocks::blocks;
 use lapwing_plan::cost::{CostModel, Modelled};
-use lapwing_plan::place::{AutoPlace, Placed, Places, path};
-use lapwing_plan::strategy::{OrderSwap, Strategy, StrategyOptions, all, by_name};
+use lapwing_plan::place::{Placed, Places, path};
+use lapwing_plan::strategy::{AutoPlace, OrderSwap, Strategy, StrategyOptions, all, by_name};
 use lapwing_plan::time::{Crossing, Job, TimeModel};
 use lapwing_plan::{DeviceId, PlanError, Route, Stage, StagePart};
 use proptest::prelude::*;
 
-use crate::plan_support::{Rate, Setup, decode, devices, prefill};
+use crate::setup::{Setup, decode};
+use crate::support::{Rate, devices, prefill};
 
 fn placed(strategy: &str, places: &[&str]) -> Placed {
     Placed {
@@ -23,7 +24,7 @@ fn placed(strategy: &str, places: &[&str]) -> Placed {
     }
 }
 
-/// Device of each op, by its path; `a|b` where several divide it.
+/// Path and device of each op; `a|b` if it is divided.
 fn devices_by_path(setup: &Setup, route: &Route) -> Vec<(String, String)> {
     let nodes =
         route.compute_stages().flat_map(|stage| stage.nodes.clone().map(move |n| (n, stage)));
@@ -31,7 +32,7 @@ fn devices_by_path(setup: &Setup, route: &Route) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_op_has_a_path_of_its_own() {
+fn every_op_has_a_unique_path() {
     for model in ["llama", "gemma2", "gemma3", "qwen2", "qwen3", "internlm2"] {
         let setup = Setup::new(model, "cpu");
         let mut paths: Vec<String> = setup.graph.nodes().iter().map(path).collect();
@@ -48,7 +49,7 @@ fn every_op_has_a_path_of_its_own() {
 }
 
 #[test]
-fn placed_ops_run_where_the_user_said_under_every_strategy() {
+fn placed_ops_run_on_their_device_under_every_strategy() {
     let setup = Setup::new("gemma3", "cpu gpu npu");
     let texts = ["layers.*.ffn=npu", "layers.0.ffn.down=cpu", "layers.*.attn.attend=cpu"];
     for strategy in all(&StrategyOptions::default()) {
@@ -71,7 +72,7 @@ fn placed_ops_run_where_the_user_said_under_every_strategy() {
 }
 
 #[test]
-fn a_placement_where_the_op_is_already_changes_no_stage() {
+fn placing_an_op_on_its_own_device_changes_no_stage() {
     let setup = Setup::new("llama", "cpu gpu npu");
     for (name, text) in [("cpu-only", "layers.0=cpu"), ("npu-padding", "layers.*.ffn.up=npu")] {
         let strategy = by_name(name, &StrategyOptions::default()).expect("is known");
@@ -81,7 +82,7 @@ fn a_placement_where_the_op_is_already_changes_no_stage() {
         if name == "cpu-only" {
             assert_eq!(route.stages, plain.stages);
         } else {
-            // Only the last layer's, whose rows are selected and which was beside the NPU.
+            // Only the last layer's `up` moves: its rows are selected, so it was not on the NPU.
             assert_eq!(route.compute_stages().count(), plain.compute_stages().count() + 2);
         }
     }
@@ -95,7 +96,7 @@ fn stages_that_a_strategy_keeps_apart_stay_apart() {
 }
 
 #[test]
-fn selected_rows_get_graphs_of_their_own_number() {
+fn selected_rows_get_graphs_of_their_own_size() {
     let setup = Setup::new("llama", "cpu npu");
     let route = setup.route(&placed("cpu-only", &["output=npu"]), prefill(300)).expect("a route");
     let last = route.compute_stages().last().expect("stages");
@@ -103,7 +104,7 @@ fn selected_rows_get_graphs_of_their_own_number() {
 }
 
 #[test]
-fn a_placement_that_cannot_be_kept_says_why() {
+fn an_impossible_placement_names_its_reason() {
     let setup = Setup::new("llama", "cpu npu");
     let fail = |text: &str| setup.route(&placed("cpu-only", &[text]), prefill(8)).expect_err(text);
     let error = fail("layers.*.fnn=npu");
@@ -124,7 +125,7 @@ fn a_placement_that_cannot_be_kept_says_why() {
     }
 }
 
-/// Predicted time of a route whose stages run one after another.
+/// Predicted time of stages that run one after another.
 fn chain_time(cost: &Modelled, stages: &[Stage], rows: usize) -> Duration {
     let batch = prefill(rows).batch();
     let mut total = Duration::ZERO;
@@ -142,13 +143,13 @@ fn chain_time(cost: &Modelled, stages: &[Stage], rows: usize) -> Duration {
     total
 }
 
-/// Times drawn at random for each device and node.
-struct Drawn {
+/// A device with a random time for each node.
+struct RandomTimes {
     per_stage: Duration,
     nodes: Vec<Duration>,
 }
 
-impl TimeModel for Drawn {
+impl TimeModel for RandomTimes {
     fn overhead(&self, _job: &Job<'_>) -> Duration {
         self.per_stage
     }
@@ -158,7 +159,7 @@ impl TimeModel for Drawn {
     }
 }
 
-/// Least time over every assignment of blocks to two devices that run everything.
+/// Least time over all assignments of blocks to two devices that run every op.
 fn least(cost: &Modelled, blocks: &[Range<usize>]) -> Duration {
     let assignments = 0..1usize << blocks.len();
     let time = |bits: usize| {
@@ -178,13 +179,13 @@ fn least(cost: &Modelled, blocks: &[Range<usize>]) -> Duration {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn no_assignment_of_the_chain_takes_less_time_than_the_one_found(
+    fn auto_place_finds_the_fastest_assignment(
         times in proptest::collection::vec((0..100u64, 0..100u64), 64),
         (a, b, sync) in (0..50u64, 0..50u64, 0..120u64),
     ) {
         let mut setup = Setup::new("llama", "cpu gpu");
         let all = blocks(&setup.graph);
-        // The first blocks may go anywhere; the others are the CPU's.
+        // Only the first blocks are free; the others are too slow anywhere but on the CPU.
         let free = all.len().min(11);
         let border = all[free - 1].nodes.end;
         let count = setup.graph.nodes().len();
@@ -192,8 +193,8 @@ proptest! {
         let micros = Duration::from_micros;
         let far = 1_000_000;
         let models: Vec<Arc<dyn TimeModel>> = vec![
-            Arc::new(Drawn { per_stage: micros(a), nodes: time(&|n| times[n % 64].0) }),
-            Arc::new(Drawn {
+            Arc::new(RandomTimes { per_stage: micros(a), nodes: time(&|n| times[n % 64].0) }),
+            Arc::new(RandomTimes {
                 per_stage: micros(b),
                 nodes: time(&|n| if n < border { times[n % 64].1 } else { far }),
             }),
@@ -209,7 +210,7 @@ proptest! {
 }
 
 #[test]
-fn ops_go_to_the_npu_where_it_is_worth_the_crossing_and_not_otherwise() {
+fn ops_go_to_the_npu_only_if_it_saves_more_than_the_synchronisation() {
     let setup = Setup::new("llama", "cpu gpu npu");
     let long = setup.route(&AutoPlace::default(), prefill(1000)).expect("a route");
     assert!(long.compute_stages().any(|stage| setup.names(stage) == "npu"));
@@ -217,12 +218,12 @@ fn ops_go_to_the_npu_where_it_is_worth_the_crossing_and_not_otherwise() {
         long.predicted,
         Some(chain_time(&setup.cost, &long.compute_stages().cloned().collect::<Vec<_>>(), 1000)),
     );
-    // With a crossing that costs more than everything else, the fastest device that can has all.
-    let mut dear = setup;
-    dear.cost.sync = Duration::from_secs(100);
-    let route = dear.route(&AutoPlace::default(), prefill(1000)).expect("a route");
+    // If synchronisation costs more than all ops, the fastest device that runs them all gets them.
+    let mut slow_sync = setup;
+    slow_sync.cost.sync = Duration::from_secs(100);
+    let route = slow_sync.route(&AutoPlace::default(), prefill(1000)).expect("a route");
     assert_eq!(route.compute_stages().count(), 1);
-    assert_eq!(dear.names(&route.stages[0]), "gpu");
+    assert_eq!(slow_sync.names(&route.stages[0]), "gpu");
 }
 
 #[test]

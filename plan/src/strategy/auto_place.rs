@@ -1,4 +1,4 @@
-//! Every block of ops where the predicted time of the chain is least.
+//! Each block of ops on one device, with the least predicted time of the whole chain.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,19 +7,25 @@ use std::time::Duration;
 use lapwing_kernels::device::{Batch, DeviceKind};
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 
+use super::interface::{PlanInput, Strategy};
+use super::options::OrderSwap;
+use super::order::Matmuls;
+use super::roles::Needs;
+use super::sizes;
+use super::stages::Stages;
 use crate::blocks::blocks;
-use crate::strategy::order::Products;
-use crate::strategy::roles::Needs;
-use crate::strategy::stages::Stages;
-use crate::strategy::{ChunkShape, OrderSwap, PlanInput, Strategy, sizes};
+use crate::chunk::ChunkShape;
+use crate::device::{DeviceId, needs_graphs, takes_rows};
+use crate::error::PlanError;
+use crate::route::Route;
+use crate::stage::Stage;
 use crate::time::{Crossing, Job};
-use crate::{DeviceId, PlanError, Route, Stage};
 
-/// Every block of ops on one device, so that the predicted time of the whole chain is least
-/// (S0-34): min over d₁ … d_n of Σ_i T(i, d_i) + Σ_{d_i ≠ d_{i−1}} T_sync(d_{i−1}, d_i), over the
-/// devices that can run block i, by dynamic programming over blocks × devices. It is exact if a
-/// stage takes its submission and the sum of its nodes. The NPU holds its rows in several standard
-/// graphs with little padding. Nothing is divided.
+/// Each block of ops on one device, with the least predicted time of the whole chain:
+/// min over d₁ … d_n of Σ_i T(i, d_i) + Σ_{d_i ≠ d_{i−1}} T_sync(d_{i−1}, d_i), over the devices that
+/// can run block i. Dynamic programming over blocks × devices finds the exact minimum if the time of
+/// a stage is its submission plus the sum of its nodes. The NPU runs its rows in several standard
+/// graphs with little padding. No block is divided.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AutoPlace {
     /// Operand order on the NPU.
@@ -42,7 +48,7 @@ impl Strategy for AutoPlace {
         }
         let stages = stages.into_list();
         let reason = format!(
-            "{} stages on the devices where the chain takes the least time, by {}",
+            "{} stages, the fastest chain of undivided blocks, by {}",
             stages.len(),
             input.cost.source()
         );
@@ -50,7 +56,7 @@ impl Strategy for AutoPlace {
     }
 }
 
-/// Blocks one after another.
+/// The blocks of the graph, in order.
 struct Chain<'a> {
     input: &'a PlanInput<'a>,
     batch: Batch,
@@ -60,13 +66,14 @@ struct Chain<'a> {
 /// A block of the chain.
 struct Link {
     nodes: Range<usize>,
-    /// Rows that it works on.
+    /// Rows that it computes.
     rows: usize,
-    /// Operand order for each device.
+    /// Operand order on each device.
     order: Vec<OperandOrder>,
 }
 
-/// Least time up to a block, if that is on this device, and the device of the block before.
+/// Least time up to the end of a block that runs on a device, and the device of the block before it;
+/// `None` if the device cannot run the block.
 type Best = Option<(Duration, usize)>;
 
 impl<'a> Chain<'a> {
@@ -79,11 +86,11 @@ impl<'a> Chain<'a> {
             let order = input.devices.iter().enumerate().map(|(at, info)| {
                 let graphs = sizes::multi(rows, &info.sizes);
                 let features = Share::WHOLE;
-                let products = Products { graph: input.graph, features, rows: &graphs, swap };
+                let matmuls = Matmuls { graph: input.graph, features, rows: &graphs, swap };
                 match links.last() {
-                    // A block without products does not mind, and joins the one before it.
-                    Some(before) if !products.any(nodes.clone()) => before.order[at],
-                    _ => products.order(nodes.clone()),
+                    // A block without matmuls takes the order of the block before it, to join its stage.
+                    Some(before) if !matmuls.any(nodes.clone()) => before.order[at],
+                    _ => matmuls.order(nodes.clone()),
                 }
             });
             let order = order.collect();
@@ -92,17 +99,15 @@ impl<'a> Chain<'a> {
         Chain { input, batch: shape.batch(), blocks: links }
     }
 
-    /// The block as a stage on that device, if this can run it.
+    /// The block as a stage on a device; `None` if the device cannot run it.
     fn stage(&self, block: usize, device: usize) -> Option<Stage> {
         let Link { nodes, rows, order } = &self.blocks[block];
         let info = &self.input.devices[device];
         let ops = &self.input.graph.nodes()[nodes.clone()];
-        let npu = info.kind == DeviceKind::Npu;
-        let idle = npu && (*rows == 0 || info.sizes.is_empty());
-        if idle || !ops.iter().all(|node| info.runs(&node.op)) {
+        if !takes_rows(info, *rows) || !ops.iter().all(|node| info.runs(&node.op)) {
             return None;
         }
-        let part = match npu {
+        let part = match needs_graphs(info) {
             true => Part {
                 graphs: sizes::multi(*rows, &info.sizes),
                 order: order[device],
@@ -120,8 +125,8 @@ impl<'a> Chain<'a> {
         self.input.cost.job_time(DeviceId(device), &job)
     }
 
-    /// Time of a block alone, and of a block that continues the stage of the block before it on
-    /// the same device.
+    /// Time of a block in a stage of its own, and time that it adds to the stage of the block before
+    /// it on the same device.
     fn times(&self, block: usize, device: usize) -> Option<(Duration, Duration)> {
         let stage = self.stage(block, device)?;
         let part = &stage.parts[0].part;
@@ -137,7 +142,7 @@ impl<'a> Chain<'a> {
         Some((alone, joined))
     }
 
-    /// Least time of the chain, and each block's device.
+    /// Least time of the chain, and the device of each block; `None` if a block has no device.
     fn solve(&self) -> Option<(Duration, Vec<usize>)> {
         let devices = self.input.devices.len();
         let mut table: Vec<Vec<Best>> = Vec::with_capacity(self.blocks.len());

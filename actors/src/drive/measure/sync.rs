@@ -1,4 +1,4 @@
-//! What it takes to hand work over between devices.
+//! Measures T_sync and the copy rate between devices.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,20 +15,20 @@ use crate::drive::mailbox::Mailbox;
 use crate::drive::wait::{Cores, WaitKey, Waiter};
 use lapwing_plan::profile::Spread;
 
-/// Hand-overs that are timed.
+/// Timed synchronisations.
 const HOPS: usize = 200;
-/// Between them, so that the receiver waits as it does for a stage.
+/// Pause between them, so that the receiver waits as it does for a stage.
 const GAP: Duration = Duration::from_micros(500);
-/// Merges that are timed.
+/// Timed merges.
 const MERGES: usize = 9;
 
-/// From a send until the other thread handles it: through a real mailbox, waited for as the
-/// workers of several devices do.
+/// T_sync: from a send until another thread handles the message, through a real mailbox, with the
+/// wait mode of workers in an engine of several devices.
 #[expect(clippy::disallowed_methods, reason = "drive owns threads and waits")]
 pub(super) fn time(clock: &Arc<dyn Clock>) -> Result<Spread, MeasureError> {
-    let (mailbox, inbox) = Mailbox::<Nanos>::new("hand-over", HOPS);
+    let (mailbox, inbox) = Mailbox::<Nanos>::new("sync", HOPS);
     let receiver_clock = Arc::clone(clock);
-    let receiver = thread::Builder::new().name("lapwing-hand-over".to_owned()).spawn(move || {
+    let receiver = thread::Builder::new().name("lapwing-sync".to_owned()).spawn(move || {
         let clock = receiver_clock;
         let mode = WaitMode::SleepThenSpin;
         let mut waiter = Waiter::new(mode, Arc::clone(&clock), Cores::of_machine());
@@ -45,13 +45,13 @@ pub(super) fn time(clock: &Arc<dyn Clock>) -> Result<Spread, MeasureError> {
     }
     drop(mailbox);
     let times = receiver.join().unwrap_or_default();
-    // The first waits have no prediction yet.
+    // The first waits are not predicted yet.
     let settled = times.get(HOPS / 4..).unwrap_or_default();
     let none = Spread { median_ns: 0, min_ns: 0, max_ns: 0, runs: 0 };
     Ok(Spread::of(settled).unwrap_or(none))
 }
 
-/// Bytes read and written per second when two halves of a chunk's widest value are merged.
+/// Bytes read and written per second when two halves of the widest value of a chunk are merged.
 pub(super) fn copy_rate(parts: &MeasureParts<'_>) -> f64 {
     let MeasureParts { graph, slots, clock, chunk_rows, .. } = parts;
     let outputs = graph.nodes().iter().map(|node| node.output);

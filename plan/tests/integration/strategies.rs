@@ -1,127 +1,21 @@
-//! Strategies that give no route, or one that computes something twice or not at all.
+//! Strategies that make another route than the published or documented one.
 
-use std::collections::HashMap;
-use std::ops::Range;
-
-use lapwing_kernels::device::{DeviceKind, Prepare};
+use lapwing_kernels::device::Prepare;
 use lapwing_kernels::graph::RowSet;
 use lapwing_kernels::op::Op;
-use lapwing_kernels::part::{OperandOrder, Part};
-use lapwing_plan::Phase;
+use lapwing_kernels::part::OperandOrder;
 use lapwing_plan::strategy::{
-    ChunkShape, MultiSequenceCut, OnlinePrepare, OrderSwap, PromptRows, Ratio, RowCut, SequenceCut,
-    Strategy, StrategyOptions, all, by_name,
+    MultiSequenceCut, OnlinePrepare, OrderSwap, PromptRows, Ratio, RowCut, SequenceCut, Strategy,
+    StrategyOptions, all, by_name,
 };
-use lapwing_plan::{PlanError, Route, StagePart};
+use lapwing_plan::{Phase, PlanError, Route, StagePart};
 use proptest::prelude::*;
 
-use crate::plan_support::{SIZES, Setup, decode, prefill};
+use crate::setup::{Setup, decode};
+use crate::support::{SIZES, prefill};
 
-const ROWS: [usize; 13] = [1, 31, 32, 33, 64, 135, 255, 256, 257, 300, 525, 600, 1000];
-const DEVICES: [&str; 5] = ["cpu", "cpu npu", "cpu gpu", "cpu gpu npu", "gpu npu"];
-
-/// Kind of device that a strategy must name where it has no route.
-fn missing(strategy: &str, devices: &str) -> Option<DeviceKind> {
-    let has = |name| devices.split(' ').any(|device| device == name);
-    match strategy {
-        "gpu-only" => (!has("gpu")).then_some(DeviceKind::Gpu),
-        "cpu-only" => (!has("cpu")).then_some(DeviceKind::Cpu),
-        "barrier-per-op" | "layer-split" | "auto-place" | "tensor-level" | "auto" => None,
-        "row-cut" | "sequence-cut" | "multi-sequence-cut" => {
-            (!devices.contains(' ')).then_some(DeviceKind::Npu)
-        }
-        _ => (!has("npu")).then_some(DeviceKind::Npu),
-    }
-}
-
-#[test]
-fn every_strategy_has_a_route_for_every_length_or_says_what_it_needs() {
-    for model in ["llama", "gemma3", "qwen3"] {
-        for names in DEVICES {
-            let setup = Setup::new(model, names);
-            for strategy in all(&StrategyOptions::default()) {
-                for rows in ROWS {
-                    let shapes = [
-                        prefill(rows),
-                        ChunkShape { selected: 0, context: 512, ..prefill(rows) },
-                        ChunkShape { selected: rows, ..prefill(rows) },
-                        ChunkShape { phase: Phase::Mixed, selected: rows.min(5), ..prefill(rows) },
-                        decode(rows.min(40)),
-                    ];
-                    for shape in shapes {
-                        check(&setup, &*strategy, (names, shape));
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn check(setup: &Setup, strategy: &dyn Strategy, (names, shape): (&str, ChunkShape)) {
-    let what = format!("{} on {names}, {shape:?}", strategy.name());
-    match (setup.route(strategy, shape), missing(strategy.name(), names)) {
-        (Ok(route), None) => {
-            covers_once(setup, &route, &shape);
-            let ahead = route.compute_stages().filter(|stage| stage.prepare == Prepare::Ahead);
-            let npu = |part: &&StagePart| !part.part.graphs.is_empty();
-            let graphs = ahead.flat_map(|s| &s.parts).filter(npu).count();
-            assert_eq!(graphs > 0, !route.graphs.is_empty(), "{what}");
-        }
-        (Err(PlanError::Needs { strategy: name, kind, .. }), Some(missing)) => {
-            assert_eq!((name.as_str(), kind), (strategy.name(), missing), "{what}");
-        }
-        (found, expected) => panic!("{what}: {found:?}, missing {expected:?}"),
-    }
-    for due in [1, shape.rows, 5000] {
-        let rows = strategy.chunk_rows(&setup.input(), PromptRows::new(due));
-        assert!((1..=due.min(setup.chunk_rows)).contains(&rows), "{what}: {rows} of {due}");
-    }
-}
-
-/// Rows and features of a part.
-type Tile = (Range<usize>, Range<usize>);
-
-/// Every value of every node is computed once, each row and each feature.
-fn covers_once(setup: &Setup, route: &Route, shape: &ChunkShape) {
-    let batch = shape.batch();
-    let mut next = 0;
-    for stage in route.compute_stages() {
-        assert_eq!(stage.nodes.start, next);
-        next = stage.nodes.end;
-        for node in &setup.graph.nodes()[stage.nodes.clone()] {
-            let value = setup.graph.value(node.output);
-            let rows = Part::WHOLE.rows_of(value, &batch).len();
-            let tiles: Vec<Tile> = stage
-                .parts
-                .iter()
-                .map(|p| (p.part.rows_of(value, &batch), p.part.features.of_width(value.width)))
-                .collect();
-            let mut times: HashMap<(usize, usize), usize> = HashMap::new();
-            // Borders of tiles suffice: between them nothing changes.
-            let borders = |of: &dyn Fn(&Tile) -> Range<usize>, all| {
-                let ends = tiles.iter().flat_map(|t| [of(t).start, of(t).end]);
-                let mut ends: Vec<usize> = ends.chain([0, all]).collect();
-                ends.sort_unstable();
-                ends.dedup();
-                assert_eq!(ends.last(), Some(&all));
-                ends.pop();
-                ends
-            };
-            let points = (borders(&|t| t.0.clone(), rows), borders(&|t| t.1.clone(), value.width));
-            for &row in &points.0 {
-                for &feature in &points.1 {
-                    let inside = |t: &&Tile| t.0.contains(&row) && t.1.contains(&feature);
-                    times.insert((row, feature), tiles.iter().filter(inside).count());
-                }
-            }
-            assert!(times.values().all(|n| *n == 1), "{:?}: {times:?}", node.role);
-        }
-    }
-    assert_eq!(next, setup.graph.nodes().len());
-}
-
-/// The row parts of the first divided stage, as (device, rows, graphs).
-fn token_cut(
+/// The parts of the first divided stage, as (device, rows, graph sizes).
+fn sequence_cut_parts(
     strategy: &dyn Strategy,
     names: &str,
     rows: usize,
@@ -142,7 +36,7 @@ fn token_cut(
 }
 
 #[test]
-fn the_published_token_cuts_are_made() {
+fn sequence_cuts_divide_rows_as_published() {
     let part = |device: &str, rows, graphs: &[usize]| (device.to_owned(), rows, graphs.to_vec());
     let multi = MultiSequenceCut::default();
     let one = SequenceCut::default();
@@ -156,15 +50,15 @@ fn the_published_token_cuts_are_made() {
     ] {
         let held = main.iter().sum();
         for (names, helper) in [("cpu gpu npu", "gpu"), ("cpu npu", "cpu"), ("gpu npu", "gpu")] {
-            let found = token_cut(strategy, names, rows);
+            let found = sequence_cut_parts(strategy, names, rows);
             assert_eq!(found, [part("npu", held, &main), part(helper, edge, &[])], "{names}");
         }
-        let found = token_cut(strategy, "cpu gpu", rows);
+        let found = sequence_cut_parts(strategy, "cpu gpu", rows);
         assert_eq!(found, [part("gpu", held, &[]), part("cpu", edge, &[])]);
     }
 }
 
-/// Graphs of the NPU's stages, which are all the same.
+/// Graph sizes of the NPU's stages, which are all equal.
 fn npu_graphs(name: &str, rows: usize) -> Vec<usize> {
     let setup = Setup::new("llama", "cpu gpu npu");
     let strategy = by_name(name, &StrategyOptions::default()).expect("is known");
@@ -176,7 +70,7 @@ fn npu_graphs(name: &str, rows: usize) -> Vec<usize> {
 }
 
 #[test]
-fn the_published_paddings_are_made() {
+fn rows_are_padded_as_published() {
     for (name, rows, graphs) in [
         ("npu-padding", 300, &[512][..]),
         ("npu-padding", 525, &[1024]),
@@ -196,7 +90,7 @@ fn the_published_paddings_are_made() {
 }
 
 #[test]
-fn chunks_are_of_one_size_that_a_graph_has() {
+fn a_chunk_size_is_rounded_up_to_a_graph_size() {
     let setup = Setup::new("llama", "cpu npu");
     let options = StrategyOptions { chunk: Some(100), ..StrategyOptions::default() };
     for name in ["chunked", "chunk-graph"] {
@@ -209,14 +103,14 @@ fn chunks_are_of_one_size_that_a_graph_has() {
 }
 
 #[test]
-fn a_run_of_static_ops_is_one_stage_and_so_is_one_device() {
+fn a_run_of_static_ops_is_one_stage() {
     let setup = Setup::new("llama", "cpu npu");
     let layers = setup.graph.nodes().iter().filter_map(|n| n.layer).max().expect("layers") + 1;
     for name in ["npu-padding", "pipe", "chunk-graph"] {
         let options = StrategyOptions { order_swap: OrderSwap::Off, ..Default::default() };
         let strategy = by_name(name, &options).expect("is known");
         let route = setup.route(&*strategy, prefill(100)).expect("a route");
-        // embed, then per layer the static ops and the attention, at last the selected rows.
+        // The embedding; per layer the static ops and the attention; the selected rows.
         assert_eq!(route.compute_stages().count(), 2 * layers + 3, "{name}");
         let decoded = setup.route(&*strategy, decode(1)).expect("a route");
         assert_eq!(decoded.compute_stages().count(), 1, "{name}");
@@ -226,7 +120,7 @@ fn a_run_of_static_ops_is_one_stage_and_so_is_one_device() {
 }
 
 #[test]
-fn layer_level_gives_the_npu_products_and_nothing_else() {
+fn layer_level_runs_only_matmuls_on_the_npu() {
     let setup = Setup::new("qwen3", "cpu gpu npu");
     let strategy = by_name("layer-level", &StrategyOptions::default()).expect("is known");
     let route = setup.route(&*strategy, prefill(300)).expect("a route");
@@ -234,14 +128,14 @@ fn layer_level_gives_the_npu_products_and_nothing_else() {
         let name = setup.names(stage);
         for node in &setup.graph.nodes()[stage.nodes.clone()] {
             let all = setup.graph.value(node.output).rows == RowSet::All;
-            let product = matches!(node.op, Op::MatMul { .. }) && all;
-            assert_eq!(name, if product { "npu" } else { "gpu" }, "{}", node.role);
+            let on_npu = matches!(node.op, Op::MatMul { .. }) && all;
+            assert_eq!(name, if on_npu { "npu" } else { "gpu" }, "{}", node.role);
         }
     }
 }
 
 #[test]
-fn chunk_graph_keeps_attention_on_the_cpu_although_there_is_a_gpu() {
+fn chunk_graph_runs_attention_on_the_cpu_even_beside_a_gpu() {
     let setup = Setup::new("llama", "cpu gpu npu");
     let strategy = by_name("chunk-graph", &StrategyOptions::default()).expect("is known");
     for shape in [prefill(128), decode(1)] {
@@ -251,10 +145,10 @@ fn chunk_graph_keeps_attention_on_the_cpu_although_there_is_a_gpu() {
 }
 
 #[test]
-fn every_product_is_divided_by_the_ratio_also_in_decode() {
+fn row_cut_divides_every_matmul_by_the_ratio_also_in_decode() {
     let setup = Setup::new("llama", "cpu gpu npu");
-    // Tiny: the 96 features of gate and up have three borders.
-    for (ratio, names, features) in
+    // The 96 output channels of gate and up of the tiny model are three units of 32.
+    for (ratio, names, channels) in
         [("1:1", "npu|gpu", &[64, 32][..]), ("1:1:1", "npu|gpu|cpu", &[32, 32, 32])]
     {
         let ratio: Ratio = ratio.parse().expect("a ratio");
@@ -264,8 +158,8 @@ fn every_product_is_divided_by_the_ratio_also_in_decode() {
             for stage in route.compute_stages() {
                 let nodes = &setup.graph.nodes()[stage.nodes.clone()];
                 let rows = setup.graph.value(nodes[0].output).rows;
-                let product = matches!(nodes[0].op, Op::MatMul { .. });
-                let divided = product && (rows == RowSet::All || shape.phase == Phase::Decode);
+                let is_matmul = matches!(nodes[0].op, Op::MatMul { .. });
+                let divided = is_matmul && (rows == RowSet::All || shape.phase == Phase::Decode);
                 assert!(divided || stage.parts.len() == 1, "{}", nodes[0].role);
                 if !divided {
                     assert_eq!(setup.names(stage), "gpu", "{}", nodes[0].role);
@@ -275,11 +169,11 @@ fn every_product_is_divided_by_the_ratio_also_in_decode() {
                     assert_eq!(roles, ["ffn_gate", "ffn_up", "ffn_gated"]);
                     assert_eq!(setup.names(stage), names);
                     let widths = stage.parts.iter().map(|p| p.part.features.of_width(96).len());
-                    assert_eq!(widths.collect::<Vec<_>>(), features);
+                    assert_eq!(widths.collect::<Vec<_>>(), channels);
                 }
             }
-            let gates = Setup::cuts(&route).len();
-            assert!(gates >= if shape.phase == Phase::Decode { 5 } else { 3 }, "{gates}");
+            let cuts = Setup::cuts(&route).len();
+            assert!(cuts >= if shape.phase == Phase::Decode { 5 } else { 3 }, "{cuts}");
         }
         let route = setup.route(&strategy, decode(2)).expect("a route");
         assert!(!route.graphs.is_empty());
@@ -288,7 +182,7 @@ fn every_product_is_divided_by_the_ratio_also_in_decode() {
 }
 
 #[test]
-fn every_op_is_a_stage_of_its_own_between_barriers() {
+fn barrier_per_op_makes_every_op_a_stage() {
     let setup = Setup::new("llama", "cpu gpu npu");
     let strategy = by_name("barrier-per-op", &StrategyOptions::default()).expect("is known");
     let route = setup.route(&*strategy, prefill(300)).expect("a route");
@@ -298,10 +192,10 @@ fn every_op_is_a_stage_of_its_own_between_barriers() {
 }
 
 #[test]
-fn only_graphs_made_on_the_spot_may_have_any_length() {
+fn only_graphs_prepared_on_the_spot_may_have_any_length() {
     let setup = Setup::new("llama", "cpu npu");
     let route = setup.route(&OnlinePrepare::default(), prefill(135)).expect("a route");
-    assert!(route.graphs.is_empty(), "nothing is prepared ahead");
+    assert!(route.graphs.is_empty(), "no graph is prepared ahead");
     let mut stages: Vec<lapwing_plan::Stage> = route.compute_stages().cloned().collect();
     let of = setup.input();
     let shape = prefill(135);
@@ -319,7 +213,7 @@ fn only_graphs_made_on_the_spot_may_have_any_length() {
 }
 
 #[test]
-fn operands_are_swapped_only_where_that_is_allowed() {
+fn operands_are_swapped_only_with_order_swap_on() {
     let setup = Setup::new("llama", "cpu npu");
     let orders = |order_swap| {
         let options = StrategyOptions { order_swap, ..StrategyOptions::default() };
@@ -335,32 +229,7 @@ fn operands_are_swapped_only_where_that_is_allowed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
-    fn cuts_cover_all_rows_and_features_once(
-        rows in 1..1300usize,
-        units in proptest::collection::vec(1..40usize, 2..4),
-        edge_rows in 0..300usize,
-        devices in 0..DEVICES.len(),
-        model in 0..3usize,
-        decodes in proptest::bool::ANY,
-    ) {
-        let setup = Setup::new(["llama", "gemma2", "qwen2"][model], DEVICES[devices]);
-        let ratio = Ratio::new(&units).expect("a ratio");
-        let options = StrategyOptions { ratio, edge_rows, ..StrategyOptions::default() };
-        for name in ["row-cut", "sequence-cut", "multi-sequence-cut", "hybrid-cut"] {
-            let strategy = by_name(name, &options).expect("is known");
-            let shape = if decodes { decode(rows % 64 + 1) } else { prefill(rows) };
-            match setup.route(&*strategy, shape) {
-                Ok(route) => covers_once(&setup, &route, &shape),
-                Err(PlanError::Needs { .. }) => {
-                    prop_assert!(missing(name, DEVICES[devices]).is_some());
-                }
-                Err(error) => prop_assert!(false, "{name}: {error}"),
-            }
-        }
-    }
-
-    #[test]
-    fn graphs_hold_the_rows_of_their_part(rows in 1..1300usize, which in 0..1000usize) {
+    fn the_graphs_of_a_part_hold_all_its_rows(rows in 1..1300usize, which in 0..1000usize) {
         let setup = Setup::new("llama", "cpu gpu npu");
         let options = StrategyOptions::default();
         let strategies = all(&options);

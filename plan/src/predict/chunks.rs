@@ -1,0 +1,70 @@
+//! The chunks of a prompt, each with its route.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::chunk::{ChunkShape, PromptRows};
+use crate::error::PlanError;
+use crate::phase::Phase;
+use crate::route::Route;
+use crate::strategy::interface::{PlanInput, Strategy};
+
+/// A prompt, and the limits under which the engine runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Rows of the prompt.
+    pub prompt: usize,
+    /// Rows before the prompt in the KV cache.
+    pub context: usize,
+    /// Maximum chunks in flight.
+    pub in_flight: usize,
+}
+
+/// A chunk with its route.
+#[derive(Clone, Debug)]
+pub struct PlannedChunk {
+    /// Its shape.
+    pub shape: ChunkShape,
+    /// Its route.
+    pub route: Arc<Route>,
+}
+
+impl PlannedChunk {
+    /// The shape that its route was planned for.
+    pub fn planned_shape(&self) -> ChunkShape {
+        self.shape.rounded()
+    }
+}
+
+/// The chunks into which a strategy cuts a prompt, each with its route.
+///
+/// # Errors
+/// [`PlanError`] if the strategy has no route.
+pub fn plan(
+    strategy: &dyn Strategy,
+    input: &PlanInput<'_>,
+    work: Workload,
+) -> Result<Vec<PlannedChunk>, PlanError> {
+    let mut chunks: Vec<PlannedChunk> = Vec::new();
+    let mut routes: HashMap<ChunkShape, Arc<Route>> = HashMap::new();
+    let (mut remaining, mut context) = (work.prompt, work.context);
+    while remaining > 0 {
+        let most = remaining.min(input.chunk_rows);
+        let rows = strategy
+            .chunk_rows(input, PromptRows { all: work.prompt, remaining })
+            .clamp(most.min(1), most.max(1));
+        remaining -= rows;
+        let selected = usize::from(remaining == 0);
+        let (phase, prompt) = (Phase::Prefill, work.prompt);
+        let shape = ChunkShape { phase, rows, selected, context, prompt };
+        let rounded = shape.rounded();
+        let route = match routes.get(&rounded) {
+            Some(known) => Arc::clone(known),
+            None => strategy.route(input, &rounded)?,
+        };
+        routes.insert(rounded, Arc::clone(&route));
+        chunks.push(PlannedChunk { shape, route });
+        context += rows;
+    }
+    Ok(chunks)
+}

@@ -1,0 +1,96 @@
+//! A route: the stages that a chunk passes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::device::{GraphKey, ModelId, Prepare};
+use lapwing_kernels::graph::ValueId;
+
+use crate::complete::complete;
+use crate::device::DeviceId;
+use crate::error::PlanError;
+use crate::stage::{Stage, StagePart};
+use crate::validate::{self, RouteFor};
+
+/// All stages of a chunk, in order. Each chunk carries its complete route, so no actor has to look
+/// up where to send it next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Route {
+    /// The model that it is for.
+    pub model: ModelId,
+    /// Stages. Those that compute cover every node once, in order; transfers stand between them, and
+    /// the choice of tokens is last.
+    pub stages: Vec<Stage>,
+    /// Values that each stage passes to later stages.
+    pub flows: Vec<Flow>,
+    /// Graphs that must be prepared before a chunk takes this route.
+    pub graphs: Vec<(DeviceId, GraphKey)>,
+    /// Predicted time of a chunk that runs alone; `None` without a cost model.
+    pub predicted: Option<Duration>,
+    /// Why the strategy chose this route, in one line for the placement report.
+    pub reason: String,
+}
+
+/// Values that a stage passes to later stages.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Values that the stage writes and later stages read.
+    pub writes: Arc<[ValueId]>,
+    /// All values that later stages read: `writes`, and values of earlier stages.
+    pub live_out: Arc<[ValueId]>,
+}
+
+impl Route {
+    /// A route of these compute stages, with the transfers between memories and the choice of tokens
+    /// added, checked against the graph, the devices and the rows of the chunk.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the stages leave out, repeat or reorder nodes, if the parts of a stage do
+    /// not tile it, if a device does not exist or cannot run its part, or if the graphs of a device
+    /// exceed its budget, or if the logits end in a device's memory and no device works in host memory.
+    pub fn new(
+        stages: Vec<Stage>,
+        reason: String,
+        predicted: Option<Duration>,
+        of: RouteFor<'_>,
+    ) -> Result<Arc<Route>, PlanError> {
+        validate::stages(&stages, of)?;
+        let (stages, flows) = complete(stages, of)?;
+        let mut graphs = Vec::new();
+        for stage in stages.iter().filter(|s| s.prepare == Prepare::Ahead) {
+            for StagePart { device, part } in &stage.parts {
+                graphs.extend(stage.graphs(of.model, part).map(|key| (*device, key)));
+            }
+        }
+        validate::budgets(&graphs, of)?;
+        Ok(Arc::new(Route { model: of.model, stages, flows, graphs, predicted, reason }))
+    }
+
+    /// Checks that a chunk of the given rows can take the route.
+    ///
+    /// # Errors
+    /// As [`Route::new`].
+    pub fn check(&self, of: RouteFor<'_>) -> Result<(), PlanError> {
+        validate::route(&self.stages, of)?;
+        validate::budgets(&self.graphs, of)?;
+        if self.model != of.model {
+            return Err(PlanError::OtherModel { found: self.model.0, expected: of.model.0 });
+        }
+        if self.flows.len() != self.stages.len() {
+            let (found, expected) = (0..self.flows.len(), self.stages.len());
+            return Err(PlanError::Coverage { found, expected });
+        }
+        Ok(())
+    }
+
+    /// The stages that compute nodes, as the strategy made them.
+    pub fn compute_stages(&self) -> impl Iterator<Item = &Stage> {
+        self.stages.iter().filter(|stage| stage.computes())
+    }
+
+    /// Whether any stage is divided between devices.
+    pub fn is_cut(&self) -> bool {
+        self.stages.iter().any(|stage| stage.parts.len() > 1)
+    }
+}

@@ -1,0 +1,58 @@
+//! Devices, time models and cost model of a system.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+
+use super::cpu::CpuTimes;
+use super::description::Soc;
+use super::gpu::GpuTimes;
+use super::npu::NpuTimes;
+use super::times::Shared;
+use super::workload::{SyncMode, Workload};
+use crate::cost::Modelled;
+use crate::time::TimeModel;
+
+impl Soc {
+    /// Graph sizes of the NPU, in rows: one row for decode, and the standard sizes of HeteroLLM
+    /// (arXiv 2501.14794), powers of two from 32 to 1024.
+    pub const NPU_SIZES: [usize; 7] = [1, 32, 64, 128, 256, 512, 1024];
+
+    /// One device of each of these kinds, as planners see it.
+    pub fn devices(kinds: &[DeviceKind]) -> Vec<DeviceInfo> {
+        let info = |kind: &DeviceKind| {
+            let mut sizes = Vec::new();
+            if *kind == DeviceKind::Npu {
+                sizes.extend(Soc::NPU_SIZES);
+            }
+            DeviceInfo::new(kind.name(), *kind).with_graphs(sizes, None)
+        };
+        kinds.iter().map(info).collect()
+    }
+
+    /// The time model of each of these devices for a workload.
+    pub fn times(
+        &self,
+        kinds: &[DeviceKind],
+        workload: &Workload,
+        sync: SyncMode,
+    ) -> Vec<Arc<dyn TimeModel>> {
+        let shared = Arc::new(Shared::new(self, workload, sync));
+        let time = |kind: &DeviceKind| -> Arc<dyn TimeModel> {
+            let shared = Arc::clone(&shared);
+            match kind {
+                DeviceKind::Gpu => Arc::new(GpuTimes::new(self, shared)),
+                DeviceKind::Npu => Arc::new(NpuTimes::new(self, shared)),
+                DeviceKind::Cpu => Arc::new(CpuTimes::new(self, shared)),
+            }
+        };
+        kinds.iter().map(time).collect()
+    }
+
+    /// The cost model of strategies, made of the time models that also drive the devices.
+    pub fn cost(&self, kinds: &[DeviceKind], workload: &Workload, sync: SyncMode) -> Modelled {
+        let devices = self.times(kinds, workload, sync);
+        Modelled { devices, sync: Duration::ZERO, copy_rate: self.copy_rate() }
+    }
+}

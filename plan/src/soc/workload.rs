@@ -1,0 +1,41 @@
+//! The model that runs on a system, and how its processors synchronise.
+
+use std::sync::Arc;
+
+use lapwing_kernels::graph::Graph;
+
+/// How processors synchronise with each other (HeteroLLM, arXiv 2501.14794).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SyncMode {
+    /// Fast synchronisation: the waiting processor polls a flag beside the output tensor, and the next
+    /// kernel is already queued.
+    #[default]
+    Fast,
+    /// The queue is drained (`clFinish`), and the next submission finds it empty.
+    Slow,
+}
+
+/// Size of a weight in memory, in bits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum WeightBits {
+    /// A fixed number, whatever the storage format in the graph.
+    Fixed(f64),
+    /// That of the storage format in the graph.
+    Stored,
+}
+
+impl Default for WeightBits {
+    /// 4 bits: the W4A16 quantisation of HeteroLLM.
+    fn default() -> WeightBits {
+        WeightBits::Fixed(4.0)
+    }
+}
+
+/// The model that runs on a system.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// The model's ops.
+    pub graph: Arc<Graph>,
+    /// Size of the weights in memory.
+    pub bits: WeightBits,
+}

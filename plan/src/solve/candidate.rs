@@ -1,0 +1,88 @@
+//! Candidates: ways to run a block, with the terms of their predicted time.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::stage::StagePart;
+
+/// How a block is divided. `strategy/cut.rs` has a drawing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cut {
+    /// Undivided.
+    Whole,
+    /// Output channels are divided.
+    Row,
+    /// Output channels are divided, with rows padded to a standard size.
+    Hybrid,
+    /// Rows are divided.
+    Sequence,
+    /// Rows are divided, with several standard sizes in turn on one device.
+    MultiSequence,
+}
+
+impl Cut {
+    /// Name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cut::Whole => "whole",
+            Cut::Row => "row cut",
+            Cut::Hybrid => "hybrid cut",
+            Cut::Sequence => "sequence cut",
+            Cut::MultiSequence => "multi-sequence cut",
+        }
+    }
+}
+
+/// A way to run a block, with the terms of its predicted time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// How it is divided.
+    pub cut: Cut,
+    /// The part of each device.
+    pub parts: Vec<StagePart>,
+    /// T_i: time of each part, with submission.
+    pub times: Vec<Duration>,
+    /// T_sync: synchronisation with the other devices, there and back.
+    pub sync: Duration,
+    /// T_copy: time to merge the parts.
+    pub copy: Duration,
+}
+
+impl Candidate {
+    /// max T_i + T_sync + T_copy.
+    pub fn total(&self) -> Duration {
+        self.slowest().saturating_add(self.sync).saturating_add(self.copy)
+    }
+
+    /// max T_i.
+    pub fn slowest(&self) -> Duration {
+        self.times.iter().max().copied().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: max(", self.cut.name())?;
+        for (at, time) in self.times.iter().enumerate() {
+            write!(f, "{}{time:.1?}", if at > 0 { ", " } else { "" })?;
+        }
+        let (sync, copy, total) = (self.sync, self.copy, self.total());
+        write!(f, ") + sync {sync:.1?} + copy {copy:.1?} = {total:.1?}")
+    }
+}
+
+/// The best candidates for a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Solution {
+    /// The fastest candidate of each set of devices and each kind of cut, fastest first.
+    pub candidates: Vec<Candidate>,
+    /// Number of parts whose time was predicted.
+    pub tried: usize,
+}
+
+impl Solution {
+    /// The fastest candidate; `None` if no device can run the block.
+    pub fn best(&self) -> Option<&Candidate> {
+        self.candidates.first()
+    }
+}

@@ -1,0 +1,55 @@
+//! The trait of a strategy, and its input.
+
+use std::sync::Arc;
+
+use lapwing_kernels::device::{DeviceInfo, ModelId};
+use lapwing_kernels::graph::Graph;
+
+use crate::chunk::{ChunkShape, PromptRows};
+use crate::cost::CostModel;
+use crate::error::PlanError;
+use crate::route::Route;
+use crate::validate::RouteFor;
+
+/// Input of a strategy.
+#[derive(Clone, Copy)]
+pub struct PlanInput<'a> {
+    /// The model.
+    pub model: ModelId,
+    /// Ops of the model.
+    pub graph: &'a Graph,
+    /// The engine's devices, indexed by [`DeviceId`](crate::DeviceId).
+    pub devices: &'a [DeviceInfo],
+    /// Predicts times.
+    pub cost: &'a dyn CostModel,
+    /// Maximum prompt rows of a chunk.
+    pub chunk_rows: usize,
+}
+
+impl PlanInput<'_> {
+    /// The graph, devices and rows that a route for this shape is checked against.
+    pub fn route_for(&self, shape: &ChunkShape) -> RouteFor<'_> {
+        let ChunkShape { rows, selected, .. } = *shape;
+        RouteFor { model: self.model, graph: self.graph, devices: self.devices, rows, selected }
+    }
+}
+
+/// Decides which device runs which ops, and into which chunks a prompt is cut.
+///
+/// A strategy is a pure function of its input: a route is computed once per shape and cached.
+pub trait Strategy: Send + Sync {
+    /// Name on the command line.
+    fn name(&self) -> &str;
+
+    /// Rows of the next chunk of a prompt: at least 1, at most the remaining rows and
+    /// [`PlanInput::chunk_rows`].
+    fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
+        prompt.remaining.min(input.chunk_rows)
+    }
+
+    /// The route of a chunk.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the strategy has no route for these devices.
+    fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError>;
+}
