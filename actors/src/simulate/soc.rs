@@ -11,7 +11,7 @@ use lapwing_traces::{Recorder, Scope};
 
 use super::error::SocRunError;
 use super::virtual_engine::{Caller, VirtualEngine, VirtualParts};
-use crate::drive::simulated::{Noise, Renderer, SimulatedDevice, Surroundings};
+use crate::drive::simulated::{Environment, GpuInterference, Noise, SimulatedDevice};
 use crate::scheduler::KvPages;
 use lapwing_plan::Phase;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -198,7 +198,7 @@ impl Setup<'_> {
             step_rows: options.verify,
             permits: options.in_flight,
             copy_rate: soc.copy_rate(),
-            around: self.surroundings(kinds),
+            env: self.environment(kinds),
             order,
         })?;
         let facts = [("model", &*model.name), ("soc", &soc.name), ("strategy", strategy.name())];
@@ -224,10 +224,10 @@ impl Setup<'_> {
         Ok(Box::new(Blocking::new(info.clone(), shapes)))
     }
 
-    fn surroundings(&self, kinds: &[DeviceKind]) -> Surroundings {
+    fn environment(&self, kinds: &[DeviceKind]) -> Environment {
         let Setup { soc, options, .. } = *self;
         let gpu = kinds.iter().position(|kind| *kind == DeviceKind::Gpu).map(DeviceId);
-        let renderer = gpu.filter(|_| options.renderer).map(|device| Renderer {
+        let gpu_interference = gpu.filter(|_| options.renderer).map(|device| GpuInterference {
             device,
             period: soc.millis("renderer.period"),
             time: soc.millis("renderer.time"),
@@ -243,6 +243,14 @@ impl Setup<'_> {
         };
         // Hand-overs are synchronisations, which the processors' models tell of.
         let hand_over = Duration::ZERO;
-        Surroundings { memory, renderer, noise, hand_over, spin, prepared: true, shapes_only }
+        Environment {
+            memory,
+            gpu_interference,
+            noise,
+            hand_over,
+            spin,
+            prepared: true,
+            shapes_only,
+        }
     }
 }

@@ -10,7 +10,7 @@ use lapwing_traces::{Nanos, Recorder};
 use super::error::SocRunError;
 use crate::drive::mailbox::ChannelSink;
 use crate::drive::simulated::{
-    DeviceUsage, SimulatedDevice, Simulation, SimulationParts, Surroundings, Usage,
+    DeviceUsage, Environment, SimulatedDevice, Simulation, SimulationParts, Usage,
 };
 use crate::message::{Generate, SchedulerMessage, Submit, Task};
 use crate::policy::Fcfs;
@@ -44,7 +44,7 @@ pub struct VirtualParts {
     /// Bytes per second at which parts are put together.
     pub copy_rate: f64,
     /// What the devices share, and what disturbs them.
-    pub around: Surroundings,
+    pub env: Environment,
     /// Numbers of the devices in the order in which their actors are registered.
     pub order: Vec<usize>,
 }
@@ -105,7 +105,7 @@ impl VirtualEngine {
     /// [`SocRunError::Plan`] when there is no route for what the engine can be asked.
     pub fn new(parts: VirtualParts) -> Result<VirtualEngine, SocRunError> {
         let VirtualParts { graph, planner, devices, kv, slots, .. } = parts;
-        let VirtualParts { context, step_rows, permits, copy_rate, around, order, .. } = parts;
+        let VirtualParts { context, step_rows, permits, copy_rate, env, order, .. } = parts;
         let vocab = graph.value(graph.output()).width;
         let scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max: 1, permits, vocab },
@@ -116,7 +116,7 @@ impl VirtualEngine {
         .with_step_rows(step_rows);
         let graphs = vec![graph];
         let parts = SimulationParts { scheduler, devices, graphs, slots, copy_rate };
-        let simulation = Simulation::registered(parts, around, &order);
+        let simulation = Simulation::registered(parts, env, &order);
         Ok(VirtualEngine { simulation, admission: AdmissionLimit::new(1), kv })
     }
 

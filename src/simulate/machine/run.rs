@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::drive::simulated::{SimulatedDevice, Surroundings};
+use lapwing_actors::drive::simulated::{Environment, SimulatedDevice};
 use lapwing_actors::scheduler::KvPages;
 use lapwing_actors::simulate::shape_only_device::ShapeOnlyDevice;
 use lapwing_actors::simulate::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
@@ -112,7 +112,7 @@ fn start(
         step_rows: scenario.verify,
         permits,
         copy_rate,
-        around: Surroundings { hand_over, shapes_only: true, ..Surroundings::default() },
+        env: Environment { hand_over, shapes_only: true, ..Environment::default() },
         order,
     })
     .map_err(|error| SimulateError::Run { reason: error.to_string() })
