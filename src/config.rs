@@ -7,6 +7,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use lapwing_actors::drive::wait::Waits;
+use lapwing_actors::policy::{PolicyChoice, QueuePolicy, UnknownPolicy};
 use lapwing_kernels::cpu::{Activations, Isa, THREADS_MAX};
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::kv::{KvDtype, KvLayout};
@@ -56,6 +57,7 @@ pub(crate) struct Settings {
     pub(crate) devices: Vec<DeviceSpec>,
     pub(crate) strategy: StrategyChoice,
     pub(crate) options: StrategyOptions,
+    pub(crate) policy: PolicyChoice,
     pub(crate) places: Vec<String>,
     pub(crate) permits: Option<usize>,
     pub(crate) profile: Option<Arc<Profile>>,
@@ -147,6 +149,14 @@ impl Settings {
         let mut model = Model::from_weights(file)?;
         let requantized = self.requant.map(|format| model.graph.requantize(format));
         Ok((model, requantized))
+    }
+
+    /// The queue policy.
+    pub(crate) fn queue_policy(&self) -> Result<Box<dyn QueuePolicy>, Error> {
+        self.policy.make().map_err(|UnknownPolicy { name }| {
+            let names = UnknownPolicy::known_names();
+            Error::config("policy", format!("'{name}'"), &format!("one of {names}"))
+        })
     }
 
     pub(crate) fn choose(&self, model: &ModelConfig) -> Result<Chosen, Error> {

@@ -8,6 +8,7 @@ use lapwing_actors::RunError;
 use lapwing_actors::drive::blocking::{BlockingPool, spawn_blocking};
 use lapwing_actors::drive::live::{Live, LiveRequest};
 use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
+use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::{ModelId, SlotPool, SlotStats};
@@ -60,6 +61,7 @@ struct Inner {
     context: usize,
     chunk_rows: usize,
     permits: usize,
+    policy: String,
     isa: &'static str,
     recorder: Recorder,
     /// Turns prompts into token ids.
@@ -112,6 +114,7 @@ impl Engine {
         let live_request = LiveRequest {
             ids: prompt_ids.clone(),
             task,
+            client: request.client.map_or_else(ClientId::anonymous, ClientId::from),
             events: tokens_max,
             model: ModelId::default(),
             traced: request.traced,
@@ -160,6 +163,7 @@ impl Engine {
         let request = LiveRequest {
             ids,
             task: Task::Score { from },
+            client: ClientId::anonymous(),
             events: chunks,
             model: ModelId::default(),
             traced: false,
@@ -307,6 +311,11 @@ impl Engine {
     /// The engine's devices.
     pub fn devices(&self) -> &[DeviceSpec] {
         &self.inner.explainer.specs
+    }
+
+    /// Name of the queue policy.
+    pub fn policy(&self) -> &str {
+        &self.inner.policy
     }
 
     /// Name of the instruction set that computes.

@@ -12,6 +12,7 @@ pub mod models;
 mod packed;
 mod placement;
 pub mod plan;
+pub mod policy;
 pub mod profile;
 mod request;
 mod sampling;

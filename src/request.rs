@@ -30,6 +30,9 @@ pub struct Request {
     pub stop: Vec<String>,
     /// Go on after the model's end tokens, which then cannot be chosen.
     pub ignore_eos: bool,
+    /// Name of the client that sends it, for queue policies that treat clients apart; requests
+    /// without a name are those of one anonymous client.
+    pub client: Option<String>,
     /// Record it where the recorder takes only marked requests.
     pub traced: bool,
 }
@@ -44,6 +47,7 @@ impl Request {
             max_tokens: None,
             stop: Vec::new(),
             ignore_eos: false,
+            client: None,
             traced: false,
         }
     }
@@ -104,6 +108,14 @@ impl Request {
     #[must_use]
     pub fn ignore_eos(mut self) -> Request {
         self.ignore_eos = true;
+        self
+    }
+
+    /// Is sent by the client of that name: queue policies may treat clients apart
+    /// ([`EngineBuilder::policy`](crate::EngineBuilder::policy)).
+    #[must_use]
+    pub fn client(mut self, name: impl Into<String>) -> Request {
+        self.client = Some(name.into());
         self
     }
 

@@ -9,6 +9,7 @@ use lapwing_traces::RequestTimes;
 
 pub use crate::chunk::{Chunk, Delivery, OutputAction, Part, PartDone, PartLost, SequenceRows};
 use crate::error::RunError;
+use crate::policy::ClientId;
 use crate::sample::{Sampled, Sampler};
 use crate::sequence::{AdmissionPermit, SequenceId};
 pub use crate::traced::{TraceContext, Traced};
@@ -22,6 +23,8 @@ pub struct Submit {
     pub ids: Vec<u32>,
     /// What is wanted.
     pub task: Task,
+    /// Client that sends it, for the queue policy.
+    pub client: ClientId,
     /// Where results go.
     pub sink: Arc<dyn Sink>,
     /// Right to be in the engine; given back when the request ends.

@@ -16,7 +16,7 @@ use crate::message::{
     Delivery, Emission, FinishReason, Finished, Outcome, PrepareGraphs, Progress, RollBack,
     SchedulerMessage, Shutdown, StreamEvent, Submit, Task,
 };
-use crate::policy::{QueuePolicy, Waiting};
+use crate::policy::{End, QueuePolicy};
 use crate::sequence::{Permits, SequenceId};
 use crate::traced::{TraceContext, Traced};
 use lapwing_plan::Phase;
@@ -26,11 +26,13 @@ use lapwing_plan::{DeviceId, PlanError, Route};
 
 mod chunks;
 mod graphs;
+mod queue;
 mod running;
 mod stall;
 
 use chunks::NextChunk;
 use graphs::Graphs;
+use queue::Queue;
 use running::Sequence;
 pub use stall::Stall;
 
@@ -91,7 +93,7 @@ pub struct SchedulerParts {
     pub planner: Planner,
     /// Pages of the KV cache.
     pub kv: KvPages,
-    /// Chooses who enters.
+    /// Orders requests.
     pub policy: Box<dyn QueuePolicy>,
 }
 
@@ -118,10 +120,10 @@ pub struct Scheduler {
     planner: Planner,
     graphs: Graphs,
     kv: KvPages,
-    policy: Box<dyn QueuePolicy>,
+    queue: Queue,
     permits: Permits,
     waiting: Vec<Sequence>,
-    /// In order of arrival.
+    /// In order of rank, as of the last chunk.
     running: Vec<Sequence>,
     next_sequence: u64,
     next_chunk: u64,
@@ -151,7 +153,7 @@ impl Scheduler {
             planner,
             graphs: Graphs::default(),
             kv: parts.kv,
-            policy: parts.policy,
+            queue: Queue::new(parts.policy),
             permits: Permits::new(parts.config.permits),
             waiting: Vec::new(),
             running: Vec::new(),
@@ -214,6 +216,7 @@ impl Scheduler {
     /// Takes a message at time `now`.
     pub fn on(&mut self, message: Traced<SchedulerMessage>, now: Nanos) -> Vec<SchedulerEffect> {
         let mut effects = Vec::new();
+        self.queue.now = now;
         let Traced { message, context } = message;
         match message {
             SchedulerMessage::Submit(submit) => {
@@ -272,8 +275,9 @@ impl Scheduler {
         let mut sequence = Sequence::new(id, submit, self.config.context, now);
         sequence.step_rows = self.step_rows;
         tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
+        self.queue.on_arrival(&sequence);
         match sequence.finished_before_start() {
-            Some(reason) => finish(sequence, reason, now, effects),
+            Some(reason) => finish(&mut self.queue, sequence, reason, now, effects),
             None => self.waiting.push(sequence),
         }
     }
@@ -313,6 +317,7 @@ impl Scheduler {
             let Some(at) = found else { continue };
             let sequence = &mut self.running[at];
             sequence.on_chunk_ended(rows.epoch);
+            let generated = sequence.times.generated_tokens;
             let ended = match rows.outcome {
                 Outcome::Computed => None,
                 Outcome::Sampled(sampled, generate) => {
@@ -327,10 +332,15 @@ impl Scheduler {
                 // Its stream is closed; the sweep for cancelled requests takes it out.
                 Outcome::Abandoned => None,
             };
+            self.queue.on_tokens(sequence, generated);
             match ended {
                 None => {}
-                Some(Ok(reason)) => finish(self.running.remove(at), reason, now, effects),
-                Some(Err(error)) => fail(self.running.remove(at), &error, effects),
+                Some(Ok(reason)) => {
+                    finish(&mut self.queue, self.running.remove(at), reason, now, effects);
+                }
+                Some(Err(error)) => {
+                    fail(&mut self.queue, self.running.remove(at), &error, effects);
+                }
             }
         }
     }
@@ -352,6 +362,7 @@ impl Scheduler {
             list.retain(|sequence| {
                 let cancelled = sequence.sink.is_closed();
                 if cancelled {
+                    self.queue.on_end(sequence, End::Cancelled);
                     sequence.lose(effects);
                     sequence.note_end(Milestone::Cancelled, effects);
                     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, "cancelled");
@@ -363,7 +374,7 @@ impl Scheduler {
 
     fn fail_all(&mut self, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
         for sequence in self.waiting.drain(..).chain(self.running.drain(..)) {
-            fail(sequence, error, effects);
+            fail(&mut self.queue, sequence, error, effects);
         }
     }
 
@@ -371,6 +382,7 @@ impl Scheduler {
     fn dispatch(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
         loop {
             self.admit(now, effects);
+            self.order_running();
             self.reserve_decode_rows(effects);
             let Some(permit) = self.permits.try_take() else { break };
             match self.next_chunk(permit, effects) {
@@ -386,37 +398,17 @@ impl Scheduler {
         }
         self.record_stalls(now);
     }
-
-    /// Moves requests from the queue to the running ones while the KV cache holds their prompt.
-    fn admit(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
-        while self.running.len() < self.config.sequences_max && !self.waiting.is_empty() {
-            let queue: Vec<Waiting> = self.waiting.iter().map(Sequence::as_waiting).collect();
-            let Some(at) = self.policy.pick(&queue, now) else { return };
-            if let Some(error) = self.kv.too_small_for(self.waiting[at].ids.len()) {
-                fail(self.waiting.remove(at), &error, effects);
-                continue;
-            }
-            if self.waiting[at]
-                .reserve_prompt(&self.kv, self.planner.graph().nodes().len())
-                .is_err()
-            {
-                return;
-            }
-            let mut sequence = self.waiting.remove(at);
-            sequence.on_admitted(now, effects);
-            let place = self.running.partition_point(|s| s.id < sequence.id);
-            self.running.insert(place, sequence);
-        }
-    }
 }
 
 /// Ends a sequence; its pages and its ticket are free before its caller hears of it.
 fn finish(
+    queue: &mut Queue,
     mut sequence: Sequence,
     reason: FinishReason,
     now: Nanos,
     effects: &mut Vec<SchedulerEffect>,
 ) {
+    queue.on_end(&sequence, End::Completed);
     sequence.times.finished = now;
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
     sequence.note_end(Milestone::Finished, effects);
@@ -425,7 +417,13 @@ fn finish(
     effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }
 
-fn fail(sequence: Sequence, error: &RunError, effects: &mut Vec<SchedulerEffect>) {
+fn fail(
+    queue: &mut Queue,
+    sequence: Sequence,
+    error: &RunError,
+    effects: &mut Vec<SchedulerEffect>,
+) {
+    queue.on_end(&sequence, End::Failed);
     sequence.lose(effects);
     tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
     sequence.note_end(Milestone::Failed, effects);

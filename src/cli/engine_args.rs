@@ -10,7 +10,7 @@ use lapwing::{Activations, Engine, EngineBuilder, KvDtype, Requant, WaitLink, Wa
 use lapwing_kernels::cpu::Isa;
 
 use super::failure::Failure;
-use super::parse::{at_least_one, order_swap, wait};
+use super::parse::{at_least_one, order_swap, policy, wait};
 
 /// Which model.
 #[derive(Clone, Debug, Args)]
@@ -52,6 +52,11 @@ pub(crate) struct EngineArgs {
     /// q4_1 or q4_0. It costs accuracy [default: all weights as stored]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) requant: Option<Requant>,
+
+    /// Order in which requests are admitted, computed and preempted; `lapwing devices` lists the
+    /// policies [default: fcfs]
+    #[arg(long, value_name = "NAME", value_parser = policy)]
+    pub(crate) policy: Option<String>,
 
     /// Do not keep packed weights in the cache folder, and do not use those that are kept
     #[arg(long)]
@@ -157,6 +162,9 @@ impl EngineArgs {
         if let Some(format) = self.requant {
             builder = builder.requant(format);
         }
+        if let Some(name) = &self.policy {
+            builder = builder.policy(name.as_str());
+        }
         for device in self.devices.specs()? {
             builder = builder.device(device);
         }
@@ -210,8 +218,8 @@ impl EngineArgs {
 
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
-        let EngineArgs { threads: _, chunk, isa, kv, exact, requant, no_packed_cache, devices } =
-            self;
+        let EngineArgs { threads: _, chunk, isa, kv, exact, requant, .. } = self;
+        let EngineArgs { policy, no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, permits } =
             devices;
         let number = |number: &Option<usize>| number.map(|number| number.to_string());
@@ -225,6 +233,7 @@ impl EngineArgs {
             ("--isa", isa.clone()),
             ("--kv", Some(kv.to_string())),
             ("--requant", requant.map(|format| format.name().to_owned())),
+            ("--policy", policy.clone()),
             ("--strategy", strategy.clone()),
             ("--order-swap", swap),
             ("--ratio", ratio.as_ref().map(ToString::to_string)),
@@ -272,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_setting_does_not_reach_another_process() {
-        let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --requant q4_0 --device cpu --device npu \
+        let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --requant q4_0 --policy fcfs --device cpu --device npu \
                     --strategy pipe --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
                     --wait devices=spin --wait scheduler=blocking --permits 7 --exact --no-packed-cache";
         let given = Line::parse_from(line.split_whitespace()).engine;

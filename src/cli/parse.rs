@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use lapwing::plan::OrderSwap;
+use lapwing::policy::{UnknownPolicy, by_name};
 use lapwing::{WaitLink, WaitMode};
 
 /// A count of at least one.
@@ -11,6 +12,14 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(0) => Err("it must be at least 1".to_owned()),
         Ok(count) => Ok(count),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Name of a queue policy.
+pub(crate) fn policy(name: &str) -> Result<String, String> {
+    match by_name(name) {
+        Some(_) => Ok(name.to_owned()),
+        None => Err(format!("it must be one of {}", UnknownPolicy::known_names())),
     }
 }
 

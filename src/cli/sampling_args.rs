@@ -95,6 +95,7 @@ impl SamplingArgs {
             max_tokens: self.max_tokens.tokens(),
             stop: self.stop.clone(),
             ignore_eos: self.ignore_eos,
+            client: None,
             traced: false,
         }
     }

@@ -7,7 +7,7 @@ use lapwing::simulate::{Change, Processors, Scenario};
 
 use super::engine_args::DeviceArgs;
 use super::failure::Failure;
-use super::parse::at_least_one;
+use super::parse::{at_least_one, policy};
 use super::session::Session;
 
 /// What is simulated.
@@ -35,6 +35,11 @@ pub(crate) struct ScenarioArgs {
     /// Who runs what; the strategies of the live runtime
     #[arg(long, value_name = "NAME", default_value = "tensor-level")]
     strategy: String,
+
+    /// Order of requests, the policies of the live runtime; a request that is alone, as here, has the
+    /// same times with all of them
+    #[arg(long, value_name = "NAME", default_value = "fcfs", value_parser = policy)]
+    policy: String,
 
     /// Fast synchronisation between processors
     #[arg(long, value_name = "on|off", default_value = "on", value_parser = on_off, action = clap::ArgAction::Set)]
@@ -86,7 +91,7 @@ impl ScenarioArgs {
     /// The scenario. What a reader of its numbers should know is said on stderr.
     pub(crate) fn scenario(&self, session: &Session) -> Result<Scenario, Failure> {
         DeviceArgs::check_strategy(&self.strategy)?;
-        let mut scenario = soc(&self.soc)?;
+        let mut scenario = soc(&self.soc)?.policy(&*self.policy);
         scenario.model.clone_from(&self.model);
         scenario.set("prompt", &self.prompt.to_string())?;
         scenario.set("decode", &self.decode.to_string())?;

@@ -4,6 +4,7 @@ use indicatif::HumanBytes;
 use lapwing::Requant;
 use lapwing::devices::DeviceSpec;
 use lapwing::plan::strategies;
+use lapwing::policy;
 use lapwing_kernels::cpu::Isa;
 use serde::Serialize;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
@@ -35,7 +36,8 @@ With --json:
    \"devices\":[{\"kind\":\"cpu\",\"present\":true,\"why\":\"…\",\"libraries\":[]},
               {\"kind\":\"opencl\",\"present\":false,\"why\":\"…\",\"libraries\":[\"PATH\",…]},…],
    \"presets\":[{\"name\":\"gpu\",\"devices\":[\"gpu=throttled:…\"]},…],
-   \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…]}
+   \"strategies\":[{\"name\":\"cpu-only\",\"about\":\"…\"},…],
+   \"policies\":[{\"name\":\"fcfs\",\"about\":\"…\"},…]}
   presets: what --device takes by name; libraries: drivers of that kind found on the machine,
   whether or not they are used.
   With --kernels:
@@ -79,7 +81,8 @@ struct Report {
     isa: IsaReport,
     devices: Vec<Device>,
     presets: Vec<Preset>,
-    strategies: Vec<StrategyReport>,
+    strategies: Vec<NamedReport>,
+    policies: Vec<NamedReport>,
 }
 
 #[derive(Serialize)]
@@ -89,7 +92,7 @@ struct Preset {
 }
 
 #[derive(Serialize)]
-struct StrategyReport {
+struct NamedReport {
     name: &'static str,
     about: &'static str,
 }
@@ -168,7 +171,11 @@ fn report() -> Report {
         presets: presets(),
         strategies: strategies()
             .iter()
-            .map(|known| StrategyReport { name: known.name, about: known.about })
+            .map(|known| NamedReport { name: known.name, about: known.about })
+            .collect(),
+        policies: policy::known()
+            .iter()
+            .map(|known| NamedReport { name: known.name, about: known.about })
             .collect(),
     }
 }
@@ -230,7 +237,11 @@ fn print_report(report: &Report) -> Result<(), Failure> {
     }
     text.push_str(FORMS);
     text.push_str(&format!("\n{bold}Strategies{bold:#} for --strategy\n"));
-    for StrategyReport { name, about } in &report.strategies {
+    for NamedReport { name, about } in &report.strategies {
+        text.push_str(&format!("  {name:<19} {about}\n"));
+    }
+    text.push_str(&format!("\n{bold}Policies{bold:#} for --policy\n"));
+    for NamedReport { name, about } in &report.policies {
         text.push_str(&format!("  {name:<19} {about}\n"));
     }
     print(&text)

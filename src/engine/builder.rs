@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lapwing_actors::drive::blocking::spawn_blocking;
+use lapwing_actors::policy::PolicyChoice;
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::KvDtype;
 use lapwing_kernels::requant::{Requant, Requantized};
@@ -185,6 +186,25 @@ impl EngineBuilder {
     /// As [`own_strategy`](EngineBuilder::own_strategy), with one that others have, too.
     pub fn shared_strategy(mut self, strategy: Arc<dyn Strategy>) -> EngineBuilder {
         self.settings.strategy = StrategyChoice::Own(strategy);
+        self
+    }
+
+    /// Chooses the order in which requests are admitted, get prompt rows into a chunk, and keep their
+    /// KV pages: by name ([`policy::known`](crate::policy::known) lists the names), or with a
+    /// [`QueuePolicy`](crate::policy::QueuePolicy) of the caller's own, of which the engine gets a
+    /// clone. By default `fcfs`: first come, first served.
+    ///
+    /// ```no_run
+    /// # use lapwing::Engine;
+    /// use lapwing::policy::Fcfs;
+    /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let by_name = Engine::builder().model("model.gguf").policy("fcfs").build_blocking()?;
+    /// let by_object = Engine::builder().model("model.gguf").policy(Fcfs).build_blocking()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn policy(mut self, policy: impl Into<PolicyChoice>) -> EngineBuilder {
+        self.settings.policy = policy.into();
         self
     }
 

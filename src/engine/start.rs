@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use lapwing_actors::drive::blocking::BlockingPool;
 use lapwing_actors::drive::live::{Live, LiveParts};
-use lapwing_actors::policy::Fcfs;
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::{Graph, RowSet, ValueId};
@@ -32,11 +31,7 @@ use crate::tokenizer::Tokenizer;
 /// An engine with these settings on an open file.
 pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Error> {
     let (model, requantized) = settings.model(file)?;
-    match &requantized {
-        Some(nothing) if nothing.changed == 0 => tracing::warn!("{nothing}"),
-        Some(requantized) => tracing::info!("{requantized}"),
-        None => {}
-    }
+    log(requantized.as_ref());
     let chosen = settings.choose(&model.config)?;
     let tokenizer = Tokenizer::from_metadata(file.metadata())?;
     let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
@@ -50,6 +45,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let timed = chosen.devices.len() > 1 && settings.profile.is_none();
     let clock = timed.then(|| &**recorder.clock());
     let strategies = Strategies::new(&settings, &chosen)?;
+    let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings);
     folder.iter().for_each(|folder| folder.offer(file));
     let devices = devices(&graph, file, (&chosen, &slots, clock))?;
@@ -65,7 +61,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         },
         planner: Planner::new(explainer.parts.clone()),
         kv: KvPages { pool: KvPool::new(chosen.pages), layout: chosen.layout },
-        policy: Box::new(Fcfs),
+        policy,
     })?;
     let live = Live::start(LiveParts {
         scheduler,
@@ -80,6 +76,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     .map_err(Error::thread)?;
     let of_model = (&*settings.model, &model.config, requantized.as_ref());
     set_facts(&recorder, of_model, (&chosen, &placement));
+    recorder.set_meta("policy", settings.policy.name());
     let inner = Inner {
         path: settings.model,
         config: model.config,
@@ -94,12 +91,22 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
         permits: chosen.permits,
+        policy: settings.policy.name().to_owned(),
         isa: chosen.isa.name(),
         recorder,
         prompts: BlockingPool::new("prompt", PROMPT_THREADS),
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
+}
+
+/// Logs what is requantised; as a warning if nothing is.
+fn log(requantized: Option<&Requantized>) {
+    match requantized {
+        Some(nothing) if nothing.changed == 0 => tracing::warn!("{nothing}"),
+        Some(requantized) => tracing::info!("{requantized}"),
+        None => {}
+    }
 }
 
 /// The devices, over one KV cache and one pool of buffers.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use lapwing_actors::policy::PolicyChoice;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::weights::WeightFile;
@@ -54,6 +55,7 @@ pub struct Scenario {
     /// Steps of generation after the first token.
     pub decode: usize,
     pub(super) choice: Choice,
+    pub(super) policy: PolicyChoice,
     /// Fast synchronisation between processors (S2-34, S2-35).
     pub fast_sync: bool,
     /// Operands of products on the NPU may be swapped (S2-24).
@@ -92,6 +94,7 @@ impl Scenario {
             prompt: 256,
             decode: 32,
             choice: Choice::Named("tensor-level"),
+            policy: PolicyChoice::default(),
             fast_sync: true,
             order_swap: true,
             chunk: None,
@@ -141,6 +144,19 @@ impl Scenario {
         self
     }
 
+    /// Another queue policy, by name or of the caller's own: the same that
+    /// [`EngineBuilder::policy`](crate::EngineBuilder::policy) takes. By default `fcfs`.
+    #[must_use]
+    pub fn policy(mut self, policy: impl Into<PolicyChoice>) -> Scenario {
+        self.policy = policy.into();
+        self
+    }
+
+    /// Name of the queue policy.
+    pub fn policy_name(&self) -> &str {
+        self.policy.name()
+    }
+
     /// This scenario with what a published run says.
     pub(super) fn with_run(&self, run: &Run) -> Result<Scenario, SimulateError> {
         let mut scenario = self.clone();
@@ -155,14 +171,14 @@ impl Scenario {
         Ok(scenario)
     }
 
-    /// What a run depends on. A strategy of one's own counts by its address: as long as it is kept,
-    /// no other has it.
+    /// What a run depends on. A strategy or policy of one's own counts by its address: as long as it is
+    /// kept, no other has it.
     pub(super) fn key(&self) -> String {
         let own = match &self.choice {
             Choice::Named(_) => String::new(),
             Choice::Own(own) => format!("{:p}", Arc::as_ptr(own)),
         };
-        let mut key = format!("{self}{own}");
+        let mut key = format!("{self}{own} {:?}", self.policy);
         for (_, number) in self.processors.numbers() {
             key.push_str(&format!(" {:x}", number.value.to_bits()));
         }

@@ -30,6 +30,7 @@ pub(super) fn run(
         sync: if scenario.fast_sync { SyncMode::Fast } else { SyncMode::Slow },
         stepped_preparation: scenario.stepped_preparation,
         chunk_rows: scenario.chunk,
+        policy: scenario.policy.clone(),
         renderer: scenario.interference == Interference::Game,
         seed: scenario.seed,
         record,

@@ -144,6 +144,7 @@ fn nonsense_is_simulated() {
     let wrong = [
         (&["simulate", "--soc", "sd9"][..], "sd8gen3"),
         (&["simulate", "--strategy", "fastest"], "tensor-level"),
+        (&["simulate", "--policy", "best"], "one of fcfs"),
         (&["simulate", "--fast-sync", "maybe"], "on or off"),
         (&["simulate", "--prompt", "0"], "at least 1"),
         (&["simulate", "--interference", "film"], "none or game"),

@@ -18,7 +18,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 fn a_wrong_argument_does_not_say_what_would_be_right() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 53] = [
+    let rows: [(&[&str], i32, &[&str]); 54] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -48,6 +48,7 @@ fn a_wrong_argument_does_not_say_what_would_be_right() {
         (&["run", "-m", m, "--device", "cpu+cpu", "x"], 2, &["'cpu' is there twice"]),
         (&["run", "-m", m, "--strategy", "best", "x"], 2, &["best", "cpu-only", "row-cut", "auto"]),
         (&["run", "-m", m, "--strategy", "pipe", "x"], 1, &["pipe", "kind npu", "--device"]),
+        (&["run", "-m", m, "--policy", "best", "x"], 2, &["--policy", "best", "one of fcfs"]),
         (&["run", "-m", m, "--wait", "devices", "x"], 2, &["LINK=MODE", "devices, scheduler"]),
         (&["run", "-m", m, "--wait", "devices=nap", "x"], 2, &["nap", "sleep-then-spin"]),
         (&["run", "-m", m, "--place", "ffn", "x"], 1, &["ffn", "PATTERN=DEVICE"]),

@@ -224,8 +224,13 @@ fn devices_strategies_or_placements_change_the_text_or_nothing_at_all() {
     assert!(names(&placed).iter().any(|name| name == "npu"), "{placed}");
     assert!(names(&placed).iter().any(|name| name == "cpu"), "{placed}");
     assert_eq!(run(&[&place[..], &greedy].concat())["ids"], ids, "placed by hand");
-    for other in [["--wait", "devices=spin"], ["--wait", "scheduler=blocking"], ["--permits", "1"]]
-    {
+    let others = [
+        ["--wait", "devices=spin"],
+        ["--wait", "scheduler=blocking"],
+        ["--permits", "1"],
+        ["--policy", "fcfs"],
+    ];
+    for other in others {
         assert_eq!(run(&[&devices[..], &other, &greedy].concat())["ids"], ids, "{other:?}");
     }
 }

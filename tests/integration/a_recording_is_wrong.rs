@@ -11,6 +11,7 @@ use lapwing::{Engine, Shutdown};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::Simulation;
 use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
+use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_plan::strategy::LayerSplit;
@@ -50,7 +51,15 @@ fn idle_time_of_a_simulated_run_lacks_a_cause() {
             }));
             let admission = limit.try_take().expect("a admission");
             let trace = tracing::Span::none();
-            let submit = Submit { model: Default::default(), ids, task, sink, admission, trace };
+            let submit = Submit {
+                model: Default::default(),
+                client: ClientId::anonymous(),
+                ids,
+                task,
+                sink,
+                admission,
+                trace,
+            };
             let at = Nanos(number as u64 * 2_500_000);
             simulation.send_at(at, SchedulerMessage::Submit(Box::new(submit)));
             receiver

@@ -97,6 +97,7 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
             let trace = tracing::Span::none();
             let submit = Submit {
                 model: Default::default(),
+                client: Default::default(),
                 ids: ids.clone(),
                 task,
                 sink,

@@ -3,6 +3,7 @@
 //! The models and vocabularies come from the README's test command, which fetches them first.
 
 mod a_caller_is_blocked;
+mod a_policy_is_ignored;
 mod a_recording_is_wrong;
 mod a_strategy_changes_a_token;
 mod a_token_differs_from_llama_cpp;

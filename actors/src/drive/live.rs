@@ -24,6 +24,7 @@ use super::record::{CallerTrace, PrepareTrace, SchedulerTrace, WorkerTrace};
 use super::wait::{Cores, WaitKey, Waits};
 use crate::error::RunError;
 use crate::message::{SchedulerMessage, Shutdown, StreamEvent, Submit, Task, TraceContext, Traced};
+use crate::policy::ClientId;
 use crate::scheduler::Scheduler;
 use crate::sequence::{AdmissionLimit, AdmissionPermit};
 use crate::worker::Worker;
@@ -84,6 +85,8 @@ pub struct LiveRequest {
     pub ids: Vec<u32>,
     /// What is wanted.
     pub task: Task,
+    /// Client that sends it, for the queue policy.
+    pub client: ClientId,
     /// Most tokens or chunks that it can bring forth.
     pub events: usize,
     /// The model.
@@ -297,10 +300,10 @@ impl Live {
         admission: AdmissionPermit,
         request: LiveRequest,
     ) -> Result<Events, RunError> {
-        let LiveRequest { ids, task, events, model, traced } = request;
+        let LiveRequest { ids, task, client, events, model, traced } = request;
         let (sink, receiver) = ChannelSink::new(events + 2);
         let trace = tracing::debug_span!("request", tokens = ids.len());
-        let submit = Submit { model, ids, task, sink, admission, trace };
+        let submit = Submit { model, ids, task, client, sink, admission, trace };
         let submit = SchedulerMessage::Submit(Box::new(submit));
         let submit = Traced::new(submit, TraceContext::of_request(traced));
         let sent = self.mailbox.send(self.caller.post(submit));

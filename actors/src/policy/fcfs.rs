@@ -1,11 +1,11 @@
-//! First come, first served (S1-14): the smallest arrival number enters; one that does not fit
-//! stops all behind it.
+//! First come, first served.
 
 use lapwing_traces::Nanos;
 
-use super::{QueuePolicy, Waiting};
+use super::{Candidate, PrefixView, QueuePolicy, Rank};
 
-/// First come, first served.
+/// First come, first served: requests go in order of arrival, one that does not fit blocks those behind
+/// it, and the youngest gives its KV pages back first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fcfs;
 
@@ -14,7 +14,7 @@ impl QueuePolicy for Fcfs {
         "fcfs"
     }
 
-    fn pick(&self, waiting: &[Waiting], _now: Nanos) -> Option<usize> {
-        (0..waiting.len()).min_by_key(|i| waiting[*i].sequence)
+    fn rank(&self, _request: &Candidate<'_>, _prefixes: &dyn PrefixView, _now: Nanos) -> Rank {
+        Rank::EQUAL
     }
 }

@@ -31,8 +31,8 @@ pub(super) enum NextChunk {
 }
 
 impl Scheduler {
-    /// Leases a page for every generated row that needs a new one. When there is none, younger
-    /// sequences give theirs back and start again later; the oldest always gets on.
+    /// Leases a page for every generated row that needs a new one. When there is none, sequences of
+    /// worse rank give theirs back and start again later; the one of the best rank always gets on.
     pub(super) fn reserve_decode_rows(&mut self, effects: &mut Vec<SchedulerEffect>) {
         if self.decoding.is_some() {
             return;
@@ -49,14 +49,10 @@ impl Scheduler {
                 at += 1;
                 continue;
             }
-            let id = sequence.id;
-            let victim = self.running.iter().rposition(|s| s.in_flight == 0 && s.id > id);
-            if let Some(victim) = victim {
-                let mut sequence = self.running.remove(victim);
-                sequence.preempt(effects);
-                self.waiting.push(sequence);
+            if let Some(victim) = self.victim(at) {
+                self.preempt(victim, effects);
             } else if let Some(error) = self.kv.too_small_for(self.running[at].ids.len()) {
-                fail(self.running.remove(at), &error, effects);
+                fail(&mut self.queue, self.running.remove(at), &error, effects);
             } else {
                 at += 1;
             }
@@ -115,7 +111,7 @@ impl Scheduler {
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
         for (at, _) in selection.rows.iter().rev() {
-            fail(self.running.remove(*at), error, effects);
+            fail(&mut self.queue, self.running.remove(*at), error, effects);
         }
         self.graphs.clear_transient_refusals();
         NextChunk::Failed
@@ -197,6 +193,7 @@ impl Scheduler {
             stall = stall.into_iter().chain(own).min_by_key(|(_, since)| *since);
             let start = sequence.sent;
             let (selected, action) = sequence.hand_out(*rows);
+            self.queue.on_rows(sequence, start..start + rows);
             let ids = &sequence.ids[start..start + rows];
             batch.push(ids, start, sequence.lease.page_ids().to_vec(), selected);
             sequences.push(SequenceRows {

@@ -8,11 +8,11 @@ use lapwing_kernels::kv::{KvLease, OutOfPages};
 use lapwing_traces::event::Milestone;
 use lapwing_traces::{Nanos, RequestTimes};
 
+use super::queue::QueueEntry;
 use super::{KvPages, Note, Noted, SchedulerEffect, Stall};
 use crate::message::{
     Emission, FinishReason, Generate, OutputAction, Sink, StreamEvent, Submit, Task,
 };
-use crate::policy::Waiting;
 use crate::sample::Sampled;
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
@@ -39,6 +39,7 @@ pub(super) struct Sequence {
     pub(super) stall: Option<Stall>,
     /// Rows of a step of generation.
     pub(super) step_rows: usize,
+    pub(super) entry: QueueEntry,
     work: Wanted,
     _admission: AdmissionPermit,
 }
@@ -59,9 +60,11 @@ impl Sequence {
     ) -> Sequence {
         let Traced { message: submit, context: request } = submit;
         let prompt_tokens = submit.ids.len();
+        let mut tokens_max = 0;
         let work = match submit.task {
             Task::Generate(mut generate) => {
                 generate.tokens_max = generate.tokens_max.min(context - prompt_tokens);
+                tokens_max = generate.tokens_max;
                 Wanted::Tokens(Some(generate))
             }
             Task::Score { from } => Wanted::Scores { next: from.max(1) },
@@ -80,6 +83,7 @@ impl Sequence {
             context: request.same_request(),
             stall: None,
             step_rows: 1,
+            entry: QueueEntry::new(submit.client, tokens_max),
             work,
             _admission: submit.admission,
         }
@@ -94,10 +98,6 @@ impl Sequence {
             Wanted::Scores { next } if *next >= self.ids.len() => Some(FinishReason::Scored),
             _ => None,
         }
-    }
-
-    pub(super) fn as_waiting(&self) -> Waiting {
-        Waiting { sequence: self.id, tokens: self.goal(), submitted: self.times.submitted }
     }
 
     /// Rows to compute. The last token of a text to score predicts nothing.
@@ -193,6 +193,7 @@ impl Sequence {
     pub(super) fn roll_back(&mut self, row: usize, effects: &mut Vec<SchedulerEffect>) {
         let (row, nudges) = self.progress.roll_back(row);
         effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
+        self.entry.lose_rows(self.sent);
         (self.sent, self.stale) = (row, self.in_flight);
     }
 

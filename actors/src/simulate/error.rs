@@ -3,6 +3,7 @@
 use lapwing_traces::Nanos;
 
 use crate::error::RunError;
+use crate::policy::UnknownPolicy;
 use lapwing_plan::PlanError;
 
 /// Why there is no outcome.
@@ -12,6 +13,9 @@ pub enum SocRunError {
     /// The strategy finds no route on these processors.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// There is no policy of that name.
+    #[error(transparent)]
+    Policy(#[from] UnknownPolicy),
     /// A request without rows, or with more than the model takes.
     #[error("{what} is {found}, but must be between {from} and {to}")]
     Option {

@@ -194,6 +194,7 @@ impl Setup<'_> {
             devices: devices.collect::<Result<_, SocRunError>>()?,
             kv: KvPages { pool, layout: model.kv },
             slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
+            policy: options.policy.make()?,
             context,
             step_rows: options.verify,
             permits: options.in_flight,
@@ -201,7 +202,12 @@ impl Setup<'_> {
             env: self.environment(kinds),
             order,
         })?;
-        let facts = [("model", &*model.name), ("soc", &soc.name), ("strategy", strategy.name())];
+        let facts = [
+            ("model", &*model.name),
+            ("soc", &soc.name),
+            ("strategy", strategy.name()),
+            ("policy", options.policy.name()),
+        ];
         facts.iter().for_each(|(key, value)| engine.recorder().set_meta(key, value));
         Ok(SocSimulation {
             engine,

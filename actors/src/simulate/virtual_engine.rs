@@ -13,7 +13,7 @@ use crate::drive::simulated::{
     DeviceUsage, Environment, SimulatedDevice, Simulation, SimulationParts, Usage,
 };
 use crate::message::{Generate, SchedulerMessage, Submit, Task};
-use crate::policy::Fcfs;
+use crate::policy::{ClientId, QueuePolicy};
 use crate::sample::{Sampler, SamplingParams};
 use crate::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use crate::sequence::AdmissionLimit;
@@ -35,6 +35,8 @@ pub struct VirtualParts {
     pub kv: KvPages,
     /// Where results lie.
     pub slots: SlotPool,
+    /// Orders requests.
+    pub policy: Box<dyn QueuePolicy>,
     /// Most tokens of a sequence.
     pub context: usize,
     /// Rows of each step of generation, as in [`Scheduler::with_step_rows`].
@@ -104,14 +106,14 @@ impl VirtualEngine {
     /// # Errors
     /// [`SocRunError::Plan`] when there is no route for what the engine can be asked.
     pub fn new(parts: VirtualParts) -> Result<VirtualEngine, SocRunError> {
-        let VirtualParts { graph, planner, devices, kv, slots, .. } = parts;
+        let VirtualParts { graph, planner, devices, kv, slots, policy, .. } = parts;
         let VirtualParts { context, step_rows, permits, copy_rate, env, order, .. } = parts;
         let vocab = graph.value(graph.output()).width;
         let scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max: 1, permits, vocab },
             planner,
             kv: KvPages { pool: kv.pool.clone(), layout: kv.layout },
-            policy: Box::new(Fcfs),
+            policy,
         })?
         .with_step_rows(step_rows);
         let graphs = vec![graph];
@@ -144,7 +146,8 @@ impl VirtualEngine {
             let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());
             let task = Task::Generate(Box::new(generate));
             let model = ModelId::default();
-            let submit = Submit { model, ids, task, sink, admission, trace };
+            let submit =
+                Submit { model, ids, task, client: ClientId::anonymous(), sink, admission, trace };
             self.simulation.send_at(begin.0, SchedulerMessage::Submit(Box::new(submit)));
         }
         if let Some(at) = caller.cancel {

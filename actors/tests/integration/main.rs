@@ -13,8 +13,11 @@ mod oracle;
 mod order;
 #[path = "../../../plan/tests/integration/support.rs"]
 mod plan_support;
+mod policies;
+mod policy_support;
 mod prediction;
 mod random_plans;
+mod random_policies;
 mod random_schedules;
 mod recording;
 mod replay;

@@ -2,6 +2,7 @@
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, SchedulerMessage, Submit, Traced};
+use lapwing_actors::policy::ClientId;
 use lapwing_actors::scheduler::{Scheduler, SchedulerEffect};
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_actors::worker::{Worker, WorkerEffect};
@@ -22,6 +23,7 @@ fn chunks(
     let submit = Submit {
         ids: prompt.to_vec(),
         task: generate(prompt, 10),
+        client: ClientId::anonymous(),
         sink,
         model: ModelId::default(),
         admission: admission.try_take().expect("a permit"),

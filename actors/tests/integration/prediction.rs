@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::policy::{ClientId, Fcfs};
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -122,7 +122,15 @@ impl Engine {
         let admission = AdmissionLimit::new(1).try_take().expect("a permit");
         let task = Task::Generate(Box::new(generate));
         let trace = tracing::Span::none();
-        let submit = Submit { model: ModelId::default(), ids, task, sink, admission, trace };
+        let submit = Submit {
+            model: ModelId::default(),
+            client: ClientId::anonymous(),
+            ids,
+            task,
+            sink,
+            admission,
+            trace,
+        };
         sim.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
         let end = sim.run();
         assert_eq!(

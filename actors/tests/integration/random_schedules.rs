@@ -11,15 +11,20 @@ use rand_core::{Rng, SeedableRng};
 use crate::requests::{Draw, Request, play};
 use crate::support::{Fault, Setup, World};
 
-struct Dice(ChaCha8Rng);
+pub struct Dice(ChaCha8Rng);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn new(seed: u64) -> Dice {
+        Dice(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0.next_u64() % limit
     }
 }
 
-fn setup(dice: &mut Dice) -> Setup {
+/// A random engine, with pages from plenty to hardly enough, and sometimes with faults.
+pub fn setup(dice: &mut Dice) -> Setup {
     let mut setup = Setup { devices: 1 + dice.below(3) as usize, ..Setup::default() };
     setup.chunk_rows = 1 + dice.below(40) as usize;
     setup.config.sequences_max = 1 + dice.below(8) as usize;
@@ -41,7 +46,7 @@ fn setup(dice: &mut Dice) -> Setup {
 
 /// Plays a random schedule out and checks it.
 pub fn run(seed: u64, scope: Scope) -> Recording {
-    let mut dice = Dice(ChaCha8Rng::seed_from_u64(seed));
+    let mut dice = Dice::new(seed);
     let setup = setup(&mut dice);
     let mut world = World::new(&setup);
     world.sim.recorder().set_scope(scope);

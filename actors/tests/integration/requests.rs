@@ -6,6 +6,9 @@ use lapwing_traces::{Nanos, Recording};
 
 use crate::support::{Stream, World, foretell, generate, prompt};
 
+/// More events than any of the schedules has.
+const STEPS_MAX: usize = 1_000_000;
+
 /// A prompt that was sent, and when its caller stops listening.
 pub struct Request {
     prompt: Vec<u32>,
@@ -54,7 +57,8 @@ impl Request {
 
 /// Plays everything out: nothing is lost, nothing leaks.
 pub fn play(world: &mut World, mut requests: Vec<Request>, seed: u64) -> Recording {
-    loop {
+    for step in 0.. {
+        assert!(step < STEPS_MAX, "seed {seed}: it goes on for ever");
         let now = world.sim.now();
         for request in &mut requests {
             request.stream.drain();

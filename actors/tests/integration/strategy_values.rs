@@ -8,7 +8,7 @@ use std::time::Duration;
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
 use lapwing_actors::message::{SchedulerMessage, StreamEvent, Submit, Traced};
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::policy::{ClientId, Fcfs};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_kernels::cpu::{Cpu, CpuDevice, CpuDeviceParts, Isa};
@@ -108,6 +108,7 @@ impl Tiny {
         let submit = Submit {
             task: generate(&ids, TOKENS),
             ids,
+            client: ClientId::anonymous(),
             sink,
             model: ModelId::default(),
             admission: admission.try_take().expect("a permit"),

@@ -12,7 +12,7 @@ use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{
     FinishReason, Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
 };
-use lapwing_actors::policy::Fcfs;
+use lapwing_actors::policy::{ClientId, PolicyChoice};
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_actors::sequence::AdmissionLimit;
@@ -43,6 +43,7 @@ pub struct Setup {
     /// Graphs that an NPU keeps, and which of those that it makes fail.
     pub graphs: (usize, Option<usize>),
     pub strategy: Option<Arc<dyn Strategy>>,
+    pub policy: PolicyChoice,
     pub layers: usize,
     pub pages: u32,
     pub fault: Fault,
@@ -64,6 +65,7 @@ impl Default for Setup {
             kinds: Vec::new(),
             graphs: (64, None),
             strategy: None,
+            policy: PolicyChoice::default(),
             layers: 4,
             pages: 512,
             fault: Arc::new(|_| None),
@@ -134,7 +136,7 @@ impl Setup {
             config: self.config,
             planner,
             kv: KvPages { pool: pool.clone(), layout: layout() },
-            policy: Box::new(Fcfs),
+            policy: self.policy.make().expect("a policy"),
         })
         .expect("a route");
         let memory = Memory::default();
@@ -210,13 +212,28 @@ impl World {
         self.submit_traced(at, ids, task, false)
     }
 
+    /// As [`submit`](World::submit), for a request of a client.
+    pub fn submit_of(&mut self, client: &str, at: Nanos, ids: &[u32], task: Task) -> Stream {
+        self.send(at, ids, task, (client.into(), false))
+    }
+
     /// As [`submit`](World::submit), for a request that may ask to be recorded.
     pub fn submit_traced(&mut self, at: Nanos, ids: &[u32], task: Task, traced: bool) -> Stream {
+        self.send(at, ids, task, (ClientId::anonymous(), traced))
+    }
+
+    fn send(
+        &mut self,
+        at: Nanos,
+        ids: &[u32],
+        task: Task,
+        (client, traced): (ClientId, bool),
+    ) -> Stream {
         let (sink, receiver) = ChannelSink::new(1000);
         let admission = self.admission.try_take().expect("a permit");
         let trace = tracing::Span::none();
         let (model, ids) = (ModelId::default(), ids.to_vec());
-        let submit = Submit { model, ids, task, sink, admission, trace };
+        let submit = Submit { model, client, ids, task, sink, admission, trace };
         let submit = SchedulerMessage::Submit(Box::new(submit));
         self.sim.send_at(at, Traced::new(submit, TraceContext::of_request(traced)));
         Stream { receiver: Some(receiver), tokens: Vec::new(), scores: Vec::new(), end: None }
@@ -263,6 +280,7 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
     LiveRequest {
         ids: prompt.to_vec(),
         task: generate(prompt, tokens_max),
+        client: ClientId::anonymous(),
         events: tokens_max,
         model: ModelId::default(),
         traced: false,

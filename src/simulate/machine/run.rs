@@ -101,6 +101,8 @@ fn start(
         SimulatedDevice { device: Box::new(device), time }
     };
     let order = (0..specs.len()).collect();
+    let policy = scenario.policy.make();
+    let policy = policy.map_err(|error| SimulateError::Run { reason: error.to_string() })?;
     let devices = infos.iter().zip(times).map(device).collect();
     VirtualEngine::new(VirtualParts {
         graph,
@@ -108,6 +110,7 @@ fn start(
         devices,
         kv: KvPages { pool: KvPool::new(pages), layout },
         slots: SlotPool::default(),
+        policy,
         context,
         step_rows: scenario.verify,
         permits,

@@ -56,6 +56,7 @@ impl Scenario {
             ("model", self.model.clone()),
             ("soc", self.soc_name()),
             ("strategy", self.strategy_name().to_owned()),
+            ("policy", self.policy_name().to_owned()),
             ("prompt", self.prompt.to_string()),
             ("decode", self.decode.to_string()),
             ("verify", self.verify.to_string()),
@@ -144,6 +145,18 @@ mod tests {
             assert_ne!(other.key(), base.key(), "{key}");
             assert_ne!(other.facts(), base.facts(), "{key} is no fact of a recording");
         }
+    }
+
+    #[test]
+    fn a_scenario_with_another_policy_is_not_taken_for_the_same() {
+        let base = Scenario::new("sd8gen3").expect("a preset");
+        let own = base.clone().policy(lapwing_actors::policy::Fcfs);
+        assert_ne!(own.key(), base.key());
+        assert_eq!(own.key(), own.clone().key());
+        assert_eq!(base.key(), base.clone().policy("fcfs").key());
+        assert!(own.facts().contains(&("policy".to_owned(), "fcfs".to_owned())));
+        let unknown = base.policy("best").run().expect_err("there is none");
+        assert!(unknown.to_string().contains("one of fcfs"), "{unknown}");
     }
 
     #[test]

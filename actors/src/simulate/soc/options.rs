@@ -11,6 +11,7 @@ use lapwing_kernels::model::{Model, ModelError};
 use lapwing_traces::Nanos;
 
 use super::Fault;
+use crate::policy::PolicyChoice;
 use lapwing_plan::soc::{SyncMode, WeightBits, Workload};
 
 /// A model to simulate.
@@ -70,6 +71,8 @@ pub struct SocOptions {
     pub chunk_rows: Option<usize>,
     /// Chunks in flight.
     pub in_flight: usize,
+    /// Orders requests.
+    pub policy: PolicyChoice,
     /// Processors that compute, each once, in any order: they are registered in this one, and what
     /// comes of a run does not depend on it. The CPU only controls, unless a strategy cannot do
     /// without it.
@@ -95,6 +98,7 @@ impl Default for SocOptions {
             seed: 0,
             chunk_rows: None,
             in_flight: 2,
+            policy: PolicyChoice::default(),
             devices: vec![DeviceKind::Gpu, DeviceKind::Npu],
             record: false,
             fault: None,

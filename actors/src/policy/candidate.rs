@@ -1,0 +1,52 @@
+//! A request as a policy sees it, and what policies are told of it.
+
+use lapwing_traces::Nanos;
+
+use super::ClientId;
+use crate::sequence::SequenceId;
+
+/// A request that waits or runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate<'a> {
+    /// Number of the request, ascending in order of arrival.
+    pub sequence: SequenceId,
+    /// Client that sent it.
+    pub client: &'a ClientId,
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// Tokens generated so far; a preemption loses none of them.
+    pub generated_tokens: usize,
+    /// Most tokens that it may generate, those already generated included; 0 for a prompt that is
+    /// scored.
+    pub tokens_max: usize,
+    /// Rows to compute before its next token that are not sent to a device yet: the prompt at first,
+    /// prompt and generated tokens after a preemption, 1 in a step of generation.
+    pub to_compute: usize,
+    /// Time of arrival.
+    pub submitted: Nanos,
+    /// Whether it runs; otherwise it waits.
+    pub running: bool,
+}
+
+/// Work that was done for a request, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// Prompt rows, the first time that they are sent to a device. Rows that come from
+    /// a prefix cache are not computed and not charged.
+    pub prompt_rows: usize,
+    /// Rows of the prompt or of generated tokens that a preemption lost, sent again.
+    pub recomputed_rows: usize,
+    /// Tokens that were generated.
+    pub generated_tokens: usize,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It has all of its tokens or scores.
+    Completed,
+    /// It failed: its caller gets an error.
+    Failed,
+    /// Its caller dropped the stream.
+    Cancelled,
+}

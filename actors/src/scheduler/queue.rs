@@ -1,0 +1,181 @@
+//! Where the queue policy decides: which waiting sequence is admitted, which running sequences get rows
+//! first, and which of them gives its KV pages back.
+//!
+//! Preemption comes to an end, whatever the ranks are. A sequence is admitted with pages for all of its
+//! tokens, so one that needs a page has generated a token since it was last given pages; and a
+//! preempted sequence keeps its tokens. Sequences that preempt each other in turn therefore generate
+//! tokens meanwhile: there are at most as many preemptions as KV pages that generated tokens begin.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use lapwing_traces::Nanos;
+
+use super::running::Sequence;
+use super::{Scheduler, SchedulerEffect, fail};
+use crate::policy::{Candidate, Charge, ClientId, End, NoPrefixCache, QueuePolicy, Rank};
+
+/// The policy, and the time that it is told.
+pub(super) struct Queue {
+    policy: Box<dyn QueuePolicy>,
+    pub(super) now: Nanos,
+}
+
+/// What the queue knows of a sequence beside its progress.
+pub(super) struct QueueEntry {
+    client: ClientId,
+    tokens_max: usize,
+    /// Its rank when running sequences were last ordered.
+    rank: Rank,
+    running: bool,
+    /// Rows before this one are computed again if they are sent now: a preemption or a roll-back has lost
+    /// them.
+    lost_rows: usize,
+}
+
+impl QueueEntry {
+    /// The entry of a sequence that has just arrived.
+    pub(super) fn new(client: ClientId, tokens_max: usize) -> QueueEntry {
+        QueueEntry { client, tokens_max, rank: Rank::EQUAL, running: false, lost_rows: 0 }
+    }
+}
+
+impl QueueEntry {
+    /// The rows before `end` are computed again if they are sent once more.
+    pub(super) fn lose_rows(&mut self, end: usize) {
+        self.lost_rows = self.lost_rows.max(end);
+    }
+}
+
+impl Sequence {
+    fn candidate(&self) -> Candidate<'_> {
+        Candidate {
+            sequence: self.id,
+            client: &self.entry.client,
+            prompt_tokens: self.times.prompt_tokens,
+            generated_tokens: self.times.generated_tokens,
+            tokens_max: self.entry.tokens_max,
+            to_compute: self.due(),
+            submitted: self.times.submitted,
+            running: self.entry.running,
+        }
+    }
+}
+
+impl Queue {
+    pub(super) fn new(policy: Box<dyn QueuePolicy>) -> Queue {
+        Queue { policy, now: Nanos::default() }
+    }
+
+    fn rank(&self, sequence: &Sequence) -> Rank {
+        self.policy.rank(&sequence.candidate(), &NoPrefixCache, self.now)
+    }
+
+    /// Indices of waiting sequences, the best rank first.
+    fn order(&self, waiting: &[Sequence]) -> impl Iterator<Item = usize> + use<> {
+        let ranked = waiting.iter().enumerate().map(|(at, s)| Reverse((self.rank(s), s.id, at)));
+        let mut ranked: BinaryHeap<_> = ranked.collect();
+        std::iter::from_fn(move || ranked.pop().map(|Reverse((_, _, at))| at))
+    }
+
+    fn may_overtake(&self, blocked: &Sequence) -> bool {
+        self.policy.may_overtake(&blocked.candidate(), self.now)
+    }
+
+    pub(super) fn on_arrival(&mut self, sequence: &Sequence) {
+        self.policy.arrive(&sequence.candidate(), self.now);
+    }
+
+    fn on_admitted(&mut self, sequence: &mut Sequence) {
+        sequence.entry.running = true;
+        self.policy.admitted(&sequence.candidate(), self.now);
+    }
+
+    fn on_preempted(&mut self, sequence: &mut Sequence, lost: usize) {
+        sequence.entry.running = false;
+        sequence.entry.lose_rows(lost);
+        self.policy.evicted(&sequence.candidate(), lost, self.now);
+    }
+
+    /// Charges for rows that have been sent.
+    pub(super) fn on_rows(&mut self, sequence: &Sequence, rows: Range<usize>) {
+        let (lost, prompt) = (sequence.entry.lost_rows, sequence.times.prompt_tokens);
+        let charge = Charge {
+            prompt_rows: rows.end.min(prompt).saturating_sub(rows.start.max(lost)),
+            recomputed_rows: rows.end.min(lost).saturating_sub(rows.start),
+            generated_tokens: 0,
+        };
+        self.charge(sequence, charge);
+    }
+
+    /// Charges for the tokens that have been generated since there were `before`.
+    pub(super) fn on_tokens(&mut self, sequence: &Sequence, before: usize) {
+        let generated_tokens = sequence.times.generated_tokens - before;
+        self.charge(sequence, Charge { generated_tokens, ..Charge::default() });
+    }
+
+    fn charge(&mut self, sequence: &Sequence, charge: Charge) {
+        if charge != Charge::default() {
+            self.policy.charge(&sequence.candidate(), charge, self.now);
+        }
+    }
+
+    pub(super) fn on_end(&mut self, sequence: &Sequence, end: End) {
+        self.policy.finish(&sequence.candidate(), end, self.now);
+    }
+}
+
+impl Scheduler {
+    /// Moves requests from the queue to the running ones, in order of rank, while the KV cache has
+    /// pages for their tokens.
+    pub(super) fn admit(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
+        'admission: while self.running.len() < self.config.sequences_max {
+            for at in self.queue.order(&self.waiting) {
+                if let Some(error) = self.kv.too_small_for(self.waiting[at].ids.len()) {
+                    fail(&mut self.queue, self.waiting.remove(at), &error, effects);
+                    continue 'admission;
+                }
+                let nodes = self.planner.graph().nodes().len();
+                if self.waiting[at].reserve_prompt(&self.kv, nodes).is_ok() {
+                    let mut sequence = self.waiting.remove(at);
+                    sequence.on_admitted(now, effects);
+                    self.queue.on_admitted(&mut sequence);
+                    self.running.push(sequence);
+                    continue 'admission;
+                }
+                if !self.queue.may_overtake(&self.waiting[at]) {
+                    return;
+                }
+            }
+            return;
+        }
+    }
+
+    /// Puts the running sequences in order of rank, with the ranks of now.
+    pub(super) fn order_running(&mut self) {
+        if self.running.len() < 2 {
+            return;
+        }
+        for sequence in &mut self.running {
+            sequence.entry.rank = self.queue.rank(sequence);
+        }
+        self.running.sort_unstable_by_key(|sequence| (sequence.entry.rank, sequence.id));
+    }
+
+    /// The running sequence that gives its pages back to the one at `requester`: the last in order
+    /// behind it that has no rows in flight.
+    pub(super) fn victim(&self, requester: usize) -> Option<usize> {
+        let idle = self.running.iter().rposition(|sequence| sequence.in_flight == 0)?;
+        (idle > requester).then_some(idle)
+    }
+
+    /// Takes the pages of a running sequence and puts it back in the queue.
+    pub(super) fn preempt(&mut self, victim: usize, effects: &mut Vec<SchedulerEffect>) {
+        let mut sequence = self.running.remove(victim);
+        let lost = sequence.sent;
+        sequence.preempt(effects);
+        self.queue.on_preempted(&mut sequence, lost);
+        self.waiting.push(sequence);
+    }
+}
