@@ -59,16 +59,16 @@ impl PackedFolder {
     /// What became of the offer. Marks the file as used, and removes others until there is room.
     pub(crate) fn outcome(self, file: &WeightFile) -> PackedWeights {
         let Some(report) = file.pack_report() else { return PackedWeights::default() };
-        let PackReport { mapped, unusable, not_kept, .. } = &*report;
+        let PackReport { mapped, read_error, write_error, .. } = &*report;
         let mut notes = Vec::new();
-        if let Some(fault) = unusable {
+        if let Some(fault) = read_error {
             let path = self.file.display();
             notes.push(format!("the packed weights in {path} are not used: {fault}"));
         }
-        if let Some(error) = not_kept {
+        if let Some(error) = write_error {
             notes.push(format!("the packed weights are not kept: {error}"));
         }
-        let kept = not_kept.is_none();
+        let kept = write_error.is_none();
         let now = SystemTime::from(jiff::Timestamp::now());
         if *mapped {
             // Who may only read the folder neither marks nor removes anything.

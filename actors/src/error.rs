@@ -29,6 +29,14 @@ pub enum RunError {
         /// Vocabulary size.
         vocab: usize,
     },
+    /// The engine does not run this model.
+    #[error("the engine has {models} models, numbered from 0, and no model {model}")]
+    UnknownModel {
+        /// The number.
+        model: usize,
+        /// Models of the engine.
+        models: usize,
+    },
     /// The KV cache is too small for this one sequence.
     #[error(
         "out of KV pages: the sequence needs {wanted} pages and the cache has {capacity}; set a larger cache"

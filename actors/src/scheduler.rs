@@ -19,19 +19,21 @@ use crate::message::{
 use crate::policy::{End, QueuePolicy};
 use crate::sequence::{Permits, SequenceId};
 use crate::traced::{TraceContext, Traced};
-use lapwing_plan::Phase;
 use lapwing_plan::planner::Planner;
-use lapwing_plan::strategy::{ChunkShape, PromptRows};
+use lapwing_plan::strategy::ChunkShape;
 use lapwing_plan::{DeviceId, PlanError, Route};
 
 mod chunks;
 mod graphs;
+mod models;
 mod queue;
 mod running;
 mod stall;
 
 use chunks::NextChunk;
 use graphs::Graphs;
+use models::Model;
+pub use models::SchedulerModel;
 use queue::Queue;
 use running::Sequence;
 pub use stall::Stall;
@@ -39,13 +41,13 @@ pub use stall::Stall;
 /// Limits of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerConfig {
-    /// Most tokens of a sequence, prompt included.
+    /// Most tokens of a sequence of the first model, prompt included.
     pub context: usize,
     /// Most sequences computed at the same time.
     pub sequences_max: usize,
     /// Most chunks in flight.
     pub permits: usize,
-    /// Vocabulary size; ids from here on are refused.
+    /// Vocabulary size of the first model; ids from here on are refused.
     pub vocab: usize,
 }
 
@@ -89,9 +91,9 @@ pub enum Noted {
 pub struct SchedulerParts {
     /// Limits.
     pub config: SchedulerConfig,
-    /// Chooses routes, and how prompts are cut into chunks.
+    /// Chooses routes of the first model, and how prompts are cut into chunks.
     pub planner: Planner,
-    /// Pages of the KV cache.
+    /// Pages of the first model's KV cache.
     pub kv: KvPages,
     /// Orders requests.
     pub policy: Box<dyn QueuePolicy>,
@@ -117,9 +119,9 @@ impl KvPages {
 /// State of the scheduler.
 pub struct Scheduler {
     config: SchedulerConfig,
-    planner: Planner,
+    /// By number.
+    models: Vec<Model>,
     graphs: Graphs,
-    kv: KvPages,
     queue: Queue,
     permits: Permits,
     waiting: Vec<Sequence>,
@@ -127,9 +129,6 @@ pub struct Scheduler {
     running: Vec<Sequence>,
     next_sequence: u64,
     next_chunk: u64,
-    /// The chunk in flight that holds decode rows. There is at most one, so that all sequences
-    /// that decode stay in one batch.
-    decoding: Option<u64>,
     ending: Option<Shutdown>,
     dead: Option<RunError>,
     step_rows: usize,
@@ -141,25 +140,18 @@ impl Scheduler {
     /// # Errors
     /// [`PlanError`] when the strategy finds no route for a whole chunk or a decode step.
     pub fn new(parts: SchedulerParts) -> Result<Scheduler, PlanError> {
-        let mut planner = parts.planner;
-        let prompt = parts.config.context;
-        let rows = planner.chunk_rows(PromptRows::new(prompt));
-        let chunk = ChunkShape { phase: Phase::Prefill, rows, selected: 1, context: 0, prompt };
-        planner.route(chunk)?;
-        let step = ChunkShape { phase: Phase::Decode, rows: 1, context: rows, prompt: 0, ..chunk };
-        planner.route(step)?;
+        let SchedulerConfig { context, vocab, .. } = parts.config;
+        let model = SchedulerModel { planner: parts.planner, kv: parts.kv, context, vocab };
         Ok(Scheduler {
             config: parts.config,
-            planner,
+            models: vec![Model::new(model)?],
             graphs: Graphs::default(),
-            kv: parts.kv,
             queue: Queue::new(parts.policy),
             permits: Permits::new(parts.config.permits),
             waiting: Vec::new(),
             running: Vec::new(),
             next_sequence: 0,
             next_chunk: 0,
-            decoding: None,
             ending: None,
             dead: None,
             step_rows: 1,
@@ -175,12 +167,12 @@ impl Scheduler {
         self
     }
 
-    /// The route that a chunk of that shape takes.
+    /// The route that a chunk of the first model and of that shape takes.
     ///
     /// # Errors
     /// [`PlanError`] when the strategy finds none.
     pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
-        self.planner.route(shape)
+        self.models[0].planner.route(shape)
     }
 
     /// Requests that wait or run.
@@ -200,12 +192,13 @@ impl Scheduler {
 
     /// KV pages that sequences own.
     pub fn kv_pages_in_use(&self) -> usize {
-        self.kv.pool.capacity() - self.kv.pool.free_pages()
+        let pools = self.models.iter().map(|model| &model.kv.pool);
+        pools.map(|pool| pool.capacity() - pool.free_pages()).sum()
     }
 
-    /// Bytes of a KV page.
+    /// Bytes of a KV page of the first model.
     pub fn kv_page_bytes(&self) -> usize {
-        self.kv.layout.page_bytes()
+        self.models[0].kv.layout.page_bytes()
     }
 
     /// Chunks in flight.
@@ -272,7 +265,8 @@ impl Scheduler {
             return;
         }
         let id = sequence;
-        let mut sequence = Sequence::new(id, submit, self.config.context, now);
+        let context = self.models[submit.model.0].context;
+        let mut sequence = Sequence::new(id, submit, context, now);
         sequence.step_rows = self.step_rows;
         tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
         self.queue.on_arrival(&sequence);
@@ -289,7 +283,11 @@ impl Scheduler {
         if self.ending.is_some() {
             return Err(RunError::ShuttingDown);
         }
-        let (tokens, context) = (submit.ids.len(), self.config.context);
+        let Some(model) = self.models.get(submit.model.0) else {
+            let (model, models) = (submit.model.0, self.models.len());
+            return Err(RunError::UnknownModel { model, models });
+        };
+        let (tokens, context) = (submit.ids.len(), model.context);
         let room = match submit.task {
             Task::Generate(_) => tokens < context,
             Task::Score { .. } => tokens <= context,
@@ -300,7 +298,7 @@ impl Scheduler {
         if !room {
             return Err(RunError::PromptTooLong { tokens, context });
         }
-        let vocab = self.config.vocab;
+        let vocab = model.vocab;
         match submit.ids.iter().find(|id| **id as usize >= vocab) {
             Some(id) => Err(RunError::TokenId { id: *id, vocab }),
             None => Ok(()),
@@ -308,8 +306,8 @@ impl Scheduler {
     }
 
     fn on_progress(&mut self, progress: Progress, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
-        if self.decoding == Some(progress.chunk) {
-            self.decoding = None;
+        for model in self.models.iter_mut().filter(|m| m.decoding == Some(progress.chunk)) {
+            model.decoding = None;
         }
         self.graphs.on_progress(progress.chunk);
         for rows in progress.sequences {

@@ -1,18 +1,18 @@
-//! Attention of two small models' shapes as a fraction of the peak of its arithmetic, and of the read
-//! bandwidth, both measured in the same run. Single rows are measured of keys and values that lie in
-//! a cache, and of those that do not: of layer after layer, until none is where it was.
+//! Attention in the shapes of two small models, as a fraction of the peak of its arithmetic and of the
+//! read bandwidth, both measured in the same run. Single rows are measured with keys and values in a
+//! cache, and with cold ones: layer after layer, until no layer is cached.
 //!
 //! `cargo bench -p lapwing-kernels --bench attention -- [threads] [isa] [f32|f16|int8] [best]`
 
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use std::time::Instant;
 
 const REPEATS: usize = 15;
 
-/// Median of the seconds of `f`, after one call that does not count; with `best`, the shortest of
-/// many, for a machine that is not quiet.
+/// Median time of `f` in seconds, after a warm-up call; with `best`, the shortest of many calls, for a
+/// noisy machine.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 fn seconds_of(best: bool, mut f: impl FnMut()) -> f64 {
     f();
@@ -49,21 +49,26 @@ const MODELS: [Model; 3] = [
     Model { name: "same, window 512", heads: 4, kv_heads: 1, head_dim: 256, window: Some(512) },
 ];
 
-/// Rows after a context.
+/// Query rows after a context.
 #[derive(Clone, Copy)]
 struct Case {
     rows: usize,
     context: usize,
-    /// Whether keys and values come from memory.
+    /// Whether keys and values are read from memory rather than from a cache.
     cold: bool,
 }
 
-fn measure(
-    cpu: &Cpu,
-    (model, dtype): (&Model, KvDtype),
-    Case { rows, context, cold }: Case,
-    (roof, best): (&Roofline, bool),
-) {
+/// What all cases of a run share.
+struct Setup<'a> {
+    cpu: &'a Cpu,
+    roof: &'a Roofline,
+    dtype: KvDtype,
+    /// Whether to take the shortest time instead of the median.
+    best: bool,
+}
+
+fn measure(setup: &Setup<'_>, model: &Model, Case { rows, context, cold }: Case) {
+    let Setup { cpu, roof, dtype, best } = *setup;
     let Model { heads, kv_heads, head_dim, .. } = *model;
     let page_rows = KvLayout::PAGE_ROWS;
     let one = KvLayout { layers: 1, kv_heads, head_dim, page_rows, dtype };
@@ -77,14 +82,14 @@ fn measure(
         (noise((context + rows) * width), noise(rows * heads * head_dim));
     (0..layers).for_each(|layer| kv.layer(layer).write(cpu, &pages, 0, (&k, &k)));
     let mut out = vec![0.0; q.len()];
-    let spans = [AttentionSpan { rows: 0..rows, start_pos: context, pages: &pages }];
+    let sequences = [AttentionSequence { rows: 0..rows, start_pos: context, pages: &pages }];
     let mut layer = 0;
     let seconds = seconds_of(best, || {
         layer = (layer + 1) % layers;
         let job = AttentionJob {
             kv: &kv.layer(layer),
             q: &q,
-            spans: &spans,
+            sequences: &sequences,
             heads,
             scale: 0.125,
             mask: model.window.map_or(AttentionMask::Causal, AttentionMask::Window),
@@ -126,11 +131,12 @@ fn main() {
         println!("{}, {threads} threads, {dtype}", isa.name());
         for model in &MODELS {
             let roof = limits(&cpu);
+            let setup = Setup { cpu: &cpu, roof: &roof, dtype, best };
             let many = [(64, 448), (512, 0), (512, 512), (512, 4000)].map(|case| (case, false));
             let single = [128, 512, 4000].map(|context| (1, context));
             let single = single.into_iter().flat_map(|case| [(case, false), (case, true)]);
             for ((rows, context), cold) in many.into_iter().chain(single) {
-                measure(&cpu, (model, dtype), Case { rows, context, cold }, (&roof, best));
+                measure(&setup, model, Case { rows, context, cold });
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What it costs to call the pool's helpers: jobs that do nothing, and jobs of a few tasks that
-//! each take a microsecond or so. The median of many runs.
+//! Cost of dispatching a job to the thread pool: empty jobs, and jobs of a few tasks of about a
+//! microsecond each. The median of many runs.
 //!
 //! `cargo bench -p lapwing-kernels --bench dispatch -- [threads]`
 
@@ -21,7 +21,7 @@ fn median(runs: usize, mut f: impl FnMut()) -> f64 {
     seconds[runs / 2]
 }
 
-/// A chain of multiplications that takes about `steps` · 4 cycles.
+/// A dependency chain of multiplications that takes about 4 · `steps` cycles.
 fn work(steps: usize) {
     let x = (0..steps).fold(black_box(1.0f32), |x, _| x * 1.000_001);
     black_box(x);

@@ -1,5 +1,5 @@
-//! Ops that only stream memory, over 512 rows of a small model, beside a copy of as many bytes
-//! in the same run: the shortest of many runs.
+//! Ops that only stream memory, over 512 rows of a small model, compared with a copy of as many bytes
+//! in the same run. The shortest of many runs.
 //!
 //! `cargo bench -p lapwing-kernels --bench elementwise -- [threads] [isa]`
 

@@ -1,13 +1,13 @@
-//! Matrix products of a small model's shapes against what the machine can do, and attention:
-//! medians of several passes over all layers, whose weights are all different, so that decoding
-//! reads them from memory; the limits are measured in the same run.
+//! Matmuls in the shapes of a small model, and attention, compared with the machine's limits, which are
+//! measured in the same run. Medians of several passes over all layers; every layer has its own weights,
+//! so that decoding reads them from memory.
 //!
 //! `cargo bench -p lapwing-kernels -- [threads] [format,format…] [isa]`
 
 use lapwing_kernels::cost::Cost;
 use lapwing_kernels::cpu::roofline::{Kernel, Roofline};
 use lapwing_kernels::cpu::{
-    self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa, Matrix, Packed,
+    self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa, Matrix, PackedMatrix,
 };
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
 use lapwing_kernels::quant::DType;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// (k, n, times per token) of SmolLM2-135M: 30 layers and the output head.
 const SHAPES: [(usize, usize, usize); 5] =
     [(576, 576, 60), (576, 192, 60), (576, 1536, 60), (1536, 576, 30), (576, 49152, 1)];
-/// Rows that are multiplied with every weight, each in its own pass.
+/// Rows of each pass over the weights.
 const ROWS: [usize; 5] = [1, 2, 8, 32, 512];
 const LAYERS: usize = 30;
 const REPEATS: usize = 15;
@@ -25,7 +25,7 @@ fn median_seconds(f: impl FnMut()) -> f64 {
     times_of(REPEATS, f).0
 }
 
-/// Median and best of the times of so many calls, after one that does not count.
+/// Median and best time in seconds of `calls` calls, after a warm-up call.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 fn times_of(calls: usize, mut f: impl FnMut()) -> (f64, f64) {
     f();
@@ -40,27 +40,27 @@ fn times_of(calls: usize, mut f: impl FnMut()) -> (f64, f64) {
     (times[calls / 2], times[0])
 }
 
-/// As many matrices of a shape as there are per token.
+/// All matrices of one shape that a token multiplies.
 struct Shape {
     k: usize,
     n: usize,
-    matrices: Vec<Packed>,
+    matrices: Vec<PackedMatrix>,
 }
 
-/// The weights of a model whose rows fit the format; K formats get k up to the next block.
+/// The weights of the model; for K formats, k is rounded up to whole blocks.
 fn weights(cpu: &Cpu, dtype: DType) -> Vec<Shape> {
     let shape = |(k, n, times): (usize, usize, usize)| {
         let k = k.next_multiple_of(dtype.block_len());
         let row_bytes = dtype.row_bytes(k).expect("whole blocks");
         let bytes: Vec<u8> = (0..row_bytes * n).map(|i| (i * 7 % 61) as u8).collect();
         let matrix = Matrix::new(dtype, n, k, &bytes).expect("a matrix");
-        let matrices = Packed::many(cpu, &vec![matrix; times], |_, _| {}).expect("memory");
+        let matrices = PackedMatrix::many(cpu, &vec![matrix; times], |_, _| {}).expect("memory");
         Shape { k, n, matrices }
     };
     SHAPES.map(shape).into()
 }
 
-/// Seconds of one pass over all layers; prints each shape's and the pass's part of the limits.
+/// Seconds of one pass over all layers; prints each shape's and the whole pass's fraction of the limits.
 fn pass(cpu: &Cpu, (dtype, shapes): (DType, &[Shape]), rows: usize, roof: &Roofline) -> f64 {
     let (mut seconds, mut least, mut products, mut bytes) = (0.0, 0.0, 0, 0);
     for Shape { k, n, matrices } in shapes {
@@ -75,11 +75,12 @@ fn pass(cpu: &Cpu, (dtype, shapes): (DType, &[Shape]), rows: usize, roof: &Roofl
             cpu::matmul(cpu, &matrix.all(), &x, None, &mut out);
         });
         let time = call * matrices.len() as f64;
-        let read: usize = matrices.iter().map(Packed::bytes).sum();
+        let read: usize = matrices.iter().map(PackedMatrix::bytes).sum();
         let ops = 2 * m * k * n * matrices.len();
         let each = time * 1e6 / matrices.len() as f64;
-        let what = part((cpu, roof), dtype, (ops, read), time);
-        let most = part((cpu, roof), dtype, (ops, read), best * matrices.len() as f64);
+        let cost = Cost { flops: ops as u64, bytes: read as u64 };
+        let what = part(cpu, roof, dtype, cost, time);
+        let most = part(cpu, roof, dtype, cost, best * matrices.len() as f64);
         println!("  {dtype} m={m:<4} k={k:<5} n={n:<6} {each:9.1} us {what}, best {most}");
         seconds += time;
         least += best * matrices.len() as f64;
@@ -87,28 +88,23 @@ fn pass(cpu: &Cpu, (dtype, shapes): (DType, &[Shape]), rows: usize, roof: &Roofl
         bytes += read;
     }
     for (what, seconds) in [("median", seconds), ("best", least)] {
-        let part = part((cpu, roof), dtype, (products, bytes), seconds);
+        let cost = Cost { flops: products as u64, bytes: bytes as u64 };
+        let part = part(cpu, roof, dtype, cost, seconds);
         println!("  {dtype} m={rows:<4} all layers, {what:6} {:10.1} us {part}", seconds * 1e6);
     }
     seconds
 }
 
-/// How far a measurement of (operations, bytes) reaches to what limits it.
-fn part(
-    (cpu, roof): (&Cpu, &Roofline),
-    dtype: DType,
-    (ops, bytes): (usize, usize),
-    seconds: f64,
-) -> String {
-    let cost = Cost { flops: ops as u64, bytes: bytes as u64 };
-    let kernel = Kernel::of(cpu, "matmul", (Some(dtype), KvDtype::default())).expect("a product");
+/// A measurement as a fraction of its limit.
+fn part(cpu: &Cpu, roof: &Roofline, dtype: DType, cost: Cost, seconds: f64) -> String {
+    let kernel = Kernel::of(cpu, "matmul", (Some(dtype), KvDtype::default())).expect("a kernel");
     let bound = roof.bound(kernel.arithmetic, cost).expect("a measured limit");
-    let rate = |amount: usize| amount as f64 / seconds / 1e9;
-    let memory = 100.0 * bytes as f64 / roof.read_bytes_per_second / seconds;
+    let rate = |amount: u64| amount as f64 / seconds / 1e9;
+    let memory = 100.0 * cost.bytes as f64 / roof.read_bytes_per_second / seconds;
     format!(
         "{:7.1} GOPS {:6.2} GB/s {memory:5.1} %, of the bound ({}) {:5.1} %",
-        rate(ops),
-        rate(bytes),
+        rate(cost.flops),
+        rate(cost.bytes),
         bound.by,
         100.0 * bound.seconds / seconds
     )
@@ -119,7 +115,7 @@ fn limits(cpu: &Cpu) -> Roofline {
     let start = Instant::now();
     let now = || -> Duration { start.elapsed() };
     let roof = Roofline::measure(cpu, REPEATS, &now).expect("memory");
-    for (what, peak) in [("int8", roof.dot), ("f32", roof.float)] {
+    for (what, peak) in [("int8", roof.int8), ("f32", roof.f32)] {
         if let Some(peak) = peak {
             println!("{what}: {:.0} GOPS, {}", peak.ops_per_second / 1e9, peak.instructions);
         }
@@ -135,11 +131,11 @@ fn attention(cpu: &Cpu, rows: usize, context: usize) -> f64 {
     let kv = KvStore::new(layout, pages.len() as u32).expect("memory");
     let q = vec![0.1; rows * 9 * 64];
     let mut out = vec![0.0; q.len()];
-    let spans = [AttentionSpan { rows: 0..rows, start_pos: context, pages: &pages }];
+    let sequences = [AttentionSequence { rows: 0..rows, start_pos: context, pages: &pages }];
     let job = AttentionJob {
         kv: &kv.layer(0),
         q: &q,
-        spans: &spans,
+        sequences: &sequences,
         heads: 9,
         scale: 0.125,
         mask: AttentionMask::Causal,
@@ -160,7 +156,7 @@ fn main() {
             continue;
         }
         let cpu = Cpu::new(threads, isa);
-        println!("{}; {} threads", isa.why(), cpu.pool().threads());
+        println!("{}; {} threads", isa.explain(), cpu.pool().threads());
         for dtype in DType::ALL {
             if !wanted.split(',').any(|name| name == dtype.to_string()) {
                 continue;

@@ -6,6 +6,7 @@ mod error;
 mod graphs;
 mod info;
 mod observer;
+mod per_model;
 mod runs;
 mod work;
 
@@ -18,5 +19,6 @@ pub use error::DeviceError;
 pub use graphs::{GraphKey, Prepare, Prepared, Preparer};
 pub use info::{DeviceInfo, DeviceKind, GraphBudget, MemoryDomain, OpSet};
 pub use observer::{Observer, Step};
+pub use per_model::PerModel;
 pub use runs::Runs;
 pub use work::{Completed, Device, Notify, Payload, RunId, Stamps, Task, Work};

@@ -9,13 +9,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::kv::KvLayout;
+pub use crate::op::WeightId;
 use crate::op::{Op, RopeSpec};
 use crate::quant::DType;
 use crate::requant::Requant;
-
-/// Index of a weight in [`Graph::weights`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WeightId(pub usize);
 
 /// Index of a value in a [`Graph`], for [`Graph::value`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

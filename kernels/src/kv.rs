@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use thiserror::Error;
 
-mod store;
+pub(crate) mod store;
 
+pub(crate) use store::ROTARY_DIM_MAX;
 pub use store::{KvLayer, KvStore};
-pub(crate) use store::{Panel, ROTARY_DIM_MAX, scale_of};
 
 /// Index of a page in the pool and in the store.
 pub type PageId = u32;

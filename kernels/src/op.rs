@@ -1,6 +1,8 @@
 //! Operations of a model's graph: what is computed, never how or where.
 
-use crate::graph::WeightId;
+/// Index of a weight in [`Graph::weights`](crate::graph::Graph::weights).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WeightId(pub usize);
 
 /// Gating function of a feed-forward block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 mod cursor;
 mod error;
 mod gguf;
-mod map;
+pub(crate) mod map;
 mod metadata;
 mod split;
 mod stamp;
@@ -24,7 +24,8 @@ pub use tensor::{Shape, TensorInfo};
 pub use value::{Array, Text, Value, ValueKind};
 pub use write::{GgufWriter, MetaValue, WriteError};
 
-use crate::cpu::{PackCache, PackReport, Weights};
+use crate::cpu::pack::cache::report::{PackCache, PackReport};
+use crate::cpu::weights::Weights;
 use crate::quant::DType;
 pub(crate) use map::Bytes;
 pub(crate) use stamp::Stamp;

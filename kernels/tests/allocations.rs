@@ -1,7 +1,7 @@
-//! Attention, the streaming ops and whole steps of a model allocate nothing once they are warm.
+//! Attention, element-wise ops and whole steps of a model allocate nothing once they are warm.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
-use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa};
+use lapwing_kernels::cpu::{self, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa};
 use lapwing_kernels::cpu::{CpuDevice, CpuDeviceParts, RopeFreqs, RopeShape};
 use lapwing_kernels::device::{Batch, BlockingDevice, Prepare, SlotPool, StageRun, TensorSet};
 use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
@@ -18,7 +18,7 @@ struct Counting;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is handed on to the system's allocator.
+// SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -39,7 +39,7 @@ const ROWS: usize = 40;
 const HEADS: usize = 6;
 const HEAD_DIM: usize = 32;
 
-/// One thread, so that the first call warms the one thread that every later call uses.
+/// On one thread, so that the first call warms every thread.
 fn attend(dtype: KvDtype, mask: AttentionMask<'_>) {
     let cpu = Cpu::new(1, Isa::best());
     let layout = KvLayout { layers: 1, kv_heads: 2, head_dim: HEAD_DIM, page_rows: 32, dtype };
@@ -48,9 +48,9 @@ fn attend(dtype: KvDtype, mask: AttentionMask<'_>) {
     let k = vec![0.5; 700 * 2 * HEAD_DIM];
     let q = vec![0.25; ROWS * HEADS * HEAD_DIM];
     let mut out = vec![0.0; q.len()];
-    let spans = [
-        AttentionSpan { rows: 0..ROWS - 1, start_pos: 600, pages: &pages },
-        AttentionSpan { rows: ROWS - 1..ROWS, start_pos: 10, pages: &pages },
+    let sequences = [
+        AttentionSequence { rows: 0..ROWS - 1, start_pos: 600, pages: &pages },
+        AttentionSequence { rows: ROWS - 1..ROWS, start_pos: 10, pages: &pages },
     ];
     let mut step = || {
         kv.layer(0).write(&cpu, &pages, 0, (&k, &k));
@@ -58,7 +58,7 @@ fn attend(dtype: KvDtype, mask: AttentionMask<'_>) {
         let job = AttentionJob {
             kv: &kv,
             q: &q,
-            spans: &spans,
+            sequences: &sequences,
             heads: HEADS,
             scale: 1.0,
             mask,
@@ -69,7 +69,7 @@ fn attend(dtype: KvDtype, mask: AttentionMask<'_>) {
     assert_silent(&mut step, &format!("{dtype:?} {mask:?}"));
 }
 
-/// Fails when most calls of `step` after the first allocate. Some may, because the test harness has
+/// Fails if most calls of `step` after the first allocate. A few may, because the test harness has
 /// a thread of its own.
 fn assert_silent(step: &mut dyn FnMut(), what: &str) {
     step();
@@ -82,9 +82,9 @@ fn assert_silent(step: &mut dyn FnMut(), what: &str) {
     assert!(silent >= 3, "{what}: {counts:?} allocations");
 }
 
-/// One test, because tests of one process run side by side and share the count.
+/// A single test, because tests of one process run concurrently and share the count.
 #[test]
-fn a_warm_step_allocates() {
+fn a_warm_step_allocates_nothing() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
         attend(dtype, AttentionMask::Causal);
         attend(dtype, AttentionMask::Window(70));
@@ -117,7 +117,7 @@ fn model_steps(name: &str) {
     let graph = Arc::new(model.graph);
     let layout = model.config.kv_layout();
     let kv = Arc::new(KvStore::new(layout, 8).expect("memory"));
-    // As an engine has them: slots that hold any value of the graph.
+    // As in an engine: slots that hold any value of the graph.
     let widths = graph.nodes().iter().map(|node| graph.value(node.output).width);
     let slots = SlotPool::new(10, 20 * widths.max().expect("nodes"));
     let cpu = Cpu::new(1, Isa::best());

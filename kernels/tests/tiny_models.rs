@@ -223,7 +223,7 @@ fn logits_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
 
 #[test]
 fn a_route_over_several_devices_gives_the_same_logits() {
-    // Two devices, each with its own KV cache: the border is in the middle of a layer.
+    // Two devices, each with its own KV cache; the border is in the middle of a layer.
     let file = WeightFile::open(&folder().join("gemma3.gguf")).expect("a weight file");
     let ids = ids(&reference("gemma3"));
     let whole = logits(&file, &ids, 512, Cpu::new(1, Isa::best()));

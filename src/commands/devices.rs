@@ -161,7 +161,7 @@ fn report() -> Report {
         },
         isa: IsaReport {
             best: best.name(),
-            why: best.why(),
+            why: best.explain(),
             available: Isa::available().into_iter().map(Isa::name).collect(),
         },
         devices: std::iter::once(cpu)

@@ -145,7 +145,7 @@ fn kernels(spec: &DeviceSpec, threads: usize, (isa, activations): (Isa, Activati
         Activations::Int8 => "",
         Activations::F32 => ", with f32 activations",
     };
-    let own = format!("{}{exact} on {threads} thread{plural} ({})", isa.name(), isa.why());
+    let own = format!("{}{exact} on {threads} thread{plural} ({})", isa.name(), isa.explain());
     match spec.speed {
         Speed::Real => own,
         Speed::Throttled(rates) => {

@@ -99,7 +99,7 @@ fn kept_weights_are_not_made_or_change_the_text() {
     std::fs::remove_dir_all(&packed).expect("removed");
     std::fs::write(&packed, b"").expect("a file in the folder's place");
     let (ids, said) = answer(&[]);
-    assert!(ids == want && said.contains("are not kept: cannot make"), "{said}");
+    assert!(ids == want && said.contains("are not kept: cannot create"), "{said}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lapwing::{Engine, Prompt, Request};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task, Traced};
+use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::AdmissionLimit;
 use lapwing_plan::strategy::CpuOnly;
@@ -97,7 +98,7 @@ fn simulated(prompts: &[Vec<u32>], chunk_rows: usize) -> Vec<Vec<u32>> {
             let trace = tracing::Span::none();
             let submit = Submit {
                 model: Default::default(),
-                client: Default::default(),
+                client: ClientId::anonymous(),
                 ids: ids.clone(),
                 task,
                 sink,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Batch, Payload};
+use lapwing_kernels::device::{Batch, ModelId, Payload};
 
 use super::Stall;
 use super::graphs::Readiness;
+use super::models::Model;
 use super::{Scheduler, SchedulerEffect, fail};
 use crate::chunk::{Chunk, SequenceRows};
 use crate::error::RunError;
@@ -34,24 +35,19 @@ impl Scheduler {
     /// Leases a page for every generated row that needs a new one. When there is none, sequences of
     /// worse rank give theirs back and start again later; the one of the best rank always gets on.
     pub(super) fn reserve_decode_rows(&mut self, effects: &mut Vec<SchedulerEffect>) {
-        if self.decoding.is_some() {
-            return;
-        }
         let mut at = 0;
         while at < self.running.len() {
             let sequence = &mut self.running[at];
+            let model = &self.models[sequence.model.0];
             // Prompts got their pages when they were admitted.
-            if sequence.due() == 0 || sequence.has_pages(&self.kv) {
-                at += 1;
-                continue;
-            }
-            if sequence.reserve(&self.kv).is_ok() {
+            let has_pages = sequence.due() == 0 || sequence.has_pages(&model.kv);
+            if has_pages || model.decoding.is_some() || sequence.reserve(&model.kv).is_ok() {
                 at += 1;
                 continue;
             }
             if let Some(victim) = self.victim(at) {
                 self.preempt(victim, effects);
-            } else if let Some(error) = self.kv.too_small_for(self.running[at].ids.len()) {
+            } else if let Some(error) = model.kv.too_small_for(self.running[at].ids.len()) {
                 fail(&mut self.queue, self.running.remove(at), &error, effects);
             } else {
                 at += 1;
@@ -67,25 +63,42 @@ impl Scheduler {
         permit: Permit,
         effects: &mut Vec<SchedulerEffect>,
     ) -> NextChunk {
-        let Some(both) = self.select((true, true)) else { return NextChunk::Nothing };
+        let mut permit = Some(permit);
+        for model in self.models_in_order() {
+            match self.next_chunk_of(model, &mut permit, effects) {
+                NextChunk::Nothing => {}
+                next => return next,
+            }
+        }
+        NextChunk::Nothing
+    }
+
+    /// The next chunk of one model. Takes the permit if there is one.
+    fn next_chunk_of(
+        &mut self,
+        model: ModelId,
+        permit: &mut Option<Permit>,
+        effects: &mut Vec<SchedulerEffect>,
+    ) -> NextChunk {
+        let Some(both) = self.select(model, (true, true)) else { return NextChunk::Nothing };
         let mixed = both.shape.phase == Phase::Mixed;
         let alone = if mixed {
-            if let Ok((route, Readiness::Ready)) = self.route_for(&both.shape) {
+            if let Ok((route, Readiness::Ready)) = self.route_for(model, &both.shape) {
                 return self.cut(permit, &both, route);
             }
-            [(true, false), (false, true)].map(|wanted| self.select(wanted))
+            [(true, false), (false, true)].map(|wanted| self.select(model, wanted))
         } else {
             [Some(both), None]
         };
         let (mut ready, mut missing) = (None, Vec::new());
         for selection in alone.into_iter().flatten() {
-            match self.route_for(&selection.shape) {
+            match self.route_for(model, &selection.shape) {
                 Ok((route, Readiness::Ready)) => {
                     ready.get_or_insert((selection, route));
                 }
                 Ok((route, Readiness::Missing)) => missing.push(route),
                 Ok((_, Readiness::Refused(device, error))) => {
-                    let device = self.planner.device(device).to_owned();
+                    let device = self.models[model.0].planner.device(device).to_owned();
                     let error = RunError::Device { device, reason: error.to_string() };
                     return self.refuse(&selection, &error, effects);
                 }
@@ -118,34 +131,39 @@ impl Scheduler {
     }
 
     /// The route of a chunk, and whether its graphs are ready.
-    fn route_for(&mut self, shape: &ChunkShape) -> Result<(Arc<Route>, Readiness), RunError> {
-        let route = self.planner.route(*shape).map_err(|source| RunError::Plan { source })?;
+    fn route_for(
+        &mut self,
+        model: ModelId,
+        shape: &ChunkShape,
+    ) -> Result<(Arc<Route>, Readiness), RunError> {
+        let planner = &mut self.models[model.0].planner;
+        let route = planner.route(*shape).map_err(|source| RunError::Plan { source })?;
         let readiness = self.graphs.readiness(&route);
         Ok((route, readiness))
     }
 
     /// Rows that are due, of sequences that decode, that are in their prompt, or of both.
-    fn select(&self, (decodes, prompts): (bool, bool)) -> Option<Selection> {
+    fn select(&self, model: ModelId, (decodes, prompts): (bool, bool)) -> Option<Selection> {
         let mut rows: Vec<(usize, usize)> = Vec::new();
-        let can_decode = decodes && self.decoding.is_none();
-        let decoding = |at: &usize| {
-            can_decode && self.running[*at].is_decoding() && self.running[*at].has_pages(&self.kv)
+        let Model { kv, planner, decoding, .. } = &self.models[model.0];
+        let can_decode = decodes && decoding.is_none();
+        let can_send = |at: &usize| {
+            let sequence = &self.running[*at];
+            sequence.model == model && sequence.has_pages(kv)
         };
+        let decoding = |at: &usize| can_decode && self.running[*at].is_decoding() && can_send(at);
         let decode_rows = (0..self.running.len())
             .filter(decoding)
             .map(|at| self.running[at].due())
             .sum::<usize>();
-        let prompt = |at: &usize| {
-            let sequence = &self.running[*at];
-            prompts && !sequence.is_decoding() && sequence.has_pages(&self.kv)
-        };
+        let prompt = |at: &usize| prompts && !self.running[*at].is_decoding() && can_send(at);
         let prompts = (0..self.running.len()).filter(prompt).map(|at| &self.running[at]);
         let prompts = prompts.filter(|sequence| sequence.due() > 0);
         let (due, all) = prompts.fold((0, 0), |(due, all), s| (due + s.due(), all + s.goal()));
         let rows_of = PromptRows { all: all + decode_rows, remaining: due + decode_rows };
         let mut left = match due {
             0 => 0,
-            _ => self.planner.chunk_rows(rows_of).saturating_sub(decode_rows).max(1),
+            _ => planner.chunk_rows(rows_of).saturating_sub(decode_rows).max(1),
         };
         let (mut selected, mut context) = (0, 0);
         let (mut any_decode, mut any_prompt) = (false, false);
@@ -183,7 +201,13 @@ impl Scheduler {
     }
 
     /// Hands the rows out.
-    fn cut(&mut self, permit: Permit, selection: &Selection, route: Arc<Route>) -> NextChunk {
+    fn cut(
+        &mut self,
+        permit: &mut Option<Permit>,
+        selection: &Selection,
+        route: Arc<Route>,
+    ) -> NextChunk {
+        let Some(permit) = permit.take() else { return NextChunk::Nothing };
         let mut batch = Batch { model: route.model, ..Batch::default() };
         let mut sequences = Vec::new();
         let mut stall: Option<Stall> = None;
@@ -210,7 +234,7 @@ impl Scheduler {
         self.next_chunk += 1;
         let phase = selection.shape.phase;
         if phase != Phase::Prefill {
-            self.decoding = Some(id);
+            self.models[route.model.0].decoding = Some(id);
         }
         self.graphs.on_dispatch(id, &route);
         let (rows, count) = (batch.rows(), sequences.len());

@@ -132,12 +132,13 @@ impl Scheduler {
     pub(super) fn admit(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
         'admission: while self.running.len() < self.config.sequences_max {
             for at in self.queue.order(&self.waiting) {
-                if let Some(error) = self.kv.too_small_for(self.waiting[at].ids.len()) {
+                let model = &self.models[self.waiting[at].model.0];
+                if let Some(error) = model.kv.too_small_for(self.waiting[at].ids.len()) {
                     fail(&mut self.queue, self.waiting.remove(at), &error, effects);
                     continue 'admission;
                 }
-                let nodes = self.planner.graph().nodes().len();
-                if self.waiting[at].reserve_prompt(&self.kv, nodes).is_ok() {
+                let nodes = model.planner.graph().nodes().len();
+                if self.waiting[at].reserve_prompt(&model.kv, nodes).is_ok() {
                     let mut sequence = self.waiting.remove(at);
                     sequence.on_admitted(now, effects);
                     self.queue.on_admitted(&mut sequence);
@@ -164,9 +165,11 @@ impl Scheduler {
     }
 
     /// The running sequence that gives its pages back to the one at `requester`: the last in order
-    /// behind it that has no rows in flight.
+    /// behind it of the same model that has no rows in flight.
     pub(super) fn victim(&self, requester: usize) -> Option<usize> {
-        let idle = self.running.iter().rposition(|sequence| sequence.in_flight == 0)?;
+        let model = self.running[requester].model;
+        let idle = |sequence: &Sequence| sequence.model == model && sequence.in_flight == 0;
+        let idle = self.running.iter().rposition(idle)?;
         (idle > requester).then_some(idle)
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use lapwing_kernels::device::ModelId;
 use lapwing_kernels::kv::{KvLease, OutOfPages};
 
 use lapwing_traces::event::Milestone;
@@ -20,6 +21,7 @@ use crate::traced::{TraceContext, Traced};
 /// A growing list of tokens, and how far it is computed.
 pub(super) struct Sequence {
     pub(super) id: SequenceId,
+    pub(super) model: ModelId,
     /// Prompt, then generated tokens.
     pub(super) ids: Vec<u32>,
     /// Tokens handed out as rows.
@@ -71,6 +73,7 @@ impl Sequence {
         };
         Sequence {
             id,
+            model: submit.model,
             ids: submit.ids,
             sent: 0,
             in_flight: 0,

@@ -27,14 +27,15 @@ impl Scheduler {
     }
 
     fn stall_cause(&self, sequence: &Sequence) -> Option<StallCause> {
+        let model = &self.models[sequence.model.0];
         if sequence.due() == 0 {
             None
         } else if !sequence.is_decoding() {
             Some(StallCause::BackPressure)
-        } else if self.decoding.is_some() {
+        } else if model.decoding.is_some() {
             // All sequences that decode stay in one batch, and one is on its way.
             Some(StallCause::PolicyBarrier)
-        } else if !sequence.has_pages(&self.kv) {
+        } else if !sequence.has_pages(&model.kv) {
             Some(StallCause::SlotPool)
         } else {
             Some(StallCause::BackPressure)

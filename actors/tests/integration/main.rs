@@ -9,6 +9,7 @@ mod failure_in_plans;
 mod invariance;
 mod late;
 mod limits;
+mod models;
 mod oracle;
 mod order;
 #[path = "../../../plan/tests/integration/support.rs"]

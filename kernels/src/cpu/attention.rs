@@ -1,70 +1,50 @@
-//! Masked attention over KV pages with online softmax: no row of scores is ever held, and what
-//! no row of a block sees is not computed.
+//! Masked attention over KV pages with online softmax: a row of scores is never stored whole, and
+//! key blocks that are masked for all rows of a block are skipped.
 //!
-//! Keys are visited in steps of several pages, and steps are gathered in splits, both from
-//! absolute boundaries. Each split is accumulated from nothing and then joined to those before
-//! it, in order. A task is a block of query rows × the heads that share one KV head, which load
-//! each page once, over all its splits or, where blocks are too few for the threads, over one of
-//! them (Stream-K). So a row's result depends on its own position only.
+//! Keys are visited in steps of several pages, and several steps form a split; the boundaries of
+//! both are absolute positions. Each split is accumulated from zero and then combined with the
+//! splits before it, in order. A task is a block of query rows × the heads that share one KV head,
+//! which load each page once. It covers all splits, or, if there are too few blocks for the
+//! threads, one split (split-KV, as in Flash-Decoding and Stream-K). A row's result therefore
+//! depends on its position only.
 //!
-//! Where a processor multiplies pairs of bfloat16, all rows are computed so, from the even places of
-//! the head or of the keys on, whether pages are read as stored or not.
+//! On processors that multiply pairs of bfloat16, all rows are computed in pairs, which start at
+//! even offsets of the head dimension or of the keys, whether pages are read as stored or not.
 
+mod job;
 mod mask;
 mod plan;
 mod task;
 
-use crate::cpu::Cpu;
+use crate::cpu::context::Cpu;
+use crate::cpu::isa::kernels::AttnBf16Kernels;
 use crate::cpu::pool::Grid;
-use crate::kv::{KvLayer, PageId};
+use crate::kv::KvDtype;
+use crate::quant::Activations;
+pub use job::{AttentionJob, AttentionSequence};
 pub use mask::AttentionMask;
-use plan::{Plan, Shape, TASKS_PER_THREAD, Unit};
+use plan::{AttentionShape, Plan, SplitTask, TASKS_PER_THREAD};
 use std::cell::RefCell;
-use std::ops::Range;
 use task::{Scratch, Task};
-
-/// Consecutive positions of one sequence.
-#[derive(Clone, Debug)]
-pub struct AttentionSpan<'a> {
-    /// Rows of `q` and of the output.
-    pub rows: Range<usize>,
-    /// Position of the first of them.
-    pub start_pos: usize,
-    /// Pages of the sequence, the first holding position 0. Keys and values of all
-    /// positions up to the last row's must have been written.
-    pub pages: &'a [PageId],
-}
-
-/// What to attend to.
-#[derive(Clone, Debug)]
-pub struct AttentionJob<'a> {
-    /// Keys and values of the layer; its layout has the number of KV heads and the head's size.
-    pub kv: &'a KvLayer<'a>,
-    /// `[rows][heads][head_dim]`.
-    pub q: &'a [f32],
-    /// Spans with ascending, disjoint rows.
-    pub spans: &'a [AttentionSpan<'a>],
-    /// Query heads, a multiple of the KV heads; neighbours share a KV head.
-    pub heads: usize,
-    /// Factor on the scores, usually 1/√head_dim.
-    pub scale: f32,
-    /// Keys that a row sees.
-    pub mask: AttentionMask<'a>,
-    /// `cap · tanh(score / cap)` on the scaled scores.
-    pub soft_cap: Option<f32>,
-}
 
 thread_local! {
     static PLAN: RefCell<Plan> = RefCell::default();
     static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
-/// Attention of every row of the spans; `out` is `[rows][heads][head_dim]`, and rows in no
-/// span are left alone. A row that sees no key becomes zero.
+/// The kernels that multiply pairs of bfloat16, for keys and values stored as `kv`; none where attention
+/// multiplies in f32.
+pub(crate) fn bf16_kernels(ctx: &Cpu, kv: KvDtype) -> Option<&'static AttnBf16Kernels> {
+    let rounds = ctx.activations() == Activations::Int8 && kv != KvDtype::F32;
+    ctx.kernels().attn_bf16.filter(|_| rounds)
+}
+
+/// Attention of every row of the sequences; `out` is `[rows][heads][head_dim]`. Rows in no sequence
+/// are not touched, and a row that sees no key becomes zero.
 ///
 /// # Panics
-/// When sizes do not fit, spans overlap, a span has too few pages, or the mask has an empty
-/// size or a list out of order.
+/// When sizes do not match, sequences overlap, a sequence has too few pages, or the mask has a zero
+/// size or an unsorted list.
 pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     let layout = *job.kv.layout();
     let width = job.heads * layout.head_dim;
@@ -72,29 +52,30 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     assert!(out.len().is_multiple_of(width), "q is not whole rows of heads × head_dim");
     assert!(job.heads.is_multiple_of(layout.kv_heads), "heads is no multiple of the KV heads");
     assert!(job.mask.is_valid(), "an empty size or a list out of order in {:?}", job.mask);
-    let shape = Shape::new(&layout, job.heads);
+    let shape = AttentionShape::new(&layout, job.heads);
     let mut plan = PLAN.take();
     plan.fill(job, &shape, ctx.pool().threads());
-    let Plan { blocks, rows, units, partials, partial_len } = &mut plan;
+    let Plan { blocks, rows, split_tasks, partials, partial_len } = &mut plan;
     let task = |block: usize, kv_head: usize| Task {
         kernels: ctx.kernels(),
-        paired: ctx.paired(layout.dtype),
+        attn_bf16: bf16_kernels(ctx, layout.dtype),
         job,
         shape,
         block: &blocks[block],
-        pages: job.spans[blocks[block].span].pages,
+        pages: job.sequences[blocks[block].sequence].pages,
         kv_head,
-        ask_into: ctx.caches().ask_into,
+        prefetch_hint: ctx.caches().prefetch_hint,
     };
     let len = *partial_len;
-    // Several units are a task where there are many: their keys lie one after another.
-    let run = (units.len() / (ctx.pool().threads() * TASKS_PER_THREAD)).max(1);
-    ctx.pool().chunks_mut(&mut partials[..units.len() * len], run * len, |i, partials| {
+    // Many split tasks are grouped into one pool task, whose keys are consecutive in memory.
+    let run = (split_tasks.len() / (ctx.pool().threads() * TASKS_PER_THREAD)).max(1);
+    ctx.pool().chunks_mut(&mut partials[..split_tasks.len() * len], run * len, |i, partials| {
         SCRATCH.with_borrow_mut(|scratch| {
-            for (unit, partial) in (i * run..units.len()).zip(partials.chunks_exact_mut(len)) {
-                let of = |unit: &Unit| (task(unit.block, unit.kv_head), unit.split);
-                let (task, split) = of(&units[unit]);
-                let next = units.get(unit + 1).map(of);
+            for (unit, partial) in (i * run..split_tasks.len()).zip(partials.chunks_exact_mut(len))
+            {
+                let of = |unit: &SplitTask| (task(unit.block, unit.kv_head), unit.split);
+                let (task, split) = of(&split_tasks[unit]);
+                let next = split_tasks.get(unit + 1).map(of);
                 let next = next.as_ref().and_then(|(task, split)| task.first_keys(*split));
                 task.partial(split, next, scratch, partial);
             }
@@ -102,16 +83,16 @@ pub fn attention(ctx: &Cpu, job: &AttentionJob<'_>, out: &mut [f32]) {
     });
     let group_width = shape.group * layout.head_dim;
     let grid = Grid { row_len: width, row_blocks: rows, col_chunk: group_width };
-    let partials = &partials[..units.len() * len];
+    let partials = &partials[..split_tasks.len() * len];
     ctx.pool().grid_mut(out, &grid, |i, col, mut out| {
         let task = task(i, col / group_width);
         SCRATCH.with_borrow_mut(|scratch| {
-            match blocks[i].units {
-                None => task.whole(scratch),
+            match blocks[i].split_tasks {
+                None => task.all_splits(scratch),
                 Some(unit) => {
                     let splits = blocks[i].splits.len();
                     let first = (unit + task.kv_head * splits) * len;
-                    task.joined(&partials[first..first + splits * len], scratch);
+                    task.combine_partials(&partials[first..first + splits * len], scratch);
                 }
             }
             task.finish(scratch, &mut out);

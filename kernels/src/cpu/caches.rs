@@ -1,56 +1,29 @@
-//! The data caches of this machine's cores: what products are blocked for.
+//! The data caches of this machine's cores, which matmuls are blocked for.
 
-use crate::cpu::isa;
+use crate::cpu::cpuid::amd_family;
+use crate::cpu::simd::prefetch::PrefetchHint;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Sizes of data caches, as far as a thread may count on them.
+/// Sizes of data caches, as far as one thread can count on them.
 ///
-/// They decide how products are cut into blocks and tasks, never a result.
+/// They decide how matmuls are divided into blocks and tasks, never a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caches {
-    /// Bytes of a thread in the first level: the smallest of all cores, divided among the hardware
-    /// threads that share it.
-    pub first: usize,
-    /// Bytes of a thread in the second level, in the same way.
-    pub second: usize,
-    /// Bytes of the largest cache, whoever shares it; `None` where it is not known.
-    pub last: Option<usize>,
-    /// Whether the system told the sizes; otherwise they are those that every core of the last ten
-    /// years has at least.
-    pub known: bool,
-    /// Into which of them weights, keys and values are asked for, which are read once.
-    pub ask_into: AskInto,
+    /// First level: bytes per hardware thread, of the core with the smallest cache.
+    pub l1: usize,
+    /// Second level: bytes per hardware thread, of the core with the smallest cache.
+    pub l2: usize,
+    /// Bytes of the largest cache, shared or not; `None` if unknown.
+    pub largest: Option<usize>,
+    /// Whether the system reported the sizes; otherwise they are defaults that every core of the
+    /// last ten years has at least.
+    pub detected: bool,
+    /// Which caches weights, keys and values are prefetched into.
+    pub prefetch_hint: PrefetchHint,
 }
 
-/// Caches that what is read once is asked for into. Which is fastest, only measuring says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AskInto {
-    /// All of them.
-    #[default]
-    All,
-    /// The second level and not the first, which waits for fewer lines at a time: on Zen 4, one token
-    /// is 15 to 28 % faster than with the first, and after 4000, 25 to 37 % faster than into all.
-    Second,
-    /// The first level and not the second, where weights take the place of what is used again. Zen 5
-    /// fetches them as fast in this way; an Intel server CPU at a fifth to a third of the speed.
-    First,
-}
-
-impl AskInto {
-    /// On an AMD processor of that family, or on another.
-    fn on(amd_family: Option<u32>) -> AskInto {
-        /// And Zen 3; of those before them, none was measured.
-        const ZEN_4: u32 = 0x19;
-        match amd_family {
-            Some(..=ZEN_4) => AskInto::Second,
-            Some(_) => AskInto::First,
-            None => AskInto::All,
-        }
-    }
-}
-
-/// A cache of one hardware thread.
+/// A cache, as one hardware thread sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cache {
     level: u32,
@@ -62,36 +35,36 @@ struct Cache {
 impl Default for Caches {
     fn default() -> Caches {
         Caches {
-            first: 32 << 10,
-            second: 256 << 10,
-            last: None,
-            known: false,
-            ask_into: AskInto::All,
+            l1: 32 << 10,
+            l2: 256 << 10,
+            largest: None,
+            detected: false,
+            prefetch_hint: PrefetchHint::AllLevels,
         }
     }
 }
 
 impl Caches {
-    /// Those of this machine, asked for once.
+    /// The caches of this machine; read from the system once.
     pub fn of_machine() -> Caches {
         static MACHINE: OnceLock<Caches> = OnceLock::new();
         *MACHINE.get_or_init(|| Caches {
-            ask_into: AskInto::on(isa::amd_family()),
+            prefetch_hint: PrefetchHint::on(amd_family()),
             ..Caches::below(Path::new("/sys/devices/system/cpu"))
         })
     }
 
-    /// Bytes of them that what a waiting thread asks for may take: a part of the second level, which
-    /// keeps what it has read and will read again; nothing where that is passed by, since the first is
-    /// full of what has been asked for at once.
-    pub(crate) fn room_for_wanted(&self) -> usize {
-        match self.ask_into {
-            AskInto::All | AskInto::Second => self.second / 4,
-            AskInto::First => 0,
+    /// Bytes that a waiting thread may prefetch: a quarter of the second level, which keeps them
+    /// until they are read. 0 if prefetches bypass the second level: the matmul's own prefetches
+    /// already fill the first.
+    pub(crate) fn idle_prefetch_bytes(&self) -> usize {
+        match self.prefetch_hint {
+            PrefetchHint::AllLevels | PrefetchHint::L2Only => self.l2 / 4,
+            PrefetchHint::L1Only => 0,
         }
     }
 
-    /// Those that Linux describes in a folder of `cpuN/cache/indexN`.
+    /// The caches that Linux describes in a folder of `cpuN/cache/indexN`.
     fn below(folder: &Path) -> Caches {
         let all: Vec<Cache> = entries(folder, "cpu")
             .into_iter()
@@ -100,18 +73,18 @@ impl Caches {
             .collect();
         let share =
             |level| all.iter().filter(|c| c.level == level).map(|c| c.bytes / c.sharers).min();
-        let last = all.iter().map(|cache| cache.bytes).max();
-        let default = Caches { last, ..Caches::default() };
+        let largest = all.iter().map(|cache| cache.bytes).max();
+        let default = Caches { largest, ..Caches::default() };
         match (share(1), share(2)) {
-            (Some(first), Some(second)) if first > 0 && second > 0 => {
-                Caches { first, second, known: true, ..default }
+            (Some(l1), Some(l2)) if l1 > 0 && l2 > 0 => {
+                Caches { l1, l2, detected: true, ..default }
             }
             _ => default,
         }
     }
 }
 
-/// The numbered entries of a folder; none where it cannot be read.
+/// The numbered entries of a folder; none if it cannot be read.
 fn entries(folder: &Path, prefix: &str) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let is_numbered =
@@ -120,7 +93,7 @@ fn entries(folder: &Path, prefix: &str) -> Vec<std::path::PathBuf> {
 }
 
 impl Cache {
-    /// What a folder describes; `None` for a cache of instructions, or where something is missing.
+    /// The cache that a folder describes; `None` for an instruction cache, or if a file is missing.
     fn read(folder: &Path) -> Option<Cache> {
         let text = |name| std::fs::read_to_string(folder.join(name)).ok();
         if text("type")?.trim() == "Instruction" {
@@ -132,7 +105,7 @@ impl Cache {
     }
 }
 
-/// Bytes of a size as Linux writes it: `32768K`.
+/// Bytes of a size in Linux's notation: `32768K`.
 fn bytes_of(text: &str) -> Option<usize> {
     let text = text.trim();
     let (number, unit) = match text.strip_suffix('K') {
@@ -142,7 +115,7 @@ fn bytes_of(text: &str) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_mul(unit)
 }
 
-/// How many numbers a list such as `0-3,8` has; `None` for none, or what is no list.
+/// Count of the numbers in a list such as `0-3,8`; `None` if it is empty or malformed.
 fn listed(list: &str) -> Option<usize> {
     let count = |part: &str| match part.split_once('-') {
         Some((from, to)) => {
@@ -155,93 +128,4 @@ fn listed(list: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A folder as Linux has it: per core (level, type, size, sharers).
-    fn machine(cores: &[&[(&str, &str, &str, &str)]]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(folder.path().join("cpufreq")).expect("a folder");
-        for (cpu, caches) in cores.iter().enumerate() {
-            for (index, (level, kind, size, sharers)) in caches.iter().enumerate() {
-                let to = folder.path().join(format!("cpu{cpu}/cache/index{index}"));
-                std::fs::create_dir_all(&to).expect("a folder");
-                let files = [
-                    ("level", level),
-                    ("type", kind),
-                    ("size", size),
-                    ("shared_cpu_list", sharers),
-                ];
-                for (name, text) in files {
-                    if !text.is_empty() {
-                        std::fs::write(to.join(name), format!("{text}\n")).expect("a file");
-                    }
-                }
-            }
-        }
-        folder
-    }
-
-    #[test]
-    fn caches_are_misread() {
-        let big = [
-            ("1", "Data", "48K", "0"),
-            ("1", "Instruction", "16K", "0"),
-            ("2", "Unified", "2048K", "0"),
-            ("3", "Unified", "32M", "0-7"),
-        ];
-        let small = [
-            ("1", "Data", "32K", "1"),
-            ("2", "Unified", "2M", "1-4"),
-            ("3", "Unified", "32768K", ""),
-        ];
-        let threads = [("1", "Data", "32K", "0-1"), ("2", "Unified", "1024K", "0,1")];
-        let unknown = Caches::default();
-        let of = |first, second, last| Caches {
-            first,
-            second,
-            last: Some(last),
-            known: true,
-            ask_into: AskInto::All,
-        };
-        let cases: [(&str, &[&[_]], Caches); 7] = [
-            ("the smallest core counts", &[&big, &small], of(32 << 10, 512 << 10, 32 << 20)),
-            ("one core", &[&big], of(48 << 10, 2 << 20, 32 << 20)),
-            ("threads share", &[&threads], of(16 << 10, 512 << 10, 1 << 20)),
-            ("nothing is told", &[], unknown),
-            ("no second level", &[&big[..1]], Caches { last: Some(48 << 10), ..unknown }),
-            ("no size", &[&[("1", "Data", "", "0"), ("2", "Unified", "x", "0")]], unknown),
-            (
-                "a size of nothing",
-                &[&[("1", "Data", "0K", "0"), ("2", "Unified", "1M", "0")]],
-                Caches { last: Some(1 << 20), ..unknown },
-            ),
-        ];
-        for (what, cores, want) in cases {
-            assert_eq!(Caches::below(machine(cores).path()), want, "{what}");
-        }
-    }
-
-    #[test]
-    fn a_processor_is_asked_as_another() {
-        let cases = [
-            ("Zen 4", Some(25), AskInto::Second),
-            ("Zen 5", Some(26), AskInto::First),
-            ("not of AMD", None, AskInto::All),
-        ];
-        for (what, family, want) in cases {
-            assert_eq!(AskInto::on(family), want, "{what}");
-        }
-    }
-
-    #[test]
-    fn a_list_is_miscounted() {
-        let cases = [("0", Some(1)), ("0-3,8", Some(5)), ("", None), ("3-1", None), ("0-x", None)];
-        for (list, want) in cases {
-            assert_eq!(listed(list), want, "{list}");
-        }
-        for (text, want) in [("512", Some(512)), ("32K", Some(32 << 10)), ("-1K", None)] {
-            assert_eq!(bytes_of(text), want, "{text}");
-        }
-    }
-}
+mod tests;

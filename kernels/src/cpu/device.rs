@@ -1,146 +1,102 @@
-//! The CPU as a [`BlockingDevice`]: walks a stage's nodes, one op or one fused group after another on the
-//! pool.
+//! The CPU as a [`BlockingDevice`]: runs a stage's nodes one after another on the pool, fused where
+//! possible.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use crate::cpu::products::{RowTasks, Upcoming};
-use crate::cpu::quantize::ActKind;
-use crate::cpu::{BindError, Cpu, RopeFreqs, Table, Weights};
-use crate::device::{BlockingDevice, DeviceError, Slot, SlotPool, StageRun, Tensor};
-use crate::graph::{Graph, Node, ValueId, WeightId};
-use crate::kv::KvStore;
-use crate::op::{Op, RopePairs, RopeSpec};
-use crate::part::Part;
-use crate::sync::{Mutex, lock};
-use crate::weights::WeightFile;
-
-mod fused;
-mod group;
+mod fused_matmul;
+mod fusion;
+mod fusion_context;
+mod model;
 mod ops;
 mod scratch;
 mod stage;
 
-use fused::{Fused, FusedRun, Known, NormAddRun};
-use group::{Group, OneRow};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::cpu::context::Cpu;
+use crate::cpu::gemm::{GemvPlan, NextDispatch};
+use crate::cpu::loops::quantize::QuantScheme;
+use crate::cpu::weights::{BindError, Weights};
+use crate::device::{Batch, BlockingDevice, DeviceError, Slot, StageRun, Tensor};
+use crate::graph::{Node, ValueId};
+use crate::op::Op;
+use crate::part::Part;
+use crate::sync::{Mutex, lock};
+use crate::weights::WeightFile;
+use fused_matmul::{FusedMatmul, GemvPlans};
+use fusion::{FusedMatmulRun, Fusion, NormAddRun};
+use model::BoundModel;
+pub use model::CpuDeviceParts;
 use ops::OpRun;
-use scratch::Scratch;
+use scratch::{Angles, Scratch};
 use stage::Stage;
 
 /// A CPU with a model's weights.
 ///
-/// Ops that follow each other are computed together where nothing else reads what lies between
-/// them: a norm and the products of its result, which are quantised for once; a product and the
-/// residual that is added to it, where that lies if nothing else reads it; a norm and the sum that
-/// follows; a feed-forward block's gate and up, whose result is quantised as it comes where only a
-/// product of quantised weights reads it; an attention and the rotation of its keys, which are
-/// written to their pages as they turn. The results are those of the ops one by one, bit for bit. An
-/// observer is told of the group's nodes but the last before it begins, so that the time of all of
-/// them lies at the last.
+/// Consecutive ops whose intermediate results are not used elsewhere are fused:
+/// - a norm and the matmuls of its result, for which it is quantised once;
+/// - a matmul and the residual added to it, in place if nothing else reads the residual;
+/// - a norm and the sum that follows;
+/// - gate and up of a feed-forward block, with the output quantised on the fly if only a matmul of
+///   quantised weights reads it;
+/// - the rotation of keys and the attention that follows: keys are rotated while they are written
+///   to their pages.
+///
+/// Results are bit for bit those of the separate ops. An observer receives all nodes of a fusion
+/// but the last before the fusion starts, so the time of the whole fusion is attributed to its last
+/// node.
 #[derive(Debug)]
 pub struct CpuDevice {
-    name: String,
-    cpu: Cpu,
-    graph: Arc<Graph>,
-    weights: Arc<Weights>,
-    ropes: Vec<(RopeFreqs, RopePairs)>,
-    kv: Arc<KvStore>,
-    slots: SlotPool,
-    last_uses: Vec<Vec<ValueId>>,
-    /// The group that begins with each node, if any does.
-    groups: Vec<Option<Fused>>,
-    /// How the products of the group that begins with each node are cut for one row.
-    one_row: Vec<Option<OneRow>>,
-    /// The first node from each one on that begins a group of products.
-    products_from: Vec<Option<usize>>,
-    /// One for each run at the same time.
+    model: BoundModel,
+    /// The fusion that begins with each node, if any does.
+    fusions: Vec<Option<Fusion>>,
+    /// How the matmuls of the fusion that begins with each node are divided for one row.
+    gemv_plans: Vec<Option<GemvPlans>>,
+    /// For each node, the first node from there on that begins a fusion of matmuls.
+    next_matmuls: Vec<Option<usize>>,
+    /// One for each concurrent run.
     scratch: Mutex<Vec<Scratch>>,
 }
 
-/// What a [`CpuDevice`] is made of.
-#[derive(Debug)]
-pub struct CpuDeviceParts {
-    /// Its name in the engine.
-    pub name: String,
-    /// Threads and instruction set.
-    pub cpu: Cpu,
-    /// The model's ops.
-    pub graph: Arc<Graph>,
-    /// Keys and values, shared with the other devices of this address space.
-    pub kv: Arc<KvStore>,
-    /// Where its results lie, shared too.
-    pub slots: SlotPool,
-}
-
 impl CpuDevice {
-    /// Takes the graph's weights from `file`, packed for the kernels: once for all devices of
-    /// the process that use the same open file, on this device's threads if it is the first.
+    /// Binds the graph's weights from `file`, packed for the kernels. Devices of the process that
+    /// use the same open file share them; the first one packs them on its threads.
     ///
     /// # Errors
-    /// [`BindError`] when `file` is not the one that the graph was built from, or there is no
-    /// memory.
+    /// [`BindError`] when `file` is not the one that the graph was built from, or there is not
+    /// enough memory.
     pub fn new(parts: CpuDeviceParts, file: &WeightFile) -> Result<CpuDevice, BindError> {
-        let CpuDeviceParts { name, cpu, graph, kv, slots } = parts;
-        let weights = Weights::of(&cpu, &graph, file)?;
-        let ropes = graph.ropes().iter().map(|spec| bind_rope(spec, &weights)).collect();
-        let last_uses = graph.last_uses();
-        let scratch = Mutex::new(Vec::new());
-        let known = Known { graph: &graph, weights: &weights, last_uses: &last_uses };
-        let nodes = 0..graph.nodes().len();
-        let groups: Vec<_> = nodes.clone().map(|node| Fused::at(&known, node)).collect();
-        let is_products = |node: &usize| matches!(groups[*node], Some(Fused::Products(_)));
-        let one_row = groups.iter().map(|group| match group {
-            Some(Fused::Products(group)) => Some(OneRow::of(&cpu, group, &known)),
+        let model = BoundModel::new(parts, file)?;
+        let (context, nodes) = (model.context(), 0..model.graph.nodes().len());
+        let fusions: Vec<_> = nodes.clone().map(|node| Fusion::at(&context, node)).collect();
+        let is_matmul = |node: &usize| matches!(fusions[*node], Some(Fusion::Matmul(_)));
+        let gemv_plans = fusions.iter().map(|fusion| match fusion {
+            Some(Fusion::Matmul(fused)) => Some(GemvPlans::of(&model.cpu, fused, &context)),
             _ => None,
         });
-        let one_row = one_row.collect();
-        let products_from = nodes.clone().map(|n| (n..nodes.end).find(is_products)).collect();
-        Ok(CpuDevice {
-            name,
-            cpu,
-            graph,
-            weights,
-            ropes,
-            kv,
-            slots,
-            last_uses,
-            groups,
-            one_row,
-            products_from,
-            scratch,
-        })
+        let gemv_plans = gemv_plans.collect();
+        let next_matmuls = nodes.clone().map(|n| (n..nodes.end).find(is_matmul)).collect();
+        let scratch = Mutex::new(Vec::new());
+        Ok(CpuDevice { model, fusions, gemv_plans, next_matmuls, scratch })
     }
 
     /// The threads and instruction set in use.
     pub fn cpu(&self) -> &Cpu {
-        &self.cpu
+        &self.model.cpu
     }
 
     /// The model's weights.
     pub fn weights(&self) -> &Arc<Weights> {
-        &self.weights
-    }
-
-    fn known(&self) -> Known<'_> {
-        let CpuDevice { graph, weights, last_uses, .. } = self;
-        Known { graph, weights, last_uses }
-    }
-
-    fn table(&self, id: WeightId) -> Result<Table<'_>, DeviceError> {
-        self.weights.table(id).map_err(|error| DeviceError::Failed {
-            device: self.name.clone(),
-            reason: error.to_string(),
-        })
+        &self.model.weights
     }
 }
 
 impl BlockingDevice for CpuDevice {
     fn name(&self) -> &str {
-        &self.name
+        &self.model.name
     }
 
     fn threads(&self) -> usize {
-        self.cpu.pool().threads()
+        self.model.cpu.pool().threads()
     }
 
     fn run(&mut self, work: StageRun<'_>) -> Result<(), DeviceError> {
@@ -149,8 +105,8 @@ impl BlockingDevice for CpuDevice {
 }
 
 impl CpuDevice {
-    /// As [`BlockingDevice::run`], also for several threads at once: while one of them has the pool's
-    /// threads, the others compute alone.
+    /// As [`BlockingDevice::run`], from several threads at once: one of them uses the pool's threads, the
+    /// others compute alone.
     ///
     /// # Errors
     /// As [`BlockingDevice::run`].
@@ -158,7 +114,7 @@ impl CpuDevice {
         let mut scratch = lock(&self.scratch).pop().unwrap_or_default();
         let result = self.run_with(&mut work, &mut scratch);
         scratch.written.clear();
-        scratch.forms.value = None;
+        scratch.matmul_inputs.value = None;
         lock(&self.scratch).push(scratch);
         result
     }
@@ -166,53 +122,55 @@ impl CpuDevice {
     fn run_with(&self, work: &mut StageRun<'_>, scratch: &mut Scratch) -> Result<(), DeviceError> {
         let StageRun { nodes, part, batch, inputs, writes, .. } = &*work;
         let (nodes, part, batch, inputs, writes) = (nodes.clone(), *part, *batch, *inputs, *writes);
-        let Scratch { written, spans, forms, angles } = scratch;
-        if self.graph.nodes()[nodes.clone()].iter().any(|n| matches!(n.op, Op::Rope { .. })) {
-            let positions = match &part.rows {
-                Some(rows) => &batch.positions[rows.clone()],
-                None => &batch.positions[..],
-            };
-            angles.fill(&self.cpu, self.ropes.iter().map(|(freqs, _)| freqs), positions);
-        }
+        let Scratch { written, sequences, matmul_inputs, angles } = scratch;
+        self.fill_angles(nodes.clone(), part, batch, angles);
         let mut next = nodes.start;
         while next < nodes.end {
-            let group = self.groups[next].as_ref();
-            let group = group.filter(|group| group.fits(nodes.end, part, writes));
-            let done = next..group.map_or(next + 1, |group| group.nodes().end);
+            let fused = self.fusions[next].as_ref();
+            let fused = fused.filter(|fused| fused.fits(nodes.end, part, writes));
+            let done = next..fused.map_or(next + 1, |fused| fused.nodes().end);
             (done.start..done.end - 1).for_each(|node| work.observer.node_done(node));
             let first = nodes.start;
-            let residual = group.and_then(|group| {
-                let id = group.adds_to(&self.known(), writes)?;
+            let residual = fused.and_then(|fused| {
+                let id = fused.accumulates_into(&self.model.context(), writes)?;
                 written.get_mut(id.0.checked_sub(first)?)?.take()
             });
-            let stage = Stage { device: self, part, batch, inputs, written: (first, &written[..]) };
-            match group {
-                Some(Fused::Keys(rope)) => {
-                    let [keys, node] = [0, 1].map(|at| &self.graph.nodes()[rope + at]);
+            let stage =
+                Stage { model: &self.model, part, batch, inputs, written: (first, &written[..]) };
+            match fused {
+                Some(Fusion::RopeAttention(rope)) => {
+                    let [keys, node] = [0, 1].map(|at| &self.model.graph.nodes()[rope + at]);
                     let run = OpRun { stage, node, angles, keys: Some(keys) };
-                    let output = run.compute(spans)?;
+                    let output = run.compute(sequences)?;
                     written.extend([None, Some(output)]);
                 }
-                Some(Fused::Products(group)) => {
-                    let form = self.next_form(group, nodes.end, part, writes);
-                    let (one_row, upcoming) = match part.features.is_whole() {
+                Some(Fusion::Matmul(fused)) => {
+                    let output_scheme = self.output_scheme(fused, nodes.end, part, writes);
+                    let (gemv_plan, next_dispatch) = match part.features.is_whole() {
                         true => (
-                            self.one_row(next, form),
-                            self.upcoming(done.end, (&nodes, part, writes)),
+                            self.gemv_plan(next, output_scheme),
+                            self.next_dispatch(done.end, (&nodes, part, writes)),
                         ),
-                        false => (None, Upcoming::default()),
+                        false => (None, NextDispatch::default()),
                     };
-                    let run = FusedRun { stage, group, form, residual, one_row, upcoming };
-                    let outputs = run.compute(forms)?;
+                    let run = FusedMatmulRun {
+                        stage,
+                        fused,
+                        output_scheme,
+                        residual,
+                        gemv_plan,
+                        next_dispatch,
+                    };
+                    let outputs = run.compute(matmul_inputs)?;
                     written.extend(outputs.into_iter().take(done.len()));
                 }
-                Some(&Fused::NormAdd { node, norm, residual: input }) => {
+                Some(&Fusion::NormAdd { node, norm, residual: input }) => {
                     let run = NormAddRun { stage, node, norm, input, residual };
                     written.extend([None, Some(run.compute()?)]);
                 }
                 None => {
-                    let node: &Node = &self.graph.nodes()[next];
-                    let output = OpRun { stage, node, angles, keys: None }.compute(spans)?;
+                    let node: &Node = &self.model.graph.nodes()[next];
+                    let output = OpRun { stage, node, angles, keys: None }.compute(sequences)?;
                     written.push(Some(output));
                 }
             }
@@ -222,71 +180,81 @@ impl CpuDevice {
         }
         for &id in writes {
             if let Some(data) = written.get_mut(id.0 - nodes.start).and_then(Option::take) {
-                let width = part.features.of_width(self.graph.value(id).width).len();
+                let width = part.features.of_width(self.model.graph.value(id).width).len();
                 work.outputs.put(id, Tensor::new(width, data));
             }
         }
         Ok(())
     }
 
-    /// The form in which the next group takes the only result of `group`, if that may be made
-    /// instead of the result: when nothing else reads it, and its columns make enough tasks.
-    fn next_form(
+    /// Computes the angles of the part's rows, if the nodes rotate any.
+    fn fill_angles(&self, nodes: Range<usize>, part: &Part, batch: &Batch, angles: &mut Angles) {
+        let BoundModel { cpu, graph, ropes, .. } = &self.model;
+        if graph.nodes()[nodes].iter().any(|node| matches!(node.op, Op::Rope { .. })) {
+            let positions = match &part.rows {
+                Some(rows) => &batch.positions[rows.clone()],
+                None => &batch.positions[..],
+            };
+            angles.fill(cpu, ropes.iter().map(|(freqs, _)| freqs), positions);
+        }
+    }
+
+    /// The scheme in which the next fusion takes the only output of `fused`, if the output may be
+    /// quantised on the fly: nothing else reads it, and its columns make enough tasks.
+    fn output_scheme(
         &self,
-        group: &Group,
+        fused: &FusedMatmul,
         end: usize,
         part: &Part,
         writes: &[ValueId],
-    ) -> Option<ActKind> {
+    ) -> Option<QuantScheme> {
         const TASKS_PER_THREAD: usize = 3;
-        let Fused::Products(next) = self.groups.get(group.nodes().end)?.as_ref()? else {
+        let Fusion::Matmul(next) = self.fusions.get(fused.nodes().end)?.as_ref()? else {
             return None;
         };
-        let (value, format) = group.feeds?;
-        let kind = ActKind::of(self.cpu.activations(), format)?;
-        let tasks = self.graph.value(value).width / kind.columns();
+        let (value, format) = fused.quantized_output?;
+        let kind = self.model.cpu.quant_scheme(format)?;
+        let tasks = self.model.graph.value(value).width / kind.columns();
         let fits = next.fits(end, part, writes) && part.features.is_whole();
-        (fits && !writes.contains(&value) && tasks >= TASKS_PER_THREAD * self.cpu.pool().threads())
-            .then_some(kind)
+        (fits
+            && !writes.contains(&value)
+            && tasks >= TASKS_PER_THREAD * self.model.cpu.pool().threads())
+        .then_some(kind)
     }
 
-    /// The weights of the products that come first from a node of the stage on, or after its last
+    /// The weights of the first matmuls from node `from` on, or of the first of the stage if there
+    /// are none, since the stage most likely runs again.
     /// when the stage begins anew.
-    fn upcoming(
+    fn next_dispatch(
         &self,
         from: usize,
         (stage, part, writes): (&Range<usize>, &Part, &[ValueId]),
-    ) -> Upcoming<'_> {
+    ) -> NextDispatch<'_> {
         let first = |from: usize| {
-            self.products_from.get(from).copied().flatten().filter(|node| *node < stage.end)
+            self.next_matmuls.get(from).copied().flatten().filter(|node| *node < stage.end)
         };
         let Some(node) = first(from).or_else(|| first(stage.start)) else {
-            return Upcoming::default();
+            return NextDispatch::default();
         };
-        let Some(Fused::Products(group)) = &self.groups[node] else {
-            return Upcoming::default();
+        let Some(Fusion::Matmul(fused)) = &self.fusions[node] else {
+            return NextDispatch::default();
         };
-        let form = self.next_form(group, stage.end, part, writes);
-        let one_row = self.one_row(node, form);
-        Upcoming { form, one_row, ..group.upcoming(&self.known()) }
+        let output_scheme = self.output_scheme(fused, stage.end, part, writes);
+        let gemv_plan = self.gemv_plan(node, output_scheme);
+        NextDispatch { output_scheme, gemv_plan, ..fused.next_dispatch(&self.model.context()) }
     }
 
-    /// How the products of the group that begins with a node are cut for one row.
-    fn one_row(&self, node: usize, form: Option<ActKind>) -> Option<&RowTasks> {
-        self.one_row[node].as_ref()?.in_form(form)
+    /// Division into tasks of the matmuls of the fusion that begins with a node, for one row.
+    fn gemv_plan(&self, node: usize, output_scheme: Option<QuantScheme>) -> Option<&GemvPlan> {
+        self.gemv_plans[node].as_ref()?.quantized_output(output_scheme)
     }
 
     /// Gives back the slots of values that these nodes were the last to read.
     fn release(&self, nodes: Range<usize>, first: usize, written: &mut [Option<Slot>]) {
-        for dead in self.last_uses[nodes].iter().flatten() {
+        for dead in self.model.last_uses[nodes].iter().flatten() {
             if let Some(slot) = dead.0.checked_sub(first).and_then(|at| written.get_mut(at)) {
                 *slot = None;
             }
         }
     }
-}
-
-fn bind_rope(spec: &RopeSpec, weights: &Weights) -> (RopeFreqs, RopePairs) {
-    let factors = spec.factors.map(|id| weights.vector(id));
-    (RopeFreqs::new(spec.base, spec.dims, spec.scaling, factors), spec.pairs)
 }

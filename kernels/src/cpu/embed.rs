@@ -1,9 +1,9 @@
-//! Rows of a weight matrix as activations.
+//! Embedding lookup: rows of a weight matrix as activations.
 
-use crate::binary16;
-use crate::cpu::unpack::{self, Block, group_len};
-use crate::cpu::{Cpu, Matrix, Packed};
-use crate::quant::DType;
+use crate::cpu::context::Cpu;
+use crate::cpu::loops::unpack::dequantize_row;
+use crate::cpu::matrix::Matrix;
+use crate::cpu::packed::PackedMatrix;
 use thiserror::Error;
 
 /// Why a row could not be looked up.
@@ -12,20 +12,20 @@ pub enum EmbedError {
     /// No such row.
     #[error("token {id} is outside the vocabulary of {rows}; was it made by another tokenizer?")]
     Id {
-        /// Asked for.
+        /// The token id.
         id: u32,
-        /// Rows of the matrix.
+        /// Rows of the table.
         rows: usize,
     },
 }
 
-/// A table of embeddings.
+/// An embedding table.
 #[derive(Clone, Copy, Debug)]
 pub enum Table<'a> {
     /// As stored.
     Stored(Matrix<'a>),
-    /// Packed for products, where the table is also the matrix of one.
-    Packed(&'a Packed),
+    /// Packed for matmuls, if the table is also the output matrix.
+    Packed(&'a PackedMatrix),
 }
 
 impl Table<'_> {
@@ -37,8 +37,8 @@ impl Table<'_> {
     }
 }
 
-/// `out[i] = table[ids[i]] · scale`; `out` is `[ids.len()][columns of the table]`. Both forms of a
-/// table give the same bits.
+/// `out[i] = table[ids[i]] · scale`; `out` is `[ids.len()][columns of the table]`. Stored and
+/// packed tables give the same bits.
 ///
 /// # Errors
 /// When an id is not a row of `table`; `out` is then unchanged.
@@ -61,7 +61,9 @@ pub fn embed_rows(
     ctx.pool().chunks_mut(out, chunk * cols, |i, out| {
         for (id, out) in ids[i * chunk..].iter().zip(out.chunks_exact_mut(cols)) {
             match table {
-                Table::Stored(matrix) => row(matrix.dtype(), matrix.row(*id as usize), out),
+                Table::Stored(matrix) => {
+                    dequantize_row(matrix.dtype(), matrix.row(*id as usize), out)
+                }
                 Table::Packed(packed) => packed.row(*id as usize, out),
             }
             if scale != 1.0 {
@@ -70,33 +72,4 @@ pub fn embed_rows(
         }
     });
     Ok(())
-}
-
-/// Values of a stored row.
-pub(crate) fn row(dtype: DType, stored: &[u8], out: &mut [f32]) {
-    let f16 = |b: &[u8; 2]| binary16::to_f32(u16::from_le_bytes(*b));
-    match dtype {
-        DType::F32 => values(stored, out, |b: &[u8; 4]| f32::from_le_bytes(*b)),
-        DType::F16 => values(stored, out, f16),
-        DType::Bf16 => values(stored, out, |b| unpack::bf16(*b)),
-        _ => blocks(dtype, stored, out),
-    }
-}
-
-fn values<const N: usize>(stored: &[u8], out: &mut [f32], f: impl Fn(&[u8; N]) -> f32) {
-    for (out, stored) in out.iter_mut().zip(stored.as_chunks().0) {
-        *out = f(stored);
-    }
-}
-
-fn blocks(dtype: DType, stored: &[u8], out: &mut [f32]) {
-    let mut block = Block::new();
-    let group = group_len(dtype);
-    let stored = stored.chunks_exact(dtype.block_bytes());
-    for (out, stored) in out.chunks_exact_mut(dtype.block_len()).zip(stored) {
-        unpack::one(dtype, stored, &mut block);
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = block.scale[i / group] * f32::from(block.q[i]) + block.min[i / group];
-        }
-    }
 }

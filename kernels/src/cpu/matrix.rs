@@ -1,18 +1,17 @@
 //! A weight matrix as stored.
 
-use crate::cpu::tile::RowsView;
 use crate::quant::DType;
 use std::ops::Range;
 use thiserror::Error;
 
-/// Why bytes are not a matrix.
+/// Why bytes do not form a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MatrixError {
-    /// The rows do not divide into blocks.
+    /// A row is not a whole number of blocks.
     #[error("a row of {cols} values is not a whole number of {dtype} blocks of {}; the weight \
              cannot be stored in this format", dtype.block_len())]
     Row {
-        /// Format.
+        /// Storage format.
         dtype: DType,
         /// Values per row.
         cols: usize,
@@ -23,18 +22,18 @@ pub enum MatrixError {
              shape and format"
     )]
     Size {
-        /// Format.
+        /// Storage format.
         dtype: DType,
-        /// Rows.
+        /// Output channels (n).
         rows: usize,
-        /// Values per row.
+        /// Values per row (k).
         cols: usize,
-        /// Bytes that were given.
+        /// Bytes given.
         bytes: usize,
     },
 }
 
-/// A weight matrix as stored: `rows` output features of `cols` input features.
+/// A weight matrix as stored: `rows` output channels (n) × `cols` input channels (k).
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
     dtype: DType,
@@ -48,7 +47,7 @@ impl<'a> Matrix<'a> {
     /// A view of `bytes` as `rows` (n) × `cols` (k) values of `dtype`.
     ///
     /// # Errors
-    /// When a row is not a whole number of blocks or `bytes` has not exactly the size.
+    /// When a row is not a whole number of blocks or `bytes` has the wrong length.
     pub fn new(
         dtype: DType,
         rows: usize,
@@ -64,17 +63,17 @@ impl<'a> Matrix<'a> {
         Ok(Matrix { dtype, rows, cols, row_bytes, bytes })
     }
 
-    /// Format.
+    /// Storage format.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Output features (n).
+    /// Output channels (n).
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Input features (k).
+    /// Input channels (k).
     pub fn cols(&self) -> usize {
         self.cols
     }
@@ -84,18 +83,29 @@ impl<'a> Matrix<'a> {
         self.row_bytes
     }
 
-    /// Stored bytes of row `row`, which must exist.
+    /// Stored bytes of row `row`.
     pub(crate) fn row(&self, row: usize) -> &'a [u8] {
         &self.bytes[row * self.row_bytes..][..self.row_bytes]
     }
 
-    /// Whole rows.
-    pub(crate) fn view(&self, rows: Range<usize>) -> RowsView<'a> {
-        RowsView {
+    /// A range of whole rows.
+    pub(crate) fn view(&self, rows: Range<usize>) -> StoredRows<'a> {
+        StoredRows {
             dtype: self.dtype,
             bytes: &self.bytes[rows.start * self.row_bytes..rows.end * self.row_bytes],
             row_bytes: self.row_bytes,
             rows: rows.len(),
         }
     }
+}
+
+/// Up to 16 whole rows of a weight matrix, as stored.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredRows<'a> {
+    pub(crate) dtype: DType,
+    /// Starts at the first row.
+    pub(crate) bytes: &'a [u8],
+    pub(crate) row_bytes: usize,
+    /// At most 16.
+    pub(crate) rows: usize,
 }

@@ -1,120 +1,112 @@
-//! What this CPU does at most, measured: products of 8-bit integers, of bfloat16 and of `f32` on
-//! registers, and bytes read from memory; and what of it an op could use.
+//! Measured limits of this CPU (peak int8, bfloat16 and `f32` throughput on registers, read
+//! bandwidth of memory), and which of them bound an op.
 //!
-//! An op of `flops` operations that moves `bytes` takes at least
-//! max(flops / peak, bytes / bandwidth) (Williams, Waterman and Patterson, 2009). Operands that lie
-//! in a cache may be faster than that.
+//! An op of `flops` operations that moves `bytes` takes at least max(flops / peak, bytes /
+//! bandwidth) (Williams, Waterman and Patterson, 2009). Operands in a cache may be faster than
+//! that.
 
 use std::time::Duration;
 
-use thiserror::Error;
-
 use crate::cost::Cost;
+use crate::cpu::attention::bf16_kernels;
+use crate::cpu::context::Cpu;
+use crate::cpu::isa::Isa;
 use crate::cpu::isa::peak::{PeakLoop, PeakLoops};
-use crate::cpu::quantize::ActKind;
-use crate::cpu::{Activations, Cpu, Isa};
+use crate::cpu::loops::quantize::QuantScheme;
 use crate::kv::KvDtype;
+use crate::quant::Activations;
 use crate::quant::DType;
 
-mod reading;
+mod bandwidth;
+mod error;
+mod timing;
 
-pub use reading::Reading;
+pub use bandwidth::BandwidthProbe;
+pub use error::RooflineError;
+use timing::Rounds;
 
 /// Shortest time of a measured loop.
 const ROUND_MIN: Duration = Duration::from_millis(5);
-/// Iterations of the first loop.
+/// Iterations of the first, shortest loop.
 const ITERATIONS_FIRST: u64 = 1 << 12;
-/// Where a clock that stands still is believed: seconds on any machine.
+/// Iterations after which a clock that does not advance is accepted: seconds on any machine.
 const ITERATIONS_MAX: u64 = 1 << 28;
-/// Least and most bytes that are read in a round, and those where the cache's size is not known.
+/// Limits of the bytes read per round, and their number if the cache size is unknown.
 const READ_BYTES_MIN: usize = 64 << 20;
 const READ_BYTES_MAX: usize = 1 << 30;
 const READ_BYTES_UNKNOWN: usize = 256 << 20;
 
-/// A limit, measured.
+/// A measured peak.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peak {
-    /// Instructions that reach it, as assemblers write them.
+    /// Instructions that reach it, in assembler syntax.
     pub instructions: &'static str,
     /// Operations per second of all threads together; a multiply-add is two.
     pub ops_per_second: f64,
 }
 
-/// Limits of a CPU with so many threads and that instruction set.
+/// Measured limits of a CPU with a number of threads and an instruction set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roofline {
     /// Instruction set.
     pub isa: Isa,
     /// Threads.
     pub threads: usize,
-    /// Products of 8-bit integers, summed in 32 bits; `None` where no loop is known that measures
-    /// it.
-    pub dot: Option<Peak>,
-    /// Products of bfloat16 pairs, summed in `f32`; `None` where the instruction set has none.
-    pub pair: Option<Peak>,
-    /// Multiply-adds of `f32`; `None` where no loop is known that measures it.
-    pub float: Option<Peak>,
-    /// Bytes read per second from a buffer that no cache holds.
+    /// int8 products, summed in 32 bits; `None` if no loop measures them.
+    pub int8: Option<Peak>,
+    /// Products of bfloat16 pairs, summed in `f32`; `None` if the instruction set has none.
+    pub bf16: Option<Peak>,
+    /// Multiply-adds of `f32`; `None` if no loop measures them.
+    pub f32: Option<Peak>,
+    /// Bytes per second read from a buffer larger than all caches.
     pub read_bytes_per_second: f64,
     /// Bytes of that buffer.
     pub read_bytes: usize,
-}
-
-/// Why nothing was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RooflineError {
-    /// The buffer to read does not fit.
-    #[error("no {bytes} bytes of memory to measure reading with; end other programs")]
-    Memory {
-        /// Bytes that were asked for.
-        bytes: usize,
-    },
 }
 
 /// Names of all ops, as [`Op::name`](crate::op::Op::name).
 pub const OP_NAMES: [&str; 9] =
     ["embed", "rms_norm", "matmul", "rope", "attention", "gated", "add", "select_rows", "soft_cap"];
 
-/// The arithmetic that most of an op's operations are.
+/// The arithmetic of most of an op's operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// Products of 8-bit integers.
-    Dot,
+    /// Products of 8-bit integers, summed in 32 bits.
+    Int8,
     /// Products of bfloat16 pairs, summed in `f32`.
-    Pair,
-    /// Of `f32`.
-    Float,
+    Bf16,
+    /// Multiply-adds of `f32`.
+    F32,
 }
 
 impl Arithmetic {
-    /// Short name of what is multiplied: `int8`, `bf16` or `f32`.
+    /// Short name of the operands' type: `int8`, `bf16` or `f32`.
     pub fn name(self) -> &'static str {
         match self {
-            Arithmetic::Dot => "int8",
-            Arithmetic::Pair => "bf16",
-            Arithmetic::Float => "f32",
+            Arithmetic::Int8 => "int8",
+            Arithmetic::Bf16 => "bf16",
+            Arithmetic::F32 => "f32",
         }
     }
 }
 
-/// How a CPU computes an op.
+/// The kernel of an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// Its arithmetic.
     pub arithmetic: Arithmetic,
-    /// What it does, and why, in words.
+    /// What it does, in words.
     pub how: String,
 }
 
 impl Kernel {
-    /// Of an op, by its [`Op::name`](crate::op::Op::name), whose weight, if it has one, is stored
-    /// in that format, beside keys and values in another; `None` where there is no such op.
+    /// The kernel of an op by its [`Op::name`](crate::op::Op::name), for a weight of this format
+    /// (if it has one) and keys and values of this type; `None` if there is no such op.
     pub fn of(cpu: &Cpu, op: &str, (weight, kv): (Option<DType>, KvDtype)) -> Option<Kernel> {
-        let float = |how: &str| Kernel { arithmetic: Arithmetic::Float, how: how.to_owned() };
+        let float = |how: &str| Kernel { arithmetic: Arithmetic::F32, how: how.to_owned() };
         Some(match op {
-            "matmul" => return weight.map(|weight| Kernel::of_product(cpu, weight)),
-            "embed" => float("rows of the table, widened to f32"),
+            "matmul" => return weight.map(|weight| Kernel::of_matmul(cpu, weight)),
+            "embed" => float("table lookup, widened to f32"),
             "attention" => Kernel::of_attention(cpu, kv),
             "rms_norm" | "rope" | "gated" | "add" | "soft_cap" => float("f32, row by row"),
             "select_rows" => float("copies of rows"),
@@ -123,52 +115,52 @@ impl Kernel {
     }
 
     fn of_attention(cpu: &Cpu, kv: KvDtype) -> Kernel {
-        let (arithmetic, factors) = match cpu.paired(kv) {
-            Some(_) => (Arithmetic::Pair, "pairs of bfloat16, summed in f32,"),
-            None => (Arithmetic::Float, "f32"),
+        let (arithmetic, factors) = match bf16_kernels(cpu, kv) {
+            Some(_) => (Arithmetic::Bf16, "pairs of bfloat16, summed in f32,"),
+            None => (Arithmetic::F32, "f32"),
         };
-        let how = format!("{factors} over pages of {kv} keys and values, softmax as they come");
+        let how = format!("{factors} over pages of {kv} keys and values, online softmax");
         Kernel { arithmetic, how }
     }
 
-    fn of_product(cpu: &Cpu, dtype: DType) -> Kernel {
-        match ActKind::of_format(dtype) {
+    fn of_matmul(cpu: &Cpu, dtype: DType) -> Kernel {
+        match QuantScheme::of_format(dtype) {
             Some(_) if cpu.activations() == Activations::F32 => Kernel {
-                arithmetic: Arithmetic::Float,
-                how: format!("f32 products: {dtype} weights are widened to f32"),
+                arithmetic: Arithmetic::F32,
+                how: format!("f32: {dtype} weights are widened to f32"),
             },
             Some(_) => Kernel {
-                arithmetic: Arithmetic::Dot,
+                arithmetic: Arithmetic::Int8,
                 how: format!(
-                    "int8 dot products: {dtype} weights are integers, and activations are made \
-                     int8 in blocks of {}",
+                    "int8 dot products: {dtype} weights are integers, and activations are quantised \
+                     to int8 in blocks of {}",
                     dtype.block_len()
                 ),
             },
             None => Kernel {
-                arithmetic: Arithmetic::Float,
-                how: format!("f32 products: {dtype} weights are floats, widened to f32"),
+                arithmetic: Arithmetic::F32,
+                how: format!("f32: {dtype} weights are widened to f32"),
             },
         }
     }
 }
 
-/// The least time of an op.
+/// Lower bound of an op's time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// Seconds.
     pub seconds: f64,
-    /// What sets it: an [`Arithmetic::name`] or `memory`.
+    /// The limiting resource: an [`Arithmetic::name`] or `memory`.
     pub by: &'static str,
 }
 
 impl Roofline {
-    /// Measures each limit in `rounds` runs (at least 1) of some milliseconds and takes the fastest;
-    /// reading in as many of either way to read.
-    /// Nothing else should run meanwhile. `now` tells the time since any fixed start.
+    /// Measures each limit in `rounds` runs (at least 1) of some milliseconds and takes the
+    /// fastest; reading is measured with and without prefetch, `rounds` times each. Nothing else
+    /// should run meanwhile. `now` is a monotonic clock with any origin.
     ///
     /// # Errors
-    /// [`RooflineError`] when there is no memory to read.
+    /// [`RooflineError`] when there is not enough memory to read.
     pub fn measure(
         cpu: &Cpu,
         rounds: usize,
@@ -176,29 +168,29 @@ impl Roofline {
     ) -> Result<Roofline, RooflineError> {
         let clock = Rounds { rounds: rounds.max(1), now };
         let loops = PeakLoops::of(cpu.isa());
-        let read_bytes = read_bytes(cpu.caches().last);
+        let read_bytes = read_bytes(cpu.caches().largest);
         Ok(Roofline {
             isa: cpu.isa(),
             threads: cpu.pool().threads(),
-            dot: loops.dot.map(|of| clock.peak(cpu, of)),
-            pair: loops.pair.map(|of| clock.peak(cpu, of)),
-            float: loops.fma.map(|of| clock.peak(cpu, of)),
-            read_bytes_per_second: Reading::new(cpu, read_bytes)?.fastest(cpu, &clock),
+            int8: loops.int8.map(|of| measured_peak(&clock, cpu, of)),
+            bf16: loops.bf16.map(|of| measured_peak(&clock, cpu, of)),
+            f32: loops.f32.map(|of| measured_peak(&clock, cpu, of)),
+            read_bytes_per_second: BandwidthProbe::new(cpu, read_bytes)?.fastest(cpu, &clock),
             read_bytes,
         })
     }
 
-    /// The most of an arithmetic; `None` where it is not known.
+    /// The peak of an arithmetic; `None` if unknown.
     pub fn peak(&self, arithmetic: Arithmetic) -> Option<Peak> {
         match arithmetic {
-            Arithmetic::Dot => self.dot,
-            Arithmetic::Pair => self.pair,
-            Arithmetic::Float => self.float,
+            Arithmetic::Int8 => self.int8,
+            Arithmetic::Bf16 => self.bf16,
+            Arithmetic::F32 => self.f32,
         }
     }
 
-    /// The least time of an op of that cost; `None` where the peak of its arithmetic is not known,
-    /// or it costs nothing.
+    /// The lower bound of an op of this cost; `None` if the peak of its arithmetic is unknown, or
+    /// it costs nothing.
     pub fn bound(&self, arithmetic: Arithmetic, cost: Cost) -> Option<Bound> {
         let peak = self.peak(arithmetic)?;
         let by = arithmetic.name();
@@ -210,39 +202,20 @@ impl Roofline {
     }
 }
 
-/// Timing of repeated runs.
-struct Rounds<'a> {
-    rounds: usize,
-    now: &'a dyn Fn() -> Duration,
+/// The fastest of several runs of a loop on all threads.
+fn measured_peak(clock: &Rounds<'_>, cpu: &Cpu, of: PeakLoop) -> Peak {
+    let threads = cpu.pool().threads();
+    let run = |iterations: u64| cpu.pool().run(threads, &|_| (of.run)(iterations));
+    let mut iterations = ITERATIONS_FIRST;
+    while iterations < ITERATIONS_MAX && clock.time(&|| run(iterations)) < ROUND_MIN {
+        iterations *= 2;
+    }
+    let ops = of.ops as f64 * iterations as f64 * threads as f64;
+    let ops_per_second = ops / clock.fastest(&|| run(iterations));
+    Peak { instructions: of.instructions, ops_per_second }
 }
 
-impl Rounds<'_> {
-    fn time(&self, run: &dyn Fn()) -> Duration {
-        let start = (self.now)();
-        run();
-        // A clock that stands still would make a rate without bounds.
-        (self.now)().saturating_sub(start).max(Duration::from_nanos(1))
-    }
-
-    fn fastest(&self, run: &dyn Fn()) -> f64 {
-        let times = (0..self.rounds).map(|_| self.time(run).as_secs_f64());
-        times.fold(f64::INFINITY, f64::min)
-    }
-
-    fn peak(&self, cpu: &Cpu, of: PeakLoop) -> Peak {
-        let threads = cpu.pool().threads();
-        let run = |iterations: u64| cpu.pool().run(threads, &|_| (of.run)(iterations));
-        let mut iterations = ITERATIONS_FIRST;
-        while iterations < ITERATIONS_MAX && self.time(&|| run(iterations)) < ROUND_MIN {
-            iterations *= 2;
-        }
-        let ops = of.ops as f64 * iterations as f64 * threads as f64;
-        let ops_per_second = ops / self.fastest(&|| run(iterations));
-        Peak { instructions: of.instructions, ops_per_second }
-    }
-}
-
-/// Four times the last cache, within bounds.
+/// Four times the largest cache, within limits.
 fn read_bytes(cache: Option<usize>) -> usize {
     let wanted = cache.map_or(READ_BYTES_UNKNOWN, |cache| cache.saturating_mul(4));
     wanted.clamp(READ_BYTES_MIN, READ_BYTES_MAX)

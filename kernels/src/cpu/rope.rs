@@ -1,21 +1,21 @@
 //! Rotary position embedding, with the scalings of llama.cpp.
 
-use crate::cpu::Cpu;
-use crate::cpu::tile::madd;
-use crate::op::{RopePairs, RopeScaling};
+use crate::cpu::context::Cpu;
+use crate::cpu::loops::rope::{RopeShape, RowAngles};
+use crate::op::RopeScaling;
 
 /// Frequencies of a rotary embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeFreqs {
-    /// Angle of pair i + 1 over that of pair i.
+    /// Ratio of the angles of pairs i + 1 and i.
     ratio: f32,
-    pairs: Vec<Pair>,
+    pairs: Vec<PairFreq>,
     magnitude: f32,
 }
 
-/// angle = theta · stretched, theta being the plain angle of the pair.
+/// Factors on the plain angle theta of a pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Pair {
+struct PairFreq {
     factor: f32,
     interpolation: f32,
     extrapolation_share: f32,
@@ -35,10 +35,10 @@ impl RopeFreqs {
             }
         };
         let stretched = matches!(scaling, RopeScaling::Yarn { .. });
-        let (low, high) = corrected_pairs(base, n, scaling);
+        let (low, high) = correction_range(base, n, scaling);
         let pairs = (0..dims / 2).map(|i| {
             let ramp = ((i as f32 - low) / (high - low).max(0.001)).clamp(0.0, 1.0);
-            Pair {
+            PairFreq {
                 factor: factor_of(i),
                 interpolation,
                 extrapolation_share: if stretched { 1.0 - ramp } else { 0.0 },
@@ -53,7 +53,7 @@ impl RopeFreqs {
         let mut angles = RopeAngles::default();
         let lines = angles.room(self.pairs.len(), positions.len());
         let lines = lines.chunks_exact_mut(2 * self.pairs.len().max(1));
-        positions.iter().zip(lines).for_each(|(position, line)| self.line(*position, line));
+        positions.iter().zip(lines).for_each(|(position, line)| self.fill_row(*position, line));
         angles
     }
 
@@ -65,12 +65,12 @@ impl RopeFreqs {
         ctx.pool().chunks_mut(lines, chunk * width, |i, lines| {
             let positions = positions[i * chunk..].iter();
             let lines = positions.zip(lines.chunks_exact_mut(width));
-            lines.for_each(|(position, line)| self.line(*position, line));
+            lines.for_each(|(position, line)| self.fill_row(*position, line));
         });
     }
 
-    /// Cosines, then sines of a row.
-    fn line(&self, position: u32, line: &mut [f32]) {
+    /// Writes the cosines, then the sines of a row.
+    fn fill_row(&self, position: u32, line: &mut [f32]) {
         let (cos, sin) = line.split_at_mut(self.pairs.len());
         // Powers by repeated multiplication, rounding at each step, as llama.cpp does.
         let mut theta = position as f32;
@@ -89,11 +89,11 @@ impl RopeFreqs {
     }
 }
 
-/// An angle costs about as much as so many values of an element-wise op.
+/// Cost of an angle, in values of an element-wise op.
 const ANGLE_VALUES: usize = 16;
 
 /// First and last pair of YaRN's ramp.
-fn corrected_pairs(base: f32, dims: f32, scaling: RopeScaling) -> (f32, f32) {
+fn correction_range(base: f32, dims: f32, scaling: RopeScaling) -> (f32, f32) {
     let RopeScaling::Yarn { original_context, beta_fast, beta_slow, .. } = scaling else {
         return (0.0, 0.0);
     };
@@ -113,12 +113,12 @@ pub struct RopeAngles {
 }
 
 impl RopeAngles {
-    /// Rows that these angles are for.
+    /// Rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Those of a row.
+    /// Angles of a row.
     pub(crate) fn row(&self, row: usize, shape: RopeShape) -> RowAngles<'_> {
         let both = self.values.len() / self.rows;
         let (cos, sin) = self.values[row * both..][..both].split_at(both / 2);
@@ -126,10 +126,10 @@ impl RopeAngles {
     }
 
     /// # Panics
-    /// When more values would turn than a head has.
+    /// When a head has fewer values than are rotated.
     fn check(&self, shape: RopeShape) {
-        let turned = self.values.len().checked_div(self.rows).unwrap_or(0);
-        assert!(turned <= shape.head_dim, "{turned} values turn of {}", shape.head_dim);
+        let rotated = self.values.len().checked_div(self.rows).unwrap_or(0);
+        assert!(rotated <= shape.head_dim, "{rotated} of {} values are rotated", shape.head_dim);
     }
 
     fn room(&mut self, pairs: usize, rows: usize) -> &mut [f32] {
@@ -139,55 +139,36 @@ impl RopeAngles {
     }
 }
 
-/// Shape of what is rotated: `[rows][heads][head_dim]`, of which each head's first values
-/// (twice the number of frequencies) turn and the rest stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RopeShape {
-    /// Heads per row.
-    pub heads: usize,
-    /// Values per head.
-    pub head_dim: usize,
-    /// Which values form a pair.
-    pub pairs: RopePairs,
-}
-
-/// How rows are to be rotated.
+/// A rotation that is applied to rows while they are copied.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct Rotation<'a> {
     angles: &'a RopeAngles,
     shape: RopeShape,
-    /// Row of the angles that is the first of the rows.
+    /// Row of the angles for the first row.
     first: usize,
 }
 
-impl<'a> Turn<'a> {
-    /// Heads of `shape` by the angles of the rows from `first`.
+impl<'a> Rotation<'a> {
+    /// Rotates heads of `shape` by the angles of the rows from `first` on.
     ///
     /// # Panics
-    /// When more values would turn than a head has.
-    pub(crate) fn new(angles: &'a RopeAngles, shape: RopeShape, first: usize) -> Turn<'a> {
+    /// When a head has fewer values than are rotated.
+    pub(crate) fn new(angles: &'a RopeAngles, shape: RopeShape, first: usize) -> Rotation<'a> {
         angles.check(shape);
-        Turn { angles, shape, first }
+        Rotation { angles, shape, first }
     }
 
-    /// Rotates one or more heads of a row.
+    /// Rotates one or more heads of row `row`.
     pub(crate) fn heads(&self, ctx: &Cpu, row: usize, x: &[f32], out: &mut [f32]) {
         (ctx.kernels().rotate)(x, &self.angles.row(self.first + row, self.shape), out);
     }
 }
 
-/// Angles of one row.
-pub(crate) struct RowAngles<'a> {
-    cos: &'a [f32],
-    sin: &'a [f32],
-    shape: RopeShape,
-}
-
-/// Rotates `x` of `[rows][heads][head_dim]` into `out`.
+/// Rotates `x` `[rows][heads][head_dim]` into `out`.
 ///
 /// # Panics
-/// When `x` or `out` has not as many rows as `angles`, or more values would turn than a head
-/// has.
+/// When `x` or `out` does not have as many rows as `angles`, or a head has fewer values than are
+/// rotated.
 pub fn rope(ctx: &Cpu, x: &[f32], shape: RopeShape, angles: &RopeAngles, out: &mut [f32]) {
     let width = shape.heads * shape.head_dim;
     assert_eq!(x.len(), angles.rows * width, "x is not rows × heads × head_dim");
@@ -204,44 +185,4 @@ pub fn rope(ctx: &Cpu, x: &[f32], shape: RopeShape, angles: &RopeAngles, out: &m
             (kernels.rotate)(&x[row * width..][..width], &angles.row(row, shape), out);
         }
     });
-}
-
-#[inline(always)]
-pub(crate) fn row<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32]) {
-    let (pairs, head_dim) = (angles.cos.len(), angles.shape.head_dim);
-    for (x, out) in x.chunks_exact(head_dim).zip(out.chunks_exact_mut(head_dim)) {
-        let (x, rest) = x.split_at(2 * pairs);
-        let (out, kept) = out.split_at_mut(2 * pairs);
-        kept.copy_from_slice(rest);
-        match angles.shape.pairs {
-            RopePairs::Halves => halves::<FMA>(x, angles, out),
-            RopePairs::Adjacent => adjacent::<FMA>(x, angles, out),
-        }
-    }
-}
-
-#[inline(always)]
-fn halves<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32]) {
-    let pairs = angles.cos.len();
-    let (a, b) = x.split_at(pairs);
-    let (out_a, out_b) = out.split_at_mut(pairs);
-    let (cos, sin) = (&angles.cos[..pairs], &angles.sin[..pairs]);
-    let (a, b) = (&a[..pairs], &b[..pairs]);
-    let (out_a, out_b) = (&mut out_a[..pairs], &mut out_b[..pairs]);
-    for i in 0..pairs {
-        (out_a[i], out_b[i]) = turn::<FMA>(a[i], b[i], cos[i], sin[i]);
-    }
-}
-
-#[inline(always)]
-fn adjacent<const FMA: bool>(x: &[f32], angles: &RowAngles<'_>, out: &mut [f32]) {
-    let pairs = x.as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<2>().0);
-    for ((x, out), (cos, sin)) in pairs.zip(angles.cos.iter().zip(angles.sin)) {
-        (out[0], out[1]) = turn::<FMA>(x[0], x[1], *cos, *sin);
-    }
-}
-
-#[inline(always)]
-fn turn<const FMA: bool>(a: f32, b: f32, cos: f32, sin: f32) -> (f32, f32) {
-    (madd::<FMA>(a, cos, -(b * sin)), madd::<FMA>(a, sin, b * cos))
 }

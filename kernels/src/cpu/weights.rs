@@ -1,7 +1,12 @@
-//! A model's weights as the CPU's kernels want them, once for all devices of the process.
+//! A model's weights in the layout of the kernels, shared by all devices of the process.
 
-use crate::cpu::packed::Source;
-use crate::cpu::{Cpu, Matrix, MatrixError, PackCache, PackError, PackReport, Packed, Table};
+use crate::cpu::context::Cpu;
+use crate::cpu::embed::Table;
+use crate::cpu::matrix::{Matrix, MatrixError};
+use crate::cpu::pack::cache::report::{PackCache, PackReport};
+use crate::cpu::pack::error::PackError;
+use crate::cpu::pack::source::Source;
+use crate::cpu::packed::PackedMatrix;
 use crate::graph::{Graph, WeightId, WeightSpec};
 use crate::op::Op;
 use crate::reference::dequantize;
@@ -9,7 +14,7 @@ use crate::requant::Requant;
 use crate::weights::{WeightFile, WeightTensor};
 use std::sync::Arc;
 
-/// Why a model's weights cannot be put on a device.
+/// Why a model's weights cannot be bound to a device.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
@@ -32,14 +37,14 @@ pub enum BindError {
     /// A tensor cannot be requantised.
     #[error(
         "tensor '{name}' cannot be requantised to {format}: its row {row} has a value that is \
-         infinite, no number, or too large for a binary16 scale; open the model without requantising"
+         infinite, NaN, or too large for a binary16 scale; open the model without requantising"
     )]
     Requant {
         /// Tensor name.
         name: String,
         /// First such row.
         row: usize,
-        /// Format that was asked for.
+        /// Requested format.
         format: Requant,
     },
     /// The matrices cannot be packed.
@@ -47,8 +52,8 @@ pub enum BindError {
     Pack(PackError),
 }
 
-/// The weights of a graph: vectors in f32, the matrices of products packed, other tables of
-/// embeddings where the file is mapped.
+/// The weights of a graph: vectors in f32, matrices of matmuls packed, other embedding tables as
+/// the mapped file stores them.
 #[derive(Debug)]
 pub struct Weights {
     specs: Vec<WeightSpec>,
@@ -56,30 +61,30 @@ pub struct Weights {
     weights: Vec<Weight>,
 }
 
-/// What a graph does with a weight.
+/// How a graph uses a weight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Uses {
     vector: bool,
-    product: bool,
+    matmul: bool,
     table: bool,
 }
 
 #[derive(Debug, Default)]
 struct Weight {
     vector: Vec<f32>,
-    packed: Option<Packed>,
+    packed: Option<PackedMatrix>,
     table: Option<WeightTensor>,
 }
 
 impl Weights {
-    /// The weights of `graph` in `file`. While another device of the process uses the same
-    /// weights of the same open file, they are shared; else the matrices are packed on `ctx`, and
-    /// the pages of the file that were read for it are given back, or they are mapped from where
-    /// an earlier start has kept them ([`WeightFile::keep_packed`]).
+    /// The weights of `graph` in `file`. Devices of the process that use the same weights of the
+    /// same open file share them. Otherwise the matrices are packed on `ctx`, and the pages of the
+    /// file that were read are released; or they are mapped from the file of an earlier start
+    /// ([`WeightFile::keep_packed`]).
     ///
     /// # Errors
-    /// [`BindError`] when `file` is not the one that the graph was built from, or there is no
-    /// memory.
+    /// [`BindError`] when `file` is not the one that the graph was built from, or there is not
+    /// enough memory.
     pub fn of(ctx: &Cpu, graph: &Graph, file: &WeightFile) -> Result<Arc<Weights>, BindError> {
         let uses = uses(graph);
         let mut shared = file.packed();
@@ -117,13 +122,13 @@ impl Weights {
             Ok(Source { matrix, requant: graph.requant(id) })
         });
         let sources = sources.collect::<Result<Vec<_>, BindError>>()?;
-        let products: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].product).collect();
-        let of_products: Vec<&WeightTensor> = products.iter().map(|i| &tensors[*i]).collect();
-        let sources: Vec<Source<'_>> = products.iter().map(|i| sources[*i]).collect();
-        let packed = Packed::kept(ctx, (&sources, &of_products), (cache, file));
+        let matmuls: Vec<usize> = (0..specs.len()).filter(|i| uses[*i].matmul).collect();
+        let of_matmuls: Vec<&WeightTensor> = matmuls.iter().map(|i| &tensors[*i]).collect();
+        let sources: Vec<Source<'_>> = matmuls.iter().map(|i| sources[*i]).collect();
+        let packed = PackedMatrix::load_or_pack(ctx, (&sources, &of_matmuls), (cache, file));
         let (packed, report) = packed.map_err(|error| match error {
             PackError::NotFinite { matrix, row, format } => {
-                BindError::Requant { name: specs[products[matrix]].name.clone(), row, format }
+                BindError::Requant { name: specs[matmuls[matrix]].name.clone(), row, format }
             }
             other => BindError::Pack(other),
         })?;
@@ -136,8 +141,8 @@ impl Weights {
         };
         let weights = all.map(|((i, uses), tensor)| Weight {
             vector: if uses.vector { read(i, &tensor) } else { Vec::new() },
-            packed: if uses.product { packed.next() } else { None },
-            table: (uses.table && !uses.product).then_some(tensor),
+            packed: if uses.matmul { packed.next() } else { None },
+            table: (uses.table && !uses.matmul).then_some(tensor),
         });
         let weights = weights.collect();
         Ok((Weights { specs: specs.to_vec(), weights, uses }, report))
@@ -149,16 +154,16 @@ impl Weights {
         &self.weights[id.0].vector
     }
 
-    /// The matrix of a product.
-    pub(crate) fn packed(&self, id: WeightId) -> &Packed {
+    /// The matrix of a matmul.
+    pub(crate) fn packed(&self, id: WeightId) -> &PackedMatrix {
         match &self.weights[id.0].packed {
             Some(packed) => packed,
-            None => unreachable!("weight {} is the matrix of a product", id.0),
+            None => unreachable!("weight {} is the matrix of a matmul", id.0),
         }
     }
 
-    /// A table of embeddings: of one that is also the matrix of a product, the packed values, so
-    /// that no pages of the file are needed for it.
+    /// An embedding table. If it is also the matrix of a matmul, the packed values are used, so
+    /// that no pages of the file are needed.
     pub(crate) fn table(&self, id: WeightId) -> Result<Table<'_>, MatrixError> {
         let spec = &self.specs[id.0];
         match &self.weights[id.0] {
@@ -172,7 +177,7 @@ impl Weights {
 
     /// Bytes of all packed matrices.
     pub fn packed_bytes(&self) -> usize {
-        self.weights.iter().filter_map(|w| w.packed.as_ref()).map(Packed::bytes).sum()
+        self.weights.iter().filter_map(|w| w.packed.as_ref()).map(PackedMatrix::bytes).sum()
     }
 }
 
@@ -182,7 +187,7 @@ fn uses(graph: &Graph) -> Vec<Uses> {
         match &node.op {
             Op::RmsNorm { weight, .. } => uses[weight.0].vector = true,
             Op::MatMul { weight, bias } => {
-                uses[weight.0].product = true;
+                uses[weight.0].matmul = true;
                 if let Some(bias) = bias {
                     uses[bias.0].vector = true;
                 }

@@ -1,14 +1,15 @@
 //! Storage of keys and values.
 
-mod panel;
+pub(crate) mod panel;
 mod rows;
 
-pub(crate) use panel::{Panel, scale_of};
+use panel::Panel;
 pub(crate) use rows::ROTARY_DIM_MAX;
 
 use super::{KvDtype, KvLayout, KvTooLarge, PageId};
 use crate::aligned::Aligned;
-use crate::cpu::{Cpu, Turn};
+use crate::cpu::context::Cpu;
+use crate::cpu::rope::Rotation;
 use crate::sync::{Mutex, MutexGuard, lock};
 use rows::Rows;
 
@@ -152,7 +153,7 @@ impl KvLayer<'_> {
         cpu: &Cpu,
         (pages, start_pos): (&[PageId], usize),
         (k, v): (&[f32], &[f32]),
-        turn: Option<Turn<'_>>,
+        rotation: Option<Rotation<'_>>,
     ) {
         let layout = self.layout;
         let (page_rows, width) = (layout.page_rows, layout.kv_heads * layout.head_dim);
@@ -176,17 +177,17 @@ impl KvLayer<'_> {
             let first = from - start_pos;
             let values = first * width..(to - start_pos) * width;
             let (k, v) = (&k[values.clone()], &v[values]);
-            let turn = turn.map(|turn| (cpu, turn, first));
-            Rows { layout, at: from - page_start, k, v, turn }
+            let rotation = rotation.map(|rotation| (cpu, rotation, first));
+            Rows { layout, at: from - page_start, k, v, rotation }
         };
         let (pool, len) = (cpu.pool(), self.page_len);
-        let narrow = cpu.kernels().narrow;
+        let f32_to_f16 = cpu.kernels().f32_to_f16;
         match &mut *self.data {
             Data::F32(data) => pool.picks_mut(data, len, pages, |i, page| {
                 rows(i).put(page, |x, to| to.copy_from_slice(x));
             }),
             Data::F16(data) => {
-                pool.picks_mut(data, len, pages, |i, page| rows(i).put(page, narrow));
+                pool.picks_mut(data, len, pages, |i, page| rows(i).put(page, f32_to_f16));
             }
             Data::I8(data) => {
                 pool.picks_mut(data, len, pages, |i, page| rows(i).put_quantized(page));

@@ -1,4 +1,4 @@
-//! What is added to products of integers outside the inner loop: offsets and minima of weights, times
+//! Terms that a quantised matmul adds outside its inner loop: zero points and minimums of weights, times
 //! sums of activations.
 
 use crate::support::{assert_close, cpus, noise, packed};
@@ -7,7 +7,7 @@ use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
 use proptest::prelude::*;
 
-/// Formats that keep integers of a block without loss, if the block has the first and the last of them.
+/// Formats that represent a block of integers exactly if it contains the smallest and the largest.
 const INTEGERS: [(DType, i32, i32); 5] = [
     (DType::Q4_0, -8, 7),
     (DType::Q4_1, 0, 15),
@@ -15,10 +15,10 @@ const INTEGERS: [(DType, i32, i32); 5] = [
     (DType::Q5_1, 0, 31),
     (DType::Q8_0, -127, 127),
 ];
-/// Values of a block of these formats, and of the activations beside it.
+/// Values of a block of these formats, and of the activations.
 const BLOCK: usize = 32;
 
-/// Pseudo-random integers, of which each block has the first and the last.
+/// Pseudo-random integers; each block contains the smallest and the largest.
 fn integers(seed: u64, len: usize, (first, last): (i32, i32)) -> Vec<i32> {
     let width = (last - first + 1) as f32;
     let random = noise(seed, len).into_iter().map(|x| first + ((x + 1.0) / 2.0 * width) as i32);
@@ -36,15 +36,15 @@ fn floats(x: &[i32]) -> Vec<f32> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Scales are 1 and all sums fit in f32, so that a product is that of the integers, to the last bit.
+    /// Scales are 1 and all sums are exact in f32, so the result is the product of the integers, bit for bit.
     #[test]
-    fn integers_do_not_give_their_product(
+    fn matmuls_of_integers_are_exact(
         seed in any::<u64>(),
         (format, least) in (0..INTEGERS.len(), -40i32..40),
         (m, n, blocks) in (1usize..36, 1usize..40, 1usize..8),
     ) {
         let (dtype, first, last) = INTEGERS[format];
-        // Formats with a minimum may begin anywhere.
+        // Formats with a minimum may start at any integer.
         let least = if first == 0 { least } else { 0 };
         let k = blocks * BLOCK;
         let weights = integers(seed, n * k, (first + least, last + least));
@@ -62,9 +62,9 @@ proptest! {
         }
     }
 
-    /// Any values in any format, against the stored ones.
+    /// Any values in any format, against the reference.
     #[test]
-    fn a_shape_strays_from_the_reference(
+    fn matmuls_of_any_shape_match_the_reference(
         seed in any::<u64>(),
         format in 0..DType::ALL.len(),
         (m, n, blocks) in (1usize..36, 1usize..40, 1usize..4),

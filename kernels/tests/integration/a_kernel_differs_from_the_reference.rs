@@ -1,13 +1,13 @@
-//! Every op on every instruction set, over awkward sizes.
+//! Every op on every instruction set against the reference, over awkward sizes.
 
 use crate::support::{assert_close, bits, cpus, noise, packed};
-use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError, Packed, Table};
+use lapwing_kernels::cpu::{self, Cpu, EmbedError, Isa, Matrix, MatrixError, PackedMatrix, Table};
 use lapwing_kernels::cpu::{RopeFreqs, RopeShape};
 use lapwing_kernels::op::{Activation, RopePairs, RopeScaling};
 use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
 
-/// Rows, output features, blocks per row.
+/// Rows, output channels, blocks per row.
 const SHAPES: [(usize, usize, usize); 9] = [
     (1, 1, 1),
     (1, 16, 2),
@@ -20,13 +20,13 @@ const SHAPES: [(usize, usize, usize); 9] = [
     (33, 20, 2),
 ];
 
-/// A column count near the asked number of blocks, not round for the float formats.
+/// A column count near `blocks` blocks; not a round number for float formats.
 fn cols(dtype: DType, blocks: usize) -> usize {
     if dtype.block_len() == 1 { blocks * 151 } else { blocks * dtype.block_len() }
 }
 
 #[test]
-fn matmul_of_every_format() {
+fn matmul_matches_the_reference_in_every_format() {
     for cpu in cpus(2) {
         for dtype in DType::ALL {
             for (m, n, blocks) in SHAPES {
@@ -40,7 +40,7 @@ fn matmul_of_every_format() {
                 for (i, want) in want.iter_mut().enumerate() {
                     *want += f64::from(bias[i % n]);
                 }
-                // The offset formats subtract two sums of up to ~k/2 · 0.5.
+                // Formats with a zero point subtract two sums of up to ~k/2 · 0.5.
                 let what = format!("{} {dtype} {m}x{n}x{k}", cpu.isa().name());
                 assert_close(&out, &want, (2e-6, (k as f64).sqrt()), &what);
             }
@@ -49,9 +49,9 @@ fn matmul_of_every_format() {
 }
 
 #[test]
-fn matmul_of_extreme_bytes_does_not_saturate() {
-    // Largest quantised weights times largest activations: sums of pairs pass 16 bits
-    // wherever a kernel is careless.
+fn matmul_of_extreme_values_does_not_saturate() {
+    // The largest quantised weights times the largest activations: a kernel that sums pairs in 16
+    // bits too long saturates.
     for cpu in cpus(1) {
         for (dtype, fill) in [
             (DType::Q8_0, 0x7f),
@@ -87,7 +87,7 @@ fn matmul_of_extreme_bytes_does_not_saturate() {
 }
 
 #[test]
-fn activations_without_a_scale_stop_a_product() {
+fn matmul_of_degenerate_activations_returns() {
     let quantised = DType::ALL.into_iter().filter(|dtype| dtype.block_len() > 1);
     for (dtype, cpu) in quantised.flat_map(|dtype| cpus(1).into_iter().map(move |c| (dtype, c))) {
         let (k, n) = (512, 16);
@@ -95,7 +95,7 @@ fn activations_without_a_scale_stop_a_product() {
         let packed = packed(&cpu, &Matrix::new(dtype, n, k, &bytes).expect("a matrix"));
         let what = format!("{} {dtype}", cpu.isa().name());
         for rows in [1, 9] {
-            // The fourth value of each block is another.
+            // One value of each block is replaced.
             let product = |x: f32, fourth: f32| {
                 let mut out = vec![f32::NAN; rows * n];
                 let mut x = vec![x; rows * k];
@@ -103,12 +103,12 @@ fn activations_without_a_scale_stop_a_product() {
                 cpu::matmul(&cpu, &packed.all(), &x, None, &mut out);
                 out
             };
-            // So small that 127 by them is infinite.
+            // So small that 127 divided by it is infinite.
             for tiny in [1e-38, -1e-38, f32::MIN_POSITIVE, 1e-45] {
                 let out = product(tiny, 0.0);
                 assert!(out.iter().all(|out| out.abs() < 1e-30), "{what} of {tiny}: {out:?}");
             }
-            // Nothing is promised of these but that they come to an end.
+            // No result is specified for these; the matmul must only return.
             for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                 product(0.25, odd);
                 product(0.0, odd);
@@ -118,7 +118,7 @@ fn activations_without_a_scale_stop_a_product() {
 }
 
 #[test]
-fn quantised_product_strays_from_the_float_one() {
+fn quantised_matmul_is_close_to_the_f32_one() {
     let (m, n, k) = (4, 32, 512);
     let (weights, x) = (noise(1, n * k), noise(2, m * k));
     let want = reference::matmul_exact(&weights, k, &x);
@@ -144,7 +144,7 @@ fn quantised_product_strays_from_the_float_one() {
 }
 
 #[test]
-fn embedding_of_every_format() {
+fn embedding_matches_the_reference_in_every_format() {
     for cpu in cpus(2) {
         for dtype in DType::ALL {
             let (n, k) = (5, cols(dtype, 3));
@@ -155,7 +155,7 @@ fn embedding_of_every_format() {
             let mut out = vec![0.0; ids.len() * k];
             let table = Table::Stored(matrix);
             cpu::embed_rows(&cpu, table, &ids, 1.5, &mut out).unwrap();
-            let packed = Packed::new(&cpu, &matrix).unwrap();
+            let packed = PackedMatrix::new(&cpu, &matrix).unwrap();
             let mut same = vec![0.0; ids.len() * k];
             cpu::embed_rows(&cpu, Table::Packed(&packed), &ids, 1.5, &mut same).unwrap();
             assert_eq!(bits(&same), bits(&out), "{dtype}: packed");
@@ -182,7 +182,7 @@ fn a_matrix_of_the_wrong_size_is_refused() {
 }
 
 #[test]
-fn rms_norm_of_awkward_widths() {
+fn rms_norm_matches_the_reference_at_awkward_widths() {
     for cpu in cpus(2) {
         for width in [1, 7, 16, 31, 33, 64, 576] {
             for rows in [1, 3, 40] {
@@ -197,7 +197,7 @@ fn rms_norm_of_awkward_widths() {
 }
 
 #[test]
-fn element_wise_ops_of_awkward_lengths() {
+fn element_wise_ops_match_the_reference_at_awkward_lengths() {
     for cpu in cpus(2) {
         let name = cpu.isa().name();
         for len in [0, 1, 7, 31, 33, 1000, 9001] {
@@ -229,7 +229,7 @@ fn element_wise_ops_of_awkward_lengths() {
 }
 
 #[test]
-fn extreme_gates_stay_finite_where_the_limit_is() {
+fn extreme_gates_stay_finite() {
     for cpu in cpus(1) {
         let gate = [-1e30, -200.0, -90.0, 0.0, 90.0, 1e4];
         for kind in [Activation::Silu, Activation::GeluTanh] {
@@ -241,13 +241,13 @@ fn extreme_gates_stay_finite_where_the_limit_is() {
     }
 }
 
-/// ggml's rotation of one value pair, in f64, from the definition.
+/// ggml's rotation angle of a pair, in f64, by its definition.
 fn angle(base: f64, dims: usize, pair: usize, position: f64) -> f64 {
     position * base.powf(-2.0 * pair as f64 / dims as f64)
 }
 
 #[test]
-fn rope_turns_the_wrong_pairs() {
+fn rope_matches_the_reference_in_both_pairings() {
     let (heads, head_dim, dims) = (3, 20, 16);
     let positions = [0, 1, 77, 1023];
     let freqs = RopeFreqs::new(10_000.0, dims, RopeScaling::None, None);
@@ -276,7 +276,7 @@ fn rope_turns_the_wrong_pairs() {
 }
 
 #[test]
-fn rope_scaling_and_factors() {
+fn rope_scaling_and_factors_match_their_definition() {
     let (dims, position) = (8, 300);
     let first = |scaling, factors: Option<&[f32]>| {
         let freqs = RopeFreqs::new(10_000.0, dims, scaling, factors);

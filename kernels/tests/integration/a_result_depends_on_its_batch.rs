@@ -1,4 +1,4 @@
-//! A row must come out bit for bit the same alone, in a batch, and on any number of threads.
+//! A row has the same bits alone, in a batch, and on any number of threads.
 
 use crate::support::{bits, noise, packed};
 use lapwing_kernels::cpu::{self, Cpu, Isa, Matrix};
@@ -6,7 +6,7 @@ use lapwing_kernels::quant::DType;
 use lapwing_kernels::reference;
 
 #[test]
-fn matmul_rows() {
+fn a_matmul_row_has_the_same_bits_in_any_batch() {
     let (m, n, k) = (23, 50, 512);
     for isa in Isa::available() {
         let one = Cpu::new(1, isa);
@@ -34,7 +34,7 @@ fn matmul_rows() {
 }
 
 #[test]
-fn element_wise_ops() {
+fn an_element_wise_row_has_the_same_bits_in_any_batch() {
     let (rows, width) = (40, 577);
     for isa in Isa::available() {
         let (one, many) = (Cpu::new(1, isa), Cpu::new(3, isa));

@@ -1,4 +1,4 @@
-//! The pool: panics, nesting, sharing, and every part handed out once.
+//! The thread pool: panics, nesting, sharing, and every part computed once.
 
 use lapwing_kernels::cpu::{Grid, Pool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +31,7 @@ fn a_panic_reaches_the_caller_and_the_pool_stays_usable() {
 }
 
 #[test]
-fn a_run_inside_a_task_does_not_wait_for_itself() {
+fn a_nested_run_does_not_deadlock() {
     let pool = Pool::new(3);
     let count = AtomicUsize::new(0);
     pool.run(8, &|_| {
@@ -43,7 +43,7 @@ fn a_run_inside_a_task_does_not_wait_for_itself() {
 }
 
 #[test]
-fn two_callers_get_all_their_tasks() {
+fn two_callers_run_all_their_tasks() {
     let pool = Pool::new(3);
     let count = AtomicUsize::new(0);
     let caller = || {

@@ -3,7 +3,7 @@
 use crate::support::{assert_close, attending, bits, noise};
 use half::{bf16, f16};
 use lapwing_kernels::cpu::{
-    self, Activations, AttentionJob, AttentionMask, AttentionSpan, Cpu, Isa,
+    self, Activations, AttentionJob, AttentionMask, AttentionSequence, Cpu, Isa,
 };
 use lapwing_kernels::kv::{KvDtype, KvLayer, KvLayout, KvStore, PageId};
 use lapwing_kernels::reference::{self, DenseAttention};
@@ -40,8 +40,8 @@ struct Sequence {
     store: KvStore,
 }
 
-/// What is left of heads of `head_dim` values when they are stored.
-fn stored(dtype: KvDtype, head_dim: usize, x: &[f32]) -> Vec<f32> {
+/// Values of heads of `head_dim` values after storage in `dtype`.
+fn after_storage(dtype: KvDtype, head_dim: usize, x: &[f32]) -> Vec<f32> {
     match dtype {
         KvDtype::F32 => x.to_vec(),
         KvDtype::F16 => x.iter().map(|x| f16::from_f32(*x).to_f32()).collect(),
@@ -55,11 +55,11 @@ fn rounded_to_i8(head: &[f32]) -> Vec<f32> {
     head.iter().map(|x| (x * inverse).round_ties_even() * scale).collect()
 }
 
-/// All keys and values written, in pages that are neither neighbours nor in order, between
-/// pages full of infinities.
+/// Writes all keys and values to pages that are neither adjacent nor in order, between pages full
+/// of infinities.
 fn sequence(case: &Case) -> Sequence {
     let width = case.kv_heads * case.head_dim;
-    let round = |x: Vec<f32>| stored(case.dtype, case.head_dim, &x);
+    let round = |x: Vec<f32>| after_storage(case.dtype, case.head_dim, &x);
     let (k, v) = (noise(2, case.positions * width), noise(3, case.positions * width));
     let layout = KvLayout {
         layers: 2,
@@ -84,12 +84,12 @@ fn job<'a>(
     case: &Case,
     s: &'a Sequence,
     kv: &'a KvLayer<'a>,
-    spans: &'a [AttentionSpan<'a>],
+    sequences: &'a [AttentionSequence<'a>],
 ) -> AttentionJob<'a> {
     AttentionJob {
         kv,
         q: &s.q,
-        spans,
+        sequences,
         heads: case.heads,
         scale: 0.5,
         mask: case.mask,
@@ -97,7 +97,7 @@ fn job<'a>(
     }
 }
 
-/// Keys that the row at `pos` sees, from the definition of the mask.
+/// Keys that the row at `pos` sees, by the definition of the mask.
 fn seen(mask: &AttentionMask<'_>, pos: usize) -> Vec<usize> {
     let sees = |key: &usize| match mask {
         AttentionMask::Causal => true,
@@ -123,7 +123,7 @@ fn check_on(cpu: &Cpu, case: Case) {
     let factor = 0.5 * case.soft_cap.map_or(LOG2_E, |_| 1.0);
     let (q, k, v) = match (pairs, case.dtype) {
         (false, _) => (s.q.clone(), s.k.clone(), s.v.clone()),
-        // bfloat16 holds all integers of 8 bits.
+        // bfloat16 represents all 8-bit integers exactly.
         (true, KvDtype::I8) => (round(&s.q, factor), s.k.clone(), s.v.clone()),
         (true, _) => (round(&s.q, factor), round(&s.k, 1.0), round(&s.v, 1.0)),
     };
@@ -136,16 +136,16 @@ fn check_on(cpu: &Cpu, case: Case) {
         soft_cap: case.soft_cap.map(f64::from),
     };
     let want = reference::attention(&dense, |pos| seen(&case.mask, pos));
-    let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
+    let sequences = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
     let mut out = vec![f32::NAN; s.q.len()];
-    cpu::attention(cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut out);
+    cpu::attention(cpu, &job(&case, &s, &s.store.layer(1), &sequences), &mut out);
     let what = format!("{} {case:?}", cpu.isa().name());
     if !pairs {
         return assert_close(&out, &want, (3e-6, 1.0), &what);
     }
-    // Of rounded operands, what is left is the rounding of each weight, by 2⁻⁸ of it at most. Values
-    // are within ±1, so that their mean strays by no more; and since roundings are as often up as
-    // down, by 2⁻⁸ of all results only where a key is wrong.
+    // Operands are rounded already, so what is left is the rounding of each weight, at most 2⁻⁸ of
+    // it. Values are within ±1, so their mean has at most that error. Roundings go either way, so
+    // the error over all results reaches 2⁻⁸ only if a key is wrong.
     assert_close(&out, &want, (2f64.powi(-8), 1.0), &what);
     let error: f64 = want.iter().zip(&out).map(|(w, o)| (w - f64::from(*o)).powi(2)).sum();
     let norm: f64 = want.iter().map(|w| w.powi(2)).sum();
@@ -153,7 +153,7 @@ fn check_on(cpu: &Cpu, case: Case) {
     assert!(strays <= 2f64.powi(-8), "{what}: by {strays} of all");
 }
 
-/// Whether attention rounds what it multiplies to bfloat16.
+/// Whether attention rounds its operands to bfloat16.
 fn multiplies_pairs(cpu: &Cpu, dtype: KvDtype) -> bool {
     cpu.isa().name() == "avx512-bf16"
         && cpu.activations() == Activations::Int8
@@ -161,28 +161,28 @@ fn multiplies_pairs(cpu: &Cpu, dtype: KvDtype) -> bool {
 }
 
 #[test]
-fn causal_edge_at_page_boundaries() {
+fn a_causal_mask_is_exact_at_page_boundaries() {
     for positions in [1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 97] {
         check(Case { positions, ..PLAIN });
     }
 }
 
 #[test]
-fn window_edge_at_page_boundaries() {
+fn a_window_is_exact_at_page_boundaries() {
     for window in [1, 2, 16, 31, 32, 33, 64, 200] {
         check(Case { mask: AttentionMask::Window(window), positions: 100, ..PLAIN });
     }
 }
 
 #[test]
-fn shared_kv_heads() {
+fn query_heads_share_kv_heads() {
     for (heads, kv_heads) in [(1, 1), (4, 1), (4, 4), (9, 3), (8, 2)] {
         check(Case { heads, kv_heads, ..PLAIN });
     }
 }
 
 #[test]
-fn odd_heads_and_pages() {
+fn odd_head_and_page_sizes_are_right() {
     for head_dim in [1, 8, 33, 64, 80, 256] {
         check(Case { head_dim, positions: 40, ..PLAIN });
     }
@@ -192,12 +192,12 @@ fn odd_heads_and_pages() {
 }
 
 #[test]
-fn soft_cap_bends_the_scores() {
+fn the_soft_cap_applies_to_scores() {
     check(Case { soft_cap: Some(0.7), ..PLAIN });
     check(Case { soft_cap: Some(50.0), mask: AttentionMask::Window(20), ..PLAIN });
 }
 
-/// Rows of blocks 1, 4 and 9 see nothing; some see only blocks far before their own.
+/// Rows of blocks 1, 4 and 9 see no key; some rows see only blocks far before their own.
 const LISTED: [(u32, u32); 12] = [
     (0, 0),
     (2, 0),
@@ -221,7 +221,7 @@ fn sparse_masks() -> Vec<AttentionMask<'static>> {
 }
 
 #[test]
-fn sparse_masks_against_dense_ones() {
+fn sparse_masks_equal_dense_ones() {
     for mask in sparse_masks() {
         for (positions, page_rows, dtype) in
             [(300, 32, KvDtype::F16), (70, 7, KvDtype::F32), (300, 16, KvDtype::F32)]
@@ -232,7 +232,7 @@ fn sparse_masks_against_dense_ones() {
 }
 
 #[test]
-fn every_stored_type_over_many_splits() {
+fn every_stored_type_is_right_over_many_splits() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
         for (head_dim, page_rows) in [(16, 32), (33, 24), (64, 16), (7, 5)] {
             check(Case {
@@ -249,10 +249,10 @@ fn every_stored_type_over_many_splits() {
     }
 }
 
-/// A thread's buffers hold what its last call left: here, infinities behind the last key of a
+/// A thread's buffers keep the contents of its last call: here, infinities after the last key of a
 /// page, where the next call's pages have padding.
 #[test]
-fn padding_keeps_what_another_layout_left_in_it() {
+fn padding_ignores_the_contents_of_an_earlier_layout() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
         for cpu in attending(1) {
             check_on(&cpu, Case { dtype, positions: 5, ..PLAIN });
@@ -262,16 +262,16 @@ fn padding_keeps_what_another_layout_left_in_it() {
 }
 
 #[test]
-fn eight_bits_stray_little_from_the_values_that_were_written() {
+fn int8_keys_and_values_are_close_to_those_written() {
     let case = Case { dtype: KvDtype::I8, head_dim: 64, positions: 100, ..PLAIN };
     let exact = sequence(&Case { dtype: KvDtype::F32, ..case });
     let rounded = sequence(&case);
     let out_of = |s: &Sequence| {
-        let spans = [AttentionSpan { rows: 0..100, start_pos: 0, pages: &s.pages }];
+        let sequences = [AttentionSequence { rows: 0..100, start_pos: 0, pages: &s.pages }];
         let mut out = vec![0.0; s.q.len()];
         cpu::attention(
             &Cpu::new(1, Isa::best()),
-            &job(&case, s, &s.store.layer(1), &spans),
+            &job(&case, s, &s.store.layer(1), &sequences),
             &mut out,
         );
         out
@@ -282,32 +282,32 @@ fn eight_bits_stray_little_from_the_values_that_were_written() {
     assert!((error / norm).sqrt() < 0.02, "{}", (error / norm).sqrt());
 }
 
-/// All rows at once on one thread against every other cut of the sequence.
-fn cut(case: Case) {
+/// All rows at once on one thread against every other division of the sequence.
+fn divided(case: Case) {
     let s = sequence(&case);
     let n = case.positions;
     for one in attending(1) {
         let isa = one.isa();
         let mut whole = vec![0.0; s.q.len()];
-        let spans = [AttentionSpan { rows: 0..n, start_pos: 0, pages: &s.pages }];
-        cpu::attention(&one, &job(&case, &s, &s.store.layer(1), &spans), &mut whole);
+        let sequences = [AttentionSequence { rows: 0..n, start_pos: 0, pages: &s.pages }];
+        cpu::attention(&one, &job(&case, &s, &s.store.layer(1), &sequences), &mut whole);
         for (chunk, threads) in
             [(1, 1), (1, 4), (7, 2), (16, 3), (32, 2), (64, 4), (n - 1, 2), (n, 8)]
         {
             let what = format!("{} {case:?} chunk {chunk} on {threads}", isa.name());
-            let spans = (0..n).step_by(chunk).map(|start| AttentionSpan {
+            let sequences = (0..n).step_by(chunk).map(|start| AttentionSequence {
                 rows: start..(start + chunk).min(n),
                 start_pos: start,
                 pages: &s.pages,
             });
-            let spans: Vec<_> = spans.collect();
+            let sequences: Vec<_> = sequences.collect();
             let cpu = Cpu::new(threads, isa);
             let mut together = vec![0.0; s.q.len()];
-            cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &spans), &mut together);
+            cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &sequences), &mut together);
             assert!(bits(&together) == bits(&whole), "one call, {what}");
             let mut apart = vec![0.0; s.q.len()];
-            for span in spans {
-                cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &[span]), &mut apart);
+            for sequence in sequences {
+                cpu::attention(&cpu, &job(&case, &s, &s.store.layer(1), &[sequence]), &mut apart);
             }
             assert!(bits(&apart) == bits(&whole), "apart, {what}");
         }
@@ -315,24 +315,25 @@ fn cut(case: Case) {
 }
 
 #[test]
-fn a_row_depends_on_how_its_sequence_was_cut() {
+fn a_row_does_not_depend_on_how_its_sequence_is_divided() {
     let windows = [1, 20, 33].map(AttentionMask::Window);
     for mask in windows.into_iter().chain([AttentionMask::Causal]).chain(sparse_masks()) {
-        cut(Case { mask, positions: 100, ..PLAIN });
+        divided(Case { mask, positions: 100, ..PLAIN });
     }
 }
 
 #[test]
-fn a_row_depends_on_how_its_stored_sequence_was_cut() {
+fn a_row_of_quantised_keys_does_not_depend_on_how_its_sequence_is_divided() {
     for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::I8] {
-        cut(Case { dtype, positions: 520, heads: 3, kv_heads: 1, ..PLAIN });
-        cut(Case { dtype, positions: 300, page_rows: 7, head_dim: 33, ..PLAIN });
+        divided(Case { dtype, positions: 520, heads: 3, kv_heads: 1, ..PLAIN });
+        divided(Case { dtype, positions: 300, page_rows: 7, head_dim: 33, ..PLAIN });
     }
 }
 
-/// The last pair of keys, or of a head's values, has one: infinities lie where the other would.
+/// The last pair of keys, or of a head's values, is half a pair; infinities are in place of the
+/// missing half.
 #[test]
-fn the_missing_half_of_a_pair_counts() {
+fn the_missing_half_of_a_pair_is_ignored() {
     for dtype in [KvDtype::F16, KvDtype::I8] {
         for positions in [17, 31, 33, 65] {
             for (heads, kv_heads, page_rows, head_dim) in
@@ -340,20 +341,20 @@ fn the_missing_half_of_a_pair_counts() {
             {
                 let case = Case { dtype, positions, heads, kv_heads, page_rows, head_dim, ..PLAIN };
                 check(case);
-                cut(case);
+                divided(case);
             }
         }
     }
 }
 
-/// Bits on the instruction set of that name; none where the machine has not got it.
+/// Bits on the instruction set of that name; `None` if the machine lacks it.
 fn attended(isa: &str, activations: Activations, case: &Case) -> Option<Vec<u32>> {
     let isa = Isa::available().into_iter().find(|known| known.name() == isa)?;
     let cpu = Cpu::new(2, isa).with_activations(activations);
     let s = sequence(case);
-    let spans = [AttentionSpan { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
+    let sequences = [AttentionSequence { rows: 0..case.positions, start_pos: 0, pages: &s.pages }];
     let mut out = vec![0.0; s.q.len()];
-    cpu::attention(&cpu, &job(case, &s, &s.store.layer(1), &spans), &mut out);
+    cpu::attention(&cpu, &job(case, &s, &s.store.layer(1), &sequences), &mut out);
     Some(bits(&out))
 }
 
@@ -371,24 +372,28 @@ fn exact_activations_or_keys_in_f32_are_rounded_to_bfloat16() {
 }
 
 #[test]
-fn a_long_row_starves_the_short_ones_of_its_batch() {
+fn rows_of_different_lengths_have_the_same_bits_together() {
     let case = Case { positions: 1500, ..PLAIN };
     let s = sequence(&case);
     let positions = [3, 1499, 40, 700, 0];
     let width = case.heads * case.head_dim;
-    let spans: Vec<_> = positions
+    let sequences: Vec<_> = positions
         .iter()
         .enumerate()
-        .map(|(row, pos)| AttentionSpan { rows: row..row + 1, start_pos: *pos, pages: &s.pages })
+        .map(|(row, pos)| AttentionSequence {
+            rows: row..row + 1,
+            start_pos: *pos,
+            pages: &s.pages,
+        })
         .collect();
     let (kv, q) = (s.store.layer(1), &s.q[..positions.len() * width]);
     for one in attending(1) {
         let isa = one.isa();
-        let job = AttentionJob { q, ..job(&case, &s, &kv, &spans) };
+        let job = AttentionJob { q, ..job(&case, &s, &kv, &sequences) };
         let (mut alone, mut together) = (vec![0.0; q.len()], vec![0.0; q.len()]);
         cpu::attention(&Cpu::new(5, isa), &job, &mut together);
-        for span in &spans {
-            let job = AttentionJob { spans: std::slice::from_ref(span), ..job.clone() };
+        for sequence in &sequences {
+            let job = AttentionJob { sequences: std::slice::from_ref(sequence), ..job.clone() };
             cpu::attention(&one, &job, &mut alone);
         }
         assert_eq!(bits(&alone), bits(&together), "{}", isa.name());
@@ -396,13 +401,13 @@ fn a_long_row_starves_the_short_ones_of_its_batch() {
 }
 
 #[test]
-fn rows_outside_every_span_are_left_alone() {
+fn rows_of_no_sequence_are_not_touched() {
     let s = sequence(&PLAIN);
-    let spans = [AttentionSpan { rows: 2..3, start_pos: 40, pages: &s.pages }];
+    let sequences = [AttentionSequence { rows: 2..3, start_pos: 40, pages: &s.pages }];
     let mut out = vec![7.0; s.q.len()];
     cpu::attention(
         &Cpu::new(2, Isa::best()),
-        &job(&PLAIN, &s, &s.store.layer(1), &spans),
+        &job(&PLAIN, &s, &s.store.layer(1), &sequences),
         &mut out,
     );
     let width = PLAIN.heads * PLAIN.head_dim;

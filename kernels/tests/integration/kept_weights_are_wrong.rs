@@ -1,11 +1,11 @@
-//! Packed-weight caches that are damaged, stale, foreign, or written concurrently: whatever they
+//! PackedMatrix-weight caches that are damaged, stale, foreign, or written concurrently: whatever they
 //! contain, a device computes the same as without a cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lapwing_kernels::cpu::{CacheFault, KeepError, PackCache, PackReport};
+use lapwing_kernels::cpu::{CacheReadError, CacheWriteError, PackCache, PackReport};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -32,8 +32,8 @@ fn keep(model: &Path, cache: &PackCache) -> Arc<PackReport> {
     for _ in 0..10_000 {
         let (_, report) = start(model, Some(cache));
         let report = report.expect("a report");
-        match report.not_kept {
-            Some(KeepError::JustChanged) => {}
+        match report.write_error {
+            Some(CacheWriteError::JustChanged) => {}
             Some(ref error) => panic!("{error}"),
             None => return report,
         }
@@ -52,7 +52,7 @@ fn packed_weights_are_cached_at_the_first_start_and_mapped_afterwards() {
         let report = report.expect("a report");
         assert_eq!(got, want);
         assert_eq!(report.mapped, mapped, "{report:?}");
-        assert!(report.unusable.is_none() && report.not_kept.is_none(), "{report:?}");
+        assert!(report.read_error.is_none() && report.write_error.is_none(), "{report:?}");
     }
     let files = fs::read_dir(folder.path().join("kept")).expect("a folder");
     assert_eq!(files.count(), 1, "nothing is left behind");
@@ -139,7 +139,7 @@ fn a_damaged_cache_is_rebuilt_and_changes_no_value() {
         let report = report.ok_or_else(|| TestCaseError::fail("no report"))?;
         prop_assert!(got == want, "other values");
         prop_assert_eq!(report.mapped, file == whole, "{:?}", &report);
-        prop_assert_eq!(report.unusable.is_none(), file == whole, "{:?}", &report);
+        prop_assert_eq!(report.read_error.is_none(), file == whole, "{:?}", &report);
         prop_assert!(fs::read(&cache.path).expect("a file") == whole, "it is rebuilt");
         Ok(())
     });
@@ -162,11 +162,11 @@ fn a_cache_of_another_version_or_format_is_rebuilt() {
         fs::write(&cache.path, file).expect("written");
         let (_, report) = start(&model(), Some(&cache));
         let report = report.expect("a report");
-        assert!(!report.mapped && report.not_kept.is_none(), "{report:?}");
-        report.unusable.as_ref().expect("a fault").to_string()
+        assert!(!report.mapped && report.write_error.is_none(), "{report:?}");
+        report.read_error.as_ref().expect("a fault").to_string()
     };
-    assert!(fault(b"").contains("no file of packed weights"));
-    assert!(fault(&fs::read(model()).expect("a model")).contains("no file of packed weights"));
+    assert!(fault(b"").contains("not a file of packed weights"));
+    assert!(fault(&fs::read(model()).expect("a model")).contains("not a file of packed weights"));
     assert!(fault(&replaced(8, 0)).contains("version 0."));
     assert!(fault(&replaced(12, 99)).contains(".99"));
     assert!(fault(&whole[..20]).contains("ends early"));
@@ -196,7 +196,7 @@ fn a_changed_model_invalidates_its_cache() {
     let (got, report) = start(&copy, Some(&cache));
     let report = report.expect("a report");
     assert_eq!(got, want);
-    assert!(matches!(report.unusable, Some(CacheFault::Stale)), "{report:?}");
+    assert!(matches!(report.read_error, Some(CacheReadError::Stale)), "{report:?}");
     assert_ne!(want, start(&model(), None).0, "the change changes nothing");
     keep(&copy, &cache);
     let (got, report) = start(&copy, Some(&cache));
@@ -215,7 +215,7 @@ fn a_model_that_has_just_changed_is_not_cached() {
     file.set_modified(future).expect("a time");
     let (_, report) = start(&copy, Some(&cache));
     let report = report.expect("a report");
-    assert!(matches!(report.not_kept, Some(KeepError::JustChanged)), "{report:?}");
+    assert!(matches!(report.write_error, Some(CacheWriteError::JustChanged)), "{report:?}");
     assert!(!cache.path.exists());
 }
 
@@ -227,16 +227,19 @@ fn a_cache_that_cannot_be_written_does_not_stop_a_model() {
     let (got, report) = start(&model(), Some(&cache(folder.path())));
     let report = report.expect("a report");
     assert!(got == want && !report.mapped);
-    assert!(matches!(report.not_kept, Some(KeepError::Write { .. })), "{report:?}");
+    assert!(matches!(report.write_error, Some(CacheWriteError::Write { .. })), "{report:?}");
     // A folder at the path of the cache file.
     let taken = PackCache { path: folder.path().to_owned(), bytes_max: u64::MAX };
     let (got, report) = start(&model(), Some(&taken));
     let report = report.expect("a report");
-    assert!(got == want && report.unusable.is_some() && report.not_kept.is_some(), "{report:?}");
+    assert!(
+        got == want && report.read_error.is_some() && report.write_error.is_some(),
+        "{report:?}"
+    );
     let small = PackCache { path: folder.path().join("small"), bytes_max: 4096 };
     let (got, report) = start(&model(), Some(&small));
     let report = report.expect("a report");
-    assert!(matches!(report.not_kept, Some(KeepError::TooLarge { .. })), "{report:?}");
+    assert!(matches!(report.write_error, Some(CacheWriteError::TooLarge { .. })), "{report:?}");
     assert!(got == want && !small.path.exists());
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "something is left");
 }
@@ -254,8 +257,8 @@ fn concurrent_writers_leave_a_valid_cache() {
                     let (got, report) = start(&model(), Some(cache));
                     let report = report.expect("a report");
                     assert!(got == *want, "{thread} {round}: other values");
-                    assert!(report.unusable.is_none(), "half a file was seen: {report:?}");
-                    assert!(report.not_kept.is_none(), "{report:?}");
+                    assert!(report.read_error.is_none(), "half a file was seen: {report:?}");
+                    assert!(report.write_error.is_none(), "{report:?}");
                     if round % 3 == thread % 3 {
                         let _ = fs::remove_file(&cache.path);
                     }

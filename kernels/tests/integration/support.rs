@@ -1,8 +1,8 @@
 //! Data and comparisons for the tests.
 
-use lapwing_kernels::cpu::{Cpu, Isa, Matrix, Packed};
+use lapwing_kernels::cpu::{Cpu, Isa, Matrix, PackedMatrix};
 
-/// Pseudo-random values in (−1, 1), the same on every run.
+/// Deterministic pseudo-random values in (−1, 1).
 pub(crate) fn noise(seed: u64, len: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -14,7 +14,7 @@ pub(crate) fn noise(seed: u64, len: usize) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
-/// One CPU of `threads` threads for every instruction set that this machine has.
+/// One CPU of `threads` threads for every instruction set of this machine.
 pub(crate) fn cpus(threads: usize) -> Vec<Cpu> {
     Isa::available().into_iter().map(|isa| Cpu::new(threads, isa)).collect()
 }
@@ -40,12 +40,12 @@ pub(crate) fn assert_close(got: &[f32], want: &[f64], (tolerance, scale): (f64, 
     }
 }
 
-/// Bits, so that even signs of zero and NaN payloads count.
+/// Bit patterns, so that signs of zero and NaN payloads count.
 pub(crate) fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
 }
 
 /// A matrix packed for matmuls.
-pub(crate) fn packed(cpu: &Cpu, matrix: &Matrix<'_>) -> Packed {
-    Packed::new(cpu, matrix).expect("memory")
+pub(crate) fn packed(cpu: &Cpu, matrix: &Matrix<'_>) -> PackedMatrix {
+    PackedMatrix::new(cpu, matrix).expect("memory")
 }

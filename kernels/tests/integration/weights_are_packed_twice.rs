@@ -8,7 +8,7 @@ use lapwing_kernels::weights::WeightFile;
 use crate::npu::{Task, Tiny};
 
 #[test]
-fn a_second_device_packs_its_own() {
+fn a_second_device_shares_the_packed_weights() {
     let tiny = Tiny::open("gemma3.gguf");
     let first = tiny.cpu();
     let second = tiny.cpu();
@@ -21,7 +21,7 @@ fn a_second_device_packs_its_own() {
 }
 
 #[test]
-fn a_page_that_was_given_back_has_other_bytes() {
+fn a_released_page_reads_the_same_bytes() {
     let tiny = Tiny::open("gemma3.gguf");
     let bytes = |file: &WeightFile| -> Vec<Vec<u8>> {
         let names = file.tensors().map(|tensor| tensor.name.clone());
@@ -34,7 +34,7 @@ fn a_page_that_was_given_back_has_other_bytes() {
 }
 
 #[test]
-fn weights_packed_by_another_device_compute_something_else() {
+fn weights_packed_by_another_device_give_the_same_results() {
     let tiny = Tiny::open("gemma3.gguf");
     let task = Task::new(tiny.gated(), 5, &[]);
     let mut alone = tiny.cpu();

@@ -62,7 +62,7 @@ fn quantised(file: &WeightFile, tensor: &WeightTensor, format: Requant) -> Optio
 /// The same model with matrices requantised to `format`, and their number.
 fn requantised_file(file: &WeightFile, format: Requant) -> (GgufWriter, usize) {
     let mut writer = GgufWriter::new();
-    // A split model's parts become one file.
+    // The parts of a split model become one file.
     for (key, value) in file.metadata().iter().filter(|(key, _)| !key.starts_with("split.")) {
         writer.meta(key, meta(value));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_kernels::cpu::roofline::Reading;
+use lapwing_kernels::cpu::roofline::BandwidthProbe;
 use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_traces::{Clock, OsClock};
 
@@ -27,7 +27,7 @@ pub(super) struct Reader {
 /// Memory as large as what a token of some test reads.
 pub(super) struct TokenReading {
     cpu: Arc<Cpu>,
-    memory: Arc<Reading>,
+    memory: Arc<BandwidthProbe>,
     bytes: usize,
 }
 
@@ -54,7 +54,7 @@ impl Reader {
         let cpu = Arc::clone(&self.cpu);
         on_a_thread(move || {
             let bytes = usize::try_from(builder.step_bytes(context)?).unwrap_or(usize::MAX);
-            let memory = Reading::new(&cpu, bytes);
+            let memory = BandwidthProbe::new(&cpu, bytes);
             let memory = memory.map_err(|error| Failure::failed(error.to_string()))?;
             Ok(Some(TokenReading { cpu, memory: Arc::new(memory), bytes }))
         })
@@ -76,7 +76,7 @@ impl TokenReading {
         let (cpu, memory) = (Arc::clone(&self.cpu), Arc::clone(&self.memory));
         let rate = on_a_thread(move || {
             let clock = OsClock::start();
-            memory.usual(&cpu, ROUNDS, &|| Duration::from_nanos(clock.now().0))
+            memory.median(&cpu, ROUNDS, &|| Duration::from_nanos(clock.now().0))
         });
         Ok(rate.await? / self.bytes as f64)
     }

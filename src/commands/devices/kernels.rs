@@ -125,12 +125,12 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     };
     let report = Report {
         isa: isa.name(),
-        why: isa.why(),
+        why: isa.explain(),
         threads: roof.threads,
         roofline: RooflineReport {
-            int8: roof.dot.map(peak),
-            bf16: roof.pair.map(peak),
-            f32: roof.float.map(peak),
+            int8: roof.int8.map(peak),
+            bf16: roof.bf16.map(peak),
+            f32: roof.f32.map(peak),
             read_gbps: roof.read_bytes_per_second / 1e9,
             read_bytes: roof.read_bytes,
         },

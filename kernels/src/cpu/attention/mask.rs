@@ -1,23 +1,23 @@
-//! Which keys a row sees.
+//! Attention masks.
 
 use std::ops::Range;
 
-/// Keys that the row at a position sees; never a later key than its own.
+/// Which keys a row sees, by its position; a row never sees keys after its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttentionMask<'a> {
-    /// All up to its own.
+    /// All keys up to the row's own.
     #[default]
     Causal,
-    /// A band: its own and those before it, this many in all.
+    /// Sliding window: this many keys, ending with the row's own.
     Window(usize),
-    /// Its own and every `stride`-th before it, `count` in all.
+    /// The row's own key and every `stride`-th before it, `count` in all.
     Dilated {
         /// Keys that a row sees.
         count: usize,
-        /// Distance of neighbouring keys.
+        /// Distance of the keys.
         stride: usize,
     },
-    /// Blocks of `len` positions: a row sees the listed key blocks of its own block.
+    /// Block-sparse: a row sees the key blocks that are listed for its own block.
     Blocks {
         /// Positions per block.
         len: usize,
@@ -27,7 +27,7 @@ pub enum AttentionMask<'a> {
 }
 
 impl AttentionMask<'_> {
-    /// Whether no size is zero and all lists are in order.
+    /// Whether no size is zero and lists are sorted.
     pub(super) fn is_valid(&self) -> bool {
         match self {
             AttentionMask::Causal => true,
@@ -37,7 +37,7 @@ impl AttentionMask<'_> {
         }
     }
 
-    /// No key before this one is seen by the row at `pos` or a later one.
+    /// The row at `pos` and all later rows see no key before this one.
     pub(super) fn first_key(&self, pos: usize) -> usize {
         match self {
             AttentionMask::Causal => 0,
@@ -50,7 +50,7 @@ impl AttentionMask<'_> {
         }
     }
 
-    /// Whether every row sees every key; `false` may also mean that this is not known.
+    /// Whether every row sees every key. May return `false` for masks that are not bands.
     pub(super) fn sees_all(&self, rows: &Range<usize>, keys: &Range<usize>) -> bool {
         let band = matches!(self, AttentionMask::Causal | AttentionMask::Window(_));
         band && keys.end <= rows.start + 1 && self.first_key(rows.end - 1) <= keys.start
@@ -58,13 +58,13 @@ impl AttentionMask<'_> {
 
     /// Which of the 16 keys from `key` on the row at `pos` sees.
     pub(super) fn bits(&self, pos: usize, key: usize) -> u16 {
-        let causal = span(key, 0..pos + 1);
+        let causal = key_bits(key, 0..pos + 1);
         if causal == 0 {
             return 0;
         }
         match self {
             AttentionMask::Causal => causal,
-            AttentionMask::Window(_) => causal & span(key, self.first_key(pos)..pos + 1),
+            AttentionMask::Window(_) => causal & key_bits(key, self.first_key(pos)..pos + 1),
             AttentionMask::Dilated { count, stride } => {
                 let sees = |key: usize| {
                     key <= pos
@@ -81,14 +81,15 @@ impl AttentionMask<'_> {
                     listed.binary_search(&(row, block)).is_ok()
                 });
                 causal
-                    & seen.fold(0, |bits, block| bits | span(key, block * len..(block + 1) * len))
+                    & seen
+                        .fold(0, |bits, block| bits | key_bits(key, block * len..(block + 1) * len))
             }
         }
     }
 }
 
-/// Which of the 16 keys from `key` on lie in `keys`.
-pub(super) fn span(key: usize, keys: Range<usize>) -> u16 {
+/// Which of the 16 keys from `key` on are in `keys`.
+pub(super) fn key_bits(key: usize, keys: Range<usize>) -> u16 {
     let low = keys.start.saturating_sub(key).min(16);
     let high = keys.end.saturating_sub(key).min(16);
     let below = |n: usize| u16::try_from((1u32 << n) - 1).unwrap_or(u16::MAX);

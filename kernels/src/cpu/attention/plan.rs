@@ -1,23 +1,23 @@
 //! How attention is divided into tasks.
 
-use super::AttentionJob;
+use super::job::AttentionJob;
 use crate::aligned::Aligned;
 use crate::kv::KvLayout;
 use std::ops::Range;
 
-/// Lines (rows × heads that share one KV head) of a task, about.
-const LINES: usize = 128;
+/// Approximate number of queries (rows × heads that share one KV head) of a task.
+const QUERIES: usize = 128;
 /// Most rows of a task.
 const ROWS_MAX: usize = 32;
-/// Keys between two corrections of the running maximum, about.
+/// Approximate number of keys between two updates of the running maximum.
 const STEP_KEYS: usize = 128;
-/// Steps that are accumulated from nothing and then joined to what came before.
+/// Steps per split.
 const STEPS_PER_SPLIT: usize = 2;
 
-/// Sizes that follow from the layout alone, so that neither the number of rows nor of threads
-/// changes a result.
+/// Sizes that follow from the layout alone, so that a result depends neither on the number of rows
+/// nor on that of threads.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct AttentionShape {
     pub(super) head_dim: usize,
     pub(super) page_rows: usize,
     /// Query heads per KV head.
@@ -30,9 +30,9 @@ pub(super) struct Shape {
     pub(super) step_pages: usize,
 }
 
-impl Shape {
-    pub(super) fn new(layout: &KvLayout, heads: usize) -> Shape {
-        Shape {
+impl AttentionShape {
+    pub(super) fn new(layout: &KvLayout, heads: usize) -> AttentionShape {
+        AttentionShape {
             head_dim: layout.head_dim,
             page_rows: layout.page_rows,
             group: heads / layout.kv_heads,
@@ -56,58 +56,58 @@ impl Shape {
         self.step_pages * self.page_width
     }
 
-    /// Values of a partial result of `lines`: weighted values, then maxima, then sums.
-    pub(super) fn partial_len(&self, lines: usize) -> usize {
-        (lines * (self.value_width + 2)).next_multiple_of(16)
+    /// Values of a partial result: weighted values, then maxima, then sums.
+    pub(super) fn partial_len(&self, queries: usize) -> usize {
+        (queries * (self.value_width + 2)).next_multiple_of(16)
     }
 
-    /// Rows of a block: a power of two, so that blocks end where pages do.
+    /// Rows of a block: a power of two, so that block boundaries coincide with page boundaries.
     fn rows(&self) -> usize {
-        let rows = (LINES / self.group).clamp(1, ROWS_MAX);
+        let rows = (QUERIES / self.group).clamp(1, ROWS_MAX);
         1 << rows.ilog2()
     }
 }
 
-/// Neighbouring rows of one sequence.
+/// Consecutive rows of one sequence.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) rows: Range<usize>,
     pub(super) start_pos: usize,
-    /// Span of the job.
-    pub(super) span: usize,
-    /// Splits that its rows see keys of.
+    /// Index of the sequence in the job.
+    pub(super) sequence: usize,
+    /// Splits with keys that the rows see.
     pub(super) splits: Range<usize>,
-    /// First of its units if it is divided: `[kv_head][split]`.
-    pub(super) units: Option<usize>,
+    /// First of its split tasks if it is divided: `[kv_head][split]`.
+    pub(super) split_tasks: Option<usize>,
 }
 
 /// One split of a block that is divided along its keys.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unit {
+pub(super) struct SplitTask {
     pub(super) block: usize,
     pub(super) kv_head: usize,
     pub(super) split: usize,
 }
 
-/// The tasks of a call; kept for the next one, so that nothing is allocated again.
+/// The tasks of a call; reused by the next call without allocation.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) blocks: Vec<Block>,
     pub(super) rows: Vec<Range<usize>>,
-    pub(super) units: Vec<Unit>,
+    pub(super) split_tasks: Vec<SplitTask>,
     pub(super) partials: Aligned<f32>,
-    /// Length of each unit's partial result.
+    /// Length of the partial result of a split task.
     pub(super) partial_len: usize,
 }
 
 impl Plan {
-    /// Cuts the spans into blocks, and along the keys those blocks that are too large a part of
-    /// the work for `threads` to balance.
-    pub(super) fn fill(&mut self, job: &AttentionJob<'_>, shape: &Shape, threads: usize) {
+    /// Divides the sequences into blocks, and divides blocks along the keys if they are too large
+    /// for `threads` to balance.
+    pub(super) fn fill(&mut self, job: &AttentionJob<'_>, shape: &AttentionShape, threads: usize) {
         self.blocks.clear();
         self.rows.clear();
-        self.units.clear();
-        for (span, of) in job.spans.iter().enumerate() {
+        self.split_tasks.clear();
+        for (sequence, of) in job.sequences.iter().enumerate() {
             let end_pos = of.start_pos + of.rows.len();
             let room = of.pages.len() * shape.page_rows;
             assert!(room >= end_pos, "too few pages for position {end_pos}");
@@ -118,33 +118,37 @@ impl Plan {
                 let last = (start_pos + rows.len() - 1) / split_keys;
                 let splits = job.mask.first_key(start_pos) / split_keys..last + 1;
                 self.rows.push(rows.clone());
-                self.blocks.push(Block { rows, start_pos, span, splits, units: None });
+                self.blocks.push(Block { rows, start_pos, sequence, splits, split_tasks: None });
             }
         }
         self.divide(job.kv.layout().kv_heads, shape, threads);
     }
 
-    fn divide(&mut self, kv_heads: usize, shape: &Shape, threads: usize) {
+    fn divide(&mut self, kv_heads: usize, shape: &AttentionShape, threads: usize) {
         let work = |block: &Block| block.rows.len() * block.splits.len();
         let all: usize = self.blocks.iter().map(work).sum::<usize>() * kv_heads;
-        let mut lines = 0;
+        let mut queries = 0;
         for (index, block) in self.blocks.iter_mut().enumerate() {
             let large = work(block) * threads * TASKS_PER_THREAD > all;
             if threads == 1 || block.splits.len() == 1 || !large {
                 continue;
             }
-            block.units = Some(self.units.len());
-            lines = lines.max(block.rows.len() * shape.group);
+            block.split_tasks = Some(self.split_tasks.len());
+            queries = queries.max(block.rows.len() * shape.group);
             for kv_head in 0..kv_heads {
                 let splits = block.splits.clone();
-                self.units.extend(splits.map(|split| Unit { block: index, kv_head, split }));
+                self.split_tasks.extend(splits.map(|split| SplitTask {
+                    block: index,
+                    kv_head,
+                    split,
+                }));
             }
         }
-        self.partial_len = shape.partial_len(lines);
-        self.partials.room(self.partial_len * self.units.len());
+        self.partial_len = shape.partial_len(queries);
+        self.partials.room(self.partial_len * self.split_tasks.len());
     }
 }
 
-/// A block of more than this part of a thread's share is divided, and its parts are gathered into
-/// about as many tasks for each thread.
+/// A block of more than 1/4 of a thread's share is divided along its keys; the split tasks are
+/// grouped into about 4 pool tasks per thread.
 pub(super) const TASKS_PER_THREAD: usize = 4;

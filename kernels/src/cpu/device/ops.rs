@@ -1,36 +1,39 @@
-//! One op over the rows and features of a part.
+//! Runs one op over the rows and columns of a part.
 
-use super::scratch::{Angles, Spans};
+use super::scratch::{Angles, Sequences};
 use super::stage::Stage;
-use crate::cpu::{
-    AttentionJob, AttentionMask, AttentionSpan, EmbedError, RopeShape, Turn, add, attention,
-    embed_rows, gated, matmul, rms_norm, rope, soft_cap,
-};
+use crate::cpu::attention::{AttentionJob, AttentionMask, AttentionSequence, attention};
+use crate::cpu::elementwise::{add, gated, soft_cap};
+use crate::cpu::embed::{EmbedError, embed_rows};
+use crate::cpu::gemm::matmul;
+use crate::cpu::loops::rope::RopeShape;
+use crate::cpu::rms_norm::rms_norm;
+use crate::cpu::rope::{Rotation, rope};
 use crate::device::{DeviceError, Slot};
 use crate::graph::Node;
 use crate::op::{AttentionOp, Op};
 
-/// An op and what it computes from.
+/// Arguments of one op.
 pub(super) struct OpRun<'a> {
     pub(super) stage: Stage<'a>,
     pub(super) node: &'a Node,
     pub(super) angles: &'a Angles,
-    /// Of an attention: the rotation of its keys, if it is left to it.
+    /// For attention: the rotation of its keys, if it is fused.
     pub(super) keys: Option<&'a Node>,
 }
 
 impl OpRun<'_> {
-    pub(super) fn compute(&self, spans: &mut Spans) -> Result<Slot, DeviceError> {
-        let Stage { device, part, batch, .. } = self.stage;
-        let (cpu, spec) = (&device.cpu, device.graph.value(self.node.output));
+    pub(super) fn compute(&self, sequences: &mut Sequences) -> Result<Slot, DeviceError> {
+        let Stage { model, part, batch, .. } = self.stage;
+        let (cpu, spec) = (&model.cpu, model.graph.value(self.node.output));
         let columns = |index| self.stage.columns(self.node, index);
         let whole = |index| self.stage.whole(self.node, index);
         let mut out = self.stage.output(self.node);
         match &self.node.op {
             Op::MatMul { weight, bias } => {
                 let features = part.features.of_width(spec.width);
-                let bias = bias.map(|b| &device.weights.vector(b)[features.clone()]);
-                let weight = device.weights.packed(*weight).features(features);
+                let bias = bias.map(|b| &model.weights.vector(b)[features.clone()]);
+                let weight = model.weights.packed(*weight).channels(features);
                 matmul(cpu, &weight, whole(0)?, bias, &mut out);
             }
             Op::Gated(activation) => gated(cpu, *activation, &columns(0)?, &columns(1)?, &mut out),
@@ -44,18 +47,18 @@ impl OpRun<'_> {
             }
             Op::Embed { table, scale } => {
                 let ids = &batch.ids[part.rows_of(spec, batch)];
-                embed_rows(cpu, device.table(*table)?, ids, *scale, &mut out).map_err(
+                embed_rows(cpu, model.table(*table)?, ids, *scale, &mut out).map_err(
                     |EmbedError::Id { id, rows }| DeviceError::TokenId { id, vocab: rows },
                 )?;
             }
             Op::RmsNorm { weight, eps } => {
-                rms_norm(cpu, whole(0)?, device.weights.vector(*weight), *eps, &mut out);
+                rms_norm(cpu, whole(0)?, model.weights.vector(*weight), *eps, &mut out);
             }
             Op::Rope { heads, rope: index } => {
                 let shape = self.shape(self.node, *heads, *index);
                 rope(cpu, whole(0)?, shape, self.angles.of(*index), &mut out);
             }
-            Op::Attention(op) => self.attend(op, spans, &mut out)?,
+            Op::Attention(op) => self.attend(op, sequences, &mut out)?,
             Op::SelectRows => {
                 let (x, width) = (whole(0)?, spec.width);
                 for (out, row) in out.chunks_exact_mut(width).zip(&batch.selected) {
@@ -67,18 +70,18 @@ impl OpRun<'_> {
     }
 
     fn shape(&self, node: &Node, heads: usize, rope: usize) -> RopeShape {
-        let device = self.stage.device;
-        let head_dim = device.graph.value(node.output).width / heads;
-        RopeShape { heads, head_dim, pairs: device.ropes[rope].1 }
+        let model = self.stage.model;
+        let head_dim = model.graph.value(node.output).width / heads;
+        RopeShape { heads, head_dim, pairs: model.ropes[rope].1 }
     }
 
     fn attend(
         &self,
         op: &AttentionOp,
-        spans: &mut Spans,
+        sequences: &mut Sequences,
         out: &mut [f32],
     ) -> Result<(), DeviceError> {
-        let Stage { device, part, batch, .. } = self.stage;
+        let Stage { model, part, batch, .. } = self.stage;
         if part.rows.is_some() {
             return Err(self.stage.unsupported(self.node, "some rows"));
         }
@@ -92,35 +95,37 @@ impl OpRun<'_> {
             None => self.stage.whole(self.node, 1)?,
         };
         let turn = |first: usize| match self.keys?.op {
-            Op::Rope { heads, rope } => {
-                Some(Turn::new(self.angles.of(rope), self.shape(self.keys?, heads, rope), first))
-            }
+            Op::Rope { heads, rope } => Some(Rotation::new(
+                self.angles.of(rope),
+                self.shape(self.keys?, heads, rope),
+                first,
+            )),
             _ => None,
         };
-        let mut kv = device.kv.layer(op.layer);
+        let mut kv = model.kv.layer(op.layer);
         let layout = *kv.layout();
         let width = layout.kv_heads * layout.head_dim;
         for span in &batch.spans {
             let values = span.rows.start * width..span.rows.end * width;
             let (at, kv_rows) = ((&span.pages[..], span.start), (&k[values.clone()], &v[values]));
-            kv.write_rotated(&device.cpu, at, kv_rows, turn(span.rows.start));
+            kv.write_rotated(&model.cpu, at, kv_rows, turn(span.rows.start));
         }
-        let all = batch.spans.iter().map(|span| AttentionSpan {
+        let all = batch.spans.iter().map(|span| AttentionSequence {
             rows: span.rows.clone(),
             start_pos: span.start,
             pages: &span.pages,
         });
-        spans.with(all, |spans| {
+        sequences.with(all, |sequences| {
             let job = AttentionJob {
                 kv: &kv,
                 q,
-                spans,
+                sequences,
                 heads: q.len() / batch.rows() / layout.head_dim,
                 scale: op.scale,
                 mask: op.window.map_or(AttentionMask::Causal, AttentionMask::Window),
                 soft_cap: op.soft_cap,
             };
-            attention(&device.cpu, &job, out);
+            attention(&model.cpu, &job, out);
         });
         Ok(())
     }

@@ -1,44 +1,46 @@
-//! What a device keeps between runs, so that a step allocates nothing.
+//! Buffers that a device reuses, so that a step allocates nothing.
 
-use crate::cpu::products::Forms;
-use crate::cpu::{AttentionSpan, Cpu, RopeAngles, RopeFreqs};
+use crate::cpu::attention::AttentionSequence;
+use crate::cpu::context::Cpu;
+use crate::cpu::gemm::QuantizedInputs;
+use crate::cpu::rope::{RopeAngles, RopeFreqs};
 use crate::device::Slot;
 use crate::graph::ValueId;
 
-/// Buffers of one run, for the next.
+/// Buffers of one run.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// Values of the stage, in the order of its nodes; empty between runs.
+    /// Values of the stage, by node; empty between runs.
     pub(super) written: Vec<Option<Slot>>,
-    pub(super) spans: Spans,
-    pub(super) forms: FormsOf,
+    pub(super) sequences: Sequences,
+    pub(super) matmul_inputs: MatmulInputs,
     pub(super) angles: Angles,
 }
 
-/// Forms of activations.
+/// Quantised inputs of matmuls.
 #[derive(Debug, Default)]
-pub(super) struct FormsOf {
-    /// Those of the group that is computed.
-    pub(super) now: Forms,
-    /// Those that it makes of its result for the next group, instead of the result.
-    pub(super) next: Forms,
-    /// The result that `next` has.
+pub(super) struct MatmulInputs {
+    /// Inputs of the current fusion.
+    pub(super) current: QuantizedInputs,
+    /// Its output, quantised on the fly for the next fusion.
+    pub(super) next: QuantizedInputs,
+    /// The value that `next` holds.
     pub(super) value: Option<ValueId>,
 }
 
-impl FormsOf {
-    /// Whether `now` has the forms of a value, because the group before made them.
+impl MatmulInputs {
+    /// Whether the previous fusion has quantised this value; `current` then holds it.
     pub(super) fn take(&mut self, value: ValueId) -> bool {
         let has = self.value == Some(value);
         if has {
             self.value = None;
-            std::mem::swap(&mut self.now, &mut self.next);
+            std::mem::swap(&mut self.current, &mut self.next);
         }
         has
     }
 }
 
-/// The angles of every rotary embedding for the latest positions: all stages of a step use them.
+/// The angles of every rotary embedding for the latest positions, shared by all stages of a step.
 #[derive(Debug, Default)]
 pub(super) struct Angles {
     positions: Vec<u32>,
@@ -46,7 +48,7 @@ pub(super) struct Angles {
 }
 
 impl Angles {
-    /// Has them for rows at `positions`.
+    /// Computes the angles for rows at `positions`, unless it has them.
     pub(super) fn fill<'a>(
         &mut self,
         ctx: &Cpu,
@@ -62,29 +64,30 @@ impl Angles {
         ropes.zip(&mut self.of_rope).for_each(|(freqs, to)| freqs.fill(ctx, positions, to));
     }
 
-    /// Those of the rotary embedding with that number in the graph.
+    /// Angles of the rotary embedding with this index in the graph.
     pub(super) fn of(&self, rope: usize) -> &RopeAngles {
         &self.of_rope[rope]
     }
 }
 
-/// Room for the spans of an attention.
+/// Memory for a list of sequences.
 #[derive(Debug, Default)]
-pub(super) struct Spans(Vec<AttentionSpan<'static>>);
+pub(super) struct Sequences(Vec<AttentionSequence<'static>>);
 
-impl Spans {
-    /// Calls `f` with `spans` as a slice.
+impl Sequences {
+    /// Calls `f` with `sequences` as a slice.
     pub(super) fn with<'a, R>(
         &mut self,
-        spans: impl Iterator<Item = AttentionSpan<'a>>,
-        f: impl FnOnce(&[AttentionSpan<'a>]) -> R,
+        sequences: impl Iterator<Item = AttentionSequence<'a>>,
+        f: impl FnOnce(&[AttentionSequence<'a>]) -> R,
     ) -> R {
-        let mut room: Vec<AttentionSpan<'a>> = std::mem::take(&mut self.0);
-        room.extend(spans);
+        let mut room: Vec<AttentionSequence<'a>> = std::mem::take(&mut self.0);
+        room.extend(sequences);
         let result = f(&room);
         room.clear();
-        // Collecting in place keeps the memory.
-        self.0 = room.into_iter().map(|span| AttentionSpan { pages: &[], ..span }).collect();
+        // Collecting in place reuses the memory.
+        self.0 =
+            room.into_iter().map(|sequence| AttentionSequence { pages: &[], ..sequence }).collect();
         result
     }
 }

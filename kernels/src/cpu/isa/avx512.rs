@@ -1,39 +1,43 @@
 //! AVX-512 with VNNI.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-mod direct;
-mod floats;
-pub(super) mod lanes;
-mod pairs;
+mod gemm_f32;
+mod gemm_q8_panel;
+mod gemm_q8_small;
+mod load_group;
 mod quantize;
-mod stored;
 mod unpack;
 
-use super::*;
+use crate::cpu::isa::kernels;
+use crate::cpu::loops::formats::with_format;
+use crate::cpu::loops::gemm_args::{GemmQ8, GemmScratch, TilePairGroup};
+use crate::cpu::loops::tile_shape::TileShape;
+use crate::cpu::simd::avx512::Avx512F32x16;
+use crate::cpu::simd::f32x16::F32x16;
 
-super::kernels!(
+kernels::kernels!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c",
     fma = true,
-    lanes = lanes::Zmm,
+    lanes = Avx512F32x16,
     shape = TileShape {
         direct_rows: DIRECT_ROWS,
-        rows: pairs::ROWS,
-        tiles: pairs::TILES,
-        panel_group_bytes: size_of::<tile::PairGroup>(),
-        float_rows: floats::ROWS,
-        float_tiles: floats::TILES,
+        rows: gemm_q8_panel::ROWS,
+        tiles: gemm_q8_panel::TILES,
+        panel_group_bytes: size_of::<TilePairGroup>(),
+        float_rows: gemm_f32::ROWS,
+        float_tiles: gemm_f32::TILES,
     },
-    quant_tiles = quant_tiles,
-    float_tiles = floats::float_tiles,
+    gemm_q8 = gemm_q8,
+    gemm_f32 = gemm_f32::gemm_f32,
     quantize = quantize::quantize,
-    unpack = unpack::unpack,
-    direct_lines = <lanes::Zmm as super::lanes::Lanes>::ROWS,
+    unpack_tile = unpack::unpack_tile,
+    direct_queries = <Avx512F32x16 as F32x16>::ROWS,
 );
 
-/// Most rows for which each tile is unpacked in registers; more rows share what is unpacked once.
+/// Most rows for which tiles are unpacked in registers; more rows share unpacked panels.
 const DIRECT_ROWS: usize = 8;
 
-fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
+fn gemm_q8(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScratch) {
     job.check(out);
     if job.rows == 0 || out.is_empty() {
         return;
@@ -43,8 +47,8 @@ fn quant_tiles(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch)
     // functions read have the layout of the format.
     unsafe {
         match job.rows {
-            ..=DIRECT_ROWS => formats::with_format!(job.weight.dtype(), direct::tiles(job, out)),
-            _ => formats::with_format!(job.weight.dtype(), pairs::tiles(job, out, scratch)),
+            ..=DIRECT_ROWS => with_format!(job.weight.dtype(), gemm_q8_small::gemm(job, out)),
+            _ => with_format!(job.weight.dtype(), gemm_q8_panel::gemm(job, out, scratch)),
         }
     }
 }

@@ -1,17 +1,20 @@
-//! AVX-512 with the products of bfloat16 pairs: attention multiplies twice as many values at once.
+//! AVX-512 with `vdpbf16ps`: attention multiplies pairs of bfloat16, twice as many values at once.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
 mod pairs;
 
-use super::paired::{Pair, Paired, Pairs};
-use super::*;
+use crate::cpu::isa::avx512;
+use crate::cpu::isa::kernels::{self, AttnBf16Kernels, Kernels};
+use crate::cpu::loops::attn_bf16::{Bf16Pair, PairPanel};
+use crate::cpu::loops::attn_matmul::AttnMatmul;
+use crate::cpu::loops::kv::KvConvert;
 
-super::attending!(
+kernels::simd_unsafe_fns!(
     "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx2,fma,f16c",
-    product(p: &Product<'_, Pair, Pairs<'_>>, c: &mut [f32]) = pairs::product;
-    widen(w: &Widen<'_>, out: &mut [Pair]) = pairs::widen;
-    round(x: &[f32], out: &mut [Pair]) = pairs::round;
+    matmul(p: &AttnMatmul<'_, Bf16Pair, PairPanel<'_>>, c: &mut [f32]) = pairs::matmul;
+    pack_kv(w: &KvConvert<'_>, out: &mut [Bf16Pair]) = pairs::pack_kv;
+    round(x: &[f32], out: &mut [Bf16Pair]) = pairs::round;
 );
 
 pub(super) static KERNELS: Kernels =
-    Kernels { paired: Some(&Paired { product, widen, round }), ..avx512::KERNELS };
+    Kernels { attn_bf16: Some(&AttnBf16Kernels { matmul, pack_kv, round }), ..avx512::KERNELS };

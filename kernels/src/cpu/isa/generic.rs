@@ -1,13 +1,15 @@
 //! Plain Rust, for any machine.
 #![expect(unsafe_code, reason = "the attention kernels are written over vectors of any kind")]
 
-use super::*;
-use crate::cpu::unpack;
+use crate::cpu::isa::kernels;
+use crate::cpu::loops::tile_shape::TileShape;
+use crate::cpu::loops::{gemm_scalar, quantize, unpack};
+use crate::cpu::simd::scalar::ScalarF32x16;
 
-super::kernels!(
+kernels::kernels!(
     (),
     fma = false,
-    lanes = lanes::Plain<false>,
+    lanes = ScalarF32x16<false>,
     shape = TileShape {
         direct_rows: 0,
         rows: 1,
@@ -16,9 +18,9 @@ super::kernels!(
         float_rows: 1,
         float_tiles: 1,
     },
-    quant_tiles = tile::tiles,
-    float_tiles = tile::float_tiles,
+    gemm_q8 = gemm_scalar::gemm_q8,
+    gemm_f32 = gemm_scalar::gemm_f32,
     quantize = quantize::row,
-    unpack = unpack::tile,
-    direct_lines = 0,
+    unpack_tile = unpack::tile,
+    direct_queries = 0,
 );

@@ -1,5 +1,8 @@
 //! Which instruction sets there are, and what they need.
 
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::cpuid::amd_family;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Generic,
@@ -19,7 +22,8 @@ pub(super) enum Kind {
     NeonI8mm,
 }
 
-/// Every kind that this architecture may have, slowest first where none has a drawback.
+/// Every kind that this architecture may have, slowest first except for kinds with a
+/// [`slow_reason`](Kind::slow_reason).
 pub(super) const KINDS: &[Kind] = &[
     Kind::Generic,
     #[cfg(target_arch = "x86_64")]
@@ -60,27 +64,28 @@ impl Kind {
         }
     }
 
-    /// Why those before it are faster on this machine, although it has the features.
+    /// Why the kinds before this one are faster on this machine; `None` if they are not.
     #[cfg(target_arch = "x86_64")]
-    pub(super) fn drawback(self) -> Option<&'static str> {
-        // Zen 4 and 5 begin as many `vdpbf16ps` as multiply-adds, an Intel server CPU a quarter.
+    pub(super) fn slow_reason(self) -> Option<&'static str> {
+        // vdpbf16ps has the throughput of a multiply-add on Zen 4 and 5, and a quarter of it on an
+        // Intel server CPU.
         let is_slow = matches!(self, Kind::Avx512Bf16) && amd_family().is_none();
-        is_slow.then_some("has a slow vdpbf16ps on processors not of AMD")
+        is_slow.then_some("is slow here: vdpbf16ps is fast on AMD processors only")
     }
 
-    /// Why those before it are faster on this machine, although it has the features.
+    /// Why the kinds before this one are faster on this machine; `None` if they are not.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(super) fn drawback(self) -> Option<&'static str> {
+    pub(super) fn slow_reason(self) -> Option<&'static str> {
         None
     }
 
-    /// Features that this machine lacks.
+    /// CPU features that this machine lacks.
     pub(super) fn missing(self) -> Vec<&'static str> {
         let lacking = self.features().into_iter().filter(|(_, has)| !has);
         lacking.map(|(name, _)| name).collect()
     }
 
-    /// Features that it needs, and whether this machine has them.
+    /// CPU features that this kind requires, and whether this machine has them.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         macro_rules! has { ($($f:tt),*) => { vec![$(($f, std::arch::is_x86_feature_detected!($f))),*] } }
@@ -104,7 +109,7 @@ impl Kind {
         }
     }
 
-    /// Features that it needs, and whether this machine has them.
+    /// CPU features that this kind requires, and whether this machine has them.
     #[cfg(target_arch = "aarch64")]
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         macro_rules! has {
@@ -118,24 +123,9 @@ impl Kind {
         }
     }
 
-    /// Features that it needs: none are known for this architecture.
+    /// CPU features that this kind requires: none for this architecture.
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     pub(super) fn features(self) -> Vec<(&'static str, bool)> {
         Vec::new()
     }
-}
-
-/// Family of the processor, if it is one of AMD's: 25 are Zen 3 and 4, 26 is Zen 5.
-pub(crate) fn amd_family() -> Option<u32> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let id = std::arch::x86_64::__cpuid(0);
-        let is_amd =
-            [id.ebx, id.edx, id.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
-        // AMD64 Architecture Programmer's Manual, volume 3, CPUID Fn0000_0001_EAX.
-        let version = std::arch::x86_64::__cpuid(1).eax;
-        is_amd.then_some(((version >> 8) & 0xF) + ((version >> 20) & 0xFF))
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    None
 }

@@ -1,69 +1,75 @@
-//! NEON: as every AArch64 has it, and with the extensions for dot products and for products of
-//! small matrices of bytes.
+//! NEON: the baseline of every AArch64, and the extensions for dot products and int8 matrix
+//! products.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-pub(super) mod dots;
-mod lanes;
+pub(super) mod dot_i8;
 
-use super::*;
-use crate::cpu::unpack;
+use crate::cpu::isa::kernels::{self, Kernels};
+use crate::cpu::loops::gemm_args::{GemmF32, GemmQ8, GemmScratch};
+use crate::cpu::loops::gemm_q8::tile_shape;
+use crate::cpu::loops::quantize::{self, Q8Block, QuantScheme};
+use crate::cpu::loops::{gemm_f32, unpack};
+use crate::cpu::matrix::StoredRows;
+use crate::cpu::simd::f32x16::F32x16;
+use crate::cpu::simd::neon::NeonF32x16;
+use dot_i8::{Dotprod, I8mm, Smlal};
 
-super::kernels!(
+kernels::kernels!(
     "neon",
     fma = true,
-    lanes = lanes::Quads,
-    shape = blocks::shape::<dots::Plain>(),
-    quant_tiles = plain_tiles,
-    float_tiles = float_tiles,
+    lanes = NeonF32x16,
+    shape = tile_shape::<Smlal>(),
+    gemm_q8 = gemm_q8_smlal,
+    gemm_f32 = gemm_f32,
     quantize = quantize_row,
-    unpack = unpack_tile,
-    direct_lines = <lanes::Quads as super::lanes::Lanes>::ROWS,
+    unpack_tile = unpack_tile,
+    direct_queries = <NeonF32x16 as F32x16>::ROWS,
 );
 
-/// With `sdot` for products.
+/// With `sdot` for int8 dot products.
 pub(super) static DOTPROD: Kernels =
-    Kernels { shape: blocks::shape::<dots::Dotprod>(), quant_tiles: dotprod_tiles, ..KERNELS };
+    Kernels { shape: tile_shape::<Dotprod>(), gemm_q8: gemm_q8_dotprod, ..KERNELS };
 
-/// With `smmla` for products of several rows, and `sdot` for those of one, which would leave half
-/// of it unused.
+/// With `smmla` for matmuls of several rows, and `sdot` for one row, which would leave half of `smmla`
+/// unused.
 pub(super) static I8MM: Kernels =
-    Kernels { shape: blocks::shape::<dots::I8mm>(), quant_tiles: one_or_several, ..KERNELS };
+    Kernels { shape: tile_shape::<I8mm>(), gemm_q8: gemm_q8_by_rows, ..KERNELS };
 
-super::products!(plain_tiles, "neon", dots::Plain);
-super::products!(dotprod_tiles, "neon,dotprod", dots::Dotprod);
-super::products!(i8mm_tiles, "neon,i8mm", dots::I8mm);
+kernels::gemm_q8_fn!(gemm_q8_smlal, "neon", Smlal);
+kernels::gemm_q8_fn!(gemm_q8_dotprod, "neon,dotprod", Dotprod);
+kernels::gemm_q8_fn!(gemm_q8_i8mm, "neon,i8mm", I8mm);
 
-fn one_or_several(job: &QuantJob<'_>, out: &mut [f32], scratch: &mut KernelScratch) {
+fn gemm_q8_by_rows(job: &GemmQ8<'_>, out: &mut [f32], scratch: &mut GemmScratch) {
     match job.rows {
-        1 => dotprod_tiles(job, out, scratch),
-        _ => i8mm_tiles(job, out, scratch),
+        1 => gemm_q8_dotprod(job, out, scratch),
+        _ => gemm_q8_i8mm(job, out, scratch),
     }
 }
 
-fn unpack_tile(view: &RowsView<'_>, to: &mut [u8]) {
+fn unpack_tile(rows: &StoredRows<'_>, to: &mut [u8]) {
     #[target_feature(enable = "neon")]
-    fn body(view: &RowsView<'_>, to: &mut [u8]) {
-        unpack::tile(view, to);
+    fn body(rows: &StoredRows<'_>, to: &mut [u8]) {
+        unpack::tile(rows, to);
     }
     // SAFETY: reached only through this module's tables, which `Isa` hands out only when the
     // machine has NEON.
-    unsafe { body(view, to) }
+    unsafe { body(rows, to) }
 }
 
-fn quantize_row(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
+fn quantize_row(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
     #[target_feature(enable = "neon")]
-    fn body(x: &[f32], kind: quantize::ActKind, out: &mut [ActBlock]) {
-        quantize::row(x, kind, out);
+    fn body(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
+        quantize::row(x, scheme, out);
     }
     // SAFETY: reached only through this module's tables, as above.
-    unsafe { body(x, kind, out) }
+    unsafe { body(x, scheme, out) }
 }
 
-fn float_tiles(job: &FloatJob<'_>, out: &mut [f32]) {
+fn gemm_f32(job: &GemmF32<'_>, out: &mut [f32]) {
     #[target_feature(enable = "neon")]
-    fn body(job: &FloatJob<'_>, out: &mut [f32]) {
+    fn body(job: &GemmF32<'_>, out: &mut [f32]) {
         // SAFETY: this function is compiled for the features of the vectors.
-        unsafe { floats::tiles::<lanes::Quads>(job, out) }
+        unsafe { gemm_f32::gemm_f32::<NeonF32x16>(job, out) }
     }
     // SAFETY: reached only through this module's tables, as above.
     unsafe { body(job, out) }

@@ -1,40 +1,20 @@
-//! Loops that do nothing but the arithmetic of an instruction set's products, on registers, to
-//! measure how much of it a core does at most.
-
-use super::Isa;
+//! Loops over the arithmetic of an instruction set's matmuls, on registers only: they measure a
+//! core's peak throughput.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
+mod peak_loop;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// A loop over one instruction, or the few that stand for one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PeakLoop {
-    /// The instructions, as assemblers write them.
-    pub(crate) instructions: &'static str,
-    /// Operations of one iteration; a multiply-add is two.
-    pub(crate) ops: u64,
-    /// Runs so many iterations on this thread.
-    pub(crate) run: fn(u64),
-}
-
-/// Loops of an instruction set; `None` where it has no such instruction, or none is known here.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PeakLoops {
-    /// Products of 8-bit integers, summed in 32 bits.
-    pub(crate) dot: Option<PeakLoop>,
-    /// Products of bfloat16 pairs, summed in `f32`.
-    pub(crate) pair: Option<PeakLoop>,
-    /// Multiply-add of `f32`.
-    pub(crate) fma: Option<PeakLoop>,
-}
+use crate::cpu::isa::Isa;
+pub(crate) use peak_loop::{PeakLoop, PeakLoops};
 
 impl PeakLoops {
-    /// Those of an instruction set that this machine has.
+    /// The loops of an instruction set of this machine.
     pub(crate) fn of(isa: Isa) -> PeakLoops {
         match isa.name() {
-            "generic" => PeakLoops { fma: Some(PLAIN), ..PeakLoops::default() },
+            "generic" => PeakLoops { f32: Some(PLAIN), ..PeakLoops::default() },
             #[cfg(target_arch = "x86_64")]
             "avx2" => x86::AVX2,
             #[cfg(target_arch = "x86_64")]
@@ -54,10 +34,10 @@ impl PeakLoops {
     }
 }
 
-/// Values that plain Rust multiplies and adds at a time.
+/// Values per iteration of the plain Rust loop.
 const LANES: usize = 32;
 
-/// What the compiler makes of plain Rust for this architecture without extensions.
+/// Compiled for the architecture's baseline, without extensions.
 const PLAIN: PeakLoop =
     PeakLoop { instructions: "plain f32 multiply and add", ops: 2 * LANES as u64, run: plain };
 

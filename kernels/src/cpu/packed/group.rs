@@ -1,19 +1,17 @@
-//! One group of a tile in plain Rust.
+//! One group of a tile, unpacked in plain Rust.
 
-use super::TileBytes;
-use super::layout::{GROUP, LINE, Scales};
 use crate::binary16;
-use crate::cpu::tile::TILE;
-use crate::cpu::unpack;
+use crate::cpu::packed::layout::{GROUP, LINE, Scales, TILE, zero_point};
+use crate::cpu::packed::tile::TileBytes;
 use crate::quant::DType;
 
-/// 32 columns of 16 features: `value = scale · (q − offset) + min`, q unsigned; with scales of
-/// half groups, the second is that of the last 16 columns. The minimum is 0 where a format has
-/// none.
+/// A group, unpacked: 32 columns × 16 output channels, `value = scale · (q − zero point) + min`
+/// with q unsigned. With scales of half groups, the second scale is that of the last 16 columns.
+/// The minimum is 0 for formats without one.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Group {
-    /// `[8 quads][16 features][4 columns]`.
+    /// `[8 quads][16 channels][4 columns]`.
     pub(crate) q: [[u8; LINE]; 8],
     pub(crate) scale: [[f32; TILE]; 2],
     pub(crate) min: [f32; TILE],
@@ -24,14 +22,14 @@ impl Group {
         Group { q: [[0; LINE]; 8], scale: [[0.0; TILE]; 2], min: [0.0; TILE] }
     }
 
-    /// Reads group `index` of a quantised tile.
+    /// Unpacks group `index` of a quantised tile.
     #[inline(always)]
     pub(crate) fn read(&mut self, tile: &TileBytes<'_>, index: usize) {
         self.read_values(tile, index);
         self.read_scales(tile, index);
     }
 
-    /// The integers of group `index`.
+    /// Unpacks the integers of group `index`.
     #[inline(always)]
     pub(crate) fn read_values(&mut self, tile: &TileBytes<'_>, index: usize) {
         let lines = tile.layout.lines;
@@ -99,7 +97,7 @@ impl Group {
     }
 }
 
-/// 16 binary16 at the beginning.
+/// The first 16 binary16.
 #[inline(always)]
 fn halves(from: &[u8]) -> [f32; TILE] {
     let mut values = [0.0; TILE];
@@ -109,7 +107,7 @@ fn halves(from: &[u8]) -> [f32; TILE] {
     values
 }
 
-/// Scales and minimum of feature `i` in group `index`.
+/// Scales and minimum of channel `i` in group `index`.
 #[inline(always)]
 fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
     let kind = tile.layout.kind;
@@ -135,8 +133,8 @@ fn scale(tile: &TileBytes<'_>, index: usize, i: usize) -> ([f32; 2], f32) {
     }
 }
 
-/// The values of feature `lane` of a tile.
-pub(crate) fn feature(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
+/// Dequantises channel `lane` of a tile.
+pub(crate) fn channel(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
     let layout = tile.layout;
     let stored = |bytes: usize| tile.values.chunks_exact(bytes).skip(lane).step_by(TILE);
     let two = |stored: &[u8]| u16::from_le_bytes([stored[0], stored[1]]);
@@ -151,7 +149,7 @@ pub(crate) fn feature(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
             *to = f32::from_bits(u32::from(two(from)) << 16);
         }),
         dtype => {
-            let offset = unpack::offset(dtype) as f32;
+            let offset = zero_point(dtype) as f32;
             let groups = tile.values.chunks_exact(layout.lines * LINE);
             for (index, (lines, to)) in groups.zip(to.chunks_exact_mut(GROUP)).enumerate() {
                 let (scale, min) = scale(tile, index, lane);
@@ -165,7 +163,7 @@ pub(crate) fn feature(tile: &TileBytes<'_>, lane: usize, to: &mut [f32]) {
     }
 }
 
-/// One value of a group's lines, as [`Group::read`] joins them.
+/// One integer of a group, as [`Group::read`] unpacks it.
 #[inline(always)]
 fn value(from: &[u8], lines: usize, (lane, col): (usize, usize)) -> u8 {
     let (j, at) = (col / 4, lane * 4 + col % 4);

@@ -1,19 +1,22 @@
-//! Where everything lies in a tile.
+//! Memory layout of a tile.
 
-use crate::cpu::tile::TILE;
 use crate::quant::DType;
 
-/// Columns per group of lines, whatever the format's own blocks are.
+/// Output channels (rows of a weight matrix) per tile.
+pub(crate) const TILE: usize = 16;
+/// Columns per group, whatever the format's own block size is.
 pub(crate) const GROUP: usize = 32;
-/// Bytes of a line: 16 features × 4 columns of one byte.
+/// Bytes of a line: 16 channels × 4 columns, one byte each.
 pub(crate) const LINE: usize = 64;
+/// Groups of a super-block, which share a scale: panels end only between super-blocks.
+pub(crate) const SUPER_GROUPS: usize = 8;
 /// Tiles start at cache lines.
 const ALIGN: usize = 64;
 
-/// How scales and minimums of 16 features are stored. Offsets are in bytes.
+/// How the scales and minimums of 16 channels are stored. Offsets are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scales {
-    /// Float values have none.
+    /// None: float values.
     None,
     /// Per group: 16 binary16 scales.
     Plain,
@@ -38,7 +41,7 @@ impl Scales {
         }
     }
 
-    /// Groups that share them.
+    /// Groups that share one record of scales.
     pub(crate) const fn groups(self) -> usize {
         if matches!(self, Scales::Super | Scales::Halves) { 8 } else { 1 }
     }
@@ -49,21 +52,21 @@ impl Scales {
     }
 }
 
-/// Sizes of the parts of a tile: the values of 16 features, then their scales.
+/// Sizes of a tile, in bytes: the values of 16 channels, then their scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) dtype: DType,
-    /// Values per feature (k).
+    /// Values per channel (k).
     pub(crate) cols: usize,
-    /// Lines of [`LINE`] bytes per group: first 4 of nibbles (low half of a byte: quad j of
-    /// the group, high half: quad j + 4; a quad is 4 columns), then one of fifth bits (bit j:
-    /// quad j), or two of the upper two bits (bits 2i of line h: quad 4h + i). With 8 bits, line
-    /// j is quad j. 0 for float formats.
+    /// Lines of [`LINE`] bytes per group; a quad is 4 columns. First come 4 lines of nibbles (low
+    /// half of a byte: quad j; high half: quad j + 4). Then comes one line of fifth bits (bit j:
+    /// quad j), or two lines of the upper two bits (bits 2i of line h: quad 4h + i). With 8 bits,
+    /// line j is quad j. 0 for float formats.
     pub(crate) lines: usize,
     pub(crate) kind: Scales,
     /// Bytes of values per tile.
     pub(crate) values: usize,
-    /// Bytes per tile, with what fills the last cache line.
+    /// Bytes per tile, including the padding to a whole cache line.
     pub(crate) tile: usize,
 }
 
@@ -90,13 +93,24 @@ impl Layout {
         Layout { dtype, cols, lines, kind, values, tile }
     }
 
-    /// Groups of 32 columns.
+    /// Groups of 32 columns per channel.
     pub(crate) fn groups(&self) -> usize {
         self.cols / GROUP
     }
 
-    /// Bytes of a matrix of `rows` features.
+    /// Bytes of a matrix of `rows` channels.
     pub(crate) fn bytes(&self, rows: usize) -> usize {
         rows.div_ceil(TILE) * self.tile
+    }
+}
+
+/// Zero point: how far the unsigned integers of a format without minimums are above their values.
+pub(crate) fn zero_point(dtype: DType) -> i32 {
+    match dtype {
+        DType::Q4_0 => 8,
+        DType::Q5_0 => 16,
+        DType::Q6K => 32,
+        DType::Q8_0 => 128,
+        _ => 0,
     }
 }

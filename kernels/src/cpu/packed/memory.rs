@@ -1,7 +1,7 @@
-//! Where packed weights lie, or what is read to know how fast that is: an anonymous mapping, with huge
-//! pages where the system has them, or a file that an earlier start has kept.
+//! Memory of packed weights, and of the bandwidth probe: an anonymous mapping, with huge pages if
+//! the system has them, or a mapped file.
 
-use crate::weights::Bytes;
+use crate::weights::map::Bytes;
 use memmap2::{Mmap, MmapMut};
 use std::fmt;
 use std::io;
@@ -11,11 +11,11 @@ pub(crate) struct Memory(Kind);
 
 enum Kind {
     Own(Mmap),
-    /// The file's bytes from this one on.
+    /// A mapped file, and the offset of the first byte.
     File(Bytes, usize),
 }
 
-/// The system gives no such memory.
+/// The system refused to map memory.
 #[derive(Debug)]
 pub(crate) struct MemoryError {
     pub(crate) bytes: usize,
@@ -35,8 +35,8 @@ impl Memory {
         Ok(Memory(Kind::Own(map.make_read_only().map_err(failed)?)))
     }
 
-    /// A mapped file's bytes from `start` on, which must be the start of a page.
-    pub(super) fn of_file(file: Bytes, start: usize) -> Memory {
+    /// A mapped file's bytes from `start` on; `start` must be the start of a page.
+    pub(crate) fn of_file(file: Bytes, start: usize) -> Memory {
         Memory(Kind::File(file, start))
     }
 
@@ -48,8 +48,8 @@ impl Memory {
     }
 }
 
-/// Asks for huge pages, so that a product needs few address translations. A system that has none
-/// refuses, and everything works with small ones.
+/// Requests huge pages, so that a matmul needs few address translations. A system without them
+/// refuses, which is harmless.
 fn advise_huge(map: &MmapMut) {
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);

@@ -1,7 +1,7 @@
-//! Parts of one slice or matrix, each the task of a job.
+//! Splits a slice or a matrix into disjoint parts, one for each task.
 #![expect(unsafe_code, reason = "tasks write disjoint parts of one slice")]
 
-use super::Pool;
+use super::thread_pool::Pool;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -18,8 +18,8 @@ impl Pool {
         let base = Base(data.as_mut_ptr());
         self.run(len.div_ceil(chunk_len), &|i| {
             let start = i * chunk_len;
-            // SAFETY: chunk `i` lies inside `data`, chunks do not overlap, and each task
-            // number is run once, so that this is the only reference to it.
+            // SAFETY: chunk `i` is inside `data`, chunks do not overlap, and each task number is
+            // run once, so that this is the only reference to it.
             let chunk = unsafe {
                 std::slice::from_raw_parts_mut(base.get().add(start), chunk_len.min(len - start))
             };
@@ -27,11 +27,11 @@ impl Pool {
         });
     }
 
-    /// Calls `f(index, part)` for parts `picks[0]`, `picks[1]`, … of `data`, each of `part_len`
-    /// values, in parallel.
+    /// Calls `f(index, part)` for the parts `picks[0]`, `picks[1]`, … of `data`, in parallel. Each
+    /// part has `part_len` values.
     ///
     /// # Panics
-    /// When a part is picked twice or lies outside `data`.
+    /// When a part is picked twice or is outside `data`.
     pub fn picks_mut<T: Send>(
         &self,
         data: &mut [T],
@@ -46,8 +46,8 @@ impl Pool {
         }
         let base = Base(data.as_mut_ptr());
         self.run(picks.len(), &|i| {
-            // SAFETY: the part lies inside `data`, no two picks are equal, and each task number
-            // is run once, so that this is the only reference to it.
+            // SAFETY: the part is inside `data`, no two picks are equal, and each task number is
+            // run once, so that this is the only reference to it.
             let part = unsafe {
                 std::slice::from_raw_parts_mut(
                     base.get().add(picks[i] as usize * part_len),
@@ -58,9 +58,9 @@ impl Pool {
         });
     }
 
-    /// Cuts the row-major matrix `data` (rows of `row_len`) into blocks of `col_chunk`
-    /// columns and calls `f(first column, block)` for each, in parallel. Values after the
-    /// last whole row are left alone.
+    /// Splits the row-major matrix `data` (rows of `row_len`) into blocks of `col_chunk` columns
+    /// and calls `f(first column, block)` for each, in parallel. Values after the last whole row
+    /// are not touched.
     pub fn columns_mut<T: Send>(
         &self,
         data: &mut [T],
@@ -75,9 +75,8 @@ impl Pool {
         self.grid_mut(data, &cut, |_, col, block| f(col, block));
     }
 
-    /// As [`Pool::columns_mut`], for each row block of `grid` apart: calls
-    /// `f(index of the row block, first column, block)`. Each thread begins with the last of its row
-    /// blocks.
+    /// As [`Pool::columns_mut`], for each row block of `grid` separately: calls `f(index of the row
+    /// block, first column, block)`. Each thread starts with the last of its row blocks.
     ///
     /// # Panics
     /// When the row blocks are not ascending and disjoint, or not rows of `data`.
@@ -104,7 +103,7 @@ impl Pool {
             let index = row_blocks.len() - 1 - i / col_blocks;
             let (rows, start) = (&row_blocks[index], i % col_blocks * col_chunk);
             let block = ColumnBlock {
-                // SAFETY: `rows` lies inside `data`, as checked above.
+                // SAFETY: `rows` is inside `data`, as checked above.
                 base: unsafe { base.get().add(rows.start * row_len) },
                 rows: rows.len(),
                 row_len,
@@ -117,7 +116,7 @@ impl Pool {
     }
 }
 
-/// A pointer that tasks may share because they use disjoint parts of what it points to.
+/// A pointer that tasks share; they use disjoint parts of its target.
 pub(super) struct Base<T>(pub(super) *mut T);
 
 impl<T> Base<T> {
@@ -130,7 +129,7 @@ impl<T> Base<T> {
 // threads.
 unsafe impl<T: Send> Sync for Base<T> {}
 
-/// How a row-major matrix is cut into blocks.
+/// How a row-major matrix is divided into blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid<'a> {
     /// Values per row.
@@ -141,7 +140,7 @@ pub struct Grid<'a> {
     pub col_chunk: usize,
 }
 
-/// Some columns of some rows of a row-major matrix; no other block has any of them.
+/// A block of rows × columns of a row-major matrix. Blocks of a job are disjoint.
 #[derive(Debug)]
 pub struct ColumnBlock<'a, T> {
     pub(super) base: *mut T,
@@ -179,8 +178,8 @@ impl<T> ColumnBlock<'_, T> {
     /// When `row` is not below [`ColumnBlock::rows`].
     pub fn row_mut(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows, "row {row} of {}", self.rows);
-        // SAFETY: `row` is in range, so the slice lies inside the matrix; this block is the
-        // only one with these rows and columns, and `&mut self` lets one row of it be borrowed.
+        // SAFETY: `row` is in range, so the slice is inside the matrix. This block is the only one
+        // with these rows and columns, and `&mut self` lends one row at a time.
         unsafe {
             std::slice::from_raw_parts_mut(
                 self.base.add(row * self.row_len + self.start),

@@ -2,10 +2,9 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use super::*;
-use crate::cpu::AskInto;
-use crate::cpu::isa::asking::FurtherOn;
+use crate::cpu::simd::prefetch::{PrefetchHint, PrefetchOffset};
 
-/// A clock on which every look takes that long.
+/// A clock that advances by `step` with each call.
 fn ticking(step: Duration) -> impl Fn() -> Duration {
     let now = Cell::new(Duration::ZERO);
     move || {
@@ -15,7 +14,7 @@ fn ticking(step: Duration) -> impl Fn() -> Duration {
 }
 
 #[test]
-fn rates_are_what_was_done_by_the_time_it_took() {
+fn rates_are_work_over_time() {
     for isa in Isa::available() {
         for threads in [1, 2] {
             let cpu = Cpu::new(threads, isa);
@@ -23,7 +22,7 @@ fn rates_are_what_was_done_by_the_time_it_took() {
             let roof = Roofline::measure(&cpu, 2, &ticking(step)).expect("memory");
             let loops = PeakLoops::of(isa);
             for (peak, of) in
-                [(roof.dot, loops.dot), (roof.pair, loops.pair), (roof.float, loops.fma)]
+                [(roof.int8, loops.int8), (roof.bf16, loops.bf16), (roof.f32, loops.f32)]
             {
                 let expected =
                     of.map(|of| (of.ops * ITERATIONS_FIRST * threads as u64) as f64 / 0.01);
@@ -37,11 +36,11 @@ fn rates_are_what_was_done_by_the_time_it_took() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "whether a loop takes time is seen in real time")]
-fn the_compiler_leaves_nothing_of_a_loop() {
+#[expect(clippy::disallowed_methods, reason = "the loops are timed in real time")]
+fn the_compiler_keeps_the_measured_loops() {
     for isa in Isa::available() {
         let loops = PeakLoops::of(isa);
-        for of in [loops.dot, loops.pair, loops.fma].into_iter().flatten() {
+        for of in [loops.int8, loops.bf16, loops.f32].into_iter().flatten() {
             let fastest = |iterations: u64| {
                 let time = |_| {
                     let start = Instant::now();
@@ -60,15 +59,17 @@ fn the_compiler_leaves_nothing_of_a_loop() {
 }
 
 #[test]
-fn some_of_what_should_be_read_is_not() {
+fn stream_read_reads_every_line() {
     for isa in Isa::available() {
         for lines in [0, 1, 4, 7, 100] {
             for largest in (0..lines * 16).step_by(1 + lines / 4) {
                 let value = |at: usize| if at == largest { 3.0f32 } else { -(at as f32) };
                 let bytes: Vec<u8> =
                     (0..lines * 16).flat_map(|at| value(at).to_le_bytes()).collect();
-                for ahead in [None, Some(FurtherOn { bytes: 8192, into: AskInto::Second })] {
-                    let found = (isa.kernels().read)(&bytes, ahead);
+                for ahead in
+                    [None, Some(PrefetchOffset { bytes: 8192, hint: PrefetchHint::L2Only })]
+                {
+                    let found = (isa.kernels().stream_read)(&bytes, ahead);
                     assert_eq!(found, 3.0, "{isa:?}, {largest} of {lines} lines");
                 }
             }
@@ -77,58 +78,58 @@ fn some_of_what_should_be_read_is_not() {
 }
 
 #[test]
-fn a_slow_round_is_taken_for_the_usual_one() {
+fn the_median_ignores_slow_rounds() {
     let cpu = Cpu::new(2, Isa::best());
-    let reading = Reading::new(&cpu, 3 << 20).expect("memory");
-    // Two looks at the clock are a round, of which the third and the eighth take long.
-    let (looks, time) = (Cell::new(0), Cell::new(0));
+    let probe = BandwidthProbe::new(&cpu, 3 << 20).expect("memory");
+    // Two clock calls are one round; the third and the eighth round take long.
+    let (calls, time) = (Cell::new(0), Cell::new(0));
     let now = || {
-        looks.set(looks.get() + 1);
-        let long = [6, 16].contains(&looks.get());
+        calls.set(calls.get() + 1);
+        let long = [6, 16].contains(&calls.get());
         time.set(time.get() + if long { 1000 } else { 10 });
         Duration::from_millis(time.get())
     };
-    let rate = reading.usual(&cpu, 5, &now);
+    let rate = probe.median(&cpu, 5, &now);
     assert!((rate - (3 << 20) as f64 / 0.01).abs() < 1.0, "{rate}");
 }
 
 #[test]
 fn every_instruction_set_has_a_peak_of_f32() {
     for isa in Isa::available() {
-        assert!(PeakLoops::of(isa).fma.is_some(), "{isa:?}");
+        assert!(PeakLoops::of(isa).f32.is_some(), "{isa:?}");
     }
 }
 
 #[test]
-fn a_bound_is_that_of_the_scarcer_resource() {
+fn the_bound_is_set_by_the_scarcer_resource() {
     let peak = |ops_per_second| Some(Peak { instructions: "", ops_per_second });
     let roof = Roofline {
         isa: Isa::available()[0],
         threads: 1,
-        dot: peak(100.0),
-        pair: peak(20.0),
-        float: peak(10.0),
+        int8: peak(100.0),
+        bf16: peak(20.0),
+        f32: peak(10.0),
         read_bytes_per_second: 5.0,
         read_bytes: 1,
     };
     let rows = [
-        (Arithmetic::Dot, (1000, 20), Some((10.0, "int8"))),
-        (Arithmetic::Pair, (1000, 20), Some((50.0, "bf16"))),
-        (Arithmetic::Float, (1000, 20), Some((100.0, "f32"))),
-        (Arithmetic::Dot, (1000, 200), Some((40.0, "memory"))),
-        (Arithmetic::Float, (0, 20), Some((4.0, "memory"))),
-        (Arithmetic::Float, (0, 0), None),
+        (Arithmetic::Int8, (1000, 20), Some((10.0, "int8"))),
+        (Arithmetic::Bf16, (1000, 20), Some((50.0, "bf16"))),
+        (Arithmetic::F32, (1000, 20), Some((100.0, "f32"))),
+        (Arithmetic::Int8, (1000, 200), Some((40.0, "memory"))),
+        (Arithmetic::F32, (0, 20), Some((4.0, "memory"))),
+        (Arithmetic::F32, (0, 0), None),
     ];
     for (arithmetic, (flops, bytes), expected) in rows {
         let bound = roof.bound(arithmetic, Cost { flops, bytes });
         assert_eq!(bound.map(|bound| (bound.seconds, bound.by)), expected);
     }
-    let unknown = Roofline { dot: None, ..roof };
-    assert_eq!(unknown.bound(Arithmetic::Dot, Cost { flops: 1, bytes: 1 }), None);
+    let unknown = Roofline { int8: None, ..roof };
+    assert_eq!(unknown.bound(Arithmetic::Int8, Cost { flops: 1, bytes: 1 }), None);
 }
 
 #[test]
-fn the_buffer_does_not_fit_a_cache() {
+fn the_read_buffer_is_larger_than_the_caches() {
     assert_eq!(read_bytes(Some(32 << 20)), 128 << 20);
     assert_eq!(read_bytes(Some(1 << 10)), READ_BYTES_MIN);
     assert_eq!(read_bytes(Some(1 << 40)), READ_BYTES_MAX);
@@ -143,7 +144,7 @@ fn quantised_weights_are_multiplied_as_integers_and_floats_as_floats() {
             let kernel = Kernel::of(&cpu, "matmul", (Some(dtype), KvDtype::F16)).expect("a kernel");
             let float = matches!(dtype, DType::F32 | DType::F16 | DType::Bf16)
                 || activations == Activations::F32;
-            let expected = if float { Arithmetic::Float } else { Arithmetic::Dot };
+            let expected = if float { Arithmetic::F32 } else { Arithmetic::Int8 };
             assert_eq!(kernel.arithmetic, expected, "{dtype}: {}", kernel.how);
             assert!(kernel.how.contains(&dtype.to_string()), "{}", kernel.how);
         }
@@ -151,7 +152,7 @@ fn quantised_weights_are_multiplied_as_integers_and_floats_as_floats() {
 }
 
 #[test]
-fn attention_multiplies_pairs_where_nothing_asks_for_more() {
+fn attention_uses_bf16_unless_f32_is_requested() {
     for isa in Isa::available() {
         for activations in [Activations::Int8, Activations::F32] {
             for kv in KvDtype::ALL {
@@ -160,7 +161,7 @@ fn attention_multiplies_pairs_where_nothing_asks_for_more() {
                 let pairs = isa.name() == "avx512-bf16"
                     && activations == Activations::Int8
                     && kv != KvDtype::F32;
-                let expected = if pairs { Arithmetic::Pair } else { Arithmetic::Float };
+                let expected = if pairs { Arithmetic::Bf16 } else { Arithmetic::F32 };
                 assert_eq!(kernel.arithmetic, expected, "{isa:?} {activations:?} {kv}");
                 assert_eq!(kernel.how.contains("bfloat16"), pairs, "{}", kernel.how);
                 assert!(kernel.how.contains(kv.name()), "{}", kernel.how);
@@ -170,7 +171,7 @@ fn attention_multiplies_pairs_where_nothing_asks_for_more() {
 }
 
 #[test]
-fn an_op_has_no_kernel() {
+fn every_op_has_a_kernel() {
     let of = |op: &str, weight: Option<DType>| {
         Kernel::of(&Cpu::new(1, Isa::best()), op, (weight, KvDtype::F16))
     };
@@ -178,5 +179,5 @@ fn an_op_has_no_kernel() {
         assert!(of(op, Some(DType::Q8_0)).is_some(), "{op}");
     }
     assert_eq!(of("convolution", None), None);
-    assert_eq!(of("matmul", None), None, "a product needs a weight");
+    assert_eq!(of("matmul", None), None, "a matmul needs a weight");
 }

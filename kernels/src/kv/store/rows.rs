@@ -1,6 +1,7 @@
 //! Writes rows of keys and values into a page.
 
-use crate::cpu::{Cpu, Turn};
+use crate::cpu::context::Cpu;
+use crate::cpu::rope::Rotation;
 use crate::kv::KvLayout;
 
 /// Largest number of values per head for which keys are rotated while they are written.
@@ -16,7 +17,7 @@ pub(super) struct Rows<'a> {
     /// `[rows][kv_heads][head_dim]`.
     pub(super) v: &'a [f32],
     /// Rotation of the keys, if any, and the index of the first row in it.
-    pub(super) turn: Option<(&'a Cpu, Turn<'a>, usize)>,
+    pub(super) rotation: Option<(&'a Cpu, Rotation<'a>, usize)>,
 }
 
 impl Rows<'_> {
@@ -27,12 +28,12 @@ impl Rows<'_> {
         let mut rotated = [0.0; ROTARY_DIM_MAX];
         for (i, (k, v)) in lines.enumerate() {
             let (head, row) = (i % kv_heads, i / kv_heads);
-            let Some((cpu, turn, first)) = &self.turn else {
+            let Some((cpu, rotation, first)) = &self.rotation else {
                 f(head, self.at + row, k, v);
                 continue;
             };
             let rotated = &mut rotated[..head_dim];
-            turn.heads(cpu, first + row, k, rotated);
+            rotation.heads(cpu, first + row, k, rotated);
             f(head, self.at + row, rotated, v);
         }
     }

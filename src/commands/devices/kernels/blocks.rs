@@ -1,6 +1,6 @@
 //! How products are cut for registers and caches.
 
-use lapwing_kernels::cpu::{AskInto, Caches, Cpu, TileShape};
+use lapwing_kernels::cpu::{Caches, Cpu, PrefetchHint, TileShape};
 use serde::{Serialize, Serializer};
 
 /// How products are cut for registers and caches.
@@ -22,7 +22,7 @@ pub(super) struct CachesReport {
     pub(super) last_bytes: Option<usize>,
     pub(super) known: bool,
     #[serde(serialize_with = "level")]
-    pub(super) ask_into: AskInto,
+    pub(super) ask_into: PrefetchHint,
 }
 
 #[derive(Debug, Serialize)]
@@ -33,16 +33,16 @@ pub(super) struct BlockReport {
 
 impl BlocksReport {
     pub(super) fn of(cpu: &Cpu) -> BlocksReport {
-        let Caches { first, second, last, known, ask_into } = cpu.caches();
+        let Caches { l1, l2, largest, detected, prefetch_hint } = cpu.caches();
         let shape = cpu.isa().shape();
-        let block = |rows, tiles| BlockReport { rows, features: tiles * TileShape::FEATURES };
+        let block = |rows, tiles| BlockReport { rows, features: tiles * TileShape::CHANNELS };
         BlocksReport {
             caches: CachesReport {
-                first_bytes: first,
-                second_bytes: second,
-                last_bytes: last,
-                known,
-                ask_into,
+                first_bytes: l1,
+                second_bytes: l2,
+                last_bytes: largest,
+                known: detected,
+                ask_into: prefetch_hint,
             },
             int8: block(shape.rows, shape.tiles),
             f32: block(shape.float_rows, shape.float_tiles),
@@ -52,10 +52,10 @@ impl BlocksReport {
     }
 }
 
-fn level<S: Serializer>(ask_into: &AskInto, to: S) -> Result<S::Ok, S::Error> {
+fn level<S: Serializer>(ask_into: &PrefetchHint, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(match ask_into {
-        AskInto::All => "all",
-        AskInto::Second => "second",
-        AskInto::First => "first",
+        PrefetchHint::AllLevels => "all",
+        PrefetchHint::L2Only => "second",
+        PrefetchHint::L1Only => "first",
     })
 }

@@ -1,7 +1,7 @@
 //! The kernels for readers.
 
 use indicatif::HumanBytes;
-use lapwing_kernels::cpu::AskInto;
+use lapwing_kernels::cpu::PrefetchHint;
 
 use super::blocks::BlocksReport;
 use super::{OpReport, PeakReport, Report};
@@ -66,9 +66,9 @@ fn blocks(report: &BlocksReport) -> String {
         last.unwrap_or_default(),
         if caches.known { "" } else { " (the system does not tell: what any core has)" },
         match caches.ask_into {
-            AskInto::All => "",
-            AskInto::Second => "; what is read once is asked for into the second",
-            AskInto::First => "; what is read once is asked for past the second",
+            PrefetchHint::AllLevels => "",
+            PrefetchHint::L2Only => "; what is read once is asked for into the second",
+            PrefetchHint::L1Only => "; what is read once is asked for past the second",
         },
         int8.rows,
         int8.features,

@@ -1,15 +1,16 @@
-//! Some neighbouring pages' part of a task.
+//! One step of a task: some consecutive pages.
 
 use super::{Scratch, Task};
-use crate::cpu::attention::plan::Shape;
-use crate::cpu::attention::{AttentionMask, mask};
-use crate::cpu::isa::panel::{Widen, ask_for_panel};
-use crate::cpu::softmax::{Seen, Weigh};
-use crate::kv::{KvDtype, Panel, scale_of};
+use crate::cpu::attention::mask::{self, AttentionMask};
+use crate::cpu::attention::plan::AttentionShape;
+use crate::cpu::loops::kv::{KvConvert, prefetch_panel};
+use crate::cpu::loops::softmax::{KeyMask, SoftmaxStep};
+use crate::kv::KvDtype;
+use crate::kv::store::panel::{Panel, scale_of};
 use std::f32::consts::LOG2_E;
 use std::ops::Range;
 
-/// Rows that see something of the same chunks of a step.
+/// Consecutive rows that see keys in the same chunks of a step.
 pub(super) struct Run {
     rows: Range<usize>,
     pub(super) chunks: Range<usize>,
@@ -17,57 +18,66 @@ pub(super) struct Run {
     full: bool,
 }
 
-/// Pages of a step.
+/// The pages of a step.
 pub(super) struct Step<'a> {
     pub(super) pages: Range<usize>,
     full: bool,
     pub(super) direct: bool,
-    /// Whether each panel is asked for while the one before it is read.
-    asks: bool,
-    /// The first that is read after this step.
+    /// Whether each panel is prefetched while the one before it is read.
+    prefetches: bool,
+    /// The first panel that is read after this step.
     next: Option<Panel<'a>>,
 }
 
+/// Converted keys and values of a step.
+struct PageBuffers<'a, T> {
+    keys: &'a mut [T],
+    values: &'a mut [T],
+    /// Depth of an element.
+    depth: usize,
+}
+
 impl Task<'_> {
-    /// Accumulates these pages; most likely, `next` is read after them. Of pages that are read as
-    /// stored by few rows, reading takes longer than computing, and no processor foresees the jump
-    /// from one panel to the next: with each line of a panel, its like of the following one is asked
-    /// for, and never much at once, since that keeps what is computed now waiting.
+    /// Accumulates these pages; the thread will most likely read `next` after them. Few rows that
+    /// read pages as stored are bound by memory, and hardware prefetchers do not predict the jump
+    /// from one panel to the next. So while each line of a panel is read, the same line of the next
+    /// panel is prefetched; never much at once, since that would delay the loads of the current
+    /// computation.
     pub(super) fn step(&self, pages: Range<usize>, next: Option<Panel<'_>>, s: &mut Scratch) {
         let shape = &self.shape;
         let keys = pages.start * shape.page_rows..pages.end * shape.page_rows;
         let aligned = shape.is_aligned();
         let plain = self.job.kv.layout().dtype == KvDtype::F32;
-        let few = self.lines() <= self.kernels.direct_lines;
+        let few = self.queries() <= self.kernels.direct_queries;
         let ordered = matches!(self.job.mask, AttentionMask::Causal | AttentionMask::Window(_));
         let step = Step {
             full: aligned && self.job.mask.sees_all(&self.positions(), &keys),
             direct: aligned && (plain || few),
-            asks: aligned && few && ordered,
+            prefetches: aligned && few && ordered,
             next,
             pages,
         };
-        if step.asks {
+        if step.prefetches {
             let first = self.stored_keys(step.pages.start);
-            if s.asked != Some(first.addresses().start.addr()) {
-                ask_for_panel(first, self.ask_into);
+            if s.prefetched != Some(first.addresses().start.addr()) {
+                prefetch_panel(first, self.prefetch_hint);
             }
-            s.asked = step.next.map(|next| next.addresses().start.addr());
+            s.prefetched = step.next.map(|next| next.addresses().start.addr());
         }
-        self.look(&step, s);
+        self.find_seen_keys(&step, s);
         self.load(&step, s);
         let mut row = 0;
-        while let Some(run) = self.run(&step, row, s) {
+        while let Some(run) = self.next_run(&step, row, s) {
             row = run.rows.end;
             self.attend(&step, &run, s);
         }
     }
 
-    /// What is asked for while panel `index` of a step is read, first the keys of its pages and then
-    /// their values.
-    fn after<'a>(&'a self, step: &Step<'a>, index: usize) -> Option<Panel<'a>> {
+    /// The panel to prefetch while panel `index` of a step is read; a step reads the keys of its
+    /// pages, then their values.
+    fn next_panel<'a>(&'a self, step: &Step<'a>, index: usize) -> Option<Panel<'a>> {
         let (pages, next) = (step.pages.len(), index + 1);
-        match step.asks {
+        match step.prefetches {
             false => None,
             true if next < pages => Some(self.stored_keys(step.pages.start + next)),
             true if next < 2 * pages => Some(self.stored_values(step.pages.start + next - pages)),
@@ -76,8 +86,8 @@ impl Task<'_> {
     }
 
     /// Notes which keys the rows see.
-    fn look(&self, step: &Step<'_>, s: &mut Scratch) {
-        let Shape { page_rows, page_width, .. } = self.shape;
+    fn find_seen_keys(&self, step: &Step<'_>, s: &mut Scratch) {
+        let AttentionShape { page_rows, page_width, .. } = self.shape;
         s.bits.clear();
         s.seen.clear();
         let chunks = step.pages.len() * page_width / 16;
@@ -89,7 +99,7 @@ impl Task<'_> {
         for pos in self.positions() {
             for page in step.pages.clone() {
                 for at in (0..page_width).step_by(16) {
-                    let inside = mask::span(at, 0..page_rows);
+                    let inside = mask::key_bits(at, 0..page_rows);
                     s.bits.push(inside & self.job.mask.bits(pos, page * page_rows + at));
                 }
             }
@@ -107,27 +117,29 @@ impl Task<'_> {
         self.job.kv.values(self.pages[page], self.kv_head)
     }
 
-    /// Converts the pages of which something is seen, unless they are read as stored.
+    /// Converts the pages with unmasked keys, unless they are read as stored.
     fn load(&self, step: &Step<'_>, s: &mut Scratch) {
         if step.direct && !self.is_scaled() {
             return;
         }
-        let Shape { page_rows, page_width, .. } = self.shape;
+        let AttentionShape { page_rows, page_width, .. } = self.shape;
         for (i, page) in step.pages.clone().enumerate() {
             let seen = &s.seen[i * page_width / 16..(i + 1) * page_width / 16];
             if seen.iter().all(|bits| *bits == 0) {
                 continue;
             }
             let at = i * page_width;
-            match self.paired {
+            match self.attn_bf16 {
                 _ if step.direct => {}
                 None => {
-                    let to = (&mut *s.keys, &mut *s.values);
-                    self.widen((page, at), to, 1, self.kernels.widen);
+                    let to = PageBuffers { keys: &mut s.keys, values: &mut s.values, depth: 1 };
+                    self.convert(page, at, to, self.kernels.kv_to_f32);
                 }
-                Some(paired) => {
-                    let to = (&mut *s.pairs.keys, &mut *s.pairs.values);
-                    self.widen((page, at), to, 2, paired.widen);
+                Some(attn_bf16) => {
+                    let pairs = &mut s.pairs;
+                    let to =
+                        PageBuffers { keys: &mut pairs.keys, values: &mut pairs.values, depth: 2 };
+                    self.convert(page, at, to, attn_bf16.pack_kv);
                 }
             }
             let scales = self.job.kv.scales(self.pages[page], self.kv_head);
@@ -145,30 +157,31 @@ impl Task<'_> {
         self.job.kv.layout().dtype == KvDtype::I8
     }
 
-    /// Converts a page to column `at` of keys and values, of which an element has a depth of `depth`.
-    fn widen<T: Copy + Default>(
+    /// Converts a page to column `at` of the buffers.
+    fn convert<T: Copy + Default>(
         &self,
-        (page, at): (usize, usize),
-        (keys, values): (&mut [T], &mut [T]),
-        depth: usize,
-        widen: fn(&Widen<'_>, &mut [T]),
+        page: usize,
+        at: usize,
+        PageBuffers { keys, values, depth }: PageBuffers<'_, T>,
+        convert: fn(&KvConvert<'_>, &mut [T]),
     ) {
-        let Shape { page_rows, page_width, head_dim, value_width, .. } = self.shape;
-        let from = Widen {
+        let AttentionShape { page_rows, page_width, head_dim, value_width, .. } = self.shape;
+        let from = KvConvert {
             from: self.stored_keys(page),
             cols: page_rows,
             stride: self.shape.step_width(),
         };
-        widen(&from, &mut keys[at..]);
-        let from = Widen { from: self.stored_values(page), cols: head_dim, stride: value_width };
+        convert(&from, &mut keys[at..]);
+        let from =
+            KvConvert { from: self.stored_values(page), cols: head_dim, stride: value_width };
         let rows = at / depth..(at + page_width) / depth;
         let to = &mut values[rows.start * value_width..rows.end * value_width];
-        widen(&from, to);
+        convert(&from, to);
         to[page_rows.div_ceil(depth) * value_width..].fill(T::default());
     }
 
-    /// The next rows from `row` on that see the same chunks.
-    fn run(&self, step: &Step<'_>, mut row: usize, s: &Scratch) -> Option<Run> {
+    /// The next rows from `row` on that see keys in the same chunks.
+    fn next_run(&self, step: &Step<'_>, mut row: usize, s: &Scratch) -> Option<Run> {
         let (rows, chunks) = (self.block.rows.len(), s.seen.len());
         if step.full {
             return (row == 0).then_some(Run { rows: 0..rows, chunks: 0..chunks, full: true });
@@ -194,43 +207,53 @@ impl Task<'_> {
         if !run.full {
             s.gather(run.rows.clone());
         }
-        let lines = run.rows.start * group..run.rows.end * group;
+        let queries = run.rows.start * group..run.rows.end * group;
         self.each_part(step, run, s, |part, s| {
-            let next = self.after(step, part.page);
-            self.scores((&part, next), &lines, s);
+            let next = self.next_panel(step, part.page);
+            self.scores((&part, next), &queries, s);
         });
-        // Nothing else is read while scores become weights, and the first values have been asked for.
-        if step.asks && step.pages.len() > 1 {
-            ask_for_panel(self.stored_values(step.pages.start + 1), self.ask_into);
+        // The softmax reads no panels, so memory is idle; the first values are prefetched already.
+        if step.prefetches && step.pages.len() > 1 {
+            prefetch_panel(self.stored_values(step.pages.start + 1), self.prefetch_hint);
         }
-        self.weigh(run, &lines, s);
+        self.online_softmax_step(run, &queries, s);
         self.each_part(step, run, s, |part, s| {
-            let next = self.after(step, step.pages.len() + part.page);
-            self.values((&part, next), &lines, s);
+            let next = self.next_panel(step, step.pages.len() + part.page);
+            self.values((&part, next), &queries, s);
         });
     }
 
-    /// Scores of a run become weights, and what its lines have accumulated is corrected.
-    fn weigh(&self, run: &Run, lines: &Range<usize>, s: &mut Scratch) {
-        let Shape { value_width, group, .. } = self.shape;
+    /// Turns the scores of a run into weights and rescales what its queries have accumulated.
+    fn online_softmax_step(&self, run: &Run, queries: &Range<usize>, s: &mut Scratch) {
+        let AttentionShape { value_width, group, .. } = self.shape;
         let width = self.shape.step_width();
         let columns = run.chunks.start * 16..run.chunks.end * 16;
         let Scratch {
-            scores, acc, online, bits, seen, key_scale, value_scale, factors, pairs, ..
+            scores,
+            acc,
+            running,
+            bits,
+            seen,
+            key_scale,
+            value_scale,
+            factors,
+            pairs,
+            ..
         } = s;
-        let mut weigh = Weigh { columns: columns.len(), stride: width, ..Weigh::default() };
+        let mut softmax_step =
+            SoftmaxStep { columns: columns.len(), stride: width, ..SoftmaxStep::default() };
         if !run.full {
             let bits = &bits[run.rows.start * seen.len() + run.chunks.start..];
-            weigh.seen = Some(Seen { bits, stride: seen.len(), group });
+            softmax_step.mask = Some(KeyMask { bits, stride: seen.len(), group });
         }
         if self.is_scaled() {
-            weigh.key_scale = Some(&key_scale[columns.clone()]);
-            weigh.value_scale = Some(&value_scale[columns.clone()]);
+            softmax_step.key_scale = Some(&key_scale[columns.clone()]);
+            softmax_step.value_scale = Some(&value_scale[columns.clone()]);
         }
         if let Some(cap) = self.job.soft_cap {
-            let scale = weigh.key_scale.take();
-            for line in lines.clone() {
-                let scores = &mut scores[line * width..][columns.clone()];
+            let scale = softmax_step.key_scale.take();
+            for query in queries.clone() {
+                let scores = &mut scores[query * width..][columns.clone()];
                 if let Some(scale) = scale {
                     scores.iter_mut().zip(scale).for_each(|(x, scale)| *x *= scale);
                 }
@@ -238,17 +261,22 @@ impl Task<'_> {
                 (self.kernels.scale)(scores, LOG2_E);
             }
         }
-        factors.resize(lines.len(), 1.0);
-        let first = lines.start * width + columns.start;
-        (self.kernels.weigh)(&mut scores[first..], &weigh, &mut online[lines.clone()], factors);
-        for (line, factor) in lines.clone().zip(factors) {
+        factors.resize(queries.len(), 1.0);
+        let first = queries.start * width + columns.start;
+        (self.kernels.online_softmax_step)(
+            &mut scores[first..],
+            &softmax_step,
+            &mut running[queries.clone()],
+            factors,
+        );
+        for (query, factor) in queries.clone().zip(factors) {
             if *factor != 1.0 {
-                (self.kernels.scale)(&mut acc[line * value_width..][..value_width], *factor);
+                (self.kernels.scale)(&mut acc[query * value_width..][..value_width], *factor);
             }
-            if let Some(paired) = self.paired {
-                let weights = &mut pairs.weights[(line * width + columns.start) / 2..];
-                let scores = &scores[line * width..][columns.clone()];
-                (paired.round)(scores, &mut weights[..columns.len() / 2]);
+            if let Some(attn_bf16) = self.attn_bf16 {
+                let weights = &mut pairs.weights[(query * width + columns.start) / 2..];
+                let scores = &scores[query * width..][columns.clone()];
+                (attn_bf16.round)(scores, &mut weights[..columns.len() / 2]);
             }
         }
     }

@@ -1,26 +1,25 @@
 //! Quantising activations.
 #![expect(unsafe_code, reason = "intrinsics")]
 
-use crate::cpu::isa::rounding::{self, Rounding};
-use crate::cpu::quantize::ActKind;
-use crate::cpu::tile::ActBlock;
+use crate::cpu::isa::quantize_x86::{self, QuantizeOps};
+use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use std::arch::x86_64::*;
 
-pub(super) fn quantize(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
+pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
     #[target_feature(enable = "avx2,fma,f16c")]
-    fn body(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
+    fn body(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
         // SAFETY: this function is compiled for the features of the vectors.
-        unsafe { rounding::row::<Ymm>(x, kind, out) }
+        unsafe { quantize_x86::row::<Avx2>(x, kind, out) }
     }
     // SAFETY: reached only through this module's table, which `Isa` hands out only when the
     // machine has the features.
     unsafe { body(x, kind, out) }
 }
 
-/// With registers of 8 values.
-struct Ymm;
+/// Registers of 8 values.
+struct Avx2;
 
-impl Rounding for Ymm {
+impl QuantizeOps for Avx2 {
     #[inline(always)]
     unsafe fn magnitudes(x: &[f32; 32]) -> __m256 {
         // SAFETY: by the caller.
@@ -38,7 +37,7 @@ impl Rounding for Ymm {
             let ([a, b, c, d], inverse) = (load(x), _mm256_set1_ps(inverse));
             let low = words(a, b, inverse);
             let high = words(c, d, inverse);
-            // Each half of a register was packed for itself.
+            // `vpackus` packs each half of a register separately.
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
             _mm256_permutevar8x32_epi32(_mm256_packus_epi16(low, high), order)
         }

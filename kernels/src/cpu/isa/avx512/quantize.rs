@@ -1,26 +1,25 @@
 //! Quantising activations.
 #![expect(unsafe_code, reason = "intrinsics")]
 
-use crate::cpu::isa::rounding::{self, Rounding};
-use crate::cpu::quantize::ActKind;
-use crate::cpu::tile::ActBlock;
+use crate::cpu::isa::quantize_x86::{self, QuantizeOps};
+use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use std::arch::x86_64::*;
 
-pub(super) fn quantize(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
+pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-    fn body(x: &[f32], kind: ActKind, out: &mut [ActBlock]) {
+    fn body(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
         // SAFETY: this function is compiled for the features of the vectors.
-        unsafe { rounding::row::<Zmm>(x, kind, out) }
+        unsafe { quantize_x86::row::<Avx512>(x, kind, out) }
     }
     // SAFETY: reached only through the AVX-512 table, which `Isa` hands out only when the
     // machine has the features.
     unsafe { body(x, kind, out) }
 }
 
-/// With registers of 16 values.
-struct Zmm;
+/// Registers of 16 values.
+struct Avx512;
 
-impl Rounding for Zmm {
+impl QuantizeOps for Avx512 {
     #[inline(always)]
     unsafe fn magnitudes(x: &[f32; 32]) -> __m256 {
         // SAFETY: by the caller.

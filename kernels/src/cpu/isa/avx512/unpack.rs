@@ -1,13 +1,14 @@
-//! Unpacking: 16 rows × 16 stored bytes are transposed at once, then spread into the tile's
-//! lines of 16 rows × 4 columns.
+//! Unpacks stored blocks: transposes 16 rows × 16 stored bytes at once, then expands them to the
+//! tile's lines of 16 rows × 4 columns.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use crate::cpu::tile::{RowsView, TILE};
+use crate::cpu::matrix::StoredRows;
+use crate::cpu::packed::layout::TILE;
 use crate::quant::DType;
 use std::arch::x86_64::*;
 
 /// Unpacks whole rows into `to`, `[k/4][16 rows][4 columns]`; absent rows repeat the last.
-pub(super) fn unpack(view: &RowsView<'_>, to: &mut [u8]) {
+pub(super) fn unpack_tile(view: &StoredRows<'_>, to: &mut [u8]) {
     let rows = view.rows.min(TILE);
     let blocks = to.len() / (view.dtype.block_len() * TILE);
     let used = blocks * view.dtype.block_bytes();
@@ -46,7 +47,7 @@ unsafe fn blocks_of(dtype: DType, rows: &[*const u8; TILE], blocks: usize, to: &
     }
 }
 
-/// One block of 16 rows on its way into the tile.
+/// One block of 16 rows while it is unpacked.
 struct Lines<'a> {
     rows: &'a [*const u8; TILE],
     /// Where the block starts in each row.
@@ -63,7 +64,7 @@ impl Lines<'_> {
     unsafe fn load(&self, from: usize) -> [__m512i; 4] {
         let at = self.at + from;
         let load = |j: usize| {
-            // SAFETY: 16 bytes from `from` lie inside the block of each row.
+            // SAFETY: 16 bytes from `from` are inside the block of each row.
             unsafe {
                 let part = |r: usize| _mm_loadu_si128(self.rows[r].add(at).cast());
                 let low =

@@ -1,95 +1,95 @@
-//! Products of pairs: `vdpbf16ps` adds two products to each of 16 sums.
+//! Attention in pairs of bfloat16: `vdpbf16ps` adds two products to each of 16 sums.
 #![expect(unsafe_code, reason = "intrinsics")]
 
-use crate::cpu::isa::avx512::lanes::Zmm;
-use crate::cpu::isa::lanes::{LANES, Lanes as _};
-use crate::cpu::isa::paired::{Pair, Pairs};
-use crate::cpu::isa::panel::{Element, Widen};
-use crate::cpu::isa::product::{Multiply, Product, multiply};
-use crate::kv::Panel;
+use crate::cpu::loops::attn_bf16::{Bf16Pair, PairPanel};
+use crate::cpu::loops::attn_matmul::{AttnMatmul, MicroKernel, matmul_with};
+use crate::cpu::loops::kv::{KvConvert, KvElement};
+use crate::cpu::simd::avx512::Avx512F32x16;
+use crate::cpu::simd::f32x16::{F32x16 as _, LANES};
+use crate::kv::store::panel::Panel;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 use std::mem::transmute;
 
-/// The first of a pair.
-const FIRST: Pair = 0xffff;
+/// Mask of the first value of a pair.
+const FIRST: Bf16Pair = 0xffff;
 
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-pub(super) unsafe fn product(p: &Product<'_, Pair, Pairs<'_>>, c: &mut [f32]) {
+pub(super) unsafe fn matmul(p: &AttnMatmul<'_, Bf16Pair, PairPanel<'_>>, c: &mut [f32]) {
     // SAFETY: by the caller.
     unsafe {
         match p.b {
-            Pairs::Made(b) => multiply::<Paired<Made>, _>(p, b, c),
-            Pairs::Stored(Panel::F32(b)) => multiply::<Paired<Stored<f32>>, _>(p, b, c),
-            Pairs::Stored(Panel::F16(b)) => multiply::<Paired<Stored<u16>>, _>(p, b, c),
-            Pairs::Stored(Panel::I8(b)) => multiply::<Paired<Stored<i8>>, _>(p, b, c),
+            PairPanel::Packed(b) => matmul_with::<PairKernel<Packed>, _>(p, b, c),
+            PairPanel::Stored(Panel::F32(b)) => matmul_with::<PairKernel<Stored<f32>>, _>(p, b, c),
+            PairPanel::Stored(Panel::F16(b)) => matmul_with::<PairKernel<Stored<u16>>, _>(p, b, c),
+            PairPanel::Stored(Panel::I8(b)) => matmul_with::<PairKernel<Stored<i8>>, _>(p, b, c),
         }
     }
 }
 
-/// What sixteen pairs of the right side are made of.
+/// Where 16 pairs of the right operand come from.
 trait Source {
     type Element: Copy;
-    /// Depth of an element.
+    /// Depth of one element.
     const DEPTH: usize;
 
-    /// As [`Multiply::right`].
+    /// As [`MicroKernel::right`].
     ///
     /// # Safety
-    /// As [`Multiply`] demands.
-    unsafe fn read<const CUT: bool>(at: *const Self::Element, stride: usize) -> __m512i;
+    /// As [`MicroKernel`] demands.
+    unsafe fn read<const TAIL: bool>(at: *const Self::Element, stride: usize) -> __m512i;
 }
 
-/// Products of pairs.
-struct Paired<S>(PhantomData<S>);
+/// The inner step of a bfloat16 matmul.
+struct PairKernel<S>(PhantomData<S>);
 
-impl<S: Source> Multiply for Paired<S> {
-    type Sums = Zmm;
-    type A = Pair;
+impl<S: Source> MicroKernel for PairKernel<S> {
+    type Sums = Avx512F32x16;
+    type A = Bf16Pair;
     type B = S::Element;
     type Left = __m512i;
     type Right = __m512i;
     const DEPTH: (usize, usize) = (2, S::DEPTH);
 
     #[inline(always)]
-    unsafe fn left<const CUT: bool>(at: *const Pair) -> __m512i {
+    unsafe fn left<const TAIL: bool>(at: *const Bf16Pair) -> __m512i {
         // SAFETY: by the caller.
         unsafe {
-            let pair = if CUT { *at & FIRST } else { *at };
+            let pair = if TAIL { *at & FIRST } else { *at };
             _mm512_set1_epi32(pair.cast_signed())
         }
     }
     #[inline(always)]
-    unsafe fn right<const CUT: bool>(at: *const S::Element, stride: usize) -> __m512i {
+    unsafe fn right<const TAIL: bool>(at: *const S::Element, stride: usize) -> __m512i {
         // SAFETY: by the caller.
-        unsafe { S::read::<CUT>(at, stride) }
+        unsafe { S::read::<TAIL>(at, stride) }
     }
     #[inline(always)]
-    unsafe fn add(left: __m512i, right: __m512i, sums: Zmm) -> Zmm {
+    unsafe fn add(left: __m512i, right: __m512i, sums: Avx512F32x16) -> Avx512F32x16 {
         // SAFETY: by the caller; registers of any type are 512 bits.
         unsafe {
             let left: __m512bh = transmute(left);
             let right: __m512bh = transmute(right);
-            Zmm(_mm512_dpbf16_ps(sums.0, left, right))
+            Avx512F32x16(_mm512_dpbf16_ps(sums.0, left, right))
         }
     }
 }
 
-/// Pairs as they are.
-struct Made;
+/// Pairs that are packed already.
+struct Packed;
 
-impl Source for Made {
-    type Element = Pair;
+impl Source for Packed {
+    type Element = Bf16Pair;
     const DEPTH: usize = 2;
 
     #[inline(always)]
-    unsafe fn read<const CUT: bool>(at: *const Pair, _: usize) -> __m512i {
+    unsafe fn read<const TAIL: bool>(at: *const Bf16Pair, _: usize) -> __m512i {
         // SAFETY: by the caller.
         unsafe {
             let pairs = _mm512_loadu_si512(at.cast());
-            match CUT {
+            match TAIL {
                 true => _mm512_and_si512(pairs, _mm512_set1_epi32(FIRST.cast_signed())),
                 false => pairs,
             }
@@ -97,53 +97,53 @@ impl Source for Made {
     }
 }
 
-/// Rows as stored, of which two are made pairs.
+/// Stored rows, paired as they are read.
 struct Stored<E>(PhantomData<E>);
 
-impl<E: Element> Source for Stored<E> {
+impl<E: KvElement> Source for Stored<E> {
     type Element = E;
     const DEPTH: usize = 1;
 
     #[inline(always)]
-    unsafe fn read<const CUT: bool>(at: *const E, stride: usize) -> __m512i {
-        // SAFETY: by the caller: with `CUT`, there is no second row.
+    unsafe fn read<const TAIL: bool>(at: *const E, stride: usize) -> __m512i {
+        // SAFETY: by the caller: with `TAIL`, there is no second row.
         unsafe {
-            let first = E::load::<Zmm>(at);
-            let second = if CUT { Zmm::splat(0.0) } else { E::load(at.add(stride)) };
+            let first = E::load::<Avx512F32x16>(at);
+            let second = if TAIL { Avx512F32x16::splat(0.0) } else { E::load(at.add(stride)) };
             pair(first, second)
         }
     }
 }
 
-/// Where the values of 16 pairs lie among the firsts followed by the seconds.
-const TURNS: [u16; 2 * LANES] = {
-    let mut turns = [0; 2 * LANES];
+/// Permutation that interleaves 16 first values with 16 second values.
+const INTERLEAVE: [u16; 2 * LANES] = {
+    let mut order = [0; 2 * LANES];
     let mut i = 0;
     while i < LANES {
-        turns[2 * i] = i as u16;
-        turns[2 * i + 1] = (LANES + i) as u16;
+        order[2 * i] = i as u16;
+        order[2 * i + 1] = (LANES + i) as u16;
         i += 1;
     }
-    turns
+    order
 };
 
-/// Pairs of 16 values each.
+/// Pairs up two vectors.
 ///
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-unsafe fn pair(first: Zmm, second: Zmm) -> __m512i {
-    // SAFETY: by the caller; registers of any type are 512 bits, as are the turns.
+unsafe fn pair(first: Avx512F32x16, second: Avx512F32x16) -> __m512i {
+    // SAFETY: by the caller; registers of any type are 512 bits, as is the permutation.
     unsafe {
         let both: __m512i = transmute(_mm512_cvtne2ps_pbh(second.0, first.0));
-        _mm512_permutexvar_epi16(_mm512_loadu_si512(TURNS.as_ptr().cast()), both)
+        _mm512_permutexvar_epi16(_mm512_loadu_si512(INTERLEAVE.as_ptr().cast()), both)
     }
 }
 
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-pub(super) unsafe fn widen(w: &Widen<'_>, out: &mut [Pair]) {
+pub(super) unsafe fn pack_kv(w: &KvConvert<'_>, out: &mut [Bf16Pair]) {
     // SAFETY: by the caller.
     unsafe {
         match w.from {
@@ -155,9 +155,9 @@ pub(super) unsafe fn widen(w: &Widen<'_>, out: &mut [Pair]) {
 }
 
 /// # Safety
-/// As [`widen`].
+/// As [`pack_kv`].
 #[inline(always)]
-unsafe fn widen_rows<E: Element>(w: &Widen<'_>, from: &[E], out: &mut [Pair]) {
+unsafe fn widen_rows<E: KvElement>(w: &KvConvert<'_>, from: &[E], out: &mut [Bf16Pair]) {
     for (from, out) in from.chunks(2 * w.cols).zip(out.chunks_mut(w.stride)) {
         let (first, second) = from.split_at(w.cols);
         let chunks = first.chunks(LANES).enumerate();
@@ -184,7 +184,7 @@ unsafe fn widen_rows<E: Element>(w: &Widen<'_>, from: &[E], out: &mut [Pair]) {
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-pub(super) unsafe fn round(x: &[f32], out: &mut [Pair]) {
+pub(super) unsafe fn round(x: &[f32], out: &mut [Bf16Pair]) {
     const PAIRS: usize = LANES / 2;
     let (lines, tail) = x.as_chunks::<LANES>();
     let (outs, rest) = out.as_chunks_mut::<PAIRS>();
@@ -207,7 +207,7 @@ pub(super) unsafe fn round(x: &[f32], out: &mut [Pair]) {
 /// # Safety
 /// The machine has AVX-512 with BF16.
 #[inline(always)]
-unsafe fn store(x: &[f32; LANES], out: &mut [Pair; LANES / 2]) {
+unsafe fn store(x: &[f32; LANES], out: &mut [Bf16Pair; LANES / 2]) {
     // SAFETY: by the caller; registers of any type are 256 bits, as is the output.
     unsafe {
         let rounded: __m256i = transmute(_mm512_cvtneps_pbh(_mm512_loadu_ps(x.as_ptr())));

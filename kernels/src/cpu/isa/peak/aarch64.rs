@@ -1,24 +1,24 @@
 //! Peak loops for AArch64.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use super::{PeakLoop, PeakLoops};
-use crate::cpu::isa::neon::dots::{sdot, smmla};
+use super::peak_loop::{PeakLoop, PeakLoops};
+use crate::cpu::isa::neon::dot_i8::{sdot, smmla};
 use std::arch::aarch64::*;
 use std::hint::black_box;
 
-/// Chains that do not wait for each other.
+/// Independent dependency chains.
 const CHAINS: usize = 16;
 
 pub(super) const NEON: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "smlal",
         ops: 2 * 8 * PAIRED as u64,
         // SAFETY: in this table, which `PeakLoops::of` hands out only for an `Isa` that exists,
         // and so only when the machine has its features.
         run: |iterations| unsafe { dot_neon(iterations) },
     }),
-    pair: None,
-    fma: Some(PeakLoop {
+    bf16: None,
+    f32: Some(PeakLoop {
         instructions: "fmla",
         ops: 2 * 4 * CHAINS as u64,
         // SAFETY: as above.
@@ -27,36 +27,36 @@ pub(super) const NEON: PeakLoops = PeakLoops {
 };
 
 pub(super) const DOTPROD: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "sdot",
         ops: 2 * 16 * CHAINS as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { dot_dotprod(iterations) },
     }),
-    pair: None,
-    fma: NEON.fma,
+    bf16: None,
+    f32: NEON.f32,
 };
 
 pub(super) const I8MM: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "smmla",
         ops: 2 * 32 * CHAINS as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { dot_i8mm(iterations) },
     }),
-    pair: None,
-    fma: NEON.fma,
+    bf16: None,
+    f32: NEON.f32,
 };
 
-/// Chains of the paired products: fewer, since their operands take registers too.
+/// Chains of the pairwise products: fewer, since their operands take registers too.
 const PAIRED: usize = 8;
 
-/// Sums of products in 16 bits, which those of narrow weights fit in.
+/// Sums of products in 16 bits, as for weights of few bits.
 #[target_feature(enable = "neon")]
 fn dot_neon(iterations: u64) {
     let step = black_box(vdup_n_s8(1));
     let x = black_box([vdup_n_s8(3), vdup_n_s8(5), vdup_n_s8(7), vdup_n_s8(9)]);
-    // Changed in every iteration, so that no product can be taken out of the loop.
+    // Changes in every iteration, so that the compiler cannot hoist a product out of the loop.
     let mut w = black_box([vdup_n_s8(11), vdup_n_s8(13)]);
     let mut sums = [vdupq_n_s16(0); PAIRED];
     for _ in 0..iterations {

@@ -1,23 +1,23 @@
 //! Peak loops for x86-64.
 #![expect(unsafe_code, reason = "calls into code compiled for more features than the crate")]
 
-use super::{PeakLoop, PeakLoops};
+use super::peak_loop::{PeakLoop, PeakLoops};
 use std::arch::x86_64::*;
 use std::hint::black_box;
 
-/// Chains that do not wait for each other: more than latency times units of any such processor.
+/// Independent dependency chains: more than latency × units of any such processor.
 const CHAINS: usize = 12;
 
 pub(super) const AVX512: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "vpdpbusd zmm",
         ops: 2 * 64 * CHAINS as u64,
         // SAFETY: in this table, which `PeakLoops::of` hands out only for an `Isa` that exists,
         // and so only when the machine has its features.
         run: |iterations| unsafe { dot_avx512(iterations) },
     }),
-    pair: None,
-    fma: Some(PeakLoop {
+    bf16: None,
+    f32: Some(PeakLoop {
         instructions: "vfmadd zmm",
         ops: 2 * 16 * CHAINS as u64,
         // SAFETY: as above.
@@ -26,7 +26,7 @@ pub(super) const AVX512: PeakLoops = PeakLoops {
 };
 
 pub(super) const AVX512_BF16: PeakLoops = PeakLoops {
-    pair: Some(PeakLoop {
+    bf16: Some(PeakLoop {
         instructions: "vdpbf16ps zmm",
         ops: 2 * 32 * CHAINS as u64,
         // SAFETY: as above.
@@ -36,25 +36,25 @@ pub(super) const AVX512_BF16: PeakLoops = PeakLoops {
 };
 
 pub(super) const AVXVNNI: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "vpdpbusd ymm",
         ops: 2 * 32 * CHAINS as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { dot_avxvnni(iterations) },
     }),
-    pair: None,
-    fma: AVX2.fma,
+    bf16: None,
+    f32: AVX2.f32,
 };
 
 pub(super) const AVX2: PeakLoops = PeakLoops {
-    dot: Some(PeakLoop {
+    int8: Some(PeakLoop {
         instructions: "vpmaddubsw + vpaddw ymm",
         ops: 2 * 32 * PAIRED as u64,
         // SAFETY: as above.
         run: |iterations| unsafe { dot_avx2(iterations) },
     }),
-    pair: None,
-    fma: Some(PeakLoop {
+    bf16: None,
+    f32: Some(PeakLoop {
         instructions: "vfmadd ymm",
         ops: 2 * 8 * CHAINS as u64,
         // SAFETY: as above.
@@ -111,10 +111,10 @@ fn fma_avx512(iterations: u64) {
     black_box(sums);
 }
 
-/// Chains of the paired products: fewer, since their operands take registers too.
+/// Chains of the pairwise products: fewer, since their operands take registers too.
 const PAIRED: usize = 8;
 
-/// Sums of pairs in 16 bits, which those of narrow weights fit in.
+/// Sums of pairs in 16 bits, as for weights of few bits.
 #[target_feature(enable = "avx2")]
 fn dot_avx2(iterations: u64) {
     let step = black_box(_mm256_set1_epi8(1));
@@ -124,7 +124,7 @@ fn dot_avx2(iterations: u64) {
         _mm256_set1_epi8(7),
         _mm256_set1_epi8(9),
     ]);
-    // Changed in every iteration, so that no product can be taken out of the loop.
+    // Changes in every iteration, so that the compiler cannot hoist a product out of the loop.
     let mut w = black_box([_mm256_set1_epi8(11), _mm256_set1_epi8(13)]);
     let mut sums = [_mm256_setzero_si256(); PAIRED];
     for _ in 0..iterations {

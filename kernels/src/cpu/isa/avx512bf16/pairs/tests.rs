@@ -1,17 +1,19 @@
-use crate::cpu::isa::paired::{Pair, Paired, Pairs};
-use crate::cpu::isa::panel::Widen;
-use crate::cpu::isa::product::{Product, Sums};
-use crate::cpu::{AskInto, Isa};
-use crate::kv::Panel;
+use crate::cpu::isa::Isa;
+use crate::cpu::isa::kernels::AttnBf16Kernels;
+use crate::cpu::loops::attn_bf16::{Bf16Pair, PairPanel};
+use crate::cpu::loops::attn_matmul::{AttnMatmul, MatmulDims};
+use crate::cpu::loops::kv::KvConvert;
+use crate::cpu::simd::prefetch::PrefetchHint;
+use crate::kv::store::panel::Panel;
 use half::{bf16, f16};
 
-/// None where the machine has no such instructions.
-fn kernels() -> Option<&'static Paired> {
+/// The kernels; `None` if the machine lacks the instructions.
+fn kernels() -> Option<&'static AttnBf16Kernels> {
     let isa = Isa::available().into_iter().find(|isa| isa.name() == "avx512-bf16");
-    isa.map(|isa| isa.kernels().paired.expect("products of pairs"))
+    isa.map(|isa| isa.kernels().attn_bf16.expect("bfloat16 kernels"))
 }
 
-/// Values in [−2, 2) that bfloat16 rounds.
+/// Values in [−2, 2) that are not exact in bfloat16.
 fn noise(seed: u32, len: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
     let mut next = || {
@@ -21,16 +23,16 @@ fn noise(seed: u32, len: usize) -> Vec<f32> {
     (0..len).map(|_| next()).collect()
 }
 
-/// How the right side is given.
+/// Storage of the right operand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Right {
-    Made,
+    Packed,
     F32,
     F16,
     I8,
 }
 
-/// Rows that lie that far apart, `fill` between them and none after the last.
+/// Lays rows out at a stride, with `fill` between them and none after the last.
 fn apart<T: Copy>(rows: &[T], (width, stride): (usize, usize), fill: T) -> Vec<T> {
     let mut all = Vec::new();
     for (i, row) in rows.chunks(width).enumerate() {
@@ -40,27 +42,27 @@ fn apart<T: Copy>(rows: &[T], (width, stride): (usize, usize), fill: T) -> Vec<T
     all
 }
 
-/// Pairs of rows 2i and 2i + 1; `last` stands for what an odd last row lacks.
-fn pairs_of(rows: &[f32], width: usize, last: bf16) -> Vec<Pair> {
+/// Pairs of rows 2i and 2i + 1; an odd last row is paired with `last`.
+fn pairs_of(rows: &[f32], width: usize, last: bf16) -> Vec<Bf16Pair> {
     let pair = |two: &[f32], i: usize| {
         let second = two.get(width + i).map_or(last, |x| bf16::from_f32(*x));
-        Pair::from(bf16::from_f32(two[i]).to_bits()) | Pair::from(second.to_bits()) << 16
+        Bf16Pair::from(bf16::from_f32(two[i]).to_bits()) | Bf16Pair::from(second.to_bits()) << 16
     };
     rows.chunks(2 * width).flat_map(|two| (0..width).map(move |i| pair(two, i))).collect()
 }
 
-/// A product with gaps of NaN between its rows and NaN where an odd depth ends.
+/// A matmul with NaN between its rows and after an odd depth.
 struct Case {
     depth: usize,
     chunks: usize,
     add: bool,
     a: Vec<f32>,
-    /// As the right side is stored.
+    /// Values as the right operand stores them.
     b: Vec<f32>,
     c: Vec<f32>,
 }
 
-/// Between rows of `a`, and of `b` and `c`.
+/// Gaps between rows of `a`, and of `b` and `c`.
 const GAPS: (usize, usize) = (3, 32);
 
 impl Case {
@@ -68,7 +70,7 @@ impl Case {
         let width = 16 * chunks;
         let b = noise(2, depth * width).into_iter();
         let b: Vec<f32> = match right {
-            Right::Made | Right::F32 => b.collect(),
+            Right::Packed | Right::F32 => b.collect(),
             Right::F16 => b.map(|x| f16::from_f32(x).to_f32()).collect(),
             Right::I8 => b.map(|x| (x * 63.0).round()).collect(),
         };
@@ -76,14 +78,19 @@ impl Case {
         Case { depth, chunks, add, a, b, c }
     }
 
-    /// `rows` of the product, in its place among NaN.
-    fn run(&self, paired: &Paired, right: Right, rows: std::ops::Range<usize>) -> Vec<f32> {
+    /// Computes `rows` of the matmul, placed among NaN.
+    fn run(
+        &self,
+        attn_bf16: &AttnBf16Kernels,
+        right: Right,
+        rows: std::ops::Range<usize>,
+    ) -> Vec<f32> {
         let width = 16 * self.chunks;
         let a_width = self.depth.div_ceil(2);
-        let a: Vec<Pair> =
+        let a: Vec<Bf16Pair> =
             self.a.chunks(self.depth).flat_map(|row| pairs_of(row, 1, bf16::NAN)).collect();
         let a_stride = a_width + GAPS.0;
-        let nan = Pair::from(bf16::NAN.to_bits());
+        let nan = Bf16Pair::from(bf16::NAN.to_bits());
         let a = apart(&a[rows.start * a_width..rows.end * a_width], (a_width, a_stride), nan);
         let (b, b_stride) = (&self.b, width + GAPS.1);
         let sizes = (width, b_stride);
@@ -92,24 +99,24 @@ impl Case {
         let halves: Vec<u16> = singles.iter().map(|x| f16::from_f32(*x).to_bits()).collect();
         let bytes: Vec<i8> = singles.iter().map(|x| *x as i8).collect();
         let c_stride = width + GAPS.1;
-        let sums = Sums {
+        let dims = MatmulDims {
             rows: rows.len(),
             depth: self.depth,
             chunks: self.chunks,
             c_stride,
             add: self.add,
             next: Some(Panel::I8(&bytes)),
-            ask_into: AskInto::All,
+            prefetch_hint: PrefetchHint::AllLevels,
         };
         let b = match right {
-            Right::Made => Pairs::Made(&made),
-            Right::F32 => Pairs::Stored(Panel::F32(&singles)),
-            Right::F16 => Pairs::Stored(Panel::F16(&halves)),
-            Right::I8 => Pairs::Stored(Panel::I8(&bytes)),
+            Right::Packed => PairPanel::Packed(&made),
+            Right::F32 => PairPanel::Stored(Panel::F32(&singles)),
+            Right::F16 => PairPanel::Stored(Panel::F16(&halves)),
+            Right::I8 => PairPanel::Stored(Panel::I8(&bytes)),
         };
         let c = &self.c[rows.start * width..rows.end * width];
         let mut c = apart(c, (width, c_stride), f32::NAN);
-        (paired.product)(&Product { a: &a, a_stride, b, b_stride, sums }, &mut c);
+        (attn_bf16.matmul)(&AttnMatmul { a: &a, a_stride, b, b_stride, dims }, &mut c);
         for gap in c.chunks(c_stride).filter_map(|row| row.get(width..)) {
             assert!(gap.iter().all(|x| x.is_nan()), "written between rows");
         }
@@ -141,19 +148,19 @@ fn bits(x: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn a_product_of_pairs_strays_from_that_of_their_values() {
-    let Some(paired) = kernels() else { return };
-    for right in [Right::Made, Right::F32, Right::F16, Right::I8] {
+fn a_matmul_of_pairs_equals_that_of_their_values() {
+    let Some(attn_bf16) = kernels() else { return };
+    for right in [Right::Packed, Right::F32, Right::F16, Right::I8] {
         for rows in [1, 2, 3, 5, 6, 7, 13] {
             for depth in [1, 2, 3, 16, 33, 64] {
                 for (chunks, add) in (1..=5).flat_map(|chunks| [(chunks, false), (chunks, true)]) {
                     let what = format!("{right:?}, {rows} rows, {depth} × {chunks}, {add}");
                     let case = Case::new(right, (rows, depth, chunks, add));
-                    let got = case.run(paired, right, 0..rows);
+                    let got = case.run(attn_bf16, right, 0..rows);
                     case.check(&got, &what);
-                    let made = case.run(paired, Right::Made, 0..rows);
+                    let made = case.run(attn_bf16, Right::Packed, 0..rows);
                     assert_eq!(bits(&got), bits(&made), "{what} as stored");
-                    let alone = (0..rows).flat_map(|row| case.run(paired, right, row..row + 1));
+                    let alone = (0..rows).flat_map(|row| case.run(attn_bf16, right, row..row + 1));
                     assert_eq!(bits(&got), bits(&alone.collect::<Vec<_>>()), "{what} alone");
                 }
             }
@@ -162,31 +169,32 @@ fn a_product_of_pairs_strays_from_that_of_their_values() {
 }
 
 #[test]
-fn without_depth_sums_are_what_they_were_or_zero() {
-    let Some(paired) = kernels() else { return };
+fn a_matmul_without_depth_keeps_or_clears_the_sums() {
+    let Some(attn_bf16) = kernels() else { return };
     for add in [false, true] {
         let mut c = [7.0; 16];
-        let sums = Sums {
+        let dims = MatmulDims {
             rows: 1,
             depth: 0,
             chunks: 1,
             c_stride: 16,
             add,
             next: None,
-            ask_into: AskInto::All,
+            prefetch_hint: PrefetchHint::AllLevels,
         };
-        let product = Product { a: &[], a_stride: 0, b: Pairs::Made(&[]), b_stride: 16, sums };
-        (paired.product)(&product, &mut c);
+        let product =
+            AttnMatmul { a: &[], a_stride: 0, b: PairPanel::Packed(&[]), b_stride: 16, dims };
+        (attn_bf16.matmul)(&product, &mut c);
         assert_eq!(c, [if add { 7.0 } else { 0.0 }; 16]);
     }
 }
 
 #[test]
-fn rows_are_paired_with_the_wrong_ones() {
-    let Some(paired) = kernels() else { return };
+fn pack_kv_pairs_each_row_with_the_next() {
+    let Some(attn_bf16) = kernels() else { return };
     for cols in [1, 7, 16, 24, 33, 64] {
         for rows in [1, 2, 3, 8] {
-            // An integer has no negative zero.
+            // + 0.0 turns −0 into 0, which an integer can represent.
             let x: Vec<f32> =
                 noise(5, rows * cols).iter().map(|x| (x * 63.0).round() + 0.0).collect();
             let halves: Vec<u16> = x.iter().map(|x| f16::from_f32(*x).to_bits()).collect();
@@ -194,12 +202,15 @@ fn rows_are_paired_with_the_wrong_ones() {
             let (width, stride) = (cols.next_multiple_of(16), cols.next_multiple_of(16) + 16);
             let pairs = pairs_of(&x, cols, bf16::ZERO);
             for from in [Panel::F32(&x), Panel::F16(&halves), Panel::I8(&bytes)] {
-                let mut out = vec![Pair::MAX; rows.div_ceil(2) * stride];
-                (paired.widen)(&Widen { from, cols, stride }, &mut out);
+                let mut out = vec![Bf16Pair::MAX; rows.div_ceil(2) * stride];
+                (attn_bf16.pack_kv)(&KvConvert { from, cols, stride }, &mut out);
                 for (out, pairs) in out.chunks(stride).zip(pairs.chunks(cols)) {
                     assert_eq!(out[..cols], *pairs, "{rows} × {cols} {from:?}");
                     assert!(out[cols..width].iter().all(|pair| *pair == 0), "{rows} × {cols}");
-                    assert!(out[width..].iter().all(|pair| *pair == Pair::MAX), "{rows} × {cols}");
+                    assert!(
+                        out[width..].iter().all(|pair| *pair == Bf16Pair::MAX),
+                        "{rows} × {cols}"
+                    );
                 }
             }
         }
@@ -207,22 +218,22 @@ fn rows_are_paired_with_the_wrong_ones() {
 }
 
 #[test]
-fn values_are_not_rounded_to_the_nearest() {
-    let Some(paired) = kernels() else { return };
+fn round_is_to_nearest_ties_to_even() {
+    let Some(attn_bf16) = kernels() else { return };
     let ties = (0..64).map(|i| f32::from_bits(0x3f80_8000 + (i << 16)));
     let extremes = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, 1e-37, 1.0 / 3.0];
     let all: Vec<f32> = ties.chain(extremes).chain(noise(7, 100)).collect();
     for len in [0, 1, 2, 15, 16, 17, 31, 32, 33, all.len()] {
         for x in [&all[..len], &all[all.len() - len..]] {
-            let mut out = vec![Pair::MAX; len.div_ceil(2) + 1];
-            (paired.round)(x, &mut out);
+            let mut out = vec![Bf16Pair::MAX; len.div_ceil(2) + 1];
+            (attn_bf16.round)(x, &mut out);
             let mut want = pairs_of(x, 1, bf16::ZERO);
-            want.push(Pair::MAX);
+            want.push(Bf16Pair::MAX);
             assert_eq!(out, want, "{len} values");
         }
     }
     let mut out = [0];
-    (paired.round)(&[f32::NAN, 1e-39], &mut out);
+    (attn_bf16.round)(&[f32::NAN, 1e-39], &mut out);
     assert!(bf16::from_bits(out[0] as u16).is_nan(), "{out:x?}");
     assert_eq!(out[0] >> 16, 0, "below the normal numbers");
 }

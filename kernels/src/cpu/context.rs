@@ -1,0 +1,98 @@
+//! What every CPU op takes: a thread pool, an instruction set, and how activations are multiplied.
+
+use crate::cpu::caches::Caches;
+use crate::cpu::isa::Isa;
+use crate::cpu::isa::kernels::Kernels;
+use crate::cpu::loops::quantize::QuantScheme;
+use crate::cpu::packed::layout::GROUP;
+use crate::cpu::pool::Pool;
+use crate::quant::{Activations, DType};
+
+/// Where CPU ops run: a thread pool and an instruction set.
+#[derive(Debug)]
+pub struct Cpu {
+    pool: Pool,
+    isa: Isa,
+    activations: Activations,
+    caches: Caches,
+}
+
+impl Cpu {
+    /// A CPU of `threads` threads (the caller included) that uses `isa`.
+    pub fn new(threads: usize, isa: Isa) -> Cpu {
+        Cpu {
+            pool: Pool::new(threads),
+            isa,
+            activations: Activations::default(),
+            caches: Caches::of_machine(),
+        }
+    }
+
+    /// The same CPU with another precision of activations.
+    #[must_use]
+    pub fn with_activations(self, activations: Activations) -> Cpu {
+        Cpu { activations, ..self }
+    }
+
+    /// The same CPU, blocking its matmuls for these cache sizes instead of the machine's.
+    #[must_use]
+    pub fn with_caches(self, caches: Caches) -> Cpu {
+        Cpu { caches, ..self }
+    }
+
+    /// The thread pool.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The instruction set in use.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Precision of the activations that quantised weights are multiplied with.
+    pub fn activations(&self) -> Activations {
+        self.activations
+    }
+
+    /// The caches that matmuls are blocked for.
+    pub fn caches(&self) -> Caches {
+        self.caches
+    }
+
+    /// Most columns of weights (k) that a matmul of many rows unpacks at once, in panels of
+    /// [`TileShape::tiles`](crate::cpu::TileShape::tiles) tiles; a matrix with more columns is cut at
+    /// multiples of 256. `None` where the instruction set has no panels.
+    pub fn panel_columns(&self) -> Option<usize> {
+        let has_panels = self.isa.shape().panel_group_bytes > 0;
+        has_panels.then(|| self.panel_groups() * GROUP)
+    }
+
+    /// [`panel_columns`](Cpu::panel_columns) in groups of 32 columns; any number without panels.
+    pub(crate) fn panel_groups(&self) -> usize {
+        self.isa.shape().panel_groups(self.caches.l1)
+    }
+
+    pub(crate) fn kernels(&self) -> &'static Kernels {
+        self.isa.kernels()
+    }
+
+    /// How activations are quantised for weights of this format; `None` where the matmul takes them in
+    /// f32: with float weights, and with [`Activations::F32`].
+    pub(crate) fn quant_scheme(&self, weights: DType) -> Option<QuantScheme> {
+        match self.activations {
+            Activations::Int8 => QuantScheme::of_format(weights),
+            Activations::F32 => None,
+        }
+    }
+
+    /// Rows per task, so that `rows` rows of `row_len` values make a few tasks per thread
+    /// and none is too small to be worth a claim.
+    pub(crate) fn rows_per_task(&self, rows: usize, row_len: usize) -> usize {
+        let worth = TASK_VALUES_MIN.div_ceil(row_len.max(1));
+        rows.div_ceil(self.pool.threads() * 4).max(worth).max(1)
+    }
+}
+
+/// Fewest values that an element-wise task handles.
+const TASK_VALUES_MIN: usize = 4096;

@@ -1,0 +1,74 @@
+//! A matmul, its input and its epilogue.
+
+use crate::cpu::loops::quantize::QuantScheme;
+use crate::cpu::packed::OutputChannels;
+use crate::cpu::quantize::Q8Rows;
+use crate::op::Activation;
+
+/// Most matmuls of one dispatch.
+pub(crate) const MATMULS_MAX: usize = 4;
+
+/// Activations of a matmul.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum GemmInput<'a> {
+    /// Quantised by [`Cpu::quant_scheme`](crate::cpu::Cpu) of the weights' format.
+    Q8(Q8Rows<'a>),
+    /// f32, `[m][k]`; quantised weights are dequantised for them.
+    F32(&'a [f32]),
+}
+
+/// What is done with the output of a matmul before it is stored.
+#[derive(Clone, Debug)]
+pub(crate) enum Epilogue<'a> {
+    /// `out = product`.
+    Store,
+    /// `out = product + residual`, `[m][n]`.
+    AddResidual(&'a [f32]),
+    /// `out += product`.
+    AccumulateInto,
+    /// `out = act(product) · (x · upᵀ + bias)`: gate and up of a feed-forward block. `up` has as
+    /// many channels in the same tiles and takes the same activations.
+    GatedActivation { activation: Activation, up: OutputChannels<'a>, bias: Option<&'a [f32]> },
+}
+
+/// `epilogue(x[m, k] · weight[n, k]ᵀ + bias[n])`, `[m][n]`.
+#[derive(Clone, Debug)]
+pub(crate) struct Matmul<'a> {
+    pub(crate) x: GemmInput<'a>,
+    pub(crate) weight: OutputChannels<'a>,
+    /// `[n]`.
+    pub(crate) bias: Option<&'a [f32]>,
+    pub(crate) epilogue: Epilogue<'a>,
+}
+
+impl Matmul<'_> {
+    pub(super) fn check(&self, m: usize) {
+        let (n, packed) = (self.weight.len(), self.weight.packed());
+        let k = packed.cols();
+        assert!(self.bias.is_none_or(|b| b.len() == n), "bias is not {n} values");
+        match self.x {
+            GemmInput::Q8(rows_q8) => {
+                assert!(
+                    rows_q8.groups == k / 32 && rows_q8.blocks.len() == m * rows_q8.groups,
+                    "x"
+                );
+            }
+            GemmInput::F32(x) => assert_eq!(x.len(), m * k, "x is not {m} rows of {k}"),
+        }
+        match &self.epilogue {
+            Epilogue::Store | Epilogue::AccumulateInto => {}
+            Epilogue::AddResidual(residual) => {
+                assert_eq!(residual.len(), m * n, "the residual is not m × n")
+            }
+            Epilogue::GatedActivation { up, bias, .. } => {
+                assert!(up.range() == self.weight.range() && up.packed().cols() == k, "up");
+                let (a, b) = (packed.dtype(), up.packed().dtype());
+                assert!(
+                    QuantScheme::of_format(a) == QuantScheme::of_format(b),
+                    "{a} and {b} take different activations"
+                );
+                assert!(bias.is_none_or(|b| b.len() == n), "up's bias is not {n} values");
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Integers of a group in registers, from a panel or from a tile.
+
+use crate::cpu::loops::formats::Format;
+use crate::cpu::packed::group::Group;
+use crate::cpu::packed::layout::LINE;
+use crate::cpu::packed::tile::TileBytes;
+use std::arch::x86_64::*;
+use std::marker::PhantomData;
+
+/// The integers of a group.
+///
+/// # Safety
+/// Every method: the machine has AVX2, and `j` is less than 8.
+pub(super) trait Quads: Copy {
+    /// Four columns of 16 channels.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn quad(self, j: usize) -> [__m256i; 2];
+    /// As [`Quads::quad`], for [`Maddubs`](super::Maddubs): 8-bit weights as signed bytes.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn signed(self, j: usize) -> [__m256i; 2];
+}
+
+impl Quads for &Group {
+    #[inline(always)]
+    unsafe fn quad(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller; a line is aligned to its 64 bytes.
+        unsafe {
+            let line = self.q[j].as_ptr().cast();
+            [_mm256_load_si256(line), _mm256_load_si256(line.add(1))]
+        }
+    }
+    #[inline(always)]
+    unsafe fn signed(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller. `Maddubs` has arranged them.
+        unsafe { self.quad(j) }
+    }
+}
+
+/// A group inside a tile.
+#[derive(Clone, Copy)]
+pub(super) struct InTile<F>(*const __m256i, PhantomData<F>);
+
+impl<F: Format> InTile<F> {
+    /// # Panics
+    /// When the tile has no such group.
+    #[inline(always)]
+    pub(super) fn new(tile: &TileBytes<'_>, g: usize) -> InTile<F> {
+        let lines = &tile.values[g * F::LINES * LINE..][..F::LINES * LINE];
+        InTile(lines.as_ptr().cast(), PhantomData)
+    }
+}
+
+impl<F: Format> Quads for InTile<F> {
+    #[inline(always)]
+    unsafe fn quad(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller; the group has so many lines of two vectors.
+        unsafe {
+            let line = |i: usize, h: usize| _mm256_loadu_si256(self.0.add(2 * i + h));
+            if F::LINES == 8 {
+                return [line(j, 0), line(j, 1)];
+            }
+            let low = _mm256_set1_epi8(15);
+            let mut quad = [low; 2];
+            for (h, quad) in quad.iter_mut().enumerate() {
+                let n = line(j % 4, h);
+                let n = if j < 4 { n } else { _mm256_srli_epi16::<4>(n) };
+                let n = _mm256_and_si256(n, low);
+                *quad = match F::LINES {
+                    5 => {
+                        let bit = _mm256_set1_epi8(1 << j);
+                        let has = _mm256_cmpeq_epi8(_mm256_and_si256(line(4, h), bit), bit);
+                        _mm256_or_si256(n, _mm256_and_si256(has, _mm256_set1_epi8(16)))
+                    }
+                    6 => {
+                        let upper = line(4 + j / 4, h);
+                        let upper = match j % 4 {
+                            0 => _mm256_slli_epi16::<4>(upper),
+                            1 => _mm256_slli_epi16::<2>(upper),
+                            2 => upper,
+                            _ => _mm256_srli_epi16::<2>(upper),
+                        };
+                        _mm256_or_si256(n, _mm256_and_si256(upper, _mm256_set1_epi8(48)))
+                    }
+                    _ => n,
+                };
+            }
+            quad
+        }
+    }
+    #[inline(always)]
+    unsafe fn signed(self, j: usize) -> [__m256i; 2] {
+        // SAFETY: by the caller.
+        unsafe { self.quad(j).map(|w| _mm256_xor_si256(w, _mm256_set1_epi8(-128))) }
+    }
+}

@@ -1,0 +1,54 @@
+use crate::cpu::isa::Isa;
+use crate::cpu::loops::quantize::{Q8Block, QuantScheme, row};
+
+/// Rows of 256 values: ordinary ones and edge cases.
+fn rows() -> Vec<(&'static str, Vec<f32>)> {
+    let of = |value: &dyn Fn(usize) -> f32| (0..256).map(value).collect::<Vec<f32>>();
+    let noise = |i: usize| ((i * 2_654_435_761) >> 7 & 0xffff) as f32 / 32_768.0 - 1.0;
+    vec![
+        ("noise", of(&noise)),
+        ("zeros", of(&|_| 0.0)),
+        ("one block of zeros", of(&|i| if i / 32 == 3 { 0.0 } else { noise(i) })),
+        ("negative only", of(&|i| -1.0 - noise(i))),
+        (
+            "ties between two integers",
+            of(&|i| if i % 32 == 0 { 127.0 } else { i as f32 / 2.0 - 60.0 }),
+        ),
+        ("the largest is negative", of(&|i| if i == 200 { -4.0 } else { noise(i) })),
+        (
+            "two values of the largest magnitude",
+            of(&|i| {
+                if i % 31 == 0 {
+                    2.0
+                } else if i % 37 == 0 {
+                    -2.0
+                } else {
+                    noise(i)
+                }
+            }),
+        ),
+        ("subnormal", of(&|i| noise(i) * 1e-40)),
+        ("a scale that binary16 rounds to zero", of(&|i| noise(i) * 1e-7)),
+        ("a scale that is subnormal in binary16", of(&|i| noise(i) * 1e-3)),
+        ("a scale beyond binary16", of(&|i| noise(i) * 1e9)),
+    ]
+}
+
+#[test]
+fn every_isa_quantises_a_row_to_the_same_bits() {
+    for isa in Isa::available() {
+        for kind in
+            [QuantScheme::Q8_0(8), QuantScheme::Q8_0(128), QuantScheme::Q8_1, QuantScheme::Q8K]
+        {
+            for (what, x) in rows() {
+                let mut want = [Q8Block::default(); 8];
+                let mut found = want;
+                row(&x, kind, &mut want);
+                (isa.kernels().quantize)(&x, kind, &mut found);
+                let bits = |b: &Q8Block| (b.q, b.d.to_bits(), b.s.to_bits(), b.start);
+                let (want, found) = (want.each_ref().map(bits), found.each_ref().map(bits));
+                assert_eq!(found, want, "{}: {kind:?} of {what}", isa.name());
+            }
+        }
+    }
+}

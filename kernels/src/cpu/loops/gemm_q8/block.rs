@@ -1,0 +1,130 @@
+//! A register block: some rows × one tile.
+
+use super::dot::{ActRows, Int8Dot, ROWS_MAX};
+use super::weights::{GroupSource, GroupWeights};
+use crate::cpu::loops::formats::Format;
+use crate::cpu::loops::quantize::Q8Block;
+use crate::cpu::packed::layout::TILE;
+use crate::cpu::simd::f32x16::F32x16;
+
+/// A register block: some rows × one tile.
+pub(super) struct RowBlock {
+    pub(super) x: *const Q8Block,
+    /// Distance of rows in the activations, in groups.
+    pub(super) row_groups: usize,
+    /// Whether the sums start at zero; otherwise they continue those in the output.
+    pub(super) is_first: bool,
+    pub(super) groups: usize,
+    pub(super) rows: usize,
+    /// Distance of rows in the output, in values.
+    pub(super) stride: usize,
+}
+
+impl RowBlock {
+    /// # Safety
+    /// The machine has the instructions of `D`. `x` has `rows` rows of `groups` blocks,
+    /// `row_groups` apart. The source has `groups` groups, which start at a multiple of 8; their
+    /// number is a multiple of 8 unless they are the last.
+    #[inline(always)]
+    pub(super) unsafe fn run<D: Int8Dot, F: Format, S: GroupSource<D, F>>(
+        &self,
+        source: S,
+        out: &mut [f32],
+    ) {
+        const { assert!(D::ROWS <= ROWS_MAX) };
+        assert!(out.len() >= (self.rows - 1) * self.stride + TILE, "out is too short");
+        let to = out.as_mut_ptr();
+        // SAFETY: by the caller, and there are 16 values for each row.
+        unsafe {
+            match self.rows {
+                1 => self.rows::<D, F, S, 1>(source, to),
+                2 => self.rows::<D, F, S, 2>(source, to),
+                3 => self.rows::<D, F, S, 3>(source, to),
+                4 => self.rows::<D, F, S, 4>(source, to),
+                rows => unreachable!("{rows} rows are several blocks"),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`RowBlock::run`] for R rows, with 16 values at R multiples of `stride` from `out`.
+    #[inline(always)]
+    unsafe fn rows<D: Int8Dot, F: Format, S: GroupSource<D, F>, const R: usize>(
+        &self,
+        mut source: S,
+        out: *mut f32,
+    ) {
+        if R > D::ROWS {
+            unreachable!("{R} rows are several blocks");
+        }
+        // SAFETY: by the caller.
+        unsafe {
+            let mut partial = [D::Floats::splat(0.0); R];
+            let mut acc = partial;
+            if !self.is_first {
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    *acc = D::Floats::load(out.add(r * self.stride));
+                }
+            }
+            for g in 0..self.groups {
+                let w = source.group(g);
+                let x = ActRows {
+                    first: self.x.add(g),
+                    stride: self.row_groups * size_of::<Q8Block>(),
+                };
+                if F::GROUPS == 1 {
+                    add::<D, F, _, R>(&w, x, &mut acc);
+                    continue;
+                }
+                add::<D, F, _, R>(&w, x, &mut partial);
+                if g % 8 == 7 {
+                    for r in 0..R {
+                        acc[r] = partial[r].fma(D::Floats::splat(x.block(r).d), acc[r]);
+                        partial[r] = D::Floats::splat(0.0);
+                    }
+                }
+            }
+            for (r, acc) in acc.iter().enumerate() {
+                acc.store(out.add(r * self.stride));
+            }
+        }
+    }
+}
+
+/// Adds one group: `sum += scale·d·(start + Σ q·x)`, then `sum += min·s`. For super-blocks d is 1
+/// here; their scale is multiplied at the end.
+///
+/// # Safety
+/// As [`Int8Dot`] says, and there are R rows.
+#[inline(always)]
+unsafe fn add<D: Int8Dot, F: Format, W: GroupWeights<D, F>, const R: usize>(
+    w: &W,
+    x: ActRows,
+    sum: &mut [D::Floats; R],
+) {
+    // SAFETY: by the caller.
+    unsafe {
+        if F::HALVES {
+            let (dots, scale) = (w.dot::<R, 0, 4>(x), w.scale(0));
+            for r in 0..R {
+                sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
+            }
+            let (dots, scale) = (w.dot::<R, 4, 8>(x), w.scale(1));
+            for r in 0..R {
+                sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
+            }
+            return;
+        }
+        let dots = w.dot::<R, 0, 8>(x);
+        for r in 0..R {
+            let mut scale = w.scale(0);
+            if F::GROUPS == 1 {
+                scale = scale.mul(D::Floats::splat(x.block(r).d));
+            }
+            sum[r] = D::floats(dots[r]).fma(scale, sum[r]);
+            if F::MIN {
+                sum[r] = w.min().fma(D::Floats::splat(x.block(r).s), sum[r]);
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Sources of the weights that a register block multiplies: an unpacked panel, or a tile.
+
+use super::dot::{ActRows, Int8Dot, read};
+use crate::cpu::loops::formats::{Format, prefetch_group};
+use crate::cpu::loops::prefetch_stream::PrefetchStream;
+use crate::cpu::packed::group::Group;
+use crate::cpu::packed::layout::{Scales, TILE};
+use crate::cpu::packed::tile::TileBytes;
+use crate::cpu::simd::f32x16::F32x16;
+use std::marker::PhantomData;
+
+/// The weights of one group.
+///
+/// # Safety
+/// Every method: the machine has the instructions of `D`.
+pub(super) trait GroupWeights<D: Int8Dot, F: Format> {
+    /// As [`Int8Dot::dot`].
+    ///
+    /// # Safety
+    /// As the trait says, and there are R rows.
+    unsafe fn dot<const R: usize, const FROM: usize, const TO: usize>(
+        &self,
+        x: ActRows,
+    ) -> [D::Sums; R];
+
+    /// Scales of the group, or of one of its halves.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn scale(&self, half: usize) -> D::Floats;
+
+    /// Minimums of the group.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn min(&self) -> D::Floats;
+}
+
+/// A source of the groups of a tile.
+pub(super) trait GroupSource<D: Int8Dot, F: Format> {
+    /// Group `g`.
+    ///
+    /// # Safety
+    /// The machine has the instructions of `D`, and the tile has the group.
+    unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F>;
+}
+
+/// A panel that is unpacked already.
+pub(super) struct UnpackedGroups<'a>(pub(super) &'a [Group]);
+
+impl<D: Int8Dot, F: Format> GroupSource<D, F> for UnpackedGroups<'_> {
+    #[inline(always)]
+    unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F> {
+        &self.0[g]
+    }
+}
+
+impl<D: Int8Dot, F: Format> GroupWeights<D, F> for &Group {
+    #[inline(always)]
+    unsafe fn dot<const R: usize, const FROM: usize, const TO: usize>(
+        &self,
+        x: ActRows,
+    ) -> [D::Sums; R] {
+        // SAFETY: by the caller.
+        unsafe { D::dot::<F, R, FROM, TO>(self, x) }
+    }
+    #[inline(always)]
+    unsafe fn scale(&self, half: usize) -> D::Floats {
+        // SAFETY: by the caller; a scale has 16 values.
+        unsafe { D::Floats::load(self.scale[half].as_ptr()) }
+    }
+    #[inline(always)]
+    unsafe fn min(&self) -> D::Floats {
+        // SAFETY: by the caller; a minimum has 16 values.
+        unsafe { D::Floats::load(self.min.as_ptr()) }
+    }
+}
+
+/// A tile whose groups are unpacked when they are read.
+pub(super) struct StoredGroups<'a, D, F> {
+    tile: TileBytes<'a>,
+    prefetch: PrefetchStream,
+    group: Group,
+    kind: PhantomData<(D, F)>,
+}
+
+impl<'a, D: Int8Dot, F: Format> StoredGroups<'a, D, F> {
+    pub(super) fn new(tile: TileBytes<'a>, prefetch: PrefetchStream) -> StoredGroups<'a, D, F> {
+        StoredGroups { tile, prefetch, group: Group::new(), kind: PhantomData }
+    }
+}
+
+/// A group of a tile.
+struct StoredGroup<'a, D: Int8Dot> {
+    tile: &'a TileBytes<'a>,
+    g: usize,
+    group: &'a Group,
+    factors: GroupScales<D::Floats>,
+}
+
+impl<D: Int8Dot, F: Format> GroupSource<D, F> for StoredGroups<'_, D, F> {
+    #[inline(always)]
+    unsafe fn group(&mut self, g: usize) -> impl GroupWeights<D, F> {
+        let StoredGroups { tile, prefetch, group, .. } = self;
+        prefetch_group::<F>(*prefetch, tile.values.as_ptr(), g);
+        // SAFETY: by the caller.
+        unsafe {
+            D::prepare::<F>(tile, g, group);
+            StoredGroup::<D> { tile, g, group, factors: factors::<D, F>(tile, g) }
+        }
+    }
+}
+
+impl<D: Int8Dot, F: Format> GroupWeights<D, F> for StoredGroup<'_, D> {
+    #[inline(always)]
+    unsafe fn dot<const R: usize, const FROM: usize, const TO: usize>(
+        &self,
+        x: ActRows,
+    ) -> [D::Sums; R] {
+        // SAFETY: by the caller.
+        unsafe { D::dot_stored::<F, R, FROM, TO>((self.tile, self.g, self.group), x) }
+    }
+    #[inline(always)]
+    unsafe fn scale(&self, half: usize) -> D::Floats {
+        self.factors.scale[half]
+    }
+    #[inline(always)]
+    unsafe fn min(&self) -> D::Floats {
+        self.factors.min
+    }
+}
+
+/// Scales of a group (the second is that of its last half) and minimums; 0 if the format has none.
+#[derive(Clone, Copy)]
+struct GroupScales<V> {
+    scale: [V; 2],
+    min: V,
+}
+
+/// Loads the scales and minimums of group `g`.
+///
+/// # Safety
+/// The machine has the instructions of `D`.
+///
+/// # Panics
+/// When the tile has no such group.
+#[inline(always)]
+unsafe fn factors<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize) -> GroupScales<D::Floats> {
+    let from = &tile.scales[g / F::GROUPS * F::SCALES.bytes()..][..F::SCALES.bytes()];
+    let i = g % F::GROUPS;
+    // SAFETY: by the caller; the slices have 16 values from there on, or it panics.
+    unsafe {
+        let half = |at: usize| D::Floats::load_f16(from[at..][..2 * TILE].as_ptr().cast());
+        let bytes = |at: usize| D::Floats::load_i8(from[at * TILE..][..TILE].as_ptr().cast());
+        let none = D::Floats::splat(0.0);
+        match F::SCALES {
+            Scales::None => GroupScales { scale: [none; 2], min: none },
+            Scales::Plain => GroupScales { scale: [half(0), none], min: none },
+            Scales::Minimum => GroupScales { scale: [half(0), none], min: half(2 * TILE) },
+            // Scales have 6 bits, so signed and unsigned bytes are the same.
+            Scales::Super => {
+                let min = half(2 * TILE).mul(bytes(12 + i)).mul(D::Floats::splat(-1.0));
+                GroupScales { scale: [half(0).mul(bytes(4 + i)), none], min }
+            }
+            Scales::Halves => {
+                let d = half(16 * TILE);
+                GroupScales { scale: [d.mul(bytes(2 * i)), d.mul(bytes(2 * i + 1))], min: none }
+            }
+        }
+    }
+}
+
+/// Unpacks one group for a panel.
+///
+/// # Safety
+/// As [`Int8Dot`] says.
+///
+/// # Panics
+/// When the tile has no such group.
+#[inline(always)]
+pub(super) unsafe fn unpack<D: Int8Dot, F: Format>(tile: &TileBytes<'_>, g: usize, to: &mut Group) {
+    // SAFETY: by the caller; scales and minimums have 16 values.
+    unsafe {
+        read::<D, F>(tile, g, to);
+        let GroupScales { scale, min } = factors::<D, F>(tile, g);
+        scale[0].store(to.scale[0].as_mut_ptr());
+        if F::HALVES {
+            scale[1].store(to.scale[1].as_mut_ptr());
+        }
+        if F::MIN {
+            min.store(to.min.as_mut_ptr());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Quantises activations to int8 as llama.cpp does for each weight format, so that results can be
+//! compared with it.
+
+use crate::binary16;
+use crate::cpu::packed::layout::zero_point;
+use crate::quant::DType;
+use std::cmp::Ordering;
+
+/// 32 quantised activations of a row: `value = d · q` with q within ±127.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C)]
+pub(crate) struct Q8Block {
+    pub(crate) q: [i8; 32],
+    pub(crate) d: f32,
+    /// Factor of the weights' minimums: the sum of the values, or with blocks of 256 the sum of the
+    /// integers, since their scale is multiplied last.
+    pub(crate) s: f32,
+    /// Initial value of the integer sums: −zero point · Σq, over the whole block, or with blocks of
+    /// 256 over each half; 0 for formats without a zero point.
+    pub(crate) start: [i32; 2],
+}
+
+/// How activations are quantised for a weight format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QuantScheme {
+    /// ggml's Q8_0: blocks of 32, scale amax/127 rounded to binary16. The zero point is that of the
+    /// weights.
+    Q8_0(i32),
+    /// ggml's Q8_1: blocks of 32 with their sum, which is computed with the unrounded scale and
+    /// then rounded to binary16.
+    Q8_1,
+    /// ggml's Q8_K: blocks of 256 with an f32 scale; for all K formats.
+    Q8K,
+}
+
+impl QuantScheme {
+    /// The scheme for weights of this format; `None` for float formats.
+    pub(crate) fn of_format(dtype: DType) -> Option<QuantScheme> {
+        match dtype {
+            DType::Q4_0 | DType::Q5_0 | DType::Q8_0 => Some(QuantScheme::Q8_0(zero_point(dtype))),
+            DType::Q4_1 | DType::Q5_1 => Some(QuantScheme::Q8_1),
+            DType::Q4K | DType::Q5K | DType::Q6K => Some(QuantScheme::Q8K),
+            DType::F32 | DType::F16 | DType::Bf16 => None,
+        }
+    }
+
+    /// Columns that share a scale.
+    pub(crate) fn columns(self) -> usize {
+        match self {
+            QuantScheme::Q8_0(_) | QuantScheme::Q8_1 => 32,
+            QuantScheme::Q8K => 256,
+        }
+    }
+}
+
+/// Quantises one row into its blocks.
+#[inline(always)]
+pub(crate) fn row(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
+    match kind {
+        QuantScheme::Q8_0(offset) => blocks::<false>(x, offset, out),
+        QuantScheme::Q8_1 => blocks::<true>(x, 0, out),
+        QuantScheme::Q8K => super_blocks(x, out),
+    }
+}
+
+/// Nearest integer, ties to even, for |x| below 2^22; truncated to 8 bits.
+#[inline(always)]
+fn nearest(x: f32) -> i8 {
+    const MAGIC: f32 = 12_582_912.0;
+    (x + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i8
+}
+
+#[inline(always)]
+fn blocks<const ROUNDED_SUM: bool>(x: &[f32], offset: i32, out: &mut [Q8Block]) {
+    for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
+        let mut lanes = [0.0f32; 16];
+        for i in 0..16 {
+            let (a, b) = (x[i].abs(), x[16 + i].abs());
+            lanes[i] = if a > b { a } else { b };
+        }
+        let amax = largest(lanes);
+        let d = amax / 127.0;
+        let inverse = inverse_of(amax);
+        for (q, x) in out.q.iter_mut().zip(x) {
+            *q = nearest(x * inverse);
+        }
+        let sum: i32 = out.q.iter().map(|q| i32::from(*q)).sum();
+        out.d = binary16::round(d);
+        out.s = if ROUNDED_SUM { binary16::round(d * sum as f32) } else { 0.0 };
+        out.start = [-offset * sum, 0];
+    }
+}
+
+#[inline(always)]
+fn super_blocks(x: &[f32], out: &mut [Q8Block]) {
+    // Q6_K is the only K format without minimums.
+    let offset = zero_point(DType::Q6K);
+    for (x, out) in x.as_chunks::<256>().0.iter().zip(out.as_chunks_mut::<8>().0) {
+        let (mut high, mut low) = ([0.0f32; 16], [0.0f32; 16]);
+        for x in x.as_chunks::<16>().0 {
+            for i in 0..16 {
+                high[i] = if x[i] > high[i] { x[i] } else { high[i] };
+                // The negated minimum.
+                low[i] = if -x[i] > low[i] { -x[i] } else { low[i] };
+            }
+        }
+        let (d, inverse) = super_scale(x, largest(high), -largest(low));
+        for (x, out) in x.as_chunks::<32>().0.iter().zip(out) {
+            for (q, x) in out.q.iter_mut().zip(x) {
+                *q = nearest(x * inverse);
+            }
+            let half = |q: &[i8]| q.iter().map(|q| i32::from(*q)).sum::<i32>();
+            let sums = [half(&out.q[..16]), half(&out.q[16..])];
+            out.d = d;
+            out.s = (sums[0] + sums[1]) as f32;
+            out.start = sums.map(|sum| -offset * sum);
+        }
+    }
+}
+
+/// Factor that scales the largest magnitude to 127.
+#[inline(always)]
+pub(crate) fn inverse_of(amax: f32) -> f32 {
+    if amax == 0.0 { 0.0 } else { 127.0 / amax }
+}
+
+/// The largest lane, by halves to keep the dependency chain short.
+#[inline(always)]
+fn largest(lanes: [f32; 16]) -> f32 {
+    let larger = |a: f32, b: f32| if a > b { a } else { b };
+    let eight: [f32; 8] = std::array::from_fn(|i| larger(lanes[i], lanes[i + 8]));
+    let four: [f32; 4] = std::array::from_fn(|i| larger(eight[i], eight[i + 4]));
+    larger(larger(four[0], four[2]), larger(four[1], four[3]))
+}
+
+/// Scale and inverse scale, from the first value of the largest magnitude, sign included. `high` is
+/// max(x, 0) and `low` is min(x, 0).
+#[inline(always)]
+pub(crate) fn super_scale(x: &[f32; 256], high: f32, low: f32) -> (f32, f32) {
+    if high == 0.0 && low == 0.0 {
+        return (0.0, 0.0);
+    }
+    let first = match high.partial_cmp(&-low) {
+        Some(Ordering::Greater) => high,
+        Some(Ordering::Less) => low,
+        _ => x.iter().copied().find(|x| x.abs() == high).unwrap_or(high),
+    };
+    let inverse = -127.0 / first;
+    (1.0 / inverse, inverse)
+}

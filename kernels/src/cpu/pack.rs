@@ -1,0 +1,14 @@
+//! Packing: converts stored weight matrices to tiles on the pool, and keeps them in a file between
+//! starts.
+
+pub(crate) mod cache;
+pub(crate) mod error;
+mod matrix;
+pub(crate) mod source;
+#[cfg(test)]
+mod tests;
+mod tiles;
+
+pub use cache::error::{CacheReadError, CacheWriteError};
+pub use cache::report::{PackCache, PackReport};
+pub use error::PackError;

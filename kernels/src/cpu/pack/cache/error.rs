@@ -1,0 +1,69 @@
+//! Why a file of packed weights is not used or not written.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a file of packed weights is not used. The weights are then packed again and the file is
+/// replaced.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CacheReadError {
+    /// The file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Read(#[source] io::Error),
+    /// It is another kind of file.
+    #[error("it is not a file of packed weights")]
+    Foreign,
+    /// It was written by another version of Lapwing.
+    #[error("it has version {found}; this program reads {expected}")]
+    Version {
+        /// Versions of the file's format and of its packed values.
+        found: String,
+        /// Versions that this program reads.
+        expected: String,
+    },
+    /// It is too short, or its checksums are wrong.
+    #[error("it is damaged: {what}")]
+    Damaged {
+        /// The damaged part.
+        what: &'static str,
+    },
+    /// It belongs to another weight file, or to an earlier state of this one.
+    #[error("it was made from another state of the model file")]
+    Stale,
+    /// It has other matrices of the weight file, or another layout.
+    #[error("it holds other matrices")]
+    Other,
+}
+
+/// Why packed weights are not kept. The next start packs again.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CacheWriteError {
+    /// The system refused: no space, no permission.
+    #[error("cannot {doing} {path}: {source}; free space, or keep them in another folder", path = path.display())]
+    Write {
+        /// The failed action.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// It would exceed the size limit.
+    #[error("its {bytes} bytes exceed the limit of {bytes_max}")]
+    TooLarge {
+        /// Bytes that it would have.
+        bytes: u64,
+        /// Size limit in bytes.
+        bytes_max: u64,
+    },
+    /// The weight file was changed so recently that a further change might not show in its time
+    /// stamp.
+    #[error("the model file was written just now; the next start keeps them")]
+    JustChanged,
+    /// The weight file was changed while it was packed.
+    #[error("the model file has changed since it was opened; start again")]
+    Changing,
+}

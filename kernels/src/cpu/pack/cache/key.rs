@@ -1,0 +1,52 @@
+//! Identity of a file of packed weights.
+
+use crate::cpu::pack::source::Source;
+use crate::cpu::packed::layout::{Layout, TILE};
+use crate::weights::{WeightFile, WeightTensor};
+use std::fmt::Write as _;
+
+/// Version of requantisation; any change of its results must raise it.
+const REQUANT: u32 = 1;
+
+/// What a file of packed weights must have been made from.
+pub(crate) struct CacheKey {
+    /// State of the weight file.
+    pub(super) source: String,
+    /// The matrices, and their offsets in both files.
+    pub(super) matrices: String,
+    pub(super) bytes: usize,
+}
+
+impl CacheKey {
+    /// For `sources` of `tensors`, packed one after another; `None` if the file system gives no
+    /// metadata of the weight file.
+    pub(crate) fn new(
+        file: &WeightFile,
+        sources: &[Source<'_>],
+        tensors: &[&WeightTensor],
+    ) -> Option<CacheKey> {
+        let mut source = String::new();
+        for (stamp, (head, data)) in file.stamps().zip(file.samples()) {
+            let _ = writeln!(source, "{}, {head:08x} {data:08x}", stamp?);
+        }
+        let mut text = format!("tiles of {TILE}\n");
+        let mut bytes = 0;
+        for (source, tensor) in sources.iter().zip(tensors) {
+            let (layout, matrix) = (source.layout(), &source.matrix);
+            let Layout { dtype, cols, tile, .. } = layout;
+            let (rows, part, at) = (matrix.rows(), tensor.info().part(), tensor.info().range());
+            let _ = write!(text, "{dtype} {rows} × {cols} of {part}:{} {tile}", at.start);
+            if source.requant.is_some() {
+                let _ = write!(text, " requantised from {} by {REQUANT}", matrix.dtype());
+            }
+            text.push('\n');
+            bytes += layout.bytes(rows);
+        }
+        Some(CacheKey { source, matrices: text, bytes })
+    }
+
+    /// Bytes of the packed matrices.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
