@@ -1,123 +1,28 @@
-//! The command line: commands, options and help.
+//! What commands share: options, output to the terminal and in JSON, and failures.
 
+pub(crate) mod answer;
 mod engine_args;
+pub(crate) mod failure;
+mod fetch_progress;
+pub(crate) mod files;
+pub(crate) mod input;
+pub(crate) mod interrupts;
+pub(crate) mod output;
 mod parse;
+pub(crate) mod profiles;
+pub(crate) mod requant;
+pub(crate) mod resolve;
 mod sampling_args;
 mod scenario_args;
-
-use clap::{Parser, Subcommand};
-
-use crate::commands::{
-    bench, calibrate, chat, completions, devices, fit, inspect, models, perplexity, plan, profile,
-    pull, reproduce, run, sensitivity, simulate, sweep, timeline, tokenize, what_if,
-};
+pub(crate) mod session;
+pub(crate) mod simulated;
+pub(crate) mod stage_report;
+pub(crate) mod table;
+pub(crate) mod trace;
+pub(crate) mod visible;
+pub(crate) mod watch;
 
 pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
-pub(crate) use parse::{TokenLimit, at_least_one, order_swap, policy, wait};
+pub(crate) use parse::at_least_one;
 pub(crate) use sampling_args::SamplingArgs;
 pub(crate) use scenario_args::{ScenarioArgs, soc};
-
-/// The end of the help of `lapwing` and `lapwing --help`.
-const EXAMPLES: &str = "\
-Examples:
-  lapwing run \"Why is the sky blue?\"           answer one prompt; fetches the default model first
-  lapwing chat -m gemma-3-1b-it                talk to another model
-  lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
-  lapwing bench -m FILE.gguf -t 4              measure tokens per second
-  lapwing bench -m FILE.gguf --vs llama.cpp    compare with another engine, run by run
-  lapwing timeline run.lwt                     show where the time of a recorded run went
-  lapwing profile --device phone               measure the devices, to predict times
-  lapwing plan --length 525 --device phone     which device would run which part of a prompt
-  lapwing devices                              show the processors of this machine
-  lapwing reproduce                            compare published numbers with simulated ones
-
-Models:
-  MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision].
-  Files on disk need no network. Fetched models are stored in $LAPWING_CACHE, or else in
-  $XDG_CACHE_HOME/lapwing or ~/.cache/lapwing.
-
-Output:
-  Results go to stdout; progress, notes and errors go to stderr. With --json a command prints one
-  JSON object (chat: one per answer); docs/json.md describes them. NO_COLOR turns colours off.
-
-Exit codes:
-  0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C";
-
-/// Maximum width of help texts, in columns.
-const WIDTH: usize = 100;
-
-/// Runs large language models on this machine.
-#[derive(Debug, Parser)]
-#[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = EXAMPLES, max_term_width = WIDTH)]
-pub(crate) struct Cli {
-    /// Print JSON instead of text; docs/json.md defines the format
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Answer one prompt, or continue a text
-    Run(run::Args),
-    /// Chat with a model
-    Chat(chat::Args),
-    /// Fetch a model into the cache
-    Pull(pull::Args),
-    /// List, verify and remove models
-    Models(models::Args),
-    /// Show the contents of a model file, and which device would run which stage
-    Inspect(inspect::Args),
-    /// Convert text to token ids
-    Tokenize(tokenize::Args),
-    /// Show the devices of this machine, and why other kinds of device are absent
-    Devices(devices::Args),
-    /// Measure how well a model predicts a text
-    Perplexity(perplexity::Args),
-    /// Show which device would run which part of a prompt, how long it takes, and why
-    Plan(plan::Args),
-    /// Measure the devices, so that predicted times are based on measurements
-    Profile(profile::Args),
-    /// Measure the speed of prompt processing and generation in tokens per second
-    Bench(bench::Args),
-    /// Show where the time of a recorded run went
-    Timeline(timeline::Args),
-    /// Simulate a run on a phone's processors, without weights
-    Simulate(simulate::Args),
-    /// Compare published numbers with simulated ones
-    Reproduce(reproduce::Args),
-    /// Simulate a run for each value of a setting
-    Sweep(sweep::Args),
-    /// Show what a change of the processors would change, and where
-    WhatIf(what_if::Args),
-    /// Show how much each parameter of the processors matters
-    Sensitivity(sensitivity::Args),
-    /// Describe this machine's devices as a preset
-    Calibrate(calibrate::Args),
-    /// Fit the parameters of the processors to published numbers
-    Fit(fit::Args),
-    /// Print a completion script for a shell
-    Completions(completions::Args),
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    /// Longer lines of this text would be wrapped and leave a single word on a line.
-    #[test]
-    fn no_line_of_help_is_wrapped() {
-        let cli = super::Cli::command();
-        for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
-            let helps = [command.get_after_help(), command.get_after_long_help()];
-            for help in helps.into_iter().flatten().map(ToString::to_string) {
-                for line in help.lines() {
-                    assert!(line.chars().count() <= super::WIDTH, "{}: {line}", command.get_name());
-                }
-            }
-        }
-    }
-}

@@ -1,43 +1,116 @@
-//! The commands, one file each, and their shared helpers.
+//! The command line and its commands, one file each.
 
-pub(crate) mod bench;
-pub(crate) mod calibrate;
-pub(crate) mod chat;
-pub(crate) mod completions;
-pub(crate) mod devices;
-pub(crate) mod failure;
-pub(crate) mod fit;
-pub(crate) mod inspect;
-pub(crate) mod models;
-pub(crate) mod perplexity;
-pub(crate) mod plan;
-pub(crate) mod profile;
-pub(crate) mod pull;
-pub(crate) mod reproduce;
-pub(crate) mod run;
-pub(crate) mod sensitivity;
-pub(crate) mod session;
-pub(crate) mod simulate;
-pub(crate) mod sweep;
-pub(crate) mod timeline;
-pub(crate) mod tokenize;
-pub(crate) mod what_if;
+mod bench;
+mod calibrate;
+mod chat;
+mod completions;
+mod devices;
+mod fit;
+mod inspect;
+mod models;
+mod perplexity;
+mod plan;
+mod profile;
+mod pull;
+mod reproduce;
+mod run;
+mod sensitivity;
+mod simulate;
+mod sweep;
+mod timeline;
+mod tokenize;
+mod what_if;
 
-mod answer;
-mod compare;
-mod fetch_progress;
-mod input;
-mod interrupts;
-mod output;
-mod requant;
-pub(crate) mod resolve;
-mod table;
-mod trace;
-mod watch;
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::cli::Command;
-use failure::Failure;
-use session::Session;
+use crate::cli::failure::Failure;
+use crate::cli::session::Session;
+
+/// The end of the help of `lapwing` and `lapwing --help`.
+const EXAMPLES: &str = "\
+Examples:
+  lapwing run \"Why is the sky blue?\"           answer one prompt; fetches the default model first
+  lapwing chat -m gemma-3-1b-it                talk to another model
+  lapwing run -m FILE.gguf --raw \"def fib(n):\" continue plain text with a file on disk
+  lapwing bench -m FILE.gguf -t 4              measure tokens per second
+  lapwing bench -m FILE.gguf --vs llama.cpp    compare with another engine, run by run
+  lapwing timeline run.lwt                     show where the time of a recorded run went
+  lapwing profile --device phone               measure the devices, to predict times
+  lapwing plan --length 525 --device phone     which device would run which part of a prompt
+  lapwing devices                              show the processors of this machine
+  lapwing reproduce                            compare published numbers with simulated ones
+
+Models:
+  MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision].
+  Files on disk need no network. Fetched models are stored in $LAPWING_CACHE, or else in
+  $XDG_CACHE_HOME/lapwing or ~/.cache/lapwing.
+
+Output:
+  Results go to stdout; progress, notes and errors go to stderr. With --json a command prints one
+  JSON object (chat: one per answer); docs/json.md describes them. NO_COLOR turns colours off.
+
+Exit codes:
+  0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C";
+
+/// Maximum width of help texts, in columns.
+const WIDTH: usize = 100;
+
+/// Runs large language models on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = EXAMPLES, max_term_width = WIDTH)]
+pub(crate) struct Cli {
+    /// Print JSON instead of text; docs/json.md defines the format
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Answer one prompt, or continue a text
+    Run(run::Args),
+    /// Chat with a model
+    Chat(chat::Args),
+    /// Fetch a model into the cache
+    Pull(pull::Args),
+    /// List, verify and remove models
+    Models(models::Args),
+    /// Show the contents of a model file, and which device would run which stage
+    Inspect(inspect::Args),
+    /// Convert text to token ids
+    Tokenize(tokenize::Args),
+    /// Show the devices of this machine, and why other kinds of device are absent
+    Devices(devices::Args),
+    /// Measure how well a model predicts a text
+    Perplexity(perplexity::Args),
+    /// Show which device would run which part of a prompt, how long it takes, and why
+    Plan(plan::Args),
+    /// Measure the devices, so that predicted times are based on measurements
+    Profile(profile::Args),
+    /// Measure the speed of prompt processing and generation in tokens per second
+    Bench(bench::Args),
+    /// Show where the time of a recorded run went
+    Timeline(timeline::Args),
+    /// Simulate a run on a phone's processors, without weights
+    Simulate(simulate::Args),
+    /// Compare published numbers with simulated ones
+    Reproduce(reproduce::Args),
+    /// Simulate a run for each value of a setting
+    Sweep(sweep::Args),
+    /// Show what a change of the processors would change, and where
+    WhatIf(what_if::Args),
+    /// Show how much each parameter of the processors matters
+    Sensitivity(sensitivity::Args),
+    /// Describe this machine's devices as a preset
+    Calibrate(calibrate::Args),
+    /// Fit the parameters of the processors to published numbers
+    Fit(fit::Args),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+}
 
 /// Runs a command.
 pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failure> {
@@ -61,6 +134,25 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Sensitivity(args) => sensitivity::run(&args, session),
         Command::Fit(args) => fit::run(&args, session),
         Command::Calibrate(args) => calibrate::run(args, session).await,
-        Command::Completions(args) => completions::run(&args, session),
+        Command::Completions(args) => completions::run(&args, Cli::command(), session),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    /// Longer lines of the text after the options are wrapped, which leaves a word alone on a line.
+    #[test]
+    fn a_line_of_help_is_wrapped() {
+        let cli = super::Cli::command();
+        for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
+            let helps = [command.get_after_help(), command.get_after_long_help()];
+            for help in helps.into_iter().flatten().map(ToString::to_string) {
+                for line in help.lines() {
+                    assert!(line.chars().count() <= super::WIDTH, "{}: {line}", command.get_name());
+                }
+            }
+        }
     }
 }

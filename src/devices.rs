@@ -24,6 +24,7 @@ mod keys;
 mod text;
 
 pub use error::DeviceSpecError;
+pub use lapwing_plan::rate::Rates;
 
 /// A device of an engine: its name and its properties.
 ///
@@ -54,22 +55,7 @@ pub enum Speed {
     Systolic(Rates, ArraySettings),
 }
 
-/// Rates and fixed times of a device.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rates {
-    /// Compute rate in GFLOP/s.
-    pub gflops: f64,
-    /// Memory bandwidth in GB/s.
-    pub gbps: f64,
-    /// Time to submit work behind running work.
-    pub submit: Duration,
-    /// Time to submit work to an idle device.
-    pub idle_submit: Duration,
-    /// Time to synchronise when inputs come from another device.
-    pub sync: Duration,
-}
-
-/// Properties of a systolic array, beyond its rates.
+/// A systolic array beside its rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArraySettings {
     /// Cells along each side; dimensions are padded to multiples of it.
@@ -106,36 +92,6 @@ fn powers_of_two(from: usize, to: usize) -> Vec<usize> {
 
 const fn micros(micros: u64) -> Duration {
     Duration::from_micros(micros)
-}
-
-impl Rates {
-    /// A GPU in the proportions of a phone's, a hundredth as fast: 10 GFLOP/s, 8 GB/s, and the
-    /// submission times of a Snapdragon 8 Gen 3 (HeteroLLM section 3) with fast synchronisation.
-    pub const GPU: Rates = Rates {
-        gflops: 10.0,
-        gbps: 8.0,
-        submit: micros(15),
-        idle_submit: micros(75),
-        sync: micros(20),
-    };
-
-    /// An NPU in the proportions of a phone's, a hundredth as fast: 40 GFLOP/s, 4 GB/s.
-    pub const NPU: Rates = Rates {
-        gflops: 40.0,
-        gbps: 4.0,
-        submit: micros(15),
-        idle_submit: micros(75),
-        sync: micros(20),
-    };
-
-    /// A CPU in the proportions of a phone's: 4 GFLOP/s, 6 GB/s.
-    pub const CPU: Rates = Rates {
-        gflops: 4.0,
-        gbps: 6.0,
-        submit: Duration::ZERO,
-        idle_submit: micros(5),
-        sync: micros(5),
-    };
 }
 
 impl Default for ArraySettings {

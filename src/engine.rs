@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::RunError;
+use lapwing_actors::drive::blocking::{BlockingPool, spawn_blocking};
 use lapwing_actors::drive::live::{Live, LiveRequest};
-use lapwing_actors::drive::off_thread::off_thread;
 use lapwing_actors::message::{Generate, Shutdown, StreamEvent, Task};
 use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::Sampler;
@@ -33,6 +33,8 @@ mod builder;
 mod measure;
 mod start;
 mod strategies;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
 
 pub use builder::EngineBuilder;
 use strategies::Strategies;
@@ -62,6 +64,8 @@ struct Inner {
     policy: String,
     isa: &'static str,
     recorder: Recorder,
+    /// Turns prompts into token ids.
+    prompts: BlockingPool,
     live: Live,
 }
 
@@ -81,7 +85,7 @@ impl Engine {
         request.sampling.check()?;
         let admission = self.inner.live.admit()?;
         let engine = self.clone();
-        let submitted = off_thread("prompt", move || engine.submit(request, admission)).await;
+        let submitted = self.inner.prompts.spawn(move || engine.submit(request, admission)).await;
         submitted.map_err(Error::thread)?
     }
 
@@ -353,7 +357,8 @@ impl Engine {
     /// When the operating system cannot start the thread that waits.
     pub async fn shutdown(&self, how: Shutdown) -> Result<(), Error> {
         let engine = self.clone();
-        off_thread("shutdown", move || engine.inner.live.shutdown(how)).await.map_err(Error::thread)
+        let ended = spawn_blocking("shutdown", move || engine.inner.live.shutdown(how)).await;
+        ended.map_err(Error::thread)
     }
 }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod chat;
+#[cfg(feature = "compare")]
 pub mod compare;
 mod config;
 pub mod devices;
@@ -15,6 +16,7 @@ pub mod policy;
 pub mod profile;
 mod request;
 mod sampling;
+#[cfg(feature = "simulate")]
 pub mod simulate;
 mod stop;
 mod stream;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clap::Parser;
 
-use cli::Cli;
-use commands::failure::Failure;
-use commands::session::Session;
+use cli::failure::Failure;
+use cli::session::Session;
+use commands::Cli;
 
 /// Maximum time that an interrupted command may take to clean up.
 const ABORT_MAX: Duration = Duration::from_millis(200);

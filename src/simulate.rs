@@ -20,7 +20,9 @@ mod change;
 mod decisions;
 mod error;
 mod fit;
+mod interference;
 mod machine;
+mod names;
 pub mod plot;
 mod processors;
 pub mod published;
@@ -37,14 +39,16 @@ pub use change::Change;
 pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
+pub use interference::Interference;
 pub use lapwing_plan::soc::{Number, NumberKind, PRESETS, Soc, SocError};
 pub use machine::{Machine, MachineDevice};
+pub use names::SETTINGS;
 pub use processors::Processors;
 pub use reproduce::{
     CHECK_ERROR_MAX, HeldBack, ReproduceOptions, Reproduced, ReproducedOrder, Reproduction,
 };
 pub use runs::Runs;
-pub use scenario::{Interference, ParameterValue, SETTINGS, Scenario};
+pub use scenario::{ParameterValue, Scenario};
 pub use sensitivity::{Sensitivity, Skipped, Slope};
 pub use simulated::Simulated;
 pub use sweep::{Axis, FIGURES, Figure, Point, Sweep};

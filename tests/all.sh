@@ -17,8 +17,12 @@ cargo clippy --workspace --all-targets -- -D warnings
 step "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 
-step "library without optional features"
-cargo check -p lapwing --no-default-features --quiet
+step "libraries without optional features, and with each alone"
+cargo clippy --no-default-features --quiet -p lapwing-kernels -p lapwing-traces -p lapwing-plan \
+    -p lapwing-actors -p lapwing -- -D warnings
+for feature in compare fetch simulate; do
+    cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings
+done
 
 # Builds everything with the same features, so that nothing is compiled twice. Kernels are optimised in
 # tests, too.

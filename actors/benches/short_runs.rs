@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use lapwing_actors::drive::soc::{SocModel, SocOptions, SocSimulation};
+use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocSimulation};
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::Soc;
 use lapwing_plan::strategy::{StrategyOptions, by_name};

@@ -1,14 +1,12 @@
 //! Drivers: the only place that touches threads, channels and time. Both run the same state
 //! machines.
 
+pub mod blocking;
 pub mod live;
 pub mod mailbox;
 pub mod measure;
 mod modelled;
-pub mod off_thread;
 mod record;
+#[cfg(feature = "simulate")]
 pub mod simulated;
-pub mod soc;
-pub mod twin;
-pub mod virtual_engine;
 pub mod wait;

@@ -12,6 +12,8 @@ mod progress;
 pub mod sample;
 pub mod scheduler;
 pub mod sequence;
+#[cfg(feature = "simulate")]
+pub mod simulate;
 pub mod traced;
 pub mod worker;
 

@@ -17,6 +17,8 @@ pub struct TraceContext {
     pub(crate) sent: Option<(MessageId, Nanos)>,
     /// Span of the present stage.
     pub(crate) span: Option<SpanId>,
+    /// The present stage has run, so that its span is taken.
+    pub(crate) ran: bool,
 }
 
 impl TraceContext {

@@ -16,9 +16,10 @@ mod spec;
 mod systolic;
 
 pub use backend::{BackendInfo, NpuBackend, PreparedGraph};
-pub use cache::{CacheStats, GraphCache};
+pub use cache::{CacheStats, CachedGraph, Ensured, EnsuredAll, GraphCache, Requester};
 pub use check::{TOLERANCE_FLOAT, TOLERANCE_ROUNDED};
 pub use device::{NpuDevice, NpuDeviceParts};
+pub use maker::CheckedGraph;
 pub use spec::{GraphSpec, Operand, Port, Source, SpecNode};
 pub use systolic::Systolic;
 

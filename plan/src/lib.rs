@@ -22,6 +22,7 @@ pub mod profile;
 pub mod rate;
 mod route;
 pub mod shape;
+#[cfg(feature = "soc")]
 pub mod soc;
 pub mod solve;
 mod stage;

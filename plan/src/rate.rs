@@ -16,7 +16,7 @@ use crate::time::{Job, TimeModel};
 /// Rates and fixed times of a device. The times quoted below are those of a Snapdragon 8 Gen 3
 /// (HeteroLLM, arXiv 2501.14794).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
+pub struct Rates {
     /// Compute rate in GFLOP/s, which is FLOPs per nanosecond.
     pub gflops: f64,
     /// Memory bandwidth in GB/s, which is bytes per nanosecond.
@@ -30,7 +30,29 @@ pub struct Rate {
     pub sync: Duration,
 }
 
-impl Rate {
+impl Rates {
+    /// A GPU in the proportions of a phone's, a hundredth as fast: 10 GFLOP/s, 8 GB/s, and fast
+    /// synchronisation.
+    pub const GPU: Rates = Rates {
+        gflops: 10.0,
+        gbps: 8.0,
+        submit_queued: Duration::from_micros(15),
+        submit_idle: Duration::from_micros(75),
+        sync: Duration::from_micros(20),
+    };
+
+    /// An NPU in the proportions of a phone's, a hundredth as fast: 40 GFLOP/s, 4 GB/s.
+    pub const NPU: Rates = Rates { gflops: 40.0, gbps: 4.0, ..Rates::GPU };
+
+    /// A CPU in the proportions of a phone's: 4 GFLOP/s, 6 GB/s.
+    pub const CPU: Rates = Rates {
+        gflops: 4.0,
+        gbps: 6.0,
+        submit_queued: Duration::ZERO,
+        submit_idle: Duration::from_micros(5),
+        sync: Duration::from_micros(5),
+    };
+
     fn check(&self) -> Result<(), RateError> {
         for (name, value) in [("gflops", self.gflops), ("gbps", self.gbps)] {
             if !(value.is_finite() && value > 0.0) {
@@ -57,7 +79,7 @@ impl Rate {
 #[derive(Clone, Debug)]
 pub struct RateModel {
     graph: Arc<Graph>,
-    rate: Rate,
+    rate: Rates,
 }
 
 impl RateModel {
@@ -65,13 +87,13 @@ impl RateModel {
     ///
     /// # Errors
     /// [`RateError`] if a rate is not positive and finite.
-    pub fn new(graph: Arc<Graph>, rate: Rate) -> Result<RateModel, RateError> {
+    pub fn new(graph: Arc<Graph>, rate: Rates) -> Result<RateModel, RateError> {
         rate.check()?;
         Ok(RateModel { graph, rate })
     }
 
     /// Its rates.
-    pub fn rate(&self) -> Rate {
+    pub fn rate(&self) -> Rates {
         self.rate
     }
 }
@@ -112,7 +134,7 @@ pub struct ArrayRate {
     /// The array that runs matmuls.
     pub array: SystolicArray,
     /// Rates of all other ops, and the memory bandwidth of matmuls.
-    pub rate: Rate,
+    pub rate: Rates,
     /// Time of graph preparation.
     pub preparation: Preparation,
 }

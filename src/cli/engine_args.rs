@@ -9,8 +9,8 @@ use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
 use lapwing::{Activations, Engine, EngineBuilder, KvDtype, Requant, WaitLink, WaitMode};
 use lapwing_kernels::cpu::Isa;
 
-use super::{at_least_one, order_swap, policy, wait};
-use crate::commands::failure::Failure;
+use super::failure::Failure;
+use super::parse::{at_least_one, order_swap, policy, wait};
 
 /// The model.
 #[derive(Clone, Debug, Args)]

@@ -3,10 +3,9 @@
 use clap::Args;
 use lapwing::{Prompt, Request, SamplingParams};
 
-use super::parse::logit_bias;
-use super::{TokenLimit, at_least_one};
-use crate::commands::failure::Failure;
-use crate::commands::resolve::ModelChoice;
+use super::failure::Failure;
+use super::parse::{TokenLimit, at_least_one, logit_bias};
+use super::resolve::ModelChoice;
 
 /// Sampling parameters and stop conditions.
 #[derive(Clone, Debug, Args)]

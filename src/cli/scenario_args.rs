@@ -5,9 +5,10 @@ use std::path::Path;
 use clap::Args;
 use lapwing::simulate::{Change, Processors, Scenario};
 
-use super::{DeviceArgs, at_least_one, policy};
-use crate::commands::failure::Failure;
-use crate::commands::session::Session;
+use super::engine_args::DeviceArgs;
+use super::failure::Failure;
+use super::parse::{at_least_one, policy};
+use super::session::Session;
 
 /// The scenario to simulate.
 #[derive(Clone, Debug, Args)]

@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use lapwing::{Engine, Shutdown};
 use serde::Serialize;
 
-use super::compare;
-use super::failure::Failure;
-use super::output::print_json;
-use super::requant::RequantReport;
-use super::resolve::{model_file, open};
-use super::session::Session;
-use super::trace::{self, TraceArg};
+use crate::cli::failure::Failure;
+use crate::cli::output::print_json;
+use crate::cli::requant::RequantReport;
+use crate::cli::resolve::{model_file, open};
+use crate::cli::session::Session;
+use crate::cli::trace::{self, TraceArg};
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 use against::Against;
 use help::EXAMPLES;
@@ -24,6 +23,7 @@ use stored::RunSettings;
 
 mod against;
 mod child;
+mod compare;
 mod help;
 mod measure;
 mod pairs;

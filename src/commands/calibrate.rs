@@ -7,12 +7,13 @@ use lapwing::simulate::{Machine, Scenario};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::output::{print, print_json, visible};
-use super::resolve::model_file;
-use super::session::Session;
-use super::table::{Align, table};
-use super::timeline::files;
+use crate::cli::failure::Failure;
+use crate::cli::files;
+use crate::cli::output::{print, print_json};
+use crate::cli::resolve::model_file;
+use crate::cli::session::Session;
+use crate::cli::table::{Align, table};
+use crate::cli::visible::visible;
 use crate::cli::{DeviceArgs, at_least_one};
 
 const EXAMPLES: &str = "\

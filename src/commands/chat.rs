@@ -9,11 +9,11 @@ use lapwing::{Engine, ErrorKind, Message, Prompt};
 use serde::Serialize;
 
 use self::lines::{Line, Lines};
-use super::answer::{Answer, AnswerError, Timings, follow};
-use super::failure::Failure;
-use super::output::{print_json, print_plain};
-use super::resolve::{ModelChoice, model_file, open};
-use super::session::Session;
+use crate::cli::answer::{Answer, AnswerError, Timings, follow};
+use crate::cli::failure::Failure;
+use crate::cli::output::{print_json, print_plain};
+use crate::cli::resolve::{ModelChoice, model_file, open};
+use crate::cli::session::Session;
 use crate::cli::{EngineArgs, ModelArg, SamplingArgs};
 
 const EXAMPLES: &str = "\

@@ -1,13 +1,11 @@
 //! `lapwing completions`: completion scripts for shells.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::output::{print_json, print_plain};
-use super::session::Session;
-use crate::cli::Cli;
+use crate::cli::failure::Failure;
+use crate::cli::output::{print_json, print_plain};
+use crate::cli::session::Session;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,10 +29,14 @@ struct Report {
     script: String,
 }
 
-/// Prints the script.
-pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
+/// Prints the script that completes `command`.
+pub(crate) fn run(
+    args: &Args,
+    mut command: clap::Command,
+    session: &Session,
+) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "lapwing", &mut script);
+    clap_complete::generate(args.shell, &mut command, "lapwing", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
     if session.json {
         return print_json(&Report { shell: args.shell.to_string(), script });

@@ -9,10 +9,11 @@ use lapwing_kernels::cpu::Isa;
 use serde::Serialize;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-use super::failure::Failure;
-use super::output::{print, print_json, visible};
-use super::session::Session;
 use crate::cli::at_least_one;
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::session::Session;
+use crate::cli::visible::visible;
 use drivers::{ABSENT_KINDS, AbsentKind, library_folders};
 
 mod drivers;

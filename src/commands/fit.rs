@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use lapwing::simulate::Fit;
 use lapwing::simulate::published::Published;
 
-use super::failure::Failure;
-use super::output::{print, print_json};
-use super::session::Session;
-use super::table::{Align, table};
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::session::Session;
 use crate::cli::soc;
+use crate::cli::table::{Align, table};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,12 +8,11 @@ use std::path::Path;
 use lapwing_kernels::weights::WeightFile;
 
 use self::report::Report;
-pub(crate) use self::report::Stage as StageReport;
-use super::failure::Failure;
-use super::output::{print, print_json};
-use super::resolve::{model_file, open};
-use super::session::Session;
 use crate::cli::EngineArgs;
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::resolve::{model_file, open};
+use crate::cli::session::Session;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -4,10 +4,11 @@ use indicatif::HumanBytes;
 use lapwing::models::{CachedModel, CatalogueEntry, FetchError, ModelCache, ModelName, catalogue};
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::output::{print, print_json, visible};
-use super::session::Session;
-use super::table::{Align, table};
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::session::Session;
+use crate::cli::table::{Align, table};
+use crate::cli::visible::visible;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -8,12 +8,12 @@ use lapwing::Engine;
 use lapwing::tokenizer::{Special, Tokenizer};
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::input::Source;
-use super::output::{print, print_json};
-use super::requant::RequantReport;
-use super::resolve::{model_file, open};
-use super::session::Session;
+use crate::cli::failure::Failure;
+use crate::cli::input::Source;
+use crate::cli::output::{print, print_json};
+use crate::cli::requant::RequantReport;
+use crate::cli::resolve::{model_file, open};
+use crate::cli::session::Session;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
 const EXAMPLES: &str = "\

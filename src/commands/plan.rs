@@ -6,12 +6,13 @@ use lapwing::plan::strategy::Explanation;
 use lapwing::{Engine, PartPlacement, Placement, Shutdown, StageKind};
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::inspect::StageReport;
-use super::output::{print, print_json, visible};
-use super::resolve::{model_file, open};
-use super::session::Session;
-use super::table::{Align, table};
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::resolve::{model_file, open};
+use crate::cli::session::Session;
+use crate::cli::stage_report::StageReport;
+use crate::cli::table::{Align, table};
+use crate::cli::visible::visible;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
 const EXAMPLES: &str = "\

@@ -1,22 +1,17 @@
 //! `lapwing profile`: measures the devices, to predict times from measurements.
 
-use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lapwing::EngineBuilder;
-use lapwing::models::ModelCache;
 use lapwing::profile::{Errors, Fitted, Limits, Profile};
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::output::{print, print_json, visible};
-use super::requant;
-use super::resolve::model_file;
-use super::session::Session;
-use super::table::{Align, table};
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::profiles::{measure, profile_file};
+use crate::cli::resolve::model_file;
+use crate::cli::session::Session;
+use crate::cli::table::{Align, table};
+use crate::cli::visible::visible;
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
 const EXAMPLES: &str = "\
@@ -115,72 +110,6 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     let fitted = builder.fit(&profile)?;
     let report = report(&profile, &fitted, file.display().to_string());
     if session.json { print_json(&report) } else { print_report(&report) }
-}
-
-/// Measures on a thread of its own; Ctrl-C ends it before the next op.
-pub(super) async fn measure(
-    builder: EngineBuilder,
-    limits: Limits,
-    session: &Session,
-) -> Result<Profile, Failure> {
-    requant::note(builder.requantized()?.as_ref(), session);
-    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
-    let stop = Arc::new(AtomicBool::new(false));
-    let (stopped, shown) = (Arc::clone(&stop), bar.clone());
-    if bar.is_none() {
-        session.note("measuring every op on every device");
-    }
-    let work = tokio::task::spawn_blocking(move || {
-        builder.measure_blocking(limits, &mut |step| {
-            if let Some(bar) = &shown {
-                bar.set_length(step.of as u64);
-                bar.set_position(step.done as u64);
-                bar.set_message(format!("{}: {}", step.device, step.what));
-            }
-            match stopped.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        })
-    });
-    tokio::pin!(work);
-    let claim = session.interrupts.claim();
-    let ended = tokio::select! {
-        biased;
-        () = claim.interrupted() => {
-            stop.store(true, Ordering::Relaxed);
-            session.restore_after_interrupt();
-            (&mut work).await
-        }
-        ended = &mut work => ended,
-    };
-    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
-    match ended {
-        Ok(Ok(profile)) => Ok(profile),
-        Ok(Err(error)) if error.is_cancelled() => Err(Failure::Interrupted),
-        Ok(Err(error)) => Err(error.into()),
-        Err(error) => Err(Failure::failed(format!("the measurement ended early: {error}"))),
-    }
-}
-
-/// File of the profile of this engine.
-fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> {
-    let cache = ModelCache::open(None)?;
-    Ok(cache.dir().join("profiles").join(builder.identity()?.file_name()))
-}
-
-/// Adds the stored profile of the builder's devices and model, if there is one.
-///
-/// # Errors
-/// When the stored profile cannot be used.
-pub(crate) fn with_stored(builder: EngineBuilder) -> Result<EngineBuilder, Failure> {
-    // Errors of the model or the settings are reported when the engine is built.
-    let Ok(file) = profile_file(&builder) else { return Ok(builder) };
-    if !file.exists() {
-        return Ok(builder);
-    }
-    let profile = Profile::load(&file).map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(builder.profile(profile))
 }
 
 fn report(profile: &Profile, fitted: &Fitted, file: String) -> Report {

@@ -3,10 +3,11 @@
 use lapwing::models::{ModelCache, ModelName};
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::output::{print, print_json, visible};
-use super::resolve::{ModelChoice, fetched};
-use super::session::Session;
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::resolve::{ModelChoice, fetched};
+use crate::cli::session::Session;
+use crate::cli::visible::visible;
 
 const EXAMPLES: &str = "\
 Examples:

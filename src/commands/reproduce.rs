@@ -3,11 +3,11 @@
 use lapwing::simulate::published::{Published, Role};
 use lapwing::simulate::{CHECK_ERROR_MAX, HeldBack, ReproduceOptions, Reproduced, Reproduction};
 
-use super::failure::Failure;
-use super::output::{print, print_json};
-use super::session::Session;
-use super::table::{Align, table};
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::session::Session;
 use crate::cli::soc;
+use crate::cli::table::{Align, table};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -7,15 +7,15 @@ use lapwing::traces::{Recorder, Recording};
 use lapwing::{Engine, Message, Prompt, Shutdown, TokenStream};
 use serde::Serialize;
 
-use super::answer::{Answer, Timings, follow};
-use super::failure::Failure;
-use super::input::{Source, without_last_line_feed};
-use super::output::{print_json, print_plain};
-use super::requant::RequantReport;
-use super::resolve::{ModelChoice, model_file, open};
-use super::session::Session;
-use super::trace::{self, TraceArg};
-use super::watch::{self, Watched, watch};
+use crate::cli::answer::{Answer, Timings, follow};
+use crate::cli::failure::Failure;
+use crate::cli::input::{Source, without_last_line_feed};
+use crate::cli::output::{print_json, print_plain};
+use crate::cli::requant::RequantReport;
+use crate::cli::resolve::{ModelChoice, model_file, open};
+use crate::cli::session::Session;
+use crate::cli::trace::{self, TraceArg};
+use crate::cli::watch::{self, Watched, watch};
 use crate::cli::{EngineArgs, ModelArg, SamplingArgs};
 
 const EXAMPLES: &str = "\

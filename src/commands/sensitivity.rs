@@ -2,11 +2,11 @@
 
 use lapwing::simulate::{Sensitivity, Slope};
 
-use super::failure::Failure;
-use super::output::{print, print_json};
-use super::session::Session;
-use super::table::{Align, table};
 use crate::cli::ScenarioArgs;
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::session::Session;
+use crate::cli::table::{Align, table};
 
 const EXAMPLES: &str = "\
 Examples:

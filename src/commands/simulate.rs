@@ -6,11 +6,12 @@ use lapwing::simulate::Simulated;
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::output::{print, print_json, visible};
-use super::session::Session;
-use super::table::{Align, table};
 use crate::cli::ScenarioArgs;
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::session::Session;
+use crate::cli::simulated;
+use crate::cli::visible::visible;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -95,7 +96,7 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         }
     };
     if !session.json {
-        return print(&text(&scenario.to_string(), &run));
+        return print(&simulated::text(&scenario.to_string(), &run));
     }
     print_json(&Report {
         soc: scenario.soc_name(),
@@ -112,36 +113,4 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         seed: scenario.seed,
         run,
     })
-}
-
-/// A run as a table.
-pub(super) fn text(title: &str, run: &Simulated) -> String {
-    let dash = || "–".to_owned();
-    let number = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.2}"));
-    let speed = run.prefill_tokens_per_second;
-    let rows = vec![
-        ("prefill", Some(run.prefill_ms), Some(speed), run.prefill_w, run.prefill_j),
-        ("decode", run.decode_ms, run.decode_tokens_per_second, run.decode_w, run.decode_j),
-        ("all", Some(run.makespan_ms), None, run.power_w, run.energy_j),
-    ];
-    let rows = rows.into_iter().map(|(name, ms, speed, watts, joules)| {
-        [name.to_owned(), number(ms), number(speed), number(watts), number(joules)]
-    });
-    let header = [
-        ("", Align::Left),
-        ("ms", Align::Right),
-        ("tok/s", Align::Right),
-        ("W", Align::Right),
-        ("J", Align::Right),
-    ];
-    let mut text = format!("{}\n{}", visible(title), table(header, rows.collect()));
-    let (overlap, syncs) = (run.overlap * 100.0, run.syncs);
-    text.push_str(&format!("overlap {overlap:.0} %, {syncs} synchronisations"));
-    if run.preparation_ms > 0.0 {
-        text.push_str(&format!(", {:.1} ms of graph preparation", run.preparation_ms));
-    }
-    if let Some(frames) = run.frames_per_second {
-        text.push_str(&format!(", the game at {frames:.0} frames per second"));
-    }
-    text + "\n"
 }

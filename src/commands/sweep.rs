@@ -6,11 +6,11 @@ use lapwing::simulate::{Axis, FIGURES, Figure, Interference, Runs, Scenario, Sim
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::output::{print, print_json};
-use super::session::Session;
-use super::timeline::files;
 use crate::cli::ScenarioArgs;
+use crate::cli::failure::Failure;
+use crate::cli::files;
+use crate::cli::output::{print, print_json};
+use crate::cli::session::Session;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -1,7 +1,6 @@
 //! `lapwing timeline`: where the time of a recorded run went.
 
 mod asserts;
-pub(super) mod files;
 mod what_if;
 
 use std::path::{Path, PathBuf};
@@ -15,9 +14,11 @@ use lapwing_traces::{Analysis, Recording, Report, Timeline, export};
 use serde_json::{Value, json};
 
 use self::what_if::Scenario;
-use super::failure::Failure;
-use super::output::{one_line, print, print_json};
-use super::session::Session;
+use crate::cli::failure::Failure;
+use crate::cli::files;
+use crate::cli::output::{print, print_json};
+use crate::cli::session::Session;
+use crate::cli::visible::one_line;
 
 const EXAMPLES: &str = "\
 Examples:

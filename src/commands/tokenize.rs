@@ -6,12 +6,13 @@ use lapwing::tokenizer::{Special, Tokenizer};
 use lapwing_kernels::weights::WeightFile;
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::input::Source;
-use super::output::{one_line, print_json, print_plain};
-use super::resolve::model_file;
-use super::session::Session;
 use crate::cli::ModelArg;
+use crate::cli::failure::Failure;
+use crate::cli::input::Source;
+use crate::cli::output::{print_json, print_plain};
+use crate::cli::resolve::model_file;
+use crate::cli::session::Session;
+use crate::cli::visible::one_line;
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,12 +2,13 @@
 
 use lapwing::simulate::{Change, WhatIf};
 
-use super::failure::Failure;
-use super::output::{one_line, print, print_json};
-use super::session::Session;
-use super::simulate;
-use super::table::{Align, table};
 use crate::cli::ScenarioArgs;
+use crate::cli::failure::Failure;
+use crate::cli::output::{print, print_json};
+use crate::cli::session::Session;
+use crate::cli::simulated;
+use crate::cli::table::{Align, table};
+use crate::cli::visible::one_line;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,9 +52,9 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     if session.json {
         return print_json(&what_if);
     }
-    let mut text = simulate::text(&base.to_string(), &what_if.before);
+    let mut text = simulated::text(&base.to_string(), &what_if.before);
     let list: Vec<String> = changes.iter().map(|c| format!("{}={}", c.key, c.value)).collect();
-    text.push_str(&simulate::text(&format!("\nwith {}", list.join(", ")), &what_if.after));
+    text.push_str(&simulated::text(&format!("\nwith {}", list.join(", ")), &what_if.after));
     text.push_str(&format!(
         "\nmakespan {:+.1} %; the critical path changed by\n",
         what_if.change * 100.0

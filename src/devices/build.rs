@@ -12,7 +12,7 @@ use lapwing_kernels::npu::array::{Array, graph_bytes};
 use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::array::{Preparation, SystolicArray};
-use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
+use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
 use lapwing_plan::time::TimeModel;
 use lapwing_traces::Clock;
 
@@ -75,7 +75,7 @@ pub(crate) fn build(
     {
         real = Rates { gflops, gbps, ..real };
     }
-    let time = time_model(spec, (&ops, real))?;
+    let time = time_model(spec, &ops, real)?;
     let held = spec.is_throttled().then(|| Arc::clone(&time));
     let kernels = kernels(spec, threads, (*isa, *activations));
     Ok(Built { device: LiveDevice { device, time: held }, info, time, kernels })
@@ -104,52 +104,39 @@ pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     }
 }
 
-/// The time model that a device is throttled to; for an unthrottled device, an estimate.
-pub(crate) fn held(spec: &DeviceSpec, graph: &Arc<Graph>) -> Result<Arc<dyn TimeModel>, Error> {
-    time_model(spec, (graph, guessed(1)))
-}
-
-/// Estimated rates of a CPU, from its number of threads alone.
-fn guessed(threads: usize) -> Rates {
+/// Rates of a CPU of which nothing is known but its kernels and threads.
+pub(crate) fn guessed(threads: usize) -> Rates {
     Rates {
         gflops: 30.0 * threads as f64,
         gbps: 12.0,
-        submit: Duration::ZERO,
-        idle_submit: Duration::from_micros(5),
+        submit_queued: Duration::ZERO,
+        submit_idle: Duration::from_micros(5),
         sync: Duration::from_micros(5),
     }
 }
 
-fn time_model(
+/// The model that a device is held to; of a real one, a model of the rates `real`.
+pub(crate) fn time_model(
     spec: &DeviceSpec,
-    (graph, real): (&Arc<Graph>, Rates),
+    graph: &Arc<Graph>,
+    real: Rates,
 ) -> Result<Arc<dyn TimeModel>, Error> {
     let graph = Arc::clone(graph);
     let wrong = |error: lapwing_plan::rate::RateError| {
         Error::config("device", &spec.name, &format!("a device with valid rates: {error}"))
     };
     Ok(match spec.speed {
-        Speed::Real => Arc::new(RateModel::new(graph, rate(real)).map_err(wrong)?),
-        Speed::Throttled(rates) => Arc::new(RateModel::new(graph, rate(rates)).map_err(wrong)?),
+        Speed::Real => Arc::new(RateModel::new(graph, real).map_err(wrong)?),
+        Speed::Throttled(rates) => Arc::new(RateModel::new(graph, rates).map_err(wrong)?),
         Speed::Systolic(rates, settings) => {
             let preparation = Preparation {
                 fixed: settings.prepare,
                 per_row_weight: settings.prepare_gweight.as_secs_f64() * 1e-9,
             };
-            let rates = ArrayRate { array: array(spec), rate: rate(rates), preparation };
+            let rates = ArrayRate { array: array(spec), rate: rates, preparation };
             Arc::new(ArrayModel::new(graph, rates).map_err(wrong)?)
         }
     })
-}
-
-fn rate(rates: Rates) -> Rate {
-    Rate {
-        gflops: rates.gflops,
-        gbps: rates.gbps,
-        submit_queued: rates.submit,
-        submit_idle: rates.idle_submit,
-        sync: rates.sync,
-    }
 }
 
 fn kernels(spec: &DeviceSpec, threads: usize, (isa, activations): (Isa, Activations)) -> String {

@@ -111,8 +111,8 @@ const KEYS: &[Key] = &[
     },
     rate_key!("gflops", gflops, text::rate, number, RATE),
     rate_key!("gbps", gbps, text::rate, number, RATE),
-    rate_key!("submit", submit, text::time, text::write_time, TIME),
-    rate_key!("idle-submit", idle_submit, text::time, text::write_time, TIME),
+    rate_key!("submit", submit_queued, text::time, text::write_time, TIME),
+    rate_key!("idle-submit", submit_idle, text::time, text::write_time, TIME),
     rate_key!("sync", sync, text::time, text::write_time, TIME),
     array_key!("array", array, text::cells, |n: usize| n.to_string(), CELLS),
     array_key!("floor", floor, text::share, number, "a share above 0, at most 1"),
@@ -298,8 +298,13 @@ mod tests {
     fn each_key_sets_its_own_value() {
         let gpu = parsed("gpu=throttled:gflops=40,gbps=8,submit=15us,idle-submit=75us,sync=0.4ms");
         let us = Duration::from_micros;
-        let rates =
-            Rates { gflops: 40.0, gbps: 8.0, submit: us(15), idle_submit: us(75), sync: us(400) };
+        let rates = Rates {
+            gflops: 40.0,
+            gbps: 8.0,
+            submit_queued: us(15),
+            submit_idle: us(75),
+            sync: us(400),
+        };
         assert_eq!((gpu.kind, gpu.speed), (DeviceKind::Gpu, Speed::Throttled(rates)));
         let npu = parsed("npu=systolic:budget=2MiB,sizes=33-200,threads=2");
         assert_eq!((npu.graphs.budget, npu.threads), (2 << 20, Some(2)));

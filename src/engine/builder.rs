@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use lapwing_actors::drive::off_thread::off_thread;
+use lapwing_actors::drive::blocking::spawn_blocking;
 use lapwing_actors::policy::PolicyChoice;
 use lapwing_kernels::cpu::Activations;
 use lapwing_kernels::kv::KvDtype;
@@ -258,7 +258,7 @@ impl EngineBuilder {
     /// # Errors
     /// When the file is missing, damaged or not supported, or a setting is invalid.
     pub async fn build(self) -> Result<Engine, Error> {
-        off_thread("load", move || self.build_blocking()).await.map_err(Error::thread)?
+        spawn_blocking("load", move || self.build_blocking()).await.map_err(Error::thread)?
     }
 
     /// As [`build`](EngineBuilder::build), on the calling thread.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use lapwing_actors::drive::blocking::BlockingPool;
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{ModelId, SlotPool};
@@ -20,7 +21,7 @@ use super::measure::identity;
 use super::strategies::Strategies;
 use super::{Engine, Inner};
 use crate::chat::ChatTemplate;
-use crate::config::{COPY_RATE, Chosen, SYNC_TIME, Settings};
+use crate::config::{COPY_RATE, Chosen, PROMPT_THREADS, SYNC_TIME, Settings};
 use crate::devices::build::{Built, Shared, build};
 use crate::error::Error;
 use crate::packed::{PackedFolder, PackedWeights};
@@ -30,11 +31,7 @@ use crate::tokenizer::Tokenizer;
 /// Starts an engine with these settings on an open file.
 pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Error> {
     let (model, requantized) = settings.model(file)?;
-    match &requantized {
-        Some(nothing) if nothing.changed == 0 => tracing::warn!("{nothing}"),
-        Some(requantized) => tracing::info!("{requantized}"),
-        None => {}
-    }
+    log(requantized.as_ref());
     let chosen = settings.choose(&model.config)?;
     let tokenizer = Tokenizer::from_metadata(file.metadata())?;
     let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
@@ -97,12 +94,22 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         policy: settings.policy.name().to_owned(),
         isa: chosen.isa.name(),
         recorder,
+        prompts: BlockingPool::new("prompt", PROMPT_THREADS),
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
 }
 
-/// Builds the devices, which share one KV cache and one buffer pool.
+/// Logs what is requantised; as a warning if nothing is.
+fn log(requantized: Option<&Requantized>) {
+    match requantized {
+        Some(nothing) if nothing.changed == 0 => tracing::warn!("{nothing}"),
+        Some(requantized) => tracing::info!("{requantized}"),
+        None => {}
+    }
+}
+
+/// The devices, over one KV cache and one pool of buffers.
 fn devices(
     graph: &Arc<Graph>,
     file: &WeightFile,

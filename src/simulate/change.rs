@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::SimulateError;
+use super::error::SimulateError;
 
 /// A setting or parameter and its new value.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,9 @@ use lapwing_plan::time::Job;
 use lapwing_plan::{DeviceId, device_of};
 use serde::Serialize;
 
+use super::error::SimulateError;
 use super::published::{CutKind, Product, PublishedDecision};
-use super::{Scenario, SimulateError};
+use super::scenario::Scenario;
 
 /// A published decision and the solver's decision.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,9 +8,9 @@ use lapwing_plan::soc::SocError;
 pub enum SimulateError {
     /// No setting and no parameter of the processors has that name.
     #[error(
-        "unknown setting or parameter '{key}' (settings: {}; the nearest parameter is '{nearest}', and \
-         `lapwing simulate --show-soc` prints all of them)",
-        super::SETTINGS.join(", ")
+        "there is nothing called '{key}' to set: settings are {}; of the numbers of the processors \
+         '{nearest}' is the nearest, and `lapwing simulate --show-soc` prints all",
+        super::names::SETTINGS.join(", ")
     )]
     UnknownKey {
         /// The name.

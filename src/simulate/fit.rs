@@ -3,8 +3,10 @@
 
 use serde::Serialize;
 
+use super::error::SimulateError;
 use super::published::{Published, Role};
-use super::{Runs, Scenario, SimulateError};
+use super::runs::Runs;
+use super::scenario::Scenario;
 
 mod least_squares;
 mod problem;

@@ -4,7 +4,7 @@
 use lapwing_plan::soc::{Number, NumberKind};
 use serde::{Deserialize, Serialize};
 
-use super::SimulateError;
+use super::error::SimulateError;
 use crate::config::{COPY_RATE, SYNC_TIME};
 use crate::devices::{DeviceSpec, Speed};
 use crate::profile::Profile;

@@ -2,7 +2,8 @@
 
 use lapwing_plan::soc::{Number, Soc, SocError};
 
-use super::{Machine, SimulateError};
+use super::error::SimulateError;
+use super::machine::Machine;
 
 /// The processors of a scenario.
 #[derive(Clone, Debug, PartialEq)]

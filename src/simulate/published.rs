@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::SimulateError;
+use super::error::SimulateError;
 
-mod rows;
+pub(super) mod rows;
 
-pub(super) use rows::MODEL;
 pub use rows::{CutKind, Order, Over, Product, PublishedDecision, Quantity, Role, Row, Run};
 
 /// Published numbers, decisions and orders.

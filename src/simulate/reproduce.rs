@@ -3,8 +3,10 @@
 use serde::Serialize;
 
 use super::decisions::{Decision, decide};
+use super::error::SimulateError;
 use super::published::{Order, Published, Role, Row};
-use super::{Runs, Scenario, SimulateError};
+use super::runs::Runs;
+use super::scenario::Scenario;
 
 /// Largest relative error of a check.
 pub const CHECK_ERROR_MAX: f64 = 0.10;

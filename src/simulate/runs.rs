@@ -2,10 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
-use super::published::{Over, Quantity, Row, Run};
+use super::decisions;
+use super::error::SimulateError;
+use super::published::{Over, Product, Quantity, Row, Run};
 use super::scenario::Choice;
-use super::{Scenario, SimulateError, Simulated};
+use super::scenario::Scenario;
+use super::simulated::Simulated;
 
 /// A cache of runs by scenario: equal scenarios run only once.
 #[derive(Default)]
@@ -17,6 +21,22 @@ pub struct Runs {
 impl fmt::Debug for Runs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.made.keys()).finish()
+    }
+}
+
+impl Scenario {
+    /// A quantity of one product.
+    fn product(&self, product: &Product, quantity: Quantity) -> Result<f64, SimulateError> {
+        match quantity {
+            Quantity::ProductGbPerS => decisions::gb_per_s(self.soc()?, product),
+            _ => decisions::alone_us(self.soc()?, product),
+        }
+    }
+
+    /// Time to prepare the graphs of one layer for so many rows, in ms.
+    fn preparation_ms(&self, rows: usize) -> Result<f64, SimulateError> {
+        let graph = Arc::new(self.load_model()?.0.graph);
+        Ok(decisions::preparation_ms(self.soc()?, &graph, rows))
     }
 }
 

@@ -9,26 +9,40 @@ use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::soc::Soc;
 use lapwing_plan::strategy::Strategy;
-use lapwing_traces::Recording;
 
+use super::change::Change;
+use super::error::SimulateError;
+use super::interference::Interference;
 use super::processors::Processors;
-use super::published::{MODEL, Product, Quantity, Run};
-use super::{Change, SimulateError, Simulated, decisions, machine, world};
+use super::published::rows::{MODEL, Run};
 
+mod run;
 mod settings;
 mod text;
 
-pub(super) use settings::WHOLE_NUMBERS;
-pub use settings::{Interference, ParameterValue, SETTINGS};
-
-/// The strategy of a scenario.
+/// Who runs what.
 #[derive(Clone)]
 pub(super) enum Choice {
     Named(&'static str),
     Own(Arc<dyn Strategy>),
 }
 
-/// One request on a SoC or on the devices of a machine. The fields match the options of `lapwing simulate`.
+/// A number of the processors.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParameterValue {
+    /// Section and name, such as `gpu.rate`.
+    pub key: String,
+    /// Its value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// `pinned`, `derived` or `assumed`.
+    pub status: String,
+    /// Whether it is pinned.
+    pub is_pinned: bool,
+}
+
+/// One request on a SoC, or on the devices of a machine. Fields are as the options of `lapwing simulate`.
 #[derive(Clone)]
 pub struct Scenario {
     processors: Processors,
@@ -171,25 +185,7 @@ impl Scenario {
         key
     }
 
-    /// A quantity of a single matmul.
-    pub(super) fn product(
-        &self,
-        product: &Product,
-        quantity: Quantity,
-    ) -> Result<f64, SimulateError> {
-        match quantity {
-            Quantity::ProductGbPerS => decisions::gb_per_s(self.soc()?, product),
-            _ => decisions::alone_us(self.soc()?, product),
-        }
-    }
-
-    /// Time to prepare the graphs of one layer for that many rows, in ms.
-    pub(super) fn preparation_ms(&self, rows: usize) -> Result<f64, SimulateError> {
-        let graph = Arc::new(self.load_model()?.0.graph);
-        Ok(decisions::preparation_ms(self.soc()?, &graph, rows))
-    }
-
-    /// Checks that the model is known.
+    /// Whether there is such a model.
     ///
     /// # Errors
     /// [`SimulateError::Model`].
@@ -214,30 +210,5 @@ impl Scenario {
         }
         let header = WeightFile::header(path).map_err(|error| wrong(error.to_string()))?;
         Ok((Model::from_header(&header).map_err(|error| wrong(error.to_string()))?, true))
-    }
-
-    /// Runs the scenario.
-    ///
-    /// # Errors
-    /// [`SimulateError::Model`], and [`SimulateError::Run`] if the strategy does not fit.
-    pub fn run(&self) -> Result<Simulated, SimulateError> {
-        self.simulate(false).map(|(run, _)| run)
-    }
-
-    /// Runs the scenario and records its timeline, as for a live run.
-    ///
-    /// # Errors
-    /// As [`run`](Scenario::run).
-    pub fn record(&self) -> Result<(Simulated, Recording), SimulateError> {
-        let (run, recording) = self.simulate(true)?;
-        let missing = || SimulateError::Run { reason: "the run was not recorded".to_owned() };
-        Ok((run, recording.ok_or_else(missing)?))
-    }
-
-    fn simulate(&self, record: bool) -> Result<(Simulated, Option<Recording>), SimulateError> {
-        match &self.processors {
-            Processors::Soc(soc) => world::run(self, soc, record),
-            Processors::Machine(machine) => machine::run::run(self, machine, record),
-        }
     }
 }

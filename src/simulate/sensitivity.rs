@@ -3,8 +3,11 @@
 use lapwing_plan::soc::Soc;
 use serde::Serialize;
 
-use super::scenario::WHOLE_NUMBERS;
-use super::{ParameterValue, Runs, Scenario, SimulateError, Simulated};
+use super::error::SimulateError;
+use super::names::WHOLE_NUMBERS;
+use super::runs::Runs;
+use super::scenario::{ParameterValue, Scenario};
+use super::simulated::Simulated;
 
 /// Dependence of a run on every parameter.
 #[derive(Clone, Debug, Serialize)]

@@ -2,9 +2,13 @@
 
 use std::fmt::Write;
 
+use super::change::Change;
+use super::error::SimulateError;
+use super::names::WHOLE_NUMBERS;
 use super::plot::{Lines, Series};
-use super::scenario::WHOLE_NUMBERS;
-use super::{Change, Runs, Scenario, SimulateError, Simulated};
+use super::runs::Runs;
+use super::scenario::Scenario;
+use super::simulated::Simulated;
 
 /// A setting or parameter, and its values.
 #[derive(Clone, Debug, PartialEq, Eq)]

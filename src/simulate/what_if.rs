@@ -5,7 +5,10 @@ use lapwing_traces::analysis::diff::{Diff, Step};
 use lapwing_traces::{Analysis, Timeline};
 use serde::Serialize;
 
-use super::{Change, Scenario, SimulateError, Simulated};
+use super::change::Change;
+use super::error::SimulateError;
+use super::scenario::Scenario;
+use super::simulated::Simulated;
 
 /// A run without and with changes.
 #[derive(Clone, Debug, Serialize)]

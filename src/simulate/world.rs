@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use lapwing_actors::drive::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
+use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
 use lapwing_plan::soc::{Soc, SyncMode, WeightBits};
 use lapwing_plan::strategy::{OrderSwap, Strategy, StrategyOptions, by_name};
 use lapwing_traces::Recording;
 
-use super::scenario::{Choice, Interference};
-use super::{Scenario, SimulateError, Simulated};
+use super::error::SimulateError;
+use super::interference::Interference;
+use super::scenario::Choice;
+use super::scenario::Scenario;
+use super::simulated::Simulated;
 
 /// Runs the scenario on a SoC, and records the run if `record` is set.
 pub(super) fn run(

@@ -8,8 +8,9 @@ use std::collections::HashSet;
 use tokenizers::Model;
 use tokenizers::models::bpe::{BPE, Vocab};
 
+use super::byte_alphabet;
+use super::error::TokenizerError;
 use super::words::{WordRules, WordSplitter};
-use super::{TokenizerError, byte_alphabet};
 
 /// Byte-level BPE over words.
 pub(super) struct BytePairs {

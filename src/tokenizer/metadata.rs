@@ -2,7 +2,9 @@
 
 use lapwing_kernels::weights::{Metadata, MetadataError};
 
-use super::{RoleIds, TokenKind, Tokenizer, TokenizerError, Vocabulary};
+use super::Tokenizer;
+use super::error::TokenizerError;
+use super::vocabulary::{RoleIds, TokenKind, Vocabulary};
 
 impl Tokenizer {
     /// Builds the tokenizer that a weight file describes.

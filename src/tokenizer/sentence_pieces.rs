@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::TokenTable;
+use super::token_table::TokenTable;
 
 /// SentencePiece's character for a space.
 pub(super) const SPACE: &str = "\u{2581}";

@@ -2,7 +2,8 @@
 
 use aho_corasick::AhoCorasick;
 
-use super::{TokenTable, TokenizerError};
+use super::error::TokenizerError;
+use super::token_table::TokenTable;
 
 /// A range of text, or a token found in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

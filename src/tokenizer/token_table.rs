@@ -4,8 +4,9 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::byte_alphabet;
+use super::error::TokenizerError;
 use super::vocabulary::{TokenKind, Vocabulary};
-use super::{TokenizerError, byte_alphabet};
 
 /// Properties of a token; several can hold at once, because some follow from the text alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The input of a tokenizer: the token list and its flags, as stored in a weight file.
 
-use super::TokenizerError;
+use super::error::TokenizerError;
 
 /// Kind of a token, as stored in `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,18 +12,9 @@ use std::ops::Range;
 use regex_automata::meta::Regex;
 use regex_automata::{Input, PatternID};
 
-use super::TokenizerError;
+use super::error::TokenizerError;
+use rules::Step;
 pub(super) use rules::WordRules;
-
-/// One step of a chain.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
-    /// Pattern of a word; text between words is kept.
-    pattern: &'static str,
-    /// Whether white space left by `pattern` is split off too, all but its last character if a word
-    /// follows: `\s+(?!\S)|\s+`.
-    spaces: bool,
-}
 
 /// Compiled rules.
 pub(super) struct WordSplitter {

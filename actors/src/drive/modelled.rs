@@ -3,14 +3,13 @@
 
 use std::time::Duration;
 
-use lapwing_kernels::device::{GraphKey, Observer, SlotPool, StageRun, Step, Tensor, TensorSet};
+use lapwing_kernels::device::{GraphKey, Observer, SlotPool, Step, TensorSet};
 use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::merge::Merge;
 
 use crate::message::{Chunk, Delivery, PartDone};
 use lapwing_plan::StageWork;
 use lapwing_plan::shape::transfer_bytes;
-use lapwing_plan::solve::merge_bytes;
 use lapwing_plan::time::{Job, NodeLoad, TimeModel};
 
 /// What a device did, and how long that takes by the model.
@@ -43,6 +42,7 @@ pub(super) enum Did {
     /// Computed a node.
     Node(usize),
     /// Was held up by a frame that someone else drew.
+    #[cfg_attr(not(feature = "simulate"), expect(dead_code, reason = "only simulated frames"))]
     Frame,
 }
 
@@ -110,22 +110,6 @@ pub(super) fn merge_parts(
     Merge { graph, batch: chunk.batch(), writes: &chunk.flow().writes, slots }.run(parts)
 }
 
-/// As [`merge_parts`], of parts without values: only the logits, which have none either, are there.
-pub(super) fn merge_shapes(
-    chunk: &Chunk,
-    parts: Vec<PartDone>,
-    graph: &Graph,
-) -> Result<(TensorSet, u64), ValueId> {
-    let mut whole = TensorSet::default();
-    for mut outputs in parts.into_iter().filter_map(|part| part.message.ok()) {
-        if let Some(logits) = outputs.take(graph.output()) {
-            whole.put(graph.output(), logits);
-        }
-    }
-    let bytes = merge_bytes(graph, chunk.stage().nodes.clone(), chunk.batch());
-    Ok((whole, bytes))
-}
-
 /// Time of all segments.
 pub(super) fn total(segments: &[Segment]) -> Duration {
     segments.iter().map(|segment| segment.time).sum()
@@ -140,15 +124,5 @@ impl Observer for StepLog {
 
     fn step_done(&mut self, step: Step) {
         self.0.push(step);
-    }
-}
-
-/// What a device without values writes: a zero for each row whose logits are wanted, from which
-/// sampling makes a token.
-pub(crate) fn put_logits(graph: &Graph, work: &mut StageRun<'_>) {
-    let logits = graph.output();
-    if work.writes.contains(&logits) {
-        let rows = work.batch.selected.len();
-        work.outputs.put(logits, Tensor::new(1, vec![0.0; rows]));
     }
 }

@@ -17,14 +17,15 @@ use lapwing_plan::DeviceId;
 use lapwing_plan::time::TimeModel;
 
 mod effects;
+mod environment;
 mod events;
+mod merge;
 mod noise;
 mod sharing;
-mod surroundings;
 
+pub use environment::{DeviceUsage, Environment, GpuInterference, Noise, Usage};
 use events::{Event, What};
 use sharing::{Due, Ran, Sharing};
-pub use surroundings::{DeviceUsage, Noise, Renderer, Surroundings, Usage};
 
 /// A device in virtual time: true values from `device`, modelled time from `time`.
 pub struct SimulatedDevice {
@@ -158,27 +159,23 @@ impl Simulation {
     }
 
     /// As [`new`](Simulation::new), with devices that share something or are disturbed.
-    pub fn with_surroundings(parts: SimulationParts, around: Surroundings) -> Simulation {
+    pub fn with_environment(parts: SimulationParts, env: Environment) -> Simulation {
         let order: Vec<usize> = (0..parts.devices.len()).collect();
-        Simulation::registered(parts, around, &order)
+        Simulation::registered(parts, env, &order)
     }
 
     /// As [`with_surroundings`](Simulation::with_surroundings), with the devices' actors registered
     /// in the order of these numbers, of which each must be there once. It is the order of the
     /// recording's lanes and of [`usage`](Simulation::usage); nothing else depends on it.
-    pub fn registered(
-        parts: SimulationParts,
-        mut around: Surroundings,
-        order: &[usize],
-    ) -> Simulation {
+    pub fn registered(parts: SimulationParts, mut env: Environment, order: &[usize]) -> Simulation {
         let mut simulation = Simulation::with_actors(parts, order);
-        if let Some(renderer) = &mut around.renderer {
+        if let Some(renderer) = &mut env.gpu_interference {
             renderer.device = DeviceId(simulation.places[renderer.device.0]);
         }
         let names = simulation.actors.iter().map(|actor| actor.worker.device().to_owned());
         let names: Vec<String> = names.collect();
-        let renders = around.renderer.is_some();
-        simulation.sharing = Some(Sharing::new(around, &names));
+        let renders = env.gpu_interference.is_some();
+        simulation.sharing = Some(Sharing::new(env, &names));
         if renders {
             simulation.push(Nanos(0), What::Due(Due::Frame));
         }

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveRequest;
-use lapwing_actors::drive::soc::{SocModel, SocOptions, SocRunError, SocSimulation};
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::message::{SchedulerMessage, StreamEvent, Task};
 use lapwing_actors::policy::{Charge, End, Fcfs, PolicyChoice, QueuePolicy};
+use lapwing_actors::simulate::SocRunError;
+use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocSimulation};
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::Soc;
 use lapwing_plan::strategy::{StrategyOptions, by_name};

@@ -17,7 +17,7 @@ use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::cost::Modelled;
 use lapwing_plan::planner::{Planner, PlannerParts};
 use lapwing_plan::predict::{Workload, plan, predict, predict_cold};
-use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
+use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel, Rates};
 use lapwing_plan::strategy::{PlanInput, Strategy, StrategyOptions, by_name, registry};
 use lapwing_plan::time::TimeModel;
 use lapwing_traces::Nanos;
@@ -35,7 +35,7 @@ fn models(
     graph: &Arc<Graph>,
     preparation: Preparation,
 ) -> Vec<Arc<dyn TimeModel>> {
-    let rate = |gflops: f64, submit_us: u64, sync_us: u64| Rate {
+    let rate = |gflops: f64, submit_us: u64, sync_us: u64| Rates {
         gflops,
         gbps: gflops / 2.0,
         submit_queued: Duration::from_micros(submit_us / 4),

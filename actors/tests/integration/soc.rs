@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use lapwing_actors::drive::soc::{SocModel, SocOptions, SocOutcome, SocRunError, SocSimulation};
+use lapwing_actors::simulate::SocRunError;
+use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::Soc;

@@ -2,30 +2,30 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::device::GraphKey;
 use crate::sync::{Mutex, lock};
 
-use super::backend::PreparedGraph;
-use super::spec::GraphSpec;
+mod ensure;
+
+pub use ensure::{Ensured, EnsuredAll};
 
 /// The prepared graphs of one device, with eviction of the least recently used. Graphs that a
 /// [`Preparer`](crate::device::Preparer) has prepared or found ready are only evicted for other
-/// graphs of a preparer, because its caller is only notified of those evictions. Clones share one
-/// cache.
-#[derive(Clone)]
-pub struct GraphCache {
+/// graphs of a preparer, because its caller is only notified of those evictions. `T` is what runs: a
+/// back end's graph, or nothing where only sizes matter. Clones share one cache.
+pub struct GraphCache<T> {
     /// Name of the device.
     device: Arc<str>,
     budget: u64,
-    ready: Arc<Mutex<Ready>>,
+    ready: Arc<Mutex<Ready<T>>>,
     memory: Arc<Mutex<Memory>>,
 }
 
-#[derive(Default)]
-struct Ready {
-    graphs: HashMap<GraphKey, Entry>,
+struct Ready<T> {
+    graphs: HashMap<GraphKey, Entry<T>>,
     /// Bytes of `graphs`.
     bytes: u64,
     shared_bytes: u64,
@@ -42,16 +42,16 @@ struct Counts {
     runs: u64,
 }
 
-struct Entry {
-    graph: Arc<CachedGraph>,
+struct Entry<T> {
+    graph: Arc<CachedGraph<T>>,
     used: u64,
     /// A preparer has prepared it or found it ready.
     ahead: bool,
 }
 
 /// The requester of graphs, which determines what may be evicted for them.
-#[derive(Clone, Copy)]
-pub(super) enum Requester<'a> {
+#[derive(Clone, Copy, Debug)]
+pub enum Requester<'a> {
     /// A preparer, which may evict anything except these graphs.
     Preparer(&'a [GraphKey]),
     /// The device while it runs, which may only evict graphs that no preparer has requested.
@@ -59,9 +59,8 @@ pub(super) enum Requester<'a> {
 }
 
 /// There is no room for a graph, because graphs of `retained` bytes may not be evicted.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Full {
-    pub(super) retained: u64,
+struct Full {
+    retained: u64,
 }
 
 /// Bytes of every graph in memory, in the cache or only running.
@@ -95,31 +94,53 @@ pub struct CacheStats {
     pub runs: u64,
 }
 
-/// A checked graph with its specification. One run at a time.
-pub(super) struct CachedGraph {
-    pub(super) spec: GraphSpec,
-    pub(super) graph: Mutex<Box<dyn PreparedGraph>>,
+/// A graph, whose memory is counted until it is dropped.
+pub struct CachedGraph<T> {
+    key: GraphKey,
+    graph: T,
     bytes: u64,
     memory: Arc<Mutex<Memory>>,
 }
 
-impl Drop for CachedGraph {
+impl<T> Drop for CachedGraph<T> {
     fn drop(&mut self) {
         lock(&self.memory).bytes -= self.bytes;
     }
 }
 
-impl fmt::Debug for GraphCache {
+impl<T> Deref for CachedGraph<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.graph
+    }
+}
+
+impl<T> Clone for GraphCache<T> {
+    fn clone(&self) -> GraphCache<T> {
+        let (device, ready) = (Arc::clone(&self.device), Arc::clone(&self.ready));
+        GraphCache { device, budget: self.budget, ready, memory: Arc::clone(&self.memory) }
+    }
+}
+
+impl<T> fmt::Debug for GraphCache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("GraphCache");
         debug.field("device", &self.device).field("stats", &self.stats()).finish()
     }
 }
 
-impl GraphCache {
+impl<T> GraphCache<T> {
     /// An empty cache for the device of that name, with a budget in bytes.
-    pub(super) fn new(device: &str, budget: u64) -> GraphCache {
-        GraphCache { device: device.into(), budget, ready: Arc::default(), memory: Arc::default() }
+    pub fn new(device: &str, budget: u64) -> GraphCache<T> {
+        let (graphs, counts) = (HashMap::new(), Counts::default());
+        let ready = Ready { graphs, bytes: 0, shared_bytes: 0, uses: 0, counts };
+        GraphCache {
+            device: device.into(),
+            budget,
+            ready: Arc::new(Mutex::new(ready)),
+            memory: Arc::default(),
+        }
     }
 
     /// Contents and counters.
@@ -144,7 +165,7 @@ impl GraphCache {
     }
 
     /// A graph, if it is in the cache. Counts as a use.
-    pub(super) fn get(&self, key: &GraphKey, requester: Requester<'_>) -> Option<Arc<CachedGraph>> {
+    pub fn get(&self, key: &GraphKey, requester: Requester<'_>) -> Option<Arc<CachedGraph<T>>> {
         let mut ready = lock(&self.ready);
         ready.uses += 1;
         let now = ready.uses;
@@ -157,11 +178,6 @@ impl GraphCache {
     /// Bytes of a graph, if it is in the cache. Does not count as a use.
     pub(super) fn bytes_of(&self, key: &GraphKey) -> Option<u64> {
         lock(&self.ready).graphs.get(key).map(|entry| entry.graph.bytes)
-    }
-
-    /// Bytes that all cached graphs may occupy.
-    pub(super) fn budget(&self) -> u64 {
-        self.budget
     }
 
     pub(super) fn set_shared_bytes(&self, bytes: u64) {
@@ -177,7 +193,7 @@ impl GraphCache {
     ///
     /// # Errors
     /// [`Full`] if evicting everything that may go is not enough; nothing is then evicted.
-    pub(super) fn make_room(
+    fn evict(
         &self,
         bytes: u64,
         with: &[GraphKey],
@@ -188,7 +204,7 @@ impl GraphCache {
         if free >= bytes {
             return Ok(Vec::new());
         }
-        let is_retained = |key: &GraphKey, entry: &Entry| {
+        let is_retained = |key: &GraphKey, entry: &Entry<T>| {
             let protected = match requester {
                 Requester::Preparer(keep) => keep.contains(key),
                 Requester::Device => entry.ahead,
@@ -224,22 +240,21 @@ impl GraphCache {
     }
 
     /// Wraps a new graph and counts its memory until it is dropped; does not add it to the cache.
-    pub(super) fn track(&self, spec: GraphSpec, graph: Box<dyn PreparedGraph>) -> CachedGraph {
-        let bytes = graph.bytes();
+    pub fn track(&self, key: &GraphKey, graph: T, bytes: u64) -> CachedGraph<T> {
         let mut memory = lock(&self.memory);
         memory.bytes += bytes;
         memory.peak = memory.peak.max(memory.bytes);
         drop(memory);
-        CachedGraph { spec, graph: Mutex::new(graph), bytes, memory: Arc::clone(&self.memory) }
+        CachedGraph { key: key.clone(), graph, bytes, memory: Arc::clone(&self.memory) }
     }
 
     /// Adds a graph for which there is room.
-    pub(super) fn insert(&self, graph: CachedGraph, requester: Requester<'_>) -> Arc<CachedGraph> {
+    pub fn insert(&self, graph: CachedGraph<T>, requester: Requester<'_>) -> Arc<CachedGraph<T>> {
         let mut ready = lock(&self.ready);
         ready.uses += 1;
         ready.counts.prepared += 1;
         ready.bytes += graph.bytes;
-        let (key, used, graph) = (graph.spec.key.clone(), ready.uses, Arc::new(graph));
+        let (key, used, graph) = (graph.key.clone(), ready.uses, Arc::new(graph));
         let entry = Entry { graph: Arc::clone(&graph), used, ahead: requester.is_preparer() };
         let old = ready.graphs.insert(key, entry);
         ready.bytes -= old.map_or(0, |old| old.graph.bytes);
@@ -247,7 +262,7 @@ impl GraphCache {
     }
 
     /// Counts a graph that runs without being cached, because there is no room.
-    pub(super) fn count_uncached(&self, graph: CachedGraph) -> Arc<CachedGraph> {
+    pub fn count_uncached(&self, graph: CachedGraph<T>) -> Arc<CachedGraph<T>> {
         let mut ready = lock(&self.ready);
         ready.counts.prepared += 1;
         ready.counts.uncached += 1;
@@ -261,8 +276,14 @@ impl Requester<'_> {
     }
 }
 
-impl CachedGraph {
-    pub(super) fn bytes(&self) -> u64 {
+impl<T> CachedGraph<T> {
+    /// The key of the graph.
+    pub fn key(&self) -> &GraphKey {
+        &self.key
+    }
+
+    /// Memory that it counts towards the budget.
+    pub fn bytes(&self) -> u64 {
         self.bytes
     }
 }

@@ -17,9 +17,9 @@ use crate::weights::WeightFile;
 
 use super::array::{Array, graph_bytes};
 use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
-use super::cache::{CachedGraph, GraphCache, Requester};
+use super::cache::{GraphCache, Requester};
 use super::check::Checker;
-use super::maker::{Graphs, Maker};
+use super::maker::{CheckedGraph, Graphs, Maker, NpuGraph};
 use super::spec::GraphSpec;
 use super::systolic::Systolic;
 
@@ -54,7 +54,7 @@ impl fmt::Debug for NpuDevice {
 
 /// Rows of a value that one graph computes.
 struct Piece {
-    graph: Arc<CachedGraph>,
+    graph: Arc<NpuGraph>,
     rows: Range<usize>,
 }
 
@@ -106,7 +106,7 @@ impl NpuDevice {
     }
 
     /// Its graphs, also to be looked at once the device runs elsewhere.
-    pub fn cache(&self) -> GraphCache {
+    pub fn cache(&self) -> GraphCache<CheckedGraph> {
         self.graphs.cache.clone()
     }
 
@@ -141,7 +141,7 @@ impl NpuDevice {
         Ok(graphs.into_iter().zip(rows).map(|(graph, rows)| Piece { graph, rows }).collect())
     }
 
-    fn ready(&self, key: &GraphKey) -> Result<Arc<CachedGraph>, DeviceError> {
+    fn ready(&self, key: &GraphKey) -> Result<Arc<NpuGraph>, DeviceError> {
         self.graphs.cache.get(key, Requester::Device).ok_or_else(|| DeviceError::NotPrepared {
             device: self.info.name.clone(),
             nodes: key.nodes.clone(),

@@ -3,19 +3,27 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::device::{DeviceError, GraphKey, Observer, Prepared, Preparer, Step};
+use crate::device::{DeviceError, GraphKey, Observer, Prepared, Preparer};
 use crate::graph::Graph;
 use crate::sync::{Mutex, lock};
 
-use super::backend::NpuBackend;
-use super::cache::{CachedGraph, Full, GraphCache, Requester};
+use super::backend::{NpuBackend, PreparedGraph};
+use super::cache::{CachedGraph, Ensured, GraphCache, Requester};
 use super::check::Checker;
 use super::spec::GraphSpec;
+
+/// A checked graph with its specification. One run at a time.
+pub struct CheckedGraph {
+    pub(super) spec: GraphSpec,
+    pub(super) graph: Mutex<Box<dyn PreparedGraph>>,
+}
+
+pub(super) type NpuGraph = CachedGraph<CheckedGraph>;
 
 /// State that a device shares with its preparers. Clones share it.
 #[derive(Clone)]
 pub(super) struct Graphs {
-    pub(super) cache: GraphCache,
+    pub(super) cache: GraphCache<CheckedGraph>,
     pub(super) device: Arc<str>,
     maker: Arc<Mutex<Maker>>,
 }
@@ -33,12 +41,12 @@ pub(super) struct Maker {
 struct Request<'a> {
     keys: &'a [GraphKey],
     /// Graphs of `keys` that are ready so far.
-    ready: &'a [Arc<CachedGraph>],
+    ready: &'a [Arc<NpuGraph>],
     requester: Requester<'a>,
 }
 
 impl Graphs {
-    pub(super) fn new(device: &str, cache: GraphCache, maker: Maker) -> Graphs {
+    pub(super) fn new(device: &str, cache: GraphCache<CheckedGraph>, maker: Maker) -> Graphs {
         Graphs { cache, device: device.into(), maker: Arc::new(Mutex::new(maker)) }
     }
 
@@ -50,33 +58,17 @@ impl Graphs {
         keys: &[GraphKey],
         requester: Requester<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<(Prepared, Vec<Arc<CachedGraph>>), DeviceError> {
-        let mut prepared = Prepared::default();
-        let mut graphs: Vec<Arc<CachedGraph>> = Vec::with_capacity(keys.len());
-        for key in keys {
-            let repeated = graphs.iter().find(|graph| graph.spec.key == *key).cloned();
-            if let Some(graph) = repeated.or_else(|| self.cache.get(key, requester)) {
-                graphs.push(graph);
-                continue;
-            }
+    ) -> Result<(Prepared, Vec<Arc<NpuGraph>>), DeviceError> {
+        self.cache.ensure(keys, requester, observer, |key, ready| {
             // Another thread may have prepared this graph while this one waited for the lock.
             let mut maker = lock(&self.maker);
             if let Some(graph) = self.cache.get(key, requester) {
-                graphs.push(graph);
-                continue;
+                return Ok(Ensured::Ready(graph));
             }
-            let request = Request { keys, ready: &graphs, requester };
-            let (graph, evicted) = self.make(&mut maker, key, request)?;
-            drop(maker);
-            let (first, end) = (key.nodes.start, key.nodes.end);
-            let (rows, bytes) = (key.rows, graph.bytes());
-            observer.step_done(Step::Prepared { first, end, rows, bytes });
-            prepared.made.push(key.clone());
-            prepared.evicted.extend(evicted);
-            graphs.push(graph);
-        }
-        prepared.bytes = self.cache.stats().bytes;
-        Ok((prepared, graphs))
+            let (graph, evicted) =
+                self.make(&mut maker, key, Request { keys, ready, requester })?;
+            Ok(Ensured::Prepared(graph, evicted))
+        })
     }
 
     fn make(
@@ -84,7 +76,7 @@ impl Graphs {
         maker: &mut Maker,
         key: &GraphKey,
         request: Request<'_>,
-    ) -> Result<(Arc<CachedGraph>, Vec<GraphKey>), DeviceError> {
+    ) -> Result<(Arc<NpuGraph>, Vec<GraphKey>), DeviceError> {
         if let Some(error) = maker.refused.get(key) {
             return Err(error.clone());
         }
@@ -103,7 +95,7 @@ impl Graphs {
         maker: &mut Maker,
         key: &GraphKey,
         request: Request<'_>,
-    ) -> Result<(Arc<CachedGraph>, Vec<GraphKey>), DeviceError> {
+    ) -> Result<(Arc<NpuGraph>, Vec<GraphKey>), DeviceError> {
         let Request { keys: with, requester, .. } = request;
         let spec = GraphSpec::new(&maker.graph, key, &self.device)?;
         for node in &spec.nodes {
@@ -115,17 +107,17 @@ impl Graphs {
         // Evicts before preparing, so that old graphs and the new one are never in memory together.
         let estimate = maker.backend.estimate_bytes(&spec);
         self.check_budget(maker, (key, estimate), request)?;
-        let room = self.cache.make_room(estimate, with, requester);
-        let mut evicted = self.or_uncached(room, (key, estimate), requester)?.unwrap_or_default();
+        let room = self.cache.make_room((key, estimate), with, requester)?;
+        let mut evicted = room.unwrap_or_default();
         let mut graph = maker.backend.prepare(&spec)?;
         let checked = maker.checker.check(&spec, graph.as_mut());
-        let graph = self.cache.track(spec, graph);
+        let bytes = graph.bytes();
+        let graph = CheckedGraph { spec, graph: Mutex::new(graph) };
+        let graph = self.cache.track(key, graph, bytes);
         self.cache.set_shared_bytes(maker.backend.shared_bytes());
         checked?;
-        let bytes = graph.bytes();
         self.check_budget(maker, (key, bytes), request)?;
-        let room = self.cache.make_room(bytes, with, requester);
-        let Some(more) = self.or_uncached(room, (key, bytes), requester)? else {
+        let Some(more) = self.cache.make_room((key, bytes), with, requester)? else {
             return Ok((self.cache.count_uncached(graph), evicted));
         };
         evicted.extend(more);
@@ -142,54 +134,16 @@ impl Graphs {
     ) -> Result<(), DeviceError> {
         let Request { keys, ready, .. } = request;
         let bytes_of = |other: &GraphKey| {
-            let made = || ready.iter().find(|graph| graph.spec.key == *other).map(|g| g.bytes());
+            let made = || ready.iter().find(|graph| graph.key() == other).map(|g| g.bytes());
             let known = if other == key { Some(bytes) } else { made() };
-            known.or_else(|| self.cache.bytes_of(other)).or_else(|| {
+            let known = known.or_else(|| self.cache.bytes_of(other)).or_else(|| {
                 // A graph without a specification fails when it is prepared itself.
                 let spec = GraphSpec::new(&maker.graph, other, &self.device).ok()?;
                 Some(maker.backend.estimate_bytes(&spec))
-            })
+            });
+            known.unwrap_or(0)
         };
-        let different = keys.iter().enumerate().filter(|(at, other)| !keys[..*at].contains(other));
-        let sizes: Vec<(u64, &GraphKey)> =
-            different.map(|(_, other)| (bytes_of(other).unwrap_or(0), other)).collect();
-        let sum = sizes.iter().fold(0, |sum: u64, (bytes, _)| sum.saturating_add(*bytes));
-        let largest = sizes.iter().max_by_key(|(bytes, _)| bytes);
-        let Some((largest, GraphKey { nodes, rows, .. })) =
-            largest.filter(|_| sum > self.cache.budget())
-        else {
-            return Ok(());
-        };
-        Err(DeviceError::GraphTooLarge {
-            device: self.device.to_string(),
-            graphs: sizes.len(),
-            bytes: sum,
-            nodes: nodes.clone(),
-            rows: *rows,
-            largest: *largest,
-            budget: self.cache.budget(),
-        })
-    }
-
-    /// The evicted keys, or `None` if there is no room and the device runs the graph uncached.
-    fn or_uncached(
-        &self,
-        room: Result<Vec<GraphKey>, Full>,
-        (key, bytes): (&GraphKey, u64),
-        requester: Requester<'_>,
-    ) -> Result<Option<Vec<GraphKey>>, DeviceError> {
-        match (room, requester) {
-            (Ok(evicted), _) => Ok(Some(evicted)),
-            (Err(_), Requester::Device) => Ok(None),
-            (Err(Full { retained }), Requester::Preparer(_)) => Err(DeviceError::NoRoom {
-                device: self.device.to_string(),
-                nodes: key.nodes.clone(),
-                rows: key.rows,
-                bytes,
-                kept: retained,
-                budget: self.cache.budget(),
-            }),
-        }
+        self.cache.check_budget(keys, bytes_of)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lapwing_kernels::op::Op;
 
 use super::description::Soc;
-use super::times::{NodeTime, Rates, Shared, nanos};
+use super::times::{NodeTime, NonMatmulRates, Shared, nanos};
 use crate::time::{Job, NodeLoad, TimeModel};
 
 /// The CPU, as a roofline.
@@ -15,13 +15,13 @@ pub struct CpuTimes {
     shared: Arc<Shared>,
     /// Matmul rate, in TFLOP/s.
     rate: f64,
-    others: Rates,
+    others: NonMatmulRates,
 }
 
 impl CpuTimes {
     pub(super) fn new(soc: &Soc, shared: Arc<Shared>) -> CpuTimes {
         let (rate, bandwidth) = (soc.at("cpu.rate"), soc.at("cpu.bandwidth"));
-        let others = Rates { attention: rate, bandwidth, element_kernel: 0.0 };
+        let others = NonMatmulRates { attention: rate, bandwidth, element_kernel: 0.0 };
         CpuTimes { shared, rate, others }
     }
 

@@ -7,7 +7,7 @@ use lapwing_kernels::op::Op;
 
 use super::description::Soc;
 use super::groups::WeightShape;
-use super::times::{NodeTime, Rates, Shared, nanos, node_load};
+use super::times::{NodeTime, NonMatmulRates, Shared, nanos, node_load};
 use crate::time::{Job, NodeLoad, TimeModel};
 
 /// The GPU.
@@ -22,7 +22,7 @@ pub struct GpuTimes {
     weight_time: f64,
     /// c0, in ns.
     kernel: f64,
-    others: Rates,
+    others: NonMatmulRates,
     submit_empty: Duration,
     submit_queued: Duration,
 }
@@ -35,7 +35,7 @@ impl GpuTimes {
             small_rate: soc.at("gpu.small_rate"),
             weight_time: soc.at("gpu.weight_time"),
             kernel: soc.at("gpu.kernel") * 1e3,
-            others: Rates {
+            others: NonMatmulRates {
                 attention: soc.at("gpu.attention_rate"),
                 bandwidth: soc.at("gpu.bandwidth"),
                 element_kernel: soc.at("gpu.element_kernel") * 1e3,

@@ -9,7 +9,7 @@ use lapwing_kernels::part::{OperandOrder, Share};
 
 use super::description::{Soc, micros};
 use super::groups::WeightShape;
-use super::times::{NodeTime, Rates, Shared, nanos, node_load};
+use super::times::{NodeTime, NonMatmulRates, Shared, nanos, node_load};
 use crate::time::{Job, NodeLoad, TimeModel};
 
 /// Rows of the prompts whose preparation time HeteroLLM (arXiv 2501.14794) publishes.
@@ -33,7 +33,7 @@ pub struct NpuTimes {
     tile: usize,
     /// B_n, in GB/s.
     bandwidth: f64,
-    others: Rates,
+    others: NonMatmulRates,
     submit: Duration,
     /// Time to prepare four graphs for 135 and for 1000 rows, in ms.
     prepare: (f64, f64),
@@ -50,7 +50,7 @@ impl NpuTimes {
             ratio_floor: soc.at("npu.ratio_floor").max(f64::MIN_POSITIVE),
             tile: (soc.at("npu.tile") as usize).max(1),
             bandwidth: soc.at("npu.bandwidth"),
-            others: Rates {
+            others: NonMatmulRates {
                 attention: soc.at("npu.rate"),
                 bandwidth: soc.at("npu.element_bandwidth"),
                 element_kernel: 0.0,

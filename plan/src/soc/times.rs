@@ -120,7 +120,7 @@ impl Shared {
     }
 
     /// Time and memory load of an op other than a matmul, on a processor with these rates.
-    pub(super) fn other(&self, job: &Job<'_>, node: usize, rates: Rates) -> NodeTime {
+    pub(super) fn other(&self, job: &Job<'_>, node: usize, rates: NonMatmulRates) -> NodeTime {
         if let Op::Attention(op) = &self.graph.nodes()[node].op {
             let (flops, bytes) = self.attention(job, node, op.window);
             let (compute, memory) = (flops / rates.attention * 1e-3, bytes / rates.bandwidth);
@@ -142,7 +142,7 @@ impl Shared {
 
 /// Rates of ops other than matmuls.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rates {
+pub(super) struct NonMatmulRates {
     /// Attention rate, in TFLOP/s.
     pub(super) attention: f64,
     /// Memory bandwidth, in GB/s.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::report::Record;
-use crate::commands::session::Session;
+use crate::cli::session::Session;
 
 /// The comparison with a saved run.
 #[derive(Clone, Debug, PartialEq, Serialize)]

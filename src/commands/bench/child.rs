@@ -7,7 +7,7 @@ use std::time::Duration;
 use lapwing_traces::{Clock, OsClock};
 use tokio::process::Command;
 
-use crate::commands::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// Limits of the interval at which the memory of a process is read. The maximum only grows, and
 /// reading it is cheap.

@@ -8,8 +8,8 @@ use lapwing_traces::metrics::rate;
 
 use super::reading::Reader;
 use super::report::{Figures, Measured};
-use crate::commands::failure::Failure;
-use crate::commands::session::Session;
+use crate::cli::failure::Failure;
+use crate::cli::session::Session;
 
 /// A test: a number of tokens after `depth` tokens of context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use super::reading::Reader;
 use super::report::{EngineRuns, Figures, Measured, Ratio, Record};
 use super::stored::{self, RunSettings};
 use crate::cli::EngineArgs;
-use crate::commands::failure::Failure;
-use crate::commands::output::print_json;
-use crate::commands::session::Session;
+use crate::cli::failure::Failure;
+use crate::cli::output::print_json;
+use crate::cli::session::Session;
 
 /// What to measure.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::child::{self, ChildError};
 use super::measure::Test;
-use crate::commands::failure::Failure;
+use crate::cli::failure::Failure;
 
 mod llama_cpp;
 mod openvino;

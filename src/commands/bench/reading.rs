@@ -10,7 +10,7 @@ use lapwing_traces::{Clock, OsClock};
 
 use super::measure::{Kind, Test};
 use crate::cli::EngineArgs;
-use crate::commands::failure::Failure;
+use crate::cli::failure::Failure;
 
 /// Rounds of reading before a test and after it.
 const ROUNDS: usize = 9;

@@ -6,7 +6,7 @@ use lapwing_kernels::kv::UnknownKvDtype;
 use lapwing_traces::Spread;
 use serde::{Deserialize, Serialize};
 
-use crate::commands::requant::RequantReport;
+use crate::cli::requant::RequantReport;
 
 /// Statistics of repeated measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -6,10 +6,10 @@ use lapwing_traces::whole_file;
 
 use super::report::{EngineRuns, Kv, Record};
 use crate::cli::EngineArgs;
-use crate::commands::failure::Failure;
-use crate::commands::requant::RequantReport;
-use crate::commands::session::Session;
-use crate::commands::timeline::files;
+use crate::cli::failure::Failure;
+use crate::cli::files;
+use crate::cli::requant::RequantReport;
+use crate::cli::session::Session;
 
 /// Settings of the measured runs.
 #[derive(Clone, Copy, Debug)]

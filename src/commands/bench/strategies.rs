@@ -1,8 +1,8 @@
 //! `lapwing bench --strategy all --length …`: decides whether strategies are compared.
 
 use super::Args;
-use crate::commands::compare::{self, CompareOptions};
-use crate::commands::failure::Failure;
+use super::compare::{self, CompareOptions};
+use crate::cli::failure::Failure;
 
 impl Args {
     /// The requested comparison, if there is one.

@@ -4,10 +4,11 @@ use super::Report;
 use super::against::Against;
 use super::pairs::{self, OURS};
 use super::report::{EngineRuns, Figures, Measured, Ratio};
-use crate::commands::failure::Failure;
-use crate::commands::output::{print, visible};
-use crate::commands::requant::RequantReport;
-use crate::commands::table::{Align, table};
+use crate::cli::failure::Failure;
+use crate::cli::output::print;
+use crate::cli::requant::RequantReport;
+use crate::cli::table::{Align, table};
+use crate::cli::visible::visible;
 
 /// Prints the speeds of this engine.
 pub(super) fn print_own(report: &Report) -> Result<(), Failure> {

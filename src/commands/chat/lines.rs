@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-use crate::commands::failure::Failure;
-use crate::commands::session::Session;
+use crate::cli::failure::Failure;
+use crate::cli::session::Session;
 
 /// A user action.
 #[derive(Debug, PartialEq, Eq)]

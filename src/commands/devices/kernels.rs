@@ -20,12 +20,12 @@ use serde::Serialize;
 
 use super::Args;
 use crate::cli::EngineArgs;
-use crate::commands::failure::Failure;
-use crate::commands::output::print_json;
-use crate::commands::profile::measure;
-use crate::commands::requant::RequantReport;
-use crate::commands::resolve::model_file;
-use crate::commands::session::Session;
+use crate::cli::failure::Failure;
+use crate::cli::output::print_json;
+use crate::cli::profiles::measure;
+use crate::cli::requant::RequantReport;
+use crate::cli::resolve::model_file;
+use crate::cli::session::Session;
 
 mod blocks;
 mod text;

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use lapwing::{Engine, PartPlacement, StagePlacement};
+use lapwing::Engine;
 use lapwing_kernels::kv::{KvDtype, KvLayout};
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::weights::{TensorInfo, Value, WeightFile};
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::commands::requant::RequantReport;
+use crate::cli::requant::RequantReport;
+use crate::cli::stage_report::StageReport;
 
 /// Elements shown of an array without `--full`.
 const ELEMENTS_MAX: usize = 8;
@@ -91,64 +92,7 @@ pub(super) struct HyperParameters {
 pub(super) struct PlacementReport {
     pub(super) strategy: String,
     pub(super) reason: String,
-    pub(super) stages: Vec<Stage>,
-}
-
-/// A stage of the placement.
-#[derive(Debug, Serialize)]
-pub(crate) struct Stage {
-    pub(super) device: String,
-    pub(super) ops: usize,
-    pub(crate) first_layer: Option<usize>,
-    pub(crate) last_layer: Option<usize>,
-    pub(super) kernels: String,
-    /// Matrices by format.
-    pub(super) matrices: BTreeMap<String, usize>,
-    pub(super) parts: Vec<Part>,
-}
-
-/// A device's part of a stage.
-#[derive(Debug, Serialize)]
-pub(super) struct Part {
-    pub(super) device: String,
-    /// First row and the one after the last; `None` for all rows.
-    pub(super) rows: Option<(usize, usize)>,
-    /// Output channels: from, to and the number of units; `None` for all.
-    pub(super) features: Option<(usize, usize, usize)>,
-    /// Rows of its prepared graphs.
-    pub(super) graphs: Vec<usize>,
-    pub(super) swapped: bool,
-    pub(super) predicted_ms: Option<f64>,
-    pub(super) kernels: String,
-}
-
-impl Stage {
-    /// The JSON form.
-    pub(crate) fn of(stage: &StagePlacement) -> Stage {
-        Stage {
-            device: stage.device.clone(),
-            ops: stage.ops,
-            first_layer: stage.layers.map(|(first, _)| first),
-            last_layer: stage.layers.map(|(_, last)| last),
-            kernels: stage.kernels.clone(),
-            matrices: stage.formats.iter().cloned().collect(),
-            parts: stage.parts.iter().map(Part::of).collect(),
-        }
-    }
-}
-
-impl Part {
-    fn of(part: &PartPlacement) -> Part {
-        Part {
-            device: part.device.clone(),
-            rows: part.rows.as_ref().map(|rows| (rows.start, rows.end)),
-            features: part.features,
-            graphs: part.graphs.clone(),
-            swapped: part.swapped,
-            predicted_ms: part.predicted.map(|time| time.as_secs_f64() * 1e3),
-            kernels: part.kernels.clone(),
-        }
-    }
+    pub(super) stages: Vec<StageReport>,
 }
 
 impl Report {
@@ -188,7 +132,7 @@ impl Report {
         self.hyper_parameters = Some(HyperParameters::of(config, engine));
         self.requant = engine.requantized().map(RequantReport::of);
         let placement = engine.placement();
-        let stages = placement.stages.iter().map(Stage::of);
+        let stages = placement.stages.iter().map(StageReport::of);
         self.placement_text = Some(placement.to_string());
         self.placement = Some(PlacementReport {
             strategy: placement.strategy.clone(),

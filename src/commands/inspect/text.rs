@@ -3,8 +3,8 @@
 use indicatif::{HumanBytes, HumanCount};
 
 use super::report::{Entry, HyperParameters, Report};
-use crate::commands::output::{one_line, visible};
-use crate::commands::table::{Align, table};
+use crate::cli::table::{Align, table};
+use crate::cli::visible::{one_line, visible};
 
 /// The whole report.
 pub(super) fn of(report: &Report) -> String {

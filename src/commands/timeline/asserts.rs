@@ -4,8 +4,8 @@ use lapwing_traces::budget::{Budget, BudgetError};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::failure::Failure;
-use super::super::output::one_line;
+use crate::cli::failure::Failure;
+use crate::cli::visible::one_line;
 
 /// A bound and its result.
 #[derive(Debug, Serialize)]

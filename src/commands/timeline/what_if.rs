@@ -6,8 +6,8 @@ use lapwing_traces::Timeline;
 use lapwing_traces::analysis::replay::{Replay, WhatIf, WhatIfError};
 use serde::Serialize;
 
-use super::super::failure::Failure;
-use super::super::output::one_line;
+use crate::cli::failure::Failure;
+use crate::cli::visible::one_line;
 
 /// Changes, and their text.
 #[derive(Clone, Debug)]

@@ -3,8 +3,10 @@
 use lapwing_plan::soc::Soc;
 
 use super::least_squares::solve;
+use crate::simulate::error::SimulateError;
 use crate::simulate::published::{Published, Role, Row};
-use crate::simulate::{Runs, Scenario, SimulateError};
+use crate::simulate::runs::Runs;
+use crate::simulate::scenario::Scenario;
 
 /// Maximum number of steps.
 const STEPS_MAX: usize = 12;

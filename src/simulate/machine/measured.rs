@@ -13,7 +13,7 @@ use super::numbers::{self, NUMBERS};
 use super::{Machine, MachineDevice};
 use crate::devices::{DeviceSpec, Speed};
 use crate::profile::{DeviceProfile, Profile, Sample};
-use crate::simulate::SimulateError;
+use crate::simulate::error::SimulateError;
 
 /// Rows from which a matmul counts as compute-bound.
 const MANY: usize = 64;

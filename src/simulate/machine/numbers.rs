@@ -74,14 +74,14 @@ pub(super) const NUMBERS: [Known; 9] = [
     Known {
         key: "submit",
         unit: "us",
-        of: |spec| Some(micros(rates(spec)?.submit)),
-        set: |spec, value| with_rates(spec, |rates| rates.submit = time(value)),
+        of: |spec| Some(micros(rates(spec)?.submit_queued)),
+        set: |spec, value| with_rates(spec, |rates| rates.submit_queued = time(value)),
     },
     Known {
         key: "idle-submit",
         unit: "us",
-        of: |spec| Some(micros(rates(spec)?.idle_submit)),
-        set: |spec, value| with_rates(spec, |rates| rates.idle_submit = time(value)),
+        of: |spec| Some(micros(rates(spec)?.submit_idle)),
+        set: |spec, value| with_rates(spec, |rates| rates.submit_idle = time(value)),
     },
     Known {
         key: "sync",

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::drive::simulated::{SimulatedDevice, Surroundings};
-use lapwing_actors::drive::twin::Twin;
-use lapwing_actors::drive::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
+use lapwing_actors::drive::simulated::{Environment, SimulatedDevice};
 use lapwing_actors::scheduler::KvPages;
+use lapwing_actors::simulate::shape_only_device::ShapeOnlyDevice;
+use lapwing_actors::simulate::virtual_engine::{Caller, Seen, VirtualEngine, VirtualParts};
 use lapwing_kernels::device::{Blocking, DeviceInfo, ModelId, SlotPool};
 use lapwing_kernels::kv::KvPool;
 use lapwing_plan::cost::Modelled;
@@ -16,8 +16,11 @@ use lapwing_traces::{Recording, Scope};
 use super::Machine;
 use crate::config::{chunk_rows_default, permits_default};
 use crate::devices::{DeviceSpec, build};
-use crate::simulate::scenario::Interference;
-use crate::simulate::{Scenario, SimulateError, Simulated, world};
+use crate::simulate::error::SimulateError;
+use crate::simulate::interference::Interference;
+use crate::simulate::scenario::Scenario;
+use crate::simulate::simulated::Simulated;
+use crate::simulate::world;
 
 /// Runs the scenario on a machine that has already had the same request, so that its graphs are
 /// prepared, as for a live engine that is measured. Records the run if `record` is set.
@@ -74,7 +77,7 @@ fn start(
     let model = scenario.load_model()?.0;
     let layout = model.config.kv_layout();
     let graph = Arc::new(model.graph);
-    let times = specs.iter().map(|spec| build::held(spec, &graph));
+    let times = specs.iter().map(|spec| build::time_model(spec, &graph, build::guessed(1)));
     let times = times
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| SimulateError::Preset { reason: error.to_string() })?;
@@ -92,14 +95,14 @@ fn start(
     });
     let context = scenario.prompt + (scenario.decode + 1) * scenario.verify + 2;
     let pages = u32::try_from(layout.pages_for(context)).unwrap_or(u32::MAX);
-    let twin = |(info, time)| {
-        let device = Blocking::new(DeviceInfo::clone(info), Twin::new(info, &graph));
+    let device = |(info, time)| {
+        let device = Blocking::new(DeviceInfo::clone(info), ShapeOnlyDevice::new(info, &graph));
         SimulatedDevice { device: Box::new(device), time }
     };
     let order = (0..specs.len()).collect();
     let policy = scenario.policy.make();
     let policy = policy.map_err(|error| SimulateError::Run { reason: error.to_string() })?;
-    let devices = infos.iter().zip(times).map(twin).collect();
+    let devices = infos.iter().zip(times).map(device).collect();
     VirtualEngine::new(VirtualParts {
         graph,
         planner,
@@ -111,7 +114,7 @@ fn start(
         step_rows: scenario.verify,
         permits,
         copy_rate,
-        around: Surroundings { hand_over, shapes_only: true, ..Surroundings::default() },
+        env: Environment { hand_over, shapes_only: true, ..Environment::default() },
         order,
     })
     .map_err(|error| SimulateError::Run { reason: error.to_string() })

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, short, text};
+use super::drawing::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, short, text};
 
 /// Maps a range of values to a range of the plot.
 #[derive(Clone, Debug, PartialEq)]

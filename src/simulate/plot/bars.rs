@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use super::axis::{Axis, base, vertical};
-use super::{BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, alone, escaped, open, short, text};
+use super::drawing::{
+    BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, TOP, WIDTH, alone, escaped, open, short, text,
+};
 
 /// A bar plot.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::axis::{Axis, horizontal, vertical};
-use super::{
+use super::drawing::{
     BOTTOM, COLOURS, HEIGHT, RIGHT, TOP, WIDTH, alone, escaped, open, short, spread, text,
 };
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{STYLE, escaped};
+use super::drawing::{STYLE, escaped};
 
 /// A page.
 #[derive(Clone, Debug, Default, PartialEq)]

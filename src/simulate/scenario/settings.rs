@@ -1,74 +1,22 @@
 //! Settings of a scenario and numbers of its processors, by name.
 
-use std::fmt;
 use std::path::Path;
 
-use lapwing_plan::soc::{NumberKind, Soc};
+use lapwing_plan::soc::{Number, NumberKind, Soc};
 use lapwing_plan::strategy::registry;
 
-use super::{Choice, Scenario};
-use crate::simulate::{Change, Number, Processors, SimulateError, change};
-
-/// Settings that [`Scenario::set`] can change, besides the numbers of the processors.
-pub const SETTINGS: [&str; 12] = [
-    "soc",
-    "model",
-    "prompt",
-    "decode",
-    "strategy",
-    "fast-sync",
-    "order-swap",
-    "chunk",
-    "interference",
-    "verify",
-    "stepped-preparation",
-    "seed",
-];
-
-/// Settings and numbers that must be integers.
-pub(in crate::simulate) const WHOLE_NUMBERS: [&str; 6] =
-    ["prompt", "decode", "chunk", "verify", "seed", "npu.tile"];
+use super::{Choice, ParameterValue, Scenario};
+use crate::simulate::change::{self, Change};
+use crate::simulate::error::SimulateError;
+use crate::simulate::interference::Interference;
+use crate::simulate::processors::Processors;
 
 /// Maximum number of tokens.
 const COUNT_MAX: usize = 1 << 20;
 /// Maximum rows of a decode step.
 const VERIFY_MAX: usize = 64;
 
-/// Other load on the GPU.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Interference {
-    /// Nothing.
-    #[default]
-    None,
-    /// A game that renders 60 frames per second.
-    Game,
-}
-
-impl fmt::Display for Interference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Interference::None => "none",
-            Interference::Game => "game",
-        })
-    }
-}
-
-/// A number of the processors.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ParameterValue {
-    /// Section and name, such as `gpu.rate`.
-    pub key: String,
-    /// Its value.
-    pub value: f64,
-    /// Its unit.
-    pub unit: String,
-    /// `pinned`, `derived` or `assumed`.
-    pub status: String,
-    /// Whether its kind is `pinned`.
-    pub is_pinned: bool,
-}
-
-/// A value that a setting cannot have.
+/// Why a text is no value of a setting.
 struct Wrong<'a> {
     key: &'a str,
     value: &'a str,

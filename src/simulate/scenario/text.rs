@@ -5,7 +5,7 @@ use std::fmt;
 use lapwing_plan::strategy::registry;
 
 use super::{Choice, Interference, Scenario};
-use crate::simulate::SimulateError;
+use crate::simulate::error::SimulateError;
 
 fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }

@@ -1,8 +1,17 @@
 //! The named word rules, as data. The patterns are those of the models' own tokenizers, in the form
 //! in which llama.cpp applies them.
 
-use super::Step;
-use crate::tokenizer::TokenizerError;
+use crate::tokenizer::error::TokenizerError;
+
+/// One step of a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// What a word is; text between words stays as it is.
+    pub(super) pattern: &'static str,
+    /// Whether white space that `pattern` leaves is cut off too, all but its last character
+    /// if a word follows: `\s+(?!\S)|\s+`.
+    pub(super) spaces: bool,
+}
 
 /// Rules with one or more values of `tokenizer.ggml.pre`.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use lapwing_plan::DeviceId;
 use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::cost::CostModel;
 use lapwing_plan::fit::Fitted;
-use lapwing_plan::rate::{ArrayModel, ArrayRate, Rate, RateModel};
+use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel, Rates};
 use lapwing_plan::time::{Job, TimeModel};
 
 #[path = "../../../tests/integration/blank.rs"]
@@ -42,8 +42,8 @@ fn graph() -> Arc<Graph> {
     Arc::new(g)
 }
 
-fn rate(gflops: f64, submit_us: u64) -> Rate {
-    Rate {
+fn rate(gflops: f64, submit_us: u64) -> Rates {
+    Rates {
         gflops,
         gbps: 1.0,
         submit_queued: Duration::from_micros(submit_us / 4),

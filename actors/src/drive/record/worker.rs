@@ -159,6 +159,7 @@ impl WorkerTrace {
         let record = &mut delivery.context;
         // Until now, that of the stage which brought it here.
         let target = record.span.take();
+        record.ran = false;
         if !self.trace.wants(record.requested) {
             return;
         }
@@ -335,6 +336,7 @@ impl WorkerTrace {
     /// The device has run the stage; its results are sent on next. `computed` tells whether there are
     /// any. The context of a part then says when it left for the part that finishes last.
     pub(in super::super) fn finish(&mut self, delivery: &mut Traced<Delivery>, computed: bool) {
+        delivery.context.ran = true;
         let Some(stage) = self.stage.take() else { return };
         let now = self.trace.now();
         self.trace.record(now, EventKind::Finished(stage.span));
@@ -433,9 +435,11 @@ impl WorkerTrace {
         let record = message.context;
         let of_tail = self.tail.as_ref().is_some_and(|t| t.info.tags.chunk == Some(message.chunk));
         if !of_tail {
-            // It was dropped before it ran.
+            // It was dropped, before its stage ran or after.
             self.end();
-            let Some(span) = record.span.filter(|_| self.trace.wants(record.requested)) else {
+            let wanted = record.span.filter(|_| self.trace.wants(record.requested));
+            let Some(span) = wanted.map(|span| if record.ran { self.trace.span() } else { span })
+            else {
                 return Traced { context: record.same_request(), ..message };
             };
             let tags = Tags { chunk: Some(message.chunk), ..Tags::default() };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lapwing_kernels::device::{Completed, RunId};
 
 use super::events::What;
+use super::merge::merge_shapes;
 use super::sharing::{Due, Ran, Sharing};
 use super::{Actor, SimulatedDevice, Simulation};
 use crate::decide::decide;
@@ -132,10 +133,10 @@ impl Simulation {
     fn merge(&mut self, by: usize, chunk: Traced<Box<Chunk>>, parts: Vec<PartDone>) {
         self.actors[by].merging = true;
         self.actors[by].trace.merge_begins(&chunk, &parts);
-        let shapes_only = self.sharing.as_ref().is_some_and(|s| s.around().shapes_only);
+        let shapes_only = self.sharing.as_ref().is_some_and(|s| s.env().shapes_only);
         let graph = &self.graphs[chunk.route.model.0];
         let merged = match shapes_only {
-            true => modelled::merge_shapes(&chunk, parts, graph),
+            true => merge_shapes(&chunk, parts, graph),
             false => modelled::merge_parts(&chunk, parts, graph, &self.slots),
         };
         let bytes = merged.as_ref().map_or(0, |(_, bytes)| *bytes);
@@ -153,7 +154,7 @@ impl Simulation {
     pub(super) fn prepare(&mut self, asked: Traced<PrepareGraphs>) {
         let Traced { message: asked, context } = asked;
         let by = self.places[asked.device.0];
-        let made_before = self.sharing.as_ref().is_some_and(|s| s.around().prepared);
+        let made_before = self.sharing.as_ref().is_some_and(|s| s.env().prepared);
         let Actor { device, lane, .. } = &mut self.actors[by];
         let (result, time) = match lane {
             Some((preparer, trace)) => {
@@ -191,12 +192,12 @@ impl Simulation {
                 }
                 WorkerEffect::Send(to, mut delivery) => {
                     trace.forward(&mut delivery);
-                    let around = self.sharing.as_ref().map(Sharing::around);
+                    let env = self.sharing.as_ref().map(Sharing::env);
                     let to = self.places[to.0];
                     // The host learns of the end of a run by the run's synchronisation.
                     let decides = delivery.chunk().stage().decides();
-                    let around = around.filter(|_| to != actor && !decides);
-                    let way = around.map(|around| around.hand_over);
+                    let env = env.filter(|_| to != actor && !decides);
+                    let way = env.map(|env| env.hand_over);
                     self.push(self.now() + way.unwrap_or_default(), What::Arrived(to, delivery));
                 }
                 WorkerEffect::Nudge(device) => {

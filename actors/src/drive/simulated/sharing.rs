@@ -7,8 +7,8 @@ use lapwing_traces::Nanos;
 use rand_chacha::ChaCha8Rng;
 use rand_core::SeedableRng;
 
+use super::environment::{DeviceUsage, Environment, Usage};
 use super::noise::{fnv, normal};
-use super::surroundings::{DeviceUsage, Surroundings, Usage};
 use crate::chunk::Chunk;
 use crate::drive::modelled::{Did, Segment};
 
@@ -44,7 +44,7 @@ enum Drawing {
 
 /// Devices that share something.
 pub(super) struct Sharing {
-    around: Surroundings,
+    env: Environment,
     lanes: Vec<Option<Running>>,
     /// Bytes and time of the parts that each device puts together.
     merging: Vec<Option<(u64, Duration)>>,
@@ -61,8 +61,8 @@ pub(super) struct Sharing {
 
 impl Sharing {
     /// Devices of these names, at time 0.
-    pub(super) fn new(around: Surroundings, names: &[String]) -> Sharing {
-        let seed = around.noise.map_or(0, |noise| noise.seed);
+    pub(super) fn new(env: Environment, names: &[String]) -> Sharing {
+        let seed = env.noise.map_or(0, |noise| noise.seed);
         // By name: whatever the order in which devices are named, each has its own sequence.
         let rng = |name: &String| ChaCha8Rng::seed_from_u64(seed ^ fnv(name));
         let devices = vec![DeviceUsage::default(); names.len()];
@@ -78,12 +78,12 @@ impl Sharing {
             next_tick: 0,
             usage: Usage { devices, ..Usage::default() },
             bound: Bound::default(),
-            around,
+            env,
         }
     }
 
-    pub(super) fn around(&self) -> &Surroundings {
-        &self.around
+    pub(super) fn env(&self) -> &Environment {
+        &self.env
     }
 
     /// What the devices did until now.
@@ -130,7 +130,7 @@ impl Sharing {
     pub(super) fn start(&mut self, now: Nanos, lane: usize, mut ran: Ran) {
         self.settle(now);
         self.usage.hand_overs += usize::from(ran.delivery.is_hand_off());
-        if let Some(noise) = self.around.noise {
+        if let Some(noise) = self.env.noise {
             let factor = (1.0 + noise.spread * normal(&mut self.rngs[lane])).max(0.1);
             for segment in ran.segments.iter_mut().filter(|s| s.did != Did::Overhead) {
                 segment.time = segment.time.mul_f64(factor);
@@ -185,7 +185,7 @@ impl Sharing {
     /// Shares the bandwidth again. Returns what will happen and when, of what has changed.
     pub(super) fn share(&mut self, now: Nanos) -> Vec<(Nanos, Due)> {
         let mut speeds = (1.0, 1.0);
-        if let Some(cap) = self.around.memory {
+        if let Some(cap) = self.env.memory {
             let lanes = || self.order.iter().filter_map(|lane| self.lanes[*lane].as_ref());
             let runs = || lanes().filter(|run| run.rate > 0.0);
             let bound: f64 = runs().filter(|run| run.is_bound()).map(Running::demand).sum();
@@ -220,7 +220,7 @@ impl Sharing {
         let run = self.lanes[lane].as_mut()?;
         let usage = &mut self.usage.devices[lane];
         if run.did() == Some(Did::Overhead) && run.ran.delivery.crossed() {
-            usage.spinning = usage.spinning + self.around.spin.min(now.since(run.began));
+            usage.spinning = usage.spinning + self.env.spin.min(now.since(run.began));
         }
         run.leave(now);
         if !run.is_over() {
@@ -234,7 +234,7 @@ impl Sharing {
 
     /// A frame is due. Returns when the next one is.
     pub(super) fn frame(&mut self, now: Nanos) -> Option<Nanos> {
-        let renderer = self.around.renderer?;
+        let renderer = self.env.gpu_interference?;
         if self.drawing == Drawing::Idle {
             self.drawing = Drawing::Due;
         }
@@ -243,7 +243,7 @@ impl Sharing {
 
     /// Draws the frame that is due, if no kernel runs. Returns when it is finished.
     pub(super) fn draw(&mut self, now: Nanos) -> Option<Nanos> {
-        let renderer = self.around.renderer.filter(|_| self.drawing == Drawing::Due)?;
+        let renderer = self.env.gpu_interference.filter(|_| self.drawing == Drawing::Due)?;
         self.settle(now);
         if let Some(run) = &mut self.lanes[renderer.device.0] {
             if !run.lets_in() {
@@ -260,7 +260,7 @@ impl Sharing {
         self.settle(now);
         self.drawing = Drawing::Idle;
         self.usage.frames += 1;
-        let Some(renderer) = self.around.renderer else { return };
+        let Some(renderer) = self.env.gpu_interference else { return };
         if let Some(run) = &mut self.lanes[renderer.device.0] {
             run.resume(now);
         }
@@ -269,7 +269,7 @@ impl Sharing {
     /// A run that has just started waits for the frame that is drawn.
     pub(super) fn hold_for_frame(&mut self, lane: usize) {
         let draws = self.drawing == Drawing::Draws;
-        let here = self.around.renderer.is_some_and(|renderer| renderer.device.0 == lane);
+        let here = self.env.gpu_interference.is_some_and(|renderer| renderer.device.0 == lane);
         if let (true, Some(run)) = (draws && here, &mut self.lanes[lane]) {
             run.hold();
         }

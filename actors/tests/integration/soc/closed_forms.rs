@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use lapwing_actors::drive::soc::{SocModel, SocOptions};
+use lapwing_actors::simulate::soc::{SocModel, SocOptions};
 use lapwing_kernels::device::{Batch, DeviceKind};
 use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::model::shape::ModelShape;

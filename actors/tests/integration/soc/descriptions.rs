@@ -1,6 +1,7 @@
 //! Descriptions of systems: what is in them, and which numbers they may have.
 
-use lapwing_actors::drive::soc::{SocOptions, SocRunError};
+use lapwing_actors::simulate::SocRunError;
+use lapwing_actors::simulate::soc::SocOptions;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::{Number, PARAMETERS, Range, Soc, SocError, SyncMode};
 use lapwing_plan::strategy::registry;

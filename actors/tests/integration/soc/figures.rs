@@ -1,6 +1,6 @@
 //! Published figures of Llama-3-8B on the Snapdragon 8 Gen 3, and the numbers that were fitted.
 
-use lapwing_actors::drive::soc::{SocOptions, SocOutcome};
+use lapwing_actors::simulate::soc::{SocOptions, SocOutcome};
 use lapwing_plan::soc::{Soc, SyncMode};
 
 use super::{model, near, of, run, sd8gen3};

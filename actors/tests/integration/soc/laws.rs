@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use lapwing_actors::drive::soc::{SocModel, SocOptions, SocOutcome, SocRunError, SocSimulation};
+use lapwing_actors::simulate::SocRunError;
+use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_plan::soc::{PRESETS, Soc, SyncMode};
 use lapwing_plan::strategy::{ChunkShape, PlanInput, PromptRows, Strategy, registry};
@@ -69,7 +70,7 @@ fn the_lower_bound_is_only_that_of_the_busiest_processor() {
         near(strategy, outcome.lower_bound_ms, outcome.makespan_ms, 1e-6);
     }
     let outcome = run(&llama, &soc, "tensor-level", &options);
-    let busiest = |units: &[lapwing_actors::drive::soc::SocUnit], at: usize| units[at].busy_ms;
+    let busiest = |units: &[lapwing_actors::simulate::soc::SocUnit], at: usize| units[at].busy_ms;
     let decode = outcome.decode.as_ref().expect("steps");
     for at in 0..2 {
         let busy = busiest(&outcome.prefill.units, at) + busiest(&decode.units, at);

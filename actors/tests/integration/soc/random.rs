@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use lapwing_actors::drive::soc::{
-    Fault, SocOptions, SocOutcome, SocPhase, SocRunError, SocSimulation, SocUnit,
+use lapwing_actors::simulate::SocRunError;
+use lapwing_actors::simulate::soc::{
+    Fault, SocOptions, SocOutcome, SocPhase, SocSimulation, SocUnit,
 };
 use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::model::shape::ModelShape;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use lapwing_actors::drive::soc::{
-    Fault, SocModel, SocOptions, SocOutcome, SocRunError, SocSimulation, SocValues,
+use lapwing_actors::simulate::SocRunError;
+use lapwing_actors::simulate::soc::{
+    Fault, SocModel, SocOptions, SocOutcome, SocSimulation, SocValues,
 };
 use lapwing_kernels::cpu::{BindError, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, SlotPool};

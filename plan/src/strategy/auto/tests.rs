@@ -4,7 +4,7 @@ use super::*;
 use std::time::Duration;
 
 use crate::cost::Modelled;
-use crate::rate::{Rate, RateModel};
+use crate::rate::{RateModel, Rates};
 use crate::strategy::{CpuOnly, LayerSplit};
 use crate::time::TimeModel;
 use lapwing_kernels::device::{DeviceInfo, DeviceKind};
@@ -30,7 +30,7 @@ fn graph() -> Arc<Graph> {
 /// Two devices with 1 MFLOP/s.
 fn cost(graph: &Arc<Graph>) -> Modelled {
     let submit = Duration::from_micros(10);
-    let rate = Rate {
+    let rate = Rates {
         gflops: 1e-3,
         gbps: 1.0,
         submit_queued: submit,

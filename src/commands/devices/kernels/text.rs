@@ -5,9 +5,9 @@ use lapwing_kernels::cpu::PrefetchHint;
 
 use super::blocks::BlocksReport;
 use super::{OpReport, PeakReport, Report};
-use crate::commands::failure::Failure;
-use crate::commands::output::print;
-use crate::commands::table::{Align, table};
+use crate::cli::failure::Failure;
+use crate::cli::output::print;
+use crate::cli::table::{Align, table};
 
 /// Prints the peak rates, the kernels and the measured ops.
 pub(super) fn print_report(report: &Report) -> Result<(), Failure> {

@@ -7,28 +7,28 @@ use super::session::Session;
 
 /// The JSON form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RequantReport {
-    pub(super) format: String,
-    pub(super) matrices: usize,
-    pub(super) changed: usize,
-    pub(super) from: Vec<String>,
-    pub(super) stored_bytes: u64,
-    pub(super) bytes: u64,
-    pub(super) kept: Vec<KeptReport>,
-    /// The same as text.
-    pub(super) text: String,
+pub(crate) struct RequantReport {
+    pub(crate) format: String,
+    pub(crate) matrices: usize,
+    pub(crate) changed: usize,
+    pub(crate) from: Vec<String>,
+    pub(crate) stored_bytes: u64,
+    pub(crate) bytes: u64,
+    pub(crate) kept: Vec<KeptReport>,
+    /// The same for people.
+    pub(crate) text: String,
 }
 
 /// A matrix that is used as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct KeptReport {
+pub(crate) struct KeptReport {
     tensor: String,
     format: String,
     because: String,
 }
 
 impl RequantReport {
-    pub(super) fn of(requantized: &Requantized) -> RequantReport {
+    pub(crate) fn of(requantized: &Requantized) -> RequantReport {
         let kept = requantized.kept.iter().map(|KeptTensor { tensor, dtype, reason }| KeptReport {
             tensor: tensor.clone(),
             format: dtype.to_string(),
@@ -51,8 +51,8 @@ impl RequantReport {
     }
 }
 
-/// Notes on stderr what is requantised, if anything.
-pub(super) fn note(requantized: Option<&Requantized>, session: &Session) {
+/// Says on stderr what is requantised, if that is asked for.
+pub(crate) fn note(requantized: Option<&Requantized>, session: &Session) {
     if let Some(requantized) = requantized {
         session.note(&requantized.to_string());
     }

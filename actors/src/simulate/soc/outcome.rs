@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::SocSimulation;
 use crate::drive::simulated::DeviceUsage;
-use crate::drive::virtual_engine::{Moment, Seen};
+use crate::simulate::virtual_engine::{Moment, Seen};
 use lapwing_plan::soc::Soc;
 
 /// What came of a simulated run.

@@ -4,8 +4,8 @@ use lapwing_traces::Nanos;
 
 use super::{Moment, Seen};
 use crate::drive::simulated::Simulation;
-use crate::drive::soc::SocRunError;
 use crate::message::{StreamEvent, Traced};
+use crate::simulate::error::SocRunError;
 
 /// Frames beside a run before it is given up, of 60 Hz more than four hours.
 const FRAMES_MAX: usize = 1_000_000;

@@ -11,7 +11,7 @@ use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 
-use crate::drive::modelled;
+use crate::simulate::logits::put_logits;
 use lapwing_plan::soc::Soc;
 
 /// A processor of a model without weights: it hands on nothing but logits of a single token, of
@@ -114,7 +114,7 @@ impl BlockingDevice for Shapes {
         if work.prepare == Prepare::OnTheSpot {
             self.prepare(&mut work);
         }
-        modelled::put_logits(&self.graph, &mut work);
+        put_logits(&self.graph, &mut work);
         Ok(())
     }
 

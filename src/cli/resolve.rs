@@ -7,7 +7,7 @@ use lapwing::{Engine, EngineBuilder};
 
 use super::failure::Failure;
 use super::fetch_progress::FetchProgress;
-use super::profile::with_stored;
+use super::profiles::with_stored;
 use super::requant;
 use super::session::Session;
 

@@ -7,11 +7,11 @@ use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Nanos, Recorder};
 
-use super::mailbox::ChannelSink;
-use super::simulated::{
-    DeviceUsage, SimulatedDevice, Simulation, SimulationParts, Surroundings, Usage,
+use super::error::SocRunError;
+use crate::drive::mailbox::ChannelSink;
+use crate::drive::simulated::{
+    DeviceUsage, Environment, SimulatedDevice, Simulation, SimulationParts, Usage,
 };
-use super::soc::SocRunError;
 use crate::message::{Generate, SchedulerMessage, Submit, Task};
 use crate::policy::{ClientId, QueuePolicy};
 use crate::sample::{Sampler, SamplingParams};
@@ -46,7 +46,7 @@ pub struct VirtualParts {
     /// Bytes per second at which parts are put together.
     pub copy_rate: f64,
     /// What the devices share, and what disturbs them.
-    pub around: Surroundings,
+    pub env: Environment,
     /// Numbers of the devices in the order in which their actors are registered.
     pub order: Vec<usize>,
 }
@@ -107,7 +107,7 @@ impl VirtualEngine {
     /// [`SocRunError::Plan`] when there is no route for what the engine can be asked.
     pub fn new(parts: VirtualParts) -> Result<VirtualEngine, SocRunError> {
         let VirtualParts { graph, planner, devices, kv, slots, policy, .. } = parts;
-        let VirtualParts { context, step_rows, permits, copy_rate, around, order, .. } = parts;
+        let VirtualParts { context, step_rows, permits, copy_rate, env, order, .. } = parts;
         let vocab = graph.value(graph.output()).width;
         let scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max: 1, permits, vocab },
@@ -118,7 +118,7 @@ impl VirtualEngine {
         .with_step_rows(step_rows);
         let graphs = vec![graph];
         let parts = SimulationParts { scheduler, devices, graphs, slots, copy_rate };
-        let simulation = Simulation::registered(parts, around, &order);
+        let simulation = Simulation::registered(parts, env, &order);
         Ok(VirtualEngine { simulation, admission: AdmissionLimit::new(1), kv })
     }
 

@@ -7,14 +7,15 @@ use lapwing::compare::{Compare, Comparison, Figures, LengthComparison};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
-use super::failure::Failure;
-use super::output::{print, print_json, visible};
-use super::profile::with_stored;
-use super::requant::{self, RequantReport};
-use super::resolve::model_file;
-use super::session::Session;
-use super::table::{Align, table};
-use super::timeline::files;
+use crate::cli::failure::Failure;
+use crate::cli::files;
+use crate::cli::output::{print, print_json};
+use crate::cli::profiles::with_stored;
+use crate::cli::requant::{self, RequantReport};
+use crate::cli::resolve::model_file;
+use crate::cli::session::Session;
+use crate::cli::table::{Align, table};
+use crate::cli::visible::visible;
 use crate::cli::{DeviceArgs, EngineArgs};
 
 /// Options of a comparison.

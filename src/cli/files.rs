@@ -6,11 +6,11 @@ use std::path::Path;
 use indicatif::HumanBytes;
 use lapwing_traces::whole_file;
 
-use super::super::failure::Failure;
-use super::super::session::Session;
+use super::failure::Failure;
+use super::session::Session;
 
-/// Writes a file. An existing file is kept until the new one is complete.
-pub(in super::super) fn write(path: &Path, bytes: &[u8], session: &Session) -> Result<(), Failure> {
+/// Writes a file. What was there before stays until the new one is whole.
+pub(crate) fn write(path: &Path, bytes: &[u8], session: &Session) -> Result<(), Failure> {
     parent(path)?;
     whole_file::write(path, bytes).map_err(|error| Failure::file("write", path, &error))?;
     let size = HumanBytes(bytes.len() as u64);
@@ -18,8 +18,8 @@ pub(in super::super) fn write(path: &Path, bytes: &[u8], session: &Session) -> R
     Ok(())
 }
 
-/// Creates a folder if it does not exist; its parent must exist.
-pub(super) fn make_folder(path: &Path) -> Result<(), Failure> {
+/// Makes a folder if it is not there; its own folder must be.
+pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Ok(());
     }

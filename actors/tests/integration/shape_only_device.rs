@@ -1,9 +1,9 @@
-//! Twins of live devices beside the devices themselves: what they report is the same.
+//! Devices without values beside live ones: both report the same steps, evictions and errors.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use lapwing_actors::drive::twin::Twin;
+use lapwing_actors::simulate::shape_only_device::ShapeOnlyDevice;
 use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_kernels::device::{
     Batch, BlockingDevice, DeviceError, DeviceInfo, GraphKey, ModelId, Observer, Prepare, SlotPool,
@@ -16,6 +16,7 @@ use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
 use lapwing_kernels::weights::WeightFile;
+use proptest::prelude::*;
 
 #[derive(Default)]
 struct Steps(Vec<Step>);
@@ -64,7 +65,7 @@ fn run(
     (steps.0, result)
 }
 
-/// A live device and its twin, with room for so many bytes.
+/// A live device and one that knows shapes only, each with a budget in bytes.
 fn pair(graph: &Arc<Graph>, file: &WeightFile, budget: u64) -> [Box<dyn BlockingDevice>; 2] {
     let parts = NpuDeviceParts {
         name: "npu".to_owned(),
@@ -75,11 +76,11 @@ fn pair(graph: &Arc<Graph>, file: &WeightFile, budget: u64) -> [Box<dyn Blocking
     let array = (Cpu::new(1, Isa::best()), Array::default());
     let live = NpuDevice::systolic(parts, array, file).expect("a device");
     let info: DeviceInfo = live.info().clone();
-    [Box::new(live), Box::new(Twin::new(&info, graph))]
+    [Box::new(live), Box::new(ShapeOnlyDevice::new(&info, graph))]
 }
 
-#[test]
-fn a_twin_reports_what_the_live_device_does_not() {
+/// A tiny model, its ops, and the first matmuls of its layers.
+fn tiny() -> (WeightFile, Arc<Graph>, Vec<usize>) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/reference/tiny/llama.gguf");
     let file = WeightFile::open(Path::new(path)).expect("a model");
     let graph = Arc::new(Model::from_weights(&file).expect("a graph").graph);
@@ -87,19 +88,28 @@ fn a_twin_reports_what_the_live_device_does_not() {
         let node = &graph.nodes()[*at];
         matches!(node.op, Op::MatMul { .. }) && node.layer.is_some()
     };
-    let products: Vec<usize> = (0..graph.nodes().len()).filter(is_product).take(6).collect();
-    let key = |product: usize, rows: usize| GraphKey {
+    let products = (0..graph.nodes().len()).filter(is_product).take(6).collect();
+    (file, graph, products)
+}
+
+fn key(product: usize, rows: usize) -> GraphKey {
+    GraphKey {
         model: ModelId::default(),
         nodes: product..product + 1,
         features: Part::WHOLE.features,
         rows,
         order: OperandOrder::Swapped,
-    };
+    }
+}
+
+#[test]
+fn a_device_without_values_reports_what_a_live_one_reports() {
+    let (file, graph, products) = tiny();
     let one = graph_bytes(&graph, &key(products[0], 64));
     let mut evicted = 0;
     for budget in [u64::MAX, 5 * one, 2 * one, one / 2] {
-        let [mut live, mut twin] = pair(&graph, &file, budget);
-        let mut lanes = [&live, &twin].map(|device| device.preparer().expect("a lane"));
+        let [mut live, mut shapes] = pair(&graph, &file, budget);
+        let mut lanes = [&live, &shapes].map(|device| device.preparer().expect("a lane"));
         // Multiplicative hashing: repeatable, and in no order.
         let mut state = 7u64;
         let mut any = |of: usize| {
@@ -124,10 +134,70 @@ fn a_twin_reports_what_the_live_device_does_not() {
                 [vec![32], vec![64], vec![32, 32], vec![64, 32], Vec::new()][any(5)].clone();
             let prepare = [Prepare::OnTheSpot, Prepare::Ahead][any(2)];
             let asked = Asked { product, rows: 1 + any(100), graphs, prepare };
-            let (a, b) = (run(&mut *live, &graph, &asked), run(&mut *twin, &graph, &asked));
+            let (a, b) = (run(&mut *live, &graph, &asked), run(&mut *shapes, &graph, &asked));
             let what = format!("{} rows of {:?} within {budget}", asked.rows, asked.graphs);
             assert_eq!(a, b, "{what}, {:?}", asked.prepare);
         }
     }
     assert!(evicted > 0, "nothing ever had to go");
+}
+
+/// A request for graphs: of a preparer that keeps others, or of the device for rows.
+#[derive(Clone, Debug)]
+enum Request {
+    Preparer { keys: Vec<(usize, usize)>, keep: Vec<(usize, usize)> },
+    Device { product: usize, rows: usize, graphs: Vec<usize>, prepare: Prepare },
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let size = || prop::sample::select(vec![32usize, 64, 96]);
+    let keys = move |most| prop::collection::vec((0usize..4, size()), 0..most);
+    let preparer =
+        (keys(5), keys(3)).prop_map(|(keys, keep)| Request::Preparer { keys, keep }).boxed();
+    let prepare = prop::sample::select(vec![Prepare::OnTheSpot, Prepare::Ahead]);
+    let device = (0usize..4, 1usize..160, prop::collection::vec(size(), 0..5), prepare);
+    let device = device.prop_map(|(product, rows, graphs, prepare)| Request::Device {
+        product,
+        rows,
+        graphs,
+        prepare,
+    });
+    prop_oneof![preparer, device.boxed()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn graphs_with_and_without_values_are_evicted_alike(
+        requests in prop::collection::vec(request(), 1..30),
+        budget in 1u64..14,
+    ) {
+        let (file, graph, products) = tiny();
+        let budget = budget * graph_bytes(&graph, &key(products[0], 32));
+        let [mut live, mut shapes] = pair(&graph, &file, budget);
+        let [mut live_lane, mut shapes_lane] =
+            [&live, &shapes].map(|device| device.preparer().expect("a preparer"));
+        for request in requests {
+            match request {
+                Request::Preparer { keys, keep } => {
+                    let graphs = |of: Vec<(usize, usize)>| -> Vec<GraphKey> {
+                        of.into_iter().map(|(at, rows)| key(products[at], rows)).collect()
+                    };
+                    let (keys, keep) = (graphs(keys), graphs(keep));
+                    let (mut a, mut b) = (Steps::default(), Steps::default());
+                    prop_assert_eq!(
+                        live_lane.prepare(&keys, &keep, &mut a),
+                        shapes_lane.prepare(&keys, &keep, &mut b)
+                    );
+                    prop_assert_eq!(a.0, b.0);
+                }
+                Request::Device { product, rows, graphs, prepare } => {
+                    let asked = Asked { product: products[product], rows, graphs, prepare };
+                    let (a, b) = (run(&mut *live, &graph, &asked), run(&mut *shapes, &graph, &asked));
+                    prop_assert_eq!(a, b);
+                }
+            }
+        }
+    }
 }

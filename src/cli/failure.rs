@@ -8,7 +8,7 @@ use lapwing::RunError;
 use lapwing::models::FetchError;
 use lapwing::simulate::SimulateError;
 
-use super::output::visible;
+use super::visible::visible;
 
 /// Why a command failed.
 #[derive(Debug)]

@@ -8,13 +8,13 @@ use lapwing_traces::Nanos;
 
 use lapwing_plan::DeviceId;
 
-/// What devices share, and what disturbs them.
+/// The environment of a simulated run: what its devices share, and what disturbs them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Surroundings {
+pub struct Environment {
     /// Bandwidth that all devices share, in GB/s (bytes per nanosecond); `None` is no limit.
     pub memory: Option<f64>,
     /// Something that draws on one of the devices.
-    pub renderer: Option<Renderer>,
+    pub gpu_interference: Option<GpuInterference>,
     /// Scatter of times.
     pub noise: Option<Noise>,
     /// From the end of work on one device until another has what follows, beside the
@@ -31,7 +31,7 @@ pub struct Surroundings {
 /// Frames on a device's queue, which runs kernels to their end. A frame that is due while one
 /// waits or runs is dropped; a kernel that has waited for a frame runs before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Renderer {
+pub struct GpuInterference {
     /// The device.
     pub device: DeviceId,
     /// From frame to frame; 0 is a single frame.

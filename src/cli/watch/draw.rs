@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Paragraph, Wrap};
 
 use super::board::{Board, WINDOW};
-use crate::commands::output::visible;
+use crate::cli::visible::visible;
 
 /// Characters of a strip's column, from idle to busy.
 const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -9,6 +9,7 @@ use indicatif::{
 };
 
 use super::interrupts::Interrupts;
+use super::visible::visible;
 
 /// One call of the program.
 pub(crate) struct Session {
@@ -48,9 +49,8 @@ impl Session {
 
     /// Prints a note to stderr, above a bar if there is one.
     pub(crate) fn note(&self, text: &str) {
-        // Failing to print a note is not an error.
-        let _ =
-            self.bars.suspend(|| writeln!(anstream::stderr(), "{}", super::output::visible(text)));
+        // A note that nobody can read is not worth failing for.
+        let _ = self.bars.suspend(|| writeln!(anstream::stderr(), "{}", visible(text)));
     }
 
     /// Records whether the output on the terminal ends in the middle of a line.

@@ -9,8 +9,9 @@ use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, ModelId,
 use lapwing_kernels::kv::KvPool;
 use lapwing_traces::{Recorder, Scope};
 
-use super::simulated::{Noise, Renderer, SimulatedDevice, Surroundings};
+use super::error::SocRunError;
 use super::virtual_engine::{Caller, VirtualEngine, VirtualParts};
+use crate::drive::simulated::{Environment, GpuInterference, Noise, SimulatedDevice};
 use crate::scheduler::KvPages;
 use lapwing_plan::Phase;
 use lapwing_plan::planner::{Planner, PlannerParts};
@@ -22,7 +23,7 @@ mod options;
 mod outcome;
 mod shapes;
 
-pub use options::{MakeDevice, SocModel, SocOptions, SocRunError, SocValues};
+pub use options::{MakeDevice, SocModel, SocOptions, SocValues};
 pub use outcome::{SocOutcome, SocPhase, SocUnit};
 pub use shapes::{Fault, Shapes};
 
@@ -198,7 +199,7 @@ impl Setup<'_> {
             step_rows: options.verify,
             permits: options.in_flight,
             copy_rate: soc.copy_rate(),
-            around: self.surroundings(kinds),
+            env: self.environment(kinds),
             order,
         })?;
         let facts = [
@@ -229,10 +230,10 @@ impl Setup<'_> {
         Ok(Box::new(Blocking::new(info.clone(), shapes)))
     }
 
-    fn surroundings(&self, kinds: &[DeviceKind]) -> Surroundings {
+    fn environment(&self, kinds: &[DeviceKind]) -> Environment {
         let Setup { soc, options, .. } = *self;
         let gpu = kinds.iter().position(|kind| *kind == DeviceKind::Gpu).map(DeviceId);
-        let renderer = gpu.filter(|_| options.renderer).map(|device| Renderer {
+        let gpu_interference = gpu.filter(|_| options.renderer).map(|device| GpuInterference {
             device,
             period: soc.millis("renderer.period"),
             time: soc.millis("renderer.time"),
@@ -248,6 +249,14 @@ impl Setup<'_> {
         };
         // Hand-overs are synchronisations, which the processors' models tell of.
         let hand_over = Duration::ZERO;
-        Surroundings { memory, renderer, noise, hand_over, spin, prepared: true, shapes_only }
+        Environment {
+            memory,
+            gpu_interference,
+            noise,
+            hand_over,
+            spin,
+            prepared: true,
+            shapes_only,
+        }
     }
 }

@@ -1,0 +1,219 @@
+//! Blocking work beside the caller's runtime, whichever that is.
+
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// Runs `work` on a thread of its own and returns its result without blocking the task that awaits
+/// it. Dropping the future does not stop the work; only its result is lost.
+///
+/// # Errors
+/// When the operating system gives no thread, or `work` panicked.
+pub async fn spawn_blocking<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = flume::bounded(1);
+    spawn(name, move || {
+        let _ = sender.send(work());
+    })?;
+    receiver.recv_async().await.map_err(|_| panicked(name))
+}
+
+/// A few threads for short work, first come, first served. A thread is started when work finds all
+/// others busy, and they end when the pool is dropped and all work is done.
+///
+/// Work that waits for other work of the same pool can wait forever.
+#[derive(Debug)]
+pub struct BlockingPool {
+    name: String,
+    threads_max: usize,
+    shared: Arc<Shared>,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Work has come, or the pool is dropped.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    threads: usize,
+    /// Threads that wait for work.
+    idle: usize,
+    closed: bool,
+}
+
+impl BlockingPool {
+    /// A pool of at most that many threads (at least one), none of which is started yet.
+    pub fn new(name: &str, threads_max: usize) -> BlockingPool {
+        BlockingPool {
+            name: name.to_owned(),
+            threads_max: threads_max.max(1),
+            shared: Arc::default(),
+        }
+    }
+
+    /// Runs `work` on one of the threads and returns its result without blocking the task that
+    /// awaits it. Dropping the future does not stop the work; only its result is lost.
+    ///
+    /// # Errors
+    /// When the operating system gives not a single thread, or `work` panicked.
+    pub async fn spawn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> io::Result<T> {
+        let (sender, receiver) = flume::bounded(1);
+        self.push(Box::new(move || {
+            let _ = sender.send(work());
+        }))?;
+        receiver.recv_async().await.map_err(|_| panicked(&self.name))
+    }
+
+    fn push(&self, job: Job) -> io::Result<()> {
+        let mut queue = self.shared.lock();
+        if queue.jobs.len() >= queue.idle && queue.threads < self.threads_max {
+            let shared = Arc::clone(&self.shared);
+            match spawn(&self.name, move || shared.work()) {
+                Ok(()) => queue.threads += 1,
+                Err(error) if queue.threads == 0 => return Err(error),
+                Err(_) => {}
+            }
+        }
+        queue.jobs.push_back(job);
+        self.shared.changed.notify_one();
+        Ok(())
+    }
+}
+
+impl Drop for BlockingPool {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut queue = self.lock();
+        loop {
+            if let Some(job) = queue.jobs.pop_front() {
+                drop(queue);
+                // The job's sender is gone then, which its receiver reports.
+                let _ = catch_unwind(AssertUnwindSafe(job));
+                queue = self.lock();
+            } else if queue.closed {
+                return;
+            } else {
+                queue.idle += 1;
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let queue = self.lock();
+        let mut debug = f.debug_struct("Shared");
+        debug.field("jobs", &queue.jobs.len()).field("threads", &queue.threads).finish()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "drive owns the engine's threads")]
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(format!("lapwing-{name}")).spawn(work).map(drop)
+}
+
+fn panicked(name: &str) -> io::Error {
+    io::Error::other(format!("'{name}' panicked"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::pin::pin;
+    use std::sync::Barrier;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().expect("a runtime")
+    }
+
+    #[test]
+    fn many_callers_share_a_few_threads() {
+        let (pool, runtime) = (Arc::new(BlockingPool::new("few", 3)), runtime());
+        let callers = (0..200).map(|number| {
+            let pool = Arc::clone(&pool);
+            runtime.spawn(async move { pool.spawn(move || (number, thread::current().id())).await })
+        });
+        let callers: Vec<_> = callers.collect();
+        let mut threads = HashSet::new();
+        for (number, caller) in callers.into_iter().enumerate() {
+            let ended = runtime.block_on(caller).expect("no panic").expect("a result");
+            assert_eq!(ended.0, number);
+            threads.insert(ended.1);
+        }
+        assert!((1..=3).contains(&threads.len()), "{threads:?}");
+        assert!(pool.shared.lock().threads <= 3);
+    }
+
+    #[test]
+    fn work_runs_at_once_on_all_threads() {
+        let (pool, runtime) = (Arc::new(BlockingPool::new("all", 3)), runtime());
+        let all = Arc::new(Barrier::new(3));
+        for _ in 0..2 {
+            let callers = [(); 3].map(|()| {
+                let (pool, all) = (Arc::clone(&pool), Arc::clone(&all));
+                runtime.spawn(async move { pool.spawn(move || all.wait()).await })
+            });
+            for caller in callers {
+                runtime.block_on(caller).expect("no panic").expect("a result");
+            }
+        }
+    }
+
+    #[test]
+    fn a_panic_is_an_error_and_leaves_the_pool_usable() {
+        let (pool, runtime) = (BlockingPool::new("loud", 1), runtime());
+        let error = runtime.block_on(pool.spawn(|| panic!("on purpose"))).expect_err("a panic");
+        assert!(error.to_string().contains("'loud' panicked"), "{error}");
+        assert_eq!(runtime.block_on(pool.spawn(|| 7)).expect("a result"), 7);
+        let error = runtime.block_on(spawn_blocking("own", || panic!("on purpose")));
+        assert!(error.expect_err("a panic").to_string().contains("'own' panicked"));
+    }
+
+    #[test]
+    fn dropping_future_and_pool_stops_no_work() {
+        let pool = BlockingPool::new("dropped", 1);
+        let (hold, held) = flume::bounded::<()>(1);
+        let (done, seen) = flume::bounded(2);
+        for number in 0..2 {
+            let (held, done) = (held.clone(), done.clone());
+            let work = move || {
+                let _ = held.recv();
+                let _ = done.send(number);
+            };
+            let mut future = pin!(pool.spawn(work));
+            let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(polled, Poll::Pending));
+        }
+        drop(pool);
+        drop((hold, done));
+        assert_eq!(seen.iter().collect::<Vec<_>>(), [0, 1]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Measured profiles: made, and found again where they are stored.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lapwing::EngineBuilder;
+use lapwing::models::ModelCache;
+use lapwing::profile::{Limits, Profile};
+
+use super::failure::Failure;
+use super::requant;
+use super::session::Session;
+
+/// Measures on a thread of its own; Ctrl-C ends it before the next op.
+pub(crate) async fn measure(
+    builder: EngineBuilder,
+    limits: Limits,
+    session: &Session,
+) -> Result<Profile, Failure> {
+    requant::note(builder.requantized()?.as_ref(), session);
+    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, shown) = (Arc::clone(&stop), bar.clone());
+    if bar.is_none() {
+        session.note("measuring every op on every device");
+    }
+    let work = tokio::task::spawn_blocking(move || {
+        builder.measure_blocking(limits, &mut |step| {
+            if let Some(bar) = &shown {
+                bar.set_length(step.of as u64);
+                bar.set_position(step.done as u64);
+                bar.set_message(format!("{}: {}", step.device, step.what));
+            }
+            match stopped.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })
+    });
+    tokio::pin!(work);
+    let claim = session.interrupts.claim();
+    let ended = tokio::select! {
+        biased;
+        () = claim.interrupted() => {
+            stop.store(true, Ordering::Relaxed);
+            session.restore_after_interrupt();
+            (&mut work).await
+        }
+        ended = &mut work => ended,
+    };
+    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
+    match ended {
+        Ok(Ok(profile)) => Ok(profile),
+        Ok(Err(error)) if error.is_cancelled() => Err(Failure::Interrupted),
+        Ok(Err(error)) => Err(error.into()),
+        Err(error) => Err(Failure::failed(format!("measuring ended early: {error}"))),
+    }
+}
+
+/// Where the profile of such an engine is kept.
+pub(crate) fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> {
+    let cache = ModelCache::open(None)?;
+    Ok(cache.dir().join("profiles").join(builder.identity()?.file_name()))
+}
+
+/// The builder with the stored profile of its devices and model, if there is one.
+///
+/// # Errors
+/// When there is one that cannot be used.
+pub(crate) fn with_stored(builder: EngineBuilder) -> Result<EngineBuilder, Failure> {
+    // Whatever is wrong with the model or the settings is told when the engine is built.
+    let Ok(file) = profile_file(&builder) else { return Ok(builder) };
+    if !file.exists() {
+        return Ok(builder);
+    }
+    let profile = Profile::load(&file).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(builder.profile(profile))
+}

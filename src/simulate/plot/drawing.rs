@@ -1,0 +1,127 @@
+//! What all drawings share: sizes, style, and pieces of SVG.
+
+use std::fmt::Write;
+
+/// Sizes of all drawings, in units of their view box.
+pub(super) const WIDTH: f64 = 760.0;
+pub(super) const HEIGHT: f64 = 400.0;
+/// Room beside the plot: for the numbers on the left, for the names on the right.
+pub(super) const LEFT: f64 = 62.0;
+pub(super) const RIGHT: f64 = 150.0;
+pub(super) const TOP: f64 = 34.0;
+pub(super) const BOTTOM: f64 = 46.0;
+/// Colours that have a name in the style.
+pub(super) const COLOURS: usize = 8;
+
+/// Colours and letters of the drawings: eight hues that people with any colour vision can tell
+/// apart, in a light and a dark dress.
+pub(super) const STYLE: &str = include_str!("plot.css");
+
+/// Text that may stand in HTML and SVG.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() && c != '\n' => out.push('\u{FFFD}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A number as people write it: three significant digits, no exponent in the usual range.
+pub(super) fn short(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 {
+        return "0".to_owned();
+    }
+    let digits = match size {
+        s if s >= 100.0 => 0,
+        s if s >= 10.0 => 1,
+        s if s >= 0.1 => 2,
+        s if s >= 0.001 => 4,
+        _ => return format!("{value:.2e}"),
+    };
+    let text = format!("{value:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// The beginning of a drawing.
+pub(super) fn open(title: &str) -> String {
+    format!(
+        "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+         role=\"img\" aria-label=\"{0}\">\n<title>{0}</title>\n",
+        escaped(title)
+    )
+}
+
+/// A drawing that stands alone: with its style in it.
+pub(super) fn alone(svg: &str) -> String {
+    match svg.split_once('\n') {
+        Some((head, rest)) => format!("{head}\n<style>\n{STYLE}</style>\n{rest}"),
+        None => svg.to_owned(),
+    }
+}
+
+pub(super) fn text(svg: &mut String, at: (f64, f64), class: &str, words: &str) {
+    let (x, y) = at;
+    let _ = writeln!(
+        svg,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+        escaped(words)
+    );
+}
+
+/// Heights for labels that want to stand at these ones, at least `step` apart; in the given order.
+pub(super) fn spread(wanted: &[f64], step: f64, (top, bottom): (f64, f64)) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
+    let mut placed = wanted.to_vec();
+    let mut least = top;
+    for at in &order {
+        placed[*at] = placed[*at].max(least);
+        least = placed[*at] + step;
+    }
+    let mut most = bottom;
+    for at in order.iter().rev() {
+        placed[*at] = placed[*at].min(most);
+        most = placed[*at] - step;
+    }
+    placed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_do_not_cover_each_other() {
+        let placed = spread(&[50.0, 51.0, 52.0, 200.0, 199.0], 14.0, (0.0, 200.0));
+        let mut sorted = placed.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert!(sorted.windows(2).all(|two| two[1] - two[0] > 13.9), "{placed:?}");
+        assert!(placed[3] > placed[4], "their order stays");
+        assert!(sorted[4] <= 200.0);
+    }
+
+    #[test]
+    fn a_name_cannot_break_the_page() {
+        assert_eq!(escaped("<b>\"&\u{1b}"), "&lt;b&gt;&quot;&amp;\u{FFFD}");
+    }
+
+    #[test]
+    fn numbers_are_short_but_not_wrong() {
+        let rows = [(0.0, "0"), (1234.5, "1234"), (-12.34, "-12.3"), (0.5, "0.5"), (1.0, "1")];
+        for (value, text) in rows {
+            assert_eq!(short(value), text);
+        }
+        assert_eq!(short(0.00001), "1.00e-5");
+    }
+}
