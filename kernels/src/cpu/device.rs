@@ -213,13 +213,13 @@ impl CpuDevice {
             return None;
         };
         let (value, format) = fused.quantized_output?;
-        let kind = self.model.cpu.quant_scheme(format)?;
-        let tasks = self.model.graph.value(value).width / kind.columns();
+        let scheme = self.model.cpu.quant_scheme(format)?;
+        let tasks = self.model.graph.value(value).width / scheme.columns();
         let fits = next.fits(end, part, writes) && part.features.is_whole();
         (fits
             && !writes.contains(&value)
             && tasks >= TASKS_PER_THREAD * self.model.cpu.pool().threads())
-        .then_some(kind)
+        .then_some(scheme)
     }
 
     /// The weights of the first matmuls from node `from` on, or of the first of the stage if there

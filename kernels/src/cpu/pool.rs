@@ -2,6 +2,7 @@
 
 mod blocks;
 mod idle_prefetch;
+mod job;
 mod partition;
 mod task_queue;
 mod thread_pool;

@@ -30,7 +30,7 @@ impl Q8Buffer {
     }
 
     /// Quantises rows of `k` values: the rows of `x`, or their norms.
-    pub(crate) fn fill(&mut self, ctx: &Cpu, kind: QuantScheme, source: &InputSource<'_>) {
+    pub(crate) fn fill(&mut self, ctx: &Cpu, scheme: QuantScheme, source: &InputSource<'_>) {
         let InputSource { x, k, norm } = source;
         let (rows, groups) = (x.len() / k, k / 32);
         self.room(rows, *k);
@@ -40,9 +40,9 @@ impl Q8Buffer {
             let x = &x[i * per_task * k..];
             let rows = x.chunks_exact(*k).zip(blocks.chunks_exact_mut(groups));
             let Some(norm) = norm else {
-                return rows.for_each(|(x, blocks)| (kernels.quantize)(x, kind, blocks));
+                return rows.for_each(|(x, blocks)| (kernels.quantize)(x, scheme, blocks));
             };
-            each_normed(ctx, norm, rows, |x, blocks| (kernels.quantize)(x, kind, blocks));
+            each_normed(ctx, norm, rows, |x, blocks| (kernels.quantize)(x, scheme, blocks));
         });
     }
 

@@ -140,9 +140,9 @@ impl FusedMatmul {
             Op::Gated(activation) if self.matmuls.len() == 2 => {
                 let (gate, up) = (node.inputs[0].0, node.inputs[1].0);
                 let both = [(start, start + 1), (start + 1, start)].contains(&(gate, up));
-                let kind = |node| QuantScheme::of_format(context.format(node));
+                let scheme = |node| QuantScheme::of_format(context.format(node));
                 let is_one =
-                    both && is_dead_after(gate) && is_dead_after(up) && kind(gate) == kind(up);
+                    both && is_dead_after(gate) && is_dead_after(up) && scheme(gate) == scheme(up);
                 is_one.then_some(Tail::GatedActivation { activation, gate, up })
             }
             _ => None,
@@ -162,8 +162,8 @@ impl GemvPlans {
     pub(super) fn of(cpu: &Cpu, fused: &FusedMatmul, context: &FusionContext<'_>) -> GemvPlans {
         let next = fused.next_dispatch(context);
         let output_scheme = fused.quantized_output.and_then(|(_, format)| cpu.quant_scheme(format));
-        let quantized_output =
-            output_scheme.map(|kind| NextDispatch { output_scheme: Some(kind), ..next.clone() });
+        let quantized_output = output_scheme
+            .map(|scheme| NextDispatch { output_scheme: Some(scheme), ..next.clone() });
         GemvPlans {
             f32_output: next.gemv_plan(cpu),
             quantized_output: quantized_output.map(|next| next.gemv_plan(cpu)),

@@ -162,8 +162,8 @@ impl FusedMatmulRun<'_> {
             Matmul { x, weight, bias, epilogue }
         };
         let mut outputs = [const { None }; NODES_MAX];
-        if let Some(kind) = self.output_scheme {
-            inputs.next.fill_with(cpu, &dispatch, &matmul(written.start), kind);
+        if let Some(scheme) = self.output_scheme {
+            inputs.next.fill_with(cpu, &dispatch, &matmul(written.start), scheme);
             inputs.value = Some(ValueId(written.start));
             return Ok(outputs);
         }

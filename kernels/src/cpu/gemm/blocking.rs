@@ -85,7 +85,7 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    /// Blocking of a matmul of `m` rows in a dispatch of `tiles` tiles. GemmTasks are runs of whole
+    /// Blocking of a matmul of `m` rows in a dispatch of `tiles` tiles. Tasks are runs of whole
     /// tiles: few enough that claims cost little, and enough that no thread waits long for the
     /// last. One row has small tasks, which a thread claims many at first and few at last. Many
     /// rows are divided too, so that a task's activations and results stay in the second-level

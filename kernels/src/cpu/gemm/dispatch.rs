@@ -104,7 +104,7 @@ impl<'a> Dispatch<'a> {
 
 impl<'a> NextDispatch<'a> {
     fn tasks(&self, ctx: &Cpu, m: usize) -> GemmTasks<MATMULS_MAX> {
-        let unit = self.output_scheme.map_or(1, |kind| kind.columns() / TILE);
+        let unit = self.output_scheme.map_or(1, |scheme| scheme.columns() / TILE);
         let reads = self.weights.each_ref().map(|weight| {
             let weight = weight.as_ref()?.clone();
             Some(BlockingInput { weight, is_gated: self.is_gated })

@@ -33,17 +33,17 @@ impl QuantizedInputs {
     ) {
         self.schemes = [None; MATMULS_MAX];
         let mut used = 0;
-        let kind_of = |format| ctx.quant_scheme(format);
-        for kind in formats.clone().filter_map(kind_of) {
-            if !self.schemes[..used].contains(&Some(kind)) {
-                self.schemes[used] = Some(kind);
-                self.quantised[used].fill(ctx, kind, source);
+        let scheme_of = |format| ctx.quant_scheme(format);
+        for scheme in formats.clone().filter_map(scheme_of) {
+            if !self.schemes[..used].contains(&Some(scheme)) {
+                self.schemes[used] = Some(scheme);
+                self.quantised[used].fill(ctx, scheme, source);
                 used += 1;
             }
         }
         self.normed.clear();
         if let Some(norm) = &source.norm
-            && formats.map(kind_of).any(|kind| kind.is_none())
+            && formats.map(scheme_of).any(|scheme| scheme.is_none())
         {
             self.normed.resize(source.x.len(), 0.0);
             rms_norm(ctx, source.x, norm.weight, norm.eps, &mut self.normed);
@@ -59,13 +59,13 @@ impl QuantizedInputs {
         ctx: &Cpu,
         dispatch: &Dispatch<'_>,
         product: &Matmul<'_>,
-        kind: QuantScheme,
+        scheme: QuantScheme,
     ) {
         self.schemes = [None; MATMULS_MAX];
-        self.schemes[0] = Some(kind);
+        self.schemes[0] = Some(scheme);
         self.normed.clear();
         let out = self.quantised[0].room(dispatch.rows, product.weight.len());
-        quantized_matmul(ctx, dispatch, product, (kind, out));
+        quantized_matmul(ctx, dispatch, product, (scheme, out));
     }
 
     /// The input for weights of this format; `ctx` and `x` are those passed to
@@ -77,8 +77,8 @@ impl QuantizedInputs {
         match ctx.quant_scheme(format) {
             None if self.normed.is_empty() => GemmInput::F32(x),
             None => GemmInput::F32(&self.normed),
-            Some(kind) => {
-                let Some(at) = self.schemes.iter().position(|other| *other == Some(kind)) else {
+            Some(scheme) => {
+                let Some(at) = self.schemes.iter().position(|other| *other == Some(scheme)) else {
                     unreachable!("no input was made for {format}");
                 };
                 GemmInput::Q8(self.quantised[at].rows())

@@ -72,11 +72,11 @@ impl Matmul<'_> {
         scratch: &mut Scratch,
     ) {
         let at = block.start()..block.start() + block.width();
-        let lines = self.multiply(ctx, &task, at.clone(), scratch);
+        let task_rows = self.multiply(ctx, &task, at.clone(), scratch);
         let rows = task.rows;
         let Scratch { out, up, .. } = scratch;
         for row in 0..rows.len() {
-            let (line, to) = (&mut out[lines.row(row)], block.row_mut(row));
+            let (line, to) = (&mut out[task_rows.row(row)], block.row_mut(row));
             match &self.epilogue {
                 Epilogue::Store => to.copy_from_slice(line),
                 Epilogue::AccumulateInto => (ctx.kernels().axpby)(to, line, (1.0, 1.0)),
@@ -85,7 +85,7 @@ impl Matmul<'_> {
                     (ctx.kernels().add)(line, &row[at.clone()], to);
                 }
                 Epilogue::GatedActivation { activation, .. } => {
-                    (ctx.kernels().gated)(*activation, line, &up[lines.row(row)], to);
+                    (ctx.kernels().gated)(*activation, line, &up[task_rows.row(row)], to);
                 }
             }
         }
@@ -102,9 +102,9 @@ impl Matmul<'_> {
     ) {
         let at = block.start() * GROUP..(block.start() + block.width()) * GROUP;
         let width = at.len();
-        let lines = self.multiply(ctx, &task, at.clone(), scratch);
+        let task_rows = self.multiply(ctx, &task, at.clone(), scratch);
         let rows = task.rows;
-        assert!(lines.first == (0..lines.stride), "channels {at:?} are not whole tiles");
+        assert!(task_rows.first == (0..task_rows.stride), "channels {at:?} are not whole tiles");
         let Scratch { out, up, done, .. } = scratch;
         let step = (QUANTIZE_VALUES / width).max(1);
         done.resize(step * width, 0.0);
@@ -147,7 +147,7 @@ impl Matmul<'_> {
         let channels = start + at.start..start + at.end;
         let tiles = channels.start / TILE..channels.end.div_ceil(TILE);
         let lead = channels.start % TILE;
-        let lines = TaskRows { stride: tiles.len() * TILE, first: lead..lead + at.len() };
+        let task_rows = TaskRows { stride: tiles.len() * TILE, first: lead..lead + at.len() };
         let Task { ref rows, until, next } = *task;
         let count = rows.len();
         let rest = (start + until).div_ceil(TILE) - tiles.end;
@@ -156,19 +156,19 @@ impl Matmul<'_> {
             job.multiply(weight, read, kernel, out);
             let Some(bias) = bias else { return };
             for row in 0..count {
-                let line = &mut out[lines.row(row)];
+                let line = &mut out[task_rows.row(row)];
                 line.iter_mut().zip(&bias[at.clone()]).for_each(|(to, bias)| *to += bias);
             }
         };
         let Epilogue::GatedActivation { up: weight, bias, .. } = &self.epilogue else {
             matmul((self.weight.packed(), NextRead { rest, next }), self.bias, out);
-            return lines;
+            return task_rows;
         };
         let of_up = Some(weight.bytes_from(at.start));
         let of_next = if rest > 0 { Some(self.weight.bytes_from(at.end)) } else { next };
         matmul((self.weight.packed(), NextRead { rest: 0, next: of_up }), self.bias, out);
         matmul((weight.packed(), NextRead { rest: 0, next: of_next }), *bias, up);
-        lines
+        task_rows
     }
 }
 

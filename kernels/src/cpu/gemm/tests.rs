@@ -91,9 +91,9 @@ fn f32_activations_multiply_exactly_the_stored_weights() {
 #[test]
 fn matmuls_of_one_dispatch_have_the_bits_of_separate_ones() {
     let k = 512;
-    let kinds = [(1, Activations::Int8), (3, Activations::Int8), (3, Activations::F32)];
+    let cases = [(1, Activations::Int8), (3, Activations::Int8), (3, Activations::F32)];
     let all = Isa::available().into_iter();
-    for (isa, (threads, activations)) in all.flat_map(|isa| kinds.map(|kind| (isa, kind))) {
+    for (isa, (threads, activations)) in all.flat_map(|isa| cases.map(|case| (isa, case))) {
         let cpu = Cpu::new(threads, isa).with_activations(activations);
         for dtype in [DType::Q4_0, DType::Q4_1, DType::Q4K, DType::F16] {
             let [q, v, gate, up] = [70, 20, 45, 46].map(|n| weight(&cpu, dtype, n, k));
@@ -184,17 +184,17 @@ fn quantising_on_the_fly_has_the_bits_of_quantising_later() {
                     };
                     let mut values = vec![f32::NAN; m * n];
                     matmuls(&cpu, &Dispatch::of(m), [(product.clone(), &mut values[..])]);
-                    for kind in [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K] {
+                    for scheme in [QuantScheme::Q8_0(8), QuantScheme::Q8_1, QuantScheme::Q8K] {
                         let (mut want, mut found) = (Q8Buffer::default(), Q8Buffer::default());
-                        want.fill(&cpu, kind, &InputSource { x: &values, k: n, norm: None });
+                        want.fill(&cpu, scheme, &InputSource { x: &values, k: n, norm: None });
                         quantized_matmul(
                             &cpu,
                             &Dispatch::of(m),
                             &product,
-                            (kind, found.room(m, n)),
+                            (scheme, found.room(m, n)),
                         );
                         let what =
-                            format!("{} {dtype} {m} rows, {epilogue:?}, {kind:?}", isa.name());
+                            format!("{} {dtype} {m} rows, {epilogue:?}, {scheme:?}", isa.name());
                         assert_eq!(found.rows().blocks, want.rows().blocks, "{what}");
                     }
                 }

@@ -101,7 +101,7 @@ macro_rules! kernels {
         crate::cpu::isa::kernels::simd_unsafe_fns!($features,
             attn_matmul(p: &crate::cpu::loops::attn_matmul::AttnMatmul<'_>, c: &mut [f32]) = crate::cpu::loops::attn_matmul::attn_matmul::<$lanes>;
             dequantize_tile(tile: &crate::cpu::packed::tile::TileBytes<'_>, to: &mut [u8]) = crate::cpu::loops::dequantize::dequantize_tile::<$lanes>;
-            stream_read(bytes: &[u8], ahead: Option<crate::cpu::simd::prefetch::PrefetchOffset>) -> f32 = crate::cpu::loops::stream::stream_read::<$lanes>;
+            stream_read(bytes: &[u8], prefetch: Option<crate::cpu::simd::prefetch::PrefetchOffset>) -> f32 = crate::cpu::loops::stream::stream_read::<$lanes>;
             kv_to_f32(w: &crate::cpu::loops::kv::KvConvert<'_>, out: &mut [f32]) = crate::cpu::loops::kv::kv_to_f32::<$lanes>;
             gated(k: crate::op::Activation, g: &[f32], u: &[f32], out: &mut [f32]) = crate::cpu::loops::gated::gated::<$lanes>;
             f32_to_f16(x: &[f32], out: &mut [u16]) = crate::cpu::loops::kv::f32_to_f16::<$lanes>;

@@ -37,10 +37,10 @@ pub(super) trait QuantizeOps {
 /// # Safety
 /// As [`QuantizeOps`] says.
 #[inline(always)]
-pub(super) unsafe fn row<V: QuantizeOps>(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
+pub(super) unsafe fn row<V: QuantizeOps>(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
     // SAFETY: by the caller.
     unsafe {
-        match kind {
+        match scheme {
             QuantScheme::Q8_0(offset) => blocks::<V, false>(x, offset, out),
             QuantScheme::Q8_1 => blocks::<V, true>(x, 0, out),
             QuantScheme::Q8K => super_blocks::<V>(x, out),

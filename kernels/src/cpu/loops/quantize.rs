@@ -55,8 +55,8 @@ impl QuantScheme {
 
 /// Quantises one row into its blocks.
 #[inline(always)]
-pub(crate) fn row(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
-    match kind {
+pub(crate) fn row(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
+    match scheme {
         QuantScheme::Q8_0(offset) => blocks::<false>(x, offset, out),
         QuantScheme::Q8_1 => blocks::<true>(x, 0, out),
         QuantScheme::Q8K => super_blocks(x, out),

@@ -10,10 +10,10 @@
 #![expect(unsafe_code, reason = "jobs borrow the caller's stack")]
 
 use super::idle_prefetch;
+use super::job::Job;
 use super::task_queue::{Claim, TaskQueue};
 use crate::sync::{Arc, AtomicPtr, AtomicUsize, Condvar, Mutex, Ordering, lock};
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::sync::TryLockError;
 
 #[cfg(loom)]
@@ -30,26 +30,6 @@ const GENERATION_MASK: usize = !(GENERATION - 1);
 
 /// Most threads that a pool may have.
 pub const THREADS_MAX: usize = 1024;
-
-struct Job<'a> {
-    task: &'a (dyn Fn(&Claim) + Sync),
-    claims: &'a [TaskQueue],
-    /// Most tasks of a claim.
-    max_claim: usize,
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
-}
-
-impl Job<'_> {
-    fn work(&self, thread: usize) {
-        while let Some(claim) = TaskQueue::next(self.claims, thread, self.max_claim) {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| (self.task)(&claim))) {
-                TaskQueue::clear(self.claims);
-                lock(&self.panic).get_or_insert(payload);
-                return;
-            }
-        }
-    }
-}
 
 struct Shared {
     gate: AtomicUsize,

@@ -60,18 +60,18 @@ impl BandwidthProbe {
     fn rate(&self, cpu: &Cpu, seconds: impl Fn(&dyn Fn()) -> f64) -> f64 {
         let of_thread = self.bytes.div_ceil(cpu.pool().threads() * TASKS_PER_THREAD);
         let of_task = of_thread.clamp(1, TASK_BYTES).next_multiple_of(64);
-        let read = |ahead: Option<usize>| {
-            let ahead =
-                ahead.map(|bytes| PrefetchOffset { bytes, hint: cpu.caches().prefetch_hint });
+        let read = |prefetch: Option<usize>| {
+            let prefetch =
+                prefetch.map(|bytes| PrefetchOffset { bytes, hint: cpu.caches().prefetch_hint });
             cpu.pool().run(self.bytes.div_ceil(of_task), &|task| {
                 let end = self.bytes.min((task + 1) * of_task);
                 let part = &self.memory.bytes()[task * of_task..end];
-                black_box((cpu.kernels().stream_read)(part, ahead));
+                black_box((cpu.kernels().stream_read)(part, prefetch));
             });
         };
-        let ways = [None, Some(PREFETCH_BYTES)].map(|ahead| {
-            read(ahead);
-            seconds(&|| read(ahead))
+        let ways = [None, Some(PREFETCH_BYTES)].map(|prefetch| {
+            read(prefetch);
+            seconds(&|| read(prefetch))
         });
         self.bytes as f64 / ways[0].min(ways[1])
     }

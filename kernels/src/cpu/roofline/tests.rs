@@ -66,10 +66,10 @@ fn stream_read_reads_every_line() {
                 let value = |at: usize| if at == largest { 3.0f32 } else { -(at as f32) };
                 let bytes: Vec<u8> =
                     (0..lines * 16).flat_map(|at| value(at).to_le_bytes()).collect();
-                for ahead in
+                for prefetch in
                     [None, Some(PrefetchOffset { bytes: 8192, hint: PrefetchHint::L2Only })]
                 {
-                    let found = (isa.kernels().stream_read)(&bytes, ahead);
+                    let found = (isa.kernels().stream_read)(&bytes, prefetch);
                     assert_eq!(found, 3.0, "{isa:?}, {largest} of {lines} lines");
                 }
             }

@@ -5,15 +5,15 @@ use crate::cpu::isa::quantize_x86::{self, QuantizeOps};
 use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use std::arch::x86_64::*;
 
-pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
+pub(super) fn quantize(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
     #[target_feature(enable = "avx2,fma,f16c")]
-    fn body(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
+    fn body(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
         // SAFETY: this function is compiled for the features of the vectors.
-        unsafe { quantize_x86::row::<Avx2>(x, kind, out) }
+        unsafe { quantize_x86::row::<Avx2>(x, scheme, out) }
     }
     // SAFETY: reached only through this module's table, which `Isa` hands out only when the
     // machine has the features.
-    unsafe { body(x, kind, out) }
+    unsafe { body(x, scheme, out) }
 }
 
 /// Registers of 8 values.

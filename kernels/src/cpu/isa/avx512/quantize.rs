@@ -5,15 +5,15 @@ use crate::cpu::isa::quantize_x86::{self, QuantizeOps};
 use crate::cpu::loops::quantize::{Q8Block, QuantScheme};
 use std::arch::x86_64::*;
 
-pub(super) fn quantize(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
+pub(super) fn quantize(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
-    fn body(x: &[f32], kind: QuantScheme, out: &mut [Q8Block]) {
+    fn body(x: &[f32], scheme: QuantScheme, out: &mut [Q8Block]) {
         // SAFETY: this function is compiled for the features of the vectors.
-        unsafe { quantize_x86::row::<Avx512>(x, kind, out) }
+        unsafe { quantize_x86::row::<Avx512>(x, scheme, out) }
     }
     // SAFETY: reached only through the AVX-512 table, which `Isa` hands out only when the
     // machine has the features.
-    unsafe { body(x, kind, out) }
+    unsafe { body(x, scheme, out) }
 }
 
 /// Registers of 16 values.

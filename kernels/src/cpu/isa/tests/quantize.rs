@@ -37,17 +37,17 @@ fn rows() -> Vec<(&'static str, Vec<f32>)> {
 #[test]
 fn every_isa_quantises_a_row_to_the_same_bits() {
     for isa in Isa::available() {
-        for kind in
+        for scheme in
             [QuantScheme::Q8_0(8), QuantScheme::Q8_0(128), QuantScheme::Q8_1, QuantScheme::Q8K]
         {
             for (what, x) in rows() {
                 let mut want = [Q8Block::default(); 8];
                 let mut found = want;
-                row(&x, kind, &mut want);
-                (isa.kernels().quantize)(&x, kind, &mut found);
+                row(&x, scheme, &mut want);
+                (isa.kernels().quantize)(&x, scheme, &mut found);
                 let bits = |b: &Q8Block| (b.q, b.d.to_bits(), b.s.to_bits(), b.start);
                 let (want, found) = (want.each_ref().map(bits), found.each_ref().map(bits));
-                assert_eq!(found, want, "{}: {kind:?} of {what}", isa.name());
+                assert_eq!(found, want, "{}: {scheme:?} of {what}", isa.name());
             }
         }
     }
