@@ -85,7 +85,7 @@ impl<'a> Stages<'a> {
         let parts = parts.into_iter().map(|(device, mut part)| {
             let (graph, swap) = (self.input.graph, self.swap);
             let rows = part.graphs.clone();
-            if needs_graphs(&self.input.devices[device.0]) {
+            if !part.graphs.is_empty() {
                 let matmuls = Matmuls { graph, features: part.features, rows: &rows, swap };
                 part.order = matmuls.order(nodes.clone());
             }
