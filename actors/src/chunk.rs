@@ -1,4 +1,4 @@
-//! Chunks: rows on their way through the stages of a route.
+//! Chunks: batches of rows that pass the stages of a route.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use crate::traced::{TraceContext, Traced};
 pub struct Chunk {
     /// Number of the chunk, ascending in order of dispatch.
     pub id: u64,
-    /// What its rows are.
+    /// Whether it holds prompt rows, decode rows or both.
     pub phase: Phase,
     /// Stages, in order.
     pub route: Arc<Route>,
     /// Index of the present stage in the route.
     pub cursor: usize,
-    /// Rows, and the values that crossed the last border.
+    /// The batch, and the values that the stages so far handed to the present one.
     pub payload: Arc<Payload>,
     /// The sequence of each of the batch's spans.
     pub sequences: Vec<SequenceRows>,
-    /// Right to be in flight.
+    /// Permit for one chunk in flight.
     pub permit: Permit,
     /// Span under which the chunk is logged.
     pub trace: tracing::Span,
@@ -45,27 +45,27 @@ pub struct SequenceRows {
     pub lease: KvLease,
     /// Rows computed so far, per node.
     pub progress: Arc<RowProgress>,
-    /// Where tokens go.
+    /// Receives the tokens.
     pub sink: Arc<dyn Sink>,
-    /// What is done with the logits.
+    /// The use of the logits.
     pub action: OutputAction,
-    /// What a recording knows of the request.
+    /// Trace context of the request.
     pub context: TraceContext,
 }
 
-/// What is done with the logits of a sequence's rows.
+/// The use of the logits of a sequence's rows.
 #[derive(Debug)]
 pub enum OutputAction {
-    /// Nothing: more of the prompt follows.
+    /// No logits are needed: more of the prompt follows.
     None,
-    /// The next token is sampled.
+    /// Sample the next token.
     Sample(Box<Generate>),
-    /// These tokens are scored, one per selected row.
+    /// Score these token ids, one per selected row.
     Score(Vec<u32>),
 }
 
 impl OutputAction {
-    /// Takes the sampling state out.
+    /// Takes the sampling state out, if there is one.
     pub fn take_generate(&mut self) -> Option<Box<Generate>> {
         match std::mem::replace(self, OutputAction::None) {
             OutputAction::Sample(generate) => Some(generate),
@@ -78,13 +78,13 @@ impl OutputAction {
 }
 
 impl SequenceRows {
-    /// Whether a roll-back has made the rows obsolete.
+    /// Whether a roll-back has made the rows stale.
     pub fn is_stale(&self) -> bool {
         self.progress.epoch() != self.epoch
     }
 
-    /// Whether the result is not needed any more: the rows are stale, the sequence is lost, or its
-    /// caller has gone.
+    /// Whether the result is no longer needed: the rows are stale, the sequence is lost, or its caller
+    /// has dropped the stream.
     pub fn is_void(&self) -> bool {
         self.is_stale() || self.progress.is_lost() || self.sink.is_closed()
     }
@@ -96,44 +96,44 @@ impl Chunk {
         &self.route.stages[self.cursor]
     }
 
-    /// What the present stage hands on.
+    /// The values that the present stage reads, writes and passes on.
     pub fn flow(&self) -> &Flow {
         &self.route.flows[self.cursor]
     }
 
-    /// Its rows.
+    /// The rows of the chunk.
     pub fn batch(&self) -> &Batch {
         &self.payload.batch
     }
 
-    /// Whether no result of it is needed any more.
+    /// Whether none of its results is needed any more.
     pub fn is_void(&self) -> bool {
         self.sequences.iter().all(SequenceRows::is_void)
     }
 
-    /// The nodes whose row progress orders the present stage: its own; one behind the last node
-    /// for the choice of tokens; none for a transfer.
+    /// The nodes whose row progress orders the present stage: the stage's own nodes, one index past
+    /// the last node for sampling, and none for a transfer.
     pub fn ordered_nodes(&self) -> Range<usize> {
         let stage = self.stage();
         let Range { start, end } = stage.nodes.clone();
         start..end + usize::from(stage.decides())
     }
 
-    /// The values that crossed the last border, to be changed.
+    /// The values that the previous stages handed to the present one, for modification.
     ///
     /// # Errors
-    /// When a device still holds them, against its contract.
+    /// [`DeviceError`] when a device still holds them, which its contract forbids.
     pub fn values_mut(&mut self, device: &str) -> Result<&mut TensorSet, DeviceError> {
         match Arc::get_mut(&mut self.payload) {
             Some(payload) => Ok(&mut payload.values),
             None => Err(DeviceError::Failed {
                 device: device.to_owned(),
-                reason: "it keeps the inputs of a run that it has completed".to_owned(),
+                reason: "it still holds the inputs of a completed run".to_owned(),
             }),
         }
     }
 
-    /// Makes it ready for its present stage: one delivery per device that has a part in it.
+    /// Prepares the chunk for its present stage: one delivery for each device that runs a part of it.
     pub fn deliver(self: Box<Chunk>, context: TraceContext) -> Vec<Traced<Delivery>> {
         let parts = self.stage().parts.len();
         if parts == 1 {
@@ -144,14 +144,14 @@ impl Chunk {
     }
 }
 
-/// A device's part of a chunk's stage. The chunk is shared with the other parts; the last one to
-/// finish sends it on.
+/// A device's part of a chunk's stage. All parts share the chunk; the last part to finish forwards
+/// it.
 pub type Part = JoinPart<Box<Chunk>, PartDone>;
 
-/// The result of a part: the part's rows and channels of what the stage writes.
+/// The result of a part: its rows and output channels of the values that the stage writes.
 pub type PartDone = Traced<Result<TensorSet, PartLost>>;
 
-/// What a worker receives: the stage of a chunk, or its part of one.
+/// A message to a worker: a chunk whose present stage it runs, or its part of that stage.
 #[derive(Debug)]
 pub enum Delivery {
     /// A whole stage.
@@ -167,10 +167,10 @@ pub enum PartLost {
     Failed {
         /// Device name.
         device: String,
-        /// What happened.
+        /// Its error.
         error: DeviceError,
     },
-    /// The result was not needed any more.
+    /// The result was no longer needed.
     Abandoned,
 }
 
@@ -183,7 +183,7 @@ impl Delivery {
         }
     }
 
-    /// The device with its rows and output channels.
+    /// The device of the part, with its rows and output channels.
     pub fn part(&self) -> &StagePart {
         let index = match self {
             Delivery::Chunk(_) => 0,
@@ -197,8 +197,8 @@ impl Delivery {
         self.part().device
     }
 
-    /// What its device is to do, with results in `memory`, or in host memory where parts are put
-    /// together. `None` for the choice of tokens, which is no work for a device.
+    /// The work of its device, with results in `memory`, or in host memory if parts are merged.
+    /// `None` for sampling, which runs on the host.
     pub fn work(&self, memory: MemoryDomain) -> Option<Work> {
         let chunk = self.chunk();
         let stage = chunk.stage();
@@ -228,8 +228,8 @@ impl Delivery {
         before.is_some_and(|stage| stage.only_device() != Some(self.device()))
     }
 
-    /// Whether it is the first part of its stage whose inputs come from elsewhere, so that every
-    /// hand-off is counted once.
+    /// Whether it is the part that counts as the stage's hand-off between devices: the first part of
+    /// a stage whose inputs come from other devices. Each hand-off is counted once.
     pub fn is_hand_off(&self) -> bool {
         let chunk = self.chunk();
         let Some(at) = chunk.cursor.checked_sub(1) else { return false };

@@ -1,4 +1,4 @@
-//! The choice of tokens: the last stage of a route turns logits into tokens or scores, on the host.
+//! Sampling and scoring: the last stage of a route turns logits into tokens or scores, on the host.
 
 use lapwing_kernels::device::Tensor;
 use lapwing_plan::StageWork;
@@ -7,29 +7,29 @@ use crate::chunk::{Chunk, OutputAction};
 use crate::message::{FinishReason, Generate};
 use crate::sample::{Sampled, logprob};
 
-/// What was decided for the rows of one sequence.
+/// The result of the last stage for the rows of one sequence.
 #[derive(Debug)]
 pub enum Decision {
-    /// Nothing was asked for.
+    /// The rows need no logits.
     Nothing,
-    /// A token was chosen, with the state that chose it.
+    /// The sampled token, with the sampling state.
     Token(Sampled, Box<Generate>),
-    /// Log-probabilities of the tokens to score.
+    /// Natural-log probabilities of the tokens to score.
     Scores(Vec<f32>),
-    /// The result is not needed any more.
+    /// The result is no longer needed.
     Void,
-    /// No logit is a number, or every token is forbidden.
+    /// No token can be sampled: every logit is NaN, or every token is forbidden.
     NoToken,
 }
 
-/// The logits of a chunk are not there, or not in host memory.
+/// The logits of a chunk are missing, or are not in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoLogits;
 
-/// Decides for every sequence of a chunk, in the order of the batch's spans.
+/// Samples or scores every sequence of a chunk, in the order of the batch's spans.
 ///
 /// # Errors
-/// [`NoLogits`], when the stages before left none.
+/// [`NoLogits`] when the earlier stages produced none.
 pub fn decide(chunk: &mut Chunk) -> Result<Vec<Decision>, NoLogits> {
     let StageWork::Decide { logits } = chunk.stage().work else { return Err(NoLogits) };
     let Chunk { payload, sequences, .. } = chunk;
@@ -49,7 +49,7 @@ pub fn decide(chunk: &mut Chunk) -> Result<Vec<Decision>, NoLogits> {
     Ok(decisions)
 }
 
-/// Decides for one sequence, whose rows of the logits are `rows`.
+/// Samples or scores one sequence, whose rows of the logits are `rows`.
 fn one(action: &mut OutputAction, logits: &Tensor, rows: std::ops::Range<usize>) -> Decision {
     match std::mem::replace(action, OutputAction::None) {
         OutputAction::None => Decision::Nothing,

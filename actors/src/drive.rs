@@ -1,5 +1,5 @@
-//! Drivers: the only place that touches threads, channels and time. Both run the same state
-//! machines.
+//! Drivers: the only code that uses threads, channels and clocks. The live and the simulated driver
+//! run the same state machines.
 
 pub mod blocking;
 pub mod live;

@@ -1,4 +1,4 @@
-//! The runtime's own failures; each has a name and ends the stream that it concerns.
+//! Errors of the runtime. Each ends the stream that it concerns.
 
 use lapwing_plan::PlanError;
 
@@ -6,7 +6,7 @@ use lapwing_plan::PlanError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// There is nothing to compute.
+    /// The prompt is empty.
     #[error("the prompt has no tokens; give at least one")]
     EmptyPrompt,
     /// The prompt leaves no room for a single token.
@@ -58,13 +58,13 @@ pub enum RunError {
     Device {
         /// Device name.
         device: String,
-        /// What it said.
+        /// Its error message.
         reason: String,
     },
     /// No route fits the chunk.
     #[error("no plan for this request: {source}")]
     Plan {
-        /// Why.
+        /// The planner's error.
         source: PlanError,
     },
     /// An actor died; the engine is over.
@@ -75,7 +75,7 @@ pub enum RunError {
         /// Panic message or cause.
         reason: String,
     },
-    /// A mailbox overflowed, which the credits forbid: a defect in the engine.
+    /// A mailbox overflowed, which the permits rule out: a defect in the engine.
     #[error("mailbox of actor '{actor}' is full, which must never happen; please report this")]
     MailboxFull {
         /// Receiver.

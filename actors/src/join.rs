@@ -1,12 +1,12 @@
-//! Joins: something whole is shared between parts; whoever finishes last gets it back, with the
-//! results of all parts.
+//! Fork-join of a shared value: all parts share it, and the last part to finish takes it back with
+//! the results of all parts.
 
 use lapwing_kernels::sync::{Arc, Mutex, lock};
 
-/// One part's hold on the whole.
+/// One part's reference to the shared value.
 ///
-/// The whole cannot be changed while any part holds it. A part that is dropped unfinished drops
-/// its hold; then nobody gets the whole back, and it is dropped with the last part.
+/// The value is immutable while any part holds a reference. If a part is dropped unfinished, no
+/// part takes the value back, and it is dropped with the last reference.
 #[derive(Debug)]
 pub struct JoinPart<T, P> {
     whole: Arc<T>,
@@ -14,7 +14,7 @@ pub struct JoinPart<T, P> {
     index: usize,
 }
 
-/// Of each part that is through: its hold and its result.
+/// For each finished part: its reference and its result.
 type Finished<T, P> = Vec<Option<(Arc<T>, P)>>;
 
 /// Shares `whole` between `parts` parts.
@@ -27,7 +27,7 @@ pub fn split<T, P>(whole: T, parts: usize) -> Vec<JoinPart<T, P>> {
 }
 
 impl<T, P> JoinPart<T, P> {
-    /// What is shared.
+    /// The shared value.
     pub fn whole(&self) -> &T {
         &self.whole
     }
@@ -37,13 +37,13 @@ impl<T, P> JoinPart<T, P> {
         self.index
     }
 
-    /// Hands in the part's result. The last part gets the whole, and all results in the order of
-    /// the parts.
+    /// Stores the part's result. The last part receives the shared value and all results in the order
+    /// of the parts.
     pub fn finish(self, result: P) -> Option<(T, Vec<P>)> {
         let JoinPart { whole, finished, index } = self;
         let mut slots = lock(&finished);
-        // The hold is handed in under the lock, so that whoever finds every slot full holds all
-        // that there are.
+        // References are stored under the lock: the part that finds every slot full therefore holds
+        // all of them.
         slots[index] = Some((whole, result));
         if slots.iter().any(Option::is_none) {
             return None;

@@ -1,5 +1,5 @@
-//! Actors order: messages, scheduler, workers, plans, policies. Pure state machines; only
-//! `drive` touches threads, channels and time.
+//! The actor runtime: messages, scheduler, workers and queue policies. They are pure state machines;
+//! only `drive` uses threads, channels and clocks.
 
 pub mod chunk;
 pub mod decide;

@@ -1,4 +1,5 @@
-//! All messages between actors. They are one-way; the one backward arrow is [`Progress`].
+//! All messages between actors. Every message is one-way; only [`Progress`] and [`GraphsPrepared`]
+//! flow back to the scheduler.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,76 +20,76 @@ pub use crate::traced::{TraceContext, Traced};
 pub struct Submit {
     /// The model.
     pub model: ModelId,
-    /// Prompt.
+    /// Token ids of the prompt.
     pub ids: Vec<u32>,
-    /// What is wanted.
+    /// Generation or scoring.
     pub task: Task,
     /// Client that sends it, for the queue policy.
     pub client: ClientId,
-    /// Where results go.
+    /// The caller's stream.
     pub sink: Arc<dyn Sink>,
-    /// Right to be in the engine; given back when the request ends.
+    /// Admission permit; released when the request ends.
     pub admission: AdmissionPermit,
     /// Span under which the request is logged.
     pub trace: tracing::Span,
 }
 
-/// What a request wants.
+/// The work of a request.
 #[derive(Debug)]
 pub enum Task {
-    /// New tokens.
+    /// Generate new tokens.
     Generate(Box<Generate>),
-    /// Log-probability of each prompt token from position `from` on (at least 1), given those
-    /// before it.
+    /// Compute the log-probability of each prompt token from position `from` (at least 1) on, given
+    /// the tokens before it.
     Score {
         /// First position to score.
         from: usize,
     },
 }
 
-/// How tokens are generated.
+/// State and limits of a generation.
 #[derive(Debug)]
 pub struct Generate {
-    /// Chooses tokens.
+    /// Samples tokens.
     pub sampler: Sampler,
-    /// Tokens that end the sequence; they are reported but carry no text.
+    /// Token ids that end the sequence; they are reported but carry no text.
     pub stop_ids: Arc<[u32]>,
-    /// Most tokens to generate.
+    /// Maximum number of tokens to generate.
     pub tokens_max: usize,
 }
 
-/// Scheduler → preparation lane: make static graphs ready.
+/// Scheduler → preparation lane: prepare static graphs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrepareGraphs {
     /// The device.
     pub device: DeviceId,
-    /// Graphs that a chunk needs.
+    /// Graphs to prepare for a chunk.
     pub keys: Vec<GraphKey>,
-    /// Graphs of chunks in flight, which must stay.
+    /// Graphs that must not be evicted, such as those of chunks in flight.
     pub keep: Vec<GraphKey>,
 }
 
-/// Preparation lane → scheduler: graphs are ready, or cannot be had.
+/// Preparation lane → scheduler: the graphs are ready, or could not be prepared.
 #[derive(Debug)]
 pub struct GraphsPrepared {
-    /// What was asked for.
+    /// The request.
     pub asked: PrepareGraphs,
-    /// What came of it.
+    /// The prepared and evicted graphs, or the failure.
     pub result: Result<Prepared, DeviceError>,
 }
 
 impl GraphsPrepared {
-    /// The answer for a device that prepares nothing.
+    /// The answer for a device that has no preparation lane.
     pub fn without_lane(asked: PrepareGraphs) -> GraphsPrepared {
         let error = DeviceError::Unsupported {
             device: format!("number {}", asked.device.0),
-            what: "prepared graphs, which the plan asks for".to_owned(),
+            what: "prepared graphs, which the plan requires".to_owned(),
         };
         GraphsPrepared { asked, result: Err(error) }
     }
 }
 
-/// Last worker → scheduler: a chunk has ended. Its permit and leases are free.
+/// Last worker → scheduler: a chunk has ended. Its permit and KV leases are already released.
 #[derive(Debug)]
 pub struct Progress {
     /// Number of the chunk.
@@ -106,66 +107,66 @@ pub struct SequenceProgress {
     pub epoch: u64,
     /// Number of rows.
     pub rows: usize,
-    /// What came of them.
+    /// Their result.
     pub outcome: Outcome,
 }
 
-/// What came of a sequence's rows.
+/// The result of a sequence's rows.
 #[derive(Debug)]
 pub enum Outcome {
-    /// They are in the cache.
+    /// Their keys and values are in the KV cache.
     Computed,
-    /// They are in the cache, and this token was chosen, with the state that chose it.
+    /// They are in the KV cache, and this token was sampled; the sampling state returns with it.
     Sampled(Sampled, Box<Generate>),
-    /// They are in the cache, and this many prompt tokens were scored.
+    /// They are in the KV cache, and this many prompt tokens were scored.
     Scored(usize),
-    /// A roll-back has made them obsolete; with the sampling state, if the chunk carried it.
+    /// A roll-back has made them stale. Holds the sampling state if the chunk carried it.
     Stale(Option<Box<Generate>>),
-    /// The request was cancelled or has failed elsewhere.
+    /// The request was cancelled, or failed in another chunk.
     Abandoned,
-    /// They are lost.
+    /// They could not be computed.
     Lost(RunError),
 }
 
-/// What a caller gets.
+/// An event of a request's stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
     /// A generated token.
     Token(Sampled),
-    /// Log-probabilities of the next prompt tokens.
+    /// Natural-log probabilities of the next prompt tokens.
     Scores(Vec<f32>),
-    /// The end; nothing follows.
+    /// The request has ended; no event follows.
     Finished(Finished),
-    /// The end, by an error; nothing follows.
+    /// The request has failed; no event follows.
     Failed(RunError),
 }
 
 /// An event on its way to a caller.
 #[derive(Debug)]
 pub struct Emission {
-    /// Whose event it is.
+    /// The sequence of the event.
     pub sequence: SequenceId,
-    /// Where it goes.
+    /// The caller's end of the stream.
     pub sink: Arc<dyn Sink>,
-    /// What it is.
+    /// The event.
     pub event: StreamEvent,
 }
 
 /// End of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// Why.
+    /// Reason.
     pub reason: FinishReason,
-    /// When it passed its milestones.
+    /// Times of its milestones.
     pub times: RequestTimes,
 }
 
 /// Why a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishReason {
-    /// The model ended the text.
+    /// The model generated a stop token.
     Stop,
-    /// As many tokens as asked for, or as the context holds.
+    /// The token limit of the request or of the context is reached.
     Length,
     /// Every prompt token is scored.
     Scored,
@@ -181,49 +182,49 @@ impl fmt::Display for FinishReason {
     }
 }
 
-/// A caller's end of a stream. Sending never blocks.
+/// The sending end of a caller's stream. Sending never blocks.
 pub trait Sink: Send + Sync + fmt::Debug {
-    /// Hands an event over; it is lost if the caller is gone.
+    /// Sends an event; it is lost if the caller has dropped the stream.
     fn send(&self, event: Traced<StreamEvent>);
 
     /// Whether the caller has dropped its stream, which cancels the request.
     fn is_closed(&self) -> bool;
 }
 
-/// What arrives in the scheduler's mailbox.
+/// A message to the scheduler.
 #[derive(Debug)]
 pub enum SchedulerMessage {
-    /// A request.
+    /// A new request.
     Submit(Box<Submit>),
-    /// A chunk came back.
+    /// A chunk has ended.
     Progress(Progress),
     /// Static graphs were prepared.
     Prepared(Box<GraphsPrepared>),
-    /// A stream was dropped: look for cancelled requests.
+    /// A stream was dropped: remove cancelled requests.
     Wake,
-    /// The rows of a sequence from a position on count as not computed.
+    /// Compute the rows of a sequence from a position on again.
     RollBack(RollBack),
     /// An actor died.
     ActorDied(RunError),
-    /// Stop: after the present requests, or at once.
+    /// Stop, after the present requests or at once.
     Shutdown(Shutdown),
 }
 
-/// Rows of a sequence are to be computed again. Chunks in flight that hold rows of the sequence
+/// A request to compute rows of a sequence again. Chunks in flight that hold rows of the sequence
 /// become stale, and every actor drops them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RollBack {
     /// The sequence.
     pub sequence: SequenceId,
-    /// First row to compute again; an earlier one if that is still on its way.
+    /// First row to compute again. The roll-back reaches further if an earlier row is still in flight.
     pub row: usize,
 }
 
 /// How an engine ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Finish what is in the engine, take nothing new.
+    /// Finish the present requests and accept no new ones.
     Drain,
-    /// Fail what is in the engine.
+    /// Fail the present requests.
     Now,
 }

@@ -6,32 +6,32 @@ use lapwing_kernels::sync::{AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering,
 use lapwing_plan::DeviceId;
 
 /// How many rows of a sequence each node of the graph has computed, and how many have been
-/// submitted. It travels with the sequence's chunks, so a worker can tell whether the rows before a
-/// chunk are in the KV cache, whichever routes the chunks take. A worker that receives a chunk too
-/// early is entered as a waiter, and is nudged when that may have changed.
+/// submitted. The sequence's chunks share it, so a worker can see whether the rows before a chunk
+/// are in the KV cache, whichever routes the chunks take. A worker that receives a chunk too early
+/// is registered as a waiter, and is nudged when the chunk may have become ready.
 ///
-/// A roll-back sets the rows back and begins a new epoch. What chunks of earlier epochs report is
+/// A roll-back resets the row counts and begins a new epoch. Reports of chunks of earlier epochs are
 /// ignored. The scheduler sends rows of a new epoch only when no chunk of an earlier one is left, so
 /// stale rows never overwrite the KV rows of the new epoch.
 #[derive(Debug)]
 pub struct RowProgress {
-    /// Per node, and one more for the choice of tokens.
+    /// Rows computed per node, with one more entry for sampling.
     computed: Vec<AtomicUsize>,
     /// Per node: the rows submitted to one device, and that device (see [`pack`]).
     submitted: Vec<AtomicU64>,
     epoch: AtomicU64,
     lost: AtomicBool,
-    /// Workers to nudge. The lock also keeps an advance and a roll-back apart.
+    /// Workers to nudge. The lock also makes an advance and a roll-back mutually exclusive.
     waiters: Mutex<Vec<DeviceId>>,
 }
 
-/// The rows up to `end` are submitted to `device`; 0 is none.
+/// Packs the end of the submitted rows and their device; 0 means that no row is submitted.
 fn pack(end: usize, device: DeviceId) -> u64 {
     (end as u64) << 16 | (device.0 as u64 + 1)
 }
 
 impl RowProgress {
-    /// No row computed by any of `nodes` nodes.
+    /// Progress of a graph of `nodes` nodes, none of which has computed a row.
     pub fn new(nodes: usize) -> RowProgress {
         RowProgress {
             computed: (0..nodes + 1).map(|_| AtomicUsize::new(0)).collect(),
@@ -42,10 +42,10 @@ impl RowProgress {
         }
     }
 
-    /// Whether `worker` may run the nodes on the rows from `start` on: all rows before them are
-    /// computed, or are submitted to the same device, whose queue keeps the order; or the rows are
-    /// stale or lost, and only have to be dropped. If not, `worker` will be nudged when that may
-    /// have changed. Without nodes there is no order.
+    /// Whether `worker` may run the nodes on the rows from `start` on. It may if all earlier rows are
+    /// computed or are submitted to the same device, whose queue keeps the order. It also may if the
+    /// rows are stale or lost and only have to be dropped. Otherwise `worker` is registered as a
+    /// waiter and nudged at the next change. An empty range of nodes is always ready.
     pub fn is_ready(&self, nodes: &Range<usize>, rows: RowStart, worker: DeviceId) -> bool {
         let Some(last) = nodes.clone().next_back() else { return true };
         // Rows pass the nodes in order, so the last node has the fewest.
@@ -59,7 +59,7 @@ impl RowProgress {
             return true;
         }
         let mut waiters = lock(&self.waiters);
-        // A change since the first look was made before this lock, or will find the waiter.
+        // A change since the first check either precedes this lock or will find the waiter.
         if ready() {
             return true;
         }
@@ -91,14 +91,14 @@ impl RowProgress {
         std::mem::take(&mut *waiters)
     }
 
-    /// Sets all nodes back to the rows before `row`, and begins an epoch. Rows before `row` that are
-    /// still on their way become stale like all others, so the roll-back may reach further. Returns
+    /// Resets all nodes to the rows before `row` and begins an epoch. Rows before `row` that are still
+    /// in flight become stale like all others, so the roll-back may reach further. Returns
     /// the first row to compute again, and the workers to nudge, which drop what is stale.
     #[must_use]
     pub fn roll_back(&self, row: usize) -> (usize, Vec<DeviceId>) {
         let mut waiters = lock(&self.waiters);
         self.epoch.fetch_add(1, Ordering::AcqRel);
-        // Rows pass the nodes in order, so the choice of tokens has the fewest.
+        // Rows pass the nodes in order, so sampling has the fewest.
         let complete = self.computed.last().map_or(0, |last| last.load(Ordering::Acquire));
         let row = row.min(complete);
         for (computed, submitted) in self.computed.iter().zip(&self.submitted) {
@@ -118,7 +118,7 @@ impl RowProgress {
         self.computed[node].load(Ordering::Acquire)
     }
 
-    /// Marks the sequence as lost: its rows are not needed any more. Returns the workers to nudge.
+    /// Marks the sequence as lost: its rows are no longer needed. Returns the workers to nudge.
     #[must_use]
     pub fn lose(&self) -> Vec<DeviceId> {
         self.lost.store(true, Ordering::Release);
@@ -184,7 +184,7 @@ mod tests {
         assert!(progress.is_ready(&(0..2), from(4, 0), here));
         assert!(!progress.is_ready(&(0..2), from(4, 0), elsewhere));
         assert_eq!(progress.roll_back(2), (0, vec![elsewhere]), "no row is complete");
-        assert!(!progress.is_ready(&(0..2), from(4, 1), here), "what was submitted is stale");
+        assert!(!progress.is_ready(&(0..2), from(4, 1), here), "submitted rows are stale");
     }
 
     proptest! {

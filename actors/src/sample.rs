@@ -23,9 +23,9 @@ pub struct SamplingParams {
     pub presence_penalty: f32,
     /// Subtracted per occurrence in the window; 0 is off.
     pub frequency_penalty: f32,
-    /// Keeps the k most likely tokens; 0 is off (S1-7).
+    /// Keeps the k most likely tokens; 0 is off.
     pub top_k: usize,
-    /// Keeps the smallest set with at least this probability; 1 is off (S1-8).
+    /// Nucleus sampling: keeps the smallest set with at least this probability; 1 is off.
     pub top_p: f32,
     /// Keeps tokens at least this likely relative to the most likely one; 0 is off.
     pub min_p: f32,

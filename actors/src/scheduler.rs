@@ -1,9 +1,9 @@
-//! The scheduler: lets requests in, cuts them into chunks, and gives every chunk its route. A
-//! pure state machine: messages and the time go in, effects come out.
+//! The scheduler: admits requests, cuts them into chunks, and gives every chunk its route. A pure
+//! state machine: its inputs are messages and the time, its outputs are effects.
 //!
-//! One rule covers prefill, decode and recomputation: a sequence is a growing list of tokens,
-//! of which the first `sent` have been handed out as rows; whatever is left is due. Decode is
-//! the case in which one row is left.
+//! One rule covers prefill, decode and recomputation: a sequence is a growing list of tokens, of
+//! which the first `sent` have been dispatched as rows. The remaining rows are due. Decode is the
+//! case in which one row remains.
 
 use std::sync::Arc;
 
@@ -41,57 +41,57 @@ pub use stall::Stall;
 /// Limits of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerConfig {
-    /// Most tokens of a sequence of the first model, prompt included.
+    /// Maximum tokens of a sequence of the first model, prompt included.
     pub context: usize,
-    /// Most sequences computed at the same time.
+    /// Maximum number of sequences that run at the same time.
     pub sequences_max: usize,
-    /// Most chunks in flight.
+    /// Maximum number of chunks in flight.
     pub permits: usize,
     /// Vocabulary size of the first model; ids from here on are refused.
     pub vocab: usize,
 }
 
-/// What the scheduler wants done.
+/// An action that the scheduler requests of its driver.
 #[derive(Debug)]
 pub enum SchedulerEffect {
-    /// Send a chunk's first stage, or a part of it, to its device; rows of it may have been held
-    /// back.
+    /// Send a chunk's first stage, or a part of it, to its device. Holds the stall of its rows, if
+    /// they stalled.
     Send(DeviceId, Traced<Delivery>, Option<Stall>),
-    /// Let that worker look again at what waits there.
+    /// Make that worker check its waiting chunks again.
     Nudge(DeviceId),
-    /// Make static graphs ready, then send [`SchedulerMessage::Prepared`].
+    /// Prepare static graphs, then send [`SchedulerMessage::Prepared`].
     Prepare(PrepareGraphs),
-    /// Hand an event to a caller.
+    /// Send an event to a caller.
     Emit(Traced<Emission>),
-    /// Something happened to a request that a recording may tell.
+    /// Record an event of a request.
     Note(Traced<Note>),
-    /// Nothing more will come: stop every actor.
+    /// Stop every actor: the scheduler has ended.
     Stop,
 }
 
-/// Something that happened to a request; nothing depends on it.
+/// An event of a request for recordings; no decision depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The request.
     pub sequence: SequenceId,
-    /// What happened.
+    /// The event.
     pub what: Noted,
 }
 
-/// What happened to a request.
+/// An event of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
-    /// It reached a milestone; the number is the milestone's value.
+    /// The request reached a milestone, with the milestone's value.
     Milestone(Milestone, u64),
-    /// It gave back that many KV pages; chunks in flight may hold them a little longer.
+    /// The request released that many KV pages. Chunks in flight may hold them a little longer.
     Freed(usize),
 }
 
-/// What the scheduler is made of.
+/// The components of a scheduler.
 pub struct SchedulerParts {
     /// Limits.
     pub config: SchedulerConfig,
-    /// Chooses routes of the first model, and how prompts are cut into chunks.
+    /// Chooses the routes of the first model and the sizes of its chunks.
     pub planner: Planner,
     /// Pages of the first model's KV cache.
     pub kv: KvPages,
@@ -109,7 +109,7 @@ pub struct KvPages {
 }
 
 impl KvPages {
-    /// Why `rows` rows can never be held, if they cannot.
+    /// The error if the whole cache cannot hold `rows` rows.
     fn too_small_for(&self, rows: usize) -> Option<RunError> {
         let (wanted, capacity) = (self.layout.pages_for(rows), self.pool.capacity());
         (wanted > capacity).then_some(RunError::OutOfKvPages { wanted, capacity })
@@ -158,16 +158,15 @@ impl Scheduler {
         })
     }
 
-    /// Each step of generation computes so many rows: the token that is due, and a draft of those
-    /// after it, all of which count as accepted. For times only, since drafts are repetitions of the
-    /// token.
+    /// Makes each decode step compute `rows` rows: the next token and a draft of the tokens after it,
+    /// all of which count as accepted. Useful for timing only, because the draft repeats the token.
     #[must_use]
     pub fn with_step_rows(mut self, rows: usize) -> Scheduler {
         self.step_rows = rows.max(1);
         self
     }
 
-    /// The route that a chunk of the first model and of that shape takes.
+    /// The route of a chunk of that shape of the first model.
     ///
     /// # Errors
     /// [`PlanError`] when the strategy finds none.
@@ -175,22 +174,22 @@ impl Scheduler {
         self.models[0].planner.route(shape)
     }
 
-    /// Requests that wait or run.
+    /// Number of waiting and running requests.
     pub fn sequences(&self) -> usize {
         self.waiting.len() + self.running.len()
     }
 
-    /// Requests that wait.
+    /// Number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Requests that run.
+    /// Number of running requests.
     pub fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// KV pages that sequences own.
+    /// Number of KV pages that sequences own.
     pub fn kv_pages_in_use(&self) -> usize {
         let pools = self.models.iter().map(|model| &model.kv.pool);
         pools.map(|pool| pool.capacity() - pool.free_pages()).sum()
@@ -201,12 +200,12 @@ impl Scheduler {
         self.models[0].kv.layout.page_bytes()
     }
 
-    /// Chunks in flight.
+    /// Number of chunks in flight.
     pub fn chunks_in_flight(&self) -> usize {
         self.permits.in_use()
     }
 
-    /// Takes a message at time `now`.
+    /// Handles a message at time `now`.
     pub fn on(&mut self, message: Traced<SchedulerMessage>, now: Nanos) -> Vec<SchedulerEffect> {
         let mut effects = Vec::new();
         self.queue.now = now;
@@ -327,7 +326,7 @@ impl Scheduler {
                     sequence.on_stale(generate);
                     None
                 }
-                // Its stream is closed; the sweep for cancelled requests takes it out.
+                // Its stream is closed; `drop_cancelled` removes it.
                 Outcome::Abandoned => None,
             };
             self.queue.on_tokens(sequence, generated);
@@ -343,8 +342,8 @@ impl Scheduler {
         }
     }
 
-    /// Rows of a sequence are to be computed again. One that has ended, or whose rows are not
-    /// dispatched yet, stays as it is.
+    /// Rolls a sequence back. A sequence that has ended, or whose rows are not dispatched yet, stays
+    /// unchanged.
     fn on_roll_back(&mut self, roll_back: RollBack, effects: &mut Vec<SchedulerEffect>) {
         let RollBack { sequence, row } = roll_back;
         let found = self.running.iter_mut().find(|s| s.id == sequence && s.sent > row);
@@ -353,8 +352,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes out every sequence whose caller is gone; their pages return with the last chunk
-    /// that holds them.
+    /// Removes every sequence whose caller has dropped the stream. Their pages return with the last
+    /// chunk that holds them.
     fn drop_cancelled(&mut self, effects: &mut Vec<SchedulerEffect>) {
         for list in [&mut self.waiting, &mut self.running] {
             list.retain(|sequence| {
@@ -376,7 +375,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets requests in and sends chunks while there are permits.
+    /// Admits requests and sends chunks while there are permits.
     fn dispatch(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
         loop {
             self.admit(now, effects);
@@ -398,7 +397,7 @@ impl Scheduler {
     }
 }
 
-/// Ends a sequence; its pages and its ticket are free before its caller hears of it.
+/// Ends a sequence. Its pages and its admission permit are free before its caller receives the event.
 fn finish(
     queue: &mut Queue,
     mut sequence: Sequence,

@@ -1,4 +1,4 @@
-//! What a sequence owns while it is in the engine: its identity and its permits.
+//! Identity and permits of a sequence in the engine.
 
 use std::sync::Arc;
 
@@ -36,11 +36,11 @@ impl Counter {
     }
 }
 
-/// The permits for chunks in flight.
+/// Limits the number of chunks in flight.
 #[derive(Debug)]
 pub struct Permits(Counter);
 
-/// Right to have one chunk in flight.
+/// Permit for one chunk in flight.
 #[derive(Debug)]
 pub struct Permit(Counter);
 
@@ -55,7 +55,7 @@ impl Permits {
         self.0.try_take().map(Permit)
     }
 
-    /// Permits taken.
+    /// Number of permits taken.
     pub fn in_use(&self) -> usize {
         self.0.taken.load(Ordering::Acquire)
     }
@@ -67,11 +67,11 @@ impl Drop for Permit {
     }
 }
 
-/// The rights to have a request in the engine, waiting or running.
+/// Limits the number of requests in the engine, waiting or running.
 #[derive(Clone, Debug)]
 pub struct AdmissionLimit(Counter);
 
-/// Right to have one request in the engine.
+/// Permit for one request in the engine.
 #[derive(Debug)]
 pub struct AdmissionPermit(Counter);
 
@@ -91,7 +91,7 @@ impl AdmissionLimit {
         self.0.limit
     }
 
-    /// Permits taken.
+    /// Number of permits taken.
     pub fn in_use(&self) -> usize {
         self.0.taken.load(Ordering::Acquire)
     }

@@ -1,5 +1,5 @@
-//! Runs of a whole engine in virtual time, from the request to its last token: what experiments and
-//! tests set up around the simulated driver.
+//! Runs of a whole engine in virtual time, from a request to its last token, for experiments and
+//! tests.
 
 mod error;
 mod logits;

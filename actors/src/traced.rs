@@ -1,49 +1,49 @@
-//! The envelope of messages: what a recording knows of a message travels beside it. State machines
-//! pass it on unread; only `drive` looks inside.
+//! The envelope of messages: a trace context accompanies each message. State machines pass it on
+//! unread; only `drive` reads it.
 
 use std::ops::{Deref, DerefMut};
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::{MessageId, SpanId};
 
-/// What a recording knows of a message. All empty while nothing is recorded.
+/// The recording's data of a message. All fields are empty while recording is off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceContext {
-    /// The request asks to be recorded, or one of a chunk's requests does.
+    /// Whether the request, or one of a chunk's requests, is marked for recording.
     pub(crate) requested: bool,
-    /// When the chunk left the scheduler.
+    /// Time at which the chunk left the scheduler.
     pub(crate) dispatched: Option<Nanos>,
-    /// Number of the message, and when it left its sender.
+    /// Number of the message, and the time at which it was sent.
     pub(crate) sent: Option<(MessageId, Nanos)>,
     /// Span of the present stage.
     pub(crate) span: Option<SpanId>,
-    /// The present stage has run, so that its span is taken.
+    /// Whether the present stage has run and used its span.
     pub(crate) ran: bool,
 }
 
 impl TraceContext {
-    /// Of a request that asks to be recorded, or does not.
+    /// The context of a request; `requested` marks it for recording.
     pub fn of_request(requested: bool) -> TraceContext {
         TraceContext { requested, ..TraceContext::default() }
     }
 
-    /// Of a message on behalf of the same request.
+    /// The context of another message of the same request.
     pub fn same_request(self) -> TraceContext {
         TraceContext::of_request(self.requested)
     }
 
-    /// Of a message on behalf of several requests.
+    /// The context of a message that serves several requests.
     pub fn of_all(contexts: impl IntoIterator<Item = TraceContext>) -> TraceContext {
         TraceContext::of_request(contexts.into_iter().any(|context| context.requested))
     }
 }
 
-/// A message with what a recording knows of it.
+/// A message with its trace context.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traced<T> {
     /// The message.
     pub message: T,
-    /// What a recording knows of it.
+    /// Its trace context.
     pub context: TraceContext,
 }
 

@@ -1,5 +1,6 @@
-//! A device's worker: keeps chunks in order, submits their stages, sends them on, and at the end of
-//! the route reports what was decided. A pure state machine: it never computes or waits.
+//! A device's worker: keeps chunks in order, submits their stages to the device and forwards the
+//! chunks. At the end of a route it reports the result. A pure state machine: it never computes or
+//! waits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,22 +16,22 @@ use crate::message::{Emission, Outcome, Progress, SequenceProgress, StreamEvent}
 use crate::progress::{RowEnd, RowStart};
 use crate::traced::Traced;
 
-/// What a worker wants done.
+/// An action that a worker requests of its driver.
 #[derive(Debug)]
 pub enum WorkerEffect {
-    /// Submit it to the device; call [`Worker::on_done`] when the run has completed.
+    /// Submit the delivery to the device; call [`Worker::on_done`] when the run has completed.
     Submit(Traced<Delivery>),
-    /// Put the parts together, then call [`Worker::on_merged`].
+    /// Merge the parts, then call [`Worker::on_merged`].
     Merge(Traced<Box<Chunk>>, Vec<PartDone>),
-    /// Choose tokens ([`decide`](crate::decide::decide)), then call [`Worker::on_decided`].
+    /// Sample tokens ([`decide`](crate::decide::decide)), then call [`Worker::on_decided`].
     Decide(Traced<Box<Chunk>>),
-    /// Send it to that device.
+    /// Send the delivery to the worker of that device.
     Send(DeviceId, Traced<Delivery>),
-    /// Let that worker look again at what waits there ([`Worker::on_nudge`]).
+    /// Make that worker check its waiting chunks again ([`Worker::on_nudge`]).
     Nudge(DeviceId),
-    /// Report to the scheduler.
+    /// Report a chunk's end to the scheduler.
     Report(Traced<Progress>),
-    /// Hand an event to a caller.
+    /// Send an event to a caller.
     Emit(Traced<Emission>),
 }
 
@@ -48,18 +49,18 @@ pub enum WorkerEffect {
 pub struct Worker {
     id: DeviceId,
     device: String,
-    /// Most runs in flight.
+    /// Maximum number of runs in flight.
     depth: usize,
-    /// What arrived, in order of arrival. A chunk whose rows are not ready is skipped.
+    /// Waiting deliveries, in order of arrival. A chunk whose rows are not ready is skipped.
     inbox: VecDeque<Traced<Delivery>>,
-    /// Runs submitted and not completed.
+    /// Runs submitted to the device and not yet completed.
     in_flight: usize,
-    /// Parts are being put together, or tokens chosen, on this worker's thread.
+    /// Whether this worker's thread is merging parts or sampling tokens.
     host_busy: bool,
 }
 
 impl Worker {
-    /// A worker for the device of that number and name, which takes `depth` runs at a time.
+    /// A worker for the device of that number and name, which accepts `depth` runs at a time.
     pub fn new(id: DeviceId, device: String, depth: usize) -> Worker {
         let depth = depth.max(1);
         Worker { id, device, depth, inbox: VecDeque::new(), in_flight: 0, host_busy: false }
@@ -70,7 +71,7 @@ impl Worker {
         &self.device
     }
 
-    /// Chunks and parts that wait.
+    /// Number of waiting chunks and parts.
     pub fn waiting(&self) -> usize {
         self.inbox.len()
     }
@@ -80,20 +81,20 @@ impl Worker {
         self.in_flight
     }
 
-    /// A chunk or a part arrives.
+    /// Receives a chunk or a part.
     pub fn on_delivery(&mut self, delivery: Traced<Delivery>) -> Vec<WorkerEffect> {
         self.inbox.push_back(delivery);
         self.on_nudge()
     }
 
-    /// What waits here may be ready now.
+    /// Checks the waiting chunks again: one of them may be ready now.
     pub fn on_nudge(&mut self) -> Vec<WorkerEffect> {
         let mut effects = Vec::new();
         self.start_next(&mut effects);
         effects
     }
 
-    /// A run has completed, or failed.
+    /// Handles a run that has completed or failed.
     pub fn on_done(
         &mut self,
         delivery: Traced<Delivery>,
@@ -119,7 +120,7 @@ impl Worker {
         effects
     }
 
-    /// The parts have been put together, or do not fit.
+    /// Handles the end of a merge; `merged` holds the value whose parts do not fit, if one does not.
     pub fn on_merged(
         &mut self,
         chunk: Traced<Box<Chunk>>,
@@ -139,7 +140,7 @@ impl Worker {
         effects
     }
 
-    /// Tokens have been chosen.
+    /// Handles the end of sampling.
     pub fn on_decided(
         &mut self,
         chunk: Traced<Box<Chunk>>,
@@ -150,7 +151,7 @@ impl Worker {
         match decided {
             Ok(decisions) => self.finish(chunk, decisions, &mut effects),
             Err(NoLogits) => {
-                let reason = "the stages before the choice of tokens left no logits".to_owned();
+                let reason = "the stages before sampling produced no logits".to_owned();
                 let error = DeviceError::Failed { device: self.device.clone(), reason };
                 self.lose(chunk, &self.device, &error, &mut effects);
             }
@@ -159,8 +160,8 @@ impl Worker {
         effects
     }
 
-    /// Starts what is ready, in order of arrival, as far as the device and the thread are free;
-    /// drops what is not needed any more.
+    /// Starts ready deliveries in order of arrival while the device and the thread are free. Drops
+    /// deliveries whose result is no longer needed.
     fn start_next(&mut self, effects: &mut Vec<WorkerEffect>) {
         while !self.host_busy {
             let can_submit = self.in_flight < self.depth;
@@ -194,7 +195,7 @@ impl Worker {
         }
     }
 
-    /// Lets the rows behind the chunk's be submitted to this device before these are computed.
+    /// Allows later rows to be submitted to this device before the chunk's own rows are computed.
     fn mark_submitted(&self, chunk: &Chunk) {
         let nodes = chunk.ordered_nodes();
         for (rows, span) in with_spans(chunk) {
@@ -203,9 +204,9 @@ impl Worker {
         }
     }
 
-    /// A part is through; if it was the stage's last, so is the stage.
+    /// Handles the end of a part. The last part of a stage ends the stage.
     fn part_done(&mut self, part: Part, done: PartDone, effects: &mut Vec<WorkerEffect>) {
-        // From here on the chunk's context is that of its last part.
+        // From here on the chunk has the trace context of its last part.
         let context = done.context;
         let Some((chunk, parts)) = part.finish(done) else { return };
         let chunk = Traced::new(chunk, context);
@@ -224,7 +225,7 @@ impl Worker {
         }
     }
 
-    /// The chunk's stage is computed: the chunk goes on to the next one.
+    /// Handles a computed stage: forwards the chunk to its next stage.
     fn computed(
         &mut self,
         chunk: Traced<Box<Chunk>>,
@@ -251,7 +252,7 @@ impl Worker {
         }
         chunk.cursor += 1;
         if chunk.stage().decides() && chunk.stage().only_device() == Some(self.id) {
-            // No message to itself: it is the next thing that this worker does.
+            // This worker samples next, without a message to itself.
             self.inbox.push_front(Traced::new(Delivery::Chunk(chunk), context));
             return;
         }
@@ -259,7 +260,7 @@ impl Worker {
         effects.extend(deliveries.map(|d| WorkerEffect::Send(d.device(), d)));
     }
 
-    /// The rows of a chunk have passed its stage.
+    /// Records that a chunk's rows have passed its stage.
     fn advance(&self, chunk: &Chunk, effects: &mut Vec<WorkerEffect>) {
         let nodes = chunk.ordered_nodes();
         for (rows, span) in with_spans(chunk) {
@@ -268,7 +269,7 @@ impl Worker {
         }
     }
 
-    /// Hands out what was decided, and ends the chunk.
+    /// Emits the decisions and ends the chunk.
     fn finish(
         &self,
         chunk: Traced<Box<Chunk>>,
@@ -288,13 +289,13 @@ impl Worker {
             done.push(SequenceProgress { sequence, epoch, rows: count, outcome });
         }
         drop(payload);
-        // The permit must be free before the scheduler hears of it.
+        // The permit must be free before the scheduler receives the report.
         drop(permit);
         let progress = Progress { chunk: id, sequences: done };
         effects.push(WorkerEffect::Report(Traced::new(progress, context)));
     }
 
-    /// Emits what was decided for a sequence.
+    /// Emits the decision for one sequence and returns its outcome.
     fn outcome(
         &self,
         rows: SequenceRows,
@@ -322,13 +323,13 @@ impl Worker {
                 self.nudge(rows.progress.lose(), effects);
                 Outcome::Lost(RunError::Device {
                     device: self.device.clone(),
-                    reason: "no logit is a number, or every token is forbidden".to_owned(),
+                    reason: "every logit is NaN, or every token is forbidden".to_owned(),
                 })
             }
         }
     }
 
-    /// The outcome of rows that are not needed any more. Stale rows leave their sequence as it is.
+    /// The outcome of rows whose result is no longer needed. Stale rows leave their sequence unchanged.
     fn outcome_of_void(&self, rows: SequenceRows, effects: &mut Vec<WorkerEffect>) -> Outcome {
         let mut rows = rows;
         if rows.is_stale() {
@@ -350,12 +351,12 @@ impl Worker {
         self.end_without_results(chunk, Some(&error), effects);
     }
 
-    /// Ends a chunk of which no result is needed.
+    /// Ends a chunk whose results are not needed.
     fn abandon(&self, chunk: Traced<Box<Chunk>>, effects: &mut Vec<WorkerEffect>) {
         self.end_without_results(chunk, None, effects);
     }
 
-    /// Ends a chunk without results; its leases and its permit are free afterwards.
+    /// Ends a chunk without results and releases its leases and its permit.
     fn end_without_results(
         &self,
         chunk: Traced<Box<Chunk>>,
@@ -382,7 +383,7 @@ impl Worker {
         effects.push(WorkerEffect::Report(Traced::new(progress, context)));
     }
 
-    /// Other workers may find what waits there ready now; this one looks anyway.
+    /// Nudges the waiting workers except this one, which checks its inbox anyway.
     fn nudge(&self, waiters: Vec<DeviceId>, effects: &mut Vec<WorkerEffect>) {
         let others = waiters.into_iter().filter(|worker| *worker != self.id);
         effects.extend(others.map(WorkerEffect::Nudge));

@@ -1,4 +1,4 @@
-//! Blocking work beside the caller's runtime, whichever that is.
+//! Runs blocking work on threads outside the caller's async runtime.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use std::thread;
 /// it. Dropping the future does not stop the work; only its result is lost.
 ///
 /// # Errors
-/// When the operating system gives no thread, or `work` panicked.
+/// When the operating system cannot start a thread, or `work` panicked.
 pub async fn spawn_blocking<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -22,10 +22,10 @@ pub async fn spawn_blocking<T: Send + 'static>(
     receiver.recv_async().await.map_err(|_| panicked(name))
 }
 
-/// A few threads for short work, first come, first served. A thread is started when work finds all
-/// others busy, and they end when the pool is dropped and all work is done.
+/// A small thread pool for short work, in order of submission. A thread is started when all others are
+/// busy. The threads end when the pool is dropped and all work is done.
 ///
-/// Work that waits for other work of the same pool can wait forever.
+/// Work that waits for other work of the same pool can deadlock.
 #[derive(Debug)]
 pub struct BlockingPool {
     name: String,
@@ -38,7 +38,7 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Work has come, or the pool is dropped.
+    /// Signals new work or the end of the pool.
     changed: Condvar,
 }
 
@@ -65,7 +65,7 @@ impl BlockingPool {
     /// awaits it. Dropping the future does not stop the work; only its result is lost.
     ///
     /// # Errors
-    /// When the operating system gives not a single thread, or `work` panicked.
+    /// When the operating system cannot start a single thread, or `work` panicked.
     pub async fn spawn<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -110,7 +110,7 @@ impl Shared {
         loop {
             if let Some(job) = queue.jobs.pop_front() {
                 drop(queue);
-                // The job's sender is gone then, which its receiver reports.
+                // A panic drops the job's sender, which its receiver reports.
                 let _ = catch_unwind(AssertUnwindSafe(job));
                 queue = self.lock();
             } else if queue.closed {

@@ -1,5 +1,5 @@
-//! The live driver: a thread for each actor, real devices, the operating system's clock. A worker may
-//! lend its thread to an idle scheduler.
+//! The live driver: a thread for each actor, real devices and the operating system's clock. An idle
+//! scheduler may run on a worker's thread.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -43,7 +43,7 @@ use scheduler::{LiveScheduler, SharedScheduler};
 use throttle::Throttle;
 use workers::Workers;
 
-/// What a live engine is made of.
+/// The components of a live engine.
 pub struct LiveParts {
     /// The scheduler.
     pub scheduler: Scheduler,
@@ -51,24 +51,24 @@ pub struct LiveParts {
     pub devices: Vec<LiveDevice>,
     /// The ops of each model, by its number.
     pub graphs: Vec<Arc<Graph>>,
-    /// Where results lie.
+    /// Pool of the buffers that hold results.
     pub slots: SlotPool,
-    /// Most requests in the engine at once.
+    /// Maximum number of requests in the engine.
     pub requests_max: usize,
-    /// Most chunks in flight.
+    /// Maximum number of chunks in flight.
     pub permits: usize,
     /// How actors wait for messages.
     pub waits: Waits,
-    /// Is told what happens; its clock is the engine's.
+    /// Receives trace events; its clock is the engine's clock.
     pub recorder: Recorder,
 }
 
-/// A device in real time. With a time model it is *throttled*: it computes true values, and what it
-/// runs ends when the model says, or when it is really done if that is later.
+/// A device in real time. With a time model it is *throttled*: it computes true values, and each run
+/// ends at the modelled time or when the device is done, whichever is later.
 pub struct LiveDevice {
-    /// Computes.
+    /// Computes the stages.
     pub device: Box<dyn Device>,
-    /// What it is held to.
+    /// The time model to which it is throttled.
     pub time: Option<Arc<dyn TimeModel>>,
 }
 
@@ -78,20 +78,20 @@ impl LiveDevice {
     }
 }
 
-/// A request, as a caller hands it in.
+/// A request of a caller.
 #[derive(Debug)]
 pub struct LiveRequest {
-    /// Prompt.
+    /// Token ids of the prompt.
     pub ids: Vec<u32>,
-    /// What is wanted.
+    /// Generation or scoring.
     pub task: Task,
     /// Client that sends it, for the queue policy.
     pub client: ClientId,
-    /// Most tokens or chunks that it can bring forth.
+    /// Maximum number of stream events: tokens, or chunks of scores.
     pub events: usize,
     /// The model.
     pub model: ModelId,
-    /// Record it where only marked requests are recorded.
+    /// Whether to record it when only marked requests are recorded.
     pub traced: bool,
 }
 
@@ -106,17 +106,18 @@ pub struct Live {
     behind: Vec<Arc<AtomicU64>>,
 }
 
-/// What the callers' side and the scheduler's side both have to know about the end.
+/// The engine's end, shared by the callers' side and the scheduler's side.
 #[derive(Debug, Default)]
 struct Ending {
-    /// Why the engine is over, or about to be.
+    /// Why the engine has ended or is about to end.
     cause: OnceLock<RunError>,
     /// The scheduler reads no more messages.
     closed: AtomicBool,
     /// A wake is in the mailbox; one is enough for any number of dropped streams.
     waking: AtomicBool,
-    /// A shutdown of that kind has been sent; one is enough.
+    /// A draining shutdown has been sent; one is enough.
     draining: AtomicBool,
+    /// An immediate shutdown has been sent, or the scheduler has ended.
     stopping: Arc<AtomicBool>,
 }
 
@@ -124,10 +125,11 @@ impl Live {
     /// Starts the actors.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// When the operating system cannot start a thread.
     pub fn start(parts: LiveParts) -> io::Result<Live> {
-        // A Submit per ticket, two Progress per permit (a permit is free before its Progress is
-        // read), prepared graphs and two deaths per device, one wake, and one shutdown of each kind.
+        // One Submit per admission permit, two Progress per chunk permit (a permit is free before
+        // its Progress is read), GraphsPrepared and two ActorDied per device, one Wake, and one
+        // Shutdown of each kind.
         let capacity = parts.requests_max + 2 * parts.permits + 3 * parts.devices.len() + 3;
         let (mailbox, inbox) = Mailbox::new("scheduler", capacity);
         let boxes: Vec<_> = parts
@@ -198,14 +200,15 @@ impl Live {
         Ok(live)
     }
 
-    /// Starts the scheduler. When it ends, whoever still waits in its mailbox is told.
+    /// Starts the scheduler. When it ends, the requests left in its mailbox are dropped, which ends
+    /// their streams.
     fn start_scheduler(
         &self,
         (scheduler, inbox, link): (SharedScheduler, Inbox<Traced<SchedulerMessage>>, Link),
         recorder: Recorder,
         (workers, lanes): (Workers, Lanes),
     ) -> io::Result<()> {
-        let (ending, rest) = (Arc::clone(&self.ending), inbox.rest());
+        let (ending, leftover) = (Arc::clone(&self.ending), inbox.drain_handle());
         let ended = scheduler.clone();
         let run = move || scheduler.run(inbox, &link, &recorder);
         let thread = spawn("scheduler", run, move |end| {
@@ -213,11 +216,11 @@ impl Live {
                 let _ = ending.cause.set(error);
             }
             ended.clear();
-            // In this order: a request is either taken out here, which ends its stream, or its
-            // sender sees that the door is closed.
+            // The order matters: a request is either dropped by the drain below, which ends its
+            // stream, or its sender sees `closed`.
             ending.closed.store(true, Ordering::SeqCst);
             ending.stopping.store(true, Ordering::Relaxed);
-            rest.clear();
+            leftover.clear();
             stop(&workers, &lanes);
         });
         self.keep(thread?);
@@ -232,7 +235,7 @@ impl Live {
         (recorder, cores): (&Recorder, &Cores),
     ) -> io::Result<Mailbox<LaneMessage>> {
         let name = format!("{} prepare", device.name());
-        // One request at a time, and the end.
+        // One request at a time, and one Stop.
         let (mailbox, inbox) = Mailbox::new(&name, 2);
         let lane = Lane {
             preparer,
@@ -247,7 +250,7 @@ impl Live {
         Ok(mailbox)
     }
 
-    /// Starts an actor whose death the scheduler must hear of.
+    /// Starts an actor. If it fails, the scheduler receives [`SchedulerMessage::ActorDied`].
     fn start_actor(
         &self,
         name: &str,
@@ -271,8 +274,8 @@ impl Live {
         Throttle::new(Arc::clone(recorder.clock()), behind, Arc::clone(&self.ending.stopping))
     }
 
-    /// For each device, by how much its real runs have ended after their modelled end, all
-    /// together: more than a little means that this machine is too slow for the model.
+    /// For each device, the total time by which its real runs ended after their modelled end. More
+    /// than a little means that this machine is too slow for the model.
     pub fn behind(&self) -> Vec<Duration> {
         let nanos = self.behind.iter().map(|nanos| nanos.load(Ordering::Relaxed));
         nanos.map(Duration::from_nanos).collect()
@@ -282,7 +285,7 @@ impl Live {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 
-    /// A permit for one request.
+    /// Takes an admission permit for one request.
     ///
     /// # Errors
     /// [`RunError::QueueFull`].
@@ -291,10 +294,10 @@ impl Live {
         self.admission.try_take().ok_or_else(full)
     }
 
-    /// Hands a request in.
+    /// Submits a request.
     ///
     /// # Errors
-    /// When the engine is over: why.
+    /// The cause of the engine's end, if it has ended.
     pub fn submit(
         &self,
         admission: AdmissionPermit,
@@ -321,12 +324,12 @@ impl Live {
         })
     }
 
-    /// Requests that wait or run.
+    /// Number of waiting and running requests.
     pub fn requests(&self) -> usize {
         self.admission.in_use()
     }
 
-    /// Ends the actors and waits for them.
+    /// Stops the actors and joins their threads.
     pub fn shutdown(&self, how: Shutdown) {
         self.signal(how);
         let threads: Vec<_> =
@@ -348,7 +351,7 @@ impl Live {
 }
 
 impl Drop for Live {
-    /// Does not wait: the actors end after the chunk that they are computing.
+    /// Does not join the threads: each actor ends after the chunk that it is computing.
     fn drop(&mut self) {
         self.signal(Shutdown::Now);
     }
@@ -358,7 +361,7 @@ impl Ending {
     fn why(&self) -> RunError {
         self.cause.get().cloned().unwrap_or(RunError::ActorDied {
             actor: "scheduler".to_owned(),
-            reason: "the engine is over".to_owned(),
+            reason: "the engine has ended".to_owned(),
         })
     }
 }
@@ -370,13 +373,13 @@ pub struct Events {
     mailbox: Mailbox<Traced<SchedulerMessage>>,
     ending: Arc<Ending>,
     caller: Arc<CallerTrace>,
-    /// Its last event was taken.
+    /// Whether its last event was taken.
     ended: bool,
 }
 
 impl Events {
-    /// Polls for the next event. After the last one, and when the scheduler has died, it is a
-    /// failure that names the cause.
+    /// Polls for the next event. After the last one, and after the scheduler has died, it is a
+    /// [`StreamEvent::Failed`] with the cause.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<StreamEvent> {
         let Some(stream) = &mut self.stream else { return Poll::Ready(self.over()) };
         match Pin::new(stream).poll_next(cx) {
@@ -421,7 +424,7 @@ impl Drop for Events {
         if !self.ended {
             self.caller.close();
         }
-        // Every receiving end must be gone before the scheduler looks.
+        // Every receiver must be dropped before the scheduler checks for closed streams.
         self.stream = None;
         self.receiver = None;
         if !self.ending.waking.swap(true, Ordering::AcqRel) {
@@ -430,13 +433,13 @@ impl Drop for Events {
     }
 }
 
-/// Tells every worker and preparation lane to end.
+/// Stops every worker and preparation lane.
 fn stop(workers: &Workers, lanes: &Lanes) {
     lanes.stop();
     workers.stop();
 }
 
-/// Starts an actor's thread; `on_end` hears how it ended, a panic included.
+/// Starts an actor's thread; `on_end` receives its result, or an error if it panicked.
 #[expect(clippy::disallowed_methods, reason = "drive owns the engine's threads")]
 fn spawn(
     name: &str,
@@ -445,7 +448,7 @@ fn spawn(
 ) -> io::Result<JoinHandle<()>> {
     let actor = name.to_owned();
     thread::Builder::new().name(format!("lapwing-{name}")).spawn(move || {
-        // Nothing that the closure owns is looked at after a panic.
+        // Nothing that the closure owns is used after a panic.
         on_end(catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
             Err(RunError::ActorDied { actor, reason: panic_text(&*panic) })
         }));

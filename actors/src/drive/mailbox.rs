@@ -10,20 +10,21 @@ use super::wait::{WaitFor, WaitKey, WaitRecord, Waiter};
 use crate::error::RunError;
 use crate::message::{Sink, StreamEvent, Traced};
 
-/// Sending end of an actor's mailbox. Sending never blocks: credits keep it from filling.
+/// Sending end of an actor's mailbox. Sending never blocks: permits bound the number of messages, so
+/// the mailbox never fills.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     actor: Arc<str>,
     sender: flume::Sender<T>,
-    bell: Bell,
+    wake: WakeFlag,
 }
 
-/// The flag beside a mailbox. Dropped after the sending end, it lets the receiver see that this
-/// end is gone.
+/// Sets the receiver's flag when it is dropped. It is dropped after the sender, so the receiver wakes
+/// and sees that the sender is gone.
 #[derive(Clone, Debug)]
-struct Bell(Arc<Flag>);
+struct WakeFlag(Arc<Flag>);
 
-impl Drop for Bell {
+impl Drop for WakeFlag {
     fn drop(&mut self) {
         self.0.set();
     }
@@ -31,33 +32,33 @@ impl Drop for Bell {
 
 impl<T> Clone for Mailbox<T> {
     fn clone(&self) -> Mailbox<T> {
-        let Mailbox { actor, sender, bell } = self;
-        Mailbox { actor: Arc::clone(actor), sender: sender.clone(), bell: bell.clone() }
+        let Mailbox { actor, sender, wake } = self;
+        Mailbox { actor: Arc::clone(actor), sender: sender.clone(), wake: wake.clone() }
     }
 }
 
 impl<T> Mailbox<T> {
-    /// A mailbox for `capacity` messages, and the end that the actor reads.
+    /// A mailbox for `capacity` messages: its sending and its receiving end.
     pub fn new(actor: &str, capacity: usize) -> (Mailbox<T>, Inbox<T>) {
         let (sender, receiver) = flume::bounded(capacity);
         let flag = Arc::new(Flag::new());
-        let bell = Bell(Arc::clone(&flag));
-        (Mailbox { actor: actor.into(), sender, bell }, Inbox { receiver, flag })
+        let wake = WakeFlag(Arc::clone(&flag));
+        (Mailbox { actor: actor.into(), sender, wake }, Inbox { receiver, flag })
     }
 
-    /// Hands a message over.
+    /// Sends a message.
     ///
     /// # Errors
-    /// [`RunError::MailboxFull`], which the credits forbid, or [`RunError::ActorDied`].
+    /// [`RunError::MailboxFull`], which the permits rule out, or [`RunError::ActorDied`].
     pub fn send(&self, message: T) -> Result<(), RunError> {
         self.sender.try_send(message).map_err(|error| match error {
             flume::TrySendError::Full(_) => RunError::MailboxFull { actor: self.actor.to_string() },
             flume::TrySendError::Disconnected(_) => RunError::ActorDied {
                 actor: self.actor.to_string(),
-                reason: "it has ended".to_owned(),
+                reason: "its mailbox is closed".to_owned(),
             },
         })?;
-        self.bell.0.set();
+        self.wake.0.set();
         Ok(())
     }
 
@@ -66,15 +67,14 @@ impl<T> Mailbox<T> {
         self.sender.is_empty()
     }
 
-    /// Hands a message over unless the mailbox is full, when something else is about to wake
-    /// the actor anyway.
+    /// Sends a message unless the mailbox is full: then an earlier message wakes the actor anyway.
     pub fn nudge(&self, message: T) {
         let _ = self.sender.try_send(message);
-        self.bell.0.set();
+        self.wake.0.set();
     }
 }
 
-/// Receiving end of an actor's mailbox: the link on which the actor waits.
+/// Receiving end of an actor's mailbox, on which the actor waits.
 #[derive(Debug)]
 pub struct Inbox<T> {
     receiver: flume::Receiver<T>,
@@ -87,7 +87,7 @@ pub struct Inbox<T> {
 pub struct Closed;
 
 impl<T> Inbox<T> {
-    /// A message that is there already.
+    /// The next message if one has arrived.
     ///
     /// # Errors
     /// [`Closed`].
@@ -99,8 +99,8 @@ impl<T> Inbox<T> {
         }
     }
 
-    /// The next message, and the wait for it unless it was there already. The calling thread is
-    /// the only one that waits on this mailbox.
+    /// The next message, with a record of the wait unless it had already arrived. Only one thread may
+    /// wait on a mailbox.
     ///
     /// # Errors
     /// [`Closed`].
@@ -122,7 +122,7 @@ impl<T> Inbox<T> {
         Ok((message, Some(waiter.waited(key, since))))
     }
 
-    /// Messages in it.
+    /// Number of messages.
     pub fn len(&self) -> usize {
         self.receiver.len()
     }
@@ -132,19 +132,19 @@ impl<T> Inbox<T> {
         self.receiver.is_empty()
     }
 
-    /// Another hand on the messages, which can throw them away when the actor is gone.
-    pub fn rest(&self) -> Rest<T> {
-        Rest { receiver: self.receiver.clone() }
+    /// A second handle to the messages, which can drop them after the actor has ended.
+    pub fn drain_handle(&self) -> DrainHandle<T> {
+        DrainHandle { receiver: self.receiver.clone() }
     }
 }
 
-/// What an actor has left in its mailbox.
+/// Drops the messages that an actor has left in its mailbox.
 #[derive(Debug)]
-pub struct Rest<T> {
+pub struct DrainHandle<T> {
     receiver: flume::Receiver<T>,
 }
 
-impl<T> Rest<T> {
+impl<T> DrainHandle<T> {
     /// Drops all messages.
     pub fn clear(&self) {
         self.receiver.drain();
@@ -169,8 +169,8 @@ impl ChannelSink {
 impl Sink for ChannelSink {
     fn send(&self, event: Traced<StreamEvent>) {
         if let Err(flume::TrySendError::Full(_)) = self.sender.try_send(event) {
-            // A gap would be worse than an end: the stream counts as cancelled, and its reader
-            // sees it end without a last event.
+            // A stream with a missing event would be wrong. It counts as cancelled instead, and its
+            // reader sees it end without a final event.
             self.overflowed.store(true, Ordering::Release);
         }
     }

@@ -1,5 +1,5 @@
 //! Devices that compute true values and take modelled time. In virtual time the clock jumps to the
-//! modelled end; live, the driver waits for it, so that the device is held to its stated rate.
+//! modelled end. The live driver waits until then, which throttles the device to its stated rate.
 
 use std::time::Duration;
 
@@ -12,42 +12,42 @@ use lapwing_plan::StageWork;
 use lapwing_plan::shape::transfer_bytes;
 use lapwing_plan::time::{Job, NodeLoad, TimeModel};
 
-/// What a device did, and how long that takes by the model.
+/// One step of a run, with its modelled time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Segment {
-    pub(super) did: Did,
+    pub(super) kind: SegmentKind,
     pub(super) time: Duration,
     pub(super) load: NodeLoad,
 }
 
 impl Segment {
-    /// Something that asks nothing of memory.
-    pub(super) fn plain(did: Did, time: Duration) -> Segment {
-        Segment { did, time, load: NodeLoad::NONE }
+    /// A segment without memory traffic.
+    pub(super) fn plain(kind: SegmentKind, time: Duration) -> Segment {
+        Segment { kind, time, load: NodeLoad::NONE }
     }
 }
 
-/// What a device did.
+/// The kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Did {
-    /// Was submitted to, and synchronised with.
+pub(super) enum SegmentKind {
+    /// Submission and synchronisation.
     Overhead,
-    /// Prepared a graph, or converted.
+    /// Preparation of a graph, or conversion of values.
     Step(Step),
-    /// Copied values between the memories of host and device.
+    /// Copy of values between the memories of host and device.
     Transfer {
         /// Bytes read and written.
         bytes: u64,
     },
-    /// Computed a node.
+    /// Computation of one node.
     Node(usize),
-    /// Was held up by a frame that someone else drew.
+    /// Stall for a frame that another program drew.
     #[cfg_attr(not(feature = "simulate"), expect(dead_code, reason = "only simulated frames"))]
     Frame,
 }
 
-/// What the model says of a delivery in which the device also did those steps. `queued` tells
-/// whether it was submitted while the device was busy.
+/// The modelled segments of a delivery in which the device reported `steps`. `queued` is set if it
+/// was submitted while the device was busy.
 pub(super) fn segments_of(
     time: &dyn TimeModel,
     (delivery, queued): (&Delivery, bool),
@@ -57,7 +57,7 @@ pub(super) fn segments_of(
     let chunk = delivery.chunk();
     if let StageWork::Transfer { values, .. } = &chunk.stage().work {
         let bytes = transfer_bytes(graph, values, chunk.batch());
-        return vec![Segment::plain(Did::Transfer { bytes }, time.transfer_time(bytes))];
+        return vec![Segment::plain(SegmentKind::Transfer { bytes }, time.transfer_time(bytes))];
     }
     let nodes = chunk.stage().nodes.clone();
     let job = Job {
@@ -71,9 +71,9 @@ pub(super) fn segments_of(
     segments(time, &job, steps)
 }
 
-/// What the model says of a job in which the device also did those steps.
+/// The modelled segments of a job in which the device reported `steps`.
 pub(super) fn segments(time: &dyn TimeModel, job: &Job<'_>, steps: Vec<Step>) -> Vec<Segment> {
-    let mut segments = vec![Segment::plain(Did::Overhead, time.overhead(job))];
+    let mut segments = vec![Segment::plain(SegmentKind::Overhead, time.overhead(job))];
     for step in steps {
         let time = match step {
             Step::Prepared { first, end, rows, .. } => time.prepare_time(&GraphKey {
@@ -85,20 +85,20 @@ pub(super) fn segments(time: &dyn TimeModel, job: &Job<'_>, steps: Vec<Step>) ->
             }),
             Step::Converted { bytes } => time.convert_time(bytes),
         };
-        segments.push(Segment::plain(Did::Step(step), time));
+        segments.push(Segment::plain(SegmentKind::Step(step), time));
     }
     segments.extend((job.first..job.end).map(|node| Segment {
-        did: Did::Node(node),
+        kind: SegmentKind::Node(node),
         time: time.node_time(job, node),
         load: time.load(job, node),
     }));
     segments
 }
 
-/// Puts the parts of a chunk's stage together; with it, the bytes read and written for that.
+/// Merges the parts of a chunk's stage. Returns the values and the number of bytes read and written.
 ///
 /// # Errors
-/// A value of which the parts do not fit.
+/// The value whose parts do not fit together.
 pub(super) fn merge_parts(
     chunk: &Chunk,
     parts: Vec<PartDone>,
@@ -110,12 +110,12 @@ pub(super) fn merge_parts(
     Merge { graph, batch: chunk.batch(), writes: &chunk.flow().writes, slots }.run(parts)
 }
 
-/// Time of all segments.
+/// Total time of the segments.
 pub(super) fn total(segments: &[Segment]) -> Duration {
     segments.iter().map(|segment| segment.time).sum()
 }
 
-/// Remembers what a device did beside computing nodes.
+/// Collects the steps that a device reports apart from nodes.
 #[derive(Default)]
 pub(super) struct StepLog(pub(super) Vec<Step>);
 

@@ -1,5 +1,5 @@
-//! What actors tell a recorder. The live and the simulated driver call the same methods at the
-//! same points, so that both leave the same events; the time is that of the recorder's clock.
+//! Trace events of the actors. The live and the simulated driver call the same methods at the same
+//! points, so both record the same events. Times are those of the recorder's clock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,12 +19,12 @@ pub(super) use prepare::PrepareTrace;
 pub(super) use scheduler::SchedulerTrace;
 pub(super) use worker::WorkerTrace;
 
-/// One actor's end of a recorder: its lane and its writer.
+/// One actor's connection to a recorder: its lane and its writer.
 #[derive(Debug)]
 struct TraceWriter {
     recorder: Recorder,
     lane: LaneId,
-    /// Made when something is first recorded: it has a ring of its own.
+    /// Made at the first event, because each writer allocates a ring buffer.
     writer: Option<Writer>,
 }
 
@@ -59,7 +59,7 @@ impl TraceWriter {
         self.writer().span()
     }
 
-    /// Records that a message leaves now.
+    /// Records that a message is sent now.
     fn post(&mut self, name: NameId, span: Option<SpanId>) -> (MessageId, Nanos) {
         let (message, at) = (self.writer().message(), self.now());
         let sending = Sending { message, span, name, bytes: 0, stall: None };
@@ -68,7 +68,7 @@ impl TraceWriter {
     }
 }
 
-/// An event and where it goes.
+/// An event and the stream that receives it.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) sink: Arc<dyn Sink>,
@@ -104,20 +104,20 @@ impl EventNames {
     }
 }
 
-/// The callers' side: where requests come from and results go. Callers are many threads, so that
-/// it is behind a lock, which is taken only for what is recorded.
+/// Trace events of the callers. Callers run on many threads, so the writer is behind a lock, which is
+/// taken only for recorded messages.
 ///
-/// From the end of the only request to whatever its caller sends next, the caller is taken to run:
-/// what it sends then, it sends because of that end. With other requests on their way, one that
-/// comes is nobody's effect.
+/// From the end of the last open request to the next message of a caller, the caller counts as
+/// running, and that message counts as caused by the end of the request. While other requests are in
+/// flight, a new request has no recorded cause.
 #[derive(Debug)]
 pub(super) struct CallerTrace {
     recorder: Recorder,
     trace: Mutex<TraceWriter>,
-    /// Requests that were sent and have not ended.
+    /// Number of requests that were sent and have not ended.
     open: AtomicUsize,
-    /// What the caller does since the end of the last open request.
-    turn: Mutex<Option<(SpanId, Nanos)>>,
+    /// Span of the caller since the end of the last open request.
+    client_span: Mutex<Option<(SpanId, Nanos)>>,
     names: CallerNames,
 }
 
@@ -138,7 +138,7 @@ impl CallerTrace {
             recorder: recorder.clone(),
             trace: Mutex::new(TraceWriter::new(recorder, "caller", LaneKind::Thread)),
             open: AtomicUsize::new(0),
-            turn: Mutex::default(),
+            client_span: Mutex::default(),
             names: CallerNames {
                 submit: name("submit"),
                 wake: name("wake"),
@@ -150,13 +150,13 @@ impl CallerTrace {
         }
     }
 
-    /// A message from outside leaves for the scheduler.
+    /// Records that a message from outside is sent to the scheduler.
     pub(super) fn post(
         &self,
         message: impl Into<Traced<SchedulerMessage>>,
     ) -> Traced<SchedulerMessage> {
         let Traced { message, context } = message.into();
-        let (name, ends_turn) = match &message {
+        let (name, ends_span) = match &message {
             SchedulerMessage::Submit(_) => {
                 self.open.fetch_add(1, Ordering::Relaxed);
                 (self.names.submit, true)
@@ -169,15 +169,15 @@ impl CallerTrace {
                 return Traced::untraced(message);
             }
         };
-        let mut turn = lock(&self.turn);
-        let present = if ends_turn { turn.take() } else { *turn };
-        drop(turn);
+        let mut client_span = lock(&self.client_span);
+        let present = if ends_span { client_span.take() } else { *client_span };
+        drop(client_span);
         if !self.recorder.wants(context.requested) {
             return Traced::new(message, context);
         }
         let mut trace = lock(&self.trace);
         let sent = trace.post(name, present.map(|(span, _)| span));
-        if let (Some((span, start)), true) = (present, ends_turn) {
+        if let (Some((span, start)), true) = (present, ends_span) {
             let info = SpanInfo {
                 name: self.names.client,
                 activity: Activity::Other,
@@ -189,7 +189,7 @@ impl CallerTrace {
         Traced::new(message, TraceContext { sent: Some(sent), ..context })
     }
 
-    /// A caller takes an event out of its stream.
+    /// Records that a caller takes an event out of its stream.
     pub(super) fn received(&self, event: &Traced<StreamEvent>) {
         let ended = matches!(event.message, StreamEvent::Finished(_) | StreamEvent::Failed(_));
         let was_last = ended && self.close();
@@ -198,10 +198,10 @@ impl CallerTrace {
         let now = trace.now();
         let span = was_last.then(|| trace.span());
         trace.record(now, EventKind::Received(message, span));
-        *lock(&self.turn) = span.map(|span| (span, now));
+        *lock(&self.client_span) = span.map(|span| (span, now));
     }
 
-    /// A request has ended, or its caller has left it; whether it was the last one.
+    /// Counts a request as ended or abandoned; returns whether it was the last open one.
     pub(super) fn close(&self) -> bool {
         self.open.fetch_sub(1, Ordering::Relaxed) == 1
     }

@@ -1,5 +1,5 @@
-//! The simulated driver: the same state machines in virtual time, on one thread. Events are
-//! ordered by (time, number), so that two runs with the same inputs are identical.
+//! The simulated driver: the same state machines in virtual time, on one thread. Events are ordered
+//! by (time, number), so two runs with the same inputs are identical.
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
@@ -31,11 +31,11 @@ use sharing::{Due, Ran, Sharing};
 pub struct SimulatedDevice {
     /// Computes values.
     pub device: Box<dyn Device>,
-    /// Says how long it took.
+    /// Gives the modelled time of each run.
     pub time: Arc<dyn TimeModel>,
 }
 
-/// What a simulated engine is made of.
+/// The components of a simulated engine.
 pub struct SimulationParts {
     /// The scheduler.
     pub scheduler: Scheduler,
@@ -43,13 +43,13 @@ pub struct SimulationParts {
     pub devices: Vec<SimulatedDevice>,
     /// The ops of each model, by its number.
     pub graphs: Vec<Arc<Graph>>,
-    /// Where results lie.
+    /// Pool of the buffers that hold results.
     pub slots: SlotPool,
-    /// Bytes per second at which parts are put together; infinite costs nothing.
+    /// Rate at which parts are merged, in bytes per second; with an infinite rate, merging takes no time.
     pub copy_rate: f64,
 }
 
-/// Virtual time, for all to read.
+/// The virtual clock, which all parts share.
 #[derive(Debug, Default)]
 struct VirtualClock(AtomicU64);
 
@@ -66,16 +66,16 @@ pub struct Simulation {
     caller: CallerTrace,
     trace: SchedulerTrace,
     scheduler: Scheduler,
-    /// In the order in which they were registered.
+    /// In order of registration.
     actors: Vec<Actor>,
-    /// Where the device of each number is among them.
+    /// By device number: the index of its actor.
     places: Vec<usize>,
     graphs: Vec<Arc<Graph>>,
     slots: SlotPool,
     copy_rate: f64,
     events: BinaryHeap<Event>,
     next_event: u64,
-    /// Events that are no frames.
+    /// Number of pending events other than frames.
     work: usize,
     sharing: Option<Sharing>,
     stopped: bool,
@@ -85,14 +85,14 @@ struct Actor {
     worker: Worker,
     trace: WorkerTrace,
     device: SimulatedDevice,
-    /// Runs that the device has completed, whatever the model says of their times.
+    /// Runs that the device has completed in real time, whose modelled time may not be over.
     completed: VecDeque<Completed>,
-    /// Runs behind the present one, in order of submission, and whether the device was busy then.
+    /// Runs submitted behind the present one, in order of submission.
     queue: VecDeque<Ran>,
-    /// A run takes its time.
+    /// Whether a run is in progress.
     running: bool,
     next_run: RunId,
-    /// It puts parts together.
+    /// Whether it is merging parts.
     merging: bool,
     /// Its preparation lane.
     lane: Option<(Box<dyn Preparer>, PrepareTrace)>,
@@ -114,7 +114,7 @@ impl Simulation {
         recorder.set_meta("clock", "virtual");
         let (caller, trace) = (CallerTrace::new(&recorder), SchedulerTrace::new(&recorder));
         let actor = |(number, mut device): (usize, SimulatedDevice)| {
-            // Time decides when the device is polled.
+            // Virtual time decides when the device is polled, so no callback is needed.
             device.device.start(Arc::new(|| {}));
             let DeviceInfo { name, depth, .. } = device.device.info().clone();
             let lane = device.device.preparer();
@@ -158,15 +158,15 @@ impl Simulation {
         }
     }
 
-    /// As [`new`](Simulation::new), with devices that share something or are disturbed.
+    /// As [`new`](Simulation::new), with devices in an environment that they share.
     pub fn with_environment(parts: SimulationParts, env: Environment) -> Simulation {
         let order: Vec<usize> = (0..parts.devices.len()).collect();
         Simulation::registered(parts, env, &order)
     }
 
-    /// As [`with_surroundings`](Simulation::with_surroundings), with the devices' actors registered
-    /// in the order of these numbers, of which each must be there once. It is the order of the
-    /// recording's lanes and of [`usage`](Simulation::usage); nothing else depends on it.
+    /// As [`with_environment`](Simulation::with_environment), with the devices' actors registered in
+    /// the order of these numbers, each of which must occur once. Only the order of the recording's
+    /// lanes and of [`usage`](Simulation::usage) depends on it.
     pub fn registered(parts: SimulationParts, mut env: Environment, order: &[usize]) -> Simulation {
         let mut simulation = Simulation::with_actors(parts, order);
         if let Some(renderer) = &mut env.gpu_interference {
@@ -182,22 +182,22 @@ impl Simulation {
         simulation
     }
 
-    /// What the devices did until now; `None` if they share nothing.
+    /// The devices' usage until now; `None` without an environment.
     pub fn usage(&self) -> Option<Usage> {
         self.sharing.as_ref().map(|sharing| sharing.usage(self.now()))
     }
 
-    /// From now on [`Usage::critical`] tells of what begins from now on.
+    /// Makes [`Usage::critical`] cover only runs that begin from now on.
     pub fn forget_chains(&mut self) {
         self.sharing.iter_mut().for_each(Sharing::forget_chains);
     }
 
-    /// Frames that a renderer has finished.
+    /// Number of frames that the renderer has finished.
     pub fn frames(&self) -> usize {
         self.sharing.as_ref().map_or(0, Sharing::frames)
     }
 
-    /// Events to come, chunks and parts that wait for devices, and those that devices run.
+    /// Number of pending events, of chunks and parts that wait for devices, and of runs in progress.
     pub fn left(&self) -> usize {
         let waiting: usize = self.actors.iter().map(|actor| actor.worker.waiting()).sum();
         let running = self.sharing.as_ref().map_or(0, Sharing::in_flight);
@@ -205,7 +205,7 @@ impl Simulation {
         self.events.len() + waiting + running + queued
     }
 
-    /// Slots with values that did not come back.
+    /// Number of slots whose values have not been released.
     pub fn slots_in_use(&self) -> usize {
         self.slots.stats().in_use
     }
@@ -220,12 +220,12 @@ impl Simulation {
         self.events.peek().map(|event| event.at)
     }
 
-    /// Is told what happens, in virtual time; off at first.
+    /// The recorder, in virtual time; off at first.
     pub fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// The scheduler, to look at.
+    /// The scheduler, read-only.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
@@ -285,7 +285,7 @@ impl Simulation {
         true
     }
 
-    /// Runs until nothing is left to happen; returns the time.
+    /// Runs until no event is left; returns the virtual time.
     pub fn run(&mut self) -> Nanos {
         while self.step() {}
         self.now()
@@ -328,7 +328,7 @@ impl Simulation {
         self.trace.end(&self.scheduler);
     }
 
-    /// Callers take an event at once, unless they are gone.
+    /// Callers receive an event at once, unless they have dropped the stream.
     fn deliver(&self, Outgoing { sink, event }: Outgoing) {
         if !sink.is_closed() {
             self.caller.received(&event);

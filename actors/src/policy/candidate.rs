@@ -1,4 +1,4 @@
-//! A request as a policy sees it, and what policies are told of it.
+//! A request as a policy sees it, and the events that policies receive.
 
 use lapwing_traces::Nanos;
 

@@ -1,4 +1,4 @@
-//! Cutting what is due into chunks.
+//! Cuts the rows that are due into chunks.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use lapwing_plan::Phase;
 use lapwing_plan::Route;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 
-/// Rows that may go into one chunk: of which running sequences, and how many of each.
+/// Rows for one chunk: indices of running sequences, with a row count for each.
 struct Selection {
     rows: Vec<(usize, usize)>,
     shape: ChunkShape,
 }
 
-/// What came of looking for a chunk to send.
+/// The result of a search for a chunk to send.
 pub(super) enum NextChunk {
-    /// This one; with it, what has held its rows back the longest.
+    /// The chunk, with the longest stall of its rows.
     Chunk(Box<Chunk>, Option<Stall>),
-    /// Sequences without a route have ended, which may let others in.
+    /// Sequences without a route have failed, so others may now be admitted.
     Failed,
-    /// Nothing can be sent.
+    /// No chunk can be sent.
     Nothing,
 }
 
 impl Scheduler {
-    /// Leases a page for every generated row that needs a new one. When there is none, sequences of
-    /// worse rank give theirs back and start again later; the one of the best rank always gets on.
+    /// Leases a page for every generated row that needs a new one. If no page is free, sequences of
+    /// worse rank are preempted; the sequence of the best rank always makes progress.
     pub(super) fn reserve_decode_rows(&mut self, effects: &mut Vec<SchedulerEffect>) {
         let mut at = 0;
         while at < self.running.len() {
@@ -56,8 +56,9 @@ impl Scheduler {
     }
 
     /// The next chunk: a decode row of every sequence that has one, and prompt rows up to the
-    /// strategy's chunk size. Where the graphs for both together are not ready, one of both; what
-    /// that one misses is asked for, so that neither waits for the other.
+    /// strategy's chunk size. If the graphs for both together are not ready, the chunk holds only
+    /// decode rows or only prompt rows. The missing graphs of the other kind are then requested, so
+    /// neither kind waits for the other.
     pub(super) fn next_chunk(
         &mut self,
         permit: Permit,
@@ -73,7 +74,7 @@ impl Scheduler {
         NextChunk::Nothing
     }
 
-    /// The next chunk of one model. Takes the permit if there is one.
+    /// The next chunk of one model. Takes the permit if it returns a chunk.
     fn next_chunk_of(
         &mut self,
         model: ModelId,
@@ -109,14 +110,14 @@ impl Scheduler {
             Some((selection, route)) => self.cut(permit, &selection, route),
             None => NextChunk::Nothing,
         };
-        // After the chunk, whose graphs must stay.
+        // Only after the chunk is cut: its graphs must not be evicted.
         for route in missing {
             effects.extend(self.graphs.ask(&route).into_iter().map(SchedulerEffect::Prepare));
         }
         next
     }
 
-    /// No chunk can be made of these rows: whoever asked for them hears why.
+    /// Fails the selected sequences: no chunk can be made of their rows.
     fn refuse(
         &mut self,
         selection: &Selection,
@@ -142,7 +143,7 @@ impl Scheduler {
         Ok((route, readiness))
     }
 
-    /// Rows that are due, of sequences that decode, that are in their prompt, or of both.
+    /// Selects rows that are due: of decoding sequences, of sequences in prefill, or of both.
     fn select(&self, model: ModelId, (decodes, prompts): (bool, bool)) -> Option<Selection> {
         let mut rows: Vec<(usize, usize)> = Vec::new();
         let Model { kv, planner, decoding, .. } = &self.models[model.0];
@@ -200,7 +201,7 @@ impl Scheduler {
         })
     }
 
-    /// Hands the rows out.
+    /// Cuts a chunk from the selected rows.
     fn cut(
         &mut self,
         permit: &mut Option<Permit>,
@@ -216,7 +217,7 @@ impl Scheduler {
             let own = sequence.stall.take();
             stall = stall.into_iter().chain(own).min_by_key(|(_, since)| *since);
             let start = sequence.sent;
-            let (selected, action) = sequence.hand_out(*rows);
+            let (selected, action) = sequence.dispatch_rows(*rows);
             self.queue.on_rows(sequence, start..start + rows);
             let ids = &sequence.ids[start..start + rows];
             batch.push(ids, start, sequence.lease.page_ids().to_vec(), selected);

@@ -1,4 +1,4 @@
-//! Which static graphs are ready, which are being prepared, and which cannot be had.
+//! State of every device's static graphs: ready, in preparation, or refused.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -8,21 +8,23 @@ use lapwing_kernels::device::{DeviceError, GraphKey};
 use crate::message::{GraphsPrepared, PrepareGraphs};
 use lapwing_plan::{DeviceId, Route};
 
-/// Most sets of graphs that are remembered as refused.
+/// Maximum number of remembered refusals.
 const REFUSED_MAX: usize = 1024;
 
-/// The scheduler's knowledge of every device's graphs.
+/// The scheduler's view of every device's graphs.
 #[derive(Debug, Default)]
 pub(super) struct Graphs {
     ready: HashSet<(DeviceId, GraphKey)>,
-    /// Sets of graphs that a device could not have together; the oldest first.
+    /// Sets of graphs that a device could not prepare together, the oldest first.
     refused: VecDeque<Refused>,
-    /// What each device's lane is making, one request at a time. It may evict any graph that the
-    /// request does not tell it to keep.
+    /// The request that each device's lane is serving, at most one at a time. The lane may evict any
+    /// graph that the request does not list as kept.
     preparing: HashMap<DeviceId, Pending>,
-    /// Devices without room beside all that is ready: next time only what is in use is kept.
+    /// Devices whose budget cannot hold more than the ready graphs: the next request keeps only the
+    /// graphs in use.
     over_budget: HashSet<DeviceId>,
-    /// Devices without room beside what is in use; asked again when a chunk is through.
+    /// Devices whose budget cannot hold more than the graphs in use. They are tried again when a chunk
+    /// ends.
     saturated: HashSet<DeviceId>,
     /// Routes of the chunks in flight that use graphs.
     in_flight: HashMap<u64, Arc<Route>>,
@@ -31,7 +33,7 @@ pub(super) struct Graphs {
 #[derive(Debug)]
 struct Pending {
     retained: HashSet<GraphKey>,
-    /// Only what is in use is kept.
+    /// Whether only graphs in use are kept.
     over_budget: bool,
 }
 
@@ -40,22 +42,22 @@ struct Refused {
     device: DeviceId,
     keys: Vec<GraphKey>,
     error: DeviceError,
-    /// The same would come of asking again.
+    /// Whether another attempt would fail in the same way.
     lasting: bool,
 }
 
-/// Whether a route can be taken now.
+/// Whether a route can be used now.
 pub(super) enum Readiness {
-    /// All of its graphs are there, and will be when a chunk comes.
+    /// All of its graphs are ready, and stay so until a chunk arrives.
     Ready,
-    /// Some are missing.
+    /// Some of its graphs are missing.
     Missing,
-    /// Some cannot be had.
+    /// Some of its graphs cannot be prepared.
     Refused(DeviceId, DeviceError),
 }
 
 impl Graphs {
-    /// Looks whether a route's graphs are there.
+    /// Whether a route's graphs are ready.
     pub(super) fn readiness(&self, route: &Route) -> Readiness {
         let retained = |device: &DeviceId, key: &GraphKey| {
             self.preparing.get(device).is_none_or(|pending| pending.retained.contains(key))
@@ -76,7 +78,7 @@ impl Graphs {
         Readiness::Missing
     }
 
-    /// Devices that miss a graph of a route.
+    /// Devices on which a graph of the route is missing.
     fn missing(&self, route: &Route) -> Vec<DeviceId> {
         let mut devices = Vec::new();
         for graph in route.graphs.iter().filter(|graph| !self.ready.contains(*graph)) {
@@ -87,7 +89,8 @@ impl Graphs {
         devices
     }
 
-    /// What to ask for so that a route can be taken: nothing while the lanes are at work.
+    /// Requests for the missing graphs of a route; none for a device whose lane is busy or whose budget
+    /// is exhausted.
     pub(super) fn ask(&mut self, route: &Route) -> Vec<PrepareGraphs> {
         let mut requests = Vec::new();
         for device in self.missing(route) {
@@ -112,21 +115,21 @@ impl Graphs {
         requests
     }
 
-    /// A chunk takes that route.
+    /// Records that a chunk uses the route.
     pub(super) fn on_dispatch(&mut self, chunk: u64, route: &Arc<Route>) {
         if !route.graphs.is_empty() {
             self.in_flight.insert(chunk, Arc::clone(route));
         }
     }
 
-    /// A chunk is through, or lost.
+    /// Records that a chunk has ended.
     pub(super) fn on_progress(&mut self, chunk: u64) {
         if self.in_flight.remove(&chunk).is_some() {
             self.saturated.clear();
         }
     }
 
-    /// A lane has answered.
+    /// Handles a lane's answer.
     pub(super) fn on_prepared(&mut self, prepared: GraphsPrepared) {
         let GraphsPrepared { asked: PrepareGraphs { device, keys, keep }, result } = prepared;
         let over_budget = self.preparing.remove(&device).is_some_and(|pending| pending.over_budget);
@@ -140,13 +143,13 @@ impl Graphs {
             }
             Err(error) => error,
         };
-        // Others may have been evicted before it failed.
+        // The lane may have evicted graphs before it failed.
         self.ready.retain(|(d, key)| *d != device || keep.contains(key));
         match error {
             DeviceError::NoRoom { .. } if !over_budget => {
                 self.over_budget.insert(device);
             }
-            // Unless what it had to keep is out of use by now.
+            // If no chunk is in flight, the kept graphs are no longer in use.
             DeviceError::NoRoom { .. } if !self.in_flight.is_empty() => {
                 self.saturated.insert(device);
                 self.over_budget.insert(device);
@@ -169,14 +172,14 @@ impl Graphs {
         }
     }
 
-    /// Forgets refusals that may not last: the requests that needed the graphs have failed, and later
-    /// ones try again.
+    /// Forgets refusals that may be transient: the requests that needed the graphs have failed, and
+    /// later requests try again.
     pub(super) fn clear_transient_refusals(&mut self) {
         self.refused.retain(|refused| refused.lasting);
     }
 }
 
-/// A device's graphs of a route.
+/// The graphs of a route on one device.
 fn graphs_of(route: &Route, device: DeviceId) -> Vec<GraphKey> {
     let of_device = route.graphs.iter().filter(|(d, _)| *d == device);
     of_device.map(|(_, key)| key.clone()).collect()

@@ -1,4 +1,4 @@
-//! The models of an engine: each has a planner, a KV cache and limits of its own.
+//! The models of an engine. Each has its own planner, KV cache and limits.
 
 use lapwing_kernels::device::ModelId;
 use lapwing_plan::planner::Planner;
@@ -9,7 +9,7 @@ use super::{KvPages, Scheduler};
 
 /// A model that an engine runs.
 pub struct SchedulerModel {
-    /// Chooses routes, and how prompts are cut into chunks.
+    /// Chooses routes and chunk sizes.
     pub planner: Planner,
     /// Pages of the KV cache.
     pub kv: KvPages,

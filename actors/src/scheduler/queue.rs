@@ -1,7 +1,7 @@
-//! Where the queue policy decides: which waiting sequence is admitted, which running sequences get rows
-//! first, and which of them gives its KV pages back.
+//! Applies the queue policy: the order of admission, the order of running sequences, and the victim of
+//! a preemption.
 //!
-//! Preemption comes to an end, whatever the ranks are. A sequence is admitted with pages for all of its
+//! Preemption terminates for any ranks. A sequence is admitted with pages for all of its
 //! tokens, so one that needs a page has generated a token since it was last given pages; and a
 //! preempted sequence keeps its tokens. Sequences that preempt each other in turn therefore generate
 //! tokens meanwhile: there are at most as many preemptions as KV pages that generated tokens begin.
@@ -16,21 +16,21 @@ use super::running::Sequence;
 use super::{Scheduler, SchedulerEffect, fail};
 use crate::policy::{Candidate, Charge, ClientId, End, NoPrefixCache, QueuePolicy, Rank};
 
-/// The policy, and the time that it is told.
+/// The policy, and the time that is passed to it.
 pub(super) struct Queue {
     policy: Box<dyn QueuePolicy>,
     pub(super) now: Nanos,
 }
 
-/// What the queue knows of a sequence beside its progress.
+/// The queue's state of a sequence, apart from its progress.
 pub(super) struct QueueEntry {
     client: ClientId,
     tokens_max: usize,
-    /// Its rank when running sequences were last ordered.
+    /// Its rank at the latest ordering of running sequences.
     rank: Rank,
     running: bool,
-    /// Rows before this one are computed again if they are sent now: a preemption or a roll-back has lost
-    /// them.
+    /// Rows before this position are recomputed if they are sent again, because a preemption or a roll-back
+    /// has lost them.
     lost_rows: usize,
 }
 
@@ -42,7 +42,7 @@ impl QueueEntry {
 }
 
 impl QueueEntry {
-    /// The rows before `end` are computed again if they are sent once more.
+    /// Records that the rows before `end` are lost and must be recomputed.
     pub(super) fn lose_rows(&mut self, end: usize) {
         self.lost_rows = self.lost_rows.max(end);
     }
@@ -164,8 +164,8 @@ impl Scheduler {
         self.running.sort_unstable_by_key(|sequence| (sequence.entry.rank, sequence.id));
     }
 
-    /// The running sequence that gives its pages back to the one at `requester`: the last in order
-    /// behind it of the same model that has no rows in flight.
+    /// The running sequence to preempt for the one at `requester`: the last one after it, of the same
+    /// model, that has no rows in flight.
     pub(super) fn victim(&self, requester: usize) -> Option<usize> {
         let model = self.running[requester].model;
         let idle = |sequence: &Sequence| sequence.model == model && sequence.in_flight == 0;

@@ -18,28 +18,28 @@ use crate::sample::Sampled;
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
-/// A growing list of tokens, and how far it is computed.
+/// A growing list of tokens, and the progress of its rows.
 pub(super) struct Sequence {
     pub(super) id: SequenceId,
     pub(super) model: ModelId,
     /// Prompt, then generated tokens.
     pub(super) ids: Vec<u32>,
-    /// Tokens handed out as rows.
+    /// Tokens dispatched as rows.
     pub(super) sent: usize,
     /// Chunks that hold rows of this sequence.
     pub(super) in_flight: usize,
-    /// Of those, chunks of earlier epochs. No row is dispatched while there is one.
+    /// The chunks among those that belong to earlier epochs. No row is dispatched while there is one.
     stale: usize,
     pub(super) lease: KvLease,
     pub(super) progress: Arc<RowProgress>,
     pub(super) sink: Arc<dyn Sink>,
     pub(super) times: RequestTimes,
     pub(super) trace: tracing::Span,
-    /// What a recording knows of the request.
+    /// Trace context of the request.
     pub(super) context: TraceContext,
-    /// Why its ready rows were not dispatched so far, and since when.
+    /// The stall of its ready rows, if they are not dispatched.
     pub(super) stall: Option<Stall>,
-    /// Rows of a step of generation.
+    /// Rows of a decode step.
     pub(super) step_rows: usize,
     pub(super) entry: QueueEntry,
     work: Wanted,
@@ -47,7 +47,7 @@ pub(super) struct Sequence {
 }
 
 enum Wanted {
-    /// The state is with the chunk that will sample, else here.
+    /// The sampling state, or `None` while the chunk that will sample carries it.
     Tokens(Option<Box<Generate>>),
     /// Next position to score.
     Scores { next: usize },
@@ -92,7 +92,7 @@ impl Sequence {
         }
     }
 
-    /// Why there is nothing to compute, if so.
+    /// The finish reason of a request that needs no computation.
     pub(super) fn finished_before_start(&self) -> Option<FinishReason> {
         match &self.work {
             Wanted::Tokens(Some(generate)) if generate.tokens_max == 0 => {
@@ -103,7 +103,7 @@ impl Sequence {
         }
     }
 
-    /// Rows to compute. The last token of a text to score predicts nothing.
+    /// Number of rows to compute. The last token of a scored text predicts no other token.
     pub(super) fn goal(&self) -> usize {
         match self.work {
             Wanted::Tokens(_) => self.ids.len(),
@@ -117,7 +117,7 @@ impl Sequence {
         if self.stale > 0 { 0 } else { self.goal() - self.sent }
     }
 
-    /// Whether what is due is a step of generation.
+    /// Whether the rows that are due are a decode step.
     pub(super) fn is_decoding(&self) -> bool {
         self.due() == self.step_rows && self.has_generated()
     }
@@ -126,7 +126,7 @@ impl Sequence {
         self.ids.len() > self.times.prompt_tokens
     }
 
-    /// Of so many last rows, how many need logits.
+    /// How many of the last `rows` rows need logits.
     fn sampled_rows(&self, rows: usize) -> usize {
         if self.has_generated() { self.step_rows.min(rows) } else { 1 }
     }
@@ -207,7 +207,7 @@ impl Sequence {
         self.sent = 0;
     }
 
-    /// Of the next `rows` rows, how many need logits.
+    /// How many of the next `rows` rows need logits.
     pub(super) fn selected_in(&self, rows: usize) -> usize {
         let end = self.sent + rows;
         match &self.work {
@@ -219,8 +219,9 @@ impl Sequence {
         }
     }
 
-    /// Hands out the next `rows` rows: which of them need logits (as offsets), and what for.
-    pub(super) fn hand_out(&mut self, rows: usize) -> (Range<usize>, OutputAction) {
+    /// Dispatches the next `rows` rows. Returns the offsets of the rows that need logits, and the use of
+    /// the logits.
+    pub(super) fn dispatch_rows(&mut self, rows: usize) -> (Range<usize>, OutputAction) {
         let (start, end) = (self.sent, self.sent + rows);
         let (goal, sampled) = (self.goal(), self.sampled_rows(rows));
         self.sent = end;

@@ -1,5 +1,5 @@
-//! Rows that are ready but not dispatched, and the cause. For recordings only; no decision depends
-//! on it.
+//! Causes of rows that are ready but not dispatched. For recordings only; no decision depends on
+//! them.
 
 use lapwing_traces::Nanos;
 use lapwing_traces::event::StallCause;
@@ -7,11 +7,11 @@ use lapwing_traces::event::StallCause;
 use super::Scheduler;
 use super::running::Sequence;
 
-/// Why rows that were ready were not dispatched, and since when.
+/// Why ready rows were not dispatched, and since when.
 pub type Stall = (StallCause, Nanos);
 
 impl Scheduler {
-    /// Records the stall of every sequence whose rows stay behind: the latest cause, the earliest
+    /// Records the stall of every sequence with undispatched rows: the latest cause, the earliest
     /// time.
     pub(super) fn record_stalls(&mut self, now: Nanos) {
         for at in 0..self.running.len() {
@@ -20,7 +20,7 @@ impl Scheduler {
             let since = sequence.stall.map_or(now, |(_, since)| since);
             sequence.stall = cause.map(|cause| (cause, since));
         }
-        // They wait for pages or for a place among the running ones.
+        // They wait for pages or for a slot among the running sequences.
         for sequence in self.waiting.iter_mut().filter(|s| s.stall.is_none()) {
             sequence.stall = Some((StallCause::SlotPool, now));
         }
@@ -33,7 +33,7 @@ impl Scheduler {
         } else if !sequence.is_decoding() {
             Some(StallCause::BackPressure)
         } else if model.decoding.is_some() {
-            // All sequences that decode stay in one batch, and one is on its way.
+            // All decoding sequences share one batch, and one batch is in flight.
             Some(StallCause::PolicyBarrier)
         } else if !sequence.has_pages(&model.kv) {
             Some(StallCause::SlotPool)

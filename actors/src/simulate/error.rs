@@ -1,4 +1,4 @@
-//! Why a simulated run has no outcome.
+//! Errors of simulated runs.
 
 use lapwing_traces::Nanos;
 
@@ -6,7 +6,7 @@ use crate::error::RunError;
 use crate::policy::UnknownPolicy;
 use lapwing_plan::PlanError;
 
-/// Why there is no outcome.
+/// Why a simulated run failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SocRunError {
@@ -16,7 +16,7 @@ pub enum SocRunError {
     /// There is no policy of that name.
     #[error(transparent)]
     Policy(#[from] UnknownPolicy),
-    /// A request without rows, or with more than the model takes.
+    /// An option is out of range.
     #[error("{what} is {found}, but must be between {from} and {to}")]
     Option {
         /// Which option.
@@ -28,8 +28,8 @@ pub enum SocRunError {
         /// Greatest value.
         to: usize,
     },
-    /// A device could not be made.
-    #[error("a device could not be made: {reason}")]
+    /// A device could not be created.
+    #[error("cannot create a device: {reason}")]
     Device {
         /// Why.
         reason: String,
@@ -37,54 +37,56 @@ pub enum SocRunError {
     /// The request failed.
     #[error("the request failed after {at} of virtual time: {error}")]
     Failed {
-        /// When.
+        /// Virtual time of the failure.
         at: Nanos,
-        /// Why.
+        /// The request's error.
         error: RunError,
     },
-    /// The run would go on for too long.
+    /// The run takes too long.
     #[error(
-        "the run had not ended after {at} of virtual time and {frames} frames; raise the rates, \
-         shorten the times, or leave the renderer out"
+        "the run has not ended after {at} of virtual time and {frames} frames; raise the rates, \
+         shorten the times, or disable the renderer"
     )]
     TooLong {
-        /// When it was given up.
+        /// Virtual time at which the run was aborted.
         at: Nanos,
         /// Frames until then.
         frames: usize,
     },
-    /// Something that only processors without values can do.
-    #[error("{what} does not go with true values; leave one of both out")]
+    /// An option that works only without true values.
+    #[error("{what} cannot be combined with true values; remove one of them")]
     Values {
         /// Which option.
         what: &'static str,
     },
-    /// The caller left before the first token.
-    #[error("the caller left before the first token")]
+    /// The caller cancelled before the first token.
+    #[error("the caller cancelled before the first token")]
     Cancelled,
-    /// Nothing can happen any more, and the request has not ended: an error of the runtime.
-    #[error("the engine stands still with {sequences} requests and {chunks} chunks inside")]
+    /// No event is left, but the request has not ended: a defect of the runtime.
+    #[error(
+        "the engine is stuck with {sequences} requests and {chunks} chunks in flight; please report this"
+    )]
     Stuck {
-        /// Requests inside.
+        /// Requests in the engine.
         sequences: usize,
         /// Chunks in flight.
         chunks: usize,
     },
-    /// The engine is empty, but not everything came back: an error of the runtime.
+    /// The engine is empty, but resources were not released: a defect of the runtime.
     #[error(
-        "{pages} KV pages, {tickets} tickets, {chunks} chunks and {slots} slots did not come back, \
-         and {left} events or chunks are left"
+        "the engine leaked {pages} KV pages, {admissions} admission permits, {chunks} chunk permits and \
+         {slots} slots, and {left} events or chunks are left; please report this"
     )]
     Leak {
-        /// KV pages.
+        /// Leaked KV pages.
         pages: usize,
-        /// Tickets.
-        tickets: usize,
-        /// Chunks.
+        /// Leaked admission permits.
+        admissions: usize,
+        /// Leaked chunk permits.
         chunks: usize,
-        /// Slots with values.
+        /// Leaked slots.
         slots: usize,
-        /// Events to come, and chunks and parts in workers.
+        /// Pending events, and chunks and parts in workers.
         left: usize,
     },
 }

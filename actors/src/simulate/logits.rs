@@ -1,10 +1,9 @@
-//! Logits of devices that compute nothing.
+//! Placeholder logits of devices that compute no values.
 
 use lapwing_kernels::device::{StageRun, Tensor};
 use lapwing_kernels::graph::Graph;
 
-/// What a device without values writes: a zero for each row whose logits are wanted, from which
-/// sampling makes a token.
+/// Writes one zero logit for each row that needs logits; sampling turns each into token 0.
 pub(super) fn put_logits(graph: &Graph, work: &mut StageRun<'_>) {
     let logits = graph.output();
     if work.writes.contains(&logits) {

@@ -1,4 +1,4 @@
-//! Devices that know shapes only: they compute nothing, and report all that live ones report.
+//! Devices that know shapes only: they compute no values, and report the same steps as live devices.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use lapwing_kernels::npu::{Ensured, GraphCache, Requester};
 use crate::simulate::logits::put_logits;
 use lapwing_plan::shape::{convert_bytes, rows_of};
 
-/// Stands for a live device without computing: its only outputs are logits of a single token. As an
-/// NPU it prepares graphs within its budget, keeps them from run to run, and converts inputs and
-/// outputs, as the live device does; its time model says how long that takes.
+/// A stand-in for a live device that computes no values: its only outputs are logits of a single token.
+/// As an NPU it prepares graphs within its budget, caches them between runs, and converts inputs and
+/// outputs like the live device. Its time model gives the time of each step.
 #[derive(Debug)]
 pub struct ShapeOnlyDevice {
     info: DeviceInfo,
@@ -34,8 +34,8 @@ impl ShapeOnlyDevice {
         ShapeOnlyDevice { info: info.clone(), graph: Arc::clone(graph), graphs }
     }
 
-    /// What an NPU does beside computing: it has the graphs of the part, loads the rows of each
-    /// and reads its results.
+    /// The steps of an NPU apart from computing: prepares the part's graphs, and converts the inputs and
+    /// outputs of each.
     fn run_graphs(&mut self, work: &mut StageRun<'_>) -> Result<(), DeviceError> {
         let StageRun { nodes, part, batch, .. } = work;
         let rows = rows_of(&self.graph, nodes.start, part, batch);
@@ -63,7 +63,7 @@ impl ShapeOnlyDevice {
         let inputs: usize = inputs.map(|value| self.graph.value(value).width).sum();
         let loaded = ((rows.min(first) + first) * inputs * size_of::<f32>()) as u64;
         let all = convert_bytes(&self.graph, work.nodes.clone(), work.part, work.batch);
-        // The first graph is loaded; what follows is reported when all have run.
+        // The first graph's load is reported first; the rest when all graphs have run.
         for bytes in [loaded, all.saturating_sub(loaded)] {
             work.observer.step_done(Step::Converted { bytes });
         }
@@ -102,7 +102,7 @@ impl BlockingDevice for ShapeOnlyDevice {
     }
 }
 
-/// Graphs that are only counted. Clones share them.
+/// A graph cache that holds sizes only. Clones share it.
 #[derive(Clone, Debug)]
 struct Graphs {
     graph: Arc<Graph>,

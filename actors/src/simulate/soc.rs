@@ -1,6 +1,5 @@
-//! Whole runs on a modelled system on a chip: the scheduler, workers and strategies of the live
-//! engine in virtual time, on processors that compute nothing and take the time that a
-//! [`Soc`] says.
+//! Whole runs on a modelled system on a chip: the scheduler, workers and strategies of the live engine
+//! in virtual time, on processors that compute no values and take the times of a [`Soc`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +26,7 @@ pub use options::{MakeDevice, SocModel, SocOptions, SocValues};
 pub use outcome::{SocOutcome, SocPhase, SocUnit};
 pub use shapes::{Fault, Shapes};
 
-/// A run on a system, ready to go.
+/// A run on a system, ready to start.
 pub struct SocSimulation {
     engine: VirtualEngine,
     soc: Soc,
@@ -52,9 +51,9 @@ impl SocSimulation {
         SocSimulation::build((model, soc), strategy, options, None)
     }
 
-    /// A run that computes true values, too: the prompt is that of `values`, whatever the options
-    /// say. Times are those of a run without values, but for graphs that are prepared when they
-    /// are needed, which the devices may share between layers or not.
+    /// A run that also computes true values. The prompt is that of `values`; the options' prompt length
+    /// is ignored. Times equal those of a run without values, except for graphs that are prepared during
+    /// a run: only the run without values always shares them between layers.
     ///
     /// # Errors
     /// As [`new`](SocSimulation::new), and [`SocRunError::Device`].
@@ -92,10 +91,10 @@ impl SocSimulation {
         if let Some((what, _)) = without.iter().find(|(_, set)| *set && values.is_some()) {
             return Err(SocRunError::Values { what });
         }
-        // What is never reached need not be planned for, nor have pages.
+        // Only positions that the run reaches need a plan and pages.
         let context = options.prompt + (options.decode + 1) * options.verify + 2;
         let setup = Setup { model, soc, strategy, options, values, context };
-        // Numbered alike, in whatever order they are registered.
+        // The numbers do not depend on the order of registration.
         let named = |kinds: &[DeviceKind]| -> Vec<DeviceKind> {
             let all = [DeviceKind::Gpu, DeviceKind::Npu, DeviceKind::Cpu];
             all.into_iter().filter(|kind| kinds.contains(kind)).collect()
@@ -123,8 +122,8 @@ impl SocSimulation {
     /// Runs to the end.
     ///
     /// # Errors
-    /// [`SocRunError`] when the request fails, the caller leaves before the first token, or
-    /// something is left in the engine.
+    /// [`SocRunError`] when the request fails, the caller cancels before the first token, or
+    /// resources are left in the engine.
     pub fn run(mut self) -> Result<SocOutcome, SocRunError> {
         let SocOptions { record, decode, cancel, .. } = self.options;
         if record {
@@ -135,7 +134,7 @@ impl SocSimulation {
         Ok(outcome::outcome(&self, &seen, recording))
     }
 
-    /// Is told what happens, if a recording was asked for; also of runs that come to nothing.
+    /// The recorder. It is on if the options request a recording, and also records failed runs.
     pub fn recorder(&self) -> &Recorder {
         self.engine.recorder()
     }
@@ -179,7 +178,7 @@ impl Setup<'_> {
         let routes = [planner.route(prefill)?, planner.route(decode)?];
         let pages = u32::try_from(model.kv.pages_for(context)).unwrap_or(u32::MAX);
         let pool = KvPool::new(values.map_or(pages, |values| values.pages));
-        // Those that were not asked for come last.
+        // Devices that the options do not name come last.
         let asked = |kind: &DeviceKind| options.devices.iter().position(|asked| asked == kind);
         let mut order: Vec<usize> = (0..kinds.len()).collect();
         order.sort_by_key(|number| asked(&kinds[*number]).unwrap_or(kinds.len()));
@@ -247,7 +246,7 @@ impl Setup<'_> {
             SyncMode::Fast => soc.micros("sync.fast"),
             SyncMode::Slow => Duration::ZERO,
         };
-        // Hand-overs are synchronisations, which the processors' models tell of.
+        // The processors' models already include the synchronisation.
         let hand_over = Duration::ZERO;
         Environment {
             memory,

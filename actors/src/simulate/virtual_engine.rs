@@ -1,4 +1,4 @@
-//! An engine in virtual time with its callers: what every whole run is set up from, and its loop.
+//! An engine in virtual time with its callers: the set-up and the loop of a whole run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,74 +23,74 @@ mod watch;
 
 use watch::Watch;
 
-/// What an engine in virtual time is made of.
+/// The components of an engine in virtual time.
 pub struct VirtualParts {
     /// The model's ops.
     pub graph: Arc<Graph>,
-    /// Makes routes.
+    /// Chooses routes and chunk sizes.
     pub planner: Planner,
     /// Devices, by their number.
     pub devices: Vec<SimulatedDevice>,
     /// Pages of the cache.
     pub kv: KvPages,
-    /// Where results lie.
+    /// Pool of the buffers that hold results.
     pub slots: SlotPool,
     /// Orders requests.
     pub policy: Box<dyn QueuePolicy>,
-    /// Most tokens of a sequence.
+    /// Maximum tokens of a sequence.
     pub context: usize,
-    /// Rows of each step of generation, as in [`Scheduler::with_step_rows`].
+    /// Rows of each decode step, as in [`Scheduler::with_step_rows`].
     pub step_rows: usize,
-    /// Chunks in flight.
+    /// Maximum number of chunks in flight.
     pub permits: usize,
-    /// Bytes per second at which parts are put together.
+    /// Rate at which parts are merged, in bytes per second.
     pub copy_rate: f64,
-    /// What the devices share, and what disturbs them.
+    /// The devices' environment.
     pub env: Environment,
     /// Numbers of the devices in the order in which their actors are registered.
     pub order: Vec<usize>,
 }
 
-/// An engine in virtual time. Requests follow each other; what one of them has left prepared is
-/// there for the next.
+/// An engine in virtual time. It serves one request at a time; prepared graphs stay ready for the next
+/// request.
 pub struct VirtualEngine {
     simulation: Simulation,
     admission: AdmissionLimit,
     kv: KvPages,
 }
 
-/// Who asks for one generation.
+/// The caller of one generation.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller<'a> {
-    /// Prompt.
+    /// Token ids of the prompt.
     pub ids: &'a [u32],
-    /// Tokens after the first.
+    /// Number of tokens after the first.
     pub decode: usize,
-    /// When it leaves, in virtual time.
+    /// Virtual time at which it cancels.
     pub cancel: Option<Nanos>,
 }
 
-/// A time, and what the devices have done until then.
+/// A time, and the devices' usage until then.
 pub type Moment = (Nanos, Usage);
 
-/// What a caller saw.
+/// A caller's observations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// It asks.
+    /// Moment of the request.
     pub begin: Moment,
-    /// It has its first token.
+    /// Moment of the first token.
     pub first: Moment,
-    /// The latest token.
+    /// Moment of the last token.
     pub last: Moment,
-    /// Tokens after the first.
+    /// Number of tokens after the first.
     pub later: usize,
-    /// All tokens.
+    /// Ids of all tokens.
     pub tokens: Vec<u32>,
 }
 
 impl Seen {
-    /// No order of the same work ends earlier: the work of the busiest device, or the longest chain
-    /// of runs, with the times that they take alone.
+    /// Lower bound of the time for any order of the same work: the maximum of the busiest device's work
+    /// and of the longest dependency chain, with times without contention.
     pub fn lower_bound(&self) -> Duration {
         let (before, after) = (&self.begin.1.devices, &self.last.1.devices);
         let zero = DeviceUsage::default();
@@ -104,7 +104,7 @@ impl VirtualEngine {
     /// An engine at time 0, without requests.
     ///
     /// # Errors
-    /// [`SocRunError::Plan`] when there is no route for what the engine can be asked.
+    /// [`SocRunError::Plan`] when the strategy finds no route for a whole chunk or a decode step.
     pub fn new(parts: VirtualParts) -> Result<VirtualEngine, SocRunError> {
         let VirtualParts { graph, planner, devices, kv, slots, policy, .. } = parts;
         let VirtualParts { context, step_rows, permits, copy_rate, env, order, .. } = parts;
@@ -122,7 +122,7 @@ impl VirtualEngine {
         Ok(VirtualEngine { simulation, admission: AdmissionLimit::new(1), kv })
     }
 
-    /// Is told what happens; off at first.
+    /// The recorder; off at first.
     pub fn recorder(&self) -> &Recorder {
         self.simulation.recorder()
     }
@@ -130,8 +130,8 @@ impl VirtualEngine {
     /// Serves a caller to the end.
     ///
     /// # Errors
-    /// [`SocRunError`] when the request fails, the caller leaves before the first token, or
-    /// something is left in the engine.
+    /// [`SocRunError`] when the request fails, the caller cancels before the first token, or
+    /// resources are left in the engine.
     pub fn run(&mut self, caller: &Caller<'_>) -> Result<Seen, SocRunError> {
         self.simulation.forget_chains();
         let begin = (self.simulation.now(), self.simulation.usage().unwrap_or_default());
@@ -159,7 +159,7 @@ impl VirtualEngine {
         watch.seen(begin)
     }
 
-    /// Whether everything came back.
+    /// Checks that all resources were released.
     fn check(&self) -> Result<(), SocRunError> {
         let scheduler = self.simulation.scheduler();
         let (sequences, chunks) = (scheduler.sequences(), scheduler.chunks_in_flight());
@@ -167,10 +167,10 @@ impl VirtualEngine {
             return Err(SocRunError::Stuck { sequences, chunks });
         }
         let pages = self.kv.pool.capacity() - self.kv.pool.free_pages();
-        let tickets = self.admission.in_use();
+        let admissions = self.admission.in_use();
         let (slots, left) = (self.simulation.slots_in_use(), self.simulation.left());
-        if pages + tickets + chunks + slots + left > 0 {
-            return Err(SocRunError::Leak { pages, tickets, chunks, slots, left });
+        if pages + admissions + chunks + slots + left > 0 {
+            return Err(SocRunError::Leak { pages, admissions, chunks, slots, left });
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The loops of the threads that run devices.
+//! The worker loop of each device's thread.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -30,13 +30,13 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// To be made on the actor's thread.
+    /// Makes the waiter. Call it on the actor's own thread.
     pub(super) fn waiter(&self) -> Waiter {
         Waiter::new(self.mode, Arc::clone(&self.clock), self.cores.clone())
     }
 }
 
-/// Kind of the waits after a stage: its ops, whatever their layer, and rows.
+/// The key that predicts the wait after a stage: its ops, independent of the layer, and its rows.
 fn wait_after(delivery: &Delivery, graph: &Graph, device: usize) -> WaitKey {
     let (chunk, part) = (delivery.chunk(), &delivery.part().part);
     let nodes = chunk.stage().nodes.clone();
@@ -46,14 +46,14 @@ fn wait_after(delivery: &Delivery, graph: &Graph, device: usize) -> WaitKey {
     WaitKey::new(op.finish() as u32, part.row_count(chunk.batch()), device)
 }
 
-/// A run that the device has not completed.
+/// A run that is submitted and not completed.
 pub(super) struct Running {
     run: RunId,
     delivery: Traced<Delivery>,
     submitted: Nanos,
-    /// The device has turned to it.
+    /// Whether the device has begun it.
     begun: bool,
-    /// It was submitted while the device was busy.
+    /// Whether it was submitted while the device was busy.
     queued: bool,
 }
 
@@ -66,14 +66,14 @@ pub(super) struct LiveWorker {
     pub(super) throttle: Throttle,
     pub(super) inbox: Inbox<WorkerMessage>,
     pub(super) link: Link,
-    /// Kind of the next wait.
+    /// Prediction key of the next wait.
     pub(super) wait: WaitKey,
-    /// Whether what is received next waited while the device was busy.
+    /// Whether the next delivery has waited while the device was busy.
     pub(super) queued: bool,
-    /// Runs in the order of their submission.
+    /// Submitted runs, in order of submission.
     pub(super) running: VecDeque<Running>,
     pub(super) next_run: RunId,
-    /// When a device with a queue has completed its latest run.
+    /// Time at which a device with a queue completed its latest run.
     pub(super) free: Nanos,
     pub(super) scheduler: SharedScheduler,
     pub(super) workers: Workers,
@@ -98,13 +98,13 @@ impl LiveWorker {
                 }
                 Ok((WorkerMessage::Nudge, waited)) => {
                     self.trace.nudged(waited.filter(|_| recorded));
-                    // Before the worker looks: what changes from here on nudges it again.
+                    // Before the worker checks its inbox: any later change nudges it again.
                     self.workers.nudged(self.id);
                     self.worker.on_nudge()
                 }
                 Ok((WorkerMessage::Done, waited)) => {
                     self.trace.nudged(waited.filter(|_| recorded));
-                    // Before the device is polled: what completes from here on is reported again.
+                    // Before the device is polled: any later completion is reported again.
                     self.workers.done(self.id);
                     Vec::new()
                 }
@@ -115,14 +115,14 @@ impl LiveWorker {
         }
     }
 
-    /// Does what the worker wants, and what follows from it, until the device has nothing more that
-    /// is complete.
+    /// Carries out the worker's effects and their consequences until the device has no completed run
+    /// left.
     fn carry_out(
         &mut self,
         mut effects: VecDeque<WorkerEffect>,
         waiter: &mut Waiter,
     ) -> Result<(), RunError> {
-        // What follows the first stage waited for it.
+        // Every later stage has waited for the first one.
         let mut queued = self.queued;
         loop {
             let Some(effect) = effects.pop_front() else {
@@ -179,7 +179,7 @@ impl LiveWorker {
         self.running.push_back(Running { run, delivery, submitted, queued, begun: false });
     }
 
-    /// What follows from the next completed run, if there is one.
+    /// Handles the next completed run, if there is one, and returns the worker's effects.
     fn poll(&mut self, waiter: &mut Waiter) -> Option<Vec<WorkerEffect>> {
         let front = self.running.front_mut()?;
         let LiveDevice { device, time } = &mut self.device;
@@ -187,7 +187,7 @@ impl LiveWorker {
             if time.is_some() {
                 self.throttle.begin(front.queued);
             }
-            // A queue turns to a run when it was submitted, or when the run before it has ended.
+            // A queue begins a run when it is submitted, or when the previous run has ended.
             let since = (device.info().depth > 1).then(|| front.submitted.max(self.free));
             self.trace.start(&front.delivery, since);
         }
@@ -212,7 +212,7 @@ impl LiveWorker {
         if let Some(Stamps { begin, end }) = stamps {
             self.trace.stamped(submitted + begin, submitted + end);
         }
-        // Before anything is sent that may bring new work here.
+        // Checked before any message is sent that may bring new work here.
         self.queued = !self.inbox.is_empty();
         self.trace.finish(&mut delivery, result.is_ok());
         if self.device.device.info().depth > 1 {

@@ -1,5 +1,4 @@
-//! Preparation lanes: each device that runs prepared graphs has a thread that makes them, beside
-//! the one that runs them.
+//! Preparation lanes: each device that runs prepared graphs has a second thread that prepares them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +19,18 @@ use lapwing_plan::time::TimeModel;
 #[derive(Clone, Default)]
 pub(super) struct Lanes(pub(super) Vec<Option<Mailbox<LaneMessage>>>);
 
-/// What arrives at a lane.
+/// A message to a lane.
 pub(super) enum LaneMessage {
     Prepare(Traced<PrepareGraphs>),
     Stop,
 }
 
 impl Lanes {
-    /// Hands a request to a device's lane. For a lane that has died it is dropped: its own thread
-    /// says why, which ends the engine. Returns the answer if the device has no lane.
+    /// Sends a request to a device's lane. A request to a dead lane is dropped, because the lane's own
+    /// thread reports the death, which ends the engine. Returns the answer if the device has no lane.
     ///
     /// # Errors
-    /// A mailbox that is full.
+    /// [`RunError::MailboxFull`].
     pub(super) fn send(
         &self,
         posted: Traced<PrepareGraphs>,
@@ -46,7 +45,7 @@ impl Lanes {
         }
     }
 
-    /// Tells every lane to end.
+    /// Stops every lane.
     pub(super) fn stop(&self) {
         self.0.iter().flatten().for_each(|mailbox| mailbox.nudge(LaneMessage::Stop));
     }

@@ -1,4 +1,4 @@
-//! The scheduler among threads.
+//! The scheduler of the live driver, which its own thread and the workers' threads share.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -17,13 +17,13 @@ use crate::error::RunError;
 use crate::message::{SchedulerMessage, Shutdown, Traced};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 
-/// The scheduler's mailbox, and the scheduler itself for whoever finds it idle. A thread of its own
-/// waits on the mailbox; a worker that reports to an idle scheduler lends it its own thread, so that
-/// a step of generation costs no switch of threads between two tokens.
+/// The scheduler and its mailbox. The scheduler's own thread waits on the mailbox. A worker that
+/// reports to an idle scheduler runs it on the worker's thread, so a decode step needs no thread switch
+/// between two tokens.
 #[derive(Clone)]
 pub(super) struct SharedScheduler {
     mailbox: Mailbox<Traced<SchedulerMessage>>,
-    /// None when it has ended.
+    /// `None` after it has ended.
     scheduler: Arc<Mutex<Option<LiveScheduler>>>,
 }
 
@@ -35,7 +35,7 @@ impl SharedScheduler {
         SharedScheduler { mailbox, scheduler: Arc::new(Mutex::new(Some(scheduler))) }
     }
 
-    /// Puts a message into its mailbox.
+    /// Puts a message into the mailbox.
     ///
     /// # Errors
     /// Those of the mailbox.
@@ -43,14 +43,14 @@ impl SharedScheduler {
         self.mailbox.send(posted)
     }
 
-    /// Lets the scheduler take a message on this thread, or if it is busy, puts it into its mailbox.
+    /// Handles a message on this thread, or puts it into the mailbox if the scheduler is busy.
     ///
     /// # Errors
-    /// Those of the mailbox, and what ends the engine.
+    /// Those of the mailbox, and errors that end the engine.
     pub(super) fn tell(&self, posted: Traced<SchedulerMessage>) -> Result<(), RunError> {
-        // What waits there comes first, and frees the mailbox before permits are given away again.
+        // Messages in the mailbox come first: they must leave it before permits are reused.
         let idle = self.scheduler.try_lock().ok().filter(|_| self.mailbox.is_empty());
-        // Of one that has died, its own thread sees what has become of it.
+        // The scheduler's own thread reports a scheduler that has died.
         let Some(mut scheduler) = idle else { return self.post(posted) };
         let waited = scheduler.as_ref().and_then(LiveScheduler::idle);
         if !take(&mut scheduler, posted, waited)? {
@@ -60,7 +60,7 @@ impl SharedScheduler {
         Ok(())
     }
 
-    /// Drops the scheduler, and with it its callers' streams.
+    /// Drops the scheduler, and with it the callers' streams.
     pub(super) fn clear(&self) {
         *self.scheduler.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -91,8 +91,8 @@ impl SharedScheduler {
     }
 }
 
-/// Whether the scheduler goes on after a message. One that does not is dropped, and with it what its
-/// callers wait for.
+/// Handles a message; returns whether the scheduler continues. If it does not, it is dropped together
+/// with the callers' streams.
 fn take(
     scheduler: &mut Option<LiveScheduler>,
     posted: Traced<SchedulerMessage>,
@@ -112,15 +112,16 @@ fn take(
     }
 }
 
-/// Drops a scheduler that has failed. Its callers' streams end with it, and must know why by then.
+/// Drops a failed scheduler. The cause is stored first, because the callers' streams end with the
+/// scheduler.
 fn end(scheduler: &mut Option<LiveScheduler>, error: RunError) {
     if let Some(scheduler) = scheduler.take() {
         let _ = scheduler.ending.cause.set(error);
     }
 }
 
-/// The scheduler has panicked on the thread of a worker, which has died of it; the message is most
-/// likely that.
+/// The error of a scheduler that panicked on a worker's thread. The present message is most likely the
+/// report of that worker's death.
 fn panicked(message: &SchedulerMessage) -> RunError {
     let reason = match message {
         SchedulerMessage::ActorDied(RunError::ActorDied { reason, .. }) => reason.clone(),
@@ -129,7 +130,7 @@ fn panicked(message: &SchedulerMessage) -> RunError {
     RunError::ActorDied { actor: "scheduler".to_owned(), reason }
 }
 
-/// The scheduler and what it acts on.
+/// The scheduler, with the actors and the recorder that its effects need.
 pub(super) struct LiveScheduler {
     pub(super) scheduler: Scheduler,
     pub(super) trace: SchedulerTrace,
@@ -137,12 +138,12 @@ pub(super) struct LiveScheduler {
     pub(super) lanes: Lanes,
     pub(super) recorder: Recorder,
     pub(super) ending: Arc<Ending>,
-    /// When it had dealt with its latest message, if it was recorded then.
+    /// Time at which it finished its latest message, if recording was on.
     pub(super) latest: Option<Nanos>,
 }
 
 impl LiveScheduler {
-    /// What it has done since its latest message: it waited, and nobody polled for the next one.
+    /// The scheduler's wait since its latest message, without polling.
     fn idle(&self) -> Option<WaitRecord> {
         let (since, end) = (self.latest?, self.recorder.clock().now());
         let slept = end.0.saturating_sub(since.0);
@@ -150,8 +151,8 @@ impl LiveScheduler {
         Some(WaitRecord { mode, since, end, predicted: None, margin: 0, slept, spun: 0, parked: 0 })
     }
 
-    /// How much of a wait of its thread it has waited itself: meanwhile it may have dealt with other
-    /// messages, on workers' threads.
+    /// The part of its thread's wait in which the scheduler was idle. It may have handled messages on
+    /// workers' threads meanwhile.
     fn own(&self, wait: WaitRecord) -> Option<WaitRecord> {
         match self.latest {
             Some(latest) if latest > wait.since => self.idle(),
@@ -159,7 +160,7 @@ impl LiveScheduler {
         }
     }
 
-    /// Deals with a message for which it has waited like that; whether it goes on.
+    /// Handles a message that arrived after the wait `waited`; returns whether the scheduler continues.
     fn take(
         &mut self,
         posted: Traced<SchedulerMessage>,
@@ -167,7 +168,7 @@ impl LiveScheduler {
     ) -> Result<bool, RunError> {
         self.trace.begin(&posted, waited);
         match &posted.message {
-            // Before the scheduler looks: a stream dropped from here on wakes it again.
+            // Before the scheduler checks: a stream that is dropped later wakes it again.
             SchedulerMessage::Wake => {
                 self.ending.waking.swap(false, Ordering::AcqRel);
             }
@@ -196,7 +197,7 @@ impl LiveScheduler {
         Ok(true)
     }
 
-    /// Does what the scheduler wants; returns what it is told at once.
+    /// Carries out an effect; returns an immediate answer to the scheduler, if there is one.
     fn carry_out(
         &mut self,
         effect: SchedulerEffect,

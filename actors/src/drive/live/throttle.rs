@@ -1,4 +1,4 @@
-//! Holding a live device to its modelled rate.
+//! Throttles a live device to its modelled rate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,20 +8,21 @@ use lapwing_traces::{Clock, Nanos};
 
 use crate::drive::wait::Waiter;
 
-/// Keeps a device's modelled time: what it runs ends when the model says, or when it is really
-/// done, whichever is later.
+/// Keeps a device's modelled time: each run ends at its modelled end or when the device is done,
+/// whichever is later.
 pub(in crate::drive) struct Throttle {
     clock: Arc<dyn Clock>,
     start: Nanos,
-    /// When the latest run ended by the model.
+    /// Modelled end of the latest run.
     free: Nanos,
+    /// Nanoseconds by which real runs ended after their modelled end, in total.
     behind: Arc<AtomicU64>,
-    /// Nobody waits for results any more.
+    /// The engine is stopping, so results are no longer needed.
     stopping: Arc<AtomicBool>,
 }
 
-/// Longest sleep without a look at whether the engine still runs.
-const LOOK: Duration = Duration::from_millis(100);
+/// Longest sleep between two checks of whether the engine is stopping.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Throttle {
     /// A device that has run nothing. `behind` counts the nanoseconds by which real runs ended
@@ -35,18 +36,18 @@ impl Throttle {
         Throttle { clock, start: now, free: now, behind, stopping }
     }
 
-    /// The clock that it goes by.
+    /// The clock of the throttle.
     pub(in crate::drive) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// A run begins: now, or if it was queued, when the one before it ended by the model.
+    /// Begins a run: now, or at the modelled end of the previous run if it was queued.
     pub(in crate::drive) fn begin(&mut self, queued: bool) {
         let now = self.clock.now();
         self.start = if queued && self.free <= now { self.free } else { now };
     }
 
-    /// Waits for the end of a run that takes `time`.
+    /// Waits for the modelled end of a run that takes `time`.
     pub(in crate::drive) fn wait(&mut self, time: Duration, waiter: &mut Waiter) {
         let end = self.start + time;
         let now = self.clock.now();
@@ -55,8 +56,8 @@ impl Throttle {
             self.free = now;
             return;
         }
-        while self.clock.now() + 2 * LOOK < end {
-            waiter.until(self.clock.now() + LOOK);
+        while self.clock.now() + 2 * STOP_CHECK_INTERVAL < end {
+            waiter.until(self.clock.now() + STOP_CHECK_INTERVAL);
             if self.stopping.load(Ordering::Relaxed) {
                 return;
             }

@@ -1,4 +1,4 @@
-//! The way to every worker.
+//! Mailboxes of all workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,18 +10,18 @@ use crate::error::RunError;
 use crate::message::{Delivery, Traced};
 use lapwing_plan::DeviceId;
 
-/// What arrives at a worker.
+/// A message to a worker.
 pub(super) enum WorkerMessage {
     Run(Traced<Delivery>),
-    /// What waits in the worker may be ready now.
+    /// A waiting chunk may be ready now.
     Nudge,
     /// The device has completed a run.
     Done,
     Stop,
 }
 
-/// Messages that a worker's mailbox holds: each chunk in flight at most once, a nudge, a completion,
-/// and the end.
+/// Capacity of a worker's mailbox, in messages: each chunk in flight at most once, a nudge, a
+/// completion, and a stop.
 pub(super) fn capacity(permits: usize) -> usize {
     permits + 3
 }
@@ -43,8 +43,8 @@ impl Workers {
         Workers { mailboxes, nudged, done }
     }
 
-    /// Hands over a chunk, or a part of one. For a worker that has died it is dropped: its own
-    /// thread says why, which ends the engine.
+    /// Sends a chunk, or a part of one. A message to a dead worker is dropped, because the worker's own
+    /// thread reports the death, which ends the engine.
     pub(super) fn send(
         &self,
         device: DeviceId,
@@ -56,19 +56,19 @@ impl Workers {
         }
     }
 
-    /// Lets a worker look again at what waits there.
+    /// Makes a worker check its waiting chunks again.
     pub(super) fn nudge(&self, device: DeviceId) {
         if !self.nudged[device.0].swap(true, Ordering::AcqRel) {
             self.mailboxes[device.0].nudge(WorkerMessage::Nudge);
         }
     }
 
-    /// The worker has taken the nudge out, and will look.
+    /// Records that the worker has taken the nudge out of its mailbox.
     pub(super) fn nudged(&self, device: DeviceId) {
         self.nudged[device.0].store(false, Ordering::Release);
     }
 
-    /// What a device calls when a run has completed.
+    /// The callback of a device for a completed run.
     pub(super) fn notify(&self, device: DeviceId) -> Notify {
         let (done, mailbox) = (Arc::clone(&self.done), self.mailboxes[device.0].clone());
         Arc::new(move || {
@@ -78,12 +78,12 @@ impl Workers {
         })
     }
 
-    /// The worker has taken the completion out, and will poll its device.
+    /// Records that the worker has taken the completion out of its mailbox.
     pub(super) fn done(&self, device: DeviceId) {
         self.done[device.0].store(false, Ordering::Release);
     }
 
-    /// Tells every worker to end.
+    /// Stops every worker.
     pub(super) fn stop(&self) {
         self.mailboxes.iter().for_each(|mailbox| mailbox.nudge(WorkerMessage::Stop));
     }

@@ -19,7 +19,7 @@ use super::log::Log;
 use super::{Limits, MeasureError};
 use crate::drive::live::LiveDevice;
 use crate::drive::live::throttle::Throttle;
-use crate::drive::modelled::{self, Did};
+use crate::drive::modelled::{self, SegmentKind};
 use crate::drive::wait::{Cores, Waiter};
 use lapwing_plan::array::GraphSize;
 use lapwing_plan::profile::{PrepareSample, Sample, Spread, nanos};
@@ -249,8 +249,8 @@ impl<'a> DeviceBench<'a> {
             };
             let segments = modelled::segments(&**time, &modelled, log.steps.0);
             self.throttle.wait(modelled::total(&segments), &mut self.waiter);
-            let conversions = segments.iter().filter_map(|segment| match segment.did {
-                Did::Step(Step::Converted { .. }) => Some(segment.time),
+            let conversions = segments.iter().filter_map(|segment| match segment.kind {
+                SegmentKind::Step(Step::Converted { .. }) => Some(segment.time),
                 _ => None,
             });
             log.converted = conversions.sum();

@@ -1,4 +1,4 @@
-//! What a device's preparation lane tells a recorder.
+//! Trace events of a device's preparation lane.
 
 use lapwing_kernels::device::{Observer, Step};
 use lapwing_traces::event::{Activity, EventKind, LaneKind, NameId, SpanId, SpanInfo, Tags};
@@ -8,21 +8,22 @@ use super::TraceWriter;
 use crate::drive::wait::WaitRecord;
 use crate::message::{TraceContext, Traced};
 
-/// A preparation lane's end of a recorder.
+/// A preparation lane's connection to a recorder.
 #[derive(Debug)]
 pub(in super::super) struct PrepareTrace {
     trace: TraceWriter,
     graph: NameId,
     prepared: NameId,
     wait: NameId,
-    turn: Option<Turn>,
+    handling: Option<Handling>,
 }
 
+/// The handling of one request.
 #[derive(Debug)]
-struct Turn {
+struct Handling {
     span: SpanId,
     start: Nanos,
-    /// When the latest graph was ready.
+    /// Time at which the latest graph was ready.
     last: Nanos,
     rows: u32,
     bytes: u64,
@@ -35,11 +36,11 @@ impl PrepareTrace {
             graph: recorder.name("prepare graph"),
             prepared: recorder.name("prepared"),
             wait: recorder.name("next message"),
-            turn: None,
+            handling: None,
         }
     }
 
-    /// A request was taken out of the mailbox, for which the thread has waited like that.
+    /// Records that a request was taken out of the mailbox after the wait `waited`.
     pub(in super::super) fn begin(&mut self, context: TraceContext, waited: Option<WaitRecord>) {
         if !self.trace.wants(false) {
             return;
@@ -51,17 +52,17 @@ impl PrepareTrace {
         if let Some((message, _)) = context.sent {
             self.trace.record(start, EventKind::Received(message, Some(span)));
         }
-        self.turn = Some(Turn { span, start, last: start, rows: 0, bytes: 0 });
+        self.handling = Some(Handling { span, start, last: start, rows: 0, bytes: 0 });
     }
 
-    /// The answer leaves for the scheduler.
+    /// Records that the answer is sent to the scheduler.
     pub(in super::super) fn end<T>(&mut self, message: T) -> Traced<T> {
-        let Some(turn) = self.turn.take() else { return Traced::untraced(message) };
+        let Some(handling) = self.handling.take() else { return Traced::untraced(message) };
         let now = self.trace.now();
-        let tags = Tags { rows: turn.rows, bytes: turn.bytes, ..Tags::default() };
+        let tags = Tags { rows: handling.rows, bytes: handling.bytes, ..Tags::default() };
         let info = SpanInfo { name: self.graph, activity: Activity::Prepare, parent: None, tags };
-        let sent = self.trace.post(self.prepared, Some(turn.span));
-        self.trace.record(now.max(sent.1), EventKind::Ran(turn.span, info, turn.start));
+        let sent = self.trace.post(self.prepared, Some(handling.span));
+        self.trace.record(now.max(sent.1), EventKind::Ran(handling.span, info, handling.start));
         Traced::new(message, TraceContext { sent: Some(sent), ..TraceContext::default() })
     }
 }
@@ -71,14 +72,14 @@ impl Observer for PrepareTrace {
 
     fn step_done(&mut self, step: Step) {
         let Step::Prepared { rows, bytes, .. } = step else { return };
-        let Some(turn) = &mut self.turn else { return };
+        let Some(handling) = &mut self.handling else { return };
         let now = self.trace.now();
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
-        turn.rows = turn.rows.max(rows);
-        turn.bytes += bytes;
+        handling.rows = handling.rows.max(rows);
+        handling.bytes += bytes;
         let tags = Tags { rows, bytes, ..Tags::default() };
-        let parent = Some(turn.span);
-        let start = std::mem::replace(&mut turn.last, now);
+        let parent = Some(handling.span);
+        let start = std::mem::replace(&mut handling.last, now);
         let info = SpanInfo { name: self.graph, activity: Activity::Prepare, parent, tags };
         let span = self.trace.span();
         self.trace.record(now, EventKind::Ran(span, info, start));

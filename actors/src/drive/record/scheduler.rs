@@ -1,4 +1,4 @@
-//! What the scheduler tells a recorder.
+//! Trace events of the scheduler.
 
 use lapwing_traces::event::{
     Activity, EventKind, LaneKind, MessageId, Milestone, NameId, Sending, SpanId, SpanInfo, Tags,
@@ -10,14 +10,14 @@ use crate::drive::wait::WaitRecord;
 use crate::message::{Delivery, Emission, PrepareGraphs, SchedulerMessage, TraceContext, Traced};
 use crate::scheduler::{Note, Noted, Scheduler, Stall};
 
-/// The scheduler's end of a recorder.
+/// The scheduler's connection to a recorder.
 #[derive(Debug)]
 pub(in super::super) struct SchedulerTrace {
     trace: TraceWriter,
     names: Names,
     events: EventNames,
     counters: [(NameId, Option<i64>); 4],
-    turn: Option<Turn>,
+    handling: Option<Handling>,
 }
 
 #[derive(Debug)]
@@ -37,13 +37,13 @@ struct Names {
 
 /// The handling of one message.
 #[derive(Debug)]
-struct Turn {
+struct Handling {
     span: SpanId,
     name: NameId,
     received: Option<(MessageId, Nanos)>,
     waited: Option<WaitRecord>,
     start: Nanos,
-    /// Something that it did is recorded, and hence it is.
+    /// Whether the span is recorded: it is if any of its effects is.
     wanted: bool,
 }
 
@@ -73,7 +73,7 @@ impl SchedulerTrace {
                 "KV pages in use",
             ]
             .map(|text| (recorder.name(text), None)),
-            turn: None,
+            handling: None,
         }
     }
 
@@ -82,7 +82,7 @@ impl SchedulerTrace {
         self.trace.is_on()
     }
 
-    /// A message has come, for which the scheduler has waited like that.
+    /// Records that a message has arrived after the wait `waited`.
     pub(in super::super) fn begin(
         &mut self,
         posted: &Traced<SchedulerMessage>,
@@ -100,7 +100,7 @@ impl SchedulerTrace {
             SchedulerMessage::ActorDied(_) => self.names.died,
             SchedulerMessage::Shutdown(_) => self.names.shutdown,
         };
-        self.turn = Some(Turn {
+        self.handling = Some(Handling {
             span: self.trace.span(),
             name,
             received: posted.context.sent,
@@ -110,53 +110,53 @@ impl SchedulerTrace {
         });
     }
 
-    /// A chunk, or a part of its first stage, leaves for its device.
+    /// Records that a chunk, or a part of its first stage, is sent to its device.
     pub(in super::super) fn send(&mut self, delivery: &mut Traced<Delivery>, stall: Option<Stall>) {
-        let Some(turn) = &mut self.turn else { return };
+        let Some(handling) = &mut self.handling else { return };
         if !self.trace.wants(delivery.context.requested) {
             return;
         }
-        turn.wanted = true;
+        handling.wanted = true;
         let (message, at) = (self.trace.writer().message(), self.trace.now());
-        let span = Some(turn.span);
+        let span = Some(handling.span);
         let sending = Sending { message, span, name: self.names.chunk, bytes: 0, stall };
         self.trace.record(at, EventKind::Sent(sending));
         delivery.context.dispatched = Some(at);
         delivery.context.sent = Some((message, at));
     }
 
-    /// A request to prepare graphs leaves for a device's preparation lane.
+    /// Records that a request to prepare graphs is sent to a device's preparation lane.
     pub(in super::super) fn prepare(&mut self, message: PrepareGraphs) -> Traced<PrepareGraphs> {
-        let Some(turn) = self.turn.as_mut().filter(|_| self.trace.wants(false)) else {
+        let Some(handling) = self.handling.as_mut().filter(|_| self.trace.wants(false)) else {
             return Traced::untraced(message);
         };
-        turn.wanted = true;
-        let sent = Some(self.trace.post(self.names.prepare, Some(turn.span)));
+        handling.wanted = true;
+        let sent = Some(self.trace.post(self.names.prepare, Some(handling.span)));
         Traced::new(message, TraceContext { sent, ..TraceContext::default() })
     }
 
-    /// An event leaves for its caller.
+    /// Records that an event is sent to its caller.
     pub(in super::super) fn emit(&mut self, emission: Traced<Emission>) -> Outgoing {
         let Traced { message: Emission { sink, event: message, .. }, context } = emission;
-        let sent = match &mut self.turn {
-            Some(turn) if self.trace.wants(context.requested) => {
-                turn.wanted = true;
-                Some(self.trace.post(self.events.of(&message), Some(turn.span)))
+        let sent = match &mut self.handling {
+            Some(handling) if self.trace.wants(context.requested) => {
+                handling.wanted = true;
+                Some(self.trace.post(self.events.of(&message), Some(handling.span)))
             }
             _ => None,
         };
         Outgoing { sink, event: Traced::new(message, TraceContext { sent, ..context }) }
     }
 
-    /// Something happened to a request.
+    /// Records an event of a request.
     pub(in super::super) fn note(&mut self, note: Traced<Note>, kv_page_bytes: usize) {
-        let Some(turn) = &self.turn else { return };
+        let Some(handling) = &self.handling else { return };
         if !self.trace.wants(note.context.requested) {
             return;
         }
         match note.what {
             Noted::Milestone(milestone, value) => {
-                let at = match (milestone, turn.received) {
+                let at = match (milestone, handling.received) {
                     (Milestone::Submitted, Some((_, sent))) => sent,
                     _ => self.trace.now(),
                 };
@@ -170,9 +170,11 @@ impl SchedulerTrace {
         }
     }
 
-    /// The message is dealt with.
+    /// Records that the message is handled.
     pub(in super::super) fn end(&mut self, scheduler: &Scheduler) {
-        let Some(turn) = self.turn.take().filter(|turn| turn.wanted) else { return };
+        let Some(handling) = self.handling.take().filter(|handling| handling.wanted) else {
+            return;
+        };
         let values = [
             scheduler.waiting(),
             scheduler.running(),
@@ -180,13 +182,13 @@ impl SchedulerTrace {
             scheduler.kv_pages_in_use(),
         ];
         let end = self.trace.now();
-        if let Some(wait) = turn.waited {
+        if let Some(wait) = handling.waited {
             let info = wait.info(self.names.wait, None);
             self.trace.record(wait.end, EventKind::Waited(info));
-            self.trace.record(turn.start, EventKind::Woke(wait.since));
+            self.trace.record(handling.start, EventKind::Woke(wait.since));
         }
-        if let Some((message, _)) = turn.received {
-            self.trace.record(turn.start, EventKind::Received(message, Some(turn.span)));
+        if let Some((message, _)) = handling.received {
+            self.trace.record(handling.start, EventKind::Received(message, Some(handling.span)));
         }
         for ((name, last), value) in self.counters.iter_mut().zip(values) {
             let value = value as i64;
@@ -195,11 +197,11 @@ impl SchedulerTrace {
             }
         }
         let info = SpanInfo {
-            name: turn.name,
+            name: handling.name,
             activity: Activity::Schedule,
             parent: None,
             tags: Tags::default(),
         };
-        self.trace.record(end, EventKind::Ran(turn.span, info, turn.start));
+        self.trace.record(end, EventKind::Ran(handling.span, info, handling.start));
     }
 }

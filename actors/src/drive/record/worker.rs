@@ -1,4 +1,4 @@
-//! What a device's worker tells a recorder.
+//! Trace events of a device's worker.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,13 +15,13 @@ use lapwing_traces::event::{
 use lapwing_traces::{Nanos, Recorder};
 
 use super::{EventNames, Outgoing, TraceWriter};
-use crate::drive::modelled::{Did, Segment};
+use crate::drive::modelled::{Segment, SegmentKind};
 use crate::drive::wait::WaitRecord;
 use crate::message::{
     Chunk, Delivery, Emission, PartDone, Progress, StreamEvent, TraceContext, Traced,
 };
 
-/// A worker's end of a recorder.
+/// A worker's connection to a recorder.
 #[derive(Debug)]
 pub(in super::super) struct WorkerTrace {
     trace: TraceWriter,
@@ -32,10 +32,10 @@ pub(in super::super) struct WorkerTrace {
     /// Cost of each node of the present stage.
     costs: Vec<Cost>,
     stage: Option<Stage>,
-    /// What comes after a stage: its results are sent on.
-    tail: Option<Tail>,
+    /// The host work after a stage: merging, sampling and forwarding its results.
+    follow_up: Option<FollowUp>,
     depth: Option<i64>,
-    /// Names the waits after the latest stage.
+    /// Name of the latest stage, which names the waits after it.
     latest: NameId,
 }
 
@@ -62,7 +62,7 @@ struct Names {
 #[derive(Debug)]
 struct ModelNames {
     graph: Arc<Graph>,
-    /// Role of each node of the graph; filled when something is first recorded.
+    /// Role of each node of the graph; filled at the first event.
     roles: Vec<NameId>,
     /// Names of stages that are not the whole graph.
     stages: HashMap<Range<usize>, NameId>,
@@ -74,7 +74,7 @@ impl ModelNames {
     }
 }
 
-/// Tags of what a worker's thread does to a whole chunk.
+/// Tags of host work on a whole chunk.
 fn host_tags(chunk: &Chunk) -> Tags {
     Tags {
         chunk: Some(chunk.id),
@@ -90,7 +90,7 @@ fn epoch_of(chunk: &Chunk) -> u32 {
     u32::try_from(epochs.max().unwrap_or(0)).unwrap_or(u32::MAX)
 }
 
-/// The stage that runs.
+/// The running stage.
 #[derive(Debug)]
 struct Stage {
     /// Index of its model.
@@ -98,12 +98,13 @@ struct Stage {
     span: SpanId,
     tags: Tags,
     first_node: usize,
-    /// When the latest node was done.
+    /// Time at which the latest node or step ended.
     last: Nanos,
 }
 
+/// Host work that follows a stage.
 #[derive(Debug)]
-struct Tail {
+struct FollowUp {
     span: SpanId,
     info: SpanInfo,
     start: Nanos,
@@ -139,7 +140,7 @@ impl WorkerTrace {
             events: EventNames::new(recorder),
             costs: Vec::new(),
             stage: None,
-            tail: None,
+            follow_up: None,
             depth: None,
             latest: name("start"),
         }
@@ -150,14 +151,14 @@ impl WorkerTrace {
         self.trace.is_on()
     }
 
-    /// A chunk or a part was taken out of the mailbox, for which the thread has waited like that.
+    /// Records that a chunk or a part was taken out of the mailbox after the wait `waited`.
     pub(in super::super) fn receive(
         &mut self,
         delivery: &mut Traced<Delivery>,
         waited: Option<WaitRecord>,
     ) {
         let record = &mut delivery.context;
-        // Until now, that of the stage which brought it here.
+        // Until now, this is the span of the stage that sent the chunk.
         let target = record.span.take();
         record.ran = false;
         if !self.trace.wants(record.requested) {
@@ -175,14 +176,14 @@ impl WorkerTrace {
         }
     }
 
-    /// A nudge was taken out of the mailbox, for which the thread has waited like that.
+    /// Records that a nudge was taken out of the mailbox after the wait `waited`.
     pub(in super::super) fn nudged(&mut self, waited: Option<WaitRecord>) {
         if let Some(wait) = waited.filter(|_| self.trace.wants(false)) {
             self.trace.record(wait.end, EventKind::Waited(wait.info(self.latest, None)));
         }
     }
 
-    /// That many chunks wait for the device.
+    /// Records the number of chunks that wait for the device.
     pub(in super::super) fn waiting(&mut self, chunks: usize) {
         let value = chunks as i64;
         if self.depth != Some(value) && self.trace.wants(false) {
@@ -191,7 +192,7 @@ impl WorkerTrace {
         }
     }
 
-    /// A stage, or a part of one, begins: now, or has begun at `at`.
+    /// Records that a stage, or a part of one, begins: at `at`, or now.
     pub(in super::super) fn start(&mut self, delivery: &Traced<Delivery>, at: Option<Nanos>) {
         self.end();
         let record = delivery.context;
@@ -242,7 +243,7 @@ impl WorkerTrace {
         self.stage = Some(Stage { span, tags, model, first_node: nodes.start, last: now });
     }
 
-    /// The graph of a chunk's model, whose names are known from now on.
+    /// The graph of a chunk's model. Registers the names of its nodes.
     fn graph(&mut self, chunk: &Chunk) -> &Arc<Graph> {
         let of = &mut self.models[chunk.route.model.0];
         if of.roles.is_empty() {
@@ -252,7 +253,7 @@ impl WorkerTrace {
         &of.graph
     }
 
-    /// When the device began and ended the present stage, by its own clock.
+    /// Records when the device began and ended the present stage, by the device's own clock.
     pub(in super::super) fn stamped(&mut self, begin: Nanos, end: Nanos) {
         let Some(stage) = &self.stage else { return };
         let (name, activity) = (self.names.device, Activity::Compute);
@@ -261,7 +262,7 @@ impl WorkerTrace {
         self.trace.record(end, EventKind::Ran(span, info, begin));
     }
 
-    /// The whole graph is called after what its rows are, other stages after their ops.
+    /// The name of a stage: the phase if the stage is the whole graph, otherwise the roles of its ops.
     fn stage_name(&mut self, chunk: &Chunk) -> NameId {
         let nodes = chunk.stage().nodes.clone();
         if !chunk.stage().computes() {
@@ -286,36 +287,36 @@ impl WorkerTrace {
         })
     }
 
-    /// The present stage did this one after another since it began, by its device's model.
+    /// Records the modelled segments of the present stage, one after another.
     pub(in super::super) fn play(&mut self, segments: &[Segment]) {
         let Some(stage) = &self.stage else { return };
         let mut start = stage.last;
-        for Segment { did, time, .. } in segments {
+        for Segment { kind, time, .. } in segments {
             let end = start + *time;
             if !time.is_zero() {
-                self.did(*did, start, end);
+                self.record_segment(*kind, start, end);
             }
             start = end;
         }
     }
 
-    fn did(&mut self, did: Did, start: Nanos, end: Nanos) {
+    fn record_segment(&mut self, kind: SegmentKind, start: Nanos, end: Nanos) {
         let Some(stage) = &self.stage else { return };
         let plain = Tags { bytes: 0, flops: 0, ..stage.tags };
-        let (name, activity, tags) = match did {
-            Did::Overhead => (self.names.overhead, Activity::Sync, plain),
-            Did::Frame => (self.names.frame, Activity::Other, plain),
-            Did::Transfer { bytes } => {
+        let (name, activity, tags) = match kind {
+            SegmentKind::Overhead => (self.names.overhead, Activity::Sync, plain),
+            SegmentKind::Frame => (self.names.frame, Activity::Other, plain),
+            SegmentKind::Transfer { bytes } => {
                 (self.names.transfer, Activity::Copy, Tags { bytes, ..plain })
             }
-            Did::Step(Step::Prepared { rows, bytes, .. }) => {
+            SegmentKind::Step(Step::Prepared { rows, bytes, .. }) => {
                 let rows = u32::try_from(rows).unwrap_or(u32::MAX);
                 (self.names.prepare, Activity::Prepare, Tags { rows, bytes, ..plain })
             }
-            Did::Step(Step::Converted { bytes }) => {
+            SegmentKind::Step(Step::Converted { bytes }) => {
                 (self.names.convert, Activity::Convert, Tags { bytes, ..plain })
             }
-            Did::Node(node) => {
+            SegmentKind::Node(node) => {
                 let of = &self.models[stage.model];
                 let layer = of.graph.nodes()[node].layer;
                 let cost = self.costs.get(node - stage.first_node).copied().unwrap_or_default();
@@ -333,8 +334,8 @@ impl WorkerTrace {
         self.trace.record(end, EventKind::Ran(span, info, start));
     }
 
-    /// The device has run the stage; its results are sent on next. `computed` tells whether there are
-    /// any. The context of a part then says when it left for the part that finishes last.
+    /// Records that the device has run the stage. `computed` is set if there are results to forward. For
+    /// a part it also records the message to the part that finishes last.
     pub(in super::super) fn finish(&mut self, delivery: &mut Traced<Delivery>, computed: bool) {
         delivery.context.ran = true;
         let Some(stage) = self.stage.take() else { return };
@@ -352,17 +353,18 @@ impl WorkerTrace {
         let tags = Tags { bytes: 0, flops: 0, ..stage.tags };
         let info = SpanInfo { name, activity, parent: None, tags };
         let span = self.trace.span();
-        self.tail = Some(Tail { span, info, start: now });
+        self.follow_up = Some(FollowUp { span, info, start: now });
         if let Delivery::Part(_) = delivery.message {
             delivery.context.sent = Some(self.trace.post(self.names.part, Some(span)));
         }
     }
 
-    /// Tokens are chosen from now on. Right after the chunk's last stage, that is part of what
-    /// follows the stage; else the chunk has come from another device.
+    /// Records that sampling begins. Right after the chunk's last stage, sampling belongs to the stage's
+    /// follow-up; otherwise the chunk has come from another device and gets a span of its own.
     pub(in super::super) fn decide_begins(&mut self, chunk: &Traced<Box<Chunk>>) {
-        let of_tail = self.tail.as_ref().is_some_and(|t| t.info.tags.chunk == Some(chunk.id));
-        if of_tail || !self.trace.wants(chunk.context.requested) {
+        let in_follow_up =
+            self.follow_up.as_ref().is_some_and(|f| f.info.tags.chunk == Some(chunk.id));
+        if in_follow_up || !self.trace.wants(chunk.context.requested) {
             return;
         }
         self.end();
@@ -370,10 +372,10 @@ impl WorkerTrace {
         let tags = Tags { epoch: epoch_of(chunk), ..host_tags(chunk) };
         let (name, activity) = (self.names.sample, Activity::Sample);
         let info = SpanInfo { name, activity, parent: None, tags };
-        self.tail = Some(Tail { span, info, start: self.trace.now() });
+        self.follow_up = Some(FollowUp { span, info, start: self.trace.now() });
     }
 
-    /// The parts of a stage are put together from now on.
+    /// Records that the merge of a stage's parts begins.
     pub(in super::super) fn merge_begins(
         &mut self,
         chunk: &Traced<Box<Chunk>>,
@@ -390,19 +392,19 @@ impl WorkerTrace {
         let tags = host_tags(chunk);
         let (name, activity) = (self.names.merge, Activity::Copy);
         let info = SpanInfo { name, activity, parent: None, tags };
-        self.tail = Some(Tail { span, info, start: now });
+        self.follow_up = Some(FollowUp { span, info, start: now });
     }
 
-    /// They are together, for which that many bytes were read and written.
+    /// Adds the number of bytes read and written to the merge's span.
     pub(in super::super) fn merge_ends(&mut self, bytes: u64) {
-        if let Some(tail) = &mut self.tail {
-            tail.info.tags.bytes = bytes;
+        if let Some(follow_up) = &mut self.follow_up {
+            follow_up.info.tags.bytes = bytes;
         }
     }
 
-    /// A chunk or a part leaves for the device of its next stage.
+    /// Records that a chunk or a part is sent to the device of its next stage.
     pub(in super::super) fn forward(&mut self, delivery: &mut Traced<Delivery>) {
-        let span = self.tail.as_ref().map(|tail| tail.span);
+        let span = self.follow_up.as_ref().map(|follow_up| follow_up.span);
         let name = match delivery.message {
             Delivery::Chunk(_) => self.names.chunk,
             Delivery::Part(_) => self.names.part,
@@ -410,13 +412,13 @@ impl WorkerTrace {
         delivery.context.sent = span.map(|span| self.trace.post(name, Some(span)));
     }
 
-    /// An event leaves for its caller.
+    /// Records that an event is sent to its caller.
     pub(in super::super) fn emit(&mut self, emission: Traced<Emission>) -> Outgoing {
         let Traced { message: Emission { sequence, sink, event: message }, context } = emission;
-        // A chunk may have spans of requests that nobody asked to record.
-        let tail = self.tail.as_ref().filter(|_| self.trace.wants(context.requested));
-        let tail = tail.map(|tail| tail.span);
-        let sent = tail.map(|span| self.trace.post(self.events.of(&message), Some(span)));
+        // A recorded chunk may also hold rows of requests that are not recorded.
+        let follow_up = self.follow_up.as_ref().filter(|_| self.trace.wants(context.requested));
+        let follow_up = follow_up.map(|follow_up| follow_up.span);
+        let sent = follow_up.map(|span| self.trace.post(self.events.of(&message), Some(span)));
         let tokens = match &message {
             StreamEvent::Token(_) => 1,
             StreamEvent::Scores(scores) => scores.len() as u64,
@@ -430,12 +432,13 @@ impl WorkerTrace {
         Outgoing { sink, event: Traced::new(message, TraceContext { sent, ..context }) }
     }
 
-    /// The scheduler is told.
+    /// Records that a chunk's end is reported to the scheduler.
     pub(in super::super) fn report(&mut self, message: Traced<Progress>) -> Traced<Progress> {
         let record = message.context;
-        let of_tail = self.tail.as_ref().is_some_and(|t| t.info.tags.chunk == Some(message.chunk));
-        if !of_tail {
-            // It was dropped, before its stage ran or after.
+        let in_follow_up =
+            self.follow_up.as_ref().is_some_and(|f| f.info.tags.chunk == Some(message.chunk));
+        if !in_follow_up {
+            // The chunk was dropped, before or after its stage ran.
             self.end();
             let wanted = record.span.filter(|_| self.trace.wants(record.requested));
             let Some(span) = wanted.map(|span| if record.ran { self.trace.span() } else { span })
@@ -445,39 +448,39 @@ impl WorkerTrace {
             let tags = Tags { chunk: Some(message.chunk), ..Tags::default() };
             let (name, activity) = (self.names.drop, Activity::Other);
             let info = SpanInfo { name, activity, parent: None, tags };
-            self.tail = Some(Tail { span, info, start: self.trace.now() });
+            self.follow_up = Some(FollowUp { span, info, start: self.trace.now() });
         }
-        let span = self.tail.as_ref().map(|tail| tail.span);
+        let span = self.follow_up.as_ref().map(|follow_up| follow_up.span);
         let sent = span.map(|span| self.trace.post(self.names.progress, Some(span)));
         let context = TraceContext { sent, ..record.same_request() };
         Traced { context, ..message }
     }
 
-    /// Everything that followed from a stage is done.
+    /// Records that the follow-up of a stage has ended.
     pub(in super::super) fn end(&mut self) {
-        if let Some(tail) = self.tail.take() {
+        if let Some(follow_up) = self.follow_up.take() {
             let now = self.trace.now();
-            self.trace.record(now, EventKind::Ran(tail.span, tail.info, tail.start));
+            self.trace.record(now, EventKind::Ran(follow_up.span, follow_up.info, follow_up.start));
         }
     }
 }
 
 impl Observer for WorkerTrace {
     fn node_done(&mut self, node: usize) {
-        self.since_last(Did::Node(node));
+        self.since_last(SegmentKind::Node(node));
     }
 
     fn step_done(&mut self, step: Step) {
-        self.since_last(Did::Step(step));
+        self.since_last(SegmentKind::Step(step));
     }
 }
 
 impl WorkerTrace {
-    /// The present stage did this since what it did before.
-    fn since_last(&mut self, did: Did) {
+    /// Records a segment of the present stage, from the end of the previous segment until now.
+    fn since_last(&mut self, kind: SegmentKind) {
         let Some(stage) = &mut self.stage else { return };
         let now = self.trace.recorder.clock().now();
         let start = std::mem::replace(&mut stage.last, now);
-        self.did(did, start, now);
+        self.record_segment(kind, start, now);
     }
 }

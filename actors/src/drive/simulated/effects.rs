@@ -1,4 +1,4 @@
-//! What the state machines want done, done in virtual time.
+//! Carries out the effects of the state machines in virtual time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,18 +16,19 @@ use crate::message::{
 };
 use crate::worker::WorkerEffect;
 
-/// When a device is polled again that has not completed a run which is over by its model.
+/// Delay before the next poll of a device whose run is late: its modelled time is over, but the
+/// device has not completed it.
 const LATE_POLL: Duration = Duration::from_micros(10);
 
 impl Simulation {
-    /// A device has ended a run.
+    /// Handles the modelled end of a device's run.
     pub(super) fn on_ran(&mut self, by: usize, ran: Ran) {
         let now = self.now();
         let Actor { worker, trace, device, completed, running, .. } = &mut self.actors[by];
         let Some(Completed { result, .. }) =
             completed.pop_front().or_else(|| device.device.poll(&mut ()))
         else {
-            // By its model the run is over, but the device says otherwise.
+            // The modelled time is over, but the device has not completed the run.
             self.push(now + LATE_POLL, What::Ran(by, Box::new(ran)));
             return;
         };
@@ -40,7 +41,7 @@ impl Simulation {
         self.begin_queued(by);
     }
 
-    /// Something happens to devices that share.
+    /// Handles an event of devices that share resources.
     pub(super) fn on_due(&mut self, due: Due) {
         let now = self.now();
         let Some(sharing) = &mut self.sharing else { return };
@@ -48,7 +49,7 @@ impl Simulation {
         match due {
             Due::Tick(by, tick) => ran = sharing.tick(now, by, tick).map(|ran| (by, ran)),
             Due::Drawn => sharing.drawn(now),
-            // Without work the renderer would go on for ever.
+            // Without this check the renderer would draw for ever.
             Due::Frame if self.work == 0 => return,
             Due::Frame => {
                 if let Some(next) = sharing.frame(now) {
@@ -62,7 +63,7 @@ impl Simulation {
         }
     }
 
-    /// Draws what is due, and shares bandwidth anew.
+    /// Draws a due frame, and divides the bandwidth again.
     fn share(&mut self) {
         let now = self.now();
         let Some(sharing) = &mut self.sharing else { return };
@@ -76,7 +77,7 @@ impl Simulation {
         }
     }
 
-    /// A device begins the next run of its queue, if it is free.
+    /// Begins the next run of a device's queue if the device is free.
     fn begin_queued(&mut self, by: usize) {
         if self.actors[by].running {
             return;
@@ -86,7 +87,7 @@ impl Simulation {
         }
     }
 
-    /// Submits a delivery to a device: it runs when the device has ended what was submitted before.
+    /// Submits a delivery to a device. It runs after all earlier submissions.
     fn submit(&mut self, by: usize, delivery: Traced<Delivery>, queued: bool) {
         let Actor { worker, trace, device, completed, queue, running, next_run, .. } =
             &mut self.actors[by];
@@ -110,8 +111,8 @@ impl Simulation {
         }
     }
 
-    /// A device begins a run, which takes as long as its segments do by its model, or longer where
-    /// it has to share.
+    /// Begins a run on a device. It takes the modelled time of its segments, or longer under
+    /// contention.
     fn begin(&mut self, by: usize, ran: Ran) {
         let now = self.now();
         self.actors[by].running = true;
@@ -129,7 +130,7 @@ impl Simulation {
         }
     }
 
-    /// Puts parts together on a device.
+    /// Merges parts on a device.
     fn merge(&mut self, by: usize, chunk: Traced<Box<Chunk>>, parts: Vec<PartDone>) {
         self.actors[by].merging = true;
         self.actors[by].trace.merge_begins(&chunk, &parts);
@@ -150,7 +151,7 @@ impl Simulation {
         self.push(now + time, What::Merged(by, chunk, tensors));
     }
 
-    /// A device's lane makes graphs ready.
+    /// Prepares graphs on a device's lane.
     pub(super) fn prepare(&mut self, asked: Traced<PrepareGraphs>) {
         let Traced { message: asked, context } = asked;
         let by = self.places[asked.device.0];
@@ -174,7 +175,7 @@ impl Simulation {
         self.push(self.now() + time, What::Prepared(by, prepared));
     }
 
-    /// Does what a worker wants done; `queued` tells whether its device was busy until now.
+    /// Carries out a worker's effects; `queued` is set if its device was busy until now.
     pub(super) fn carry_out(&mut self, actor: usize, effects: Vec<WorkerEffect>, queued: bool) {
         let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
@@ -194,7 +195,7 @@ impl Simulation {
                     trace.forward(&mut delivery);
                     let env = self.sharing.as_ref().map(Sharing::env);
                     let to = self.places[to.0];
-                    // The host learns of the end of a run by the run's synchronisation.
+                    // The run's synchronisation already includes the message to the host.
                     let decides = delivery.chunk().stage().decides();
                     let env = env.filter(|_| to != actor && !decides);
                     let way = env.map(|env| env.hand_over);
@@ -214,7 +215,7 @@ impl Simulation {
                 }
             }
         }
-        // Something may arrive while parts are put together, whose span goes on.
+        // A message may arrive during a merge, whose span must stay open.
         if !self.actors[actor].merging {
             self.actors[actor].trace.end();
         }

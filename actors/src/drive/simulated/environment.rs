@@ -1,6 +1,6 @@
-//! What devices in virtual time share, and what disturbs them: memory bandwidth, a renderer on the
-//! queue of one of them, noise; and what they did. Without any of it a device's run is one event,
-//! as its model says.
+//! The environment of devices in virtual time (shared memory bandwidth, a renderer on the GPU's queue,
+//! noise) and the devices' usage. Without an environment, a device's run is one event of its modelled
+//! time.
 
 use std::time::Duration;
 
@@ -8,93 +8,96 @@ use lapwing_traces::Nanos;
 
 use lapwing_plan::DeviceId;
 
-/// The environment of a simulated run: what its devices share, and what disturbs them.
+/// The environment of a simulated run: shared resources and disturbances.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Environment {
     /// Bandwidth that all devices share, in GB/s (bytes per nanosecond); `None` is no limit.
     pub memory: Option<f64>,
-    /// Something that draws on one of the devices.
+    /// A renderer that draws frames on one of the devices.
     pub gpu_interference: Option<GpuInterference>,
-    /// Scatter of times.
+    /// Random variation of run times.
     pub noise: Option<Noise>,
-    /// From the end of work on one device until another has what follows, beside the
-    /// synchronisation that its model tells of: the way of a message to another thread.
+    /// Latency of a message from one device's thread to another's, in addition to the synchronisation
+    /// that the device's model includes.
     pub hand_over: Duration,
-    /// Graphs that a plan asks for before it runs take no time: they were made before.
+    /// Whether graphs that a plan requests before it runs take no time, because they were prepared
+    /// offline.
     pub prepared: bool,
-    /// How long a hand-over between devices polls, of the time before a run; 0 if nothing polls.
+    /// Polling time of a synchronisation between devices, as part of the time before a run; 0 without
+    /// polling.
     pub spin: Duration,
-    /// The devices compute no values, so that parts are put together in time only.
+    /// Whether the devices compute no values, so a merge takes time but merges nothing.
     pub shapes_only: bool,
 }
 
-/// Frames on a device's queue, which runs kernels to their end. A frame that is due while one
-/// waits or runs is dropped; a kernel that has waited for a frame runs before the next one.
+/// Frames on a device's queue, which runs kernels to completion. A frame that becomes due while
+/// another waits or is drawn is dropped. A kernel that has waited for a frame runs before the next
+/// frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuInterference {
     /// The device.
     pub device: DeviceId,
-    /// From frame to frame; 0 is a single frame.
+    /// Time from frame to frame; 0 draws a single frame.
     pub period: Duration,
-    /// Of the device, for a frame.
+    /// Device time of a frame.
     pub time: Duration,
 }
 
-/// Scatter of the time that a run takes beside its submission: a normal distribution, cut off at a
+/// Random variation of a run's time without its submission: a normal distribution, cut off below at a
 /// tenth of the modelled time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {
-    /// Same seed, same times.
+    /// Seed of the random numbers; the same seed gives the same times.
     pub seed: u64,
     /// Standard deviation as a share of the time.
     pub spread: f64,
 }
 
-/// What devices did until now.
+/// Usage of all devices until now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// Of each device.
+    /// Usage of each device.
     pub devices: Vec<DeviceUsage>,
-    /// At least one device computes.
+    /// Time in which at least one device computes.
     pub any: Nanos,
-    /// At least two do.
+    /// Time in which at least two devices compute.
     pub several: Nanos,
-    /// The longest chain of runs that have ended, and of merges between them, of which each needs
-    /// the one before, with the times that they take alone.
+    /// Length of the longest dependency chain of completed runs and of the merges between them, with
+    /// the times that they take without contention.
     pub critical: Nanos,
     /// Bytes moved.
     pub bytes: f64,
-    /// Stages whose inputs came from another device, or from several.
+    /// Number of synchronisations: stages whose inputs came from other devices.
     pub hand_overs: usize,
-    /// Stages whose parts were put together.
+    /// Number of stages whose parts were merged.
     pub merges: usize,
-    /// Time of that.
+    /// Time of the merges.
     pub copying: Nanos,
-    /// Preparation of graphs on the spot, in ms.
+    /// Time of graph preparation during runs, in ms.
     pub preparing_ms: f64,
-    /// Frames that were finished.
+    /// Number of finished frames.
     pub frames: usize,
 }
 
-/// What a device did until now.
+/// Usage of one device until now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceUsage {
-    /// Computes.
+    /// Time computing.
     pub busy: Nanos,
-    /// Computes while another does.
+    /// Time computing while another device computes.
     pub co_run: Nanos,
-    /// Is submitted to, and synchronised with.
+    /// Time of submissions and synchronisations.
     pub waiting: Nanos,
-    /// Polls, as part of `waiting`, of hand-overs that have ended.
+    /// Polling time, as part of `waiting`, of completed synchronisations.
     pub spinning: Nanos,
-    /// Is held up by frames.
+    /// Time stalled by frames.
     pub held: Nanos,
-    /// Puts parts together.
+    /// Time merging parts.
     pub merging: Nanos,
-    /// Does nothing; with `busy`, `waiting`, `held` and `merging` it makes up all time.
+    /// Idle time; `busy`, `waiting`, `held`, `merging` and `idle` add up to all time.
     pub idle: Nanos,
-    /// Time that its runs that have ended take by its model, without a share of anything.
+    /// Modelled time of its completed runs without contention.
     pub alone: Nanos,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
 }

@@ -9,16 +9,16 @@ use lapwing_traces::Nanos;
 use super::sharing::{Due, Ran};
 use crate::message::{Chunk, Delivery, GraphsPrepared, SchedulerMessage, Traced};
 
-/// An event, and when it happens.
+/// An event with its time.
 pub(super) struct Event {
     pub(super) at: Nanos,
     pub(super) number: u64,
     pub(super) what: What,
 }
 
-/// What happens.
+/// The kind of an event.
 pub(super) enum What {
-    /// A message from outside leaves for the scheduler.
+    /// A message from outside is sent to the scheduler.
     Outside(Box<Traced<SchedulerMessage>>),
     Scheduler(Box<Traced<SchedulerMessage>>),
     Arrived(usize, Traced<Delivery>),
@@ -26,12 +26,12 @@ pub(super) enum What {
     Ran(usize, Box<Ran>),
     Merged(usize, Traced<Box<Chunk>>, Result<TensorSet, ValueId>),
     Prepared(usize, Box<GraphsPrepared>),
-    /// Of devices that share something.
+    /// An event of devices that share resources.
     Due(Due),
 }
 
 impl What {
-    /// Whether something is on its way that comes to an end, unlike a renderer's clock.
+    /// Whether the event belongs to finite work, unlike the renderer's periodic frames.
     pub(super) fn is_work(&self) -> bool {
         !matches!(self, What::Due(Due::Frame))
     }

@@ -1,4 +1,4 @@
-//! Parts without values, put together.
+//! Merges parts that hold no values.
 
 use lapwing_kernels::device::TensorSet;
 use lapwing_kernels::graph::{Graph, ValueId};
@@ -6,7 +6,8 @@ use lapwing_kernels::graph::{Graph, ValueId};
 use crate::message::{Chunk, PartDone};
 use lapwing_plan::solve::merge_bytes;
 
-/// As [`merge_parts`](crate::drive::modelled::merge_parts), of parts without values: only the logits, which have none either, are there.
+/// As [`merge_parts`](crate::drive::modelled::merge_parts), for parts without values. Only the
+/// placeholder logits are passed on.
 pub(super) fn merge_shapes(
     chunk: &Chunk,
     parts: Vec<PartDone>,

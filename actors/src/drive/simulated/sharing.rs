@@ -1,4 +1,4 @@
-//! Runs that share memory bandwidth, and that a renderer holds up.
+//! Runs that share memory bandwidth and are stalled by a renderer.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use rand_core::SeedableRng;
 use super::environment::{DeviceUsage, Environment, Usage};
 use super::noise::{fnv, normal};
 use crate::chunk::Chunk;
-use crate::drive::modelled::{Did, Segment};
+use crate::drive::modelled::{Segment, SegmentKind};
 
 mod bound;
 mod running;
@@ -19,10 +19,10 @@ use bound::Bound;
 pub(super) use running::Ran;
 use running::Running;
 
-/// No run gets less than this share of its speed while others could give way.
-const LEAST: f64 = 0.01;
+/// Minimum share of a run's full speed while other runs can be slowed instead.
+const MIN_SPEED: f64 = 0.01;
 
-/// Something that will happen.
+/// A future event of devices that share resources.
 pub(super) enum Due {
     /// A run's segment ends.
     Tick(usize, u64),
@@ -32,24 +32,24 @@ pub(super) enum Due {
     Drawn,
 }
 
-/// Where the renderer stands.
+/// State of the renderer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Drawing {
     #[default]
     Idle,
-    /// Waits for the kernel that runs.
+    /// A frame waits for the running kernel.
     Due,
     Draws,
 }
 
-/// Devices that share something.
+/// State of the devices that share an environment.
 pub(super) struct Sharing {
     env: Environment,
     lanes: Vec<Option<Running>>,
-    /// Bytes and time of the parts that each device puts together.
+    /// Bytes and time of each device's merge, if it is merging.
     merging: Vec<Option<(u64, Duration)>>,
-    /// Lanes by the names of their devices: the order in which sums are made and events announced,
-    /// whatever the order in which devices were registered.
+    /// Lanes in order of their devices' names. Sums and events follow this order, so results do not
+    /// depend on the order of registration.
     order: Vec<usize>,
     rngs: Vec<ChaCha8Rng>,
     settled: Nanos,
@@ -63,7 +63,7 @@ impl Sharing {
     /// Devices of these names, at time 0.
     pub(super) fn new(env: Environment, names: &[String]) -> Sharing {
         let seed = env.noise.map_or(0, |noise| noise.seed);
-        // By name: whatever the order in which devices are named, each has its own sequence.
+        // Seeded by name, so a device's random numbers do not depend on the order of devices.
         let rng = |name: &String| ChaCha8Rng::seed_from_u64(seed ^ fnv(name));
         let devices = vec![DeviceUsage::default(); names.len()];
         let mut order: Vec<usize> = (0..names.len()).collect();
@@ -86,7 +86,7 @@ impl Sharing {
         &self.env
     }
 
-    /// What the devices did until now.
+    /// The devices' usage until now.
     pub(super) fn usage(&self, now: Nanos) -> Usage {
         let mut usage = self.usage.clone();
         self.book(&mut usage, now.0.saturating_sub(self.settled.0));
@@ -94,49 +94,50 @@ impl Sharing {
         usage
     }
 
-    /// Frames that were finished.
+    /// Number of finished frames.
     pub(super) fn frames(&self) -> usize {
         self.usage.frames
     }
 
-    /// Runs and merges that have not ended.
+    /// Number of runs and merges in progress.
     pub(super) fn in_flight(&self) -> usize {
         self.lanes.iter().flatten().count() + self.merging.iter().flatten().count()
     }
 
-    /// Chains of runs begin anew.
+    /// Resets the dependency chains.
     pub(super) fn forget_chains(&mut self) {
         self.bound = Bound::default();
     }
 
-    /// A device puts parts together, for which it takes that time.
+    /// Begins a merge on a device, which takes `time`.
     pub(super) fn merge(&mut self, now: Nanos, lane: usize, bytes: u64, time: Duration) {
         self.settle(now);
         self.merging[lane] = Some((bytes, time));
     }
 
-    /// They are together.
+    /// Ends a merge.
     pub(super) fn merged(&mut self, now: Nanos, lane: usize, chunk: &Chunk) {
         self.settle(now);
         let Some((bytes, time)) = self.merging[lane].take() else { return };
         self.bound.merged(chunk, time);
         self.usage.merges += 1;
         self.usage.copying = self.usage.copying + time;
-        // The runtime counts four bytes for a value, of which the system has two.
+        // The runtime counts four bytes per value; the modelled system stores two.
         self.usage.bytes += bytes as f64 / 2.0;
     }
 
-    /// A device starts a run.
+    /// Begins a run on a device.
     pub(super) fn start(&mut self, now: Nanos, lane: usize, mut ran: Ran) {
         self.settle(now);
         self.usage.hand_overs += usize::from(ran.delivery.is_hand_off());
         if let Some(noise) = self.env.noise {
             let factor = (1.0 + noise.spread * normal(&mut self.rngs[lane])).max(0.1);
-            for segment in ran.segments.iter_mut().filter(|s| s.did != Did::Overhead) {
+            for segment in ran.segments.iter_mut().filter(|s| s.kind != SegmentKind::Overhead) {
                 segment.time = segment.time.mul_f64(factor);
             }
         }
-        let prepares = |segment: &&Segment| matches!(segment.did, Did::Step(Step::Prepared { .. }));
+        let prepares =
+            |segment: &&Segment| matches!(segment.kind, SegmentKind::Step(Step::Prepared { .. }));
         for segment in ran.segments.iter().filter(prepares) {
             self.usage.preparing_ms += segment.time.as_nanos() as f64 / 1e6;
         }
@@ -144,7 +145,7 @@ impl Sharing {
         self.lanes[lane] = Some(Running::new(ran, now));
     }
 
-    /// Time passes.
+    /// Advances all runs to the time `now`.
     fn settle(&mut self, now: Nanos) {
         let nanos = now.0 - self.settled.0;
         self.settled = now;
@@ -159,7 +160,7 @@ impl Sharing {
         }
     }
 
-    /// Adds what the devices do in so many nanoseconds from the settled time on.
+    /// Adds the devices' usage in the `nanos` nanoseconds after the settled time.
     fn book(&self, usage: &mut Usage, nanos: u64) {
         let computing = self.lanes.iter().flatten().filter(|run| run.computes()).count();
         usage.any.0 += if computing > 0 { nanos } else { 0 };
@@ -182,7 +183,7 @@ impl Sharing {
         }
     }
 
-    /// Shares the bandwidth again. Returns what will happen and when, of what has changed.
+    /// Divides the bandwidth again. Returns the new events of all runs whose speed has changed.
     pub(super) fn share(&mut self, now: Nanos) -> Vec<(Nanos, Due)> {
         let mut speeds = (1.0, 1.0);
         if let Some(cap) = self.env.memory {
@@ -210,8 +211,8 @@ impl Sharing {
         due
     }
 
-    /// A run's segment ends, if nothing has changed since that was announced. Returns the run if
-    /// that was its last.
+    /// Ends a run's segment, unless the event is outdated by a change of speed. Returns the run if that
+    /// was its last segment.
     pub(super) fn tick(&mut self, now: Nanos, lane: usize, tick: u64) -> Option<Ran> {
         if self.lanes[lane].as_ref().is_none_or(|run| run.tick != tick) {
             return None;
@@ -219,7 +220,7 @@ impl Sharing {
         self.settle(now);
         let run = self.lanes[lane].as_mut()?;
         let usage = &mut self.usage.devices[lane];
-        if run.did() == Some(Did::Overhead) && run.ran.delivery.crossed() {
+        if run.kind() == Some(SegmentKind::Overhead) && run.ran.delivery.crossed() {
             usage.spinning = usage.spinning + self.env.spin.min(now.since(run.began));
         }
         run.leave(now);
@@ -232,7 +233,7 @@ impl Sharing {
         Some(Ran { segments: run.played, ..run.ran })
     }
 
-    /// A frame is due. Returns when the next one is.
+    /// Marks a frame as due. Returns the time of the next frame.
     pub(super) fn frame(&mut self, now: Nanos) -> Option<Nanos> {
         let renderer = self.env.gpu_interference?;
         if self.drawing == Drawing::Idle {
@@ -241,7 +242,7 @@ impl Sharing {
         (!renderer.period.is_zero()).then(|| now + renderer.period)
     }
 
-    /// Draws the frame that is due, if no kernel runs. Returns when it is finished.
+    /// Draws the due frame if no kernel runs. Returns the time of its end.
     pub(super) fn draw(&mut self, now: Nanos) -> Option<Nanos> {
         let renderer = self.env.gpu_interference.filter(|_| self.drawing == Drawing::Due)?;
         self.settle(now);
@@ -255,7 +256,7 @@ impl Sharing {
         Some(now + renderer.time)
     }
 
-    /// A frame is finished.
+    /// Ends a frame.
     pub(super) fn drawn(&mut self, now: Nanos) {
         self.settle(now);
         self.drawing = Drawing::Idle;
@@ -266,7 +267,7 @@ impl Sharing {
         }
     }
 
-    /// A run that has just started waits for the frame that is drawn.
+    /// Makes a run that has just started wait for the frame that is being drawn.
     pub(super) fn hold_for_frame(&mut self, lane: usize) {
         let draws = self.drawing == Drawing::Draws;
         let here = self.env.gpu_interference.is_some_and(|renderer| renderer.device.0 == lane);
@@ -276,24 +277,24 @@ impl Sharing {
     }
 }
 
-/// Speeds, as shares of their own, of runs whose time is that of their bytes and of others, which
-/// together could use `bound` and `others` GB/s of `cap`.
+/// Speeds of memory-bound runs and of other runs, as shares of their full speed. At full speed they
+/// would use `bound` and `others` GB/s of the available `cap`.
 ///
-/// If that is more than there is, the former slow down alike, to what the others leave (device
-/// model, 3.3), but never below [`LEAST`]; from there on the others give way, too, down to the same
-/// share, and then all alike. All together never move more than `cap`. A run that can ask for more
-/// takes it from the others: beside others, a faster device may make the whole slower.
+/// If the sum exceeds `cap`, all memory-bound runs slow down by the same factor, to the bandwidth that
+/// the others leave, but not below [`MIN_SPEED`]. Below that the other runs slow down too, to the same
+/// minimum, and then all runs slow down by the same factor. The total never exceeds `cap`. A run with a
+/// higher demand takes bandwidth from the others, so a faster device may make the whole slower.
 fn slowed(cap: f64, bound: f64, others: f64) -> (f64, f64) {
     if bound + others <= cap {
         return (1.0, 1.0);
     }
     let left = (cap - others) / bound;
-    if bound > 0.0 && left >= LEAST {
+    if bound > 0.0 && left >= MIN_SPEED {
         return (left.min(1.0), 1.0);
     }
-    let left = (cap - LEAST * bound) / others;
-    if others > 0.0 && left >= LEAST {
-        return (LEAST, left);
+    let left = (cap - MIN_SPEED * bound) / others;
+    if others > 0.0 && left >= MIN_SPEED {
+        return (MIN_SPEED, left);
     }
     let alike = cap / (bound + others);
     (alike, alike)

@@ -1,4 +1,4 @@
-//! What is simulated.
+//! Options of a simulated run.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use lapwing_plan::soc::{SyncMode, WeightBits, Workload};
 pub struct SocModel {
     /// Name, such as `llama-3-8b`.
     pub name: String,
-    /// Ops, and how many bits a weight takes.
+    /// Ops, and bits per weight.
     pub workload: Workload,
     /// Shape of its KV pages.
     pub kv: KvLayout,
@@ -45,7 +45,7 @@ impl SocModel {
     }
 }
 
-/// What is simulated.
+/// Options of a simulated run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SocOptions {
     /// Rows of the prompt, at least 1.
@@ -55,33 +55,33 @@ pub struct SocOptions {
     /// Rows of each step: 1, or those that a speculative decoder verifies at once, all of which
     /// count as accepted.
     pub verify: usize,
-    /// How processors hand over.
+    /// How processors synchronise.
     pub sync: SyncMode,
-    /// How strategies think that they do. The published ablations of synchronisation keep the plans
-    /// that were made for fast hand-overs: with slow ones a solver that knows of them would not cut.
+    /// The synchronisation that strategies plan for. The published ablations of synchronisation keep the
+    /// plans that were made for fast synchronisation: with slow synchronisation, a solver that models it
+    /// would not cut.
     pub planned_sync: SyncMode,
-    /// Graphs are prepared for the next of 1, 32, 64 … 1024 rows and not for the very number,
-    /// where they are prepared when they are needed.
+    /// Whether graphs that are prepared during a run are prepared for the next standard size of 1, 32,
+    /// 64 … 1024 rows instead of the exact row count.
     pub stepped_preparation: bool,
-    /// A renderer draws 60 frames a second on the GPU (device model, 3.8).
+    /// Whether a renderer draws 60 frames per second on the GPU.
     pub renderer: bool,
     /// Seed of the noise, if the system has any.
     pub seed: u64,
-    /// Most prompt rows in a chunk; `None` is the whole prompt.
+    /// Maximum prompt rows of a chunk; `None` is the whole prompt.
     pub chunk_rows: Option<usize>,
-    /// Chunks in flight.
+    /// Maximum number of chunks in flight.
     pub in_flight: usize,
     /// Orders requests.
     pub policy: PolicyChoice,
-    /// Processors that compute, each once, in any order: they are registered in this one, and what
-    /// comes of a run does not depend on it. The CPU only controls, unless a strategy cannot do
-    /// without it.
+    /// Processors that compute, each once, in order of registration. The outcome does not depend on the
+    /// order. A CPU that is not named only controls, unless the strategy requires it.
     pub devices: Vec<DeviceKind>,
     /// Whether a recording is made.
     pub record: bool,
-    /// A run of a device that fails.
+    /// A run that fails.
     pub fault: Option<Fault>,
-    /// When the caller leaves.
+    /// Virtual time at which the caller cancels.
     pub cancel: Option<Nanos>,
 }
 
@@ -107,14 +107,14 @@ impl Default for SocOptions {
     }
 }
 
-/// Makes a device of that name and kind.
+/// Makes the device that an info describes.
 pub type MakeDevice<'a> = dyn Fn(&DeviceInfo) -> Result<Box<dyn Device>, BindError> + 'a;
 
-/// True values beside the modelled times.
+/// Inputs of a run that computes true values in modelled time.
 pub struct SocValues<'a> {
-    /// The prompt.
+    /// Token ids of the prompt.
     pub ids: &'a [u32],
-    /// Where results lie.
+    /// Pool of the buffers that hold results.
     pub slots: SlotPool,
     /// Pages of the cache that the devices share.
     pub pages: u32,

@@ -1,4 +1,4 @@
-//! What came of a simulated run.
+//! The outcome of a simulated run.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::drive::simulated::DeviceUsage;
 use crate::simulate::virtual_engine::{Moment, Seen};
 use lapwing_plan::soc::Soc;
 
-/// What came of a simulated run.
+/// The outcome of a simulated run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SocOutcome {
     /// From the request to its first token, in ms.
     pub prefill_ms: f64,
     /// Rows of the prompt per second until the first token.
     pub prefill_tokens_per_second: f64,
-    /// Time of a step of decoding, in ms; none if there was none.
+    /// Time per decode step, in ms; `None` without decode steps.
     pub decode_ms: Option<f64>,
-    /// Rows of decoding per second; with several rows in a step, as if all were accepted.
+    /// Decode rows per second; with several rows per step, all count as accepted.
     pub decode_tokens_per_second: Option<f64>,
     /// Energy until the last token, in J.
     pub energy_j: f64,
@@ -28,25 +28,25 @@ pub struct SocOutcome {
     pub power_w: f64,
     /// (Σ busy − busy of any) / Σ busy, over the processors: 0 without overlap.
     pub overlap: f64,
-    /// No order of the work that was done until the last token ends earlier, in ms: the greatest of
-    /// each processor's own, and of the longest chain of work of which each needs the one before.
+    /// Lower bound of the time until the last token for any order of the same work, in ms: the maximum
+    /// of each processor's work and of the longest dependency chain.
     pub lower_bound_ms: f64,
-    /// Preparation of graphs on the spot, in ms.
+    /// Time of graph preparation during runs, in ms.
     pub preparation_ms: f64,
     /// From the request to its last token, in ms.
     pub makespan_ms: f64,
-    /// Until the first token.
+    /// The phase until the first token.
     pub prefill: SocPhase,
-    /// After it.
+    /// The phase after the first token.
     pub decode: Option<SocPhase>,
-    /// Tokens that were sampled, one in each step; all 0 where no values are computed.
+    /// Sampled token ids, one per step; all 0 in a run without values.
     pub tokens: Vec<u32>,
-    /// Everything that happened, if it was asked for.
+    /// The recording, if the options request one.
     #[serde(skip)]
     pub recording: Option<Recording>,
 }
 
-/// What happened in a phase.
+/// Figures of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SocPhase {
     /// Length, in ms.
@@ -57,40 +57,40 @@ pub struct SocPhase {
     pub power_w: f64,
     /// Overlap, as of the whole run.
     pub overlap: f64,
-    /// Hand-overs between processors.
+    /// Synchronisations between processors.
     pub hand_overs: usize,
-    /// Stages whose parts were put together.
+    /// Stages whose parts were merged.
     pub merges: usize,
-    /// Time of that, in ms.
+    /// Time of the merges, in ms.
     pub copy_ms: f64,
     /// Bytes moved, in GB.
     pub gigabytes: f64,
     /// Frames per second; 0 without a renderer.
     pub frames_per_second: f64,
-    /// By processor.
+    /// Figures of each processor.
     pub units: Vec<SocUnit>,
 }
 
-/// What a processor did in a phase.
+/// Figures of one processor in a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SocUnit {
     /// Name.
     pub name: &'static str,
-    /// Computed, in ms.
+    /// Time computing, in ms.
     pub busy_ms: f64,
-    /// Computed beside another, in ms.
+    /// Time computing while another processor computes, in ms.
     pub co_run_ms: f64,
-    /// Was submitted to and synchronised with, in ms.
+    /// Time of submissions and synchronisations, in ms.
     pub waiting_ms: f64,
-    /// Polled, as part of that, in ms.
+    /// Polling time, as part of `waiting_ms`, in ms.
     pub spinning_ms: f64,
-    /// Was held up by frames, in ms.
+    /// Time stalled by frames, in ms.
     pub held_ms: f64,
-    /// Put parts together, in ms.
+    /// Time merging parts, in ms.
     pub merging_ms: f64,
-    /// Did nothing, in ms.
+    /// Idle time, in ms.
     pub idle_ms: f64,
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
 }
 
@@ -98,7 +98,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Turns what was seen into figures.
+/// Computes the figures of a run from the caller's observations.
 pub(super) fn outcome(
     run: &SocSimulation,
     seen: &Seen,
@@ -157,7 +157,7 @@ fn phase(
             runs: after.runs - before.runs,
         }
     };
-    // By kind, whatever the devices' order.
+    // In order of their names, independent of the devices' order.
     let mut order: Vec<(usize, &DeviceKind)> = kinds.iter().enumerate().collect();
     order.sort_by_key(|(_, kind)| kind.name());
     let units: Vec<SocUnit> = order.into_iter().map(unit).collect();
@@ -180,8 +180,8 @@ fn phase(
     }
 }
 
-/// P(t) = P_0 + u_n·P_n + u_g·P_g·φ(co-run) + P_dram·(GB/s) + spin·P_little (device model, 3.7),
-/// over the time.
+/// Energy of a phase in J: the integral over time of
+/// P(t) = P_0 + u_n·P_n + u_g·P_g·φ(co-run) + P_dram·(GB/s) + spin·P_little.
 fn energy(soc: &Soc, units: &[SocUnit], (length, gigabytes): (f64, f64)) -> f64 {
     let mut millijoules = soc.at("power.base") * length;
     for unit in units {

@@ -1,4 +1,4 @@
-//! Processors that compute nothing.
+//! Processors that compute no values.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,17 +14,16 @@ use lapwing_kernels::part::OperandOrder;
 use crate::simulate::logits::put_logits;
 use lapwing_plan::soc::Soc;
 
-/// A processor of a model without weights: it hands on nothing but logits of a single token, of
-/// which sampling always takes that one. Graphs that are prepared ahead are there from the start,
-/// as those of the published systems are made offline; those that are prepared on the spot are
-/// reported once for each kind of product and number of rows, since equal products of all layers
-/// share a graph (device model, 3.5).
+/// A processor for a model without weights. Its only outputs are logits of a single token, which
+/// sampling therefore always selects. Graphs that are prepared ahead are ready from the start, because
+/// the published systems prepare them offline. Graphs that are prepared during a run are reported once
+/// per matmul shape and row count, because equal matmuls of all layers share a graph.
 #[derive(Debug)]
 pub struct Shapes {
     name: String,
     kind: DeviceKind,
     graph: Arc<Graph>,
-    prepared: HashSet<Product>,
+    prepared: HashSet<MatmulShape>,
     stepped: bool,
     fault: Option<Fault>,
     runs: usize,
@@ -39,8 +38,8 @@ pub struct Fault {
     pub run: usize,
 }
 
-/// What a graph of products is made for: outputs and inputs of each, rows, order of operands.
-type Product = (Vec<(usize, usize)>, usize, OperandOrder);
+/// The shape of a matmul graph: output and input channels of each matmul, rows, and operand order.
+type MatmulShape = (Vec<(usize, usize)>, usize, OperandOrder);
 
 impl Shapes {
     /// A processor of that kind.
@@ -56,21 +55,21 @@ impl Shapes {
         }
     }
 
-    /// Whether it prepares graphs for standard row counts only, and not for the very number.
+    /// Sets whether it prepares graphs for standard row counts instead of exact ones.
     pub fn stepped(mut self, stepped: bool) -> Shapes {
         self.stepped = stepped;
         self
     }
 
-    /// Reports the graphs that are not there yet.
+    /// Reports the preparation of graphs that are not ready yet.
     fn prepare(&mut self, work: &mut StageRun<'_>) {
         let nodes = self.graph.nodes();
         let mut first = work.nodes.start;
         while first < work.nodes.end {
-            let is_product = |at: usize| matches!(nodes[at].op, Op::MatMul { .. });
-            let joins = |at: &usize| is_product(*at) && nodes[*at].inputs == nodes[first].inputs;
+            let is_matmul = |at: usize| matches!(nodes[at].op, Op::MatMul { .. });
+            let joins = |at: &usize| is_matmul(*at) && nodes[*at].inputs == nodes[first].inputs;
             let end = (first + 1..work.nodes.end).find(|at| !joins(at)).unwrap_or(work.nodes.end);
-            if !is_product(first) {
+            if !is_matmul(first) {
                 first += 1;
                 continue;
             }
@@ -108,7 +107,7 @@ impl BlockingDevice for Shapes {
         let run = self.runs;
         self.runs += 1;
         if self.fault.is_some_and(|fault| fault.run == run) {
-            let reason = format!("run {run} fails, because it was told to");
+            let reason = format!("run {run} fails, as the options request");
             return Err(DeviceError::Failed { device: self.name.clone(), reason });
         }
         if work.prepare == Prepare::OnTheSpot {
@@ -123,7 +122,7 @@ impl BlockingDevice for Shapes {
     }
 }
 
-/// Every graph is there.
+/// A preparer whose graphs are all ready.
 struct Ready;
 
 impl Preparer for Ready {

@@ -1,4 +1,4 @@
-//! The caller's side of a simulated run: when tokens came, and what the devices had done by then.
+//! The caller's side of a simulated run: times of tokens, with the devices' usage at those times.
 
 use lapwing_traces::Nanos;
 
@@ -7,20 +7,20 @@ use crate::drive::simulated::Simulation;
 use crate::message::{StreamEvent, Traced};
 use crate::simulate::error::SocRunError;
 
-/// Frames beside a run before it is given up, of 60 Hz more than four hours.
+/// Number of frames after which a run is aborted; at 60 Hz, more than four hours.
 const FRAMES_MAX: usize = 1_000_000;
 
-/// What a caller saw.
+/// Observes the stream of a caller.
 pub(super) struct Watch {
     stream: Option<flume::Receiver<Traced<StreamEvent>>>,
     cancel: Option<Nanos>,
-    /// Time of the first token, with what the devices had done.
+    /// Moment of the first token.
     first: Option<Moment>,
-    /// Time of the latest token.
+    /// Moment of the latest token.
     last: Option<Moment>,
-    /// Tokens after the first.
+    /// Number of tokens after the first.
     later: usize,
-    /// All tokens.
+    /// Ids of all tokens.
     tokens: Vec<u32>,
     failed: Option<SocRunError>,
 }
@@ -41,10 +41,10 @@ impl Watch {
         }
     }
 
-    /// Lets everything happen.
+    /// Runs the simulation until no event is left.
     pub(super) fn run(&mut self, simulation: &mut Simulation) {
         loop {
-            // It leaves right before the message that tells of it.
+            // The stream is dropped right before the scheduler's wake message.
             if self.cancel.is_some_and(|at| simulation.next_at().is_some_and(|next| next >= at)) {
                 (self.stream, self.cancel) = (None, None);
             }
@@ -82,7 +82,7 @@ impl Watch {
         }
     }
 
-    /// Whether it was given up, so that the engine is not empty.
+    /// The error of an aborted run, after which the engine is not empty.
     pub(super) fn result_if_given_up(&self) -> Result<(), SocRunError> {
         match &self.failed {
             Some(error @ SocRunError::TooLong { .. }) => Err(error.clone()),
@@ -90,7 +90,7 @@ impl Watch {
         }
     }
 
-    /// What was seen by a caller who asked at `begin`.
+    /// The observations of a caller whose request was sent at `begin`.
     pub(super) fn seen(self, begin: Moment) -> Result<Seen, SocRunError> {
         if let Some(error) = self.failed {
             return Err(error);

@@ -1,4 +1,4 @@
-//! The longest chain of runs of which each needs the one before: no order of them ends earlier.
+//! The longest dependency chain of runs: a lower bound of the total time for any order of the runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use crate::chunk::Chunk;
 use crate::sequence::SequenceId;
 use lapwing_plan::Phase;
 
-/// Chains of runs that have ended, with the times that they take alone.
+/// Dependency chains of completed runs, with their times without contention.
 ///
-/// A chunk is a chain of its stages: of each the longest part, and the time in which parts are put
-/// together. Chunks of a prompt may overlap. Chunks that decode follow each other, and all rows of
-/// their sequences before them.
+/// A chunk is a chain of its stages. Each stage adds its longest part and the time of its merge.
+/// Chunks of a prompt may overlap. A decode chunk depends on the decode chunk before it and on all
+/// earlier rows of its sequences.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
     chunks: BTreeMap<u64, Chain>,
     /// By sequence: the longest chain that ends with one of its chunks.
     ready: BTreeMap<SequenceId, Duration>,
-    /// The longest that ends with a chunk that decodes.
+    /// The longest chain that ends with a decode chunk.
     decoded: Duration,
     longest: Duration,
 }
@@ -26,7 +26,7 @@ pub(super) struct Bound {
 #[derive(Debug)]
 struct Chain {
     decodes: bool,
-    /// What is before the present stage.
+    /// Time before the present stage.
     done: Duration,
     stage: usize,
     /// The longest part of the present stage so far.
@@ -39,7 +39,7 @@ impl Bound {
         self.longest
     }
 
-    /// A run of a chunk's present stage has ended.
+    /// Records the end of a run of a chunk's present stage.
     pub(super) fn ran(&mut self, chunk: &Chunk, alone: Duration) {
         let chain = self.chain(chunk);
         if chain.stage != chunk.cursor {
@@ -50,7 +50,7 @@ impl Bound {
         self.reach(chunk);
     }
 
-    /// The parts of a chunk's present stage have been put together.
+    /// Records the end of the merge of a chunk's present stage.
     pub(super) fn merged(&mut self, chunk: &Chunk, time: Duration) {
         let chain = self.chain(chunk);
         chain.done += std::mem::take(&mut chain.part) + time;
@@ -60,7 +60,7 @@ impl Bound {
     fn chain(&mut self, chunk: &Chunk) -> &mut Chain {
         let decodes = chunk.phase != Phase::Prefill;
         if decodes && !self.chunks.contains_key(&chunk.id) {
-            // Those before it are through.
+            // Earlier decode chunks have ended.
             self.chunks.retain(|_, chain| !chain.decodes);
         }
         let ready = &self.ready;
@@ -68,7 +68,7 @@ impl Bound {
         let start = match chunk.phase {
             Phase::Prefill => Duration::ZERO,
             Phase::Decode => before().copied().max().unwrap_or_default().max(self.decoded),
-            // Earlier prompt rows of its sequences may still be on their way.
+            // Earlier prompt rows of its sequences may still be in flight.
             Phase::Mixed => self.decoded,
         };
         let chain = Chain { decodes, done: start, stage: chunk.cursor, part: Duration::ZERO };

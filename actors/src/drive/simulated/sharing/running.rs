@@ -1,37 +1,37 @@
-//! A run on its way: its present segment, and how fast that gets on.
+//! A run in progress: its present segment and its speed.
 
 use std::time::Duration;
 
 use lapwing_traces::Nanos;
 
-use crate::drive::modelled::{Did, Segment, total};
+use crate::drive::modelled::{Segment, SegmentKind, total};
 use crate::message::{Delivery, Traced};
 
 /// A run of a device.
 pub(in super::super) struct Ran {
     pub(in super::super) delivery: Traced<Delivery>,
-    /// What it does, and how long that takes.
+    /// Its segments, with their modelled times.
     pub(in super::super) segments: Vec<Segment>,
 }
 
-/// A run on its way.
+/// A run in progress.
 pub(super) struct Running {
     pub(super) ran: Ran,
-    /// What it takes by its model, without a share of anything.
+    /// Its modelled time without contention.
     pub(super) alone: Duration,
-    /// The present segment.
+    /// Index of the present segment.
     at: usize,
-    /// What is left of it, in nanoseconds of a device that has all memory for itself.
+    /// Remaining time of the present segment at full speed, in nanoseconds.
     pub(super) left: f64,
-    /// When it began.
+    /// Time at which the present segment began.
     pub(super) began: Nanos,
-    /// Progress per nanosecond; 0 while a frame is drawn.
+    /// Speed as a share of full speed; 0 while a frame is drawn.
     pub(super) rate: f64,
-    /// The latest event that was announced for it.
+    /// Number of the latest event scheduled for it.
     pub(super) tick: u64,
-    /// What it has done, with the times that it took.
+    /// Its completed segments, with their actual times.
     pub(super) played: Vec<Segment>,
-    /// The present kernel has waited for a frame: it runs before the next one.
+    /// Whether the present kernel has waited for a frame; it then runs before the next frame.
     held: bool,
 }
 
@@ -53,11 +53,11 @@ impl Running {
         run
     }
 
-    pub(super) fn did(&self) -> Option<Did> {
-        self.ran.segments.get(self.at).map(|segment| segment.did)
+    pub(super) fn kind(&self) -> Option<SegmentKind> {
+        self.ran.segments.get(self.at).map(|segment| segment.kind)
     }
 
-    /// Bytes per nanosecond that the present segment could use.
+    /// Bandwidth of the present segment at full speed, in bytes per nanosecond.
     pub(super) fn demand(&self) -> f64 {
         let Some(segment) = self.ran.segments.get(self.at) else { return 0.0 };
         segment.load.bytes / (segment.time.as_nanos() as f64).max(1.0)
@@ -67,9 +67,9 @@ impl Running {
         self.ran.segments.get(self.at).is_some_and(|segment| segment.load.memory_bound)
     }
 
-    /// Whether it computes, or does something else than to be submitted.
+    /// Whether it is in progress in a segment other than submission.
     pub(super) fn computes(&self) -> bool {
-        self.rate > 0.0 && self.did() != Some(Did::Overhead)
+        self.rate > 0.0 && self.kind() != Some(SegmentKind::Overhead)
     }
 
     /// Whether every segment is done.
@@ -77,8 +77,8 @@ impl Running {
         self.at >= self.ran.segments.len()
     }
 
-    /// Whether a frame may be drawn before it goes on: it has just begun a kernel, which has not
-    /// waited for a frame yet.
+    /// Whether a frame may be drawn now: the run is at the start of a kernel that has not waited for a
+    /// frame yet.
     pub(super) fn lets_in(&self) -> bool {
         let Some(segment) = self.ran.segments.get(self.at) else { return true };
         !self.held && !segment.load.joins && self.left >= segment.time.as_nanos() as f64
@@ -89,13 +89,13 @@ impl Running {
         (self.rate, self.tick, self.held) = (0.0, 0, true);
     }
 
-    /// The frame is finished.
+    /// Resumes it after a frame.
     pub(super) fn resume(&mut self, now: Nanos) {
-        self.played.push(Segment::plain(Did::Frame, now.since(self.began)));
+        self.played.push(Segment::plain(SegmentKind::Frame, now.since(self.began)));
         (self.rate, self.began) = (1.0, now);
     }
 
-    /// Begins the first segment from that one on that takes any time.
+    /// Begins the first segment of non-zero time, from index `at` on.
     fn enter(&mut self, at: usize, now: Nanos) {
         let segments = &self.ran.segments;
         let takes_time = |segment: &Segment| !segment.time.is_zero();
