@@ -32,7 +32,7 @@ struct FairShare {
     clients: HashMap<ClientId, Account>,
 }
 
-/// What a client has had.
+/// Service that a client has received.
 #[derive(Clone, Copy, Default)]
 struct Account {
     /// Service, where a prompt token counts 1 and a generated token 2.
@@ -51,7 +51,7 @@ impl QueuePolicy for FairShare {
     }
 
     fn arrive(&mut self, request: &Candidate<'_>, _now: Nanos) {
-        // A client that comes back gets no credit for the time in which it asked for nothing.
+        // A returning client gets no credit for the time in which it sent no request.
         let busy = self.clients.values().filter(|account| account.requests > 0);
         let least = busy.map(|account| account.service).min_by(f64::total_cmp).unwrap_or(0.0);
         let account = self.clients.entry(request.client.clone()).or_default();

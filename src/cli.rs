@@ -1,4 +1,4 @@
-//! What commands share: options, output to the terminal and in JSON, and failures.
+//! Shared parts of the commands: options, output to the terminal and in JSON, and failures.
 
 pub(crate) mod answer;
 mod engine_args;

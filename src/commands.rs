@@ -142,7 +142,8 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
 mod tests {
     use clap::CommandFactory;
 
-    /// Longer lines of the text after the options are wrapped, which leaves a word alone on a line.
+    /// Lines of the text after the options must fit the maximum width: clap would wrap a longer line and
+    /// leave a single word on the next one.
     #[test]
     fn a_line_of_help_is_wrapped() {
         let cli = super::Cli::command();

@@ -29,11 +29,11 @@ const CONTEXT_DEFAULT_MAX: usize = 8192;
 /// Default maximum of prompt rows in a chunk, unless a device has a better value.
 const CHUNK_ROWS_DEFAULT: usize = 512;
 
-/// Threads that turn prompts into token ids: two, so that a short prompt overtakes a long one.
+/// Threads that tokenise prompts: two, so a short prompt can overtake a long one.
 pub(crate) const PROMPT_THREADS: usize = 2;
 
-/// From the end of work on one device until another begins with its result, where no profile says:
-/// an assumption, which the source of costs names.
+/// Assumed time from the end of work on one device until another starts on its result, used where no
+/// profile exists. Predictions name it as an assumption.
 pub(crate) const SYNC_TIME: Duration = Duration::from_micros(20);
 
 /// Assumed rate of a copy within memory, in bytes per second, used where no profile exists.

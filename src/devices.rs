@@ -55,7 +55,7 @@ pub enum Speed {
     Systolic(Rates, ArraySettings),
 }
 
-/// A systolic array beside its rates.
+/// Properties of a systolic array, beyond its rates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArraySettings {
     /// Cells along each side; dimensions are padded to multiples of it.

@@ -71,7 +71,7 @@ pub struct PartPlacement {
     pub kernels: String,
 }
 
-/// What an engine knows about its devices, used to explain routes.
+/// An engine's data about its devices, which explains routes.
 pub(crate) struct Explainer {
     /// The planner's parts, from which routes are made.
     pub(crate) parts: PlannerParts,

@@ -6,7 +6,7 @@ use crate::sampling::SamplingParams;
 /// The prompt of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prompt {
-    /// Text that the model continues. The begin token is added if the model's file asks for it, and
+    /// Text that the model continues. The begin token is added if the model's file requests it, and
     /// control tokens written in the text are read as control tokens.
     Text(String),
     /// Token ids, used unchanged.

@@ -35,7 +35,7 @@ pub struct Token {
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
-    /// When it passed its milestones.
+    /// Times of its milestones.
     pub times: RequestTimes,
 }
 
@@ -72,12 +72,12 @@ pub struct TokenStream {
     prompt_ids: Vec<u32>,
     seed: u64,
     clock: Arc<dyn Clock>,
-    /// As seen from this end, until the engine's own figures come with the end.
+    /// Measured at this end, until the engine's own times arrive with the last event.
     times: RequestTimes,
     summary: Option<Summary>,
 }
 
-/// What a stream is constructed from.
+/// Arguments for the construction of a stream.
 pub(crate) struct StreamParts {
     pub(crate) events: Events,
     pub(crate) detokenizer: Detokenizer,

@@ -127,7 +127,7 @@ impl Tokenizer {
 
     /// The ids of `text`.
     ///
-    /// `add_ends` adds the begin and end tokens that the file asks for; without it, none are added.
+    /// `add_ends` adds the begin and end tokens that the file requests; without it, none are added.
     /// Takes time close to linear in the length of the text.
     pub fn encode(&self, text: &str, special: Special, add_ends: bool) -> Vec<u32> {
         let inner = &*self.inner;
@@ -228,7 +228,7 @@ impl Tokenizer {
         self.inner.table.traits(id).is_hidden()
     }
 
-    /// Whether the file asks for the begin token before a text.
+    /// Whether the file requests the begin token before a text.
     pub fn adds_bos(&self) -> bool {
         self.inner.add_bos && self.inner.roles.bos.is_some()
     }

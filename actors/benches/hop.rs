@@ -1,4 +1,4 @@
-//! What a message costs (send → the other thread's handler starts), beside other actor libraries
+//! Cost of a message (send → the other thread's handler starts), beside other actor libraries
 //! and channels, and what a decode step's bookkeeping costs.
 //!
 //! The sender is a thread that never sleeps, kept on one core; receivers run on another. It sends

@@ -1,4 +1,4 @@
-//! How late each wait mode wakes, and what it burns (S2-35): signals after 100 µs to 5 ms, with
+//! Lateness and CPU time of each wait mode: signals after 100 µs to 5 ms, with
 //! jitter, then with all cores busy.
 //!
 //! The signaller is another thread that stands for an accelerator: it is off the cores until 200 µs

@@ -67,7 +67,7 @@ pub enum RunError {
         /// The planner's error.
         source: PlanError,
     },
-    /// An actor died; the engine is over.
+    /// An actor died; the engine has ended.
     #[error("actor '{actor}' died: {reason}; build a new engine")]
     ActorDied {
         /// Actor name.

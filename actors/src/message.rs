@@ -141,7 +141,7 @@ pub enum StreamEvent {
     Failed(RunError),
 }
 
-/// An event on its way to a caller.
+/// An event for a caller.
 #[derive(Debug)]
 pub struct Emission {
     /// The sequence of the event.

@@ -31,7 +31,7 @@ pub use registry::{Known, by_name, known};
 ///
 /// A policy decides on order alone. It cannot change a token, and it cannot hold a request back: the
 /// scheduler is work-conserving, and admits while there is room. Nor can it stop the engine: the
-/// request of the best rank always gets on, and a request can demand the KV page of another only
+/// request of the best rank always makes progress, and a request can demand the KV page of another only
 /// after it has generated a token since it was last given pages. `rank` may therefore change with
 /// time in any way. How long a single request waits is up to the policy; one whose ranks do not
 /// improve with waiting, and that lets requests overtake, can starve some of them.

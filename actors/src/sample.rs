@@ -110,7 +110,7 @@ pub struct SamplingError {
     pub name: &'static str,
     /// Value given.
     pub value: f32,
-    /// What would be accepted.
+    /// Accepted values.
     pub expected: &'static str,
 }
 
@@ -154,7 +154,7 @@ impl Sampler {
         }
     }
 
-    /// Chooses the next token from `logits` `[vocab]`; `None` when no logit is a number or
+    /// Chooses the next token from `logits` `[vocab]`; `None` when every logit is NaN or
     /// every token is forbidden.
     pub fn sample(&mut self, logits: &[f32]) -> Option<Sampled> {
         let id = if self.params.changes_logits() {

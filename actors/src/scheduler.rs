@@ -2,7 +2,7 @@
 //! state machine: its inputs are messages and the time, its outputs are effects.
 //!
 //! One rule covers prefill, decode and recomputation: a sequence is a growing list of tokens, of
-//! which the first `sent` have been dispatched as rows. The remaining rows are due. Decode is the
+//! which the first `sent` have been dispatched as rows. The remaining rows are ready. Decode is the
 //! case in which one row remains.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What every processor offers: work is submitted to it and completes later.
+//! The interface of every processor: work is submitted to it and completes later.
 
 mod batch;
 mod blocking;

@@ -5,7 +5,7 @@ use crate::graph::{Graph, ValueId};
 use crate::part::Part;
 use crate::tensor::SlotPool;
 
-/// What is merged.
+/// Arguments of a merge.
 #[derive(Clone, Copy, Debug)]
 pub struct Merge<'a> {
     /// The model's ops.

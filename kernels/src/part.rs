@@ -49,7 +49,8 @@ impl Share {
     }
 }
 
-/// In which order an array processor multiplies: both give the same product (S2-24).
+/// Operand order of an array processor's matmul; both orders give the same result (order swap,
+/// HeteroLLM section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OperandOrder {
     /// x·Wᵀ: the weights are stationary, the rows of x are streamed.

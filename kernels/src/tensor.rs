@@ -468,7 +468,7 @@ mod tests {
             let other = pool.take(100);
             drop(three);
             drop((other, pool.take(300)));
-            // In another order, so that what is free lies in another one, too.
+            // Released in a different order, so the free list has a different order, too.
             drop((0..layer % 4).map(|_| pool.take(40)).collect::<Vec<Slot>>());
         }
         drop(kept);

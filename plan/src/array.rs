@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn ffn_down_is_slower_by_the_ratio_of_its_sides() {
-        // N/K = 2/7 at 4.56 TFLOP/s is 1.30 TFLOP/s; 1.28 was measured (device model, 3.2).
+        // N/K = 2/7 at 4.56 TFLOP/s is 1.30 TFLOP/s; 1.28 was measured (docs/simulation.md).
         let shape = [256, 14_336, 4096];
         let time = ARRAY.matmul_time(shape, OperandOrder::Swapped).as_secs_f64();
         let rate = 2.0 * 256.0 * 14_336.0 * 4096.0 / time;

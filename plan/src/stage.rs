@@ -9,7 +9,7 @@ use lapwing_kernels::part::Part;
 
 use crate::device::DeviceId;
 
-/// What a stage does.
+/// The work of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StageWork {
     /// Computes the stage's nodes.
@@ -33,7 +33,7 @@ pub enum StageWork {
 /// choice of tokens, both of which [`Route::new`](crate::Route::new) adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// What the stage does.
+    /// The work of the stage.
     pub work: StageWork,
     /// Nodes of the graph; empty if the stage computes no nodes.
     pub nodes: Range<usize>,

@@ -9,7 +9,7 @@ use lapwing_traces::whole_file;
 use super::failure::Failure;
 use super::session::Session;
 
-/// Writes a file. What was there before stays until the new one is whole.
+/// Writes a file atomically: an existing file stays until the new one is complete.
 pub(crate) fn write(path: &Path, bytes: &[u8], session: &Session) -> Result<(), Failure> {
     parent(path)?;
     whole_file::write(path, bytes).map_err(|error| Failure::file("write", path, &error))?;
@@ -18,7 +18,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], session: &Session) -> Result<(), 
     Ok(())
 }
 
-/// Makes a folder if it is not there; its own folder must be.
+/// Creates a folder if it does not exist. Its parent must exist.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Measured profiles: made, and found again where they are stored.
+//! Measures, stores and finds profiles.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::requant;
 use super::session::Session;
 
-/// Measures on a thread of its own; Ctrl-C ends it before the next op.
+/// Measures on a separate thread; Ctrl-C ends the measurement before the next op.
 pub(crate) async fn measure(
     builder: EngineBuilder,
     limits: Limits,
@@ -55,22 +55,22 @@ pub(crate) async fn measure(
         Ok(Ok(profile)) => Ok(profile),
         Ok(Err(error)) if error.is_cancelled() => Err(Failure::Interrupted),
         Ok(Err(error)) => Err(error.into()),
-        Err(error) => Err(Failure::failed(format!("measuring ended early: {error}"))),
+        Err(error) => Err(Failure::failed(format!("the measurement ended early: {error}"))),
     }
 }
 
-/// Where the profile of such an engine is kept.
+/// Path of the stored profile of the builder's engine.
 pub(crate) fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> {
     let cache = ModelCache::open(None)?;
     Ok(cache.dir().join("profiles").join(builder.identity()?.file_name()))
 }
 
-/// The builder with the stored profile of its devices and model, if there is one.
+/// The builder with the stored profile of its devices and model, if one exists.
 ///
 /// # Errors
-/// When there is one that cannot be used.
+/// When the stored profile cannot be used.
 pub(crate) fn with_stored(builder: EngineBuilder) -> Result<EngineBuilder, Failure> {
-    // Whatever is wrong with the model or the settings is told when the engine is built.
+    // Errors of the model or the settings are reported when the engine is built.
     let Ok(file) = profile_file(&builder) else { return Ok(builder) };
     if !file.exists() {
         return Ok(builder);

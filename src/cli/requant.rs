@@ -15,7 +15,7 @@ pub(crate) struct RequantReport {
     pub(crate) stored_bytes: u64,
     pub(crate) bytes: u64,
     pub(crate) kept: Vec<KeptReport>,
-    /// The same for people.
+    /// The same as text.
     pub(crate) text: String,
 }
 
@@ -51,7 +51,7 @@ impl RequantReport {
     }
 }
 
-/// Says on stderr what is requantised, if that is asked for.
+/// Prints to stderr which matrices are requantised, if the option is set.
 pub(crate) fn note(requantized: Option<&Requantized>, session: &Session) {
     if let Some(requantized) = requantized {
         session.note(&requantized.to_string());

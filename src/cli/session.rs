@@ -49,7 +49,7 @@ impl Session {
 
     /// Prints a note to stderr, above a bar if there is one.
     pub(crate) fn note(&self, text: &str) {
-        // A note that nobody can read is not worth failing for.
+        // A closed stderr must not make the command fail.
         let _ = self.bars.suspend(|| writeln!(anstream::stderr(), "{}", visible(text)));
     }
 

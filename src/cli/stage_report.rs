@@ -22,9 +22,9 @@ pub(crate) struct StageReport {
 #[derive(Debug, Serialize)]
 pub(crate) struct PartReport {
     pub(crate) device: String,
-    /// First row and the one after the last, if not all.
+    /// First row and one past the last; `None` for all rows.
     pub(crate) rows: Option<(usize, usize)>,
-    /// From, to and of how many units, if not all.
+    /// First output channel, one past the last, and the number of channels; `None` for all channels.
     pub(crate) features: Option<(usize, usize, usize)>,
     /// Rows of its prepared graphs.
     pub(crate) graphs: Vec<usize>,

@@ -1,9 +1,9 @@
-//! Texts without the control characters that steer a terminal.
+//! Replaces the control characters that a terminal would execute.
 
 use std::borrow::Cow;
 
-/// Text from a model or a file without the control characters that steer a terminal; each is
-/// shown as its picture, ESC as `␛`. Line feeds and tabs stay.
+/// Text from a model or a file, with control characters replaced by their symbols, such as `␛` for
+/// ESC. Line feeds and tabs stay.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(steers) {

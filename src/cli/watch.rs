@@ -41,11 +41,11 @@ pub(crate) fn check() -> Result<(), Failure> {
     ))
 }
 
-/// What a view shows besides the recording.
+/// Data that a view shows besides the recording.
 pub(crate) struct Watched<'a> {
     /// Name of the model.
     pub(crate) model: String,
-    /// What is watched.
+    /// The watched run.
     pub(crate) recorder: &'a Recorder,
     /// The whole recording, if it is to be saved.
     pub(crate) whole: Option<&'a mut Recording>,

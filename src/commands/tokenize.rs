@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Leave out the begin and end tokens that the model's file asks for
+    /// Leave out the begin and end tokens that the model's file requests
     #[arg(long)]
     no_bos: bool,
 

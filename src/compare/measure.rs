@@ -45,7 +45,7 @@ struct Measuring<'a, F> {
     absent: HashMap<usize, String>,
     /// The choice of `auto`, by length.
     choices: HashMap<usize, String>,
-    /// What all engines have in common.
+    /// Settings that all engines share.
     facts: Option<Facts>,
 }
 

@@ -19,7 +19,7 @@ use lapwing_traces::Clock;
 use super::{DeviceSpec, Rates, Speed, calibrate};
 use crate::error::Error;
 
-/// What all devices of an engine share.
+/// Data that all devices of an engine share.
 pub(crate) struct Shared<'a> {
     pub(crate) graph: &'a Arc<Graph>,
     pub(crate) file: &'a WeightFile,
@@ -69,7 +69,7 @@ pub(crate) fn build(
         Box::new(Blocking::new(info(spec), CpuDevice::new(parts, file)?))
     };
     let info = device.info().clone();
-    let mut real = guessed(threads);
+    let mut real = estimated(threads);
     if let (Speed::Real, Some(clock)) = (spec.speed, clock)
         && let Some((gflops, gbps)) = calibrate::rates(&mut *device, &ops, *clock)
     {
@@ -104,8 +104,8 @@ pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     }
 }
 
-/// Rates of a CPU of which nothing is known but its kernels and threads.
-pub(crate) fn guessed(threads: usize) -> Rates {
+/// Estimated rates of a CPU, from its number of threads alone.
+pub(crate) fn estimated(threads: usize) -> Rates {
     Rates {
         gflops: 30.0 * threads as f64,
         gbps: 12.0,
@@ -115,7 +115,7 @@ pub(crate) fn guessed(threads: usize) -> Rates {
     }
 }
 
-/// The model that a device is held to; of a real one, a model of the rates `real`.
+/// The time model that a device is throttled to; for an unthrottled device, a model of the rates `real`.
 pub(crate) fn time_model(
     spec: &DeviceSpec,
     graph: &Arc<Graph>,

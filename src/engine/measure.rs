@@ -21,7 +21,7 @@ use crate::devices::build::{Shared, build};
 use crate::error::Error;
 use crate::profile::machine;
 
-/// What a profile of this engine describes: machine, model and devices.
+/// The subject of this engine's profile: machine, model and devices.
 pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
     let stem = settings.model.file_stem().unwrap_or(settings.model.as_os_str());
     let bytes = std::fs::metadata(&settings.model).map_or(0, |data| data.len());
@@ -57,7 +57,7 @@ impl EngineBuilder {
         self
     }
 
-    /// What a profile of this engine's devices and model describes.
+    /// The subject of a profile of this engine's devices and model.
     ///
     /// # Errors
     /// When the model cannot be read, or a setting is invalid.

@@ -109,7 +109,7 @@ fn log(requantized: Option<&Requantized>) {
     }
 }
 
-/// The devices, over one KV cache and one pool of buffers.
+/// Builds the devices, which share one KV cache and one buffer pool.
 fn devices(
     graph: &Arc<Graph>,
     file: &WeightFile,
@@ -121,7 +121,7 @@ fn devices(
     chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared)).collect()
 }
 
-/// Builds what makes routes and explains them.
+/// Builds the planner and the description of the devices that explains its routes.
 fn explainer(
     graph: &Arc<Graph>,
     (settings, chosen, strategies): (&Settings, &Chosen, &Strategies),

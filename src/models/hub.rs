@@ -172,7 +172,7 @@ impl HubSource {
     }
 }
 
-/// What stays constant over all attempts of one fetch.
+/// Values that stay constant over all attempts of one fetch.
 struct Transfer<'a> {
     client: &'a HFClient,
     headers: &'a Headers,

@@ -9,7 +9,7 @@ use super::error::FetchError;
 use super::lock::FetchLock;
 use super::progress::Progress;
 
-/// What a source states about a file, to be compared with the received file.
+/// A source's statement about a file, for comparison with the received file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claim {
     /// Size in bytes.
@@ -24,7 +24,7 @@ pub trait Source: Send + Sync {
     /// Description of the source, for the record next to the model.
     fn describe(&self) -> String;
 
-    /// What is known before the transfer. A cached file that contradicts it is fetched again.
+    /// Facts known before the transfer. A cached file that contradicts it is fetched again.
     fn claim(&self) -> Claim;
 
     /// Transfers the whole file to [`Site::file`] and returns what the source states about it.

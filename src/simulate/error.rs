@@ -8,8 +8,8 @@ use lapwing_plan::soc::SocError;
 pub enum SimulateError {
     /// No setting and no parameter of the processors has that name.
     #[error(
-        "there is nothing called '{key}' to set: settings are {}; of the numbers of the processors \
-         '{nearest}' is the nearest, and `lapwing simulate --show-soc` prints all",
+        "unknown setting or parameter '{key}' (settings: {}; the nearest parameter is '{nearest}', and \
+         `lapwing simulate --show-soc` prints all of them)",
         super::names::SETTINGS.join(", ")
     )]
     UnknownKey {
@@ -90,7 +90,7 @@ pub enum SimulateError {
     /// The run ended early.
     #[error("the simulated run failed: {reason}")]
     Run {
-        /// What happened.
+        /// Cause of the failure.
         reason: String,
     },
     /// There is nothing to fit.

@@ -1,14 +1,14 @@
-//! What disturbs a simulated run.
+//! Other load on the GPU during a simulated run.
 
 use std::fmt;
 
-/// What uses the GPU beside the model.
+/// Other load on the GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interference {
-    /// Nothing.
+    /// No other load.
     #[default]
     None,
-    /// A game that draws 60 frames a second.
+    /// A game that renders 60 frames per second.
     Game,
 }
 

@@ -1,6 +1,7 @@
 //! Names of a scenario's settings.
 
-/// What [`Scenario::set`](super::Scenario::set) can change, beside the numbers of the processors.
+/// Settings that [`Scenario::set`](super::Scenario::set) can change, besides the numbers of the
+/// processors.
 pub const SETTINGS: [&str; 12] = [
     "soc",
     "model",
@@ -16,6 +17,6 @@ pub const SETTINGS: [&str; 12] = [
     "seed",
 ];
 
-/// Of these settings and numbers only whole numbers mean anything.
+/// Settings and numbers that must be integers.
 pub(super) const WHOLE_NUMBERS: [&str; 6] =
     ["prompt", "decode", "chunk", "verify", "seed", "npu.tile"];

@@ -171,7 +171,7 @@ fn reproduced(row: &Row, paper: f64, model: f64) -> Reproduced {
     }
 }
 
-/// What would follow if a GPU drew as much power together with the NPU as alone (φ = 1).
+/// Consequence of a GPU that draws as much power together with the NPU as alone (φ = 1).
 fn full_power(
     base: &Scenario,
     rows: &[Reproduced],

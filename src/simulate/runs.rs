@@ -25,7 +25,7 @@ impl fmt::Debug for Runs {
 }
 
 impl Scenario {
-    /// A quantity of one product.
+    /// A quantity of a single matmul.
     fn product(&self, product: &Product, quantity: Quantity) -> Result<f64, SimulateError> {
         match quantity {
             Quantity::ProductGbPerS => decisions::gb_per_s(self.soc()?, product),
@@ -33,7 +33,7 @@ impl Scenario {
         }
     }
 
-    /// Time to prepare the graphs of one layer for so many rows, in ms.
+    /// Time to prepare the graphs of one layer for that many rows, in ms.
     fn preparation_ms(&self, rows: usize) -> Result<f64, SimulateError> {
         let graph = Arc::new(self.load_model()?.0.graph);
         Ok(decisions::preparation_ms(self.soc()?, &graph, rows))

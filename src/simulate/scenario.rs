@@ -20,7 +20,7 @@ mod run;
 mod settings;
 mod text;
 
-/// Who runs what.
+/// The strategy of a scenario.
 #[derive(Clone)]
 pub(super) enum Choice {
     Named(&'static str),
@@ -38,11 +38,12 @@ pub struct ParameterValue {
     pub unit: String,
     /// `pinned`, `derived` or `assumed`.
     pub status: String,
-    /// Whether it is pinned.
+    /// Whether its kind is `pinned`.
     pub is_pinned: bool,
 }
 
-/// One request on a SoC, or on the devices of a machine. Fields are as the options of `lapwing simulate`.
+/// One request on a SoC or on the devices of a machine. The fields match the options of
+/// `lapwing simulate`.
 #[derive(Clone)]
 pub struct Scenario {
     processors: Processors,
@@ -185,7 +186,7 @@ impl Scenario {
         key
     }
 
-    /// Whether there is such a model.
+    /// Checks that the model is known.
     ///
     /// # Errors
     /// [`SimulateError::Model`].

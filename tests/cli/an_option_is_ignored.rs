@@ -161,7 +161,7 @@ fn begin_and_control_tokens_follow_the_options() {
         json(&[&["tokenize", "-m", &llama, "--json"], args].concat())["ids"].clone()
     };
     let with = ids(&["ab</s>"]);
-    assert_eq!(with[0], 1, "the file asks for the begin token");
+    assert_eq!(with[0], 1, "the file requests the begin token");
     let count = |v: &Value| v.as_array().map_or(0, Vec::len);
     let without = ids(&["--no-bos", "ab</s>"]);
     assert_eq!(count(&without) + 1, count(&with));

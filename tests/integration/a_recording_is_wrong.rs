@@ -87,7 +87,7 @@ fn idle_time_of_a_simulated_run_has_one_cause() {
     // In decode each of the two devices waits for the other.
     for name in ["front", "back"] {
         let lane = timeline.lanes.iter().position(|lane| lane.name == name).expect("a lane");
-        assert!(gaps(IdleCause::Dependency(lane)).count() > 5, "nobody waited for {name}");
+        assert!(gaps(IdleCause::Dependency(lane)).count() > 5, "no wait for {name} was recorded");
     }
 }
 
@@ -169,7 +169,7 @@ fn check_sums(timeline: &Timeline) {
 async fn only_marked_requests_are_recorded() {
     let engine = engine().await;
     let alone = generate(&engine, 12, false).await;
-    assert_eq!(engine.recorder().recording().events, [], "nobody asked for it");
+    assert_eq!(engine.recorder().recording().events, [], "recording was off");
     engine.recorder().set_scope(Scope::Marked);
     let (plain, marked) = tokio::join!(generate(&engine, 12, false), generate(&engine, 12, true));
     assert_eq!((&plain, &marked), (&alone, &alone));

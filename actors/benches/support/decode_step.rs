@@ -1,4 +1,4 @@
-//! What scheduler and workers do for a decode step, without computing.
+//! The scheduler's and workers' part of a decode step, without computing.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -161,7 +161,7 @@ impl Engine {
         }
     }
 
-    /// What a stage hands on, without its values.
+    /// The outputs of a stage, without values.
     fn outputs(&self, delivery: &Delivery) -> TensorSet {
         let chunk = delivery.chunk();
         let mut outputs = TensorSet::default();

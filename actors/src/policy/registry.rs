@@ -7,7 +7,7 @@ use super::{Fcfs, QueuePolicy};
 pub struct Known {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its effect, in one line.
     pub about: &'static str,
     /// Makes one for an engine.
     pub make: fn() -> Box<dyn QueuePolicy>,

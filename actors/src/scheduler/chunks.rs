@@ -1,4 +1,4 @@
-//! Cuts the rows that are due into chunks.
+//! Cuts ready rows into chunks.
 
 use std::sync::Arc;
 
@@ -143,7 +143,7 @@ impl Scheduler {
         Ok((route, readiness))
     }
 
-    /// Selects rows that are due: of decoding sequences, of sequences in prefill, or of both.
+    /// Selects ready rows: of decoding sequences, of sequences in prefill, or of both.
     fn select(&self, model: ModelId, (decodes, prompts): (bool, bool)) -> Option<Selection> {
         let mut rows: Vec<(usize, usize)> = Vec::new();
         let Model { kv, planner, decoding, .. } = &self.models[model.0];

@@ -117,7 +117,7 @@ impl Sequence {
         if self.stale > 0 { 0 } else { self.goal() - self.sent }
     }
 
-    /// Whether the rows that are due are a decode step.
+    /// Whether the ready rows are a decode step.
     pub(super) fn is_decoding(&self) -> bool {
         self.due() == self.step_rows && self.has_generated()
     }
@@ -160,39 +160,39 @@ impl Sequence {
         effects.push(SchedulerEffect::Note(Traced::new(note, self.context)));
     }
 
-    /// Its rows need not be computed any more.
+    /// Marks the sequence as lost and nudges the workers that wait for its rows.
     pub(super) fn lose(&self, effects: &mut Vec<SchedulerEffect>) {
         effects.extend(self.progress.lose().into_iter().map(SchedulerEffect::Nudge));
     }
 
-    /// Notes that it leaves the engine at that milestone.
+    /// Records that the sequence leaves the engine at a milestone.
     pub(super) fn note_end(&self, milestone: Milestone, effects: &mut Vec<SchedulerEffect>) {
         let tokens = self.times.generated_tokens as u64;
         self.note(Noted::Milestone(milestone, tokens), effects);
         self.note(Noted::Freed(self.lease.pages().len()), effects);
     }
 
-    /// Its last event. Its pages and its admission permit are free.
+    /// Its last event. Releases its pages and its admission permit.
     pub(super) fn into_emission(self, event: StreamEvent) -> Traced<Emission> {
         let emission = Emission { sequence: self.id, sink: Arc::clone(&self.sink), event };
         Traced::new(emission, self.context)
     }
 
-    /// A chunk with rows of it, dispatched in that epoch, has ended.
+    /// Records the end of a chunk with rows of the sequence that were dispatched in `epoch`.
     pub(super) fn on_chunk_ended(&mut self, epoch: u64) {
         self.in_flight -= 1;
         self.stale -= usize::from(epoch != self.progress.epoch());
     }
 
-    /// A stale chunk has come back, with the sampling state if it carried it.
+    /// Takes the sampling state back from a stale chunk, if the chunk carried it.
     pub(super) fn on_stale(&mut self, generate: Option<Box<Generate>>) {
         if let (Wanted::Tokens(state), Some(generate)) = (&mut self.work, generate) {
             *state = Some(generate);
         }
     }
 
-    /// The rows from `row` on, or from the first one that is still on its way, count as not computed.
-    /// They are dispatched again when every chunk in flight, stale from now on, has ended.
+    /// Rolls back to `row`, or to the first row that is still in flight. The later rows are dispatched
+    /// again when every chunk in flight, which is now stale, has ended.
     pub(super) fn roll_back(&mut self, row: usize, effects: &mut Vec<SchedulerEffect>) {
         let (row, nudges) = self.progress.roll_back(row);
         effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
@@ -200,7 +200,7 @@ impl Sequence {
         (self.sent, self.stale) = (row, self.in_flight);
     }
 
-    /// Gives its pages back; everything is computed again later, with the same result.
+    /// Releases its pages. All rows are recomputed later, with the same result.
     pub(super) fn preempt(&mut self, effects: &mut Vec<SchedulerEffect>) {
         self.note(Noted::Freed(self.lease.pages().len()), effects);
         self.lease = KvLease::default();

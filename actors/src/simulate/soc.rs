@@ -140,7 +140,7 @@ impl SocSimulation {
     }
 }
 
-/// What a simulation is built from.
+/// Arguments for building a simulation.
 struct Setup<'a> {
     model: &'a SocModel,
     soc: &'a Soc,

@@ -74,7 +74,7 @@ fn a_dead_actor_ends_every_stream_and_every_later_one_by_its_name() {
     );
 }
 
-/// Panics when it is asked for a step of generation, once that is wanted.
+/// Panics at a decode step, once it is armed.
 struct Planted(AtomicBool);
 
 impl Strategy for Planted {
@@ -143,7 +143,7 @@ fn one_request_too_many_is_refused_at_the_door() {
     });
     let engine = live(&Setup { fault, ..Setup::default() }, 4, &recorder()).0;
     let p = prompt(1, 100);
-    let held: Vec<_> = (0..4).map(|_| submit(&engine, &p, 50).expect("a ticket")).collect();
+    let held: Vec<_> = (0..4).map(|_| submit(&engine, &p, 50).expect("a permit")).collect();
     assert_eq!(submit(&engine, &p, 1).err(), Some(RunError::QueueFull { limit: 4 }));
     drop(open);
     for mut events in held {
@@ -158,7 +158,7 @@ fn many_dropped_streams_do_not_fill_the_mailbox() {
     let p = prompt(1, 3);
     let mut finished = Vec::new();
     for _ in 0..200 {
-        let mut events = submit(&engine, &p, 1).expect("a ticket");
+        let mut events = submit(&engine, &p, 1).expect("a permit");
         assert!(matches!(last(&mut events), StreamEvent::Finished(_)));
         finished.push(events);
     }

@@ -103,8 +103,8 @@ fn the_live_driver_gives_the_same_tokens() {
         let streams: Vec<_> = prompts
             .iter()
             .map(|p| {
-                let ticket = live.admit().expect("a ticket");
-                live.submit(ticket, request(p, 24)).expect("alive")
+                let permit = live.admit().expect("a permit");
+                live.submit(permit, request(p, 24)).expect("alive")
             })
             .collect();
         for (prompt, mut events) in prompts.iter().zip(streams) {

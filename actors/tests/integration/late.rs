@@ -52,7 +52,7 @@ impl DeviceBuffer for Buffer {
     }
 }
 
-/// What executes the queue.
+/// The thread that executes the queue.
 struct Engine<D> {
     device: D,
     domain: MemoryDomain,
@@ -113,7 +113,7 @@ impl<D: BlockingDevice> Engine<D> {
                     observer,
                 })?;
                 for id in writes.iter() {
-                    let value = outputs.get(*id).expect("a value that was asked for");
+                    let value = outputs.get(*id).expect("a requested value");
                     results.put(*id, self.placed(value, to));
                 }
             }

@@ -1,4 +1,4 @@
-//! Requests that cannot be served are told so, by name, and cost the others nothing.
+//! Requests that cannot be served fail with a named error and do not affect other requests.
 
 use lapwing_actors::RunError;
 use lapwing_actors::message::{FinishReason, SchedulerMessage, Shutdown, Task};

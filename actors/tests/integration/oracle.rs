@@ -81,12 +81,12 @@ pub fn foretell(prompt: &[u32], tokens_max: usize) -> (Vec<u32>, FinishReason) {
     (ids.split_off(prompt.len()), FinishReason::Length)
 }
 
-/// What a value's first feature must be; each further feature is one more.
+/// Expected first channel of a value; each further channel is one more.
 fn expected(value: ValueId, id: u32, position: u32) -> f32 {
     (mix(mix(mix(7, id), position), value.0 as u32) % 65_536) as f32
 }
 
-/// What a device does on its n-th stage.
+/// Behaviour of a device at its n-th stage.
 pub type Fault = Arc<dyn Fn(usize) -> Option<DeviceError> + Send + Sync>;
 
 /// The keys and values of all oracles of an engine: for each slot of a page the hash of the tokens
@@ -126,7 +126,7 @@ impl Oracle {
         self
     }
 
-    /// Whatever is read must be what was written, at its place.
+    /// Checks that every value that is read equals the value that was written at its place.
     fn check(&self, work: &StageRun<'_>) {
         let read = |node: usize| self.graph.nodes()[node].inputs.iter();
         let outside = work.nodes.clone().flat_map(read).filter(|v| v.0 < work.nodes.start);
@@ -149,7 +149,7 @@ impl Oracle {
         }
     }
 
-    /// Writes the part of a value that is asked for.
+    /// Writes the requested part of a value.
     fn value(&self, work: &StageRun<'_>, value: ValueId) -> Tensor {
         let spec = self.graph.value(value);
         let features = work.part.features.of_width(spec.width);
@@ -317,7 +317,7 @@ impl Preparer for OraclePreparer {
             prepared.evicted.push(graphs.ready.remove(at));
         }
         if graphs.ready.len() > graphs.budget && keep.iter().any(|key| !keys.contains(key)) {
-            // What was evicted for it is gone all the same.
+            // The graphs that were evicted for it stay evicted.
             graphs.ready.retain(|key| !prepared.made.contains(key));
             return Err(DeviceError::NoRoom {
                 device: self.name.clone(),

@@ -27,7 +27,7 @@ fn prompt_of(seed: u32, (_, len, tokens): Asked) -> Vec<u32> {
     prompts.find(|p| foretell(p, tokens).0.len() == tokens).expect("endless")
 }
 
-/// What a policy is told when these requests arrive at once in virtual time.
+/// Events that a policy receives when these requests arrive at once in virtual time.
 fn simulated<P>(mut setup: Setup, policy: P, asked: &[Asked]) -> Log
 where
     P: QueuePolicy + Clone + Sync + 'static,
@@ -195,7 +195,7 @@ fn live_requests_are_admitted_in_order_of_rank() {
     assert_eq!(clients, ["a", "b", "a", "a"].map(|name| Some(name.to_owned())));
 }
 
-/// What a policy is told when these requests arrive while the first of them runs, in real time.
+/// Events that a policy receives when these requests arrive while the first of them runs, in real time.
 fn live<P: QueuePolicy + Clone + Sync + 'static>(policy: P, asked: &[Asked]) -> Log {
     let (policy, log) = Logged::new(policy);
     // The first takes 60 ms or more.

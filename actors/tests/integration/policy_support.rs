@@ -1,4 +1,4 @@
-//! Policies of the tests, and a log of what a policy is told.
+//! Policies of the tests, and a log of the events that a policy receives.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use lapwing_actors::policy::{Candidate, Charge, ClientId, End, PrefixView, QueuePolicy, Rank};
 use lapwing_traces::Nanos;
 
-/// What a policy is told of a request.
+/// An event that a policy receives for a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Told {
     Arrived,
@@ -84,7 +84,7 @@ pub fn sum(told: &[Told]) -> Charge {
     })
 }
 
-/// Writes down what another policy is told.
+/// Logs the events that another policy receives.
 #[derive(Clone, Debug, Default)]
 pub struct Logged<P> {
     pub inner: P,

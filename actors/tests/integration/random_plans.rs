@@ -213,9 +213,8 @@ fn run(seed: u64) -> Recording {
     play(&mut world, requests, seed)
 }
 
-/// No device runs a stage of a chunk twice (S0-30). That each node takes the chunks of a sequence
-/// in order (S0-31), the oracle's memory shows: what it writes for a row continues what it wrote
-/// for the row before.
+/// No device runs a stage of a chunk twice. The oracle's memory checks that each node takes the chunks
+/// of a sequence in order: each value that it writes for a row continues the value of the previous row.
 fn check_once(seed: u64, timeline: &Timeline) {
     let mut runs: HashMap<(u64, u16, usize), usize> = HashMap::new();
     let stages = timeline.spans.iter().filter(|s| {

@@ -1,4 +1,4 @@
-//! Whatever a policy ranks by, every request gets its tokens, nothing leaks, and preemption ends.
+//! For any ranks of a policy, every request gets its tokens, nothing leaks, and preemption ends.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -51,9 +51,9 @@ impl QueuePolicy for Arbitrary {
             }),
             // Few ranks, some of which are no numbers.
             3 => Rank([f64::NAN, f64::INFINITY, 0.0, -0.0][self.draw(4) as usize], 1.0),
-            // Whoever has generated most gives way.
+            // The request with the most generated tokens is preempted first.
             4 => Rank(request.generated_tokens as f64, -(number as f64)),
-            // Those that run give way to those that wait.
+            // Running requests give way to waiting ones.
             _ => Rank(f64::from(u8::from(request.running)), self.draw(3) as f64),
         }
     }

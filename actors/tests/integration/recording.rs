@@ -1,5 +1,5 @@
-//! A recording has both ends of everything, says why chunks were held back, and holds nothing
-//! that nobody asked for.
+//! A recording has both ends of every message and span, gives the causes of stalls, and holds only
+//! requested events.
 
 use std::collections::{HashMap, HashSet};
 
@@ -57,7 +57,7 @@ impl Books {
         books
     }
 
-    /// Messages that nobody took, by name.
+    /// Messages that were never received, by name.
     fn lost(&self) -> Vec<&str> {
         let lost = self.sent.iter().filter(|(id, _)| !self.received.contains(id));
         lost.map(|(_, name)| name.as_str()).collect()
@@ -280,7 +280,7 @@ fn switching_while_it_runs_leaves_no_halves() {
         let p = prompt(i, 20);
         recorder.set_scope(if i % 2 == 0 { Scope::All } else { Scope::Off });
         let mut events =
-            live.submit(live.admit().expect("a ticket"), request(&p, 30)).expect("alive");
+            live.submit(live.admit().expect("a permit"), request(&p, 30)).expect("alive");
         let mut tokens = Vec::new();
         while let StreamEvent::Token(token) = events.next_blocking() {
             tokens.push(token.id);

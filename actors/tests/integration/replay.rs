@@ -1,4 +1,4 @@
-//! What a replay foretells of a recorded run is what the runtime does with the changed devices.
+//! A replay of a recorded run predicts the times of the runtime with the changed devices.
 
 use std::time::Duration;
 

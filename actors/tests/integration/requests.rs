@@ -17,7 +17,7 @@ pub struct Request {
     stream: Stream,
 }
 
-/// What is drawn for a request.
+/// Random parameters of a request.
 pub struct Draw {
     pub prompt_tokens: usize,
     pub tokens_max: usize,
@@ -70,7 +70,7 @@ pub fn play(world: &mut World, mut requests: Vec<Request>, seed: u64) -> Recordi
             break;
         }
     }
-    // Whoever had to be woken has been; only a stream that was dropped between the last two events
+    // Every required wake has been sent; only a stream that was dropped between the last two events
     // is seen no sooner than at the next message.
     let stuck = requests.iter().find(|r| r.stream.receiver.is_some() && r.stream.end.is_none());
     assert!(stuck.is_none(), "seed {seed}: a stream never ended");

@@ -5,7 +5,7 @@ use lapwing_traces::Nanos;
 
 use crate::support::{Setup, VOCAB, World, generate, next_token, prompt};
 
-/// What the oracle gives: one logit of 10, all others 0.
+/// The oracle's logits: one of 10, all others 0.
 fn expected(ids: &[u32], from: usize) -> Vec<f32> {
     let norm = (10f32.exp() + (VOCAB - 1) as f32).ln();
     (from..ids.len())

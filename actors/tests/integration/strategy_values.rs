@@ -203,6 +203,6 @@ fn chunks_overlap_attention_with_linear_layers() {
         let strategy = by_name("chunk-graph", &options).expect("is known");
         tiny.tokens("cpu npu", strategy, 512).1
     };
-    // The same rows on the same devices, once whole and once in chunks (S0-4).
+    // The same rows on the same devices, once whole and once in chunks.
     assert!(makespan(128) < makespan(512), "{:?} {:?}", makespan(128), makespan(512));
 }

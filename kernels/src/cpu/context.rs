@@ -1,4 +1,4 @@
-//! What every CPU op takes: a thread pool, an instruction set, and how activations are multiplied.
+//! The context of every CPU op: a thread pool, an instruction set, and the precision of activations.
 
 use crate::cpu::caches::Caches;
 use crate::cpu::isa::Isa;

@@ -95,7 +95,7 @@ impl Arithmetic {
 pub struct Kernel {
     /// Its arithmetic.
     pub arithmetic: Arithmetic,
-    /// What it does, in words.
+    /// Its description.
     pub how: String,
 }
 

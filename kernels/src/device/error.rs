@@ -1,4 +1,4 @@
-//! What can go wrong on a device.
+//! Errors of devices.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub enum DeviceError {
     Unsupported {
         /// Device name.
         device: String,
-        /// What it was asked for.
+        /// The unsupported request.
         what: String,
     },
     /// Only prepared graphs can be run.
@@ -49,32 +49,32 @@ pub enum DeviceError {
     NotPrepared {
         /// Device name.
         device: String,
-        /// Nodes asked for.
+        /// Requested nodes.
         nodes: Range<usize>,
-        /// Rows asked for.
+        /// Requested rows.
         rows: usize,
     },
-    /// Graphs that are asked for together are larger than all that may be kept.
+    /// The graphs of one request are larger than the device's whole budget.
     #[error(
         "graphs that are needed at the same time take {bytes} bytes on device '{device}', whose graphs may take {budget}: {graphs} in all, of which the largest, of {rows} rows for nodes {nodes:?}, takes {largest}; raise the device's budget to {bytes} bytes, or let the plan use smaller or fewer graphs"
     )]
     GraphTooLarge {
         /// Device name.
         device: String,
-        /// How many graphs.
+        /// Number of requested graphs.
         graphs: usize,
-        /// Bytes that they take together.
+        /// Bytes of all requested graphs.
         bytes: u64,
         /// Nodes of the largest.
         nodes: Range<usize>,
         /// Rows of the largest.
         rows: usize,
-        /// Bytes that the largest takes.
+        /// Bytes of the largest.
         largest: u64,
-        /// Bytes that all graphs may take.
+        /// Budget of the device's graphs in bytes.
         budget: u64,
     },
-    /// The graph could be had, but not beside graphs that are to be kept.
+    /// The graph fits the budget, but not together with the graphs that must be kept.
     #[error(
         "a graph of {rows} rows for nodes {nodes:?} takes {bytes} bytes on device '{device}', whose graphs may take {budget}, of which {kept} are in use; ask again when chunks have ended, or raise the budget"
     )]
@@ -89,7 +89,7 @@ pub enum DeviceError {
         bytes: u64,
         /// Bytes of graphs that must stay.
         kept: u64,
-        /// Bytes that all graphs may take.
+        /// Budget of the device's graphs in bytes.
         budget: u64,
     },
     /// A graph computes something else than the reference.
@@ -113,7 +113,7 @@ pub enum DeviceError {
     Failed {
         /// Device name.
         device: String,
-        /// What it said.
+        /// Its error message.
         reason: String,
     },
 }

@@ -11,8 +11,8 @@ pub enum Prepare {
     /// Before they are needed; a graph that is not there is an error.
     #[default]
     Ahead,
-    /// Where one is missing, when it is needed. It makes no other room for it than that of graphs
-    /// which no [`Preparer`] has asked for, and does not keep it where that is not enough.
+    /// A missing graph is prepared when it is needed. Only graphs that no [`Preparer`] has requested are
+    /// evicted for it; if that frees too little memory, the graph is not cached.
     OnTheSpot,
 }
 
@@ -23,25 +23,25 @@ pub struct GraphKey {
     pub model: ModelId,
     /// Nodes of the model's graph.
     pub nodes: Range<usize>,
-    /// Features of its outputs.
+    /// Output channels that it computes.
     pub features: Share,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// How it multiplies.
+    /// Operand order of its matmuls.
     pub order: OperandOrder,
 }
 
-/// Prepares static graphs for a device, beside it. What a preparer has made, or was asked for and
-/// found ready, stays ready until a preparer evicts it and says so.
+/// Prepares static graphs for a device on another thread. A graph that a preparer has made or found
+/// ready stays ready until a preparer reports its eviction.
 pub trait Preparer: Send {
-    /// Makes the graphs ready to run, each checked against the reference before it is; those that
-    /// are ready already cost nothing. Neither these graphs nor those of `keep` are evicted for
-    /// it. Reports a [`Step::Prepared`] for each graph that it makes.
+    /// Prepares the graphs and checks each against the reference; graphs that are already ready take no
+    /// time. Neither these graphs nor those of `keep` are evicted for it. Reports a
+    /// [`Step::Prepared`] for each graph that it makes.
     ///
     /// # Errors
-    /// [`DeviceError`] for the first graph that the device cannot have, at all or
-    /// ([`DeviceError::NoRoom`]) beside those of `keep`. The device can be used without it, but
-    /// what was ready before may have been evicted: ask again for what is needed.
+    /// [`DeviceError`] for the first graph that the device cannot prepare. It is
+    /// [`DeviceError::NoRoom`] if only the graphs of `keep` leave too little memory. The device remains
+    /// usable, but other ready graphs may have been evicted and must be requested again.
     fn prepare(
         &mut self,
         keys: &[GraphKey],
@@ -50,7 +50,7 @@ pub trait Preparer: Send {
     ) -> Result<Prepared, DeviceError>;
 }
 
-/// What a [`Preparer`] has done.
+/// Result of a [`Preparer`]'s work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
     /// Graphs that were made; the others were there.

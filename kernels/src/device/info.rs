@@ -1,4 +1,4 @@
-//! What a planner knows of a device.
+//! Description of a device for the planner.
 
 use std::fmt;
 use std::sync::Arc;
@@ -129,7 +129,7 @@ impl fmt::Debug for GraphBudget {
     }
 }
 
-/// What a planner and a worker must know of a device. The device states it; nothing here follows
+/// Description of a device for planner and worker. The device states it; nothing here follows
 /// from its kind alone.
 #[derive(Clone, Debug)]
 pub struct DeviceInfo {

@@ -11,7 +11,7 @@ pub trait Observer {
     fn step_done(&mut self, _step: Step) {}
 }
 
-/// What a stage does besides computing nodes.
+/// A step of a stage other than computing a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Prepared a static graph of that many rows, because the plan said so.

@@ -28,7 +28,7 @@ pub struct Payload {
 /// run completes. A device drops it before it reports the completion.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// What to do.
+    /// The task.
     pub task: Task,
     /// Which rows and output channels of it.
     pub part: Part,
@@ -36,7 +36,7 @@ pub struct Work {
     pub payload: Arc<Payload>,
 }
 
-/// What a device does in a run.
+/// The task of a run.
 #[derive(Clone, Debug)]
 pub enum Task {
     /// Computes nodes of the model's graph.
@@ -71,7 +71,7 @@ impl Work {
 pub struct Completed {
     /// The run.
     pub run: RunId,
-    /// The values that the task asked for, or why there are none. After an error the rows of this
+    /// The values that the task requested, or the error. After an error the rows of this
     /// run are lost; other sequences are not.
     pub result: Result<TensorSet, DeviceError>,
     /// When the device began and ended, where it has a clock of its own.
@@ -101,7 +101,7 @@ pub type Notify = Arc<dyn Fn() + Send + Sync>;
 ///    come late: a run that was accepted can fail, and so can the runs behind it.
 /// 4. A device that is dropped waits for its queue, so that no memory is written afterwards.
 pub trait Device: Send {
-    /// What a planner must know of it.
+    /// Its description for the planner.
     fn info(&self) -> &DeviceInfo;
 
     /// Threads of the host that compute while a run executes, the caller's included; 0 for a

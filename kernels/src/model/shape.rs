@@ -261,8 +261,8 @@ mod tests {
 
     #[test]
     fn shapes_have_the_published_number_of_weights() {
-        // 7.505 G of Llama-3-8B (device model, 2); the others are the authors' parameter counts,
-        // without the embedding table unless it is also the output matrix.
+        // 7.505 G for Llama-3-8B. The others are the authors' parameter counts, without the
+        // embedding table unless it is also the output matrix.
         let published = [
             ("llama-3-8b", 7.505e9),
             ("llama-2-7b", 6.607e9),

@@ -32,7 +32,7 @@ pub struct NpuDevice {
     graphs: Graphs,
 }
 
-/// What an [`NpuDevice`] is made of.
+/// The components of an [`NpuDevice`].
 #[derive(Clone, Debug)]
 pub struct NpuDeviceParts {
     /// Its name in the engine.
@@ -95,12 +95,12 @@ impl NpuDevice {
         Ok(NpuDevice::new(parts, Box::new(backend), file))
     }
 
-    /// What a planner has to know of it.
+    /// Its description for the planner.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }
 
-    /// What computes its graphs.
+    /// The backend that computes its graphs.
     pub fn backend(&self) -> &BackendInfo {
         &self.backend
     }

@@ -16,7 +16,7 @@ fn a_second_device_shares_the_packed_weights() {
     assert!(first.weights().packed_bytes() > 0);
     let weak = Arc::downgrade(first.weights());
     drop((first, second));
-    assert!(weak.upgrade().is_none(), "weights that nobody uses are kept");
+    assert!(weak.upgrade().is_none(), "unused weights are kept");
     assert!(tiny.cpu().weights().packed_bytes() > 0);
 }
 

@@ -195,7 +195,7 @@ fn series(samples: &[&Sample]) -> Vec<Series> {
     series
 }
 
-/// Features of the tree: m, n and k, padded as the array pads them, so that no threshold lies inside
+/// Features of the tree: m, n and k, padded as the array pads them, so that no threshold falls inside
 /// a step; and the ratio of rows to columns of the streamed operand, on which the array's rate depends
 /// (HeteroLLM, arXiv 2501.14794, characteristics NPU-1 and NPU-3).
 fn features(shape: &OpShape, m: usize) -> [f64; 4] {

@@ -18,7 +18,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::print_json;
 use crate::cli::session::Session;
 
-/// What to measure.
+/// Selection of measurements.
 #[derive(Debug)]
 pub(super) struct PairOptions<'a> {
     pub(super) model: PathBuf,

@@ -77,7 +77,7 @@ fn start(
     let model = scenario.load_model()?.0;
     let layout = model.config.kv_layout();
     let graph = Arc::new(model.graph);
-    let times = specs.iter().map(|spec| build::time_model(spec, &graph, build::guessed(1)));
+    let times = specs.iter().map(|spec| build::time_model(spec, &graph, build::estimated(1)));
     let times = times
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| SimulateError::Preset { reason: error.to_string() })?;

@@ -1,23 +1,23 @@
-//! What all drawings share: sizes, style, and pieces of SVG.
+//! Shared parts of all plots: sizes, style, and pieces of SVG.
 
 use std::fmt::Write;
 
-/// Sizes of all drawings, in units of their view box.
+/// Size of every plot, in units of its view box.
 pub(super) const WIDTH: f64 = 760.0;
 pub(super) const HEIGHT: f64 = 400.0;
-/// Room beside the plot: for the numbers on the left, for the names on the right.
+/// Margins: the left one holds the axis numbers, the right one the names.
 pub(super) const LEFT: f64 = 62.0;
 pub(super) const RIGHT: f64 = 150.0;
 pub(super) const TOP: f64 = 34.0;
 pub(super) const BOTTOM: f64 = 46.0;
-/// Colours that have a name in the style.
+/// Number of colours that the style names.
 pub(super) const COLOURS: usize = 8;
 
-/// Colours and letters of the drawings: eight hues that people with any colour vision can tell
-/// apart, in a light and a dark dress.
+/// Colours and fonts of the plots: eight hues that are distinct with any colour vision, for a light and
+/// a dark background.
 pub(super) const STYLE: &str = include_str!("plot.css");
 
-/// Text that may stand in HTML and SVG.
+/// Text escaped for HTML and SVG.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -33,7 +33,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// A number as people write it: three significant digits, no exponent in the usual range.
+/// A short number: three significant digits, and no exponent in the usual range.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 {
@@ -53,7 +53,7 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// The beginning of a drawing.
+/// The opening tag and the title of a plot.
 pub(super) fn open(title: &str) -> String {
     format!(
         "<svg class=\"plot\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
@@ -62,7 +62,7 @@ pub(super) fn open(title: &str) -> String {
     )
 }
 
-/// A drawing that stands alone: with its style in it.
+/// A self-contained plot that includes its style.
 pub(super) fn alone(svg: &str) -> String {
     match svg.split_once('\n') {
         Some((head, rest)) => format!("{head}\n<style>\n{STYLE}</style>\n{rest}"),
@@ -79,7 +79,7 @@ pub(super) fn text(svg: &mut String, at: (f64, f64), class: &str, words: &str) {
     );
 }
 
-/// Heights for labels that want to stand at these ones, at least `step` apart; in the given order.
+/// Heights for labels whose preferred heights are `wanted`, at least `step` apart, in the given order.
 pub(super) fn spread(wanted: &[f64], step: f64, (top, bottom): (f64, f64)) -> Vec<f64> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();
     order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));

@@ -9,21 +9,21 @@ use crate::simulate::simulated::Simulated;
 use crate::simulate::{machine, world};
 
 impl Scenario {
-    /// Runs it.
+    /// Runs the scenario.
     ///
     /// # Errors
-    /// [`SimulateError::Model`], and [`SimulateError::Run`] when the strategy does not fit.
+    /// [`SimulateError::Model`], and [`SimulateError::Run`] if the strategy does not fit.
     pub fn run(&self) -> Result<Simulated, SimulateError> {
         self.simulate(false).map(|(run, _)| run)
     }
 
-    /// Runs it and records what happened when, as a live run is recorded.
+    /// Runs the scenario and records its timeline, as for a live run.
     ///
     /// # Errors
     /// As [`run`](Scenario::run).
     pub fn record(&self) -> Result<(Simulated, Recording), SimulateError> {
         let (run, recording) = self.simulate(true)?;
-        let missing = || SimulateError::Run { reason: "it was not recorded".to_owned() };
+        let missing = || SimulateError::Run { reason: "the run was not recorded".to_owned() };
         Ok((run, recording.ok_or_else(missing)?))
     }
 

@@ -16,7 +16,7 @@ const COUNT_MAX: usize = 1 << 20;
 /// Maximum rows of a decode step.
 const VERIFY_MAX: usize = 64;
 
-/// Why a text is no value of a setting.
+/// A value that a setting cannot have.
 struct Wrong<'a> {
     key: &'a str,
     value: &'a str,

@@ -6,10 +6,10 @@ use crate::tokenizer::error::TokenizerError;
 /// One step of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// What a word is; text between words stays as it is.
+    /// Pattern of a word. Text between words is kept as it is.
     pub(super) pattern: &'static str,
-    /// Whether white space that `pattern` leaves is cut off too, all but its last character
-    /// if a word follows: `\s+(?!\S)|\s+`.
+    /// Whether white space between words is split off too, except its last character if a word follows:
+    /// `\s+(?!\S)|\s+`.
     pub(super) spaces: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Times without overlap and hand-overs, against formulas and published latencies.
+//! Times without overlap and synchronisation, against formulas and published latencies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use lapwing_plan::time::{Job, TimeModel};
 
 use super::{near, of, run, sd8gen3, short, zero_cost};
 
-/// Sum over the kernels of a chunk of so many rows after `start` others, without the models' code:
-/// 3.1 and 3.6 of the device model. In ms.
+/// Sum over the kernels of a chunk of `rows` rows after `start` others, in ms, by the formulas of
+/// docs/simulation.md without the models' code.
 fn closed_form(graph: &Graph, rows: f64, start: f64) -> f64 {
     let mut nanos = 0.0;
     let mut last: Option<(usize, f64, f64)> = None;
@@ -60,7 +60,7 @@ fn closed_form(graph: &Graph, rows: f64, start: f64) -> f64 {
 }
 
 #[test]
-fn one_device_without_hand_overs_differs_from_the_closed_form() {
+fn one_device_without_synchronisation_differs_from_the_closed_form() {
     let soc = zero_cost();
     for shape in ModelShape::all() {
         let model = SocModel::of_shape(shape).expect("a model");
@@ -131,8 +131,8 @@ impl Kernel {
     }
 }
 
-/// Latencies of Table 3 of v2 (S2-40) that the numbers were fitted to, in µs: one slow
-/// synchronisation is in an isolated GPU kernel, 160 µs are in one of the NPU of one row.
+/// Latencies of HeteroInfer's Table 3 to which the numbers were fitted, in µs. An isolated GPU kernel
+/// includes one slow synchronisation; an NPU kernel of one row includes 160 µs.
 #[test]
 fn a_pinned_latency_of_table_3_does_not_hold() {
     let (llama, soc) = (&ModelShape::all()[0], sd8gen3());
@@ -155,7 +155,7 @@ fn a_pinned_latency_of_table_3_does_not_hold() {
     assert!(gpu(&square, 16) < npu(&square, 256) && gpu(&square, 32) > npu(&square, 256));
 }
 
-/// 3.2 of the device model, by hand.
+/// The NPU formula of docs/simulation.md, by hand.
 #[test]
 fn an_npu_kernel_ignores_its_shape_or_its_order() {
     let (llama, mut soc) = (&ModelShape::all()[0], sd8gen3());

@@ -5,7 +5,7 @@ use lapwing_plan::soc::{Soc, SyncMode};
 
 use super::{model, near, of, run, sd8gen3};
 
-/// The open checks of the device model: nothing was fitted to them.
+/// Published figures to which no number was fitted.
 #[test]
 fn a_published_figure_is_missed_by_more_than_a_tenth() {
     let (llama, soc) = (model("llama-3-8b"), sd8gen3());
@@ -34,7 +34,7 @@ fn a_published_figure_is_missed_by_more_than_a_tenth() {
     }
 }
 
-/// What slow hand-overs cost: the time with them over the time without.
+/// Cost of slow synchronisation: the time with it divided by the time with fast synchronisation.
 fn gain(strategy: &str, prompt: usize) -> (f64, f64) {
     let (llama, soc) = (model("llama-3-8b"), sd8gen3());
     let fast = run(&llama, &soc, strategy, &of(prompt));
@@ -45,7 +45,7 @@ fn gain(strategy: &str, prompt: usize) -> (f64, f64) {
 }
 
 #[test]
-fn fast_hand_overs_gain_less_in_longer_prompts_and_most_in_decoding() {
+fn fast_synchronisation_gains_less_in_longer_prompts_and_most_in_decoding() {
     let gains = [64, 256, 1024].map(|prompt| gain("tensor-level", prompt));
     assert!(gains[0].0 > gains[1].0 && gains[1].0 > gains[2].0, "{gains:?}");
     assert!(gains.iter().all(|(prefill, decode)| *decode > 1.5 * prefill), "{gains:?}");
@@ -60,7 +60,7 @@ fn a_pin_does_not_hold() {
     let [gpu, layer, tensor] = ["gpu-only", "layer-level", "tensor-level"].map(outcome);
     near("GPU-only decode", decode(&gpu), 11.35, 0.002);
     near("tensor decode", decode(&tensor), 14.01, 0.002);
-    near("gain of fast hand-overs", gain("tensor-level", 256).1, 4.01, 0.005);
+    near("gain of fast synchronisation", gain("tensor-level", 256).1, 4.01, 0.005);
     near("GPU-only power", gpu.prefill.power_w, 4.34, 0.01);
     near("layer power", layer.prefill.power_w, 2.23, 0.02);
     near("tensor power", tensor.prefill.power_w, 2.75, 0.01);

@@ -138,8 +138,8 @@ fn strategy(at: usize) -> &'static str {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Of all memory together; or of a processor that has no other beside it, or that has all it
-    /// asks for. Where several ask for more than there is, who asks for more takes it from others.
+    /// Holds for the memory's total bandwidth, and for the bandwidth of a processor that runs alone or
+    /// whose demand is met. Under contention a higher demand takes bandwidth from the others.
     #[test]
     fn more_bandwidth_makes_nothing_slower(
         shape in 0..6usize,
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn free_hand_overs_are_the_same_fast_and_slow(
+    fn free_synchronisation_is_the_same_fast_and_slow(
         shape in 0..6usize,
         at in 0..64usize,
         rows in 1..700usize,

@@ -110,7 +110,7 @@ fn an_idle_nanosecond_has_no_cause() {
     }
 }
 
-/// A polling core is paid for by hand-overs between processors only, and by fast ones only.
+/// Only fast synchronisation between processors uses energy for a polling core.
 #[test]
 fn spinning_is_billed_for_a_wait_that_does_not_poll() {
     let mut soc = sd8gen3();

@@ -112,7 +112,7 @@ pub(super) struct FusedMatmulRun<'a> {
     pub(super) residual: Option<Slot>,
     /// Its task division for one row.
     pub(super) gemv_plan: Option<&'a GemvPlan>,
-    /// What its threads will most likely read after its weights.
+    /// Data that its threads will most likely read after its weights.
     pub(super) next_dispatch: NextDispatch<'a>,
 }
 

@@ -26,7 +26,7 @@ pub(super) fn panel_of(most: usize, groups: usize) -> usize {
     if groups <= most { groups } else { most / SUPER_GROUPS * SUPER_GROUPS }
 }
 
-/// What the blocking of a matmul depends on.
+/// The inputs from which a matmul's blocking is chosen.
 #[derive(Clone, Debug)]
 pub(super) struct BlockingInput<'a> {
     pub(super) weight: OutputChannels<'a>,

@@ -75,7 +75,7 @@ impl Dispatch<'_> {
 }
 
 impl<'a> Dispatch<'a> {
-    /// What a thread reads after a block and the following blocks of its rows; `None` if that is
+    /// Data that a thread reads after a block and the following blocks of its rows; `None` if that is
     /// too far ahead to prefetch.
     pub(super) fn read_after<'b>(
         &self,
@@ -120,7 +120,7 @@ impl<'a> NextDispatch<'a> {
         GemvPlan { tasks, first }
     }
 
-    /// What a thread reads first, if it gets a task.
+    /// Data that a thread reads first, if it gets a task.
     pub(super) fn first_read(&self, ctx: &Cpu, m: usize, thread: usize) -> Option<&'a [u8]> {
         let (index, col) = match self.gemv_plan {
             Some(known) if m == 1 => known.first.get(thread).copied().flatten(),

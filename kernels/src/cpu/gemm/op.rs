@@ -17,7 +17,7 @@ pub(crate) enum GemmInput<'a> {
     F32(&'a [f32]),
 }
 
-/// What is done with the output of a matmul before it is stored.
+/// Epilogue: the operation on a matmul's output before it is stored.
 #[derive(Clone, Debug)]
 pub(crate) enum Epilogue<'a> {
     /// `out = product`.

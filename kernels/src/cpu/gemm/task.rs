@@ -38,7 +38,7 @@ pub(super) struct Task<'a> {
     /// The thread continues with the same rows up to this channel, which is not before the task's
     /// last.
     pub(super) until: usize,
-    /// What it reads after that.
+    /// Data that it reads after that.
     pub(super) next: Option<&'a [u8]>,
 }
 

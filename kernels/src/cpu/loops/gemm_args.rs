@@ -19,7 +19,7 @@ pub(crate) struct GemmQ8<'a> {
     pub(crate) rows: usize,
     /// Groups of a panel, which are unpacked at once for many rows: a multiple of 8, or all.
     pub(crate) panel: usize,
-    /// What the thread will most likely read after these tiles.
+    /// Data that the thread will most likely read after these tiles.
     pub(crate) next_tiles: NextTiles<'a>,
 }
 

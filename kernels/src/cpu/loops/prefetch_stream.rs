@@ -7,12 +7,12 @@ use crate::cpu::simd::prefetch::PrefetchHint;
 /// line, with a margin.
 pub(crate) const PREFETCH_DISTANCE_MAX: usize = 12_288;
 
-/// What a thread will most likely read after a run of tiles, and how far ahead it prefetches.
+/// Data that a thread will most likely read after a run of tiles, and the prefetch distance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NextTiles<'a> {
     /// Tiles directly after the run that the thread reads next.
     pub(crate) rest: usize,
-    /// What it reads after those.
+    /// Data that it reads after those.
     pub(crate) next: Option<&'a [u8]>,
     /// Prefetch distance in bytes.
     distance: usize,
@@ -20,7 +20,7 @@ pub(crate) struct NextTiles<'a> {
     prefetch_hint: PrefetchHint,
 }
 
-/// What a thread will most likely read after a run of tiles: `rest` more tiles directly after it, then
+/// Data that a thread will most likely read after a run of tiles: `rest` more tiles directly after it, then
 /// `next`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NextRead<'a> {

@@ -29,7 +29,7 @@ pub(crate) struct PartitionedMatrix<'a, T> {
     pub(crate) blocks: BlockGrid,
 }
 
-/// What the thread that computes a block will most likely do next.
+/// The most likely next work of the thread that computes a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AfterBlock {
     /// It continues with the same rows of this matrix up to this column.
@@ -48,7 +48,7 @@ impl AfterBlock {
     }
 }
 
-/// What a thread computes after the current rows.
+/// The rows that a thread computes after the current ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextBlock {
     /// The block of matrix `index` that starts at column `col`.

@@ -15,7 +15,7 @@ pub enum Ensured<T> {
     Prepared(Arc<CachedGraph<T>>, Vec<GraphKey>),
 }
 
-/// What was prepared for a request, and all its graphs.
+/// The graphs that were prepared for a request, and all graphs of the request.
 pub type EnsuredAll<T> = (Prepared, Vec<Arc<CachedGraph<T>>>);
 
 impl<T> GraphCache<T> {

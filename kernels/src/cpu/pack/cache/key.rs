@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Version of requantisation; any change of its results must raise it.
 const REQUANT: u32 = 1;
 
-/// What a file of packed weights must have been made from.
+/// Identity of the source from which a file of packed weights was made.
 pub(crate) struct CacheKey {
     /// State of the weight file.
     pub(super) source: String,
