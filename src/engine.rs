@@ -110,6 +110,7 @@ impl Engine {
             sampler: Sampler::new(sampling, &prompt_ids),
             stop_ids: stop_ids.into(),
             tokens_max,
+            drafter: None,
         };
         let task = Task::Generate(Box::new(generate));
         let live_request = LiveRequest {
