@@ -57,7 +57,7 @@ impl Measurement {
     /// Work of a chunk in all nodes of this shape.
     fn work(&self) -> f64 {
         let positions = match self.shape.has_context() {
-            true => attended(self.m, self.context, self.shape.window) / self.m as f64,
+            true => self.shape.attended(self.m, self.context) / self.m as f64,
             false => 1.0,
         };
         self.shape.work(self.m) * positions * self.nodes.len() as f64
