@@ -259,10 +259,9 @@ mod tests {
     fn attention_costs_follow_the_mask() {
         // Two keys of each row: 5, 2; 6, 3; 7, 4; and 9, 6. Blocks of four keys within a window of
         // seven: 0–3, 0–3 and 1–3 for the rows at 5, 6 and 7, of which all are read; 8 and 9.
-        for (rule, seen, read) in [
-            ("dilated=2x3", 8, 6 + 2),
-            ("block-sparse=4:1-0,2-2", 4 + 4 + 3 + 2, 4 + 2),
-        ] {
+        for (rule, seen, read) in
+            [("dilated=2x3", 8, 6 + 2), ("block-sparse=4:1-0,2-2", 4 + 4 + 3 + 2, 4 + 2)]
+        {
             let mut graph = graph(Some(7));
             let rule: AttentionRule = rule.parse().expect("a rule");
             graph.set_attention(std::slice::from_ref(&rule)).expect("a mask");

@@ -83,10 +83,7 @@ struct BlockSpan {
     keys: (u128, u128),
 }
 
-fn spans(
-    blocks: &BlockList,
-    rows: std::ops::Range<u128>,
-) -> impl Iterator<Item = BlockSpan> + '_ {
+fn spans(blocks: &BlockList, rows: std::ops::Range<u128>) -> impl Iterator<Item = BlockSpan> + '_ {
     let len = blocks.block_len() as u128;
     blocks.listed().iter().filter_map(move |(row, key)| {
         let (row, key) = (u128::from(*row) * len, u128::from(*key) * len);
@@ -142,7 +139,8 @@ mod tests {
                     let all = start..start + rows;
                     let seen = |key: &usize| all.clone().any(|pos| mask.sees(pos, *key));
                     let read = (0..start + rows).filter(seen).count();
-                    let pairs = all.clone().map(|pos| (0..=pos).filter(|k| mask.sees(pos, *k)).count());
+                    let pairs =
+                        all.clone().map(|pos| (0..=pos).filter(|k| mask.sees(pos, *k)).count());
                     let (at, pairs) = ((start as u64, rows as u64), pairs.sum::<usize>());
                     let what = format!("{mask} {at:?}");
                     assert_eq!(mask.seen_positions(at.0, at.1), pairs as u64, "{what}");
@@ -170,7 +168,10 @@ mod tests {
     #[test]
     fn local_and_global_blocks_are_listed_once() {
         let list = BlockList::local_and_global(64, (2, 1), 4).expect("a list");
-        assert_eq!(list.listed(), [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 2), (3, 3)]);
+        assert_eq!(
+            list.listed(),
+            [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 0), (3, 2), (3, 3)]
+        );
         assert_eq!(list.positions(), 256);
     }
 }

@@ -30,8 +30,9 @@ impl FromStr for Mask {
         let mask = match text.split_once('=') {
             None if text == "causal" => Some(Mask::Causal),
             Some(("window", window)) => window.parse().ok().map(Mask::Window),
-            Some(("dilated", sizes)) => pair(sizes, 'x')
-                .map(|(count, stride)| Mask::Dilated { count, stride }),
+            Some(("dilated", sizes)) => {
+                pair(sizes, 'x').map(|(count, stride)| Mask::Dilated { count, stride })
+            }
             Some(("block-sparse", blocks)) => return block_sparse(text, blocks),
             _ => None,
         };
@@ -79,7 +80,8 @@ impl FromStr for AttentionRule {
     type Err = MaskError;
 
     fn from_str(text: &str) -> Result<AttentionRule, MaskError> {
-        let prefixed = text.split_once(':').filter(|_| text.starts_with(|c: char| c.is_ascii_digit()));
+        let prefixed =
+            text.split_once(':').filter(|_| text.starts_with(|c: char| c.is_ascii_digit()));
         let Some((layers, mask)) = prefixed else { return Ok(text.parse::<Mask>()?.into()) };
         let single = || layers.parse().ok().map(|layer: usize| (layer, layer));
         let (first, last) = pair(layers, '-').or_else(single).ok_or_else(|| wrong(text))?;

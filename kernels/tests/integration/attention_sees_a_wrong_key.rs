@@ -218,8 +218,7 @@ fn sparse_masks() -> Vec<AttentionMask<'static>> {
     let dilated = [(1, 1), (5, 3), (100, 2), (4, 60), (3, 200)];
     let dilated = dilated.map(|(count, stride)| AttentionMask::Dilated { count, stride });
     let blocks = [(1, None), (7, None), (24, None), (32, None), (7, Some(20)), (24, Some(33))];
-    let blocks = blocks
-        .map(|(len, window)| AttentionMask::Blocks { len, listed: &LISTED, window });
+    let blocks = blocks.map(|(len, window)| AttentionMask::Blocks { len, listed: &LISTED, window });
     dilated.into_iter().chain(blocks).collect()
 }
 

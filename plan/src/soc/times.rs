@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 

@@ -8,7 +8,7 @@ use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 
-use lapwing_plan::shape::{OpShape, attended};
+use lapwing_plan::shape::OpShape;
 
 /// Row counts of undivided ops: powers of two, and from 32 also the midpoints between them.
 const ROWS: [usize; 16] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
