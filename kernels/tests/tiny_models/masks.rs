@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{device, folder, ids, logits, reference, run};
 use half::f16;
 use lapwing_kernels::cpu::{Activations, Cpu, Isa};
-use lapwing_kernels::device::{Batch, TensorSet};
+use lapwing_kernels::device::{Batch, Tensor, TensorSet};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::mask::{AttentionRule, BlockList, Mask};
 use lapwing_kernels::model::Model;
@@ -79,7 +79,8 @@ fn copy(graph: &Graph, node: usize, tensors: &TensorSet) -> Option<TensorSet> {
     let Op::Attention(_) = node.op else { return None };
     let mut copied = TensorSet::default();
     for id in &node.inputs {
-        copied.put(*id, tensors.get(*id).expect("an input").clone());
+        let input = tensors.get(*id).expect("an input");
+        copied.put(*id, Tensor::new(input.width, values(tensors, *id)));
     }
     Some(copied)
 }
