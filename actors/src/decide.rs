@@ -1,19 +1,22 @@
 //! Sampling and scoring: the last stage of a route turns logits into tokens or scores, on the host.
 
+use std::ops::Range;
+
 use lapwing_kernels::device::Tensor;
 use lapwing_plan::StageWork;
 
 use crate::chunk::{Chunk, OutputAction};
+use crate::draft::StepTokens;
 use crate::message::{FinishReason, Generate};
-use crate::sample::{Sampled, logprob};
+use crate::sample::logprob;
 
 /// The result of the last stage for the rows of one sequence.
 #[derive(Debug)]
 pub enum Decision {
     /// The rows need no logits.
     Nothing,
-    /// The sampled token, with the sampling state.
-    Token(Sampled, Box<Generate>),
+    /// The sampled tokens, with the sampling state.
+    Tokens(StepTokens, Box<Generate>),
     /// Natural-log probabilities of the tokens to score.
     Scores(Vec<f32>),
     /// The result is no longer needed.
@@ -43,14 +46,18 @@ pub fn decide(chunk: &mut Chunk) -> Result<Vec<Decision>, NoLogits> {
         selected += batch.selected[first..].iter().take_while(|r| span.rows.contains(r)).count();
         decisions.push(match rows.is_void() {
             true => Decision::Void,
-            false => one(&mut rows.action, logits, first..selected),
+            false => {
+                let drafted = &batch.ids[span.rows.clone()];
+                one(&mut rows.action, drafted, logits, first..selected)
+            }
         });
     }
     Ok(decisions)
 }
 
-/// Samples or scores one sequence, whose rows of the logits are `rows`.
-fn one(action: &mut OutputAction, logits: &Tensor, rows: std::ops::Range<usize>) -> Decision {
+/// Samples or scores one sequence, whose rows have the token ids `ids`. `rows` are its rows of the
+/// logits, which belong to the last rows of the sequence.
+fn one(action: &mut OutputAction, ids: &[u32], logits: &Tensor, rows: Range<usize>) -> Decision {
     match std::mem::replace(action, OutputAction::None) {
         OutputAction::None => Decision::Nothing,
         OutputAction::Score(targets) => {
@@ -58,13 +65,23 @@ fn one(action: &mut OutputAction, logits: &Tensor, rows: std::ops::Range<usize>)
             Decision::Scores(scores.map(|(id, row)| logprob(logits.row(row), *id)).collect())
         }
         OutputAction::Sample(mut generate) => {
-            match generate.sampler.sample(logits.row(rows.start)) {
-                None => Decision::NoToken,
-                Some(mut sampled) => {
-                    sampled.finish = finish_reason(&mut generate, sampled.id);
-                    Decision::Token(sampled, generate)
+            let mut choose = |row: usize| {
+                let mut sampled = generate.sampler.sample(logits.row(row))?;
+                sampled.finish = finish_reason(&mut generate, sampled.id);
+                Some(sampled)
+            };
+            let drafted = &ids[ids.len() - (rows.len() - 1)..];
+            let Some(first) = choose(rows.start) else { return Decision::NoToken };
+            let mut tokens = StepTokens { first, more: Vec::new() };
+            for (row, proposed) in (rows.start + 1..rows.end).zip(drafted) {
+                let last = tokens.last();
+                if last.finish.is_some() || last.id != *proposed {
+                    break;
                 }
+                let Some(next) = choose(row) else { return Decision::NoToken };
+                tokens.more.push(next);
             }
+            Decision::Tokens(tokens, generate)
         }
     }
 }

@@ -9,6 +9,7 @@ use lapwing_plan::DeviceId;
 use lapwing_traces::RequestTimes;
 
 pub use crate::chunk::{Chunk, Delivery, OutputAction, Part, PartDone, PartLost, SequenceRows};
+use crate::draft::{Drafter, StepTokens};
 use crate::error::RunError;
 use crate::policy::ClientId;
 use crate::sample::{Sampled, Sampler};
@@ -56,6 +57,8 @@ pub struct Generate {
     pub stop_ids: Arc<[u32]>,
     /// Maximum number of tokens to generate.
     pub tokens_max: usize,
+    /// Proposes draft tokens to verify; `None` without speculative decoding.
+    pub drafter: Option<Box<dyn Drafter>>,
 }
 
 /// Scheduler → preparation lane: prepare static graphs.
@@ -116,8 +119,8 @@ pub struct SequenceProgress {
 pub enum Outcome {
     /// Their keys and values are in the KV cache.
     Computed,
-    /// They are in the KV cache, and this token was sampled; the sampling state returns with it.
-    Sampled(Sampled, Box<Generate>),
+    /// They are in the KV cache, and these tokens were sampled; the sampling state returns with them.
+    Sampled(StepTokens, Box<Generate>),
     /// They are in the KV cache, and this many prompt tokens were scored.
     Scored(usize),
     /// A roll-back has made them stale. Holds the sampling state if the chunk carried it.

@@ -131,7 +131,6 @@ pub struct Scheduler {
     next_chunk: u64,
     ending: Option<Shutdown>,
     dead: Option<RunError>,
-    step_rows: usize,
 }
 
 impl Scheduler {
@@ -154,16 +153,7 @@ impl Scheduler {
             next_chunk: 0,
             ending: None,
             dead: None,
-            step_rows: 1,
         })
-    }
-
-    /// Makes each decode step compute `rows` rows: the next token and a draft of the tokens after it,
-    /// all of which count as accepted. Useful for timing only, because the draft repeats the token.
-    #[must_use]
-    pub fn with_step_rows(mut self, rows: usize) -> Scheduler {
-        self.step_rows = rows.max(1);
-        self
     }
 
     /// The route of a chunk of that shape of the first model.
@@ -265,8 +255,7 @@ impl Scheduler {
         }
         let id = sequence;
         let context = self.models[submit.model.0].context;
-        let mut sequence = Sequence::new(id, submit, context, now);
-        sequence.step_rows = self.step_rows;
+        let sequence = Sequence::new(id, submit, context, now);
         tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
         self.queue.on_arrival(&sequence);
         match sequence.finished_before_start() {
@@ -317,8 +306,11 @@ impl Scheduler {
             let generated = sequence.times.generated_tokens;
             let ended = match rows.outcome {
                 Outcome::Computed => None,
-                Outcome::Sampled(sampled, generate) => {
-                    sequence.on_token(&sampled, generate, now).map(Ok)
+                Outcome::Sampled(tokens, generate) => {
+                    let vocab = self.models[sequence.model.0].vocab;
+                    sequence.on_tokens(&tokens, generate, now);
+                    sequence.propose(vocab);
+                    tokens.last().finish.map(Ok)
                 }
                 Outcome::Scored(count) => sequence.on_scored(count, now).map(Ok),
                 Outcome::Lost(error) => Some(Err(error)),

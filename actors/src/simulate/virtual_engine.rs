@@ -8,6 +8,7 @@ use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Nanos, Recorder};
 
 use super::error::SocRunError;
+use crate::draft::Drafter;
 use crate::drive::mailbox::ChannelSink;
 use crate::drive::simulated::{
     DeviceUsage, Environment, SimulatedDevice, Simulation, SimulationParts, Usage,
@@ -39,8 +40,6 @@ pub struct VirtualParts {
     pub policy: Box<dyn QueuePolicy>,
     /// Maximum tokens of a sequence.
     pub context: usize,
-    /// Rows of each decode step, as in [`Scheduler::with_step_rows`].
-    pub step_rows: usize,
     /// Maximum number of chunks in flight.
     pub permits: usize,
     /// Rate at which parts are merged, in bytes per second.
@@ -64,10 +63,23 @@ pub struct VirtualEngine {
 pub struct Caller<'a> {
     /// Token ids of the prompt.
     pub ids: &'a [u32],
-    /// Number of tokens after the first.
+    /// Number of decode steps after the first token.
     pub decode: usize,
+    /// Rows of each decode step: the latest token and a draft. Devices without values always yield token
+    /// 0, so a draft of zeros is accepted completely.
+    pub verify: usize,
     /// Virtual time at which it cancels.
     pub cancel: Option<Nanos>,
+}
+
+/// Proposes that many tokens 0.
+#[derive(Clone, Copy, Debug)]
+struct Zeros(usize);
+
+impl Drafter for Zeros {
+    fn draft(&mut self, _ids: &[u32], most: usize) -> Vec<u32> {
+        vec![0; self.0.min(most)]
+    }
 }
 
 /// A time, and the devices' usage until then.
@@ -107,15 +119,14 @@ impl VirtualEngine {
     /// [`SocRunError::Plan`] when the strategy finds no route for a whole chunk or a decode step.
     pub fn new(parts: VirtualParts) -> Result<VirtualEngine, SocRunError> {
         let VirtualParts { graph, planner, devices, kv, slots, policy, .. } = parts;
-        let VirtualParts { context, step_rows, permits, copy_rate, env, order, .. } = parts;
+        let VirtualParts { context, permits, copy_rate, env, order, .. } = parts;
         let vocab = graph.value(graph.output()).width;
         let scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max: 1, permits, vocab },
             planner,
             kv: KvPages { pool: kv.pool.clone(), layout: kv.layout },
             policy,
-        })?
-        .with_step_rows(step_rows);
+        })?;
         let graphs = vec![graph];
         let parts = SimulationParts { scheduler, devices, graphs, slots, copy_rate };
         let simulation = Simulation::registered(parts, env, &order);
@@ -135,12 +146,13 @@ impl VirtualEngine {
     pub fn run(&mut self, caller: &Caller<'_>) -> Result<Seen, SocRunError> {
         self.simulation.forget_chains();
         let begin = (self.simulation.now(), self.simulation.usage().unwrap_or_default());
-        let (sink, events) = ChannelSink::new(caller.decode + 4);
+        let (sink, events) = ChannelSink::new(caller.decode * caller.verify + 4);
         let mut watch = Watch::new(events, caller.cancel);
         let generate = Generate {
             sampler: Sampler::new(SamplingParams::greedy(), &[]),
             stop_ids: [].into(),
-            tokens_max: caller.decode + 1,
+            tokens_max: caller.decode * caller.verify + 1,
+            drafter: (caller.verify > 1).then(|| Box::new(Zeros(caller.verify - 1)) as Box<_>),
         };
         if let Some(admission) = self.admission.try_take() {
             let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());

@@ -1,4 +1,4 @@
-//! A device that computes nothing: only its modelled time and what it reports matter.
+//! A device that computes no values: only its modelled time and its reports matter.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -15,12 +15,12 @@ pub struct Blank {
     name: String,
     graph: Arc<Graph>,
     fails: bool,
-    /// Whether it has static graphs, which are made once each.
+    /// Whether it has static graphs, each of which is prepared once.
     prepares: bool,
     made: Made,
 }
 
-/// Graphs that were made, of a device and of what prepares them.
+/// Prepared graphs, shared by a device and its preparer.
 type Made = Arc<Mutex<HashSet<GraphKey>>>;
 
 impl Blank {
@@ -30,7 +30,7 @@ impl Blank {
         Blank { name, graph, fails: false, prepares, made }
     }
 
-    /// Fails at whatever it is given.
+    /// Fails every run.
     #[allow(dead_code, reason = "one of two test programs that share this file needs it")]
     pub fn failing(self, fails: bool) -> Blank {
         Blank { fails, ..self }
@@ -63,7 +63,7 @@ impl BlockingDevice for Blank {
                 }
             }
         }
-        // As a device with static graphs does: loads with padding, stores without.
+        // Like a device with static graphs: loads with padding, stores without.
         let mut next = 0;
         let rows = work
             .part
@@ -99,7 +99,7 @@ impl BlockingDevice for Blank {
     }
 }
 
-/// Makes graphs at once: what it takes is their modelled time.
+/// Prepares graphs at once; only their modelled time counts.
 struct Maker(Made);
 
 impl Preparer for Maker {

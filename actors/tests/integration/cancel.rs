@@ -1,4 +1,4 @@
-//! Dropping a stream is cancelling; its pages and permits are free within one step.
+//! Dropping a stream cancels its request; its pages and permits are free within one step.
 
 use lapwing_actors::message::SchedulerMessage;
 use lapwing_traces::Nanos;
@@ -19,7 +19,7 @@ fn a_dropped_stream_frees_everything_within_one_step() {
         world.sim.send_at(dropped, SchedulerMessage::Wake);
         let end = world.sim.run();
         world.assert_empty();
-        // The one chunk that is being computed ends; the queued one is never begun.
+        // The chunk that is being computed ends; the queued one never begins.
         assert!(end <= dropped + std::time::Duration::from_micros(140), "{end} after {dropped}");
     }
 }

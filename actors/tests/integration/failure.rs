@@ -1,4 +1,4 @@
-//! Failures have names, end the streams they concern, and hang nothing.
+//! Failures are named errors, end the streams that they concern, and never hang the engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +89,7 @@ impl Strategy for Planted {
     }
 }
 
-/// The scheduler looks for that route when a worker reports, most likely on the worker's thread.
+/// The scheduler plans that route when a worker reports, most likely on the worker's thread.
 #[test]
 fn a_scheduler_that_panics_on_a_workers_thread_leaves_its_callers_waiting() {
     for _ in 0..20 {

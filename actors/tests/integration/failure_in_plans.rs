@@ -1,5 +1,5 @@
-//! A device fails, or its thread dies, at every stage of plans over three devices: the error has
-//! the device's name, the streams that it concerns end, and the others go on.
+//! A device fails, or its thread dies, at every stage of plans over three devices: the error names the
+//! device, the affected streams end, and the others continue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::failure::{last, submit};
 use crate::random_plans::RandomPlans;
 use crate::support::{Fault, Setup, World, foretell, generate, live, prompt, recorder};
 
-/// Three devices that work by the plans of a seed.
+/// Three devices that follow the plans of a seed.
 fn setup(seed: u64, fault: Fault) -> Setup {
     Setup {
         devices: 3,
@@ -25,7 +25,7 @@ fn setup(seed: u64, fault: Fault) -> Setup {
     }
 }
 
-/// Does something at the n-th stage or part of all devices together, and counts them.
+/// Triggers an action at the n-th stage or part, counted over all devices.
 fn at_stage(n: usize, does: fn() -> Option<DeviceError>) -> (Fault, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
@@ -71,7 +71,7 @@ fn a_device_error_at_any_stage_leaves_a_stream_hanging_or_a_neighbour_wrong() {
                 }
             }
             match n {
-                // Without a fault: how many stages there are.
+                // A run without a fault counts the stages.
                 0 => {
                     stages = count.load(Ordering::Relaxed);
                     assert_eq!(lost, 0);
@@ -97,7 +97,7 @@ fn a_thread_that_dies_at_any_stage_leaves_a_stream_hanging() {
                         assert!(actor.starts_with("oracle-"), "stage {n}: {actor}");
                         assert!(reason.contains("planted panic"), "stage {n}: {reason}");
                     }
-                    // It had all of its tokens before.
+                    // It had all of its tokens before the fault.
                     StreamEvent::Finished(_) => {}
                     other => panic!("stage {n}: {other:?}"),
                 }

@@ -1,4 +1,4 @@
-//! The way a prompt is cut, batched or routed must not change a single token.
+//! Cutting, batching and routing of a prompt do not change a single token.
 
 use lapwing_actors::message::{FinishReason, Shutdown, StreamEvent};
 use lapwing_traces::Nanos;
@@ -60,8 +60,8 @@ fn sequences_that_decode_share_one_batch() {
         stream.drain();
         assert!(stream.end.is_some());
     }
-    // One chunk per prompt, and a decode step for all per token once the last has come; two
-    // batches that take turns would need nearly twice as many.
+    // One chunk per prompt, and one decode step per token for all sequences once the last has
+    // arrived; two alternating batches would need nearly twice as many.
     let stages = world.stages_run[0].load(std::sync::atomic::Ordering::Relaxed);
     assert!(stages <= 4 + 40 + 8, "{stages} stages");
     world.assert_empty();

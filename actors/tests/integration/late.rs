@@ -1,6 +1,5 @@
-//! A device that is submitted to and completes late, in place of a GPU or an NPU: an in-order queue
-//! of any depth, results in a memory of its own, completions out of step with everything else, and
-//! errors that come late and take the queue behind them along.
+//! An asynchronous device in place of a GPU or an NPU: an in-order queue of any depth, results in its
+//! own memory, completions at arbitrary times, and late errors that fail the rest of the queue.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -56,7 +55,7 @@ impl DeviceBuffer for Buffer {
 struct Engine<D> {
     device: D,
     domain: MemoryDomain,
-    /// Buffers that exist.
+    /// Number of existing buffers.
     live: Arc<AtomicUsize>,
 }
 
@@ -96,7 +95,7 @@ impl<D: BlockingDevice> Engine<D> {
             Task::Nodes { nodes, prepare, writes, to } => {
                 let mut inputs = TensorSet::default();
                 for (id, value) in payload.values.iter() {
-                    // What passes the stage by may be anywhere; the oracle checks what it reads.
+                    // Values that the stage does not read may be in any memory; the oracle checks those it reads.
                     if value.domain() == to || to == MemoryDomain::Host {
                         inputs.put(id, Tensor::new(value.width, values_of(value)));
                     }
@@ -133,7 +132,7 @@ fn values_of(tensor: &Tensor) -> Vec<f32> {
     }
 }
 
-/// A late device without a thread: the queue advances when it is polled, at random.
+/// A late device without a thread: the queue advances by a random number of runs at each poll.
 pub struct Late<D> {
     info: DeviceInfo,
     engine: Engine<D>,
@@ -178,7 +177,7 @@ impl<D: BlockingDevice> Device for Late<D> {
             let result = self.engine.execute(work, observer);
             let failed = result.as_ref().err().cloned();
             self.completed.push_back(Completed { run, result, stamps: None });
-            // A queue that fails takes what is behind along.
+            // A failure also fails the runs queued behind it.
             if let Some(error) = failed {
                 let behind = self.queue.drain(..).map(|(run, _)| run);
                 self.completed.extend(behind.map(|run| {
@@ -198,7 +197,7 @@ impl<D: BlockingDevice> Device for Late<D> {
     }
 }
 
-/// A late device with a thread of its own, which notifies the worker some time after each run.
+/// A late device with its own thread, which notifies the worker some time after each run.
 pub struct LateThread {
     info: DeviceInfo,
     preparer: Mutex<Option<Box<dyn Preparer>>>,
@@ -224,7 +223,7 @@ impl LateThread {
         let wake = Arc::clone(&notify);
         let thread = std::thread::spawn(move || {
             while let Ok((run, work)) = submitted.recv() {
-                // Later than the neighbours, by a different time for each run.
+                // A different delay for each run.
                 let begin = Duration::from_micros(run.0 * 37 % 200);
                 std::thread::sleep(begin);
                 let result = engine.execute(work, &mut ());

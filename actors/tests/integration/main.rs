@@ -1,4 +1,4 @@
-//! Whole engines on devices whose every token can be foretold: live and in virtual time.
+//! Whole engines on devices whose tokens are predictable, live and in virtual time.
 
 #![expect(unreachable_pub, reason = "a test binary has no outside")]
 
@@ -26,6 +26,7 @@ mod requests;
 mod score;
 mod shape_only_device;
 mod soc;
+mod stale;
 mod strategy_values;
 mod support;
 mod waits;

@@ -1,5 +1,5 @@
-//! Two models in one engine: requests of both run side by side on the same devices, each with the
-//! planner, the KV cache and the limits of its model.
+//! Two models in one engine: requests of both run concurrently on the same devices, each with its
+//! model's planner, KV cache and limits.
 
 use std::sync::Arc;
 use std::time::Duration;

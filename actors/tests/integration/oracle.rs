@@ -1,6 +1,6 @@
-//! Devices that know what every value must be, and computes a hash of the whole sequence as it
-//! stands in its KV pages: any row that is missing, stale, doubled, out of order or put in the
-//! wrong place is either caught where it is read, or changes every token after it.
+//! Devices that know the expected value of every tensor, and hash the whole sequence as it is stored in
+//! its KV pages. A row that is missing, stale, doubled, out of order or in the wrong place is either
+//! detected when it is read, or changes every later token.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +13,7 @@ use lapwing_kernels::device::{
 };
 use lapwing_kernels::graph::{Graph, NewNode, RowSet, ValueId, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, PageId};
+use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::{AttentionOp, Op};
 use lapwing_kernels::part::Share;
 use lapwing_kernels::quant::DType;
@@ -21,7 +22,7 @@ pub const VOCAB: usize = 97;
 pub const PAGE_ROWS: usize = 4;
 /// Token that ends a text.
 pub const STOP: u32 = 96;
-/// Features of every value but the logits: two shares of [`Share::ALIGN`].
+/// Channels of every value except the logits: two shares of [`Share::ALIGN`].
 pub const WIDTH: usize = 2 * Share::ALIGN;
 /// Row counts for which an NPU oracle has graphs.
 pub const SIZES: [usize; 4] = [4, 8, 16, 32];
@@ -45,7 +46,8 @@ pub fn graph(layers: usize) -> Graph {
         let matmul = || Op::MatMul { weight: matrix, bias: None };
         let normed = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x]);
         let (q, k) = (push(matmul(), &[normed]), push(matmul(), &[normed]));
-        let op = AttentionOp { layer, scale: 1.0, window: None, soft_cap: None };
+        let op =
+            AttentionOp { layer, scale: 1.0, window: None, mask: Mask::Causal, soft_cap: None };
         let mixed = push(Op::Attention(op), &[q, k, k]);
         let out = push(matmul(), &[mixed]);
         x = push(Op::Add, &[out, x]);
@@ -68,7 +70,7 @@ pub fn next_token(ids: &[u32]) -> u32 {
     (ids.iter().fold(START, |h, id| mix(h, *id)) % VOCAB as u64) as u32
 }
 
-/// The tokens that follow a prompt, and why they end.
+/// The tokens that follow a prompt, and the finish reason.
 pub fn foretell(prompt: &[u32], tokens_max: usize) -> (Vec<u32>, FinishReason) {
     let mut ids = prompt.to_vec();
     for _ in 0..tokens_max {
@@ -89,9 +91,9 @@ fn expected(value: ValueId, id: u32, position: u32) -> f32 {
 /// Behaviour of a device at its n-th stage.
 pub type Fault = Arc<dyn Fn(usize) -> Option<DeviceError> + Send + Sync>;
 
-/// The keys and values of all oracles of an engine: for each slot of a page the hash of the tokens
-/// up to the one that lies there. It continues the hash of the slot before it, so that rows that
-/// are computed out of order are wrong for good.
+/// The keys and values of all oracles of an engine: for each slot of a page, the hash of the tokens up
+/// to the one in that slot. Each hash continues that of the previous slot, so rows that are computed
+/// out of order stay wrong.
 pub type Memory = Arc<Mutex<HashMap<(PageId, usize), u64>>>;
 
 /// Hash of no tokens.
@@ -167,14 +169,14 @@ impl Oracle {
         Tensor::new(features.len(), data)
     }
 
-    /// The token that follows a row, by what stands in the KV pages.
+    /// The token that follows a row, computed from the KV pages.
     fn next(&self, batch: &Batch, row: usize) -> u32 {
         let span = batch.spans.iter().find(|s| s.rows.contains(&row)).expect("an owner");
         let memory = self.memory.lock().expect("no panic");
         (hash_at(&memory, &span.pages, batch.positions[row] as usize) % VOCAB as u64) as u32
     }
 
-    /// An NPU runs what is prepared, and nothing else.
+    /// Checks that an NPU runs prepared graphs only.
     fn check_graphs(&self, work: &mut StageRun<'_>) -> Result<(), DeviceError> {
         if self.info.kind != DeviceKind::Npu {
             assert!(work.part.graphs.is_empty(), "graphs for {}", self.info.name);
@@ -206,8 +208,8 @@ impl Oracle {
     }
 }
 
-/// Hash of a sequence up to a position. A lost sequence may run over rows that never came; any other
-/// would get wrong tokens from that.
+/// Hash of a sequence up to a position. A lost sequence may read rows that were never computed; in any
+/// other sequence they would give wrong tokens.
 fn hash_at(memory: &HashMap<(PageId, usize), u64>, pages: &[PageId], at: usize) -> u64 {
     memory.get(&(pages[at / PAGE_ROWS], at % PAGE_ROWS)).copied().unwrap_or(0)
 }
@@ -296,7 +298,7 @@ impl Preparer for OraclePreparer {
         let mut prepared = Prepared::default();
         for key in keys {
             if let Some(at) = graphs.ready.iter().position(|ready| ready == key) {
-                // The latest used is the last.
+                // Most recently used last.
                 let key = graphs.ready.remove(at);
                 graphs.ready.push(key);
                 continue;

@@ -1,4 +1,4 @@
-//! A chunk that arrives before its turn waits; every stage runs chunks in order, and once.
+//! A chunk that arrives early waits; every stage runs each chunk once and in order.
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::message::{Delivery, SchedulerMessage, Submit, Traced};

@@ -1,5 +1,5 @@
-//! A policy's rank decides who is admitted, whose prompt rows come first and who is preempted, in virtual
-//! time and live.
+//! A policy's ranks determine admission, the order of prompt rows, and preemption, in virtual time and
+//! live.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use lapwing_traces::Nanos;
 use crate::policy_support::{LeastCharged, Log, Logged, Overtaking, ShortestFirst, Told, sum};
 use crate::support::{Setup, World, foretell, generate, prompt, recorder, request, throttled};
 
-/// A request: its client, the length of its prompt, and of its answer.
+/// A request: its client, and the lengths of its prompt and its answer.
 type Asked = (&'static str, usize, usize);
 
-/// A prompt whose answer does not end before so many tokens.
+/// A prompt whose answer has at least that many tokens.
 fn prompt_of(seed: u32, (_, len, tokens): Asked) -> Vec<u32> {
     let mut prompts = (0..).map(|more| prompt(seed + 100 * more, len));
     prompts.find(|p| foretell(p, tokens).0.len() == tokens).expect("endless")
@@ -130,7 +130,7 @@ fn a_policy_is_told_how_every_request_ends() {
             Some(End::Completed),
             Charge { prompt_rows: 19, ..tokens(0) },
         ),
-        // It outgrows the cache, and is too long for it from the beginning.
+        // One request outgrows the cache; the other never fits.
         (
             of(60, 30),
             generate(&[], 30),

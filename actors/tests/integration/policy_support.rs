@@ -16,7 +16,7 @@ pub enum Told {
     Finished(End),
 }
 
-/// A call, with the request as it was then.
+/// A call, with the state of the request at that time.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub sequence: u64,
@@ -72,7 +72,7 @@ impl Log {
     }
 }
 
-/// All charges together.
+/// Sum of all charges.
 pub fn sum(told: &[Told]) -> Charge {
     told.iter().fold(Charge::default(), |sum, told| match told {
         Told::Charged(charge) => Charge {
@@ -137,7 +137,7 @@ impl<P: QueuePolicy> QueuePolicy for Logged<P> {
     }
 }
 
-/// The shortest prompt goes first.
+/// Ranks the shortest prompt first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShortestFirst;
 
@@ -151,7 +151,7 @@ impl QueuePolicy for ShortestFirst {
     }
 }
 
-/// Requests go in order of arrival, but overtake one that does not fit.
+/// Ranks in order of arrival, but lets requests overtake one that does not fit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Overtaking;
 
@@ -169,8 +169,8 @@ impl QueuePolicy for Overtaking {
     }
 }
 
-/// The client that was charged least goes first: 1 for a prompt row, 2 for a generated token. A client
-/// that had no request begins with the least charge of those that have some.
+/// Ranks the client with the lowest charge first: 1 per prompt row, 2 per generated token. A new client
+/// begins with the lowest charge of the active ones.
 #[derive(Clone, Debug, Default)]
 pub struct LeastCharged {
     /// Charge and number of requests of each client.

@@ -1,7 +1,7 @@
 //! Random plans: every block on a random device, or divided at random between several, with
-//! random durations, cancellations, device errors, evicted and refused graphs. Whatever happens,
-//! nothing hangs, is lost, leaks, or is computed twice or out of order, and every stream that ends
-//! well has exactly its tokens.
+//! random durations, cancellations, device errors, and evicted or refused graphs. In all cases nothing
+//! hangs, is lost, leaks, or is computed twice or out of order, and every successful stream has exactly
+//! its tokens.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,7 +23,7 @@ use lapwing_traces::{Nanos, Recording, Scope, Timeline};
 use crate::requests::{Draw, Request, play};
 use crate::support::{Fault, SIZES, Setup, World};
 
-/// Numbers that depend on a seed and on nothing else.
+/// Random numbers that depend only on a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -43,7 +43,7 @@ impl Dice {
     }
 }
 
-/// A strategy without sense.
+/// A strategy that plans at random.
 pub struct RandomPlans(pub u64);
 
 impl Strategy for RandomPlans {
@@ -123,7 +123,7 @@ impl Strategy for RandomPlans {
     }
 }
 
-/// Whole stages of one device that takes any number of rows can be one.
+/// Merges adjacent whole stages of one device if it accepts any number of rows.
 fn joins(last: &Stage, next: &Stage) -> bool {
     let whole = |stage: &Stage| stage.parts.len() == 1 && stage.parts[0].part == Part::WHOLE;
     whole(last) && whole(next) && last.only_device() == next.only_device()
@@ -137,7 +137,7 @@ fn graphs(rows: usize, dice: &mut Dice) -> Vec<usize> {
     graphs
 }
 
-/// Any duration, the same for the same job.
+/// A random duration, the same for the same job.
 struct RandomTimes(u64);
 
 impl TimeModel for RandomTimes {
@@ -172,7 +172,7 @@ fn setup(seed: u64, dice: &mut Dice) -> Setup {
         pages: 10 + dice.below(40) as u32,
         ..Setup::default()
     };
-    // The CPU works in host memory, where tokens are chosen; the others may be late queues.
+    // The CPU works in host memory, where tokens are sampled; the others may be late queues.
     if dice.one_in(2) {
         setup.late = (0..devices).map(|d| if d == 0 { 0 } else { dice.below(4) }).collect();
     }
@@ -191,7 +191,7 @@ fn setup(seed: u64, dice: &mut Dice) -> Setup {
     setup
 }
 
-/// Plays one schedule out and checks it.
+/// Runs one schedule to its end and checks it.
 fn run(seed: u64) -> Recording {
     let mut dice = Dice::of(seed);
     let setup = setup(seed, &mut dice);
@@ -201,7 +201,8 @@ fn run(seed: u64) -> Recording {
         let (prompt_tokens, tokens_max) = (1 + dice.below(24), dice.below(12));
         let at = Nanos(dice.below(4_000_000) as u64);
         let cancel_at = dice.one_in(4).then(|| Nanos(at.0 + dice.below(9_000_000) as u64));
-        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at };
+        let drafted = dice.one_in(2).then(|| seed + i as u64);
+        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted };
         Request::submit(&mut world, seed as u32 + i as u32, draw)
     });
     let requests: Vec<Request> = requests.collect();

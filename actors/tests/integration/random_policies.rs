@@ -13,7 +13,7 @@ use crate::random_schedules::{Dice, setup};
 use crate::requests::{Draw, Request, play};
 use crate::support::{PAGE_ROWS, Setup, World, foretell, generate, prompt};
 
-/// Ranks by something that has nothing to do with the request, or changes with time or at random.
+/// Ranks independently of the request, or by values that change with time or at random.
 #[derive(Clone)]
 struct Arbitrary {
     by: u64,
@@ -39,17 +39,17 @@ impl QueuePolicy for Arbitrary {
         assert_eq!(prefixes.matched(request.sequence), 0, "there is no prefix cache");
         let number = request.sequence.0;
         match self.by {
-            // Another order at each call.
+            // A different order at each call.
             0 => Rank::by(self.draw(1 << 20) as f64),
             // The youngest goes first.
             1 => Rank::by(-(number as f64)),
-            // Two orders take turns, every 100 µs.
+            // Two orders alternate every 100 µs.
             2 => Rank::by(if (now.0 / 100_000).is_multiple_of(2) {
                 number as f64
             } else {
                 -(number as f64)
             }),
-            // Few ranks, some of which are no numbers.
+            // Few ranks, some of which are NaN.
             3 => Rank([f64::NAN, f64::INFINITY, 0.0, -0.0][self.draw(4) as usize], 1.0),
             // The request with the most generated tokens is preempted first.
             4 => Rank(request.generated_tokens as f64, -(number as f64)),
@@ -63,7 +63,7 @@ impl QueuePolicy for Arbitrary {
     }
 }
 
-/// Plays a random schedule of uncancelled requests, and checks what the policy was told.
+/// Runs a random schedule of uncancelled requests and checks the events that the policy received.
 fn run(seed: u64, policy: impl QueuePolicy + Clone + Sync + 'static) -> usize {
     let mut dice = Dice::new(seed);
     let (policy, log) = Logged::new(policy);
@@ -71,7 +71,7 @@ fn run(seed: u64, policy: impl QueuePolicy + Clone + Sync + 'static) -> usize {
     let requests = (0..2 + dice.below(10)).map(|i| {
         let (prompt_tokens, tokens_max) = (1 + dice.below(60) as usize, dice.below(30) as usize);
         let (at, cancel_at) = (Nanos(dice.below(2_000_000)), None);
-        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at };
+        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted: None };
         Request::submit(&mut world, seed as u32 + i as u32, draw)
     });
     let requests = requests.collect();
@@ -135,7 +135,7 @@ fn any_order_gives_every_request_its_tokens_and_ends() {
 
 #[test]
 fn sequences_that_preempt_each_other_in_turn_all_finish() {
-    // Each of them fits alone, no two together; the order turns about with time.
+    // Each of them fits alone, no two together; the order reverses with time.
     for period in [1, 1_000, 50_000, 300_000] {
         let (policy, log) = Logged::new(Turning { period });
         let choice = PolicyChoice::from(policy);
@@ -158,7 +158,7 @@ fn sequences_that_preempt_each_other_in_turn_all_finish() {
     }
 }
 
-/// The order of arrival, which turns about every so many ns.
+/// The order of arrival, reversed after each period in ns.
 #[derive(Clone, Copy)]
 struct Turning {
     period: u64,

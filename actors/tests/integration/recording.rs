@@ -14,7 +14,7 @@ use crate::support::{
     PAGE_ROWS, Setup, World, foretell, generate, live, prompt, recorder, request,
 };
 
-/// Events of a recording by what must have a counterpart.
+/// Events of a recording, grouped by the kinds that must have a counterpart.
 #[derive(Default)]
 struct Books {
     started: HashSet<u64>,
@@ -74,7 +74,7 @@ fn everything_that_begins_ends_in_random_schedules() {
         assert!(books.started.is_disjoint(&books.ran), "seed {seed}");
         let known: HashSet<u64> = books.sent.keys().copied().collect();
         assert!(books.received.is_subset(&known), "seed {seed}: received but never sent");
-        // A caller who is gone takes nothing more, not even how it ended.
+        // A caller that has dropped its stream receives no further event.
         let cancelled = books.ends.values().flatten().any(|end| *end != Milestone::Finished);
         for name in books.lost() {
             let to_caller = ["token", "finished", "failed"].contains(&name);
@@ -105,7 +105,7 @@ fn every_idle_nanosecond_has_a_cause_in_random_schedules() {
             let unknown = gaps.clone().find(|gap| gap.cause == IdleCause::Unknown);
             assert_eq!(unknown, None, "seed {seed}, {}", info.name);
             let idle: u64 = gaps.map(|gap| gap.end - gap.start).sum();
-            // But for ops inside stages, spans of a lane do not overlap.
+            // Except for ops inside stages, spans of a lane do not overlap.
             let outer = |span: &&Span| span.lane == lane && span.parent.is_none();
             let spans = timeline.spans.iter().filter(outer);
             let busy: u64 = spans.map(|span| span.duration()).sum();
@@ -157,13 +157,13 @@ fn only_the_marked_one_of_two_requests_is_recorded() {
     assert_eq!(tokens as usize, marked.tokens.len());
     let sent = timeline.messages.iter().filter(|m| m.name == "token").count();
     assert_eq!(sent, marked.tokens.len());
-    // The first prompt's chunks hold nothing of the second.
+    // The first prompt's chunks hold no rows of the second.
     assert!(timeline.spans.iter().all(|span| span.tags.request != Some(0)));
     assert!(timeline.spans.iter().any(|span| span.tags.request == Some(1)));
     assert_eq!(timeline.orphans, 0);
 }
 
-/// Causes of all stalls, with the times from being ready to being sent.
+/// Causes of all stalls, with the times from ready to sent.
 fn stalls(world: &World) -> Vec<(StallCause, u64, u64)> {
     let timeline = Timeline::new(&world.sim.recorder().recording());
     let stall = |m: &lapwing_traces::timeline::Message| {

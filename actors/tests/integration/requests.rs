@@ -1,15 +1,16 @@
-//! Requests of random schedules: they are cancelled in mid-run, and their fate is checked.
+//! Requests of random schedules, some of which are cancelled during the run, and checks of their
+//! results.
 
 use lapwing_actors::RunError;
 use lapwing_actors::message::SchedulerMessage;
 use lapwing_traces::{Nanos, Recording};
 
-use crate::support::{Stream, World, foretell, generate, prompt};
+use crate::support::{Stream, World, foretell, generate, generate_drafted, prompt};
 
 /// More events than any of the schedules has.
 const STEPS_MAX: usize = 1_000_000;
 
-/// A prompt that was sent, and when its caller stops listening.
+/// A sent prompt, and the time at which its caller cancels.
 pub struct Request {
     prompt: Vec<u32>,
     tokens_max: usize,
@@ -23,21 +24,28 @@ pub struct Draw {
     pub tokens_max: usize,
     pub at: Nanos,
     pub cancel_at: Option<Nanos>,
+    /// Seed of its drafter, if it has one.
+    pub drafted: Option<u64>,
 }
 
 impl Request {
     /// Sends a prompt that `number` determines.
     pub fn submit(world: &mut World, number: u32, draw: Draw) -> Request {
-        let Draw { prompt_tokens, tokens_max, at, cancel_at } = draw;
+        let Draw { prompt_tokens, tokens_max, at, cancel_at, drafted } = draw;
         let prompt = prompt(number, prompt_tokens);
-        let stream = world.submit(at, &prompt, generate(&prompt, tokens_max));
+        let task = match drafted {
+            None => generate(&prompt, tokens_max),
+            Some(seed) => generate_drafted(&prompt, tokens_max, seed),
+        };
+        let stream = world.submit(at, &prompt, task);
         if let Some(at) = cancel_at {
             world.sim.send_at(at, SchedulerMessage::Wake);
         }
         Request { prompt, tokens_max, cancel_at, stream }
     }
 
-    /// Its tokens are those foretold, all of them unless it was cancelled or met a planted fault.
+    /// Checks its tokens: exactly the expected ones, or a prefix of them if it was cancelled or hit a
+    /// planted fault.
     fn check(&self, seed: u64) {
         let (tokens, reason) = foretell(&self.prompt, self.tokens_max);
         let stream = &self.stream;
@@ -55,7 +63,7 @@ impl Request {
     }
 }
 
-/// Plays everything out: nothing is lost, nothing leaks.
+/// Runs to the end and checks that nothing is lost and nothing leaks.
 pub fn play(world: &mut World, mut requests: Vec<Request>, seed: u64) -> Recording {
     for step in 0.. {
         assert!(step < STEPS_MAX, "seed {seed}: it goes on for ever");

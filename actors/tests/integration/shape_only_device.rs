@@ -1,4 +1,4 @@
-//! Devices without values beside live ones: both report the same steps, evictions and errors.
+//! Devices without values compared with live ones: both report the same steps, evictions and errors.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Observer for Steps {
     }
 }
 
-/// A piece of work, as both get it.
+/// A piece of work for both devices.
 struct Asked {
     product: usize,
     rows: usize,
@@ -110,7 +110,7 @@ fn a_device_without_values_reports_what_a_live_one_reports() {
     for budget in [u64::MAX, 5 * one, 2 * one, one / 2] {
         let [mut live, mut shapes] = pair(&graph, &file, budget);
         let mut lanes = [&live, &shapes].map(|device| device.preparer().expect("a lane"));
-        // Multiplicative hashing: repeatable, and in no order.
+        // Multiplicative hashing: repeatable pseudo-random numbers.
         let mut state = 7u64;
         let mut any = |of: usize| {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);

@@ -1,5 +1,5 @@
-//! Strategies that change a token: tiny models with their true values, in virtual time, on a CPU, a
-//! GPU played by a second CPU device, and an NPU in software.
+//! No strategy changes a token: tiny models with true values, in virtual time, on a CPU, a GPU emulated
+//! by a second CPU device, and an NPU in software.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ fn models(graph: &Arc<Graph>, infos: &[DeviceInfo]) -> Vec<Arc<dyn TimeModel>> {
     infos.iter().map(model).collect()
 }
 
-/// Tiny models are narrow: with this ratio every processor has features.
+/// Tiny models are narrow: with this ratio every processor gets output channels.
 fn options() -> StrategyOptions {
     let ratio = Ratio::new(&[1, 1]).expect("a ratio");
     StrategyOptions { ratio, chunk: Some(64), ..StrategyOptions::default() }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lapwing_actors::RunError;
+use lapwing_actors::draft::Drafter;
 use lapwing_actors::drive::live::{Live, LiveDevice, LiveParts, LiveRequest};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
@@ -38,21 +39,21 @@ pub struct Setup {
     pub config: SchedulerConfig,
     pub chunk_rows: usize,
     pub devices: usize,
-    /// Kind of each device; all are CPUs unless it is said.
+    /// Kind of each device; a CPU by default.
     pub kinds: Vec<DeviceKind>,
-    /// Graphs that an NPU keeps, and which of those that it makes fail.
+    /// Graph budget of an NPU, and which of its preparations fail.
     pub graphs: (usize, Option<usize>),
     pub strategy: Option<Arc<dyn Strategy>>,
     pub policy: PolicyChoice,
     pub layers: usize,
     pub pages: u32,
     pub fault: Fault,
-    /// Of all devices, or of each.
+    /// Rates of all devices, or of each.
     pub rates: Vec<FixedRate>,
-    /// Of all devices, in place of the rates.
+    /// Time model of all devices, in place of the rates.
     pub time: Option<Arc<dyn TimeModel>>,
-    /// Depth of each device that is late, with a memory of its own; 0 is one that computes on the
-    /// worker's thread. None is late unless it is said.
+    /// Queue depth of each late device, which has its own memory; 0 is a device that computes on the
+    /// worker's thread. By default no device is late.
     pub late: Vec<usize>,
 }
 
@@ -165,7 +166,7 @@ impl Setup {
     }
 }
 
-/// An engine in virtual time, with the books that must balance.
+/// An engine in virtual time, with the resources that must all return.
 pub struct World {
     pub sim: Simulation,
     pub pool: KvPool,
@@ -217,7 +218,7 @@ impl World {
         self.send(at, ids, task, (client.into(), false))
     }
 
-    /// As [`submit`](World::submit), for a request that may ask to be recorded.
+    /// As [`submit`](World::submit), for a request that may be marked for recording.
     pub fn submit_traced(&mut self, at: Nanos, ids: &[u32], task: Task, traced: bool) -> Stream {
         self.send(at, ids, task, (ClientId::anonymous(), traced))
     }
@@ -272,7 +273,36 @@ pub fn generate(prompt: &[u32], tokens_max: usize) -> Task {
         sampler: Sampler::new(SamplingParams::greedy(), prompt),
         stop_ids: [STOP].into(),
         tokens_max,
+        drafter: None,
     }))
+}
+
+/// As [`generate`], with a drafter that knows the next tokens and is wrong at random: the output must be
+/// the same.
+pub fn generate_drafted(prompt: &[u32], tokens_max: usize, seed: u64) -> Task {
+    let Task::Generate(mut generate) = generate(prompt, tokens_max) else { unreachable!() };
+    generate.drafter = Some(Box::new(Guess(seed | 1)));
+    Task::Generate(generate)
+}
+
+#[derive(Debug)]
+struct Guess(u64);
+
+impl Drafter for Guess {
+    fn draft(&mut self, ids: &[u32], most: usize) -> Vec<u32> {
+        let mut below = |limit: u64| {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+            (self.0 >> 33) % limit
+        };
+        let mut ids = ids.to_vec();
+        let known = ids.len();
+        for _ in 0..below(5).min(most as u64) {
+            let right = next_token(&ids);
+            // Now and then another token, or one outside the vocabulary, which ends the draft.
+            ids.push(if below(4) > 0 { right } else { below(VOCAB as u64 + 3) as u32 });
+        }
+        ids.split_off(known)
+    }
 }
 
 /// A request for greedy generation.
@@ -287,18 +317,18 @@ pub fn request(prompt: &[u32], tokens_max: usize) -> LiveRequest {
     }
 }
 
-/// A live engine of oracles that tells `recorder`.
+/// A live engine of oracles that records into `recorder`.
 pub fn live(setup: &Setup, requests_max: usize, recorder: &Recorder) -> (Live, KvPool) {
     start(setup, requests_max, recorder, |_| None, Waits::for_devices(setup.devices))
 }
 
-/// A live engine of oracles that are held to the setup's rates, and wait like that.
+/// A live engine of oracles that are throttled to the setup's rates, with these wait modes.
 pub fn throttled(setup: &Setup, recorder: &Recorder, waits: Waits) -> (Live, KvPool) {
     let rate = |device: usize| setup.rates[device % setup.rates.len()];
     start(setup, 4, recorder, |device| Some(Arc::new(rate(device))), waits)
 }
 
-/// A live engine of oracles that are held to a model which the planner does not ask.
+/// A live engine of oracles that are throttled to a model other than the planner's.
 pub fn held_to(setup: &Setup, time: &Arc<dyn TimeModel>) -> Live {
     let waits = Waits::for_devices(setup.devices);
     start(setup, 4, &recorder(), |_| Some(Arc::clone(time)), waits).0

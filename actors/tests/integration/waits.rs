@@ -1,4 +1,4 @@
-//! Waits of a live engine: no mode changes a result, and each wait is on the timeline.
+//! Waits of a live engine: no mode changes a result, and the timeline has every wait.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::{Setup, foretell, held_to, prompt, recorder, request, thrott
 
 const STAGE: Duration = Duration::from_micros(500);
 
-/// Two devices that take turns, each for half a millisecond.
+/// Two devices that run alternately, each for half a millisecond.
 fn setup() -> Setup {
     let rate = FixedRate { per_stage: STAGE, per_row: Duration::ZERO };
     Setup { devices: 2, rates: vec![rate], ..Setup::default() }
@@ -25,7 +25,7 @@ fn all(mode: WaitMode) -> Waits {
     Waits { device_links: mode, ..Waits::for_devices(2) }
 }
 
-/// The timeline of a run of so many tokens that waits like that.
+/// The timeline of a run of that many tokens with these wait modes.
 fn run(waits: Waits, tokens: usize) -> Timeline {
     let recorder = recorder();
     recorder.set_scope(Scope::All);
@@ -76,7 +76,7 @@ fn a_wait_is_on_the_timeline_with_its_prediction_and_what_it_was_for() {
     let mut foretold: Vec<u64> = predicted.iter().map(|wait| wait.predicted).collect();
     foretold.sort_unstable();
     let median = Duration::from_nanos(foretold[foretold.len() / 2]);
-    // Each waits while the other runs. A busy machine only makes it longer.
+    // Each device waits while the other runs. A busy machine only lengthens the waits.
     assert!(median > STAGE.mul_f64(0.9) && median < STAGE * 20, "{median:?}");
 }
 
@@ -91,10 +91,13 @@ fn the_report_and_the_page_show_how_good_the_predictions_were() {
     let side =
         PageRun { title: "waits", timeline: &timeline, analysis: &analysis, report: &report };
     let page = html::page(&[side]).expect("a page");
-    assert!(page.contains("Actual minus predicted"), "the page does not draw the errors");
+    assert!(
+        page.contains("Histogram of the prediction error (actual minus predicted time)"),
+        "the page does not draw the errors"
+    );
 }
 
-/// Notes whether a stage waited while its device was busy.
+/// Records whether a stage waited while its device was busy.
 #[derive(Default)]
 struct Queued(Mutex<Vec<bool>>);
 

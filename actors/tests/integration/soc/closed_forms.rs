@@ -92,7 +92,7 @@ fn decoding_on_one_device_differs_from_the_closed_form() {
     }
 }
 
-/// A kernel of a model, alone in a running queue.
+/// A kernel of a model, in isolation in a running queue.
 struct Kernel {
     model: SocModel,
     first: usize,
@@ -100,7 +100,7 @@ struct Kernel {
 }
 
 impl Kernel {
-    /// The products whose role ends like that of the last one, in the first layer.
+    /// The first consecutive matmuls with these roles.
     fn new(shape: &ModelShape, roles: &[&str]) -> Kernel {
         let model = short(shape);
         let nodes = model.workload.graph.nodes();
@@ -151,7 +151,7 @@ fn a_pinned_latency_of_table_3_does_not_hold() {
     near("NPU [4096,4096] 1", npu(&square, 1) + 160.0, 693.0, 0.01);
     near("NPU [28672,4096] 1", npu(&up, 1) + 160.0, 3886.0, 0.01);
     near("NPU [4096,14336] 1", npu(&down, 1) + 160.0, 6506.0, 0.03);
-    // 16 rows beside the NPU's 256 (the choice for 257 to 272), but no 32.
+    // The GPU hides 16 rows behind the NPU's 256 (the choice for 257 to 272), but not 32.
     assert!(gpu(&square, 16) < npu(&square, 256) && gpu(&square, 32) > npu(&square, 256));
 }
 
@@ -167,7 +167,7 @@ fn an_npu_kernel_ignores_its_shape_or_its_order() {
     let weights = |inputs: f64| 4096.0 * inputs;
     let (swapped, straight) = (OperandOrder::Swapped, OperandOrder::Straight);
     let npu = |soc: &Soc, k: &Kernel, rows, order| k.time(soc, DeviceKind::Npu, rows, order);
-    // To the nanosecond.
+    // Equal to the nanosecond.
     let exact = |what: &str, found: f64, wanted: f64| near(what, found, wanted, 5e-6);
     for rows in [2usize, 31, 32, 33, 256, 1000] {
         let tiles = rows.next_multiple_of(32);

@@ -1,4 +1,4 @@
-//! Descriptions of systems: what is in them, and which numbers they may have.
+//! Descriptions of systems: their contents and the ranges of their numbers.
 
 use lapwing_actors::simulate::SocRunError;
 use lapwing_actors::simulate::soc::SocOptions;
@@ -129,8 +129,7 @@ fn a_value_that_stops_virtual_time_is_accepted() {
     }
 }
 
-/// A frame of nearly the whole period, and one that is drawn late, so that it ends when the next
-/// one is due.
+/// A frame of nearly the whole period, and a late frame that ends when the next one is due.
 #[test]
 fn a_kernel_that_waits_for_a_frame_never_starts() {
     let model = short(&ModelShape::all()[0]);
@@ -142,7 +141,7 @@ fn a_kernel_that_waits_for_a_frame_never_starts() {
         let options = SocOptions { renderer: true, decode: 2, ..of(20) };
         let outcome = run(&model, &soc, "gpu-only", &options);
         let alone = run(&model, &soc, "gpu-only", &SocOptions { renderer: false, ..options });
-        // Each kernel waits for at most one frame, and its own start of it.
+        // Each kernel waits for at most one frame within one period.
         let kernels = model.workload.graph.nodes().len() as f64 * 3.0;
         let most = alone.makespan_ms + (kernels + 1.0) * (time + period);
         assert!(outcome.makespan_ms <= most, "{period} {time}: {}", outcome.makespan_ms);
@@ -162,7 +161,7 @@ fn a_run_beside_a_game_goes_on_for_ever() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// The least and the greatest that a description may say, several at once.
+    /// Minimum and maximum values of a description, several at once.
     #[test]
     fn an_extreme_number_overflows_virtual_time(
         shape in 0..6usize,

@@ -51,7 +51,7 @@ fn fast_synchronisation_gains_less_in_longer_prompts_and_most_in_decoding() {
     assert!(gains.iter().all(|(prefill, decode)| *decode > 1.5 * prefill), "{gains:?}");
 }
 
-/// The numbers that were fitted still fit.
+/// The fitted numbers still match.
 #[test]
 fn a_pin_does_not_hold() {
     let (llama, soc) = (model("llama-3-8b"), sd8gen3());
@@ -68,7 +68,7 @@ fn a_pin_does_not_hold() {
     near("decode beside a game", decode(&beside_game) / decode(&gpu), 1.0 - 0.177, 0.01);
 }
 
-/// Preparation of four graphs, on top of what the same rows take when they are there.
+/// Preparation time of four graphs, in addition to the time of the same rows with prepared graphs.
 #[test]
 fn graphs_of_equal_products_are_prepared_more_than_once() {
     let (llama, soc) = (model("llama-3-8b"), sd8gen3());

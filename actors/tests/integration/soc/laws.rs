@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use super::{model, named, near, of, run, sd8gen3, short, zero_cost};
 
-/// Two products of one row at the same time, of which memory is the limit.
+/// Two concurrent memory-bound matmuls of one row.
 #[test]
 fn devices_together_get_more_bandwidth_than_there_is() {
     let model = short(&ModelShape::all()[0]);
@@ -31,12 +31,12 @@ fn devices_together_get_more_bandwidth_than_there_is() {
         assert!(shared.ms > free.ms, "{cap}");
         near("bytes", shared.gigabytes, free.gigabytes, 1e-4);
     }
-    // Below the least that any of them uses, nothing but memory counts.
+    // Below the smallest demand of any of them, only memory bandwidth counts.
     let shared = decode(&soc);
     near("time", shared.ms, shared.gigabytes / 3.5 * 1e3, 0.02);
 }
 
-/// Products of many rows, whose time is that of their operations as long as there is bandwidth.
+/// Matmuls of many rows, which are compute-bound while there is enough bandwidth.
 #[test]
 fn work_that_computes_gets_more_bandwidth_than_there_is() {
     let model = short(&ModelShape::all()[0]);
@@ -48,8 +48,8 @@ fn work_that_computes_gets_more_bandwidth_than_there_is() {
                 let options = SocOptions { decode: 0, record: true, ..of(rows) };
                 let outcome = run(&model, &soc, strategy, &options);
                 let timeline = Timeline::new(outcome.recording.as_ref().expect("a recording"));
-                // Copies take no time here, but move bytes, of which the runtime counts twice as
-                // many as the system has.
+                // Copies take no time here, but move bytes. The runtime counts twice as many bytes
+                // as the system moves.
                 let copies = timeline.spans.iter().filter(|span| span.activity == Activity::Copy);
                 let copied: f64 = copies.map(|span| span.tags.bytes as f64 / 2e9).sum();
                 let rate = (outcome.prefill.gigabytes - copied) / outcome.prefill.ms * 1e3;
@@ -59,8 +59,8 @@ fn work_that_computes_gets_more_bandwidth_than_there_is() {
     }
 }
 
-/// Without overlap the longest chain is all there is; with it, it is longer than any processor's
-/// own work.
+/// Without overlap the longest chain is the whole run; with overlap it exceeds each processor's own
+/// work.
 #[test]
 fn the_lower_bound_is_only_that_of_the_busiest_processor() {
     let (llama, soc) = (model("llama-3-8b"), sd8gen3());
@@ -108,7 +108,7 @@ impl Strategy for Fixed {
     }
 }
 
-/// The same run twice, of which neither may fail but for want of a plan, and then both.
+/// Makes the same run twice. A run may fail only because no plan exists, and then both must fail.
 fn both(
     model: &SocModel,
     strategy: &Arc<dyn Strategy>,
@@ -161,7 +161,7 @@ proptest! {
         let mut more = soc.clone();
         more.set(path, soc.value(path).expect("a number") * factor).expect("a number");
         let options = SocOptions { decode: 2, ..of(rows) };
-        // A choice between strategies is that of a prediction, which knows no order of arrival.
+        // A choice between strategies follows a prediction, which does not model the order of arrival.
         let fixed = if strategy == "auto" { Fixed::of(named(strategy)) } else { named(strategy) };
         let runs = [(&soc, &options), (&more, &options)];
         let Some([before, after]) = both(&model, &fixed, runs)? else { return Ok(()) };

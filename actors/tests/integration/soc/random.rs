@@ -1,4 +1,4 @@
-//! Random runs: what comes back, what adds up, and what is known of every idle nanosecond.
+//! Random runs: resources return, figures add up, and every idle nanosecond has a cause.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ use lapwing_traces::{Analysis, Nanos, Recording, Timeline};
 
 use super::{named, near, of, sd8gen3, short};
 
-/// Busy and attributed idle time of every lane are the makespan, which the bound does not exceed.
+/// Busy time and attributed idle time of every lane add up to the makespan, and the lower bound does
+/// not exceed it.
 fn conserves(what: &str, recording: &Recording) {
     let timeline = Timeline::new(recording);
     let analysis = Analysis::new(&timeline);
@@ -33,7 +34,7 @@ fn conserves(what: &str, recording: &Recording) {
     }
 }
 
-/// Every processor's figures make up each phase.
+/// The figures of every processor add up to each phase.
 fn adds_up(what: &str, outcome: &SocOutcome) {
     for phase in [Some(&outcome.prefill), outcome.decode.as_ref()].into_iter().flatten() {
         for unit in &phase.units {
@@ -45,7 +46,7 @@ fn adds_up(what: &str, outcome: &SocOutcome) {
     }
 }
 
-/// The same figures in the spans of a run that came to its end.
+/// The spans of a completed run give the same figures.
 fn is_recorded(what: &str, outcome: &SocOutcome, recording: &Recording) {
     let timeline = Timeline::new(recording);
     let phases = || [Some(&outcome.prefill), outcome.decode.as_ref()].into_iter().flatten();
@@ -77,7 +78,7 @@ fn is_recorded(what: &str, outcome: &SocOutcome, recording: &Recording) {
     }
 }
 
-/// A run that is meant to be recorded, and what came of it.
+/// A run with recording, and its result.
 fn record(what: &str, simulation: SocSimulation, cancels: bool) -> Result<SocOutcome, SocRunError> {
     let recorder = simulation.recorder().clone();
     let result = simulation.run();
@@ -158,7 +159,7 @@ impl Random {
         }
         let others = registry().iter().map(|known| known.name).filter(|name| *name != "auto");
         let others: Vec<&str> = others.collect();
-        // It plans with all the others, and takes as long.
+        // `auto` is drawn rarely, because it plans with all other strategies and takes as long.
         let auto = dice(20) == 0;
         let strategy = if auto { "auto" } else { others[dice(others.len() as u64) as usize] };
         let kinds = [DeviceKind::Gpu, DeviceKind::Npu];

@@ -1,4 +1,4 @@
-//! True values beside modelled times.
+//! True values with modelled times.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use lapwing_plan::soc::WeightBits;
 
 use super::{model, named, of, run, sd8gen3};
 
-/// A tiny model with its weights, on processors played by the CPU and an NPU in software.
+/// A tiny model with its weights, on processors emulated by the CPU and an NPU in software.
 fn with_values(strategy: &str, file: &WeightFile) -> (SocOutcome, SocOutcome) {
     let parsed = Model::from_weights(file).expect("a model");
     let model = SocModel::of_model("tiny", &parsed, WeightBits::Stored);
