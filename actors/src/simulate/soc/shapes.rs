@@ -22,7 +22,7 @@ use lapwing_plan::soc::Soc;
 #[derive(Debug)]
 pub struct Shapes {
     name: String,
-    kind: DeviceKind,
+    is_static: bool,
     graph: Arc<Graph>,
     prepared: HashSet<Product>,
     stepped: bool,
@@ -47,7 +47,7 @@ impl Shapes {
     pub fn new(info: &DeviceInfo, graph: &Arc<Graph>, fault: Option<Fault>) -> Shapes {
         Shapes {
             name: info.name.clone(),
-            kind: info.kind,
+            is_static: info.is_static(),
             graph: Arc::clone(graph),
             prepared: HashSet::new(),
             stepped: false,
@@ -119,7 +119,7 @@ impl BlockingDevice for Shapes {
     }
 
     fn preparer(&self) -> Option<Box<dyn Preparer>> {
-        (self.kind == DeviceKind::Npu).then(|| Box::new(Ready) as Box<dyn Preparer>)
+        self.is_static.then(|| Box::new(Ready) as Box<dyn Preparer>)
     }
 }
 
