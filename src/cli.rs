@@ -1,6 +1,7 @@
 //! What commands share: options, output to the terminal and in JSON, and failures.
 
 pub(crate) mod answer;
+pub(crate) mod attention;
 mod engine_args;
 pub(crate) mod failure;
 mod fetch_progress;

@@ -10,6 +10,7 @@ use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::policy::{PolicyChoice, QueuePolicy, UnknownPolicy};
 use lapwing_kernels::cpu::{Activations, Isa, THREADS_MAX};
 use lapwing_kernels::kv::{KvDtype, KvLayout};
+use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::{Model, ModelConfig};
 use lapwing_kernels::requant::{Requant, Requantized};
 use lapwing_kernels::weights::WeightFile;
@@ -49,6 +50,7 @@ pub(crate) struct Settings {
     pub(crate) kv: KvDtype,
     pub(crate) activations: Activations,
     pub(crate) requant: Option<Requant>,
+    pub(crate) attention: Vec<AttentionRule>,
     pub(crate) chunk_rows: Option<usize>,
     pub(crate) sequences_max: Option<usize>,
     pub(crate) requests_max: Option<usize>,
@@ -143,9 +145,13 @@ pub(crate) fn choose_isa(name: Option<&str>) -> Result<Isa, Error> {
 }
 
 impl Settings {
-    /// The file's model, with matrices requantised if the settings say so.
+    /// The file's model, with the settings' masks, and with matrices requantised if they say so.
     pub(crate) fn model(&self, file: &WeightFile) -> Result<(Model, Option<Requantized>), Error> {
         let mut model = Model::from_weights(file)?;
+        model.graph.set_attention(&self.attention).map_err(|error| {
+            let rules: Vec<String> = self.attention.iter().map(ToString::to_string).collect();
+            Error::config("attention", rules.join(" "), &format!("valid for the model: {error}"))
+        })?;
         let requantized = self.requant.map(|format| model.graph.requantize(format));
         Ok((model, requantized))
     }
@@ -160,9 +166,15 @@ impl Settings {
 
     pub(crate) fn choose(&self, model: &ModelConfig) -> Result<Chosen, Error> {
         let layout = KvLayout { dtype: self.kv, ..model.kv_layout() };
-        let default_context = model.context.min(CONTEXT_DEFAULT_MAX);
+        let masked = self.attention.iter().filter_map(|rule| rule.mask.positions()).min();
+        let masked = masked.unwrap_or(usize::MAX);
+        let default_context = model.context.min(CONTEXT_DEFAULT_MAX).min(masked);
         let context =
             within("context", self.context.unwrap_or(default_context), 1..=model.context)?;
+        if context > masked {
+            let right = format!("at most {masked}, the positions in a block-sparse mask's blocks");
+            return Err(Error::config("context", context, &right));
+        }
         let cache_tokens = self.cache_tokens.unwrap_or(2 * context);
         let cache_tokens = within("cache_tokens", cache_tokens, 1..=u32::MAX as usize)?;
         let fits = layout

@@ -12,6 +12,7 @@ use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::Sampler;
 use lapwing_actors::sequence::AdmissionPermit;
 use lapwing_kernels::device::{ModelId, SlotPool, SlotStats};
+use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
 use lapwing_plan::Phase;
@@ -57,6 +58,7 @@ struct Inner {
     strategies: Strategies,
     packed: PackedWeights,
     requantized: Option<Requantized>,
+    attention: Option<Vec<AttentionRule>>,
     slots: SlotPool,
     context: usize,
     chunk_rows: usize,
@@ -110,6 +112,7 @@ impl Engine {
             sampler: Sampler::new(sampling, &prompt_ids),
             stop_ids: stop_ids.into(),
             tokens_max,
+            drafter: None,
         };
         let task = Task::Generate(Box::new(generate));
         let live_request = LiveRequest {
@@ -306,6 +309,12 @@ impl Engine {
     /// [`requant`](EngineBuilder::requant).
     pub fn requantized(&self) -> Option<&Requantized> {
         self.inner.requantized.as_ref()
+    }
+
+    /// The masks in force in each layer, including the architecture's own windows; `None` without
+    /// [`attention`](EngineBuilder::attention).
+    pub fn attention(&self) -> Option<&[AttentionRule]> {
+        self.inner.attention.as_deref()
     }
 
     /// The engine's devices.

@@ -30,6 +30,7 @@ pub use lapwing_actors::RunError;
 pub use lapwing_actors::message::Shutdown;
 pub use lapwing_kernels::cpu::Activations;
 pub use lapwing_kernels::kv::KvDtype;
+pub use lapwing_kernels::mask::{AttentionRule, BlockList, Mask, MaskError};
 pub use lapwing_kernels::requant::{KeptReason, KeptTensor, Requant, Requantized};
 /// Recording a run, and analysing what was recorded.
 pub use lapwing_traces as traces;

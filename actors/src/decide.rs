@@ -1,19 +1,22 @@
 //! The choice of tokens: the last stage of a route turns logits into tokens or scores, on the host.
 
+use std::ops::Range;
+
 use lapwing_kernels::device::Tensor;
 use lapwing_plan::StageWork;
 
 use crate::chunk::{Chunk, OutputAction};
+use crate::draft::StepTokens;
 use crate::message::{FinishReason, Generate};
-use crate::sample::{Sampled, logprob};
+use crate::sample::logprob;
 
 /// What was decided for the rows of one sequence.
 #[derive(Debug)]
 pub enum Decision {
     /// Nothing was asked for.
     Nothing,
-    /// A token was chosen, with the state that chose it.
-    Token(Sampled, Box<Generate>),
+    /// Tokens were chosen, with the state that chose them.
+    Tokens(StepTokens, Box<Generate>),
     /// Log-probabilities of the tokens to score.
     Scores(Vec<f32>),
     /// The result is not needed any more.
@@ -43,14 +46,18 @@ pub fn decide(chunk: &mut Chunk) -> Result<Vec<Decision>, NoLogits> {
         selected += batch.selected[first..].iter().take_while(|r| span.rows.contains(r)).count();
         decisions.push(match rows.is_void() {
             true => Decision::Void,
-            false => one(&mut rows.action, logits, first..selected),
+            false => {
+                let drafted = &batch.ids[span.rows.clone()];
+                one(&mut rows.action, drafted, logits, first..selected)
+            }
         });
     }
     Ok(decisions)
 }
 
-/// Decides for one sequence, whose rows of the logits are `rows`.
-fn one(action: &mut OutputAction, logits: &Tensor, rows: std::ops::Range<usize>) -> Decision {
+/// Decides for one sequence with the token ids `ids` of its rows. `rows` are its rows of the logits, the
+/// last rows of the sequence.
+fn one(action: &mut OutputAction, ids: &[u32], logits: &Tensor, rows: Range<usize>) -> Decision {
     match std::mem::replace(action, OutputAction::None) {
         OutputAction::None => Decision::Nothing,
         OutputAction::Score(targets) => {
@@ -58,13 +65,23 @@ fn one(action: &mut OutputAction, logits: &Tensor, rows: std::ops::Range<usize>)
             Decision::Scores(scores.map(|(id, row)| logprob(logits.row(row), *id)).collect())
         }
         OutputAction::Sample(mut generate) => {
-            match generate.sampler.sample(logits.row(rows.start)) {
-                None => Decision::NoToken,
-                Some(mut sampled) => {
-                    sampled.finish = finish_reason(&mut generate, sampled.id);
-                    Decision::Token(sampled, generate)
+            let mut choose = |row: usize| {
+                let mut sampled = generate.sampler.sample(logits.row(row))?;
+                sampled.finish = finish_reason(&mut generate, sampled.id);
+                Some(sampled)
+            };
+            let drafted = &ids[ids.len() - (rows.len() - 1)..];
+            let Some(first) = choose(rows.start) else { return Decision::NoToken };
+            let mut tokens = StepTokens { first, more: Vec::new() };
+            for (row, proposed) in (rows.start + 1..rows.end).zip(drafted) {
+                let last = tokens.last();
+                if last.finish.is_some() || last.id != *proposed {
+                    break;
                 }
+                let Some(next) = choose(row) else { return Decision::NoToken };
+                tokens.more.push(next);
             }
+            Decision::Tokens(tokens, generate)
         }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod chunk;
 pub mod decide;
+pub mod draft;
 pub mod drive;
 pub mod error;
 pub mod join;

@@ -8,6 +8,7 @@ use lapwing_plan::DeviceId;
 use lapwing_traces::RequestTimes;
 
 pub use crate::chunk::{Chunk, Delivery, OutputAction, Part, PartDone, PartLost, SequenceRows};
+use crate::draft::{Drafter, StepTokens};
 use crate::error::RunError;
 use crate::policy::ClientId;
 use crate::sample::{Sampled, Sampler};
@@ -55,6 +56,8 @@ pub struct Generate {
     pub stop_ids: Arc<[u32]>,
     /// Most tokens to generate.
     pub tokens_max: usize,
+    /// Proposes tokens to verify, if any are.
+    pub drafter: Option<Box<dyn Drafter>>,
 }
 
 /// Scheduler → preparation lane: make static graphs ready.
@@ -115,8 +118,8 @@ pub struct SequenceProgress {
 pub enum Outcome {
     /// They are in the cache.
     Computed,
-    /// They are in the cache, and this token was chosen, with the state that chose it.
-    Sampled(Sampled, Box<Generate>),
+    /// They are in the cache, and these tokens were chosen, with the state that chose them.
+    Sampled(StepTokens, Box<Generate>),
     /// They are in the cache, and this many prompt tokens were scored.
     Scored(usize),
     /// A roll-back has made them obsolete; with the sampling state, if the chunk carried it.

@@ -131,7 +131,6 @@ pub struct Scheduler {
     next_chunk: u64,
     ending: Option<Shutdown>,
     dead: Option<RunError>,
-    step_rows: usize,
 }
 
 impl Scheduler {
@@ -154,17 +153,7 @@ impl Scheduler {
             next_chunk: 0,
             ending: None,
             dead: None,
-            step_rows: 1,
         })
-    }
-
-    /// Each step of generation computes so many rows: the token that is due, and a draft of those
-    /// after it, all of which count as accepted. For times only, since drafts are repetitions of the
-    /// token.
-    #[must_use]
-    pub fn with_step_rows(mut self, rows: usize) -> Scheduler {
-        self.step_rows = rows.max(1);
-        self
     }
 
     /// The route that a chunk of the first model and of that shape takes.
@@ -266,8 +255,7 @@ impl Scheduler {
         }
         let id = sequence;
         let context = self.models[submit.model.0].context;
-        let mut sequence = Sequence::new(id, submit, context, now);
-        sequence.step_rows = self.step_rows;
+        let sequence = Sequence::new(id, submit, context, now);
         tracing::debug!(parent: &sequence.trace, id = id.0, tokens = sequence.ids.len(), "queued");
         self.queue.on_arrival(&sequence);
         match sequence.finished_before_start() {
@@ -318,8 +306,11 @@ impl Scheduler {
             let generated = sequence.times.generated_tokens;
             let ended = match rows.outcome {
                 Outcome::Computed => None,
-                Outcome::Sampled(sampled, generate) => {
-                    sequence.on_token(&sampled, generate, now).map(Ok)
+                Outcome::Sampled(tokens, generate) => {
+                    let vocab = self.models[sequence.model.0].vocab;
+                    sequence.on_tokens(&tokens, generate, now);
+                    sequence.propose(vocab);
+                    tokens.last().finish.map(Ok)
                 }
                 Outcome::Scored(count) => sequence.on_scored(count, now).map(Ok),
                 Outcome::Lost(error) => Some(Err(error)),

@@ -301,21 +301,23 @@ impl Worker {
         decision: Decision,
         effects: &mut Vec<WorkerEffect>,
     ) -> Outcome {
-        let emit = |rows: SequenceRows, event, effects: &mut Vec<WorkerEffect>| {
-            let SequenceRows { sequence, sink, context, .. } = rows;
-            let emission = Emission { sequence, sink, event };
-            effects.push(WorkerEffect::Emit(Traced::new(emission, context)));
+        let emit = |rows: &SequenceRows, event, effects: &mut Vec<WorkerEffect>| {
+            let emission =
+                Emission { sequence: rows.sequence, sink: Arc::clone(&rows.sink), event };
+            effects.push(WorkerEffect::Emit(Traced::new(emission, rows.context)));
         };
         match decision {
             Decision::Nothing => Outcome::Computed,
             Decision::Scores(scores) => {
                 let count = scores.len();
-                emit(rows, StreamEvent::Scores(scores), effects);
+                emit(&rows, StreamEvent::Scores(scores), effects);
                 Outcome::Scored(count)
             }
-            Decision::Token(sampled, generate) => {
-                emit(rows, StreamEvent::Token(sampled), effects);
-                Outcome::Sampled(sampled, generate)
+            Decision::Tokens(tokens, generate) => {
+                for sampled in tokens.iter() {
+                    emit(&rows, StreamEvent::Token(*sampled), effects);
+                }
+                Outcome::Sampled(tokens, generate)
             }
             Decision::Void => self.outcome_of_void(rows, effects),
             Decision::NoToken => {

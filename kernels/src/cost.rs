@@ -106,13 +106,12 @@ impl Graph {
     fn attention_cost(&self, node: &Node, op: &AttentionOp, batch: &Batch) -> (u64, u64) {
         let q_width = self.value(node.inputs[0]).width as u64;
         let kv_width: u64 = node.inputs[1..].iter().map(|v| self.value(*v).width as u64).sum();
-        let window = op.window.map_or(u64::MAX, |window| window as u64);
+        let mask = op.seen();
         let (mut seen, mut touched) = (0, 0);
         for span in &batch.spans {
             let (start, rows) = (span.start as u64, span.rows.len() as u64);
-            seen += seen_positions(start, rows, window);
-            let first = (start + 1).saturating_sub(window);
-            touched += start + rows - first + rows;
+            seen += mask.seen_positions(start, rows);
+            touched += mask.read_positions(start, rows) + rows;
         }
         (4 * seen * q_width, touched * self.kv_row_bytes(kv_width))
     }
@@ -149,21 +148,12 @@ impl Graph {
     }
 }
 
-/// Sum over the rows at positions `start … start + rows − 1` of min(position + 1, window).
-fn seen_positions(start: u64, rows: u64, window: u64) -> u64 {
-    let end = start + rows;
-    // Rows before this position attend to all positions up to their own.
-    let full = window.clamp(start, end);
-    let triangle = |n: u64| n * (n + 1) / 2;
-    let beyond = end - full;
-    triangle(full) - triangle(start) + if beyond > 0 { beyond * window } else { 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::graph::{NewNode, WeightSpec};
     use crate::kv::{KvDtype, KvLayout};
+    use crate::mask::{AttentionRule, Mask};
     use crate::op::{RopePairs, RopeScaling, RopeSpec};
     use crate::quant::DType;
 
@@ -193,7 +183,7 @@ mod tests {
         let q = push(Op::MatMul { weight: wide, bias: None }, &[x], 32);
         let k = push(Op::MatMul { weight: narrow, bias: Some(bias) }, &[x], 16);
         let q = push(Op::Rope { heads: 2, rope }, &[q], 32);
-        let op = AttentionOp { layer: 0, scale: 1.0, window, soft_cap: None };
+        let op = AttentionOp { layer: 0, scale: 1.0, window, mask: Mask::Causal, soft_cap: None };
         let y = push(Op::Attention(op), &[q, k, k], 32);
         let z = push(Op::SelectRows, &[y], 32);
         let z = push(Op::Gated(Activation::Silu), &[z, z], 32);
@@ -266,16 +256,30 @@ mod tests {
     }
 
     #[test]
+    fn attention_costs_follow_the_mask() {
+        // Two keys of each row: 5, 2; 6, 3; 7, 4; and 9, 6. Blocks of four keys within a window of
+        // seven: 0–3, 0–3 and 1–3 for the rows at 5, 6 and 7, of which all are read; 8 and 9.
+        for (rule, seen, read) in
+            [("dilated=2x3", 8, 6 + 2), ("block-sparse=4:1-0,2-2", 4 + 4 + 3 + 2, 4 + 2)]
+        {
+            let mut graph = graph(Some(7));
+            let rule: AttentionRule = rule.parse().expect("a rule");
+            graph.set_attention(std::slice::from_ref(&rule)).expect("a mask");
+            let cost = graph.cost(5, &batch());
+            assert_eq!(cost.flops, seen * 128, "{rule}");
+            assert_eq!(cost.bytes, (read + 4) * 64 + 1536, "{rule}");
+        }
+    }
+
+    #[test]
     fn seen_positions_are_the_sum_over_the_rows() {
         for start in 0..12 {
             for rows in 0..12 {
                 for window in [1, 2, 5, 11, 12, 23, u64::MAX] {
                     let slow: u64 = (start..start + rows).map(|p| (p + 1).min(window)).sum();
-                    assert_eq!(
-                        seen_positions(start, rows, window),
-                        slow,
-                        "{start} {rows} {window}"
-                    );
+                    let mask = Mask::Window(usize::try_from(window).expect("64 bits"));
+                    let seen = mask.seen_positions(start, rows);
+                    assert_eq!(seen, slow, "{start} {rows} {window}");
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Op graph of a model. It contains no weights, so it can be planned, partitioned and simulated
 //! without the weight file.
 
+mod attention;
 mod formats;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ pub mod cpu;
 pub mod device;
 pub mod graph;
 pub mod kv;
+pub mod mask;
 pub mod merge;
 pub mod model;
 pub mod npu;

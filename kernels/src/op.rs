@@ -1,5 +1,7 @@
 //! Operations of a model's graph: what is computed, never how or where.
 
+use crate::mask::Mask;
+
 /// Index of a weight in [`Graph::weights`](crate::graph::Graph::weights).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WeightId(pub usize);
@@ -44,7 +46,7 @@ pub enum Op {
         /// Which of the graph's frequency tables.
         rope: usize,
     },
-    /// Inputs q, k, v: appends k and v to the sequence's KV cache, then attends causally.
+    /// Inputs q, k, v: appends k and v to the sequence's KV cache, then attends under a mask.
     Attention(AttentionOp),
     /// Inputs gate, up: activation(gate)·up.
     Gated(Activation),
@@ -109,16 +111,27 @@ pub struct RopeSpec {
 }
 
 /// Parameters of [`Op::Attention`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AttentionOp {
     /// Layer of the KV cache.
     pub layer: usize,
     /// Factor on q·k.
     pub scale: f32,
-    /// A row at position p sees the positions `max(0, p + 1 − window)..=p`; `None` sees all.
+    /// The architecture's own sliding window: a row at position p sees at most the positions
+    /// `max(0, p + 1 − window)..=p`. `None` without one.
     pub window: Option<usize>,
+    /// A mask that applies in addition, [`Mask::Causal`] unless
+    /// [`set_attention`](crate::graph::Graph::set_attention) chooses another.
+    pub mask: Mask,
     /// cap·tanh(score/cap) on every score.
     pub soft_cap: Option<f32>,
+}
+
+impl AttentionOp {
+    /// The keys that a row sees: those of both the mask and the window.
+    pub fn seen(&self) -> Mask {
+        self.mask.within(self.window)
+    }
 }
 
 impl Op {

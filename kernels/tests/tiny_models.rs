@@ -18,6 +18,8 @@ use serde_json::Value;
 
 #[path = "tiny_models/fused.rs"]
 mod fused;
+#[path = "tiny_models/masks.rs"]
+mod masks;
 #[path = "tiny_models/requantised.rs"]
 mod requantised;
 

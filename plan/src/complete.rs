@@ -91,8 +91,7 @@ impl Completing<'_> {
     }
 
     fn add_transfer(&mut self, device: DeviceId, values: Vec<ValueId>, to: MemoryDomain) {
-        let live_out =
-            self.flows.last().map_or_else(|| Arc::default(), |f| Arc::clone(&f.live_out));
+        let live_out = self.flows.last().map_or_else(Arc::default, |f| Arc::clone(&f.live_out));
         let values: Arc<[ValueId]> = values.into();
         let at = self.stages.last().map_or(0, |stage| stage.nodes.end);
         self.flows.push(Flow { writes: Arc::clone(&values), live_out });

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::graph::{Graph, RowSet, ValueId};
+use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,9 @@ pub struct OpShape {
     pub dtype: Option<String>,
     /// Sliding window of attention, in positions.
     pub window: Option<usize>,
+    /// Mask of attention, if it is neither causal nor a sliding window; in its text form.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "mask_text")]
+    pub mask: Option<Mask>,
     /// A matmul with swapped operands: `([K,N]·[N,M])ᵀ` instead of `[M,N]·[N,K]`.
     pub swapped: bool,
 }
@@ -42,12 +46,18 @@ impl OpShape {
             _ => None,
         };
         let weight = weight.map(|id| &graph.weights()[id.0]);
-        let (k, window) = match &node.op {
-            Op::Attention(op) => {
-                (node.inputs[1..].iter().map(|v| graph.value(*v).width).sum(), op.window)
-            }
-            Op::Rope { rope, .. } => (graph.ropes()[*rope].dims, None),
-            _ => (weight.map_or(0, |w| w.cols), None),
+        let k = match &node.op {
+            Op::Attention(_) => node.inputs[1..].iter().map(|v| graph.value(*v).width).sum(),
+            Op::Rope { rope, .. } => graph.ropes()[*rope].dims,
+            _ => weight.map_or(0, |w| w.cols),
+        };
+        let (window, mask) = match &node.op {
+            Op::Attention(op) => match op.seen() {
+                Mask::Causal => (None, None),
+                Mask::Window(window) => (Some(window), None),
+                sparse => (None, Some(sparse)),
+            },
+            _ => (None, None),
         };
         OpShape {
             op: node.op.name().to_owned(),
@@ -55,6 +65,7 @@ impl OpShape {
             k,
             dtype: weight.map(|w| w.dtype.to_string()),
             window,
+            mask,
             swapped: part.order == OperandOrder::Swapped && matches!(node.op, Op::MatMul { .. }),
         }
     }
@@ -64,10 +75,41 @@ impl OpShape {
         self.op == "attention"
     }
 
+    /// Sum over `m` rows, which follow `context` rows, of the positions that each row attends to.
+    pub fn attended(&self, m: usize, context: usize) -> f64 {
+        match &self.mask {
+            None => attended(m, context, self.window),
+            Some(mask) => mask.seen_positions(context as u64, m as u64) as f64,
+        }
+    }
+
     /// Work of `m` rows: multiply-adds of a matmul, output values of any other op.
     pub fn work(&self, m: usize) -> f64 {
         let inner = if self.op == "matmul" { self.k } else { 1 };
         m as f64 * self.n as f64 * inner.max(1) as f64
+    }
+}
+
+/// Serialises a mask as its text form.
+mod mask_text {
+    use lapwing_kernels::mask::Mask;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(
+        mask: &Option<Mask>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match mask {
+            Some(mask) => serializer.collect_str(mask),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Mask>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
     }
 }
 

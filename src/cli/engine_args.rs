@@ -6,7 +6,9 @@ use clap::Args;
 use lapwing::devices::{DeviceSpec, DeviceSpecError};
 use lapwing::models::ModelCache;
 use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
-use lapwing::{Activations, Engine, EngineBuilder, KvDtype, Requant, WaitLink, WaitMode};
+use lapwing::{
+    Activations, AttentionRule, Engine, EngineBuilder, KvDtype, Requant, WaitLink, WaitMode,
+};
 use lapwing_kernels::cpu::Isa;
 
 use super::failure::Failure;
@@ -50,6 +52,12 @@ pub(crate) struct EngineArgs {
     /// [default: use all weights exactly as stored]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) requant: Option<Requant>,
+
+    /// Mask of attention, for research: window=N, dilated=COUNTxSTRIDE, block-sparse=LEN:ROW-KEY,… or
+    /// causal; after LAYER: or FIRST-LAST: for some layers, as in 0-11:window=512. May be repeated: the
+    /// last one that covers a layer counts. A model's own window stays in force [default: the model's own]
+    #[arg(long, value_name = "[LAYERS:]MASK")]
+    pub(crate) attention: Vec<AttentionRule>,
 
     /// Order in which requests are admitted, computed and preempted; `lapwing devices` lists the
     /// policies [default: fcfs]
@@ -160,6 +168,9 @@ impl EngineArgs {
         if let Some(format) = self.requant {
             builder = builder.requant(format);
         }
+        for rule in &self.attention {
+            builder = builder.attention(rule.clone());
+        }
         if let Some(name) = &self.policy {
             builder = builder.policy(name.as_str());
         }
@@ -217,7 +228,7 @@ impl EngineArgs {
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
         let EngineArgs { threads: _, chunk, isa, kv, exact, requant, .. } = self;
-        let EngineArgs { policy, no_packed_cache, devices, .. } = self;
+        let EngineArgs { attention, policy, no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, permits } =
             devices;
         let number = |number: &Option<usize>| number.map(|number| number.to_string());
@@ -242,6 +253,7 @@ impl EngineArgs {
         let wait = wait.iter().map(|(link, mode)| format!("{}={}", link.name(), mode.name()));
         let several = device.iter().map(|device| ("--device", device.clone()));
         let several = several.chain(place.iter().map(|place| ("--place", place.clone())));
+        let several = several.chain(attention.iter().map(|rule| ("--attention", rule.to_string())));
         let several = several.chain(wait.map(|wait| ("--wait", wait)));
         let flags = [("--exact", exact), ("--no-packed-cache", no_packed_cache)];
         let flags = flags.into_iter().filter(|(_, set)| **set).map(|(flag, _)| flag.to_owned());
@@ -279,7 +291,7 @@ mod tests {
 
     #[test]
     fn every_setting_reaches_another_process() {
-        let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --requant q4_0 --policy fcfs --device cpu --device npu \
+        let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --requant q4_0 --attention window=8 --attention 0-1:dilated=4x2 --policy fcfs --device cpu --device npu \
                     --strategy pipe --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
                     --wait devices=spin --wait scheduler=blocking --permits 7 --exact --no-packed-cache";
         let given = Line::parse_from(line.split_whitespace()).engine;

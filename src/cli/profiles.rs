@@ -9,6 +9,7 @@ use lapwing::EngineBuilder;
 use lapwing::models::ModelCache;
 use lapwing::profile::{Limits, Profile};
 
+use super::attention;
 use super::failure::Failure;
 use super::requant;
 use super::session::Session;
@@ -20,6 +21,7 @@ pub(crate) async fn measure(
     session: &Session,
 ) -> Result<Profile, Failure> {
     requant::note(builder.requantized()?.as_ref(), session);
+    attention::note(builder.attention_masks()?.as_deref(), session);
     let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len}, {eta} left");
     let stop = Arc::new(AtomicBool::new(false));
     let (stopped, shown) = (Arc::clone(&stop), bar.clone());

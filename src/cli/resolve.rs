@@ -5,6 +5,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use lapwing::models::{ModelCache, ModelName, fetch};
 use lapwing::{Engine, EngineBuilder};
 
+use super::attention;
 use super::failure::Failure;
 use super::fetch_progress::FetchProgress;
 use super::profiles::with_stored;
@@ -66,6 +67,7 @@ pub(crate) async fn fetched(name: &ModelName, session: &Session) -> Result<PathB
 pub(crate) async fn open(builder: EngineBuilder, session: &Session) -> Result<Engine, Failure> {
     let engine = with_stored(builder)?.build().await?;
     requant::note(engine.requantized(), session);
+    attention::note(engine.attention(), session);
     for note in &engine.packed_weights().notes {
         session.note(&format!(
             "{note} (--no-packed-cache disables this cache, LAPWING_CACHE names another folder)"

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use lapwing::{Engine, Shutdown};
 use serde::Serialize;
 
+use crate::cli::attention;
 use crate::cli::failure::Failure;
 use crate::cli::output::print_json;
 use crate::cli::requant::RequantReport;
@@ -111,6 +112,7 @@ struct Report {
     kv: &'static str,
     activations: &'static str,
     requant: Option<RequantReport>,
+    attention: Option<Vec<String>>,
     chunk: usize,
     repetitions: usize,
     /// Maximum resident memory of the process, if the system reports it and nothing else was read.
@@ -184,6 +186,7 @@ async fn alone(
         kv: args.engine.kv.name(),
         activations: args.engine.activations().name(),
         requant: engine.requantized().map(RequantReport::of),
+        attention: engine.attention().map(attention::texts),
         chunk: engine.chunk_rows(),
         repetitions: args.repetitions(),
         // It would include the memory that was read.

@@ -8,6 +8,7 @@ use lapwing::Engine;
 use lapwing::tokenizer::{Special, Tokenizer};
 use serde::Serialize;
 
+use crate::cli::attention;
 use crate::cli::failure::Failure;
 use crate::cli::input::Source;
 use crate::cli::output::{print, print_json};
@@ -27,7 +28,8 @@ one. The tokens of its second half are scored, given all tokens before them in t
 
 With --json:
   {\"perplexity\":X,\"standard_error\":X,\"tokens\":N,\"window\":N,\"windows\":N,\"scored\":N,
-   \"window_mean_nll\":[…],\"model\":\"PATH\",\"requant\":{…}|null}
+   \"window_mean_nll\":[…],\"model\":\"PATH\",\"requant\":{…}|null,
+   \"attention\":[\"FIRST-LAST:MASK\",…]|null}
   tokens: of the whole text; scored: number of scored tokens; nll: negative natural log-likelihood.";
 
 /// Windows in the engine at the same time.
@@ -64,6 +66,7 @@ struct Report {
     window_mean_nll: Vec<f64>,
     model: String,
     requant: Option<RequantReport>,
+    attention: Option<Vec<String>>,
 }
 
 /// Prints the perplexity of a text.
@@ -93,13 +96,14 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         return print_json(&report);
     }
     print(&format!(
-        "perplexity {:.4} ± {:.4}\n{} of {} tokens scored, in {} windows of {}\n",
+        "perplexity {:.4} ± {:.4}\n{} of {} tokens scored, in {} windows of {}\n{}",
         report.perplexity,
         report.standard_error,
         report.scored,
         report.tokens,
         report.windows,
-        report.window
+        report.window,
+        attention::line(report.attention.as_deref())
     ))
 }
 
@@ -159,5 +163,6 @@ fn report(scores: &[Vec<f32>], tokens: usize, window: usize, engine: &Engine) ->
         window_mean_nll: scores.iter().map(|s| nll(s) / s.len() as f64).collect(),
         model: engine.model_path().display().to_string(),
         requant: engine.requantized().map(RequantReport::of),
+        attention: engine.attention().map(attention::texts),
     }
 }

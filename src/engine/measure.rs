@@ -36,7 +36,10 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
         Activations::F32 => ", f32 activations",
     };
     let requant = settings.requant.map(|to| format!(", weights requantised to {to}"));
-    let other = format!("{kv}{activations}{}", requant.unwrap_or_default());
+    // Masks change the time of attention.
+    let masks: String =
+        settings.attention.iter().map(|rule| format!(", attention {rule}")).collect();
+    let other = format!("{kv}{activations}{}{masks}", requant.unwrap_or_default());
     let devices = chosen
         .devices
         .iter()

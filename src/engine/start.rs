@@ -32,6 +32,7 @@ use crate::tokenizer::Tokenizer;
 pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Error> {
     let (model, requantized) = settings.model(file)?;
     log(requantized.as_ref());
+    let attention = (!settings.attention.is_empty()).then(|| model.graph.attention());
     let chosen = settings.choose(&model.config)?;
     let tokenizer = Tokenizer::from_metadata(file.metadata())?;
     let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
@@ -77,6 +78,10 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let of_model = (&*settings.model, &model.config, requantized.as_ref());
     set_facts(&recorder, of_model, (&chosen, &placement));
     recorder.set_meta("policy", settings.policy.name());
+    if let Some(rules) = &attention {
+        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        recorder.set_meta("attention", &rules.join(" "));
+    }
     let inner = Inner {
         path: settings.model,
         config: model.config,
@@ -87,6 +92,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         strategies,
         packed,
         requantized,
+        attention,
         slots,
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,

@@ -218,8 +218,8 @@ impl Scheduler {
             let start = sequence.sent;
             let (selected, action) = sequence.hand_out(*rows);
             self.queue.on_rows(sequence, start..start + rows);
-            let ids = &sequence.ids[start..start + rows];
-            batch.push(ids, start, sequence.lease.page_ids().to_vec(), selected);
+            let ids = sequence.row_ids(start..start + rows);
+            batch.push(&ids, start, sequence.lease.page_ids().to_vec(), selected);
             sequences.push(SequenceRows {
                 sequence: sequence.id,
                 epoch: sequence.progress.epoch(),

@@ -1,5 +1,6 @@
 //! A sequence inside the scheduler.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use lapwing_traces::{Nanos, RequestTimes};
 
 use super::queue::QueueEntry;
 use super::{KvPages, Note, Noted, SchedulerEffect, Stall};
+use crate::draft::StepTokens;
 use crate::message::{
     Emission, FinishReason, Generate, OutputAction, Sink, StreamEvent, Submit, Task,
 };
-use crate::sample::Sampled;
 use crate::sequence::{AdmissionPermit, RowProgress, SequenceId};
 use crate::traced::{TraceContext, Traced};
 
@@ -39,8 +40,8 @@ pub(super) struct Sequence {
     pub(super) context: TraceContext,
     /// Why its ready rows were not dispatched so far, and since when.
     pub(super) stall: Option<Stall>,
-    /// Rows of a step of generation.
-    pub(super) step_rows: usize,
+    /// Proposed to follow the ids, and verified with the next step of generation.
+    draft: Vec<u32>,
     pub(super) entry: QueueEntry,
     work: Wanted,
     _admission: AdmissionPermit,
@@ -85,7 +86,7 @@ impl Sequence {
             trace: submit.trace,
             context: request.same_request(),
             stall: None,
-            step_rows: 1,
+            draft: Vec::new(),
             entry: QueueEntry::new(submit.client, tokens_max),
             work,
             _admission: submit.admission,
@@ -103,10 +104,24 @@ impl Sequence {
         }
     }
 
+    /// Rows of all tokens, those of the draft included.
+    fn rows(&self) -> usize {
+        self.ids.len() + self.draft.len()
+    }
+
+    /// Token ids of these rows.
+    pub(super) fn row_ids(&self, rows: Range<usize>) -> Cow<'_, [u32]> {
+        if rows.end <= self.ids.len() {
+            return Cow::Borrowed(&self.ids[rows]);
+        }
+        let all = self.ids.iter().chain(&self.draft);
+        Cow::Owned(all.skip(rows.start).take(rows.len()).copied().collect())
+    }
+
     /// Rows to compute. The last token of a text to score predicts nothing.
     pub(super) fn goal(&self) -> usize {
         match self.work {
-            Wanted::Tokens(_) => self.ids.len(),
+            Wanted::Tokens(_) => self.rows(),
             Wanted::Scores { .. } => self.ids.len() - 1,
         }
     }
@@ -119,7 +134,7 @@ impl Sequence {
 
     /// Whether what is due is a step of generation.
     pub(super) fn is_decoding(&self) -> bool {
-        self.due() == self.step_rows && self.has_generated()
+        self.due() == 1 + self.draft.len() && self.has_generated()
     }
 
     fn has_generated(&self) -> bool {
@@ -128,7 +143,7 @@ impl Sequence {
 
     /// Of so many last rows, how many need logits.
     fn sampled_rows(&self, rows: usize) -> usize {
-        if self.has_generated() { self.step_rows.min(rows) } else { 1 }
+        if self.has_generated() { (1 + self.draft.len()).min(rows) } else { 1 }
     }
 
     /// Leases pages for all tokens and starts from the first row.
@@ -138,14 +153,19 @@ impl Sequence {
         Ok(())
     }
 
-    /// Leases pages for all tokens so far.
+    /// Leases pages for all tokens so far. Gives the draft up if there are none for it.
     pub(super) fn reserve(&mut self, kv: &KvPages) -> Result<(), OutOfPages> {
-        self.lease.grow(&kv.pool, &kv.layout, self.ids.len())
+        let all = self.lease.grow(&kv.pool, &kv.layout, self.rows());
+        if all.is_ok() || self.draft.is_empty() {
+            return all;
+        }
+        self.draft.clear();
+        self.lease.grow(&kv.pool, &kv.layout, self.rows())
     }
 
     /// Whether there are pages for all tokens so far.
     pub(super) fn has_pages(&self, kv: &KvPages) -> bool {
-        self.lease.pages().len() >= kv.layout.pages_for(self.ids.len())
+        self.lease.pages().len() >= kv.layout.pages_for(self.rows())
     }
 
     pub(super) fn on_admitted(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
@@ -197,6 +217,7 @@ impl Sequence {
         let (row, nudges) = self.progress.roll_back(row);
         effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
         self.entry.lose_rows(self.sent);
+        self.draft.clear();
         (self.sent, self.stale) = (row, self.in_flight);
     }
 
@@ -204,6 +225,7 @@ impl Sequence {
     pub(super) fn preempt(&mut self, effects: &mut Vec<SchedulerEffect>) {
         self.note(Noted::Freed(self.lease.pages().len()), effects);
         self.lease = KvLease::default();
+        self.draft.clear();
         self.sent = 0;
     }
 
@@ -243,19 +265,31 @@ impl Sequence {
         }
     }
 
-    pub(super) fn on_token(
-        &mut self,
-        sampled: &Sampled,
-        generate: Box<Generate>,
-        now: Nanos,
-    ) -> Option<FinishReason> {
+    /// A step has chosen tokens. Rows of a rejected draft count as not computed.
+    pub(super) fn on_tokens(&mut self, tokens: &StepTokens, generate: Box<Generate>, now: Nanos) {
         if self.times.generated_tokens == 0 {
             self.times.first_token = now;
         }
-        self.times.generated_tokens += 1;
-        self.ids.extend(std::iter::repeat_n(sampled.id, self.step_rows));
+        self.times.generated_tokens += tokens.iter().count();
+        self.ids.extend(tokens.iter().map(|token| token.id));
+        self.draft.clear();
         self.work = Wanted::Tokens(Some(generate));
-        sampled.finish
+        let accepted = self.ids.len() - 1;
+        if self.sent > accepted {
+            // Nothing of the sequence is in flight, and so nothing waits for it.
+            let (row, _) = self.progress.roll_back(accepted);
+            self.sent = row;
+        }
+    }
+
+    /// Lets the drafter propose the tokens of the next step.
+    pub(super) fn propose(&mut self, vocab: usize) {
+        let Wanted::Tokens(Some(generate)) = &mut self.work else { return };
+        let most = generate.tokens_max.saturating_sub(1);
+        if let (Some(drafter), true) = (&mut generate.drafter, most > 0) {
+            let proposed = drafter.draft(&self.ids, most).into_iter().take(most);
+            self.draft = proposed.take_while(|id| (*id as usize) < vocab).collect();
+        }
     }
 
     pub(super) fn on_scored(&mut self, count: usize, now: Nanos) -> Option<FinishReason> {

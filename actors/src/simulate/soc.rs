@@ -88,6 +88,7 @@ impl SocSimulation {
         let without = [
             ("a device's fault", options.fault.is_some()),
             ("stepped preparation", options.stepped_preparation),
+            ("a draft", options.verify > 1),
         ];
         if let Some((what, _)) = without.iter().find(|(_, set)| *set && values.is_some()) {
             return Err(SocRunError::Values { what });
@@ -126,11 +127,11 @@ impl SocSimulation {
     /// [`SocRunError`] when the request fails, the caller leaves before the first token, or
     /// something is left in the engine.
     pub fn run(mut self) -> Result<SocOutcome, SocRunError> {
-        let SocOptions { record, decode, cancel, .. } = self.options;
+        let SocOptions { record, decode, verify, cancel, .. } = self.options;
         if record {
             self.engine.recorder().set_scope(Scope::All);
         }
-        let seen = self.engine.run(&Caller { ids: &self.ids, decode, cancel })?;
+        let seen = self.engine.run(&Caller { ids: &self.ids, decode, verify, cancel })?;
         let recording = record.then(|| self.engine.recorder().recording());
         Ok(outcome::outcome(&self, &seen, recording))
     }
@@ -196,7 +197,6 @@ impl Setup<'_> {
             slots: values.map_or_else(SlotPool::default, |values| values.slots.clone()),
             policy: options.policy.make()?,
             context,
-            step_rows: options.verify,
             permits: options.in_flight,
             copy_rate: soc.copy_rate(),
             env: self.environment(kinds),

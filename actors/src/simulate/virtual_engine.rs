@@ -8,6 +8,7 @@ use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Nanos, Recorder};
 
 use super::error::SocRunError;
+use crate::draft::Drafter;
 use crate::drive::mailbox::ChannelSink;
 use crate::drive::simulated::{
     DeviceUsage, Environment, SimulatedDevice, Simulation, SimulationParts, Usage,
@@ -39,8 +40,6 @@ pub struct VirtualParts {
     pub policy: Box<dyn QueuePolicy>,
     /// Most tokens of a sequence.
     pub context: usize,
-    /// Rows of each step of generation, as in [`Scheduler::with_step_rows`].
-    pub step_rows: usize,
     /// Chunks in flight.
     pub permits: usize,
     /// Bytes per second at which parts are put together.
@@ -64,10 +63,23 @@ pub struct VirtualEngine {
 pub struct Caller<'a> {
     /// Prompt.
     pub ids: &'a [u32],
-    /// Tokens after the first.
+    /// Steps of generation after the first token.
     pub decode: usize,
+    /// Rows of each step: the token that is due, and a draft. Devices without values choose token 0
+    /// everywhere, so a draft of zeros is accepted as a whole.
+    pub verify: usize,
     /// When it leaves, in virtual time.
     pub cancel: Option<Nanos>,
+}
+
+/// A draft of that many zeros.
+#[derive(Clone, Copy, Debug)]
+struct Zeros(usize);
+
+impl Drafter for Zeros {
+    fn draft(&mut self, _ids: &[u32], most: usize) -> Vec<u32> {
+        vec![0; self.0.min(most)]
+    }
 }
 
 /// A time, and what the devices have done until then.
@@ -107,15 +119,14 @@ impl VirtualEngine {
     /// [`SocRunError::Plan`] when there is no route for what the engine can be asked.
     pub fn new(parts: VirtualParts) -> Result<VirtualEngine, SocRunError> {
         let VirtualParts { graph, planner, devices, kv, slots, policy, .. } = parts;
-        let VirtualParts { context, step_rows, permits, copy_rate, env, order, .. } = parts;
+        let VirtualParts { context, permits, copy_rate, env, order, .. } = parts;
         let vocab = graph.value(graph.output()).width;
         let scheduler = Scheduler::new(SchedulerParts {
             config: SchedulerConfig { context, sequences_max: 1, permits, vocab },
             planner,
             kv: KvPages { pool: kv.pool.clone(), layout: kv.layout },
             policy,
-        })?
-        .with_step_rows(step_rows);
+        })?;
         let graphs = vec![graph];
         let parts = SimulationParts { scheduler, devices, graphs, slots, copy_rate };
         let simulation = Simulation::registered(parts, env, &order);
@@ -135,12 +146,13 @@ impl VirtualEngine {
     pub fn run(&mut self, caller: &Caller<'_>) -> Result<Seen, SocRunError> {
         self.simulation.forget_chains();
         let begin = (self.simulation.now(), self.simulation.usage().unwrap_or_default());
-        let (sink, events) = ChannelSink::new(caller.decode + 4);
+        let (sink, events) = ChannelSink::new(caller.decode * caller.verify + 4);
         let mut watch = Watch::new(events, caller.cancel);
         let generate = Generate {
             sampler: Sampler::new(SamplingParams::greedy(), &[]),
             stop_ids: [].into(),
-            tokens_max: caller.decode + 1,
+            tokens_max: caller.decode * caller.verify + 1,
+            drafter: (caller.verify > 1).then(|| Box::new(Zeros(caller.verify - 1)) as Box<_>),
         };
         if let Some(admission) = self.admission.try_take() {
             let (ids, trace) = (caller.ids.to_vec(), tracing::Span::none());

@@ -26,6 +26,7 @@ mod requests;
 mod score;
 mod shape_only_device;
 mod soc;
+mod stale;
 mod strategy_values;
 mod support;
 mod waits;

@@ -13,6 +13,7 @@ use lapwing_kernels::device::{
 };
 use lapwing_kernels::graph::{Graph, NewNode, RowSet, ValueId, WeightSpec};
 use lapwing_kernels::kv::{KvDtype, KvLayout, PageId};
+use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::{AttentionOp, Op};
 use lapwing_kernels::part::Share;
 use lapwing_kernels::quant::DType;
@@ -45,7 +46,8 @@ pub fn graph(layers: usize) -> Graph {
         let matmul = || Op::MatMul { weight: matrix, bias: None };
         let normed = push(Op::RmsNorm { weight: gain, eps: 1e-5 }, &[x]);
         let (q, k) = (push(matmul(), &[normed]), push(matmul(), &[normed]));
-        let op = AttentionOp { layer, scale: 1.0, window: None, soft_cap: None };
+        let op =
+            AttentionOp { layer, scale: 1.0, window: None, mask: Mask::Causal, soft_cap: None };
         let mixed = push(Op::Attention(op), &[q, k, k]);
         let out = push(matmul(), &[mixed]);
         x = push(Op::Add, &[out, x]);

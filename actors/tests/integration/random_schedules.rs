@@ -54,7 +54,8 @@ pub fn run(seed: u64, scope: Scope) -> Recording {
         let (prompt_tokens, tokens_max) = (1 + dice.below(60) as usize, dice.below(30) as usize);
         let at = Nanos(dice.below(4_000_000));
         let cancel_at = (dice.below(3) == 0).then(|| Nanos(at.0 + dice.below(6_000_000)));
-        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at };
+        let drafted = (i % 3 == 0).then_some(seed + i);
+        let draw = Draw { prompt_tokens, tokens_max, at, cancel_at, drafted };
         Request::submit(&mut world, seed as u32 + i as u32, draw)
     });
     let requests = requests.collect();

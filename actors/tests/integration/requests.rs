@@ -4,7 +4,7 @@ use lapwing_actors::RunError;
 use lapwing_actors::message::SchedulerMessage;
 use lapwing_traces::{Nanos, Recording};
 
-use crate::support::{Stream, World, foretell, generate, prompt};
+use crate::support::{Stream, World, foretell, generate, generate_drafted, prompt};
 
 /// More events than any of the schedules has.
 const STEPS_MAX: usize = 1_000_000;
@@ -23,14 +23,20 @@ pub struct Draw {
     pub tokens_max: usize,
     pub at: Nanos,
     pub cancel_at: Option<Nanos>,
+    /// Seed of its drafter, if it has one.
+    pub drafted: Option<u64>,
 }
 
 impl Request {
     /// Sends a prompt that `number` determines.
     pub fn submit(world: &mut World, number: u32, draw: Draw) -> Request {
-        let Draw { prompt_tokens, tokens_max, at, cancel_at } = draw;
+        let Draw { prompt_tokens, tokens_max, at, cancel_at, drafted } = draw;
         let prompt = prompt(number, prompt_tokens);
-        let stream = world.submit(at, &prompt, generate(&prompt, tokens_max));
+        let task = match drafted {
+            None => generate(&prompt, tokens_max),
+            Some(seed) => generate_drafted(&prompt, tokens_max, seed),
+        };
+        let stream = world.submit(at, &prompt, task);
         if let Some(at) = cancel_at {
             world.sim.send_at(at, SchedulerMessage::Wake);
         }

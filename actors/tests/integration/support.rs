@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lapwing_actors::RunError;
+use lapwing_actors::draft::Drafter;
 use lapwing_actors::drive::live::{Live, LiveDevice, LiveParts, LiveRequest};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
@@ -272,7 +273,36 @@ pub fn generate(prompt: &[u32], tokens_max: usize) -> Task {
         sampler: Sampler::new(SamplingParams::greedy(), prompt),
         stop_ids: [STOP].into(),
         tokens_max,
+        drafter: None,
     }))
+}
+
+/// As [`generate`], with a drafter that knows the next tokens and is wrong at random: the output must be
+/// the same.
+pub fn generate_drafted(prompt: &[u32], tokens_max: usize, seed: u64) -> Task {
+    let Task::Generate(mut generate) = generate(prompt, tokens_max) else { unreachable!() };
+    generate.drafter = Some(Box::new(Guess(seed | 1)));
+    Task::Generate(generate)
+}
+
+#[derive(Debug)]
+struct Guess(u64);
+
+impl Drafter for Guess {
+    fn draft(&mut self, ids: &[u32], most: usize) -> Vec<u32> {
+        let mut below = |limit: u64| {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+            (self.0 >> 33) % limit
+        };
+        let mut ids = ids.to_vec();
+        let known = ids.len();
+        for _ in 0..below(5).min(most as u64) {
+            let right = next_token(&ids);
+            // Now and then another token, or one outside the vocabulary, which ends the draft.
+            ids.push(if below(4) > 0 { right } else { below(VOCAB as u64 + 3) as u32 });
+        }
+        ids.split_off(known)
+    }
 }
 
 /// A request for greedy generation.

@@ -91,7 +91,10 @@ fn the_report_and_the_page_show_how_good_the_predictions_were() {
     let side =
         PageRun { title: "waits", timeline: &timeline, analysis: &analysis, report: &report };
     let page = html::page(&[side]).expect("a page");
-    assert!(page.contains("Actual minus predicted"), "the page does not draw the errors");
+    assert!(
+        page.contains("Histogram of the prediction error (actual minus predicted time)"),
+        "the page does not draw the errors"
+    );
 }
 
 /// Notes whether a stage waited while its device was busy.

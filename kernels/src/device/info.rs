@@ -107,12 +107,15 @@ impl OpSet {
     }
 }
 
+/// Bytes that a prepared graph keeps.
+type GraphBytes = dyn Fn(&Graph, &GraphKey) -> u64 + Send + Sync;
+
 /// Memory for the static graphs of a device.
 #[derive(Clone)]
 pub struct GraphBudget {
     /// Bytes that all prepared graphs may take together.
     pub bytes: u64,
-    measure: Arc<dyn Fn(&Graph, &GraphKey) -> u64 + Send + Sync>,
+    measure: Arc<GraphBytes>,
 }
 
 impl GraphBudget {

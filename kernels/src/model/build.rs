@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::tensors::Tensors;
 use super::{LayerAttention, ModelConfig, ModelError};
 use crate::graph::{Graph, NewNode, ValueId, WeightId, WeightSpec};
+use crate::mask::Mask;
 use crate::op::{AttentionOp, Op, RopeScaling, RopeSpec};
 
 /// Builds the graph and checks every tensor against it.
@@ -113,7 +114,13 @@ impl Builder<'_> {
         };
         let q = self.push(Op::Rope { heads: c.heads, rope }, &[q], q_width, "rope_q");
         let k = self.push(Op::Rope { heads: c.kv_heads, rope }, &[k], kv_width, "rope_k");
-        let op = AttentionOp { layer, scale: c.score_scale(), window, soft_cap: c.attention_cap };
+        let op = AttentionOp {
+            layer,
+            scale: c.score_scale(),
+            window,
+            mask: Mask::Causal,
+            soft_cap: c.attention_cap,
+        };
         let mixed = self.push(Op::Attention(op), &[q, k, v], q_width, "attention");
         let out = self.linear("attn_output", mixed, c.width, false)?;
         self.post_norm("post_attention_norm", out)

@@ -103,8 +103,9 @@ fn seen(mask: &AttentionMask<'_>, pos: usize) -> Vec<usize> {
         AttentionMask::Causal => true,
         AttentionMask::Window(window) => key + window > pos,
         AttentionMask::Dilated { count, stride } => (0..*count).any(|i| key + i * stride == pos),
-        AttentionMask::Blocks { len, listed } => {
-            listed.contains(&((pos / len) as u32, (key / len) as u32))
+        AttentionMask::Blocks { len, listed, window } => {
+            window.is_none_or(|window| key + window > pos)
+                && listed.contains(&((pos / len) as u32, (key / len) as u32))
         }
     };
     (0..=pos).filter(sees).collect()
@@ -216,7 +217,8 @@ const LISTED: [(u32, u32); 12] = [
 fn sparse_masks() -> Vec<AttentionMask<'static>> {
     let dilated = [(1, 1), (5, 3), (100, 2), (4, 60), (3, 200)];
     let dilated = dilated.map(|(count, stride)| AttentionMask::Dilated { count, stride });
-    let blocks = [1, 7, 24, 32].map(|len| AttentionMask::Blocks { len, listed: &LISTED });
+    let blocks = [(1, None), (7, None), (24, None), (32, None), (7, Some(20)), (24, Some(33))];
+    let blocks = blocks.map(|(len, window)| AttentionMask::Blocks { len, listed: &LISTED, window });
     dilated.into_iter().chain(blocks).collect()
 }
 

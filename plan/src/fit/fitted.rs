@@ -17,7 +17,7 @@ use crate::cost::CostModel;
 use crate::device::DeviceId;
 use crate::profile::data::Profile;
 use crate::profile::error::ProfileError;
-use crate::shape::{attended, convert_bytes, rows_of};
+use crate::shape::{OpShape, convert_bytes, rows_of};
 use crate::time::{Crossing, Job};
 
 /// A cost model fitted to a profile.
@@ -91,7 +91,7 @@ impl Fitted {
         match &job.part.graphs[..] {
             [] => {
                 let query = match &self.graph.nodes()[node].op {
-                    Op::Attention(op) => attention_query(n, op.window, job.batch),
+                    Op::Attention(_) => attention_query(n, &group.shape, job.batch),
                     _ => Query { n, m: rows, context: None, attended: 0.0 },
                 };
                 group.time(query)
@@ -105,9 +105,9 @@ impl Fitted {
 }
 
 /// The attended positions of several sequences are summed; only one sequence has a context.
-fn attention_query(n: usize, window: Option<usize>, batch: &Batch) -> Query {
+fn attention_query(n: usize, shape: &OpShape, batch: &Batch) -> Query {
     let spans = &batch.spans;
-    let attended = spans.iter().map(|s| attended(s.rows.len(), s.start, window)).sum();
+    let attended = spans.iter().map(|s| shape.attended(s.rows.len(), s.start)).sum();
     let context = match &spans[..] {
         [one] => Some(one.start),
         _ => None,

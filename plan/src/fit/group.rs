@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::curve::{Curve, Point};
 use crate::profile::data::Sample;
-use crate::shape::{OpShape, attended};
+use crate::shape::OpShape;
 use crate::tree::{Tree, cross_validated};
 
 /// A shape of which a group predicts the time.
@@ -96,7 +96,7 @@ pub(super) fn with_curves(samples: &[(OpShape, Vec<&Sample>)]) -> (Vec<Group>, V
                 .iter()
                 .map(|((m, context), time)| {
                     let attends = shape.has_context();
-                    let attended = if attends { attended(*m, *context, shape.window) } else { 0.0 };
+                    let attended = if attends { shape.attended(*m, *context) } else { 0.0 };
                     Point { m: *m, attended, time: *time }
                 })
                 .collect();
@@ -170,8 +170,7 @@ pub(super) fn left_out_widths<'a>(
             let (groups, _) = grow(&rest);
             let Some(group) = groups.iter().find(|group| group.shape == *shape) else { continue };
             for Sample { m, context, time, .. } in of_shape.iter().filter(|s| s.shape.n == width) {
-                let attended =
-                    if shape.has_context() { attended(*m, *context, shape.window) } else { 0.0 };
+                let attended = if shape.has_context() { shape.attended(*m, *context) } else { 0.0 };
                 let query = Query { n: width, m: *m, context: Some(*context), attended };
                 let truth = time.median_ns.max(1) as f64;
                 errors.push((group.time(query) - truth).abs() / truth);

@@ -5,7 +5,8 @@ use crate::shape::OpShape;
 
 fn profile() -> Profile {
     let time = Spread { median_ns: 5, min_ns: 4, max_ns: 9, runs: 3 };
-    let shape = OpShape { op: "add".into(), n: 4, k: 0, dtype: None, window: None, swapped: false };
+    let (op, n, k) = ("add".into(), 4, 0);
+    let shape = OpShape { op, n, k, dtype: None, window: None, mask: None, swapped: false };
     let device = DeviceProfile {
         name: "cpu".into(),
         kind: "cpu".into(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::graph::Graph;
+use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 
@@ -103,16 +104,24 @@ impl Shared {
 
     /// FLOPs of the attention of a chunk, 4·s·c·q for s rows, c keys up to the end of the chunk and q
     /// query channels; and bytes of the keys and values that it reads, in fp16. With a sliding window,
-    /// s rows read at most window + s keys.
-    fn attention(&self, job: &Job<'_>, node: usize, window: Option<usize>) -> (f64, f64) {
+    /// s rows read at most window + s keys. With a sparse mask, only what it lets the rows see counts.
+    fn attention(&self, job: &Job<'_>, node: usize, mask: &Mask) -> (f64, f64) {
         let inputs = &self.graph.nodes()[node].inputs;
         let width = |at: usize| inputs.get(at).map_or(0.0, |v| self.graph.value(*v).width as f64);
         let spans = job.batch.spans.iter();
         let (mut pairs, mut keys) = (0.0, 0.0);
         for span in spans {
             let (rows, end) = (span.rows.len(), span.start + span.rows.len());
-            let keys_read =
-                window.map_or(end, |window| end.min(window.saturating_add(rows))) as f64;
+            let keys_read = match mask {
+                Mask::Causal => end as f64,
+                Mask::Window(window) => end.min(window.saturating_add(rows)) as f64,
+                sparse => {
+                    let (start, rows) = (span.start as u64, rows as u64);
+                    pairs += sparse.seen_positions(start, rows) as f64;
+                    keys += sparse.read_positions(start, rows) as f64;
+                    continue;
+                }
+            };
             pairs += rows as f64 * keys_read;
             keys += keys_read;
         }
@@ -122,7 +131,7 @@ impl Shared {
     /// Time and memory load of an op other than a matmul, on a processor with these rates.
     pub(super) fn other(&self, job: &Job<'_>, node: usize, rates: NonMatmulRates) -> NodeTime {
         if let Op::Attention(op) = &self.graph.nodes()[node].op {
-            let (flops, bytes) = self.attention(job, node, op.window);
+            let (flops, bytes) = self.attention(job, node, &op.seen());
             let (compute, memory) = (flops / rates.attention * 1e-3, bytes / rates.bandwidth);
             let others = compute.max(rates.element_kernel);
             let load = NodeLoad { bytes, memory_bound: memory >= others, joins: false };

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lapwing_kernels::graph::{Graph, RowSet};
+use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::Part;
 use lapwing_kernels::quant::DType;
@@ -50,13 +51,13 @@ struct Key {
 }
 
 /// Everything that the time of a node depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct NodeKey {
     op: &'static str,
     width: usize,
     inner: usize,
     dtype: Option<DType>,
-    window: Option<usize>,
+    mask: Option<Mask>,
     selected: bool,
 }
 
@@ -118,7 +119,7 @@ impl NodeKey {
             width: value.width,
             inner: weight.map_or(0, |w| w.cols),
             dtype: weight.map(|w| w.dtype),
-            window: if let Op::Attention(op) = &node.op { op.window } else { None },
+            mask: if let Op::Attention(op) = &node.op { Some(op.seen()) } else { None },
             selected: value.rows == RowSet::Selected,
         }
     }

@@ -2,6 +2,7 @@
 
 use lapwing_kernels::device::Batch;
 use lapwing_kernels::graph::{Graph, NewNode, WeightSpec};
+use lapwing_kernels::mask::Mask;
 use lapwing_kernels::op::{AttentionOp, Op};
 use lapwing_kernels::quant::DType;
 use lapwing_plan::attention_flops::AttentionWork;
@@ -18,7 +19,7 @@ fn attention(heads: usize, head_dim: usize) -> Graph {
     let table = g.add_weight(spec);
     let node = |op, inputs| NewNode { op, inputs, width, layer: None, role: "test" };
     let x = g.push(node(Op::Embed { table, scale: 1.0 }, &[]));
-    let op = AttentionOp { layer: 0, scale: 1.0, window: None, soft_cap: None };
+    let op = AttentionOp { layer: 0, scale: 1.0, window: None, mask: Mask::Causal, soft_cap: None };
     g.push(NewNode { op: Op::Attention(op), inputs: &[x, x, x], width, layer: None, role: "test" });
     g
 }

@@ -67,6 +67,11 @@ fn against(now: &Record, then: &Record) -> Against {
         None => "as stored".to_owned(),
     };
     differ("the format of the weights", requant(now), requant(then));
+    let masks = |record: &Record| match &record.attention {
+        Some(masks) => masks.join(" "),
+        None => "the model's own".to_owned(),
+    };
+    differ("the mask of attention", masks(now), masks(then));
     if !then.settings.is_empty() {
         differ("the setting", now.settings.clone(), then.settings.clone());
     }
@@ -124,6 +129,7 @@ mod tests {
             threads,
             kv: Kv::default(),
             requant: None,
+            attention: None,
             settings: "cpu=cpu on 2 threads, warm".to_owned(),
             engines: vec![EngineRuns {
                 name: "lapwing".to_owned(),

@@ -7,6 +7,7 @@ use lapwing::compare::{Compare, Comparison, Figures, LengthComparison};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
+use crate::cli::attention;
 use crate::cli::failure::Failure;
 use crate::cli::files;
 use crate::cli::output::{print, print_json};
@@ -42,6 +43,7 @@ struct Report<'a> {
     repetitions: usize,
     cost_source: &'a str,
     requant: Option<RequantReport>,
+    attention: Option<Vec<String>>,
     lengths: Vec<LengthReport<'a>>,
 }
 
@@ -83,6 +85,8 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
     let builder = with_stored(options.engine.without_strategy(path)?)?;
     let requantized = builder.requantized()?;
     requant::note(requantized.as_ref(), session);
+    let masks = builder.attention_masks()?;
+    attention::note(masks.as_deref(), session);
     let mut compare = Compare::new(builder)
         .lengths(options.lengths.iter().copied())
         .tokens(options.tokens)
@@ -118,7 +122,10 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
         write_page(&compared, path, session)?;
     }
     if session.json {
-        print_json(&report(&compared, requantized.as_ref()))
+        print_json(&Report {
+            attention: masks.as_deref().map(attention::texts),
+            ..report(&compared, requantized.as_ref())
+        })
     } else {
         print(&text(&compared))
     }
@@ -156,6 +163,7 @@ fn report<'a>(compared: &'a Comparison, requantized: Option<&Requantized>) -> Re
         repetitions: compared.repetitions,
         cost_source: &compared.cost_source,
         requant: requantized.map(RequantReport::of),
+        attention: None,
         lengths: lengths.collect(),
     }
 }

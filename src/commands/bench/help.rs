@@ -20,7 +20,7 @@ run. N = 0 skips a test. With --trace all runs are recorded, which costs up to 1
 With --vs, this engine and the others run alternately on the same file with the same number of
 threads: -r times one process of each. Each process runs every test once to warm up (llama-bench:
 the prompt without its context, and one token) and once measured. Ratios compare runs made back to
-back. --kv, --exact, --chunk, --requant and devices apply to this engine only; with --requant, the
+back. --kv, --exact, --chunk, --requant, --attention and devices apply to this engine only; with --requant, the
 others use different weights. Also measured: maximum resident memory, and the time of a process
 that loads the model, computes one token and ends. docs/benchmarks.md explains how to install the
 others.
@@ -40,11 +40,12 @@ With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
    \"min\":X,\"max\":X,\"all\":[…]},\"reading\":{…} with --reading},{\"test\":\"tg128@d512\",…}],
    \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,
-   \"isa\":\"…\",\"activations\":\"int8\"|\"f32\",\"kv\":\"…\",\"requant\":{…}|null,\"chunk\":N,
+   \"isa\":\"…\",\"activations\":\"int8\"|\"f32\",\"kv\":\"…\",\"requant\":{…}|null,
+   \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"chunk\":N,
    \"repetitions\":N,\"peak_resident_bytes\":N|null,\"against\":null}
   With --vs (--save stores the same without pairs, ratios and against):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
-   \"kv\":\"…\",\"requant\":{…}|null,\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",
+   \"kv\":\"…\",\"requant\":{…}|null,\"attention\":[…]|null,\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",
    \"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],
    \"pairs\":N,\"same_weights\":true,\"by_reading\":[…],\"ratios\":[{\"engine\":\"llama.cpp\",\"what\":\"pp512\",
    \"of_pairs\":{…},\"of_medians\":X},…],\"against\":null}

@@ -70,6 +70,10 @@ pub(super) struct Record {
     /// do not state it.
     #[serde(default)]
     pub(super) requant: Option<RequantReport>,
+    /// Masks of this engine's attention, by layers; `None` for the model's own, or for runs that do not
+    /// state them.
+    #[serde(default)]
+    pub(super) attention: Option<Vec<String>>,
     /// Other settings of this engine: devices, strategy, rows of a chunk, warm-up, and whether each run
     /// had a process of its own. Empty for runs that do not state them.
     #[serde(default)]

@@ -4,6 +4,7 @@ use super::Report;
 use super::against::Against;
 use super::pairs::{self, OURS};
 use super::report::{EngineRuns, Figures, Measured, Ratio};
+use crate::cli::attention;
 use crate::cli::failure::Failure;
 use crate::cli::output::print;
 use crate::cli::requant::RequantReport;
@@ -25,7 +26,7 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
     ];
     let reading: String = report.results.iter().filter_map(of_reading).collect();
     print(&format!(
-        "{}\n{}, {}, {} threads, {}, {} activations, {} keys and values, {} runs\n{}\n{}{reading}{}",
+        "{}\n{}, {}, {} threads, {}, {} activations, {} keys and values, {} runs\n{}{}\n{}{reading}{}",
         visible(&report.model),
         report.architecture,
         indicatif::HumanBytes(report.model_bytes),
@@ -35,6 +36,7 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         report.kv,
         report.repetitions,
         requantised(report.requant.as_ref()),
+        attention::line(report.attention.as_deref()),
         table(header, rows.collect()),
         saved_run_text(report.against.as_ref()),
     ))
@@ -79,6 +81,7 @@ pub(super) fn print_pairs(report: &pairs::Report<'_>) -> Result<(), Failure> {
          The first token is timed from the start of a process that loads the model to its end.\n",
     );
     text.push_str(&requantised(record.requant.as_ref()));
+    text.push_str(&ours_only(record.attention.as_deref()));
     if !report.same_weights {
         text.push_str(
             "Only lapwing uses requantised weights: the ratios compare engines on different weights,\n\
@@ -123,6 +126,18 @@ fn by_reading(report: &pairs::Report<'_>) -> String {
         "\nmemory bound: reading the same bytes without computing\n{}",
         table(header, rows.collect())
     )
+}
+
+/// The masks of this engine's attention, if any are given.
+fn ours_only(masks: Option<&[String]>) -> String {
+    match masks {
+        None => String::new(),
+        Some(_) => format!(
+            "{OURS}: {}Only lapwing uses these masks: the ratios compare engines that compute different \
+             attention.\n",
+            attention::line(masks)
+        ),
+    }
 }
 
 /// The requantised matrices, if there are any.

@@ -34,7 +34,8 @@ pub(in crate::simulate) fn run(
     let specs = machine.specs()?;
     let mut engine = start(scenario, machine, &specs)?;
     let ids = vec![0; scenario.prompt];
-    let caller = Caller { ids: &ids, decode: scenario.decode, cancel: None };
+    let caller =
+        Caller { ids: &ids, decode: scenario.decode, verify: scenario.verify, cancel: None };
     engine.run(&caller).map_err(|error| fail(error.to_string()))?;
     if record {
         engine.recorder().set_scope(Scope::All);
@@ -111,7 +112,6 @@ fn start(
         slots: SlotPool::default(),
         policy,
         context,
-        step_rows: scenario.verify,
         permits,
         copy_rate,
         env: Environment { hand_over, shapes_only: true, ..Environment::default() },
@@ -125,7 +125,7 @@ fn figures(seen: &Seen, scenario: &Scenario) -> Simulated {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let prefill_ms = ms(first.0.since(begin.0));
     let decode_ms = (*later > 0).then(|| ms(last.0.since(first.0)));
-    let rows = (later * scenario.verify) as f64;
+    let rows = *later as f64;
     let (before, after) = (&begin.1, &last.1);
     let devices = || before.devices.iter().zip(&after.devices);
     let busy: f64 = devices().map(|(before, after)| ms(after.busy.since(before.busy))).sum();

@@ -8,7 +8,7 @@ use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
 
-use lapwing_plan::shape::{OpShape, attended};
+use lapwing_plan::shape::OpShape;
 
 /// Row counts of undivided ops: powers of two, and from 32 also the midpoints between them.
 const ROWS: [usize; 16] = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
@@ -57,7 +57,7 @@ impl Measurement {
     /// Work of a chunk in all nodes of this shape.
     fn work(&self) -> f64 {
         let positions = match self.shape.has_context() {
-            true => attended(self.m, self.context, self.shape.window) / self.m as f64,
+            true => self.shape.attended(self.m, self.context) / self.m as f64,
             false => 1.0,
         };
         self.shape.work(self.m) * positions * self.nodes.len() as f64

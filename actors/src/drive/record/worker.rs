@@ -366,7 +366,8 @@ impl WorkerTrace {
             return;
         }
         self.end();
-        let span = chunk.context.span.unwrap_or_else(|| self.trace.span());
+        let received = chunk.context.span.filter(|_| !chunk.context.ran);
+        let span = received.unwrap_or_else(|| self.trace.span());
         let tags = Tags { epoch: epoch_of(chunk), ..host_tags(chunk) };
         let (name, activity) = (self.names.sample, Activity::Sample);
         let info = SpanInfo { name, activity, parent: None, tags };

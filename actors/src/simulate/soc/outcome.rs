@@ -105,7 +105,7 @@ pub(super) fn outcome(
     recording: Option<Recording>,
 ) -> SocOutcome {
     let Seen { begin, first, last, .. } = seen;
-    let steps = seen.later as f64;
+    let steps = (seen.later / run.options.verify) as f64;
     let (soc, kinds) = (&run.soc, &run.kinds[..]);
     let whole = phase(soc, kinds, begin, last);
     let decode_ms = (steps > 0.0).then(|| ms(last.0.since(first.0)) / steps);

@@ -1,5 +1,6 @@
 //! Attention masks.
 
+use crate::mask::Mask;
 use std::ops::Range;
 
 /// Which keys a row sees, by its position; a row never sees keys after its own.
@@ -23,7 +24,26 @@ pub enum AttentionMask<'a> {
         len: usize,
         /// (block of the row, block of the keys), ascending.
         listed: &'a [(u32, u32)],
+        /// Of these, only this many keys ending with the row's own; `None` for all.
+        window: Option<usize>,
     },
+}
+
+impl<'a> From<&'a Mask> for AttentionMask<'a> {
+    fn from(mask: &'a Mask) -> AttentionMask<'a> {
+        match mask {
+            Mask::Causal => AttentionMask::Causal,
+            Mask::Window(window) => AttentionMask::Window(*window),
+            Mask::Dilated { count, stride } => {
+                AttentionMask::Dilated { count: *count, stride: *stride }
+            }
+            Mask::Blocks { blocks, window } => AttentionMask::Blocks {
+                len: blocks.block_len(),
+                listed: blocks.listed(),
+                window: *window,
+            },
+        }
+    }
 }
 
 impl AttentionMask<'_> {
@@ -33,7 +53,9 @@ impl AttentionMask<'_> {
             AttentionMask::Causal => true,
             AttentionMask::Window(window) => *window > 0,
             AttentionMask::Dilated { count, stride } => *count > 0 && *stride > 0,
-            AttentionMask::Blocks { len, listed } => *len > 0 && listed.is_sorted_by(|a, b| a < b),
+            AttentionMask::Blocks { len, listed, window } => {
+                *len > 0 && *window != Some(0) && listed.is_sorted_by(|a, b| a < b)
+            }
         }
     }
 
@@ -46,7 +68,9 @@ impl AttentionMask<'_> {
                 pos.saturating_sub((*count - 1).saturating_mul(*stride))
             }
             // A later block may list an earlier one.
-            AttentionMask::Blocks { .. } => 0,
+            AttentionMask::Blocks { window, .. } => {
+                window.map_or(0, |window| (pos + 1).saturating_sub(window))
+            }
         }
     }
 
@@ -73,14 +97,14 @@ impl AttentionMask<'_> {
                 };
                 (0..16).fold(0, |bits, i| bits | u16::from(sees(key + i)) << i)
             }
-            AttentionMask::Blocks { len, listed } => {
+            AttentionMask::Blocks { len, listed, .. } => {
                 let row = u32::try_from(pos / len).unwrap_or(u32::MAX);
                 let blocks = key / len..=(key + 15) / len;
                 let seen = blocks.filter(|block| {
                     let block = u32::try_from(*block).unwrap_or(u32::MAX);
                     listed.binary_search(&(row, block)).is_ok()
                 });
-                causal
+                key_bits(key, self.first_key(pos)..pos + 1)
                     & seen
                         .fold(0, |bits, block| bits | key_bits(key, block * len..(block + 1) * len))
             }

@@ -102,6 +102,7 @@ impl OpRun<'_> {
             )),
             _ => None,
         };
+        let mask = op.seen();
         let mut kv = model.kv.layer(op.layer);
         let layout = *kv.layout();
         let width = layout.kv_heads * layout.head_dim;
@@ -122,7 +123,7 @@ impl OpRun<'_> {
                 sequences,
                 heads: q.len() / batch.rows() / layout.head_dim,
                 scale: op.scale,
-                mask: op.window.map_or(AttentionMask::Causal, AttentionMask::Window),
+                mask: AttentionMask::from(&mask),
                 soft_cap: op.soft_cap,
             };
             attention(&model.cpu, &job, out);

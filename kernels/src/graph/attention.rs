@@ -1,0 +1,51 @@
+//! Attention masks of a graph's layers.
+
+use super::Graph;
+use crate::mask::{AttentionRule, MaskError};
+use crate::op::Op;
+
+impl Graph {
+    /// Replaces the masks of attention: each layer gets the mask of the last rule that covers it, and
+    /// is causal if none does. The architecture's own sliding window stays in force: a row sees a key
+    /// if both the mask and the window see it. Replaces the effect of earlier calls.
+    ///
+    /// # Errors
+    /// If a rule is for layers that the graph lacks, or a size is 0. The graph is then unchanged.
+    pub fn set_attention(&mut self, rules: &[AttentionRule]) -> Result<(), MaskError> {
+        let layers = self.nodes.iter().filter_map(|node| match &node.op {
+            Op::Attention(op) => Some(op.layer),
+            _ => None,
+        });
+        let last = layers.max().unwrap_or(0);
+        for rule in rules {
+            rule.mask.check()?;
+            if rule.layers.as_ref().is_some_and(|layers| *layers.end() > last) {
+                return Err(MaskError::Layers { rule: rule.to_string(), last });
+            }
+        }
+        for node in &mut self.nodes {
+            if let Op::Attention(op) = &mut node.op {
+                let rule = rules.iter().rev().find(|rule| rule.covers(op.layer));
+                op.mask = rule.map(|rule| rule.mask.clone()).unwrap_or_default();
+            }
+        }
+        Ok(())
+    }
+
+    /// The masks in force, own windows included; consecutive layers of one mask are one rule.
+    pub fn attention(&self) -> Vec<AttentionRule> {
+        let mut rules: Vec<AttentionRule> = Vec::new();
+        for node in &self.nodes {
+            let Op::Attention(op) = &node.op else { continue };
+            let mask = op.seen();
+            match rules.last_mut() {
+                Some(rule) if rule.mask == mask => {
+                    let first = rule.layers.as_ref().map_or(0, |layers| *layers.start());
+                    rule.layers = Some(first..=op.layer);
+                }
+                _ => rules.push(AttentionRule { layers: Some(op.layer..=op.layer), mask }),
+            }
+        }
+        rules
+    }
+}

@@ -1,0 +1,204 @@
+//! Attention masks through the whole graph: against the naive reference, and in chunks.
+
+use std::sync::Arc;
+
+use super::{device, folder, ids, logits, reference, run};
+use half::f16;
+use lapwing_kernels::cpu::{Activations, Cpu, Isa};
+use lapwing_kernels::device::{Batch, Tensor, TensorSet};
+use lapwing_kernels::graph::Graph;
+use lapwing_kernels::mask::{AttentionRule, BlockList, Mask};
+use lapwing_kernels::model::Model;
+use lapwing_kernels::op::Op;
+use lapwing_kernels::reference::{DenseAttention, attention};
+use lapwing_kernels::weights::WeightFile;
+
+/// Models with fewer KV heads than query heads; the last two have windows of their own.
+const MODELS: [&str; 3] = ["llama", "gemma2", "gemma3"];
+
+fn open(name: &str) -> (WeightFile, Vec<u32>) {
+    let reference = reference(name);
+    let file = folder().join(reference["file"].as_str().expect("a file"));
+    (WeightFile::open(&file).expect("a weight file"), ids(&reference))
+}
+
+fn rules(texts: &[&str]) -> Vec<AttentionRule> {
+    texts.iter().map(|text| text.parse().expect(text)).collect()
+}
+
+/// Masks of awkward sizes: windows across page boundaries, blocks that rows see only in part, rows that
+/// see nothing, and layers of different masks.
+fn masks() -> Vec<Vec<AttentionRule>> {
+    let texts: [&[&str]; 7] = [
+        &["window=1"],
+        &["window=31"],
+        &["dilated=5x3"],
+        &["dilated=1000x7"],
+        &["block-sparse=13:0-0,1-0,1-1,3-1,3-3,4-0,4-4,5-2,7-7"],
+        &["block-sparse=32:0-0,1-1,2-0,2-2,3-1,3-3;window=40"],
+        &["window=9", "0:dilated=3x11", "1-1:causal"],
+    ];
+    let mut all: Vec<Vec<AttentionRule>> = texts.map(rules).into();
+    let list = BlockList::local_and_global(8, (2, 1), 64).expect("a list");
+    all.push(vec![Mask::blocks(list).into()]);
+    all
+}
+
+/// Logits of all positions under these rules, in chunks; `check` sees each attention op.
+fn masked(
+    (file, ids): &(WeightFile, Vec<u32>),
+    rules: &[AttentionRule],
+    (chunk, cpu): (usize, Cpu),
+    check: &mut dyn FnMut(&Graph, usize, &TensorSet, &TensorSet),
+) -> Vec<Vec<f32>> {
+    let mut model = Model::from_weights(file).expect("a model");
+    model.graph.set_attention(rules).expect("masks");
+    let graph = Arc::new(model.graph);
+    let (mut device, lease) = device(&model.config, &graph, file, ids.len(), cpu);
+    let mut rows = Vec::new();
+    for (i, ids) in ids.chunks(chunk).enumerate() {
+        let mut batch = Batch::default();
+        batch.push(ids, i * chunk, lease.page_ids().to_vec(), 0..ids.len());
+        let mut tensors = TensorSet::default();
+        for node in 0..graph.nodes().len() {
+            let copied = copy(&graph, node, &tensors);
+            run(&mut device, &graph, node..node + 1, &batch, &mut tensors);
+            if let Some(inputs) = copied {
+                check(&graph, node, &inputs, &tensors);
+            }
+        }
+        let tensor = tensors.take(graph.output()).expect("logits");
+        rows.extend((0..tensor.rows()).map(|r| tensor.row(r).to_vec()));
+    }
+    rows
+}
+
+/// The inputs of an attention op.
+fn copy(graph: &Graph, node: usize, tensors: &TensorSet) -> Option<TensorSet> {
+    let node = &graph.nodes()[node];
+    let Op::Attention(_) = node.op else { return None };
+    let mut copied = TensorSet::default();
+    for id in &node.inputs {
+        let input = tensors.get(*id).expect("an input");
+        copied.put(*id, Tensor::new(input.width, values(tensors, *id)));
+    }
+    Some(copied)
+}
+
+fn values(tensors: &TensorSet, id: lapwing_kernels::graph::ValueId) -> Vec<f32> {
+    tensors.get(id).and_then(|tensor| tensor.host()).expect("a value in memory").to_vec()
+}
+
+#[test]
+fn every_mask_equals_the_reference_in_every_attention_op() {
+    for name in MODELS {
+        let model = open(name);
+        let config = Model::from_weights(&model.0).expect("a model").config;
+        assert!(config.kv_heads < config.heads, "{name}: grouped queries");
+        for rules in masks() {
+            for isa in Isa::available() {
+                let cpu = Cpu::new(2, isa).with_activations(Activations::F32);
+                let mut checked = 0;
+                let mut check = |graph: &Graph,
+                                 node: usize,
+                                 inputs: &TensorSet,
+                                 done: &TensorSet| {
+                    let node = &graph.nodes()[node];
+                    let Op::Attention(op) = &node.op else { return };
+                    let [q, k, v] = [0, 1, 2].map(|at| values(inputs, node.inputs[at]));
+                    let stored = |x: Vec<f32>| -> Vec<f32> {
+                        x.into_iter().map(|x| f16::from_f32(x).to_f32()).collect()
+                    };
+                    let dense = DenseAttention {
+                        q: &q,
+                        k: &stored(k),
+                        v: &stored(v),
+                        shape: (config.heads, config.kv_heads, config.head_dim),
+                        scale: f64::from(op.scale),
+                        soft_cap: op.soft_cap.map(f64::from),
+                    };
+                    // Directly from the rules and the architecture, not from their combination.
+                    let rule = rules.iter().rev().find(|rule| rule.covers(op.layer));
+                    let sees = |pos: usize, key: usize| {
+                        rule.is_none_or(|rule| rule.mask.sees(pos, key))
+                            && op.window.is_none_or(|window| key + window > pos)
+                    };
+                    let want =
+                        attention(&dense, |pos| (0..=pos).filter(|key| sees(pos, *key)).collect());
+                    let found = values(done, node.output);
+                    let largest = want.iter().fold(0.0f64, |max, x| max.max(x.abs()));
+                    for (found, want) in found.iter().zip(&want) {
+                        let error = (f64::from(*found) - want).abs();
+                        let what = format!("{name} {rules:?} layer {} on {}", op.layer, isa.name());
+                        assert!(error <= 2e-5 * largest, "{what}: {found} instead of {want}");
+                    }
+                    assert_eq!(found.len(), want.len());
+                    checked += 1;
+                };
+                masked(&model, &rules, (usize::MAX, cpu), &mut check);
+                assert_eq!(checked, config.layers, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn masked_logits_do_not_depend_on_chunks_or_threads_by_a_single_bit() {
+    for name in MODELS {
+        let model = open(name);
+        for rules in masks() {
+            let of = |chunk: usize, threads: usize| {
+                masked(
+                    &model,
+                    &rules,
+                    (chunk, Cpu::new(threads, Isa::best())),
+                    &mut |_, _, _, _| {},
+                )
+            };
+            let whole = of(usize::MAX, 1);
+            for (chunk, threads) in [(1, 1), (7, 2), (32, 3)] {
+                assert!(of(chunk, threads) == whole, "{name} {rules:?}: {chunk} on {threads}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_mask_that_hides_nothing_changes_no_bit_and_others_change_some() {
+    for name in MODELS {
+        let model = open(name);
+        let of = |texts: &[&str]| {
+            let cpu = Cpu::new(2, Isa::best());
+            masked(&model, &rules(texts), (usize::MAX, cpu), &mut |_, _, _, _| {})
+        };
+        let own = logits(&model.0, &model.1, usize::MAX, Cpu::new(2, Isa::best()));
+        for texts in [&[][..], &["causal"], &["window=100000"], &["window=3", "causal"]] {
+            assert!(of(texts) == own, "{name} {texts:?}");
+        }
+        for texts in [&["window=5"], &["1:window=5"], &["dilated=4x2"], &["block-sparse=500:0-1"]] {
+            assert!(of(texts) != own, "{name} {texts:?}");
+        }
+        assert!(of(&["dilated=100000x1"]) == own, "{name}: every position");
+    }
+}
+
+#[test]
+fn an_own_window_stays_in_force_and_later_calls_replace_earlier_ones() {
+    let (file, _) = open("gemma2");
+    let mut model = Model::from_weights(&file).expect("a model");
+    let before = model.graph.clone();
+    let own = model.config.window.expect("a window");
+    let texts = |graph: &Graph| -> Vec<String> {
+        graph.attention().iter().map(ToString::to_string).collect()
+    };
+    model.graph.set_attention(&rules(&["window=100000"])).expect("a mask");
+    assert_eq!(texts(&model.graph)[..2], [format!("0:window={own}"), "1:window=100000".to_owned()]);
+    model.graph.set_attention(&rules(&["window=3"])).expect("a mask");
+    assert_eq!(texts(&model.graph), [format!("0-{}:window=3", model.config.layers - 1)]);
+    let wrong = format!("0-{}:causal", model.config.layers);
+    let error = model.graph.set_attention(&rules(&[&wrong])).expect_err("a layer too many");
+    assert!(error.to_string().contains(&wrong), "{error}");
+    assert_eq!(texts(&model.graph), [format!("0-{}:window=3", model.config.layers - 1)]);
+    model.graph.set_attention(&[]).expect("none");
+    assert_eq!(model.graph, before);
+}
