@@ -4,11 +4,8 @@
 use lapwing_traces::Nanos;
 use lapwing_traces::event::StallCause;
 
-use super::Scheduler;
 use super::running::Sequence;
-
-/// Why rows that were ready were not dispatched, and since when.
-pub type Stall = (StallCause, Nanos);
+use super::state::Scheduler;
 
 impl Scheduler {
     /// Records the stall of every sequence whose rows stay behind: the latest cause, the earliest
