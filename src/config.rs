@@ -9,7 +9,6 @@ use std::time::Duration;
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::policy::{PolicyChoice, QueuePolicy, UnknownPolicy};
 use lapwing_kernels::cpu::{Activations, Isa, THREADS_MAX};
-use lapwing_kernels::device::DeviceKind;
 use lapwing_kernels::kv::{KvDtype, KvLayout};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::{Model, ModelConfig};
@@ -220,16 +219,17 @@ impl Settings {
         DeviceSpec::check_names(&specs)?;
         // Settings of a program have the same limits as settings read from text.
         for spec in &specs {
+            spec.check()?;
             spec.to_string().parse::<DeviceSpec>()?;
         }
-        let real = |spec: &DeviceSpec| !spec.is_throttled();
+        let native = |spec: &DeviceSpec| !spec.is_throttled();
         let fixed: usize =
-            specs.iter().filter(|spec| !real(spec)).map(|spec| spec.threads.unwrap_or(1)).sum();
-        let cpus = specs.iter().filter(|spec| real(spec)).count().max(1);
+            specs.iter().filter(|spec| !native(spec)).map(|spec| spec.threads.unwrap_or(1)).sum();
+        let cpus = specs.iter().filter(|spec| native(spec)).count().max(1);
         let left = (cores().saturating_sub(fixed) / cpus).max(1);
-        let of_real = within("threads", self.threads.unwrap_or(left), 1..=THREADS_MAX)?;
+        let of_native = within("threads", self.threads.unwrap_or(left), 1..=THREADS_MAX)?;
         let threads =
-            |spec: &DeviceSpec| spec.threads.unwrap_or(if real(spec) { of_real } else { 1 });
+            |spec: &DeviceSpec| spec.threads.unwrap_or(if native(spec) { of_native } else { 1 });
         Ok(specs
             .into_iter()
             .map(|spec| (threads(&spec), spec))
@@ -241,11 +241,8 @@ impl Settings {
 /// The rows of an NPU's largest graph, if there is an NPU: smaller chunks would cut a prompt
 /// before a strategy can divide it at a standard graph size.
 pub(crate) fn chunk_rows_default<'a>(devices: impl Iterator<Item = &'a DeviceSpec>) -> usize {
-    let largest = |spec: &DeviceSpec| match spec.kind {
-        DeviceKind::Npu => spec.graphs.sizes.iter().copied().max(),
-        _ => None,
-    };
-    devices.filter_map(largest).max().unwrap_or(CHUNK_ROWS_DEFAULT)
+    let sizes = |spec: &'a DeviceSpec| spec.graphs.sizes.iter().copied().max();
+    devices.filter(|spec| spec.is_static()).filter_map(sizes).max().unwrap_or(CHUNK_ROWS_DEFAULT)
 }
 
 /// Default number of chunks in flight: on each device one computes while the next one waits.

@@ -38,24 +38,35 @@ pub struct DeviceSpec {
     pub kind: DeviceKind,
     /// Compute threads; by default a CPU takes all that other devices leave, any other device one.
     pub threads: Option<usize>,
-    /// What determines its time.
-    pub speed: Speed,
+    /// What computes its values.
+    pub backend: Backend,
+    /// How fast it is.
+    pub pace: Pace,
     /// Graphs that it may prepare, if it is an NPU.
     pub graphs: GraphSettings,
 }
 
-/// What determines the time of a device.
+/// What computes the values of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Speed {
-    /// The compute threads alone.
-    Real,
-    /// The compute threads, throttled to a processor of these rates.
-    Throttled(Rates),
-    /// The compute threads, throttled to a systolic array of these rates.
-    Systolic(Rates, ArraySettings),
+#[non_exhaustive]
+pub enum Backend {
+    /// The CPU kernels; the time of a run depends on its operations and bytes alone.
+    Cpu,
+    /// A systolic array in software. Its device is an NPU and is throttled: no rates follow from
+    /// the array alone, so [`Pace::Native`] is refused.
+    Systolic(ArraySettings),
 }
 
-/// Properties of a systolic array, beyond its rates.
+/// How fast a device is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// As fast as its back end computes. Only a CPU can be native.
+    Native,
+    /// Throttled to a processor of these rates.
+    Throttled(Rates),
+}
+
+/// A systolic array without its rates, which are in [`Pace`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ArraySettings {
     /// Cells along each side; dimensions are padded to multiples of it.
@@ -110,7 +121,7 @@ impl Default for ArraySettings {
 impl DeviceSpec {
     /// The CPU with all its threads, not throttled: the default device of an engine.
     pub fn cpu() -> DeviceSpec {
-        DeviceSpec::new("cpu", DeviceKind::Cpu, Speed::Real)
+        DeviceSpec::new("cpu", DeviceKind::Cpu, Backend::Cpu, Pace::Native)
     }
 
     /// A throttled device with the default rates of its kind.
@@ -120,18 +131,18 @@ impl DeviceSpec {
             DeviceKind::Gpu => Rates::GPU,
             DeviceKind::Npu => Rates::NPU,
         };
-        DeviceSpec::new(name, kind, Speed::Throttled(rates))
+        DeviceSpec::new(name, kind, Backend::Cpu, Pace::Throttled(rates))
     }
 
     /// A software NPU with the default rates.
     pub fn systolic(name: &str) -> DeviceSpec {
-        let speed = Speed::Systolic(Rates::NPU, ArraySettings::default());
-        DeviceSpec::new(name, DeviceKind::Npu, speed)
+        let backend = Backend::Systolic(ArraySettings::default());
+        DeviceSpec::new(name, DeviceKind::Npu, backend, Pace::Throttled(Rates::NPU))
     }
 
-    fn new(name: &str, kind: DeviceKind, speed: Speed) -> DeviceSpec {
+    fn new(name: &str, kind: DeviceKind, backend: Backend, pace: Pace) -> DeviceSpec {
         let graphs = GraphSettings::default();
-        DeviceSpec { name: name.to_owned(), kind, threads: None, speed, graphs }
+        DeviceSpec { name: name.to_owned(), kind, threads: None, backend, pace, graphs }
     }
 
     /// Parses devices joined by `+`; `phone` stands for a CPU, a GPU and an NPU, all throttled, in a
@@ -168,7 +179,62 @@ impl DeviceSpec {
 
     /// Whether it is throttled to the times of a model.
     pub fn is_throttled(&self) -> bool {
-        self.speed != Speed::Real
+        self.rates().is_some()
+    }
+
+    /// Whether it runs prepared graphs only, as
+    /// [`DeviceInfo::is_static`](lapwing_kernels::device::DeviceInfo::is_static) says of the device.
+    pub fn is_static(&self) -> bool {
+        build::info(self).is_static()
+    }
+
+    /// Checks that kind, back end and pace fit each other. Text only describes devices that pass.
+    pub(crate) fn check(&self) -> Result<(), DeviceSpecError> {
+        let wrong = |reason| {
+            Err(DeviceSpecError::Combination { name: self.name.clone(), kind: self.kind, reason })
+        };
+        match (&self.backend, &self.pace, self.kind) {
+            (Backend::Systolic(_), _, DeviceKind::Cpu | DeviceKind::Gpu) => {
+                wrong("a systolic array must be an NPU")
+            }
+            (Backend::Systolic(_), Pace::Native, DeviceKind::Npu) => {
+                wrong("a systolic array must be throttled to stated rates")
+            }
+            (Backend::Cpu, Pace::Native, DeviceKind::Gpu | DeviceKind::Npu) => {
+                wrong("only a CPU can be native; an emulated device must be throttled")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The rates that it is throttled to.
+    pub(crate) fn rates(&self) -> Option<&Rates> {
+        match &self.pace {
+            Pace::Native => None,
+            Pace::Throttled(rates) => Some(rates),
+        }
+    }
+
+    pub(crate) fn rates_mut(&mut self) -> Option<&mut Rates> {
+        match &mut self.pace {
+            Pace::Native => None,
+            Pace::Throttled(rates) => Some(rates),
+        }
+    }
+
+    /// The systolic array that computes, if one does.
+    pub(crate) fn array(&self) -> Option<&ArraySettings> {
+        match &self.backend {
+            Backend::Cpu => None,
+            Backend::Systolic(array) => Some(array),
+        }
+    }
+
+    pub(crate) fn array_mut(&mut self) -> Option<&mut ArraySettings> {
+        match &mut self.backend {
+            Backend::Cpu => None,
+            Backend::Systolic(array) => Some(array),
+        }
     }
 }
 
@@ -181,7 +247,7 @@ impl FromStr for DeviceSpec {
 }
 
 impl fmt::Display for DeviceSpec {
-    /// Text that parses to an equal device.
+    /// Text that parses to an equal device, unless an engine refuses the device.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         keys::write(self, f)
     }

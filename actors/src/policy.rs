@@ -5,13 +5,12 @@
 //! virtual time alike. [`Fcfs`] is the default; [`known`] lists the policies that have a name, and a
 //! [`PolicyChoice`] is a name or a policy of one's own.
 
-use lapwing_traces::Nanos;
-
 mod candidate;
 mod choice;
 mod client;
 mod fcfs;
 mod prefix;
+mod queue_policy;
 mod rank;
 mod registry;
 
@@ -20,81 +19,6 @@ pub use choice::{PolicyChoice, UnknownPolicy};
 pub use client::ClientId;
 pub use fcfs::Fcfs;
 pub use prefix::{NoPrefixCache, PrefixView};
+pub use queue_policy::QueuePolicy;
 pub use rank::Rank;
 pub use registry::{Known, by_name, known};
-
-/// Orders requests.
-///
-/// The life of a request is `arrive`, then `admitted` and any number of `charge`, then `finish`.
-/// `evicted` and a further `admitted` may come in between, any number of times; a request that ends
-/// while it waits is never admitted. All calls come from one thread at a time.
-///
-/// A policy decides on order alone. It cannot change a token, and it cannot hold a request back: the
-/// scheduler is work-conserving, and admits while there is room. Nor can it stop the engine: the
-/// request of the best rank always makes progress, and a request can demand the KV page of another only
-/// after it has generated a token since it was last given pages. `rank` may therefore change with
-/// time in any way. How long a single request waits is up to the policy; one whose ranks do not
-/// improve with waiting, and that lets requests overtake, can starve some of them.
-///
-/// The five methods that report what happens do nothing by default: a policy needs none of them if
-/// it ranks by what a [`Candidate`] says, as FCFS and shortest-prompt-first do.
-pub trait QueuePolicy: Send {
-    /// Name on the command line and in recordings.
-    fn name(&self) -> &str;
-
-    /// Rank of a request at time `now`: the smallest goes first, and equal ranks go in order of
-    /// arrival. It decides
-    /// - which waiting request is admitted next. It is called for every waiting request whenever
-    ///   fewer sequences run than may, and again after each admission;
-    /// - which running requests get prompt rows into the next chunk first, up to the chunk's size
-    ///   (all requests that generate have a row in it anyway). It is called for every running request
-    ///   before each chunk if there are several;
-    /// - which running request gives its KV pages back when one of better rank needs a page for a
-    ///   token that it has generated: the one of the worst rank among those without rows in
-    ///   flight. The ranks are those of the last call for the next chunk.
-    ///
-    /// `prefixes` tells how much of a waiting request's prompt is cached already.
-    fn rank(&self, request: &Candidate<'_>, prefixes: &dyn PrefixView, now: Nanos) -> Rank;
-
-    /// Whether requests of worse rank may be admitted before `blocked`, for whose tokens the KV cache
-    /// has no room at time `now`. By default they may not: the request at the head of the queue
-    /// blocks the others, so that none of them takes the pages that it waits for. Called whenever a
-    /// request's turn to be admitted comes and it does not fit.
-    fn may_overtake(&self, blocked: &Candidate<'_>, now: Nanos) -> bool {
-        let _ = (blocked, now);
-        false
-    }
-
-    /// A request has entered the queue at time `now`. Called once, before any other call for it.
-    /// Requests that are refused, such as one with an empty prompt, do not arrive.
-    fn arrive(&mut self, request: &Candidate<'_>, now: Nanos) {
-        let _ = (request, now);
-    }
-
-    /// A request has left the queue and runs: it has KV pages for all of its tokens. Called before
-    /// the next `rank`, so that what is counted here decides on the next admission.
-    fn admitted(&mut self, request: &Candidate<'_>, now: Nanos) {
-        let _ = (request, now);
-    }
-
-    /// Work was done for a request, in tokens: prompt rows are charged when they are sent to
-    /// a device, generated tokens when they arrive. Rows that are in flight are charged already, and
-    /// stay charged if the request fails or is cancelled.
-    fn charge(&mut self, request: &Candidate<'_>, charge: Charge, now: Nanos) {
-        let _ = (request, charge, now);
-    }
-
-    /// The KV cache no longer has `rows` rows of a request that has not ended. Today this is a
-    /// preemption: all of its rows are lost, it waits again, and it computes them again once it is
-    /// readmitted. With a prefix cache it is also the loss of rows that a waiting request had
-    /// matched; there is no prefix cache yet.
-    fn evicted(&mut self, request: &Candidate<'_>, rows: usize, now: Nanos) {
-        let _ = (request, rows, now);
-    }
-
-    /// A request has left the engine, from the queue or while it ran. Called once, after any other
-    /// call for it.
-    fn finish(&mut self, request: &Candidate<'_>, end: End, now: Nanos) {
-        let _ = (request, end, now);
-    }
-}

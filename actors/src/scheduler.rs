@@ -7,194 +7,37 @@
 
 use std::sync::Arc;
 
-use lapwing_kernels::kv::{KvLayout, KvPool};
 use lapwing_traces::Nanos;
 use lapwing_traces::event::Milestone;
 
 use crate::error::RunError;
 use crate::message::{
-    Delivery, Emission, FinishReason, Finished, Outcome, PrepareGraphs, Progress, RollBack,
-    SchedulerMessage, Shutdown, StreamEvent, Submit, Task,
+    Emission, Outcome, Progress, RollBack, SchedulerMessage, Shutdown, StreamEvent, Submit, Task,
 };
-use crate::policy::{End, QueuePolicy};
-use crate::sequence::{Permits, SequenceId};
+use crate::policy::End;
+use crate::sequence::SequenceId;
 use crate::traced::{TraceContext, Traced};
-use lapwing_plan::planner::Planner;
-use lapwing_plan::strategy::ChunkShape;
-use lapwing_plan::{DeviceId, PlanError, Route};
 
 mod chunks;
+mod effect;
+mod end;
 mod graphs;
 mod models;
+mod parts;
 mod queue;
 mod running;
 mod stall;
+mod state;
 
 use chunks::NextChunk;
-use graphs::Graphs;
-use models::Model;
+pub use effect::{Note, Noted, SchedulerEffect, Stall};
+use end::{fail, finish};
 pub use models::SchedulerModel;
-use queue::Queue;
+pub use parts::{KvPages, SchedulerConfig, SchedulerParts};
 use running::Sequence;
-pub use stall::Stall;
-
-/// Limits of an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SchedulerConfig {
-    /// Maximum tokens of a sequence of the first model, prompt included.
-    pub context: usize,
-    /// Maximum number of sequences that run at the same time.
-    pub sequences_max: usize,
-    /// Maximum number of chunks in flight.
-    pub permits: usize,
-    /// Vocabulary size of the first model; ids from here on are refused.
-    pub vocab: usize,
-}
-
-/// An action that the scheduler requests of its driver.
-#[derive(Debug)]
-pub enum SchedulerEffect {
-    /// Send a chunk's first stage, or a part of it, to its device. Holds the stall of its rows, if
-    /// they stalled.
-    Send(DeviceId, Traced<Delivery>, Option<Stall>),
-    /// Make that worker check its waiting chunks again.
-    Nudge(DeviceId),
-    /// Prepare static graphs, then send [`SchedulerMessage::Prepared`].
-    Prepare(PrepareGraphs),
-    /// Send an event to a caller.
-    Emit(Traced<Emission>),
-    /// Record an event of a request.
-    Note(Traced<Note>),
-    /// Stop every actor: the scheduler has ended.
-    Stop,
-}
-
-/// An event of a request for recordings; no decision depends on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// The request.
-    pub sequence: SequenceId,
-    /// The event.
-    pub what: Noted,
-}
-
-/// An event of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noted {
-    /// The request reached a milestone, with the milestone's value.
-    Milestone(Milestone, u64),
-    /// The request released that many KV pages. Chunks in flight may hold them a little longer.
-    Freed(usize),
-}
-
-/// The components of a scheduler.
-pub struct SchedulerParts {
-    /// Limits.
-    pub config: SchedulerConfig,
-    /// Chooses the routes of the first model and the sizes of its chunks.
-    pub planner: Planner,
-    /// Pages of the first model's KV cache.
-    pub kv: KvPages,
-    /// Orders requests.
-    pub policy: Box<dyn QueuePolicy>,
-}
-
-/// The allocator of a KV cache's pages, and their shape.
-#[derive(Clone, Debug)]
-pub struct KvPages {
-    /// Free pages.
-    pub pool: KvPool,
-    /// Shape of a page.
-    pub layout: KvLayout,
-}
-
-impl KvPages {
-    /// The error if the whole cache cannot hold `rows` rows.
-    fn too_small_for(&self, rows: usize) -> Option<RunError> {
-        let (wanted, capacity) = (self.layout.pages_for(rows), self.pool.capacity());
-        (wanted > capacity).then_some(RunError::OutOfKvPages { wanted, capacity })
-    }
-}
-
-/// State of the scheduler.
-pub struct Scheduler {
-    config: SchedulerConfig,
-    /// By number.
-    models: Vec<Model>,
-    graphs: Graphs,
-    queue: Queue,
-    permits: Permits,
-    waiting: Vec<Sequence>,
-    /// In order of rank, as of the last chunk.
-    running: Vec<Sequence>,
-    next_sequence: u64,
-    next_chunk: u64,
-    ending: Option<Shutdown>,
-    dead: Option<RunError>,
-}
+pub use state::Scheduler;
 
 impl Scheduler {
-    /// A scheduler with nothing to do.
-    ///
-    /// # Errors
-    /// [`PlanError`] when the strategy finds no route for a whole chunk or a decode step.
-    pub fn new(parts: SchedulerParts) -> Result<Scheduler, PlanError> {
-        let SchedulerConfig { context, vocab, .. } = parts.config;
-        let model = SchedulerModel { planner: parts.planner, kv: parts.kv, context, vocab };
-        Ok(Scheduler {
-            config: parts.config,
-            models: vec![Model::new(model)?],
-            graphs: Graphs::default(),
-            queue: Queue::new(parts.policy),
-            permits: Permits::new(parts.config.permits),
-            waiting: Vec::new(),
-            running: Vec::new(),
-            next_sequence: 0,
-            next_chunk: 0,
-            ending: None,
-            dead: None,
-        })
-    }
-
-    /// The route of a chunk of that shape of the first model.
-    ///
-    /// # Errors
-    /// [`PlanError`] when the strategy finds none.
-    pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
-        self.models[0].planner.route(shape)
-    }
-
-    /// Number of waiting and running requests.
-    pub fn sequences(&self) -> usize {
-        self.waiting.len() + self.running.len()
-    }
-
-    /// Number of waiting requests.
-    pub fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Number of running requests.
-    pub fn running(&self) -> usize {
-        self.running.len()
-    }
-
-    /// Number of KV pages that sequences own.
-    pub fn kv_pages_in_use(&self) -> usize {
-        let pools = self.models.iter().map(|model| &model.kv.pool);
-        pools.map(|pool| pool.capacity() - pool.free_pages()).sum()
-    }
-
-    /// Bytes of a KV page of the first model.
-    pub fn kv_page_bytes(&self) -> usize {
-        self.models[0].kv.layout.page_bytes()
-    }
-
-    /// Number of chunks in flight.
-    pub fn chunks_in_flight(&self) -> usize {
-        self.permits.in_use()
-    }
-
     /// Handles a message at time `now`.
     pub fn on(&mut self, message: Traced<SchedulerMessage>, now: Nanos) -> Vec<SchedulerEffect> {
         let mut effects = Vec::new();
@@ -387,35 +230,4 @@ impl Scheduler {
         }
         self.record_stalls(now);
     }
-}
-
-/// Ends a sequence. Its pages and its admission permit are free before its caller receives the event.
-fn finish(
-    queue: &mut Queue,
-    mut sequence: Sequence,
-    reason: FinishReason,
-    now: Nanos,
-    effects: &mut Vec<SchedulerEffect>,
-) {
-    queue.on_end(&sequence, End::Completed);
-    sequence.times.finished = now;
-    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
-    sequence.note_end(Milestone::Finished, effects);
-    let times = sequence.times;
-    let event = StreamEvent::Finished(Finished { reason, times });
-    effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
-}
-
-fn fail(
-    queue: &mut Queue,
-    sequence: Sequence,
-    error: &RunError,
-    effects: &mut Vec<SchedulerEffect>,
-) {
-    queue.on_end(&sequence, End::Failed);
-    sequence.lose(effects);
-    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
-    sequence.note_end(Milestone::Failed, effects);
-    let event = StreamEvent::Failed(error.clone());
-    effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
 }

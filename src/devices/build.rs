@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveDevice;
 use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
-use lapwing_kernels::device::{Blocking, Device, DeviceInfo, DeviceKind, GraphBudget, SlotPool};
+use lapwing_kernels::device::{Blocking, Device, DeviceInfo, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
-use lapwing_kernels::npu::array::{Array, graph_bytes};
-use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts};
+use lapwing_kernels::npu::array::Array;
+use lapwing_kernels::npu::{NpuDevice, NpuDeviceParts, Systolic};
 use lapwing_kernels::weights::WeightFile;
 use lapwing_plan::array::{Preparation, SystolicArray};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel};
 use lapwing_plan::time::TimeModel;
 use lapwing_traces::Clock;
 
-use super::{DeviceSpec, Rates, Speed, calibrate};
+use super::{Backend, DeviceSpec, Pace, Rates, calibrate};
 use crate::error::Error;
 
 /// Data that all devices of an engine share.
@@ -57,20 +57,19 @@ pub(crate) fn build(
     let name = spec.name.clone();
     let (graph, slots) = (Arc::clone(graph), (*slots).clone());
     let ops = Arc::clone(&graph);
-    let mut device: Box<dyn Device> = if spec.kind == DeviceKind::Npu {
+    let mut device: Box<dyn Device> = if spec.is_static() {
         let budget = spec.graphs.budget;
         let parts = NpuDeviceParts { name, graph, slots, budget };
         let array = Array { size: array(spec).size };
         let device = NpuDevice::systolic(parts, (cpu, array), file)?;
-        let info = DeviceInfo { sizes: spec.graphs.sizes.clone(), ..device.info().clone() };
-        Box::new(Blocking::new(info, device))
+        Box::new(Blocking::new(with_sizes(spec, device.info().clone()), device))
     } else {
         let parts = CpuDeviceParts { name, cpu, graph, kv: Arc::clone(kv), slots };
         Box::new(Blocking::new(info(spec), CpuDevice::new(parts, file)?))
     };
     let info = device.info().clone();
     let mut real = estimated(threads);
-    if let (Speed::Real, Some(clock)) = (spec.speed, clock)
+    if let (Pace::Native, Some(clock)) = (spec.pace, clock)
         && let Some((gflops, gbps)) = calibrate::rates(&mut *device, &ops, *clock)
     {
         real = Rates { gflops, gbps, ..real };
@@ -82,8 +81,8 @@ pub(crate) fn build(
 }
 
 fn array(spec: &DeviceSpec) -> SystolicArray {
-    match spec.speed {
-        Speed::Systolic(rates, settings) => SystolicArray {
+    match (spec.backend, spec.pace) {
+        (Backend::Systolic(settings), Pace::Throttled(rates)) => SystolicArray {
             size: settings.array,
             flops: rates.gflops * 1e9,
             ratio_floor: settings.floor,
@@ -92,16 +91,19 @@ fn array(spec: &DeviceSpec) -> SystolicArray {
     }
 }
 
-/// The planner's description of a device.
+/// What a device built from this specification says of itself, for planning without the device.
 pub(crate) fn info(spec: &DeviceSpec) -> DeviceInfo {
     let info = DeviceInfo::new(&*spec.name, spec.kind);
-    match spec.kind {
-        DeviceKind::Npu => {
-            let budget = GraphBudget::new(spec.graphs.budget, graph_bytes);
-            info.with_graphs(spec.graphs.sizes.clone(), Some(budget))
-        }
-        _ => info,
+    if !info.is_static() {
+        return info;
     }
+    let backend = Systolic::backend_info(Array { size: array(spec).size }, 1);
+    with_sizes(spec, backend.device_info(&spec.name, spec.graphs.budget))
+}
+
+/// An NPU's own description, with the graph sizes that the specification allows.
+fn with_sizes(spec: &DeviceSpec, info: DeviceInfo) -> DeviceInfo {
+    DeviceInfo { sizes: spec.graphs.sizes.clone(), ..info }
 }
 
 /// Estimated rates of a CPU, from its number of threads alone.
@@ -115,7 +117,7 @@ pub(crate) fn estimated(threads: usize) -> Rates {
     }
 }
 
-/// The time model that a device is throttled to; for an unthrottled device, a model of the rates `real`.
+/// The time model that a device is throttled to; for a native device, a model of the rates `real`.
 pub(crate) fn time_model(
     spec: &DeviceSpec,
     graph: &Arc<Graph>,
@@ -125,10 +127,12 @@ pub(crate) fn time_model(
     let wrong = |error: lapwing_plan::rate::RateError| {
         Error::config("device", &spec.name, &format!("a device with valid rates: {error}"))
     };
-    Ok(match spec.speed {
-        Speed::Real => Arc::new(RateModel::new(graph, real).map_err(wrong)?),
-        Speed::Throttled(rates) => Arc::new(RateModel::new(graph, rates).map_err(wrong)?),
-        Speed::Systolic(rates, settings) => {
+    Ok(match (spec.backend, spec.pace) {
+        (_, Pace::Native) => Arc::new(RateModel::new(graph, real).map_err(wrong)?),
+        (Backend::Cpu, Pace::Throttled(rates)) => {
+            Arc::new(RateModel::new(graph, rates).map_err(wrong)?)
+        }
+        (Backend::Systolic(settings), Pace::Throttled(rates)) => {
             let preparation = Preparation {
                 fixed: settings.prepare,
                 per_row_weight: settings.prepare_gweight.as_secs_f64() * 1e-9,
@@ -146,15 +150,18 @@ fn kernels(spec: &DeviceSpec, threads: usize, (isa, activations): (Isa, Activati
         Activations::F32 => ", with f32 activations",
     };
     let own = format!("{}{exact} on {threads} thread{plural} ({})", isa.name(), isa.explain());
-    match spec.speed {
-        Speed::Real => own,
-        Speed::Throttled(rates) => {
+    match (spec.backend, spec.pace) {
+        (_, Pace::Native) => own,
+        (Backend::Cpu, Pace::Throttled(rates)) => {
             format!("{own}, throttled to {} GFLOP/s and {} GB/s", rates.gflops, rates.gbps)
         }
-        Speed::Systolic(rates, settings) => format!(
+        (Backend::Systolic(settings), Pace::Throttled(rates)) => format!(
             "systolic array of {0} × {0} in software, throttled to {1} GFLOP/s and {2} GB/s; computed by \
              {own}",
             settings.array, rates.gflops, rates.gbps
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,4 +1,4 @@
-//! Measures the speed of a real device within milliseconds, precisely enough to choose between
+//! Measures the speed of a native device within milliseconds, precisely enough to choose between
 //! strategies. A profile measures every op and shape.
 
 use std::ops::Range;

@@ -1,5 +1,7 @@
 //! Errors of device specifications.
 
+use lapwing_kernels::device::DeviceKind;
+
 /// Why a device specification is invalid. The message says what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -68,5 +70,15 @@ pub enum DeviceSpecError {
         value: String,
         /// What is accepted.
         expected: &'static str,
+    },
+    /// Kind, back end and pace do not fit each other. Only a device made by a program can be so.
+    #[error("device '{name}' of kind {}: {reason}", kind.name())]
+    Combination {
+        /// Name of the device.
+        name: String,
+        /// Its kind.
+        kind: DeviceKind,
+        /// What has to be different.
+        reason: &'static str,
     },
 }

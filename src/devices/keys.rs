@@ -6,7 +6,7 @@ use lapwing_kernels::cpu::THREADS_MAX;
 use lapwing_kernels::device::DeviceKind;
 
 use super::text::{self, BYTES, CELLS, RATE, SIZES, TIME};
-use super::{ArraySettings, DeviceSpec, DeviceSpecError, Rates, Speed};
+use super::{Backend, DeviceSpec, DeviceSpecError, Pace};
 
 /// A key: how its value is read and written, and which devices have it.
 struct Key {
@@ -19,48 +19,20 @@ struct Key {
     of: fn(&DeviceSpec) -> bool,
 }
 
-fn rates(spec: &DeviceSpec) -> Option<&Rates> {
-    match &spec.speed {
-        Speed::Real => None,
-        Speed::Throttled(rates) | Speed::Systolic(rates, _) => Some(rates),
-    }
-}
-
-fn rates_mut(spec: &mut DeviceSpec) -> Option<&mut Rates> {
-    match &mut spec.speed {
-        Speed::Real => None,
-        Speed::Throttled(rates) | Speed::Systolic(rates, _) => Some(rates),
-    }
-}
-
-fn array(spec: &DeviceSpec) -> Option<&ArraySettings> {
-    match &spec.speed {
-        Speed::Systolic(_, array) => Some(array),
-        _ => None,
-    }
-}
-
-fn array_mut(spec: &mut DeviceSpec) -> Option<&mut ArraySettings> {
-    match &mut spec.speed {
-        Speed::Systolic(_, array) => Some(array),
-        _ => None,
-    }
-}
-
 fn any(_: &DeviceSpec) -> bool {
     true
 }
 
 fn has_rates(spec: &DeviceSpec) -> bool {
-    rates(spec).is_some()
+    spec.rates().is_some()
 }
 
 fn has_array(spec: &DeviceSpec) -> bool {
-    array(spec).is_some()
+    spec.array().is_some()
 }
 
 fn has_graphs(spec: &DeviceSpec) -> bool {
-    spec.kind == DeviceKind::Npu
+    spec.is_static()
 }
 
 macro_rules! rate_key {
@@ -69,10 +41,10 @@ macro_rules! rate_key {
             name: $name,
             expected: $expected,
             read: |spec, text| {
-                rates_mut(spec)?.$field = $read(text)?;
+                spec.rates_mut()?.$field = $read(text)?;
                 Some(())
             },
-            write: |spec| Some($write(rates(spec)?.$field)),
+            write: |spec| Some($write(spec.rates()?.$field)),
             of: has_rates,
         }
     };
@@ -84,10 +56,10 @@ macro_rules! array_key {
             name: $name,
             expected: $expected,
             read: |spec, text| {
-                array_mut(spec)?.$field = $read(text)?;
+                spec.array_mut()?.$field = $read(text)?;
                 Some(())
             },
-            write: |spec| Some($write(array(spec)?.$field)),
+            write: |spec| Some($write(spec.array()?.$field)),
             of: has_array,
         }
     };
@@ -142,16 +114,14 @@ const KEYS: &[Key] = &[
 
 /// The kind of processor that a name begins with.
 fn kind_of(name: &str) -> Option<DeviceKind> {
-    [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu]
-        .into_iter()
-        .find(|kind| name.starts_with(kind.name()))
+    DeviceKind::ALL.into_iter().find(|kind| name.starts_with(kind.name()))
 }
 
 fn form_of(spec: &DeviceSpec) -> &'static str {
-    match spec.speed {
-        Speed::Real => "cores",
-        Speed::Throttled(_) => "throttled",
-        Speed::Systolic(..) => "systolic",
+    match (&spec.backend, &spec.pace) {
+        (Backend::Cpu, Pace::Native) => "cores",
+        (Backend::Cpu, Pace::Throttled(_)) => "throttled",
+        (Backend::Systolic(_), _) => "systolic",
     }
 }
 
@@ -207,8 +177,7 @@ fn start(
     let kind = match given {
         None => kind_of(name),
         Some(name) => {
-            let kind = kind_of(name).filter(|kind| kind.name() == name);
-            Some(kind.ok_or_else(|| bad_kind(name, "cpu, gpu or npu"))?)
+            Some(DeviceKind::by_name(name).ok_or_else(|| bad_kind(name, "cpu, gpu or npu"))?)
         }
     };
     match form {
@@ -255,8 +224,7 @@ fn set(spec: &mut DeviceSpec, key: &str, value: &str) -> Result<(), DeviceSpecEr
 
 pub(super) fn write(spec: &DeviceSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{}={}", spec.name, form_of(spec))?;
-    let kind =
-        matches!(spec.speed, Speed::Throttled(_)).then(|| format!("kind={}", spec.kind.name()));
+    let kind = (form_of(spec) == "throttled").then(|| format!("kind={}", spec.kind.name()));
     let keys = KEYS.iter().filter(|key| (key.of)(spec));
     let pairs = keys.filter_map(|key| Some(format!("{}={}", key.name, (key.write)(spec)?)));
     for (at, pair) in kind.into_iter().chain(pairs).enumerate() {
@@ -266,95 +234,4 @@ pub(super) fn write(spec: &DeviceSpec, f: &mut fmt::Formatter<'_>) -> fmt::Resul
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use super::*;
-
-    fn parsed(text: &str) -> DeviceSpec {
-        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
-    }
-
-    #[test]
-    fn written_devices_parse_to_equal_devices() {
-        for text in [
-            "cpu",
-            "gpu",
-            "npu",
-            "cpu=cores:threads=3",
-            "cpu=throttled",
-            "gpu=throttled:gflops=40,gbps=8,submit=15us,idle-submit=75us,sync=20us",
-            "x=throttled:kind=npu,sizes=32/96,budget=1000",
-            "npu-2=systolic:gflops=2.5,budget=256MiB,sizes=32-1024,array=16,floor=0.25,prepare=0",
-            "npu-3=systolic:sizes=32/96/160,array=8,gflops=0.001",
-            "y=systolic:prepare-gweight=1500ns,submit=1.5ms",
-        ] {
-            let spec = parsed(text);
-            assert_eq!(parsed(&spec.to_string()), spec, "{text} became {spec}");
-        }
-    }
-
-    #[test]
-    fn each_key_sets_its_own_value() {
-        let gpu = parsed("gpu=throttled:gflops=40,gbps=8,submit=15us,idle-submit=75us,sync=0.4ms");
-        let us = Duration::from_micros;
-        let rates = Rates {
-            gflops: 40.0,
-            gbps: 8.0,
-            submit_queued: us(15),
-            submit_idle: us(75),
-            sync: us(400),
-        };
-        assert_eq!((gpu.kind, gpu.speed), (DeviceKind::Gpu, Speed::Throttled(rates)));
-        let npu = parsed("npu=systolic:budget=2MiB,sizes=33-200,threads=2");
-        assert_eq!((npu.graphs.budget, npu.threads), (2 << 20, Some(2)));
-        assert_eq!(npu.graphs.sizes, [64, 128]);
-        assert_eq!(parsed("fast=throttled:kind=cpu").kind, DeviceKind::Cpu);
-        assert_eq!(parsed("fast=throttled").kind, DeviceKind::Gpu);
-        assert_eq!(parsed("npu=throttled").kind, DeviceKind::Npu);
-    }
-
-    #[test]
-    fn errors_say_what_is_accepted() {
-        for (text, says) in [
-            ("", "letters, digits"),
-            ("g pu=throttled", "letters, digits"),
-            ("tpu", "unknown device 'tpu' (presets: cpu, gpu, npu, phone)"),
-            (
-                "gpu=fast",
-                "expected cores for no throttling, throttled for stated rates, or systolic for an NPU",
-            ),
-            ("gpu=throttled:tflops=1", "gflops, gbps, submit, idle-submit, sync, kind"),
-            ("gpu=throttled:sizes=32", "unknown key 'sizes' (form throttled has "),
-            ("cpu=cores:gflops=1", "unknown key 'gflops' (form cores has threads, kind)"),
-            ("gpu=throttled:gflops=0", "positive number"),
-            ("gpu=throttled:gflops=inf", "positive number"),
-            ("gpu=throttled:gflops", "gflops is ''"),
-            ("gpu=throttled:sync=20", "15us"),
-            ("gpu=throttled:sync=-1us", "15us"),
-            ("gpu=throttled:sync=2h", "15us"),
-            ("gpu=throttled:sync=1us,sync=2us", "'sync' is given twice"),
-            ("npu=systolic:sizes=0", "32-1024"),
-            ("npu=systolic:sizes=33-60", "32-1024"),
-            ("npu=systolic:sizes=33/70", "multiples of 32 rows"),
-            ("npu=systolic:sizes=16-1024", "multiples of 32 rows"),
-            ("npu=systolic:sizes=32/131072", "up to 65536"),
-            ("npu=systolic:array=24", "1, 2, 4, 8, 16 or 32 cells"),
-            ("npu=systolic:array=64", "1, 2, 4, 8, 16 or 32 cells"),
-            ("npu=systolic:array=0", "1, 2, 4, 8, 16 or 32 cells"),
-            ("gpu=throttled:gflops=1e-4", "at least 0.001"),
-            ("gpu=throttled:gbps=0.0009", "at least 0.001"),
-            ("gpu=throttled:gbps=nan", "at least 0.001"),
-            ("npu=systolic:budget=0", "64MiB"),
-            ("npu=systolic:floor=2", "at most 1"),
-            ("npu=systolic:kind=gpu", "npu for the form systolic"),
-            ("gpu=cores", "cpu for the form cores"),
-            ("x=throttled:kind=tpu", "cpu, gpu or npu"),
-        ] {
-            let error = text.parse::<DeviceSpec>().expect_err(text).to_string();
-            assert!(error.contains(says), "{text}: {error}");
-        }
-        let twice = DeviceSpec::list("phone+gpu").expect_err("two GPUs of one name");
-        assert!(twice.to_string().contains("'gpu' is given twice"));
-    }
-}
+mod tests;

@@ -33,7 +33,7 @@ impl Strategies {
         chosen: &Chosen,
     ) -> Result<Arc<dyn Strategy>, Error> {
         let kinds: Vec<DeviceKind> = chosen.devices.iter().map(|(spec, _)| spec.kind).collect();
-        if kinds.iter().all(|kind| *kind == DeviceKind::Npu) {
+        if chosen.devices.iter().all(|(spec, _)| spec.is_static()) {
             return Err(Error::npu_alone());
         }
         match (choice, &kinds[..]) {

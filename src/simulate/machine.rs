@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::SimulateError;
 use crate::config::{COPY_RATE, SYNC_TIME};
-use crate::devices::{DeviceSpec, Speed};
+use crate::devices::DeviceSpec;
 use crate::profile::Profile;
 
 mod measured;
@@ -56,9 +56,9 @@ impl Machine {
     ///
     /// # Errors
     /// [`SimulateError::Preset`] if a device is not throttled, so that no number describes its time:
-    /// measure a profile of it.
+    /// measure a profile of it. Also if its kind and back end do not fit each other.
     pub fn of_devices(name: &str, specs: Vec<DeviceSpec>) -> Result<Machine, SimulateError> {
-        if let Some(free) = specs.iter().find(|spec| spec.speed == Speed::Real) {
+        if let Some(free) = specs.iter().find(|spec| !spec.is_throttled()) {
             return Err(SimulateError::Preset {
                 reason: format!(
                     "device '{}' is not throttled, so its times are unknown: measure it with \
@@ -66,6 +66,9 @@ impl Machine {
                     free.name
                 ),
             });
+        }
+        for spec in &specs {
+            spec.check().map_err(|error| wrong(error.to_string()))?;
         }
         let number = |value: f64, unit: &str, source: &str| Number {
             value,
@@ -226,7 +229,7 @@ impl MachineDevice {
     fn to_spec(&self) -> Result<DeviceSpec, SimulateError> {
         let mut spec: DeviceSpec = self.spec.parse().map_err(|error| wrong(format!("{error}")))?;
         let name = spec.name.clone();
-        if spec.speed == Speed::Real {
+        if !spec.is_throttled() {
             return Err(wrong(format!(
                 "'{name}' has no numbers: its form must be throttled or systolic"
             )));

@@ -8,14 +8,14 @@ use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use futures_core::Stream;
-use lapwing_kernels::device::{Device, ModelId, Preparer, RunId, SlotPool};
+use lapwing_kernels::device::{ModelId, Preparer, RunId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Nanos, Recorder};
 
@@ -29,15 +29,18 @@ use crate::scheduler::Scheduler;
 use crate::sequence::{AdmissionLimit, AdmissionPermit};
 use crate::worker::Worker;
 use lapwing_plan::DeviceId;
-use lapwing_plan::time::TimeModel;
 
 mod actors;
+mod device;
+mod ending;
 mod prepare;
 mod scheduler;
 pub(super) mod throttle;
 mod workers;
 
 use actors::{Link, LiveWorker};
+pub use device::LiveDevice;
+use ending::Ending;
 use prepare::{Lane, LaneMessage, Lanes};
 use scheduler::{LiveScheduler, SharedScheduler};
 use throttle::Throttle;
@@ -61,21 +64,6 @@ pub struct LiveParts {
     pub waits: Waits,
     /// Receives trace events; its clock is the engine's clock.
     pub recorder: Recorder,
-}
-
-/// A device in real time. With a time model it is *throttled*: it computes true values, and each run
-/// ends at the modelled time or when the device is done, whichever is later.
-pub struct LiveDevice {
-    /// Computes the stages.
-    pub device: Box<dyn Device>,
-    /// The time model to which it is throttled.
-    pub time: Option<Arc<dyn TimeModel>>,
-}
-
-impl LiveDevice {
-    fn name(&self) -> &str {
-        &self.device.info().name
-    }
 }
 
 /// A request of a caller.
@@ -104,21 +92,6 @@ pub struct Live {
     caller: Arc<CallerTrace>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     behind: Vec<Arc<AtomicU64>>,
-}
-
-/// The engine's end, shared by the callers' side and the scheduler's side.
-#[derive(Debug, Default)]
-struct Ending {
-    /// Why the engine has ended or is about to end.
-    cause: OnceLock<RunError>,
-    /// The scheduler reads no more messages.
-    closed: AtomicBool,
-    /// A wake is in the mailbox; one is enough for any number of dropped streams.
-    waking: AtomicBool,
-    /// A draining shutdown has been sent; one is enough.
-    draining: AtomicBool,
-    /// An immediate shutdown has been sent, or the scheduler has ended.
-    stopping: Arc<AtomicBool>,
 }
 
 impl Live {
@@ -354,15 +327,6 @@ impl Drop for Live {
     /// Does not join the threads: each actor ends after the chunk that it is computing.
     fn drop(&mut self) {
         self.signal(Shutdown::Now);
-    }
-}
-
-impl Ending {
-    fn why(&self) -> RunError {
-        self.cause.get().cloned().unwrap_or(RunError::ActorDied {
-            actor: "scheduler".to_owned(),
-            reason: "the engine has ended".to_owned(),
-        })
     }
 }
 

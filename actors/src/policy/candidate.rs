@@ -2,7 +2,7 @@
 
 use lapwing_traces::Nanos;
 
-use super::ClientId;
+use super::client::ClientId;
 use crate::sequence::SequenceId;
 
 /// A request that waits or runs.

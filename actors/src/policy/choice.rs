@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Fcfs, QueuePolicy, by_name, known};
+use super::fcfs::Fcfs;
+use super::queue_policy::QueuePolicy;
+use super::registry::{by_name, known};
 
 /// Which policy an engine has: one that comes with Lapwing, by name, or one of the caller's own.
 ///

@@ -2,7 +2,10 @@
 
 use lapwing_traces::Nanos;
 
-use super::{Candidate, PrefixView, QueuePolicy, Rank};
+use super::candidate::Candidate;
+use super::prefix::PrefixView;
+use super::queue_policy::QueuePolicy;
+use super::rank::Rank;
 
 /// First come, first served: requests go in order of arrival, one that does not fit blocks those behind
 /// it, and the youngest gives its KV pages back first.

@@ -1,6 +1,7 @@
 //! Policies by name.
 
-use super::{Fcfs, QueuePolicy};
+use super::fcfs::Fcfs;
+use super::queue_policy::QueuePolicy;
 
 /// A policy that can be chosen by name.
 #[derive(Clone, Copy, Debug)]

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::{Batch, ModelId, Payload};
 
-use super::Stall;
+use super::effect::{SchedulerEffect, Stall};
+use super::end::fail;
 use super::graphs::Readiness;
 use super::models::Model;
-use super::{Scheduler, SchedulerEffect, fail};
+use super::state::Scheduler;
 use crate::chunk::{Chunk, SequenceRows};
 use crate::error::RunError;
 use crate::sequence::Permit;

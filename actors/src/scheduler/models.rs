@@ -1,11 +1,10 @@
 //! The models of an engine. Each has its own planner, KV cache and limits.
 
-use lapwing_kernels::device::ModelId;
 use lapwing_plan::planner::Planner;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
 use lapwing_plan::{Phase, PlanError};
 
-use super::{KvPages, Scheduler};
+use super::parts::KvPages;
 
 /// A model that an engine runs.
 pub struct SchedulerModel {
@@ -41,33 +40,5 @@ impl Model {
         let step = ChunkShape { phase: Phase::Decode, rows: 1, context: rows, prompt: 0, ..chunk };
         planner.route(step)?;
         Ok(Model { planner, kv, context, vocab, decoding: None })
-    }
-}
-
-impl Scheduler {
-    /// Adds a model; its number is the number of models before it. The planner must be made for that
-    /// number, and every device must hold the model's weights.
-    ///
-    /// # Errors
-    /// [`PlanError`] when the strategy finds no route for a whole chunk or a decode step, or makes
-    /// routes for another model.
-    pub fn add_model(&mut self, model: SchedulerModel) -> Result<ModelId, PlanError> {
-        let (id, found) = (ModelId(self.models.len()), model.planner.model());
-        if found != id {
-            return Err(PlanError::OtherModel { found: found.0, expected: id.0 });
-        }
-        self.models.push(Model::new(model)?);
-        Ok(id)
-    }
-
-    /// Models with running sequences, in the order of their best-ranked one.
-    pub(super) fn models_in_order(&self) -> Vec<ModelId> {
-        let mut order: Vec<ModelId> = Vec::new();
-        for sequence in &self.running {
-            if !order.contains(&sequence.model) {
-                order.push(sequence.model);
-            }
-        }
-        order
     }
 }

@@ -12,8 +12,10 @@ use std::ops::Range;
 
 use lapwing_traces::Nanos;
 
+use super::effect::SchedulerEffect;
+use super::end::fail;
 use super::running::Sequence;
-use super::{Scheduler, SchedulerEffect, fail};
+use super::state::Scheduler;
 use crate::policy::{Candidate, Charge, ClientId, End, NoPrefixCache, QueuePolicy, Rank};
 
 /// The policy, and the time that is passed to it.

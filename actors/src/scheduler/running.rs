@@ -10,8 +10,9 @@ use lapwing_kernels::kv::{KvLease, OutOfPages};
 use lapwing_traces::event::Milestone;
 use lapwing_traces::{Nanos, RequestTimes};
 
+use super::effect::{Note, Noted, SchedulerEffect, Stall};
+use super::parts::KvPages;
 use super::queue::QueueEntry;
-use super::{KvPages, Note, Noted, SchedulerEffect, Stall};
 use crate::draft::StepTokens;
 use crate::message::{
     Emission, FinishReason, Generate, OutputAction, Sink, StreamEvent, Submit, Task,

@@ -4,11 +4,8 @@
 use lapwing_traces::Nanos;
 use lapwing_traces::event::StallCause;
 
-use super::Scheduler;
 use super::running::Sequence;
-
-/// Why ready rows were not dispatched, and since when.
-pub type Stall = (StallCause, Nanos);
+use super::state::Scheduler;
 
 impl Scheduler {
     /// Records the stall of every sequence with undispatched rows: the latest cause, the earliest

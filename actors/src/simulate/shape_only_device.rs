@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lapwing_kernels::device::{
-    BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphKey, Observer, Prepare, Prepared,
-    Preparer, StageRun, Step,
+    BlockingDevice, DeviceError, DeviceInfo, GraphKey, Observer, Prepare, Prepared, Preparer,
+    StageRun, Step,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::npu::array::graph_bytes;
@@ -89,7 +89,7 @@ impl BlockingDevice for ShapeOnlyDevice {
     }
 
     fn run(&mut self, mut work: StageRun<'_>) -> Result<(), DeviceError> {
-        if self.info.kind == DeviceKind::Npu {
+        if self.info.is_static() {
             self.run_graphs(&mut work)?;
         }
         put_logits(&self.graph, &mut work);
@@ -98,7 +98,7 @@ impl BlockingDevice for ShapeOnlyDevice {
 
     fn preparer(&self) -> Option<Box<dyn Preparer>> {
         let preparer = || Box::new(self.graphs.clone()) as Box<dyn Preparer>;
-        (self.info.kind == DeviceKind::Npu).then(preparer)
+        (self.info.is_static()).then(preparer)
     }
 }
 

@@ -21,6 +21,14 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
+    /// Every kind.
+    pub const ALL: [DeviceKind; 3] = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
+
+    /// The kind with this [`name`](DeviceKind::name).
+    pub fn by_name(name: &str) -> Option<DeviceKind> {
+        DeviceKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {

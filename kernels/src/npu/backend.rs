@@ -1,8 +1,9 @@
 //! The interface of a library or device that runs static graphs.
 
-use crate::device::{DeviceError, Observer};
+use crate::device::{DeviceError, DeviceInfo, DeviceKind, GraphBudget, Observer};
 use crate::quant::Activations;
 
+use super::array::graph_bytes;
 use super::spec::{GraphSpec, SpecNode};
 
 /// Properties of a back end, known once it is open. Each back end has its own way to open; if it is
@@ -26,6 +27,17 @@ pub struct BackendInfo {
     /// Precision of activations in matmuls with quantised weights; the reference that results are
     /// checked against uses the same. [`Activations::F32`] stands for binary16 or better.
     pub activations: Activations,
+}
+
+impl BackendInfo {
+    /// What a planner has to know of a device with this back end, whose prepared graphs may take
+    /// `budget` bytes together.
+    pub fn device_info(&self, name: &str, budget: u64) -> DeviceInfo {
+        let budget = GraphBudget::new(budget, graph_bytes);
+        let info =
+            DeviceInfo::new(name, DeviceKind::Npu).with_graphs(self.sizes.clone(), Some(budget));
+        DeviceInfo { row_alignment: self.row_multiple, ..info }
+    }
 }
 
 /// Prepares static graphs. It may move between threads, but only one uses it at a time.

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use crate::cpu::{BindError, Cpu};
 use crate::device::{
-    BlockingDevice, DeviceError, DeviceInfo, DeviceKind, GraphBudget, GraphKey, Prepare, Preparer,
-    Slot, SlotPool, StageRun, Step, Tensor, TensorSet,
+    BlockingDevice, DeviceError, DeviceInfo, GraphKey, Prepare, Preparer, Slot, SlotPool, StageRun,
+    Step, Tensor, TensorSet,
 };
 use crate::graph::{Graph, Node};
 use crate::part::Part;
 use crate::sync::lock;
 use crate::weights::WeightFile;
 
-use super::array::{Array, graph_bytes};
+use super::array::Array;
 use super::backend::{BackendInfo, NpuBackend, PreparedGraph};
 use super::cache::{GraphCache, Requester};
 use super::check::Checker;
@@ -73,10 +73,7 @@ impl NpuDevice {
             refused: HashMap::new(),
             backend,
         };
-        let memory = GraphBudget::new(budget, graph_bytes);
-        let info =
-            DeviceInfo::new(name, DeviceKind::Npu).with_graphs(about.sizes.clone(), Some(memory));
-        let info = DeviceInfo { row_alignment: about.row_multiple, ..info };
+        let info = about.device_info(&name, budget);
         let cache = GraphCache::new(&info.name, budget);
         let graphs = Graphs::new(&info.name, cache, maker);
         NpuDevice { info, backend: about, graph, slots, graphs }

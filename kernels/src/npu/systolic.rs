@@ -49,19 +49,25 @@ impl Systolic {
             kv: Arc::new(KvStore::none()),
             slots: scratch.clone(),
         };
+        let info = Systolic::backend_info(array, parts.cpu.pool().threads());
+        let engine = Arc::new(CpuDevice::new(parts, file)?);
+        Ok(Systolic { info, engine, scratch })
+    }
+
+    /// Properties of the back end with `threads` compute threads (at least 1), known before it is
+    /// open.
+    pub fn backend_info(array: Array, threads: usize) -> BackendInfo {
         let row_multiple = array.size.max(1);
-        let info = BackendInfo {
+        BackendInfo {
             name: "systolic".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             emulated: true,
             row_multiple,
             sizes: BUCKETS.into_iter().filter(|rows| rows.is_multiple_of(row_multiple)).collect(),
             checks_sizes: true,
-            own_threads: parts.cpu.pool().threads() - 1,
+            own_threads: threads - 1,
             activations: Activations::Int8,
-        };
-        let engine = Arc::new(CpuDevice::new(parts, file)?);
-        Ok(Systolic { info, engine, scratch })
+        }
     }
 }
 

@@ -116,9 +116,7 @@ pub(super) fn fit_device(
 
 /// Kinds of ops of the graph that the device can run but of which its profile has no sample.
 fn unmeasured(measured: &DeviceProfile, graph: &Graph) -> Vec<&'static str> {
-    let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
-    let kind = kinds.into_iter().find(|kind| kind.name() == measured.kind);
-    let Some(kind) = kind else { return Vec::new() };
+    let Some(kind) = DeviceKind::by_name(&measured.kind) else { return Vec::new() };
     let info = DeviceInfo::new(&*measured.name, kind);
     let mut names: Vec<&'static str> = Vec::new();
     for op in graph.nodes().iter().map(|node| &node.op).filter(|op| info.runs(op)) {

@@ -51,8 +51,7 @@ impl Profile {
 
 fn check_device(d: usize, device: &DeviceProfile) -> Result<(), ProfileError> {
     let field = |name: &str| format!("devices[{d}].{name}");
-    let known = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu].map(DeviceKind::name);
-    let is_known = known.contains(&device.kind.as_str());
+    let is_known = DeviceKind::by_name(&device.kind).is_some();
     expect(is_known, || field("kind"), &device.kind, "must be cpu, gpu or npu")?;
     for (name, ns) in [
         ("submit_idle_ns", device.submit_idle_ns),

@@ -22,11 +22,11 @@ impl Soc {
     /// One device of each of these kinds, as planners see it.
     pub fn devices(kinds: &[DeviceKind]) -> Vec<DeviceInfo> {
         let info = |kind: &DeviceKind| {
-            let mut sizes = Vec::new();
-            if *kind == DeviceKind::Npu {
-                sizes.extend(Soc::NPU_SIZES);
+            let info = DeviceInfo::new(kind.name(), *kind);
+            match info.is_static() {
+                true => info.with_graphs(Soc::NPU_SIZES.to_vec(), None),
+                false => info,
             }
-            DeviceInfo::new(kind.name(), *kind).with_graphs(sizes, None)
         };
         kinds.iter().map(info).collect()
     }

@@ -11,7 +11,7 @@ use lapwing_plan::soc::{Number, NumberKind};
 
 use super::numbers::{self, NUMBERS};
 use super::{Machine, MachineDevice};
-use crate::devices::{DeviceSpec, Speed};
+use crate::devices::{Backend, DeviceSpec};
 use crate::profile::{DeviceProfile, Profile, Sample};
 use crate::simulate::error::SimulateError;
 
@@ -62,13 +62,9 @@ fn device(profile: &DeviceProfile, origin: &str) -> Result<MachineDevice, Simula
 fn form(profile: &DeviceProfile) -> (DeviceSpec, bool) {
     let text = profile.description.rsplit_once(" on ").map_or("", |(spec, _)| spec);
     let described: Option<DeviceSpec> = text.parse().ok();
-    let kinds = [DeviceKind::Cpu, DeviceKind::Gpu, DeviceKind::Npu];
-    let kind = kinds.into_iter().find(|kind| kind.name() == profile.kind);
-    let kind = kind.unwrap_or(DeviceKind::Cpu);
+    let kind = DeviceKind::by_name(&profile.kind).unwrap_or(DeviceKind::Cpu);
     match described {
-        Some(described) if described.kind == kind && described.speed != Speed::Real => {
-            (described, true)
-        }
+        Some(described) if described.kind == kind && described.is_throttled() => (described, true),
         described => {
             let name = &profile.name;
             let mut spec = match kind {
@@ -113,7 +109,7 @@ fn rates(profile: &DeviceProfile, spec: &DeviceSpec) -> Result<Vec<Rated>, Simul
 
 /// The rate in GFLOP/s with which the device's model takes the measured time.
 fn rate_of(sample: &Sample, spec: &DeviceSpec) -> f64 {
-    let Speed::Systolic(_, settings) = &spec.speed else {
+    let Backend::Systolic(settings) = &spec.backend else {
         return 2.0 * sample.shape.work(sample.m) / nanos(sample);
     };
     let array = SystolicArray { size: settings.array, flops: 1e9, ratio_floor: settings.floor };

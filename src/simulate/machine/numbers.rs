@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::devices::{ArraySettings, DeviceSpec, Rates, Speed};
+use crate::devices::{ArraySettings, DeviceSpec, Rates};
 
 /// A number: its key and unit, and its place in a device.
 pub(super) struct Known {
@@ -12,28 +12,14 @@ pub(super) struct Known {
     pub(super) set: fn(&mut DeviceSpec, f64),
 }
 
-fn rates(spec: &DeviceSpec) -> Option<&Rates> {
-    match &spec.speed {
-        Speed::Real => None,
-        Speed::Throttled(rates) | Speed::Systolic(rates, _) => Some(rates),
-    }
-}
-
 fn with_rates(spec: &mut DeviceSpec, change: impl FnOnce(&mut Rates)) {
-    if let Speed::Throttled(rates) | Speed::Systolic(rates, _) = &mut spec.speed {
+    if let Some(rates) = spec.rates_mut() {
         change(rates);
     }
 }
 
-fn array(spec: &DeviceSpec) -> Option<&ArraySettings> {
-    match &spec.speed {
-        Speed::Systolic(_, array) => Some(array),
-        _ => None,
-    }
-}
-
 fn with_array(spec: &mut DeviceSpec, change: impl FnOnce(&mut ArraySettings)) {
-    if let Speed::Systolic(_, array) = &mut spec.speed {
+    if let Some(array) = spec.array_mut() {
         change(array);
     }
 }
@@ -62,55 +48,55 @@ pub(super) const NUMBERS: [Known; 9] = [
     Known {
         key: "gflops",
         unit: "GFLOP/s",
-        of: |spec| Some(rates(spec)?.gflops),
+        of: |spec| Some(spec.rates()?.gflops),
         set: |spec, value| with_rates(spec, |rates| rates.gflops = value),
     },
     Known {
         key: "gbps",
         unit: "GB/s",
-        of: |spec| Some(rates(spec)?.gbps),
+        of: |spec| Some(spec.rates()?.gbps),
         set: |spec, value| with_rates(spec, |rates| rates.gbps = value),
     },
     Known {
         key: "submit",
         unit: "us",
-        of: |spec| Some(micros(rates(spec)?.submit_queued)),
+        of: |spec| Some(micros(spec.rates()?.submit_queued)),
         set: |spec, value| with_rates(spec, |rates| rates.submit_queued = time(value)),
     },
     Known {
         key: "idle-submit",
         unit: "us",
-        of: |spec| Some(micros(rates(spec)?.submit_idle)),
+        of: |spec| Some(micros(spec.rates()?.submit_idle)),
         set: |spec, value| with_rates(spec, |rates| rates.submit_idle = time(value)),
     },
     Known {
         key: "sync",
         unit: "us",
-        of: |spec| Some(micros(rates(spec)?.sync)),
+        of: |spec| Some(micros(spec.rates()?.sync)),
         set: |spec, value| with_rates(spec, |rates| rates.sync = time(value)),
     },
     Known {
         key: "array",
         unit: "cells",
-        of: |spec| Some(array(spec)?.array as f64),
+        of: |spec| Some(spec.array()?.array as f64),
         set: |spec, value| with_array(spec, |array| array.array = value.round() as usize),
     },
     Known {
         key: "floor",
         unit: "1",
-        of: |spec| Some(array(spec)?.floor),
+        of: |spec| Some(spec.array()?.floor),
         set: |spec, value| with_array(spec, |array| array.floor = value),
     },
     Known {
         key: "prepare",
         unit: "us",
-        of: |spec| Some(micros(array(spec)?.prepare)),
+        of: |spec| Some(micros(spec.array()?.prepare)),
         set: |spec, value| with_array(spec, |array| array.prepare = time(value)),
     },
     Known {
         key: "prepare-gweight",
         unit: "us",
-        of: |spec| Some(micros(array(spec)?.prepare_gweight)),
+        of: |spec| Some(micros(spec.array()?.prepare_gweight)),
         set: |spec, value| with_array(spec, |array| array.prepare_gweight = time(value)),
     },
 ];

@@ -9,11 +9,12 @@ use lapwing_kernels::graph::Graph;
 use lapwing_traces::event::WaitMode;
 use lapwing_traces::{Clock, Nanos};
 
+use super::device::LiveDevice;
 use super::scheduler::SharedScheduler;
 use super::throttle::Throttle;
 use super::workers::{WorkerMessage, Workers};
-use super::{Inbox, LiveDevice};
 use crate::decide::decide;
+use crate::drive::mailbox::Inbox;
 use crate::drive::modelled::{StepLog, merge_parts, segments_of, total};
 use crate::drive::record::{Outgoing, WorkerTrace};
 use crate::drive::wait::{Cores, WaitKey, Waiter};

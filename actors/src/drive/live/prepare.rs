@@ -8,7 +8,7 @@ use lapwing_kernels::device::Preparer;
 use lapwing_traces::event::WaitMode;
 
 use super::throttle::Throttle;
-use super::{Inbox, Mailbox};
+use crate::drive::mailbox::{Inbox, Mailbox};
 use crate::drive::record::PrepareTrace;
 use crate::drive::wait::{Cores, WaitKey, Waiter};
 use crate::error::RunError;

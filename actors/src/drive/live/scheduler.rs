@@ -8,9 +8,10 @@ use lapwing_traces::event::WaitMode;
 use lapwing_traces::{Nanos, Recorder, Scope};
 
 use super::actors::Link;
+use super::ending::Ending;
 use super::prepare::Lanes;
 use super::workers::Workers;
-use super::{Ending, Inbox, Mailbox};
+use crate::drive::mailbox::{Inbox, Mailbox};
 use crate::drive::record::{Outgoing, SchedulerTrace};
 use crate::drive::wait::{WaitKey, WaitRecord};
 use crate::error::RunError;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lapwing_kernels::device::Notify;
 
-use super::Mailbox;
+use crate::drive::mailbox::Mailbox;
 use crate::error::RunError;
 use crate::message::{Delivery, Traced};
 use lapwing_plan::DeviceId;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_kernels::device::{
-    Batch, DeviceInfo, DeviceKind, GraphKey, MemoryDomain, ModelId, Payload, Prepare, Preparer,
-    Runs, Step, Task, Tensor, TensorSet, Work,
+    Batch, DeviceInfo, GraphKey, MemoryDomain, ModelId, Payload, Prepare, Preparer, Runs, Step,
+    Task, Tensor, TensorSet, Work,
 };
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::op::Op;
@@ -147,7 +147,7 @@ impl<'a> DeviceBench<'a> {
         });
         let Some(second) = pair else { return Ok(Fixed::default()) };
         let rows = info.sizes.first().copied().unwrap_or(1);
-        let graphs = if info.kind == DeviceKind::Npu { vec![rows] } else { Vec::new() };
+        let graphs = if info.is_static() { vec![rows] } else { Vec::new() };
         let part = Part { graphs, ..Part::WHOLE };
         let mut time = |nodes, link| self.median(nodes, &part, rows, link);
         let first = time(second - 1..second, Link::PLAIN)?;

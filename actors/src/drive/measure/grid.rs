@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use lapwing_kernels::device::{DeviceInfo, DeviceKind};
+use lapwing_kernels::device::DeviceInfo;
 use lapwing_kernels::graph::{Graph, RowSet};
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::{OperandOrder, Part, Share};
@@ -117,9 +117,9 @@ fn of_share(
     chunk_rows: usize,
     cache_rows: usize,
 ) -> Vec<Measurement> {
-    let orders = match device.kind {
-        DeviceKind::Npu => &[OperandOrder::Straight, OperandOrder::Swapped][..],
-        _ => &[OperandOrder::Straight],
+    let orders = match device.is_static() {
+        true => &[OperandOrder::Straight, OperandOrder::Swapped][..],
+        false => &[OperandOrder::Straight],
     };
     let mut shapes: BTreeMap<(OpShape, bool), (Vec<usize>, Part)> = BTreeMap::new();
     for (at, node) in graph.nodes().iter().enumerate() {
@@ -156,7 +156,7 @@ fn of_share(
                     (false, true) => Priority::Between,
                     (false, false) => Priority::BetweenShare,
                 };
-                let graphs = if device.kind == DeviceKind::Npu { vec![m] } else { Vec::new() };
+                let graphs = if device.is_static() { vec![m] } else { Vec::new() };
                 let part = Part { graphs, ..part.clone() };
                 let (shape, nodes) = (shape.clone(), nodes.clone());
                 planned.push(Measurement { shape, nodes, part, m, context, selected, priority });
@@ -174,7 +174,7 @@ fn few(rows: &[usize]) -> Vec<usize> {
 
 /// Row counts of the measurements of an op.
 fn rows(device: &DeviceInfo, share: &Share, selected: bool, chunk_rows: usize) -> Vec<usize> {
-    if device.kind == DeviceKind::Npu {
+    if device.is_static() {
         let fit = device.sizes.iter().copied().filter(|size| *size < 2 * chunk_rows.max(16));
         return match selected {
             true => fit.take(1).collect(),
@@ -193,6 +193,7 @@ fn rows(device: &DeviceInfo, share: &Share, selected: bool, chunk_rows: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lapwing_kernels::device::DeviceKind;
     use lapwing_kernels::graph::{NewNode, WeightSpec};
     use lapwing_kernels::quant::DType;
 

@@ -21,7 +21,7 @@ use lapwing_plan::soc::Soc;
 #[derive(Debug)]
 pub struct Shapes {
     name: String,
-    kind: DeviceKind,
+    is_static: bool,
     graph: Arc<Graph>,
     prepared: HashSet<MatmulShape>,
     stepped: bool,
@@ -46,7 +46,7 @@ impl Shapes {
     pub fn new(info: &DeviceInfo, graph: &Arc<Graph>, fault: Option<Fault>) -> Shapes {
         Shapes {
             name: info.name.clone(),
-            kind: info.kind,
+            is_static: info.is_static(),
             graph: Arc::clone(graph),
             prepared: HashSet::new(),
             stepped: false,
@@ -118,7 +118,7 @@ impl BlockingDevice for Shapes {
     }
 
     fn preparer(&self) -> Option<Box<dyn Preparer>> {
-        (self.kind == DeviceKind::Npu).then(|| Box::new(Ready) as Box<dyn Preparer>)
+        self.is_static.then(|| Box::new(Ready) as Box<dyn Preparer>)
     }
 }
 

@@ -1,0 +1,48 @@
+//! What the scheduler wants done, and what a recording may tell of it.
+
+use lapwing_traces::Nanos;
+use lapwing_traces::event::{Milestone, StallCause};
+
+use crate::message::{Delivery, Emission, PrepareGraphs};
+use crate::sequence::SequenceId;
+use crate::traced::Traced;
+use lapwing_plan::DeviceId;
+
+/// Why rows that were ready were not dispatched, and since when.
+pub type Stall = (StallCause, Nanos);
+
+/// An action that the scheduler requests of its driver.
+#[derive(Debug)]
+pub enum SchedulerEffect {
+    /// Send a chunk's first stage, or a part of it, to its device. Holds the stall of its rows, if
+    /// they stalled.
+    Send(DeviceId, Traced<Delivery>, Option<Stall>),
+    /// Make that worker check its waiting chunks again.
+    Nudge(DeviceId),
+    /// Prepare static graphs, then send [`crate::message::SchedulerMessage::Prepared`].
+    Prepare(PrepareGraphs),
+    /// Send an event to a caller.
+    Emit(Traced<Emission>),
+    /// Record an event of a request.
+    Note(Traced<Note>),
+    /// Stop every actor: the scheduler has ended.
+    Stop,
+}
+
+/// An event of a request for recordings; no decision depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// The request.
+    pub sequence: SequenceId,
+    /// The event.
+    pub what: Noted,
+}
+
+/// An event of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// The request reached a milestone, with the milestone's value.
+    Milestone(Milestone, u64),
+    /// The request released that many KV pages. Chunks in flight may hold them a little longer.
+    Freed(usize),
+}

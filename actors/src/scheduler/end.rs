@@ -1,0 +1,42 @@
+//! The end of a sequence.
+
+use lapwing_traces::Nanos;
+use lapwing_traces::event::Milestone;
+
+use super::effect::SchedulerEffect;
+use super::queue::Queue;
+use super::running::Sequence;
+use crate::error::RunError;
+use crate::message::{FinishReason, Finished, StreamEvent};
+use crate::policy::End;
+
+/// Ends a sequence. Its pages and its admission permit are free before its caller receives the event.
+pub(super) fn finish(
+    queue: &mut Queue,
+    mut sequence: Sequence,
+    reason: FinishReason,
+    now: Nanos,
+    effects: &mut Vec<SchedulerEffect>,
+) {
+    queue.on_end(&sequence, End::Completed);
+    sequence.times.finished = now;
+    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %reason, "finished");
+    sequence.note_end(Milestone::Finished, effects);
+    let times = sequence.times;
+    let event = StreamEvent::Finished(Finished { reason, times });
+    effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
+}
+
+pub(super) fn fail(
+    queue: &mut Queue,
+    sequence: Sequence,
+    error: &RunError,
+    effects: &mut Vec<SchedulerEffect>,
+) {
+    queue.on_end(&sequence, End::Failed);
+    sequence.lose(effects);
+    tracing::debug!(parent: &sequence.trace, id = sequence.id.0, %error, "failed");
+    sequence.note_end(Milestone::Failed, effects);
+    let event = StreamEvent::Failed(error.clone());
+    effects.push(SchedulerEffect::Emit(sequence.into_emission(event)));
+}

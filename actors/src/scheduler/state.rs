@@ -1,0 +1,122 @@
+//! State of the scheduler.
+
+use std::sync::Arc;
+
+use lapwing_kernels::device::ModelId;
+use lapwing_plan::strategy::ChunkShape;
+use lapwing_plan::{PlanError, Route};
+
+use super::graphs::Graphs;
+use super::models::{Model, SchedulerModel};
+use super::parts::{SchedulerConfig, SchedulerParts};
+use super::queue::Queue;
+use super::running::Sequence;
+use crate::error::RunError;
+use crate::message::Shutdown;
+use crate::sequence::Permits;
+
+/// State of the scheduler.
+pub struct Scheduler {
+    pub(super) config: SchedulerConfig,
+    /// By number.
+    pub(super) models: Vec<Model>,
+    pub(super) graphs: Graphs,
+    pub(super) queue: Queue,
+    pub(super) permits: Permits,
+    pub(super) waiting: Vec<Sequence>,
+    /// In order of rank, as of the last chunk.
+    pub(super) running: Vec<Sequence>,
+    pub(super) next_sequence: u64,
+    pub(super) next_chunk: u64,
+    pub(super) ending: Option<Shutdown>,
+    pub(super) dead: Option<RunError>,
+}
+
+impl Scheduler {
+    /// A scheduler with nothing to do.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the strategy finds no route for a whole chunk or a decode step.
+    pub fn new(parts: SchedulerParts) -> Result<Scheduler, PlanError> {
+        let SchedulerConfig { context, vocab, .. } = parts.config;
+        let model = SchedulerModel { planner: parts.planner, kv: parts.kv, context, vocab };
+        Ok(Scheduler {
+            config: parts.config,
+            models: vec![Model::new(model)?],
+            graphs: Graphs::default(),
+            queue: Queue::new(parts.policy),
+            permits: Permits::new(parts.config.permits),
+            waiting: Vec::new(),
+            running: Vec::new(),
+            next_sequence: 0,
+            next_chunk: 0,
+            ending: None,
+            dead: None,
+        })
+    }
+
+    /// The route of a chunk of that shape of the first model.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the strategy finds none.
+    pub fn route(&mut self, shape: ChunkShape) -> Result<Arc<Route>, PlanError> {
+        self.models[0].planner.route(shape)
+    }
+
+    /// Number of waiting and running requests.
+    pub fn sequences(&self) -> usize {
+        self.waiting.len() + self.running.len()
+    }
+
+    /// Number of waiting requests.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Number of running requests.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Number of KV pages that sequences own.
+    pub fn kv_pages_in_use(&self) -> usize {
+        let pools = self.models.iter().map(|model| &model.kv.pool);
+        pools.map(|pool| pool.capacity() - pool.free_pages()).sum()
+    }
+
+    /// Bytes of a KV page of the first model.
+    pub fn kv_page_bytes(&self) -> usize {
+        self.models[0].kv.layout.page_bytes()
+    }
+
+    /// Number of chunks in flight.
+    pub fn chunks_in_flight(&self) -> usize {
+        self.permits.in_use()
+    }
+
+    /// Adds a model; its number is the number of models before it. The planner must be made for that
+    /// number, and every device must hold the model's weights.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the strategy finds no route for a whole chunk or a decode step, or makes
+    /// routes for another model.
+    pub fn add_model(&mut self, model: SchedulerModel) -> Result<ModelId, PlanError> {
+        let (id, found) = (ModelId(self.models.len()), model.planner.model());
+        if found != id {
+            return Err(PlanError::OtherModel { found: found.0, expected: id.0 });
+        }
+        self.models.push(Model::new(model)?);
+        Ok(id)
+    }
+
+    /// Models with running sequences, in the order of their best-ranked one.
+    pub(super) fn models_in_order(&self) -> Vec<ModelId> {
+        let mut order: Vec<ModelId> = Vec::new();
+        for sequence in &self.running {
+            if !order.contains(&sequence.model) {
+                order.push(sequence.model);
+            }
+        }
+        order
+    }
+}

@@ -1,0 +1,114 @@
+use std::time::Duration;
+
+use super::super::Rates;
+use super::*;
+
+fn parsed(text: &str) -> DeviceSpec {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+#[test]
+fn written_devices_parse_to_equal_devices() {
+    for text in [
+        "cpu",
+        "gpu",
+        "npu",
+        "cpu=cores:threads=3",
+        "cpu=throttled",
+        "gpu=throttled:gflops=40,gbps=8,submit=15us,idle-submit=75us,sync=20us",
+        "x=throttled:kind=npu,sizes=32/96,budget=1000",
+        "npu-2=systolic:gflops=2.5,budget=256MiB,sizes=32-1024,array=16,floor=0.25,prepare=0",
+        "npu-3=systolic:sizes=32/96/160,array=8,gflops=0.001",
+        "y=systolic:prepare-gweight=1500ns,submit=1.5ms",
+    ] {
+        let spec = parsed(text);
+        assert_eq!(parsed(&spec.to_string()), spec, "{text} became {spec}");
+    }
+}
+
+#[test]
+fn each_key_sets_its_own_value() {
+    let gpu = parsed("gpu=throttled:gflops=40,gbps=8,submit=15us,idle-submit=75us,sync=0.4ms");
+    let us = Duration::from_micros;
+    let rates = Rates {
+        gflops: 40.0,
+        gbps: 8.0,
+        submit_queued: us(15),
+        submit_idle: us(75),
+        sync: us(400),
+    };
+    assert_eq!((gpu.kind, gpu.backend), (DeviceKind::Gpu, Backend::Cpu));
+    assert_eq!(gpu.pace, Pace::Throttled(rates));
+    let npu = parsed("npu=systolic:budget=2MiB,sizes=33-200,threads=2");
+    assert_eq!((npu.graphs.budget, npu.threads), (2 << 20, Some(2)));
+    assert_eq!(npu.graphs.sizes, [64, 128]);
+    assert_eq!(parsed("fast=throttled:kind=cpu").kind, DeviceKind::Cpu);
+    assert_eq!(parsed("fast=throttled").kind, DeviceKind::Gpu);
+    assert_eq!(parsed("npu=throttled").kind, DeviceKind::Npu);
+}
+
+#[test]
+fn errors_say_what_is_accepted() {
+    for (text, says) in [
+        ("", "letters, digits"),
+        ("g pu=throttled", "letters, digits"),
+        ("tpu", "unknown device 'tpu' (presets: cpu, gpu, npu, phone)"),
+        (
+            "gpu=fast",
+            "expected cores for no throttling, throttled for stated rates, or systolic for an NPU",
+        ),
+        ("gpu=throttled:tflops=1", "gflops, gbps, submit, idle-submit, sync, kind"),
+        ("gpu=throttled:sizes=32", "unknown key 'sizes' (form throttled has "),
+        ("cpu=cores:gflops=1", "unknown key 'gflops' (form cores has threads, kind)"),
+        ("gpu=throttled:gflops=0", "positive number"),
+        ("gpu=throttled:gflops=inf", "positive number"),
+        ("gpu=throttled:gflops", "gflops is ''"),
+        ("gpu=throttled:sync=20", "15us"),
+        ("gpu=throttled:sync=-1us", "15us"),
+        ("gpu=throttled:sync=2h", "15us"),
+        ("gpu=throttled:sync=1us,sync=2us", "'sync' is given twice"),
+        ("npu=systolic:sizes=0", "32-1024"),
+        ("npu=systolic:sizes=33-60", "32-1024"),
+        ("npu=systolic:sizes=33/70", "multiples of 32 rows"),
+        ("npu=systolic:sizes=16-1024", "multiples of 32 rows"),
+        ("npu=systolic:sizes=32/131072", "up to 65536"),
+        ("npu=systolic:array=24", "1, 2, 4, 8, 16 or 32 cells"),
+        ("npu=systolic:array=64", "1, 2, 4, 8, 16 or 32 cells"),
+        ("npu=systolic:array=0", "1, 2, 4, 8, 16 or 32 cells"),
+        ("gpu=throttled:gflops=1e-4", "at least 0.001"),
+        ("gpu=throttled:gbps=0.0009", "at least 0.001"),
+        ("gpu=throttled:gbps=nan", "at least 0.001"),
+        ("npu=systolic:budget=0", "64MiB"),
+        ("npu=systolic:floor=2", "at most 1"),
+        ("npu=systolic:kind=gpu", "npu for the form systolic"),
+        ("gpu=cores", "cpu for the form cores"),
+        ("x=throttled:kind=tpu", "cpu, gpu or npu"),
+    ] {
+        let error = text.parse::<DeviceSpec>().expect_err(text).to_string();
+        assert!(error.contains(says), "{text}: {error}");
+    }
+    let twice = DeviceSpec::list("phone+gpu").expect_err("two GPUs of one name");
+    assert!(twice.to_string().contains("'gpu' is given twice"));
+}
+
+/// A program can combine kind, back end and pace at will; each combination that cannot run is
+/// refused, with the reason.
+#[test]
+fn combinations_without_a_text_form_are_refused() {
+    let native_array = DeviceSpec { pace: Pace::Native, ..DeviceSpec::systolic("npu") };
+    let gpu_array = DeviceSpec { kind: DeviceKind::Gpu, ..DeviceSpec::systolic("x") };
+    let native_gpu = DeviceSpec { kind: DeviceKind::Gpu, ..DeviceSpec::cpu() };
+    let native_npu = DeviceSpec { kind: DeviceKind::Npu, ..DeviceSpec::cpu() };
+    for (spec, says) in [
+        (native_array, "device 'npu' of kind npu: a systolic array must be throttled"),
+        (gpu_array, "device 'x' of kind gpu: a systolic array must be an NPU"),
+        (native_gpu, "only a CPU can be native"),
+        (native_npu, "only a CPU can be native"),
+    ] {
+        let error = spec.check().expect_err(says).to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    for spec in DeviceSpec::list("phone+a=cores+b=throttled:kind=npu").expect("devices") {
+        assert_eq!(spec.check(), Ok(()), "{spec}");
+    }
+}
