@@ -1,5 +1,6 @@
 //! `--attention` changes what rows see, and is reported wherever it changes a result.
 
+use lapwing::{AttentionRule, BlockList, Engine, EngineBuilder, Mask};
 use serde_json::{Value, json as value};
 
 use crate::support::{ended, greedy_with_cache, lapwing, model};
@@ -78,4 +79,41 @@ fn packed_weights_are_shared_and_change_no_result() {
     assert_eq!(ways.map(answer), want, "packed by the first");
     let files = std::fs::read_dir(folder.path().join("packed")).expect("a folder").count();
     assert_eq!(files, 1);
+}
+
+#[tokio::test]
+async fn a_program_chooses_masks_as_the_command_line_does() {
+    let ids: Vec<u32> = (0..60).map(|i| 5 + i * 7 % 40).collect();
+    let builder = || Engine::builder().model(model("llama.gguf")).threads(1).context(64);
+    let score = async |builder: EngineBuilder| {
+        let engine = builder.build().await.expect("an engine");
+        let masks = engine.attention().map(<[AttentionRule]>::to_vec);
+        (engine.score(ids.clone(), 1).await.expect("scores"), masks)
+    };
+    let (own, masks) = score(builder()).await;
+    assert_eq!(masks, None);
+    let (wide, masks) = score(builder().attention(Mask::Window(60))).await;
+    assert_eq!(wide, own);
+    assert_eq!(masks.map(|masks| masks[0].mask.clone()), Some(Mask::Window(60)));
+    let blocks = BlockList::local_and_global(16, (1, 1), 4).expect("a list");
+    let typed = score(builder().attention(Mask::blocks(blocks))).await;
+    assert_ne!(typed.0, own);
+    let text = "block-sparse=16:0-0,1-0,1-1,2-0,2-2,3-0,3-3";
+    let parsed = builder().attention(text.parse::<AttentionRule>().expect("a rule"));
+    assert_eq!(score(parsed).await, typed);
+}
+
+#[test]
+fn each_choice_of_masks_has_a_profile_of_its_own_and_costs_what_rows_see() {
+    let builder = || Engine::builder().model(model("llama.gguf")).threads(1);
+    let masked = || builder().attention(Mask::Window(8));
+    let file = |builder: EngineBuilder| builder.identity().expect("an identity").file_name();
+    assert_eq!(file(builder()), file(builder()));
+    assert_ne!(file(builder()), file(masked()));
+    assert_ne!(file(masked()), file(masked().attention(Mask::Window(9))));
+    let bytes = |builder: EngineBuilder| builder.step_bytes(100).expect("bytes");
+    assert_eq!(bytes(builder().attention(Mask::Window(101))), bytes(builder()));
+    assert!(bytes(masked()) < bytes(builder()));
+    let dilated = Mask::Dilated { count: 8, stride: 5 };
+    assert_eq!(bytes(builder().attention(dilated)), bytes(masked()), "8 keys each");
 }
