@@ -18,7 +18,7 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
 fn errors_of_arguments_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 54] = [
+    let rows: [(&[&str], i32, &[&str]); 58] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -30,6 +30,14 @@ fn errors_of_arguments_say_what_is_accepted() {
         (&["run", "-m", m, "--isa", "mmx", "x"], 2, &["mmx", "generic"]),
         (&["run", "-m", m, "--kv", "int4", "x"], 2, &["int4", "f32, f16, int8"]),
         (&["run", "-m", m, "--requant", "q3_k", "x"], 2, &["q3_k", "one of q8_0, q4_1, q4_0"]),
+        (&["run", "-m", m, "--attention", "wide", "x"], 2, &["'wide'", "dilated=COUNTxSTRIDE"]),
+        (&["run", "-m", m, "--attention", "window=0", "x"], 2, &["window", "is 0", "at least 1"]),
+        (&["run", "-m", m, "--attention", "0-99:causal", "x"], 1, &["0-99:causal", "layers 0 to"]),
+        (
+            &["run", "-m", m, "--attention", "block-sparse=4:0-0,1-1", "-c", "9", "x"],
+            1,
+            &["context is 9", "at most 8", "block-sparse"],
+        ),
         (&["run", "-m", m, "--logit-bias", "7", "x"], 2, &["ID=BIAS"]),
         (&["run", "-m", m, "--logit-bias", "99999=1", "x"], 2, &["99999", "0 to"]),
         (&["run", "-m", m, "--raw", "--system", "s", "x"], 2, &["--raw"]),

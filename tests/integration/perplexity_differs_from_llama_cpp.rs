@@ -73,3 +73,19 @@ fn exact_smollm2_matches_its_weights_in_f32() {
 fn exact_gemma3_matches_its_weights_in_f32() {
     assert_exact_matches_f32_weights(GEMMA3, "gemma3");
 }
+
+#[test]
+fn a_window_changes_perplexity_only_if_it_is_smaller_than_the_context() {
+    const BYTES: usize = 4000;
+    let whole = std::fs::read(Path::new(REFERENCE).join("text16k.txt")).expect("the text");
+    let mut text = tempfile::NamedTempFile::new().expect("a file");
+    text.write_all(&whole[..BYTES]).expect("the beginning");
+    let of = |more: &[&str]| {
+        let args = [&["-c", "256"], more].concat();
+        perplexity(SMOLLM2, text.path(), &args)["window_mean_nll"].clone()
+    };
+    let own = of(&[]);
+    assert_eq!(of(&["--attention", "window=1024"]), own);
+    assert_eq!(of(&["--attention", "window=256"]), own);
+    assert_ne!(of(&["--attention", "window=32"]), own);
+}

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::{device, folder, ids, logits, reference, run};
 use half::f16;
 use lapwing_kernels::cpu::{Activations, Cpu, Isa};
-use lapwing_kernels::device::{Batch, Tensor, TensorSet};
-use lapwing_kernels::graph::Graph;
+use lapwing_kernels::device::{Batch, TensorSet};
+use lapwing_kernels::graph::{Graph, ValueId};
 use lapwing_kernels::mask::{AttentionRule, BlockList, Mask};
 use lapwing_kernels::model::Model;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::reference::{DenseAttention, attention};
+use lapwing_kernels::tensor::Tensor;
 use lapwing_kernels::weights::WeightFile;
 
 /// Models with fewer KV heads than query heads; the last two have windows of their own.
@@ -79,13 +80,12 @@ fn copy(graph: &Graph, node: usize, tensors: &TensorSet) -> Option<TensorSet> {
     let Op::Attention(_) = node.op else { return None };
     let mut copied = TensorSet::default();
     for id in &node.inputs {
-        let input = tensors.get(*id).expect("an input");
-        copied.put(*id, Tensor::new(input.width, values(tensors, *id)));
+        copied.put(*id, Tensor::new(graph.value(*id).width, values(tensors, *id)));
     }
     Some(copied)
 }
 
-fn values(tensors: &TensorSet, id: lapwing_kernels::graph::ValueId) -> Vec<f32> {
+fn values(tensors: &TensorSet, id: ValueId) -> Vec<f32> {
     tensors.get(id).and_then(|tensor| tensor.host()).expect("a value in memory").to_vec()
 }
 
