@@ -1,5 +1,4 @@
-//! Completes the stages of a strategy to a route: adds the transfers between memory domains and sampling
-//!.
+//! Completes the stages of a strategy to a route: adds the transfers between memory domains and sampling.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
