@@ -1,5 +1,4 @@
-//! Completes the stages of a strategy to a route: adds the transfers between memory domains and the
-//! choice of tokens.
+//! Completes the stages of a strategy to a route: adds the transfers between memory domains and sampling.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,7 +100,7 @@ impl Completing<'_> {
         });
     }
 
-    /// Appends the choice of tokens.
+    /// Appends sampling.
     fn decide(&mut self) -> Result<(), PlanError> {
         let logits = self.of.graph.output();
         let host = |device: &DeviceId| self.memory(*device) == MemoryDomain::Host;

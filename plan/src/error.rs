@@ -31,7 +31,7 @@ pub enum PlanError {
     /// The logits end in a device's memory, and no device works in host memory.
     #[error("no device works in host memory, where tokens are chosen; add the CPU")]
     NoHost,
-    /// Transfers or the choice of tokens are missing from a route.
+    /// Transfers or sampling are missing from a route.
     #[error("the route's transfers do not fit its devices' memories; make routes with Route::new")]
     Incomplete,
     /// A route was made for another model.

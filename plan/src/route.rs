@@ -20,7 +20,7 @@ pub struct Route {
     /// The model that it is for.
     pub model: ModelId,
     /// Stages. Those that compute cover every node once, in order; transfers stand between them, and
-    /// the choice of tokens is last.
+    /// sampling is last.
     pub stages: Vec<Stage>,
     /// Values that each stage passes to later stages.
     pub flows: Vec<Flow>,
@@ -42,7 +42,7 @@ pub struct Flow {
 }
 
 impl Route {
-    /// A route of these compute stages, with the transfers between memories and the choice of tokens
+    /// A route of these compute stages, with the transfers between memories and sampling
     /// added, checked against the graph, the devices and the rows of the chunk.
     ///
     /// # Errors

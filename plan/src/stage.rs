@@ -29,8 +29,8 @@ pub enum StageWork {
     },
 }
 
-/// Consecutive nodes that run on one device, or are divided between several; or a transfer, or the
-/// choice of tokens, both of which [`Route::new`](crate::Route::new) adds.
+/// Consecutive nodes that run on one device, or are divided between several; or a transfer or
+/// sampling, both of which [`Route::new`](crate::Route::new) adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// The work of the stage.

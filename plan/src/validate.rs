@@ -31,7 +31,7 @@ pub(crate) fn stages(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError
     compute(stages.iter(), of)
 }
 
-/// Checks a complete route: its compute stages, and that the transfers and the choice of tokens are
+/// Checks a complete route: its compute stages, and that the transfers and sampling are
 /// those that they are completed with.
 pub(crate) fn route(stages: &[Stage], of: RouteFor<'_>) -> Result<(), PlanError> {
     compute(stages.iter().filter(|stage| stage.computes()), of)?;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use lapwing_kernels::device::ModelId;
 use lapwing_kernels::kv::{KvLease, OutOfPages};
-
 use lapwing_traces::event::Milestone;
 use lapwing_traces::{Nanos, RequestTimes};
 
@@ -127,8 +126,7 @@ impl Sequence {
         }
     }
 
-    /// Rows that are ready and not dispatched. After a roll-back there are none until the last stale
-    /// chunk has ended.
+    /// Number of ready, undispatched rows; 0 after a roll-back until the last stale chunk has ended.
     pub(super) fn due(&self) -> usize {
         if self.stale > 0 { 0 } else { self.goal() - self.sent }
     }
@@ -212,8 +210,7 @@ impl Sequence {
         }
     }
 
-    /// Rolls back to `row`, or to the first row that is still in flight. The later rows are dispatched
-    /// again when every chunk in flight, which is now stale, has ended.
+    /// Rolls back to `row`, or to the first row in flight. Later rows wait for the end of stale chunks.
     pub(super) fn roll_back(&mut self, row: usize, effects: &mut Vec<SchedulerEffect>) {
         let (row, nudges) = self.progress.roll_back(row);
         effects.extend(nudges.into_iter().map(SchedulerEffect::Nudge));
@@ -242,8 +239,7 @@ impl Sequence {
         }
     }
 
-    /// Dispatches the next `rows` rows. Returns the offsets of the rows that need logits, and the use of
-    /// the logits.
+    /// Dispatches the next `rows` rows. Returns the offsets of rows that need logits, and their use.
     pub(super) fn dispatch_rows(&mut self, rows: usize) -> (Range<usize>, OutputAction) {
         let (start, end) = (self.sent, self.sent + rows);
         let (goal, sampled) = (self.goal(), self.sampled_rows(rows));
@@ -279,8 +275,7 @@ impl Sequence {
         let accepted = self.ids.len() - 1;
         if self.sent > accepted {
             // No row of the sequence is in flight, so no worker waits for one.
-            let (row, _) = self.progress.roll_back(accepted);
-            self.sent = row;
+            self.sent = self.progress.roll_back(accepted).0;
         }
     }
 

@@ -211,8 +211,7 @@ impl Sharing {
         due
     }
 
-    /// Ends a run's segment, unless the event is outdated by a change of speed. Returns the run if that
-    /// was its last segment.
+    /// Ends a run's segment, unless its speed has changed. Returns the run after its last segment.
     pub(super) fn tick(&mut self, now: Nanos, lane: usize, tick: u64) -> Option<Ran> {
         if self.lanes[lane].as_ref().is_none_or(|run| run.tick != tick) {
             return None;
