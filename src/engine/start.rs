@@ -9,6 +9,7 @@ use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerPa
 use lapwing_kernels::device::{ModelId, SlotPool};
 use lapwing_kernels::graph::{Graph, RowSet, ValueId};
 use lapwing_kernels::kv::{KvPool, KvStore};
+use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::ModelConfig;
 use lapwing_kernels::requant::Requantized;
 use lapwing_kernels::weights::WeightFile;
@@ -78,10 +79,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let of_model = (&*settings.model, &model.config, requantized.as_ref());
     set_facts(&recorder, of_model, (&chosen, &placement));
     recorder.set_meta("policy", settings.policy.name());
-    if let Some(rules) = &attention {
-        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
-        recorder.set_meta("attention", &rules.join(" "));
-    }
+    set_attention_fact(&recorder, attention.as_deref());
     let inner = Inner {
         path: settings.model,
         config: model.config,
@@ -104,6 +102,14 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         live,
     };
     Ok(Engine { inner: Arc::new(inner) })
+}
+
+/// Records the masks of the attention, if the settings changed any.
+fn set_attention_fact(recorder: &Recorder, rules: Option<&[AttentionRule]>) {
+    if let Some(rules) = rules {
+        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        recorder.set_meta("attention", &rules.join(" "));
+    }
 }
 
 /// Logs what is requantised; as a warning if nothing is.

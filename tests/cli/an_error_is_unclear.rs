@@ -14,11 +14,23 @@ fn assert_fails(ended: &Ended, code: i32, says: &[&str]) {
     }
 }
 
+/// Arguments, the exit code, and what the error says.
+type Row<'a> = (&'a [&'a str], i32, &'a [&'a str]);
+
+/// Each command line fails in that way, with and without `--json`.
+#[track_caller]
+fn assert_all_fail(rows: &[Row<'_>]) {
+    for (args, code, says) in rows {
+        assert_fails(&ended(lapwing(args)), *code, says);
+        assert_fails(&ended(lapwing(&[*args, &["--json"]].concat())), *code, says);
+    }
+}
+
 #[test]
 fn errors_of_arguments_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [(&[&str], i32, &[&str]); 58] = [
+    let rows: [Row<'_>; 26] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -49,6 +61,15 @@ fn errors_of_arguments_say_what_is_accepted() {
         (&["bench", "-m", m, "-n", "0", "--reading"], 2, &["--reading needs a gen", "-n is 0"]),
         (&["bench", "-m", m, "--length", "9", "--reading"], 2, &["--reading", "compared"]),
         (&["perplexity", "-m", m, "-c", "2", m], 2, &["at least 4"]),
+    ];
+    assert_all_fail(&rows);
+}
+
+#[test]
+fn errors_of_devices_and_plans_say_what_is_accepted() {
+    let llama = model("llama.gguf");
+    let m = llama.as_str();
+    let rows: [Row<'_>; 32] = [
         (&["run", "-m", m, "--device", "tpu", "x"], 2, &["'tpu' (presets: cpu, gpu, npu, phone)"]),
         (&["run", "-m", m, "--device", "gpu=warp", "x"], 2, &["warp", "throttled", "systolic"]),
         (&["run", "-m", m, "--device", "gpu=throttled:mhz=1", "x"], 2, &["mhz", "gflops, gbps"]),
@@ -90,10 +111,7 @@ fn errors_of_arguments_say_what_is_accepted() {
         (&["nonsense"], 2, &["nonsense"]),
         (&["completions", "tcsh"], 2, &["bash", "zsh"]),
     ];
-    for (args, code, says) in rows {
-        assert_fails(&ended(lapwing(args)), code, says);
-        assert_fails(&ended(lapwing(&[args, &["--json"]].concat())), code, says);
-    }
+    assert_all_fail(&rows);
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub struct GraphKey {
 pub trait Preparer: Send {
     /// Prepares the graphs and checks each against the reference; graphs that are already ready take no
     /// time. Neither these graphs nor those of `keep` are evicted for it. Reports a
-    /// [`Step::Prepared`] for each graph that it makes.
+    /// [`Step::Prepared`](super::Step::Prepared) for each graph that it makes.
     ///
     /// # Errors
     /// [`DeviceError`] for the first graph that the device cannot prepare. It is
