@@ -145,7 +145,7 @@ mod tests {
     /// Lines of the text after the options must fit the maximum width: clap would wrap a longer line and
     /// leave a single word on the next one.
     #[test]
-    fn a_line_of_help_is_wrapped() {
+    fn no_line_of_help_is_wrapped() {
         let cli = super::Cli::command();
         for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
             let helps = [command.get_after_help(), command.get_after_long_help()];

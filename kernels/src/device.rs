@@ -1,14 +1,14 @@
 //! The interface of every processor: work is submitted to it and completes later.
 
-mod batch;
-mod blocking;
-mod error;
-mod graphs;
-mod info;
-mod observer;
+pub(crate) mod batch;
+pub(crate) mod blocking;
+pub(crate) mod error;
+pub(crate) mod graphs;
+pub(crate) mod info;
+pub(crate) mod observer;
 mod per_model;
 mod runs;
-mod work;
+pub(crate) mod work;
 
 pub use crate::tensor::{
     DeviceBuffer, MappedMemory, Slot, SlotPool, SlotSource, SlotStats, Tensor, TensorSet,

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::device::Batch;
+use crate::device::batch::Batch;
 use crate::graph::{RowSet, ValueSpec};
 
 /// Which features of every value that a stage writes: the fractions `from / of .. to / of` of its

@@ -1,7 +1,7 @@
 //! Matrices that cross the borders between stages, and the buffers that hold them.
 
 mod matrix;
-mod set;
+pub(crate) mod set;
 mod slot;
 
 pub use matrix::{DeviceBuffer, HostView, Tensor};

@@ -274,7 +274,7 @@ fn unusable_files_are_rejected_before_measuring() {
         (&["--against", &at("none")], "cannot read"),
         (&["--against", &at("text")], "was not saved by `bench --save`"),
         (&["--against", &at("other")], "was not saved by `bench --save`"),
-        (&["--save", &here], "this is a folder"),
+        (&["--save", &here], "the path is a folder"),
     ];
     for (args, says) in rows {
         let ended = ended(bench(args));

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{
-    Batch, Completed, Device, DeviceError, DeviceInfo, Notify, Observer, Prepare, Preparer, RunId,
-    Task, Work,
-};
+use super::batch::Batch;
+use super::error::DeviceError;
+use super::graphs::{Prepare, Preparer};
+use super::info::DeviceInfo;
+use super::observer::Observer;
+use super::work::{Completed, Device, Notify, RunId, Task, Work};
 use crate::graph::ValueId;
 use crate::part::Part;
-use crate::tensor::TensorSet;
+use crate::tensor::set::TensorSet;
 
 /// One stage to run, or a part of it.
 pub struct StageRun<'a> {

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::{DeviceError, ModelId, Observer};
+use super::batch::ModelId;
+use super::error::DeviceError;
+use super::observer::Observer;
 use crate::part::{OperandOrder, Share};
 
 /// When a device's static graphs are prepared.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::GraphKey;
+use super::graphs::GraphKey;
 use crate::graph::Graph;
 use crate::op::Op;
 use crate::quant::DType;

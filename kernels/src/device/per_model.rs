@@ -1,6 +1,9 @@
 //! One device that holds several models.
 
-use super::{BlockingDevice, DeviceError, GraphKey, Observer, Prepared, Preparer, StageRun};
+use super::blocking::{BlockingDevice, StageRun};
+use super::error::DeviceError;
+use super::graphs::{GraphKey, Prepared, Preparer};
+use super::observer::Observer;
 
 /// A blocking device for several models: one device per model, by model number, all of which compute on
 /// the same processor.

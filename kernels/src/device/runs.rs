@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Device, DeviceError, Observer, RunId, Work};
+use super::error::DeviceError;
+use super::observer::Observer;
+use super::work::{Device, RunId, Work};
 use crate::completion::Flag;
-use crate::tensor::TensorSet;
+use crate::tensor::set::TensorSet;
 
 /// Submits one run at a time to a device and waits for it, for measurements and tests.
 #[derive(Debug, Default)]

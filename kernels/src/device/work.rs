@@ -5,10 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Batch, DeviceError, DeviceInfo, MemoryDomain, ModelId, Observer, Prepare, Preparer};
+use super::batch::{Batch, ModelId};
+use super::error::DeviceError;
+use super::graphs::{Prepare, Preparer};
+use super::info::{DeviceInfo, MemoryDomain};
+use super::observer::Observer;
 use crate::graph::ValueId;
 use crate::part::Part;
-use crate::tensor::TensorSet;
+use crate::tensor::set::TensorSet;
 
 /// Number of a run on one device, ascending in order of submission.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

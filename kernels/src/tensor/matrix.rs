@@ -6,7 +6,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::slot::{Slot, SlotPool};
-use crate::device::{DeviceError, MemoryDomain};
+use crate::device::error::DeviceError;
+use crate::device::info::MemoryDomain;
 use crate::quant::DType;
 
 /// Values in the memory of a device.
