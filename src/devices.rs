@@ -38,15 +38,15 @@ pub struct DeviceSpec {
     pub kind: DeviceKind,
     /// Compute threads; by default a CPU takes all that other devices leave, any other device one.
     pub threads: Option<usize>,
-    /// What computes its values.
+    /// The backend that computes the device's results.
     pub backend: Backend,
-    /// How fast it is.
+    /// The speed at which the device runs.
     pub pace: Pace,
     /// Graphs that it may prepare, if it is an NPU.
     pub graphs: GraphSettings,
 }
 
-/// What computes the values of a device.
+/// The backend that computes the results of a device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Backend {
@@ -57,7 +57,7 @@ pub enum Backend {
     Systolic(ArraySettings),
 }
 
-/// How fast a device is.
+/// The speed at which a device runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// As fast as its back end computes. Only a CPU can be native.

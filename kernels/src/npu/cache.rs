@@ -12,10 +12,11 @@ mod ensure;
 
 pub use ensure::{Ensured, EnsuredAll};
 
-/// The prepared graphs of one device, with eviction of the least recently used. Graphs that a
-/// [`Preparer`](crate::device::Preparer) has prepared or found ready are only evicted for other
-/// graphs of a preparer, because its caller is only notified of those evictions. `T` is what runs: a
-/// back end's graph, or nothing where only sizes matter. Clones share one cache.
+/// The prepared graphs of one device, with eviction of the least recently used.
+///
+/// A graph of a [`Preparer`](crate::device::Preparer) is evicted only for another graph of a
+/// preparer. The caller of the preparer is notified of these evictions, and of no others. `T` is
+/// the back end's executable graph, or `()` in a simulation of sizes alone. Clones share one cache.
 pub struct GraphCache<T> {
     /// Name of the device.
     device: Arc<str>,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 ///
 /// The file is only ever replaced as a whole, so any number of processes may use and replace it at
 /// the same time. Nothing else may change it while it is mapped. Its checksums detect accidental
-/// damage only: anyone who can write to the folder can replace weights.
+/// damage, not tampering: a user with write access to the folder can replace the weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackCache {
     /// The file; its folder is created if it is missing.
