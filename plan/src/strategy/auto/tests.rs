@@ -47,6 +47,14 @@ fn device(name: &str) -> DeviceInfo {
     DeviceInfo::new(name, DeviceKind::Cpu)
 }
 
+fn input<'a>(
+    graph: &'a Arc<Graph>,
+    cost: &'a Modelled,
+    devices: &'a [DeviceInfo],
+) -> PlanInput<'a> {
+    PlanInput { model: Default::default(), graph, devices, cost, chunk_rows: 16 }
+}
+
 fn auto() -> Auto {
     Auto::new(vec![Arc::new(CpuOnly), Arc::new(LayerSplit)], 2)
 }
@@ -56,13 +64,7 @@ fn a_pipeline_wins_for_several_chunks_and_loses_for_one() {
     let graph = graph();
     let (cost, auto) = (cost(&graph), auto());
     let devices = [device("a"), device("b")];
-    let input = PlanInput {
-        model: Default::default(),
-        graph: &graph,
-        devices: &devices,
-        cost: &cost,
-        chunk_rows: 16,
-    };
+    let input = input(&graph, &cost, &devices);
     let winner = |rows| {
         let explanation = auto.explain_prompt(&input, rows, 0).expect("routes");
         explanation.winner().strategy.clone()
@@ -76,13 +78,7 @@ fn every_chunk_of_a_prompt_follows_its_winner() {
     let graph = graph();
     let (cost, auto) = (cost(&graph), auto());
     let devices = [device("a"), device("b")];
-    let input = PlanInput {
-        model: Default::default(),
-        graph: &graph,
-        devices: &devices,
-        cost: &cost,
-        chunk_rows: 16,
-    };
+    let input = input(&graph, &cost, &devices);
     let work = Workload { prompt: 70, context: 0, in_flight: 2 };
     let chunks = plan(&auto, &input, work).expect("routes");
     let winner = auto.explain_prompt(&input, 70, 0).expect("routes");
@@ -95,13 +91,8 @@ fn every_chunk_of_a_prompt_follows_its_winner() {
 fn no_candidate_with_a_route_is_an_error_and_no_panic() {
     let graph = graph();
     let cost = cost(&graph);
-    let input = PlanInput {
-        model: Default::default(),
-        graph: &graph,
-        devices: &[device("a")],
-        cost: &cost,
-        chunk_rows: 16,
-    };
+    let devices = [device("a")];
+    let input = input(&graph, &cost, &devices);
     let step = ChunkShape { phase: Phase::Decode, rows: 1, selected: 1, context: 3, prompt: 0 };
     assert!(Auto::new(Vec::new(), 2).route(&input, &step).is_err());
     assert_eq!(Auto::new(Vec::new(), 2).chunk_rows(&input, PromptRows::new(99)), 16);
