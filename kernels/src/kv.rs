@@ -203,25 +203,26 @@ impl KvPage {
     pub fn id(&self) -> PageId {
         self.0.id
     }
-
-    /// Whether another clone exists: a writer must then copy the page first.
-    pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
-    }
 }
 
-/// The pages of one sequence, in position order. A clone shares them.
-#[derive(Clone, Debug, Default)]
+/// The pages of one sequence, in position order. A clone shares them, and costs two counts.
+#[derive(Clone, Debug)]
 pub struct KvLease {
-    pages: Vec<KvPage>,
-    ids: Vec<PageId>,
+    pages: Arc<Vec<KvPage>>,
+    ids: Arc<[PageId]>,
+}
+
+impl Default for KvLease {
+    fn default() -> KvLease {
+        KvLease::new(Vec::new())
+    }
 }
 
 impl KvLease {
     /// A lease of `pages`; the first one holds position 0.
     pub fn new(pages: Vec<KvPage>) -> KvLease {
         let ids = pages.iter().map(KvPage::id).collect();
-        KvLease { pages, ids }
+        KvLease { pages: Arc::new(pages), ids }
     }
 
     /// The pages.
@@ -230,11 +231,12 @@ impl KvLease {
     }
 
     /// Indices of the pages, for [`KvStore`] and attention.
-    pub fn page_ids(&self) -> &[PageId] {
+    pub fn page_ids(&self) -> &Arc<[PageId]> {
         &self.ids
     }
 
-    /// Allocates pages from `pool` until `rows` positions fit; never frees any.
+    /// Allocates pages from `pool` until `rows` positions fit; never frees any. Clones keep the pages
+    /// that they have.
     ///
     /// # Errors
     /// [`OutOfPages`] if the pool has too few free pages; the lease is then unchanged.
@@ -245,16 +247,21 @@ impl KvLease {
         rows: usize,
     ) -> Result<(), OutOfPages> {
         let missing = layout.pages_for(rows).saturating_sub(self.pages.len());
+        if missing == 0 {
+            return Ok(());
+        }
         let more = pool.alloc(missing)?;
-        self.ids.extend(more.iter().map(KvPage::id));
-        self.pages.extend(more);
+        Arc::make_mut(&mut self.pages).extend(more);
+        self.ids = self.pages.iter().map(KvPage::id).collect();
         Ok(())
     }
 
-    /// Releases the pages that the first `rows` positions do not need.
+    /// Releases the pages that the first `rows` positions do not need, unless a clone has them.
     pub fn truncate(&mut self, layout: &KvLayout, rows: usize) {
         let keep = layout.pages_for(rows);
-        self.pages.truncate(keep);
-        self.ids.truncate(keep);
+        if keep < self.pages.len() {
+            Arc::make_mut(&mut self.pages).truncate(keep);
+            self.ids = self.ids[..keep].into();
+        }
     }
 }

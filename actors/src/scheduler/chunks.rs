@@ -221,7 +221,7 @@ impl Scheduler {
             let (selected, action) = sequence.dispatch_rows(*rows);
             self.queue.on_rows(sequence, start..start + rows);
             let ids = sequence.row_ids(start..start + rows);
-            batch.push(&ids, start, sequence.lease.page_ids().to_vec(), selected);
+            batch.push(&ids, start, Arc::clone(sequence.lease.page_ids()), selected);
             sequences.push(SequenceRows {
                 sequence: sequence.id,
                 epoch: sequence.progress.epoch(),

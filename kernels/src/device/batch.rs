@@ -1,6 +1,7 @@
 //! The rows that a device computes.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::kv::PageId;
 
@@ -32,7 +33,7 @@ pub struct BatchSpan {
     /// Position of the first row; the cache holds all positions before it.
     pub start: usize,
     /// KV pages of the sequence, from position 0 to at least the last row.
-    pub pages: Vec<PageId>,
+    pub pages: Arc<[PageId]>,
 }
 
 impl Batch {
@@ -43,8 +44,15 @@ impl Batch {
 
     /// Appends the rows of one sequence. `selected` are the offsets, within `ids`, of the rows
     /// whose logits are wanted, ascending.
-    pub fn push(&mut self, ids: &[u32], start: usize, pages: Vec<PageId>, selected: Range<usize>) {
+    pub fn push(
+        &mut self,
+        ids: &[u32],
+        start: usize,
+        pages: impl Into<Arc<[PageId]>>,
+        selected: Range<usize>,
+    ) {
         let first = self.rows();
+        let pages = pages.into();
         self.ids.extend_from_slice(ids);
         self.positions.extend((start..start + ids.len()).map(|p| p as u32));
         self.spans.push(BatchSpan { rows: first..first + ids.len(), start, pages });

@@ -265,7 +265,8 @@ impl<'a> DeviceBench<'a> {
     /// A batch of one sequence of `m` rows. `selected`: select all rows instead of the last one.
     fn batch(&self, m: usize, context: usize, selected: bool) -> Batch {
         let mut batch = Batch::default();
-        let pages = (0..(context + m).div_ceil(self.page_rows)).map(|page| page as u32).collect();
+        let pages: Vec<_> =
+            (0..(context + m).div_ceil(self.page_rows)).map(|page| page as u32).collect();
         let selected = if selected { 0..m } else { m - 1..m };
         // The id does not affect the time; 0 is in every vocabulary.
         batch.push(&vec![0; m], context, pages, selected);
