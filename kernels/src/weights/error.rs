@@ -3,13 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::data_file::ReadFault;
 use crate::quant::DType;
 
 /// The reason why a weight file could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightError {
-    /// The operating system failed to open or map the file.
+    /// The operating system failed to open the file.
     #[error("cannot open {}: {source}; check the path", path.display())]
     Open {
         /// File.
@@ -39,6 +40,12 @@ pub enum WeightError {
         path: PathBuf,
         /// The error.
         source: Box<WeightError>,
+    },
+    /// The file was opened, but its header cannot be read.
+    #[error("cannot read the header: {fault}")]
+    Read {
+        /// What is wrong.
+        fault: ReadFault,
     },
     /// The file does not begin with the magic bytes GGUF.
     #[error("not a GGUF file: magic at byte 0 is {found}, not 'GGUF'; give a .gguf file")]

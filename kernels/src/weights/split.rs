@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use super::bytes::Bytes;
+use super::data_file::DataFile;
 use super::error::{SplitFault, WeightError};
 use super::gguf::Gguf;
-use super::map::Bytes;
+use super::header::{self, Failure};
 use super::metadata::{Metadata, MetadataError};
 
 const NO: &str = "split.no";
@@ -14,18 +16,20 @@ const TENSORS: &str = "split.tensors.count";
 /// One file of a split model, or the only file.
 pub(super) struct Part {
     pub(super) path: PathBuf,
-    pub(super) bytes: Bytes,
+    pub(super) file: DataFile,
+    /// Header, metadata and tensor table.
+    pub(super) header: Bytes,
     pub(super) gguf: Gguf,
 }
 
-/// Parses the bytes of a file.
-pub(super) type Reader = fn(&Bytes) -> Result<Gguf, WeightError>;
+/// Parses the header of a file; arguments are its first bytes and its size in bytes.
+pub(super) type Reader = fn(&Bytes, u64) -> Result<Gguf, Failure>;
 
 /// Opens a file and, if it is part of a split model, all other parts; returns them in order.
 pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightError> {
-    let bytes =
-        Bytes::map(path).map_err(|source| WeightError::Open { path: path.to_owned(), source })?;
-    let opened = read(path, bytes, reader)?;
+    let file = DataFile::open(path)
+        .map_err(|source| WeightError::Open { path: path.to_owned(), source })?;
+    let opened = read(path, file, reader)?;
     let parts = number(&opened, COUNT)?.unwrap_or(1);
     if parts <= 1 {
         return Ok(vec![opened]);
@@ -55,15 +59,15 @@ pub(super) fn open_all(path: &Path, reader: Reader) -> Result<Vec<Part>, WeightE
 }
 
 fn open_part(path: PathBuf, (no, parts): (u32, u32), reader: Reader) -> Result<Part, WeightError> {
-    match Bytes::map(&path) {
-        Ok(bytes) => read(&path, bytes, reader),
+    match DataFile::open(&path) {
+        Ok(file) => read(&path, file, reader),
         Err(source) => Err(WeightError::MissingPart { path, part: no + 1, parts, source }),
     }
 }
 
-fn read(path: &Path, bytes: Bytes, reader: Reader) -> Result<Part, WeightError> {
-    let gguf = reader(&bytes).map_err(|e| e.in_file(path))?;
-    Ok(Part { path: path.to_owned(), bytes, gguf })
+fn read(path: &Path, file: DataFile, reader: Reader) -> Result<Part, WeightError> {
+    let (gguf, header) = header::read(&file, reader).map_err(|e| e.in_file(path))?;
+    Ok(Part { path: path.to_owned(), file, header, gguf })
 }
 
 /// A metadata value of the split, which the format limits to 16 bits.

@@ -12,6 +12,7 @@ mod a_result_depends_on_its_batch;
 mod a_split_model_is_incomplete;
 mod a_task_panics;
 mod a_weight_file_is_hostile;
+mod a_weight_file_is_truncated;
 mod a_weight_file_loses_values;
 mod a_wrong_graph_serves;
 mod an_npu_computes_something_else;

@@ -9,9 +9,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CacheReadError {
-    /// The file cannot be read.
+    /// The file cannot be read, or there is no memory for it.
     #[error("it cannot be read: {0}")]
     Read(#[source] io::Error),
+    /// The file became shorter while it was read.
+    #[error("another program truncated it while it was read")]
+    Truncated,
     /// It is another kind of file.
     #[error("it is not a file of packed weights")]
     Foreign,
