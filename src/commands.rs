@@ -6,6 +6,7 @@ mod chat;
 mod completions;
 mod devices;
 mod fit;
+mod groups;
 mod inspect;
 mod models;
 mod perplexity;
@@ -21,7 +22,7 @@ mod timeline;
 mod tokenize;
 mod what_if;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::failure::Failure;
 use crate::cli::session::Session;
@@ -41,7 +42,8 @@ Examples:
   lapwing reproduce                            compare published numbers with simulated ones
 
 Models:
-  MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision].
+  MODEL is a .gguf file, a name from `lapwing models`, or hf:owner/repo[:QUANT], or
+  hf:owner/repo/file.gguf[@revision].
   Files on disk need no network. Fetched models are stored in $LAPWING_CACHE, or else in
   $XDG_CACHE_HOME/lapwing or ~/.cache/lapwing.
 
@@ -112,6 +114,16 @@ pub(crate) enum Command {
     Completions(completions::Args),
 }
 
+/// The command line, with commands in groups.
+pub(crate) fn arranged() -> clap::Command {
+    groups::arrange(Cli::command())
+}
+
+/// Parses the arguments of the process; ends it if they are invalid, or if help is asked for.
+pub(crate) fn parse() -> Cli {
+    Cli::from_arg_matches(&arranged().get_matches()).unwrap_or_else(|error| error.exit())
+}
+
 /// Runs a command.
 pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failure> {
     match command {
@@ -134,7 +146,7 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Sensitivity(args) => sensitivity::run(&args, session),
         Command::Fit(args) => fit::run(&args, session),
         Command::Calibrate(args) => calibrate::run(args, session).await,
-        Command::Completions(args) => completions::run(&args, Cli::command(), session),
+        Command::Completions(args) => completions::run(&args, arranged(), session),
     }
 }
 

@@ -7,8 +7,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser;
-
 use cli::failure::Failure;
 use cli::session::Session;
 use commands::Cli;
@@ -17,8 +15,11 @@ use commands::Cli;
 const ABORT_MAX: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = commands::parse();
     let session = Arc::new(Session::new(cli.json));
+    if let Err(failure) = cli::limits::check() {
+        return failure.report();
+    }
     let outcome =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
             Ok(runtime) => {
@@ -42,6 +43,7 @@ async fn supervise(
     cli: Cli,
     session: &Arc<Session>,
 ) -> Result<(), Failure> {
+    cli::limits::receive_file_size_signal();
     let mine = Arc::clone(session);
     let mut command = runtime.spawn(async move { commands::run(cli.command, &mine).await });
     loop {

@@ -90,6 +90,14 @@ pub enum PlanError {
         /// Devices of the engine.
         found: String,
     },
+    /// The strategy panicked.
+    #[error("strategy '{strategy}' panicked: {reason}")]
+    Panicked {
+        /// Strategy.
+        strategy: String,
+        /// Text of the panic.
+        reason: String,
+    },
     /// The text of a manual placement is malformed.
     #[error(
         "placement '{text}' must have the form PATTERN=DEVICE, such as 'layers.*.ffn=npu': {problem}"

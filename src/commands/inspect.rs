@@ -1,5 +1,6 @@
 //! `lapwing inspect`: the contents of a model file, and its placement on devices.
 
+mod layers;
 mod report;
 mod text;
 
@@ -18,9 +19,9 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing inspect FILE.gguf
   lapwing inspect smollm2 --json
-  lapwing inspect FILE.gguf --full            arrays and long texts in full
+  lapwing inspect FILE.gguf --full            every tensor, and arrays and texts to their end
 
-A file of an unsupported architecture is shown too, with the reason why it cannot run.
+Tensors that repeat in the layers are shown as one row with the layers that have them. A file of an unsupported architecture is shown too, with the reason why it cannot run.
 
 With --json:
   {\"paths\":[…],\"bytes\":N,\"architecture\":\"…\"|null,\"parameters\":N,
@@ -40,7 +41,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     model: String,
 
-    /// Show arrays and long texts in full
+    /// Show every tensor, and arrays and long texts to their end
     #[arg(long)]
     full: bool,
 
@@ -53,7 +54,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
     let path = model_file(&args.model, session).await?;
     let report = report(&path, &args, session).await?;
-    if session.json { print_json(&report) } else { print(&text::of(&report)) }
+    if session.json { print_json(&report) } else { print(&text::of(&report, args.full)) }
 }
 
 async fn report(path: &Path, args: &Args, session: &Session) -> Result<Report, Failure> {

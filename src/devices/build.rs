@@ -51,7 +51,7 @@ pub(crate) fn build(
     let cpu = Cpu::new(threads, *isa).with_activations(*activations);
     let given = cpu.pool().threads();
     if given < threads {
-        let most = format!("at most {given}, the limit of this system");
+        let most = format!("at most {given}, the limit on threads of this system (`ulimit -u`)");
         return Err(Error::config("threads", threads, &most));
     }
     let name = spec.name.clone();

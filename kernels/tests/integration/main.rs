@@ -15,6 +15,7 @@ mod a_weight_file_is_hostile;
 mod a_weight_file_is_truncated;
 mod a_weight_file_loses_values;
 mod a_wrong_graph_serves;
+mod a_wrong_value_fails_late;
 mod an_npu_computes_something_else;
 mod attention_sees_a_wrong_key;
 mod gguf_bytes;

@@ -2,12 +2,13 @@
 
 use indicatif::{HumanBytes, HumanCount};
 
+use super::layers::{groups, ranges};
 use super::report::{Entry, HyperParameters, Report};
 use crate::cli::table::{Align, table};
 use crate::cli::visible::{one_line, visible};
 
-/// The whole report.
-pub(super) fn of(report: &Report) -> String {
+/// The report, the most important first; with all tensors if `full`.
+pub(super) fn of(report: &Report, full: bool) -> String {
     let mut text = String::new();
     for path in &report.paths {
         text.push_str(&format!("{}\n", visible(path)));
@@ -18,14 +19,9 @@ pub(super) fn of(report: &Report) -> String {
         HumanCount(report.parameters),
         visible(report.architecture.as_deref().unwrap_or("unknown")),
     ));
-    text.push_str(&heading("metadata"));
-    for (key, entry) in &report.metadata {
-        text.push_str(&format!("{} = {}\n", one_line(key), value(entry)));
+    if let Some(reason) = &report.cannot_run {
+        text.push_str(&format!("cannot run: {}\n", visible(reason)));
     }
-    text.push_str(&heading("tensors"));
-    text.push_str(&tensors(report));
-    text.push_str(&heading("formats"));
-    text.push_str(&formats(report));
     if let Some(parameters) = &report.hyper_parameters {
         text.push_str(&heading("hyper-parameters"));
         text.push_str(&hyper_parameters(parameters));
@@ -36,11 +32,21 @@ pub(super) fn of(report: &Report) -> String {
     if let Some(requant) = &report.requant {
         text.push_str(&format!("{}\n", visible(&requant.text)));
     }
-    text.push_str(&heading("placement"));
-    if let Some(reason) = &report.cannot_run {
-        text.push_str(&format!("cannot run: {}\n", visible(reason)));
+    if let Some(placement) = &report.placement_text {
+        text.push_str(&heading("placement"));
+        text.push_str(placement);
     }
-    text.push_str(report.placement_text.as_deref().unwrap_or_default());
+    text.push_str(&heading("formats"));
+    text.push_str(&formats(report));
+    text.push_str(&heading("tensors"));
+    text.push_str(&if full { tensors(report) } else { layers(report) });
+    text.push_str(&heading("metadata"));
+    for (key, entry) in &report.metadata {
+        text.push_str(&format!("{} = {}\n", one_line(key), value(entry)));
+    }
+    if !full {
+        text.push_str("\n--full shows every tensor, and arrays and texts to their end\n");
+    }
     text
 }
 
@@ -67,12 +73,38 @@ fn value(entry: &Entry) -> String {
     }
 }
 
+fn shape(dims: &[usize]) -> String {
+    dims.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")
+}
+
+/// Tensors with the same shape and format in several layers as one row.
+fn layers(report: &Report) -> String {
+    let rows = groups(&report.tensors).into_iter().map(|group| {
+        [
+            group.name,
+            ranges(&group.layers),
+            group.count.to_string(),
+            shape(&group.shape),
+            group.format,
+            HumanBytes(group.bytes).to_string(),
+        ]
+    });
+    let header = [
+        ("name", Align::Left),
+        ("layers", Align::Left),
+        ("tensors", Align::Right),
+        ("shape of each", Align::Right),
+        ("format", Align::Left),
+        ("size of all", Align::Right),
+    ];
+    table(header, rows.collect())
+}
+
 fn tensors(report: &Report) -> String {
     let rows = report.tensors.iter().map(|tensor| {
-        let shape: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
         [
             tensor.name.clone(),
-            shape.join(" × "),
+            shape(&tensor.shape),
             tensor.format.clone(),
             HumanBytes(tensor.bytes as u64).to_string(),
         ]

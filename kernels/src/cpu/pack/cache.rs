@@ -90,6 +90,7 @@ impl<'a> PendingFile<'a> {
         if bytes > cache.bytes_max {
             return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
         }
+        within_file_size_limit(bytes)?;
         let folder = cache.path.parent().unwrap_or(Path::new(""));
         std::fs::create_dir_all(folder).map_err(failed(cache, "create the folder of"))?;
         let mut builder = tempfile::Builder::new();
@@ -121,6 +122,7 @@ impl<'a> PendingFile<'a> {
         if bytes > cache.bytes_max {
             return Err(CacheWriteError::TooLarge { bytes, bytes_max: cache.bytes_max });
         }
+        within_file_size_limit(bytes)?;
         let written = self.file.write_all(&header).and_then(|()| self.file.write_all(data));
         written.map_err(failed(cache, "write"))?;
         if !weights.is_unchanged() {
@@ -129,6 +131,18 @@ impl<'a> PendingFile<'a> {
         self.file.persist(&cache.path).map_err(|error| failed(cache, "replace")(error.error))?;
         Ok(())
     }
+}
+
+/// Checked before writing, because the system ends a process that writes more.
+fn within_file_size_limit(bytes: u64) -> Result<(), CacheWriteError> {
+    #[cfg(unix)]
+    if let Some(limit) = rustix::process::getrlimit(rustix::process::Resource::Fsize).current
+        && bytes > limit
+    {
+        return Err(CacheWriteError::FileSizeLimit { bytes, limit });
+    }
+    let _ = bytes;
+    Ok(())
 }
 
 fn failed(cache: &PackCache, doing: &'static str) -> impl FnOnce(io::Error) -> CacheWriteError {

@@ -62,6 +62,14 @@ pub enum CacheWriteError {
         /// Size limit in bytes.
         bytes_max: u64,
     },
+    /// It would exceed the limit on file size that the system sets to this process.
+    #[error("its {bytes} bytes exceed the limit on file size of {limit}; raise it (`ulimit -f`)")]
+    FileSizeLimit {
+        /// Bytes that it would have.
+        bytes: u64,
+        /// The process's limit in bytes.
+        limit: u64,
+    },
     /// The weight file was changed so recently that a further change might not show in its time
     /// stamp.
     #[error("the model file was written just now; the next start keeps them")]
