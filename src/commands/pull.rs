@@ -15,9 +15,9 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing pull                                   the default model
   lapwing pull gemma3-270m
-  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF                       the best file of a Hugging Face repository
-  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0                  the one of this quantisation
-  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf  this file
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF               its Q4_K_M file, or the most similar
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0          the one of this quantisation
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf
 
 An interrupted fetch continues where it stopped; a damaged file is fetched again. The path of the file
 is printed at the end.

@@ -5,6 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lapwing_kernels::cpu::{Cpu, Isa};
+use lapwing_kernels::kv::{KvDtype, KvLayout, KvStore};
+
 use lapwing::{Engine, EngineBuilder, Request, Shutdown};
 
 /// Engines after which the memory is compared with that after as many more.
@@ -58,8 +61,27 @@ async fn settle(threads: u64) {
     panic!("{} threads are left of {threads}", memory().1);
 }
 
+/// A cache of keys and values like that of a small model: 8 layers of 16 MiB, of which one page of a layer
+/// is written.
+fn open_and_drop_a_kv_store(cpu: &Cpu) {
+    let dtype = KvDtype::F16;
+    let layout = KvLayout { layers: 8, kv_heads: 4, head_dim: 64, page_rows: 32, dtype };
+    let store = KvStore::new(layout, 512).expect("memory");
+    let values = vec![1.0; 4 * 64];
+    store.layer(0).write(cpu, &[3], 0, (&values, &values));
+}
+
+/// A single test, because tests of one process share its memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closed_engines_and_abandoned_builds_leave_no_memory() {
+    let cpu = Cpu::new(1, Isa::best());
+    open_and_drop_a_kv_store(&cpu);
+    let before = memory().0;
+    for _ in 0..10 {
+        open_and_drop_a_kv_store(&cpu);
+    }
+    let growth = memory().0.saturating_sub(before);
+    assert!(growth < 4 << 10, "{growth} KiB of keys and values that were never written");
     let threads = memory().1;
     let mut after = Vec::new();
     for _ in 0..3 {

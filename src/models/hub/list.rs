@@ -184,7 +184,7 @@ mod tests {
         ] {
             assert_eq!(chosen(name, &files).as_deref(), Some(file), "{name}");
         }
-        for name in ["hf:o/r:Q4_K", "hf:o/r:Q5_K_M", "hf:o/r:K_M"] {
+        for name in ["hf:o/r:Q4_K", "hf:o/r:Q5_K_M", "hf:o/r:Q4"] {
             assert_eq!(chosen(name, &files), None, "{name}");
         }
     }
