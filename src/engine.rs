@@ -386,6 +386,11 @@ impl Engine {
     /// Ends the engine. `Shutdown::Drain` finishes running requests, `Shutdown::Now` fails them; later
     /// requests are refused. Returns when all actors have ended.
     ///
+    /// Weights, keys and values go back to the system when the last clone of the engine is dropped. What
+    /// the allocator serves, such as the tokenizer, it may keep for later engines: glibc does so in up to
+    /// 8 arenas per core. On two cores, 300 engines of a model of 135 M weights leave 200 to 240 MB, no
+    /// more than the first 75; with `MALLOC_ARENA_MAX=1` they leave 115 MB, no more than the first 150.
+    ///
     /// # Errors
     /// When the operating system cannot start the thread that waits.
     pub async fn shutdown(&self, how: Shutdown) -> Result<(), Error> {

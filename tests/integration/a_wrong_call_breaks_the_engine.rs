@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use lapwing::plan::strategy::CpuOnly;
 use lapwing::plan::{ChunkShape, PlanError, PlanInput, PromptRows, Route, Strategy};
-use lapwing::{Engine, EngineBuilder, Error, ErrorKind, Request, SamplingParams};
+use lapwing::{Engine, EngineBuilder, Error, ErrorKind, Prompt, Request, SamplingParams};
 
 fn tiny() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf")
@@ -17,7 +17,7 @@ fn builder() -> EngineBuilder {
     Engine::builder().model(tiny()).threads(1)
 }
 
-async fn text(engine: &Engine, request: Request) -> Result<String, Error> {
+async fn text_of(engine: &Engine, request: Request) -> Result<String, Error> {
     engine.generate(request).await?.into_text().await
 }
 
@@ -54,17 +54,17 @@ async fn a_bias_on_a_token_that_does_not_exist_is_refused() {
         greedy().sampling(sampling)
     };
     for id in [vocab, u32::MAX] {
-        let error = text(&engine, biased(id)).await.expect_err("no such token");
+        let error = text_of(&engine, biased(id)).await.expect_err("no such token");
         assert_eq!(error.kind(), ErrorKind::Request);
         assert!(error.to_string().contains(&format!("logit_bias has token id {id}")), "{error}");
     }
-    text(&engine, biased(vocab - 1)).await.expect("the last token");
+    text_of(&engine, biased(vocab - 1)).await.expect("the last token");
 }
 
-/// Panics in the named function for prompts of at least that many rows.
+/// Panics in the named function for chunks of some sizes.
 struct Panics {
     function: &'static str,
-    from: usize,
+    at: fn(usize) -> bool,
 }
 
 impl Strategy for Panics {
@@ -74,46 +74,35 @@ impl Strategy for Panics {
 
     fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
         let rows = prompt.remaining.min(input.chunk_rows);
-        assert!(self.function != "chunk_rows" || rows < self.from, "no chunk of {rows} rows");
+        assert!(self.function != "chunk_rows" || !(self.at)(rows), "no chunk of {rows} rows");
         rows
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
         let rows = shape.rows;
-        assert!(self.function != "route" || rows < self.from, "no route for {rows} rows");
+        assert!(self.function != "route" || !(self.at)(rows), "no route for {rows} rows");
         CpuOnly.route(input, shape)
     }
 }
 
 #[tokio::test]
 async fn a_strategy_that_panics_is_an_error_with_its_text() {
-    let panics = Panics { function: "route", from: 1 };
-    let error = builder().own_strategy(panics).build().await.expect_err("a panic");
-    assert!(error.to_string().contains("'panics' panicked: no route for"), "{error}");
-    assert!(matches!(error.plan_error(), Some(PlanError::Panicked { .. })), "{error:?}");
+    for (function, text) in [("route", "no route for"), ("chunk_rows", "no chunk of")] {
+        let whole = format!("strategy 'panics' panicked: {text}");
+        let always = builder().own_strategy(Panics { function, at: |_| true }).build().await;
+        let error = always.expect_err("a panic while building");
+        assert!(error.to_string().starts_with(&whole), "{error}");
+        assert!(matches!(error.plan_error(), Some(PlanError::Panicked { .. })), "{error:?}");
 
-    for (function, text) in
-        [("route", "no route for 40 rows"), ("chunk_rows", "no chunk of 40 rows")]
-    {
-        let panics = Panics { function, from: 40 };
-        let engine = builder().own_strategy(panics).chunk_rows(32).build().await;
-        let engine = match engine {
-            // The largest chunk is planned at the start.
-            Ok(engine) => engine,
-            Err(error) => panic!("{error}"),
-        };
+        // The largest chunk is planned while building, one of 40 rows later.
+        let engine = builder().own_strategy(Panics { function, at: |rows| rows == 40 }).build();
+        let engine = engine.await.expect("an engine");
         assert!(engine.plan(20).is_ok());
-        drop(engine);
-        let panics = Panics { function, from: 40 };
-        let engine = builder().own_strategy(panics).chunk_rows(64).build().await;
-        match (function, engine) {
-            ("chunk_rows", Ok(engine)) => {
-                let error = engine.plan(40).expect_err("a panic");
-                assert!(error.to_string().contains(text), "{error}");
-            }
-            (_, Err(error)) => assert!(error.to_string().contains("no route for 64"), "{error}"),
-            (_, Ok(_)) => panic!("the largest chunk is planned at the start"),
-        }
+        let error = engine.plan(40).expect_err("a panic in a plan");
+        assert!(error.to_string().starts_with(&format!("{whole} 40 rows")), "{error}");
+        let prompt = Request::new(Prompt::Ids(vec![5; 40])).greedy().max_tokens(1);
+        let error = text_of(&engine, prompt).await.expect_err("a panic in a request");
+        assert!(error.to_string().contains(&format!("{text} 40 rows")), "{error}");
     }
 }
 
@@ -123,14 +112,14 @@ async fn a_model_truncated_under_a_running_engine_is_an_error_that_names_file_an
     let path = folder.path().join("model.gguf");
     fs::copy(tiny(), &path).expect("a copy");
     let engine = Engine::builder().model(&path).threads(1).build().await.expect("an engine");
-    let want = text(&engine, greedy()).await.expect("an answer");
+    let want = text_of(&engine, greedy()).await.expect("an answer");
     let file = fs::File::options().write(true).open(&path).expect("a file");
     file.set_len(5000).expect("truncated");
     // The rows of this model's embedding table are read when they are needed.
-    let error = text(&engine, greedy()).await.expect_err("a truncated file").to_string();
+    let error = text_of(&engine, greedy()).await.expect_err("a truncated file").to_string();
     assert!(error.contains("token_embd.weight") && error.contains("model.gguf"), "{error}");
     drop(engine);
     fs::copy(tiny(), &path).expect("restored");
     let engine = Engine::builder().model(&path).threads(1).build().await.expect("an engine");
-    assert_eq!(text(&engine, greedy()).await.expect("an answer"), want);
+    assert_eq!(text_of(&engine, greedy()).await.expect("an answer"), want);
 }
