@@ -156,6 +156,7 @@ impl Live {
                 workers: workers.clone(),
                 graphs: parts.graphs.clone(),
                 running: VecDeque::new(),
+                held: None,
                 next_run: RunId::default(),
                 free: Nanos::default(),
                 slots: parts.slots.clone(),
