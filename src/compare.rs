@@ -31,6 +31,7 @@ use lapwing_traces::{Analysis, Report, Spread, Timeline};
 use crate::engine::EngineBuilder;
 use crate::error::Error;
 
+mod estimate;
 mod figures;
 mod measure;
 mod page;
@@ -147,6 +148,7 @@ impl Compare {
 
 /// A run that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Number of finished runs.
     pub done: usize,
@@ -156,6 +158,9 @@ pub struct Progress {
     pub strategy: String,
     /// Tokens of the prompt; 0 while the engine is being built.
     pub tokens: usize,
+    /// Estimated time until the end of the comparison; `None` before the first engine is built, and if no
+    /// times can be predicted.
+    pub left: Option<Duration>,
 }
 
 /// The results of a comparison.

@@ -29,6 +29,7 @@ mod help;
 mod measure;
 mod pairs;
 mod peer;
+mod progress;
 mod ratios;
 mod reading;
 mod report;
@@ -87,6 +88,10 @@ pub(crate) struct Args {
         conflicts_with_all = ["prompt", "trace"]
     )]
     length: Option<Vec<usize>>,
+
+    /// Compare strategies quickly: one measured run of each, at one length [default: 135]
+    #[arg(long, conflicts_with_all = ["repetitions", "prompt", "trace"])]
+    quick: bool,
 
     /// Write the compared timelines to an HTML page
     #[arg(long, value_name = "OUT")]

@@ -11,6 +11,7 @@ use lapwing_traces::{
     Analysis, OsClock, Recorder, RecorderConfig, Recording, Report, Scope, Spread, Timeline,
 };
 
+use super::estimate::Estimate;
 use super::{Candidate, Compare, Comparison, LengthComparison, Progress, StrategyRun};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -47,6 +48,9 @@ struct Measuring<'a, F> {
     choices: HashMap<usize, String>,
     /// Settings that all engines share.
     facts: Option<Facts>,
+    estimate: Estimate<OsClock>,
+    /// Runs of each strategy at each length, unmeasured ones included.
+    runs_each: usize,
 }
 
 struct Facts {
@@ -79,6 +83,8 @@ pub(super) async fn run(
         absent: HashMap::new(),
         choices: HashMap::new(),
         facts: None,
+        estimate: Estimate::new(OsClock::start()),
+        runs_each: compare.repetitions + warm,
     };
     let forward: Vec<usize> = (0..compare.candidates.len()).collect();
     let reverse: Vec<usize> = forward.iter().rev().copied().collect();
@@ -95,7 +101,22 @@ pub(super) async fn run(
 impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
     fn report_progress(&mut self, candidate: &Candidate, tokens: usize) {
         let (done, all, strategy) = (self.done, self.all, candidate.name().to_owned());
-        (self.progress)(&Progress { done, all, strategy, tokens });
+        let left = self.estimate.left();
+        (self.progress)(&Progress { done, all, strategy, tokens, left });
+    }
+
+    /// Predicts the times of all runs, with the first engine.
+    fn predict(&mut self, engine: &Engine) {
+        for (number, length) in self.compare.lengths.iter().enumerate() {
+            let Ok(explained) = engine.explain(*length) else { continue };
+            let rated = |name: &str| match name {
+                "auto" => explained.winner().makespan(),
+                _ => explained.rated.iter().find(|rated| rated.strategy == name)?.makespan(),
+            };
+            let candidates = self.compare.candidates.iter();
+            let times: Vec<_> = candidates.map(|candidate| rated(candidate.name())).collect();
+            self.estimate.expect(number, &times, self.runs_each);
+        }
     }
 
     /// Runs one round of a strategy: builds an engine and measures each length.
@@ -112,18 +133,23 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             Ok(engine) => engine,
             Err(error) if error.plan_error().is_some() => {
                 self.absent.insert(at, error.to_string());
+                self.estimate.absent(at);
                 self.all -= each;
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        self.facts.get_or_insert_with(|| Facts::of(&engine));
+        if self.facts.is_none() {
+            self.predict(&engine);
+            self.facts = Some(Facts::of(&engine));
+        }
         for (number, length) in compare.lengths.iter().enumerate() {
             let measured = self.length((at, number), *length, (&engine, repetitions)).await;
             match measured {
                 Ok(()) => {}
                 Err(error) if error.plan_error().is_some() || cannot_run(&error) => {
                     self.absent.insert(at, error.to_string());
+                    self.estimate.absent(at);
                     break;
                 }
                 Err(error) => return Err(error),
@@ -161,6 +187,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
                 runs.runs.push(run);
             }
             self.done += 1;
+            self.estimate.ended(key);
         }
         Ok(())
     }

@@ -7,6 +7,8 @@ use lapwing::compare::{Compare, Comparison, Figures, LengthComparison};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
+use super::progress::ProgressShown;
+
 use crate::cli::attention;
 use crate::cli::failure::Failure;
 use crate::cli::files;
@@ -95,29 +97,9 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
         true => compare.all_strategies(),
         false => names.iter().fold(compare, |compare, name| compare.strategy(*name)),
     };
-    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs");
-    let mut announced = String::new();
-    let compared = compare
-        .run(|progress| {
-            let doing = match progress.tokens {
-                0 => format!("{}: preparing", progress.strategy),
-                tokens => format!("{}, {tokens} tokens", progress.strategy),
-            };
-            match &bar {
-                Some(bar) => {
-                    bar.set_length(progress.all as u64);
-                    bar.set_position(progress.done as u64);
-                    bar.set_message(doing);
-                }
-                None if announced != progress.strategy => {
-                    announced.clone_from(&progress.strategy);
-                    session.note(&format!("measuring {announced}"));
-                }
-                None => {}
-            }
-        })
-        .await?;
-    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
+    let mut shown = ProgressShown::new(session);
+    let compared = compare.run(|progress| shown.show(progress)).await?;
+    shown.end();
     if let Some(path) = &options.html {
         write_page(&compared, path, session)?;
     }

@@ -9,7 +9,7 @@ impl Args {
     pub(super) fn comparison(&self) -> Result<Option<CompareOptions<'_>>, Failure> {
         let strategies = self.engine.devices.strategy.as_deref();
         let several = strategies.is_some_and(|names| names.contains(',') || names == "all");
-        if self.length.is_none() && !several {
+        if self.length.is_none() && !several && !self.quick {
             return match self.html {
                 Some(_) => Err(Failure::usage(
                     "--html compares strategies: add --length N,… or --strategy all",
@@ -36,9 +36,12 @@ impl Args {
             model: &self.model.model,
             engine: &self.engine,
             strategies: strategies.unwrap_or("all"),
-            lengths: self.length.clone().unwrap_or_else(|| compare::LENGTHS.to_vec()),
+            lengths: self.length.clone().unwrap_or_else(|| match self.quick {
+                true => vec![compare::LENGTHS[0]],
+                false => compare::LENGTHS.to_vec(),
+            }),
             tokens,
-            repetitions: self.repetitions.unwrap_or(3),
+            repetitions: self.repetitions.unwrap_or(if self.quick { 1 } else { 3 }),
             html: self.html.clone(),
         }))
     }
