@@ -128,14 +128,14 @@ pub(crate) struct OnTerminal {
 }
 
 /// Runs the program on a terminal of its own: `steps` wait for output, type and send signals, as
-/// `pty.py` describes.
+/// `on_terminal.py` describes.
 #[cfg(unix)]
 pub(crate) fn on_terminal(
     args: &[&str],
     steps: serde_json::Value,
     envs: &[(&str, &str)],
 ) -> OnTerminal {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/pty.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/on_terminal.py");
     // The variables that `lapwing` sets and removes, for the script and so for the program.
     let base = lapwing(&[]);
     let mut command = Command::new("python3");

@@ -1,6 +1,6 @@
 """Runs a program on a terminal of its own and prints what happened as JSON.
 
-Usage: pty.py STEPS PROGRAM ARGUMENT...
+Usage: on_terminal.py STEPS PROGRAM ARGUMENT...
 STEPS is a JSON list of {"wait": TEXT}, {"send": TEXT} and {"signal": NUMBER}. A wait looks only at
 output that came after the text of the wait before it.
 """
@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import select
+import struct
 import subprocess
 import sys
 import termios
@@ -21,7 +22,7 @@ LIMIT_S = 60
 def main():
     steps, command = json.loads(sys.argv[1]), sys.argv[2:]
     master, slave = pty.openpty()
-    termios.tcsetwinsize(slave, (40, 100)) if hasattr(termios, "tcsetwinsize") else None
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
     before = termios.tcgetattr(slave)
 
     def lead():
