@@ -50,7 +50,8 @@ Output:
   JSON object (chat: one per answer); docs/json.md describes them. NO_COLOR turns colours off.
 
 Exit codes:
-  0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C";
+  0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C,
+  143 ended by SIGTERM, 129 by SIGHUP";
 
 /// Maximum width of help texts, in columns.
 const WIDTH: usize = 100;

@@ -1,5 +1,7 @@
 //! Options of sampling, and of when to stop.
 
+mod set;
+
 use clap::Args;
 use lapwing::{Prompt, Request, SamplingParams};
 

@@ -12,6 +12,7 @@ use crate::cli::output::print_json;
 use crate::cli::requant::RequantReport;
 use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
+use crate::cli::signals::Signal;
 use crate::cli::trace::{self, TraceArg};
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 use against::Against;
@@ -237,16 +238,20 @@ async fn measured(
         let each = runs.repetitions + usize::from(runs.warm_up);
         bar.set_length((tests.len() * each) as u64);
     }
+    let mut received = Signal::Interrupt;
     let results = {
         let measuring = measure::measure(tests, runs, (engine, reader), bar.as_ref(), session);
         if args.trace.trace.is_none() {
             Some(measuring.await?)
         } else {
-            // Ctrl-C ends the process after the recording is saved.
+            // A signal ends the process after the recording is saved.
             let claim = session.interrupts.claim();
             tokio::select! {
                 biased;
-                () = claim.interrupted() => None,
+                signal = claim.interrupted() => {
+                    received = signal;
+                    None
+                }
                 results = measuring => Some(results?),
             }
         }
@@ -257,7 +262,7 @@ async fn measured(
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
     engine.shutdown(Shutdown::Drain).await?;
     args.trace.save(|| engine.recorder().recording(), session)?;
-    results.ok_or(Failure::Interrupted)
+    results.ok_or(Failure::Interrupted(received))
 }
 
 impl Args {

@@ -16,8 +16,19 @@ const NAME_WIDTH: usize = 12;
 /// Maximum number of ops in the list.
 const OPS_MAX: usize = 8;
 
+/// Data of a frame besides the board.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown<'a> {
+    /// Name of the model.
+    pub(super) model: &'a str,
+    /// The answer so far.
+    pub(super) text: &'a str,
+    /// Whether the answer is complete, so that any key ends the view.
+    pub(super) has_ended: bool,
+}
+
 /// Draws everything.
-pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, model: &str, text: &str) {
+pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, shown: &Shown<'_>) {
     let lanes = board.lanes.iter().filter(|lane| lane.shown).count() as u16;
     let ops = OPS_MAX.max(board.counters.len()) as u16;
     let [head, strips, middle, answer] = Layout::vertical([
@@ -29,14 +40,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, model: &str, text: &str
     .areas(frame.area());
     let [left, right] =
         Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).areas(middle);
-    frame.render_widget(head_lines(board, model), head);
+    frame.render_widget(head_lines(board, shown), head);
     frame.render_widget(lane_lines(board, strips), strips);
     frame.render_widget(op_lines(board), left);
     frame.render_widget(counter_lines(board), right);
-    frame.render_widget(answer_lines(text, answer), answer);
+    frame.render_widget(answer_lines(shown.text, answer), answer);
 }
 
-fn head_lines(board: &Board, model: &str) -> Paragraph<'static> {
+fn head_lines(board: &Board, shown: &Shown<'_>) -> Paragraph<'static> {
     let (now, mean) = board.rates();
     let number = |value: Option<f64>, unit: &str| match value {
         Some(value) => format!("{value:.1} {unit}"),
@@ -58,8 +69,11 @@ fn head_lines(board: &Board, model: &str) -> Paragraph<'static> {
     }
     let title = Line::from(vec![
         Span::from("lapwing ").bold(),
-        Span::from(visible(model).into_owned()),
-        Span::from("   q ends").dim(),
+        Span::from(visible(shown.model).into_owned()),
+        match shown.has_ended {
+            true => Span::from("   finished; any key ends the view").bold(),
+            false => Span::from("   q ends").dim(),
+        },
     ]);
     Paragraph::new(vec![title, Line::from(figures)])
 }
@@ -211,7 +225,8 @@ mod tests {
 
     fn rows(board: &Board, text: &str) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a terminal");
-        terminal.draw(|frame| draw(frame, board, "tiny\u{1b}[2J", text)).expect("drawn");
+        let shown = Shown { model: "tiny\u{1b}[2J", text, has_ended: false };
+        terminal.draw(|frame| draw(frame, board, &shown)).expect("drawn");
         let buffer = terminal.backend().buffer();
         let row = |y| (0..80).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
         (0..24).map(row).collect()
@@ -244,7 +259,8 @@ mod tests {
     fn a_tiny_terminal_is_drawn_without_panic() {
         for (width, height) in [(1, 1), (10, 3), (20, 40), (200, 5)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-            terminal.draw(|frame| draw(frame, &board(), "m", "text")).expect("drawn");
+            let shown = Shown { model: "m", text: "text", has_ended: true };
+            terminal.draw(|frame| draw(frame, &board(), &shown)).expect("drawn");
         }
     }
 }
