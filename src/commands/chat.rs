@@ -37,7 +37,7 @@ Ctrl-C stops an answer; a line that ends in \\ continues on the next one.";
 
 /// Options of `chat`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// System message, before the conversation
     #[arg(long, value_name = "TEXT")]
