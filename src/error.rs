@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lapwing_actors::RunError;
 use lapwing_actors::drive::measure::MeasureError;
 use lapwing_actors::sample::SamplingError;
-use lapwing_kernels::cpu::BindError;
+use lapwing_kernels::cpu::{BindError, CoresError};
 use lapwing_kernels::kv::KvTooLarge;
 use lapwing_kernels::model::ModelError;
 use lapwing_kernels::weights::WeightError;
@@ -58,6 +58,8 @@ enum Cause {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Device(#[from] DeviceSpecError),
+    #[error(transparent)]
+    Cores(#[from] CoresError),
     #[error(transparent)]
     Profile(#[from] ProfileError),
     #[error(transparent)]
@@ -152,6 +154,7 @@ error_from! {
     ChatError => Request,
     PlanError => Config,
     DeviceSpecError => Config,
+    CoresError => Config,
     KvTooLarge => Config,
     ProfileError => Config,
     MeasureError => Engine,

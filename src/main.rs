@@ -7,8 +7,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser;
-
 use cli::failure::Failure;
 use cli::session::Session;
 use cli::signals::Signals;
@@ -18,7 +16,7 @@ use commands::Cli;
 const ABORT_MAX: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_args();
     let session = Arc::new(Session::new(cli.json));
     let outcome =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {

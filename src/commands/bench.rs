@@ -40,7 +40,7 @@ mod text;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Prompt lengths, in tokens [default: 512]
     #[arg(short, long, value_name = "N,…", value_delimiter = ',')]
@@ -114,6 +114,8 @@ struct Report {
     model_bytes: u64,
     architecture: String,
     threads: usize,
+    /// The cores that the threads are pinned to.
+    cores: Option<String>,
     isa: String,
     kv: &'static str,
     activations: &'static str,
@@ -139,6 +141,11 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
     if args.reading && tests.iter().all(|test| test.kind == Kind::Prompt) {
         return Err(Failure::usage("--reading needs a generation, but -n is 0"));
+    }
+    if !args.vs.is_empty() && args.engine.cores.is_some() {
+        return Err(Failure::usage(
+            "--vs cannot pin the other engine to --cores; pin both with: taskset -c CORES lapwing bench …",
+        ));
     }
     if let Some(peer) = peer::twice(&args.vs) {
         return Err(Failure::usage(format!(
@@ -188,6 +195,7 @@ async fn alone(
         model_bytes: std::fs::metadata(&path).map_or(0, |data| data.len()),
         architecture: engine.model().arch.name.to_owned(),
         threads: args.engine.thread_count(),
+        cores: args.engine.cores.as_ref().map(ToString::to_string),
         isa: args.engine.isa_name(),
         kv: args.engine.kv.name(),
         activations: args.engine.activations().name(),

@@ -35,7 +35,7 @@ With --json:
 
 /// Options of `calibrate`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Add a throttled device; repeat the option, or join several with + (`lapwing devices` explains
     /// the keys)

@@ -33,7 +33,7 @@ With --json, one object per answer:
 
 /// Options of `chat`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// System message, before the conversation
     #[arg(long, value_name = "TEXT")]

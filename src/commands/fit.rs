@@ -32,7 +32,7 @@ With --json:
 
 /// Options of `fit`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Numbers to fit to [default: the published ones]
     #[arg(long, value_name = "FILE.toml")]

@@ -1,5 +1,6 @@
 //! `lapwing inspect`: the contents of a model file, and its placement on devices.
 
+mod layers;
 mod report;
 mod text;
 
@@ -18,7 +19,9 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing inspect FILE.gguf
   lapwing inspect smollm2 --json
-  lapwing inspect FILE.gguf --full            arrays and long texts in full
+  lapwing inspect FILE.gguf --full            all tensors, arrays and long texts in full
+
+Tensors that repeat from layer to layer are one line, as blk.0-29.attn_q.weight.
 
 A file of an unsupported architecture is shown too, with the reason why it cannot run.
 
@@ -34,13 +37,13 @@ With --json:
 
 /// Options of `inspect`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A .gguf file, or a model's name
     #[arg(value_name = "FILE")]
     model: String,
 
-    /// Show arrays and long texts in full
+    /// Show every tensor on a line of its own, and arrays and long texts in full
     #[arg(long)]
     full: bool,
 
@@ -53,7 +56,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
     let path = model_file(&args.model, session).await?;
     let report = report(&path, &args, session).await?;
-    if session.json { print_json(&report) } else { print(&text::of(&report)) }
+    if session.json { print_json(&report) } else { print(&text::of(&report, args.full)) }
 }
 
 async fn report(path: &Path, args: &Args, session: &Session) -> Result<Report, Failure> {

@@ -39,7 +39,7 @@ const BAR: &str = "{msg:.bold} {bar:40.cyan/dim} {pos}/{len} windows  eta {eta:>
 
 /// Options of `perplexity`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The text, in UTF-8; `-` is stdin
     #[arg(value_name = "TEXTFILE")]

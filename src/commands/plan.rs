@@ -35,7 +35,7 @@ With --json:
 
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Tokens of the prompt
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]

@@ -23,7 +23,7 @@ With --json:
 
 /// Options of `pull`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A name from `lapwing models`, or hf:owner/repo/file.gguf[@revision] [default: smollm2-135m-instruct]
     name: Option<String>,

@@ -40,7 +40,7 @@ const NEAR: f64 = 0.02;
 
 /// Options of `reproduce`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// One table or figure [default: all]
     #[arg(value_name = "TABLE|FIGURE")]

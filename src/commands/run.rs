@@ -37,7 +37,7 @@ With --json, one object is printed at the end:
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The prompt; `-` reads stdin
     #[arg(conflicts_with = "file")]

@@ -24,7 +24,7 @@ With --json:
 
 /// Options of `sensitivity`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,

@@ -47,7 +47,7 @@ With --json:
 
 /// Options of `timeline`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A recorded run
     #[arg(value_name = "FILE.lwt")]

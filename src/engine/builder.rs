@@ -33,9 +33,23 @@ impl EngineBuilder {
         self
     }
 
-    /// Threads of the CPU pool; by default all hardware threads of the machine.
+    /// Threads of the CPU pool; by default one for each core of [`cores`](EngineBuilder::cores), or all
+    /// hardware threads of the machine.
     pub fn threads(mut self, threads: usize) -> EngineBuilder {
         self.settings.threads = Some(threads);
+        self
+    }
+
+    /// Pins the compute threads of all devices to these logical cores, by the operating system's
+    /// numbers: each thread to a core of its own if there are as many threads as cores, otherwise each
+    /// to all of them. On a machine with several kinds of core, this chooses the kind. By default no
+    /// thread is pinned. Threads that do not compute run anywhere.
+    ///
+    /// The engine cannot be built if a core does not exist, or if the operating system has no affinity
+    /// of threads (it needs Linux or Android).
+    pub fn cores(mut self, cores: impl IntoIterator<Item = usize>) -> EngineBuilder {
+        // One number beyond what any system has is enough to refuse a range without an end.
+        self.settings.cores = Some(cores.into_iter().take(1 << 16).collect());
         self
     }
 

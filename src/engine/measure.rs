@@ -16,7 +16,7 @@ use lapwing_traces::OsClock;
 
 use super::builder::EngineBuilder;
 use super::start::slot_pool;
-use crate::config::{Chosen, Settings};
+use crate::config::{Chosen, Settings, Threads};
 use crate::devices::build::{Shared, build};
 use crate::error::Error;
 use crate::profile::machine;
@@ -43,13 +43,21 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
     let devices = chosen
         .devices
         .iter()
-        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads{other}")));
+        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {}{other}", on(threads))));
     Identity {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(chosen.isa.name()),
         model: format!("{}-{bytes}", stem.to_string_lossy()),
         chunk_rows: chosen.chunk_rows,
         devices: devices.collect(),
+    }
+}
+
+/// The threads of a device, as part of its description: pinned threads take other times.
+fn on(threads: &Threads) -> String {
+    match &threads.cores {
+        None => format!("{} threads", threads.count),
+        Some(cores) => format!("{} threads, cores {cores}", threads.count),
     }
 }
 
@@ -102,7 +110,7 @@ impl EngineBuilder {
         let Identity { program, machine, model, chunk_rows, devices: names } =
             identity(&settings, &chosen);
         let built = chosen.devices.iter().zip(names).map(|((spec, threads), (_, description))| {
-            let built = build(spec, *threads, &shared)?;
+            let built = build(spec, threads, &shared)?;
             Ok(MeasuredDevice { device: built.device, info: built.info, description })
         });
         let devices = built.collect::<Result<Vec<MeasuredDevice>, Error>>()?;

@@ -19,7 +19,7 @@ use lapwing_plan::time::FixedRate;
 use lapwing_traces::Nanos;
 
 use crate::simulated::Simulated;
-use crate::support::{SMOLLM2, builder, collect_ids, greedy, ids, reference};
+use crate::support::{SMOLLM2, builder, collect_ids, greedy, ids, needs, reference};
 
 /// Two devices with half of the layers each, in virtual time, computing true values.
 fn two_devices() -> Simulation {
@@ -31,6 +31,7 @@ fn two_devices() -> Simulation {
 
 #[test]
 fn idle_time_of_a_simulated_run_has_one_cause() {
+    needs!(SMOLLM2);
     let reference = reference("greedy/smollm2.json");
     let prompts = reference["prompts"].as_array().expect("prompts").iter();
     let mut prompts: Vec<_> = prompts.map(|p| ids(&p["prompt_ids"])).collect();
@@ -107,6 +108,7 @@ async fn generate(engine: &Engine, tokens: usize, traced: bool) -> Vec<u32> {
 
 #[tokio::test]
 async fn every_op_message_and_token_is_recorded() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let plain = generate(&engine, 24, false).await;
     engine.recorder().set_scope(Scope::All);
@@ -168,6 +170,7 @@ fn check_sums(timeline: &Timeline) {
 
 #[tokio::test]
 async fn only_marked_requests_are_recorded() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let alone = generate(&engine, 12, false).await;
     assert_eq!(engine.recorder().recording().events, [], "recording was off");

@@ -14,7 +14,7 @@ use lapwing_plan::time::FixedRate;
 use lapwing_traces::Nanos;
 
 use crate::simulated::Simulated;
-use crate::support::{SMOLLM2, builder, collect_ids, ids, reference};
+use crate::support::{SMOLLM2, builder, collect_ids, ids, needs, reference};
 
 const TOKENS: usize = 16;
 
@@ -58,6 +58,7 @@ async fn together(engine: &Engine, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
 
 #[tokio::test]
 async fn chunks_threads_and_neighbours_never_change_a_token() {
+    needs!(SMOLLM2);
     let prompts = prompts();
     let whole = builder(SMOLLM2).chunk_rows(8192).build().await.expect("an engine");
     let wanted = one_by_one(&whole, &prompts).await;

@@ -2,7 +2,7 @@
 
 use lapwing::{EndReason, Engine, Request, SamplingParams, TokenStream};
 
-use crate::support::{SMOLLM2, builder};
+use crate::support::{SMOLLM2, builder, needs};
 
 async fn engine() -> Engine {
     builder(SMOLLM2).build().await.expect("an engine")
@@ -22,6 +22,7 @@ async fn drain(mut stream: TokenStream) -> (String, TokenStream) {
 
 #[tokio::test]
 async fn the_same_seed_gives_the_same_text_and_no_seed_another() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let hot = SamplingParams { temperature: 1.2, top_k: 0, ..SamplingParams::default() };
     let request = Request::text("Once upon a time").sampling(hot).max_tokens(24);
@@ -35,6 +36,7 @@ async fn the_same_seed_gives_the_same_text_and_no_seed_another() {
 
 #[tokio::test]
 async fn a_stop_text_ends_the_answer_and_is_left_out() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let request = Request::text("One, two, three, four,").greedy().max_tokens(40);
     let whole = text(&engine, request.clone()).await;
@@ -49,6 +51,7 @@ async fn a_stop_text_ends_the_answer_and_is_left_out() {
 
 #[tokio::test]
 async fn an_answer_ends_at_its_end_token_unless_eos_is_ignored() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let request = Request::ask("Say only the word yes.").greedy().max_tokens(200);
     let (_, stream) = drain(engine.generate(request.clone()).await.expect("a stream")).await;
@@ -62,6 +65,7 @@ async fn an_answer_ends_at_its_end_token_unless_eos_is_ignored() {
 
 #[tokio::test]
 async fn a_forbidden_token_is_never_sampled() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let request = Request::text("The capital of France is").greedy().max_tokens(8);
     let free =

@@ -96,6 +96,7 @@ pub(super) struct LiveWorker {
 
 impl LiveWorker {
     pub(super) fn run(mut self) -> Result<(), RunError> {
+        let _pinned = self.device.pin_thread();
         let mut waiter = self.link.waiter();
         if self.device.time.is_some() {
             waiter.measure();
@@ -229,7 +230,7 @@ impl LiveWorker {
     /// modelled end.
     fn poll_device(&mut self) -> Option<Ended> {
         let front = self.running.front_mut()?;
-        let LiveDevice { device, time } = &mut self.device;
+        let LiveDevice { device, time, .. } = &mut self.device;
         if !std::mem::replace(&mut front.begun, true) {
             if time.is_some() {
                 self.throttle.begin(front.queued);
