@@ -26,7 +26,6 @@ use crate::error::Error;
 use crate::packed::PackedWeights;
 use crate::placement::{Explainer, Placement};
 use crate::request::{Prompt, Request};
-use crate::sampling::random_seed;
 use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::{Special, Tokenizer};
 
@@ -95,9 +94,6 @@ impl Engine {
         let inner = &*self.inner;
         let prompt_ids = self.prompt_ids(&request.prompt)?;
         let mut sampling = request.sampling;
-        if !request.seeded {
-            sampling.seed = random_seed();
-        }
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids = if request.ignore_eos {
             sampling.logit_bias.extend(ends.iter().map(|id| (*id, f32::NEG_INFINITY)));
@@ -105,11 +101,12 @@ impl Engine {
         } else {
             ends
         };
-        let seed = sampling.seed;
+        let sampler = Sampler::new(sampling, &prompt_ids);
+        let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
         let generate = Generate {
-            sampler: Sampler::new(sampling, &prompt_ids),
+            sampler,
             stop_ids: stop_ids.into(),
             tokens_max,
             drafter: None,

@@ -37,6 +37,8 @@ pub struct Summary {
     pub reason: EndReason,
     /// Times of its milestones.
     pub times: RequestTimes,
+    /// Seed of the sampler: [`Request::seed`](crate::Request::seed) with this value repeats the tokens.
+    pub seed: u64,
 }
 
 /// Why a generation ended.
@@ -112,7 +114,7 @@ impl TokenStream {
         &self.prompt_ids
     }
 
-    /// Seed of the sampler.
+    /// Seed of the sampler, drawn by the engine if the request has none.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -173,7 +175,7 @@ impl TokenStream {
 
     fn end(&mut self, reason: EndReason) {
         self.events = None;
-        self.summary = Some(Summary { reason, times: self.times });
+        self.summary = Some(Summary { reason, times: self.times, seed: self.seed });
     }
 
     fn on_event(&mut self, event: StreamEvent) -> Option<Result<Token, Error>> {

@@ -1,6 +1,7 @@
 //! Choosing the next token from logits: numbers only, no text.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 
 use lapwing_kernels::cpu::argmax;
 use rand_chacha::ChaCha8Rng;
@@ -31,8 +32,9 @@ pub struct SamplingParams {
     pub min_p: f32,
     /// Divides the logits; 0 always takes the most likely token.
     pub temperature: f32,
-    /// Seed of the random choice: same seed, same tokens.
-    pub seed: u64,
+    /// Seed of the random choice: the same seed gives the same tokens. `None` draws a new one for each
+    /// sequence.
+    pub seed: Option<u64>,
 }
 
 impl Default for SamplingParams {
@@ -47,7 +49,7 @@ impl Default for SamplingParams {
             top_p: 0.95,
             min_p: 0.05,
             temperature: 0.8,
-            seed: 0,
+            seed: None,
         }
     }
 }
@@ -130,6 +132,7 @@ pub struct Sampled {
 pub struct Sampler {
     params: SamplingParams,
     history: VecDeque<u32>,
+    seed: u64,
     random: ChaCha8Rng,
     changed: Vec<f32>,
     candidates: Vec<Candidate>,
@@ -142,16 +145,23 @@ struct Candidate {
 }
 
 impl Sampler {
-    /// A sampler for a sequence that begins with `prompt`.
+    /// A sampler for a sequence that begins with `prompt`. Draws a seed if `params` has none.
     pub fn new(params: SamplingParams, prompt: &[u32]) -> Sampler {
         let skip = prompt.len().saturating_sub(params.penalty_window);
+        let seed = params.seed.unwrap_or_else(random_seed);
         Sampler {
             history: prompt[skip..].iter().copied().collect(),
-            random: ChaCha8Rng::seed_from_u64(params.seed),
+            seed,
+            random: ChaCha8Rng::seed_from_u64(seed),
             params,
             changed: Vec::new(),
             candidates: Vec::new(),
         }
+    }
+
+    /// Seed of the random choice.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Chooses the next token from `logits` `[vocab]`; `None` when every logit is NaN or
@@ -278,6 +288,12 @@ impl Sampler {
     }
 }
 
+/// A seed that differs from call to call.
+fn random_seed() -> u64 {
+    // Below 2^53, so that a seed printed as JSON is read back exactly.
+    RandomState::new().hash_one("seed") >> 11
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,7 +307,8 @@ mod tests {
     fn support(params: SamplingParams, prompt: &[u32]) -> Vec<u32> {
         let mut seen: Vec<u32> = (0..2000)
             .filter_map(|seed| {
-                Sampler::new(SamplingParams { seed, ..params.clone() }, prompt).sample(&LOGITS)
+                Sampler::new(SamplingParams { seed: Some(seed), ..params.clone() }, prompt)
+                    .sample(&LOGITS)
             })
             .map(|s| s.id)
             .collect();
@@ -317,7 +334,7 @@ mod tests {
     #[test]
     fn frequencies_follow_the_softmax() {
         let draws = 20_000;
-        let mut sampler = Sampler::new(params(), &[]);
+        let mut sampler = Sampler::new(SamplingParams { seed: Some(0), ..params() }, &[]);
         let mut counts = [0u32; 5];
         for _ in 0..draws {
             counts[sampler.sample(&LOGITS).expect("finite").id as usize] += 1;
@@ -331,12 +348,15 @@ mod tests {
 
     #[test]
     fn same_seed_gives_same_tokens_and_another_seed_others() {
-        let run = |seed| -> Vec<u32> {
+        let run = |seed| -> (Vec<u32>, u64) {
             let mut s = Sampler::new(SamplingParams { seed, ..params() }, &[]);
-            (0..64).filter_map(|_| s.sample(&LOGITS)).map(|t| t.id).collect()
+            ((0..64).filter_map(|_| s.sample(&LOGITS)).map(|t| t.id).collect(), s.seed())
         };
-        assert_eq!(run(7), run(7));
-        assert_ne!(run(7), run(8));
+        assert_eq!(run(Some(7)), run(Some(7)));
+        assert_ne!(run(Some(7)).0, run(Some(8)).0);
+        let (free, seed) = run(None);
+        assert_ne!(free, run(None).0, "without a seed every sampler draws its own");
+        assert_eq!(free, run(Some(seed)).0, "the seed it reports repeats it");
     }
 
     #[test]
