@@ -105,12 +105,7 @@ impl Engine {
         let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
-        let generate = Generate {
-            sampler,
-            stop_ids: stop_ids.into(),
-            tokens_max,
-            drafter: None,
-        };
+        let generate = Generate { sampler, stop_ids: stop_ids.into(), tokens_max, drafter: None };
         let task = Task::Generate(Box::new(generate));
         let live_request = LiveRequest {
             ids: prompt_ids.clone(),
