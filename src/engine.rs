@@ -90,6 +90,28 @@ impl Engine {
         submitted.map_err(Error::thread)?
     }
 
+    /// As [`generate`](Engine::generate), on the calling thread, for programs without an async
+    /// runtime; [`TokenStream::blocking`] then yields the tokens.
+    ///
+    /// ```no_run
+    /// # use lapwing::{Engine, Request};
+    /// # fn example() -> Result<(), lapwing::Error> {
+    /// let engine = Engine::builder().model("model.gguf").build_blocking()?;
+    /// let mut answer = engine.generate_blocking(Request::ask("Why is the sky blue?"))?;
+    /// for token in answer.blocking() {
+    ///     print!("{}", token?.text);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`generate`](Engine::generate).
+    pub fn generate_blocking(&self, request: Request) -> Result<TokenStream, Error> {
+        request.sampling.check()?;
+        self.submit(request, self.inner.live.admit()?)
+    }
+
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
         let prompt_ids = self.prompt_ids(&request.prompt)?;
@@ -101,7 +123,8 @@ impl Engine {
         } else {
             ends
         };
-        let sampler = Sampler::new(sampling, &prompt_ids);
+        let sampler =
+            Sampler::new(sampling, &prompt_ids).with_top_logprobs(request.top_logprobs);
         let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);

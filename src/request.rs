@@ -6,6 +6,7 @@ use crate::chat::Message;
 
 /// The prompt of a request.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Prompt {
     /// Text that the model continues. The begin token is added if the model's file requests it, and
     /// control tokens written in the text are read as control tokens.
@@ -16,14 +17,25 @@ pub enum Prompt {
     Chat(Vec<Message>),
 }
 
-/// A request for new tokens.
+/// A request for new tokens: made by [`text`](Request::text), [`ask`](Request::ask),
+/// [`chat`](Request::chat) or [`new`](Request::new), and changed by one method for each setting.
+///
+/// ```
+/// use lapwing::Request;
+///
+/// let request = Request::ask("Why is the sky blue?").temperature(0.7).top_p(0.9).max_tokens(64);
+/// assert_eq!(request.sampling.seed, None, "every call draws a new seed");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Request {
     /// The prompt.
     pub prompt: Prompt,
     /// Sampling parameters. Without a seed, every request draws a new one
     /// ([`Summary::seed`](crate::Summary::seed) reports it).
     pub sampling: SamplingParams,
+    /// Number of most likely tokens that each [`Token`](crate::Token) reports.
+    pub top_logprobs: usize,
     /// Maximum tokens to generate; `None` for the rest of the context.
     pub max_tokens: Option<usize>,
     /// Texts that end the generation; they are not part of the output.
@@ -43,6 +55,7 @@ impl Request {
         Request {
             prompt,
             sampling: SamplingParams::default(),
+            top_logprobs: 0,
             max_tokens: None,
             stop: Vec::new(),
             ignore_eos: false,
@@ -153,6 +166,14 @@ impl Request {
     #[must_use]
     pub fn logit_bias(mut self, id: u32, bias: f32) -> Request {
         self.sampling.logit_bias.push((id, bias));
+        self
+    }
+
+    /// Reports with each token the `count` most likely ones at its position and their
+    /// log-probabilities ([`Token::top_logprobs`](crate::Token::top_logprobs)). The default is 0.
+    #[must_use]
+    pub fn top_logprobs(mut self, count: usize) -> Request {
+        self.top_logprobs = count;
         self
     }
 

@@ -106,6 +106,7 @@ impl SamplingParams {
 
 /// A sampling parameter that makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 #[error("{name} is {value}, but must be {expected}")]
 pub struct SamplingError {
     /// Parameter.
@@ -116,13 +117,25 @@ pub struct SamplingError {
     pub expected: &'static str,
 }
 
-/// A chosen token.
+/// A token id and how likely it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TokenLogprob {
+    /// Token id.
+    pub id: u32,
+    /// Natural logarithm of its probability under the model, before any sampling step.
+    pub logprob: f32,
+}
+
+/// A chosen token.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sampled {
     /// Token id.
     pub id: u32,
     /// Natural logarithm of its probability under the model, before any sampling step.
     pub logprob: f32,
+    /// The most likely tokens at its position, most likely first, as many as
+    /// [`Sampler::with_top_logprobs`] asks for.
+    pub top: Vec<TokenLogprob>,
     /// Set on the last token of a sequence.
     pub finish: Option<FinishReason>,
 }
@@ -136,6 +149,7 @@ pub struct Sampler {
     random: ChaCha8Rng,
     changed: Vec<f32>,
     candidates: Vec<Candidate>,
+    top_logprobs: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +170,15 @@ impl Sampler {
             params,
             changed: Vec::new(),
             candidates: Vec::new(),
+            top_logprobs: 0,
         }
+    }
+
+    /// Also reports the `count` most likely tokens at each position.
+    #[must_use]
+    pub fn with_top_logprobs(mut self, count: usize) -> Sampler {
+        self.top_logprobs = count;
+        self
     }
 
     /// Seed of the random choice.
@@ -180,7 +202,19 @@ impl Sampler {
         };
         self.remember(id);
         let logprob = logprob(logits, id);
-        Some(Sampled { id, logprob, finish: None })
+        let top = self.top(logits, id, logprob);
+        Some(Sampled { id, logprob, top, finish: None })
+    }
+
+    /// The most likely tokens, of which `id` has the log-probability `known`.
+    fn top(&mut self, logits: &[f32], id: u32, known: f32) -> Vec<TokenLogprob> {
+        if self.top_logprobs == 0 {
+            return Vec::new();
+        }
+        self.take_best(logits, self.top_logprobs);
+        let log_sum = logits[id as usize] - known;
+        let logprob = |c: &Candidate| if c.id == id { known } else { c.logit - log_sum };
+        self.candidates.iter().map(|c| TokenLogprob { id: c.id, logprob: logprob(c) }).collect()
     }
 
     fn remember(&mut self, id: u32) {
@@ -227,8 +261,12 @@ impl Sampler {
         Some(self.draw())
     }
 
-    /// Fills the candidates with the k most likely tokens, most likely first.
     fn keep_top_k(&mut self, logits: &[f32]) {
+        self.take_best(logits, self.params.top_k);
+    }
+
+    /// Fills the candidates with the `k` most likely tokens, or all if `k` is 0, most likely first.
+    fn take_best(&mut self, logits: &[f32], k: usize) {
         self.candidates.clear();
         self.candidates.extend(
             logits
@@ -239,7 +277,6 @@ impl Sampler {
         );
         let order =
             |a: &Candidate, b: &Candidate| b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id));
-        let k = self.params.top_k;
         if k > 0 && k < self.candidates.len() {
             self.candidates.select_nth_unstable_by(k - 1, order);
             self.candidates.truncate(k);
@@ -382,6 +419,26 @@ mod tests {
         assert_eq!(token.id, 3);
         assert!((token.logprob - logprob(&LOGITS, 3)).abs() < 1e-6);
         assert!((token.logprob + 4.755).abs() < 1e-3, "{}", token.logprob);
+    }
+
+    #[test]
+    fn the_most_likely_tokens_are_reported_in_order_whatever_is_chosen() {
+        let bias = vec![(3, 100.0)];
+        let p = SamplingParams { logit_bias: bias, ..SamplingParams::greedy() };
+        let token = Sampler::new(p, &[]).with_top_logprobs(3).sample(&LOGITS).expect("finite");
+        assert_eq!(token.id, 3);
+        assert_eq!(token.top.iter().map(|t| t.id).collect::<Vec<_>>(), [1, 4, 2]);
+        for t in &token.top {
+            assert!((t.logprob - logprob(&LOGITS, t.id)).abs() < 1e-5, "{t:?}");
+        }
+        let best = Sampler::new(SamplingParams::greedy(), &[]).with_top_logprobs(99);
+        let best = best.clone().sample(&LOGITS).expect("finite");
+        assert_eq!((best.top.len(), best.top[0].id), (5, 1));
+        assert_eq!(best.top[0].logprob.to_bits(), best.logprob.to_bits());
+        let total: f64 = best.top.iter().map(|t| f64::from(t.logprob).exp()).sum();
+        assert!((total - 1.0).abs() < 1e-5, "{total}");
+        let none = Sampler::new(params(), &[]).sample(&LOGITS).expect("finite");
+        assert!(none.top.is_empty());
     }
 
     #[test]
