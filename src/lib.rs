@@ -1,5 +1,10 @@
 #![doc = include_str!("../README.md")]
 
+/// The code of `docs/strategies.md`, compiled and run with the documentation tests.
+#[cfg(all(doctest, feature = "simulate"))]
+#[doc = include_str!("../docs/strategies.md")]
+mod strategies_guide {}
+
 pub mod chat;
 #[cfg(feature = "compare")]
 pub mod compare;

@@ -29,4 +29,5 @@ mod soc;
 mod stale;
 mod strategy_values;
 mod support;
+mod throttled;
 mod waits;
