@@ -35,7 +35,7 @@ mod figures;
 mod measure;
 mod page;
 
-pub use figures::Figures;
+pub use figures::{Figures, IdleFigure};
 
 /// A comparison to be run.
 #[derive(Clone)]
@@ -147,6 +147,7 @@ impl Compare {
 
 /// A run that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Number of finished runs.
     pub done: usize,
@@ -160,6 +161,7 @@ pub struct Progress {
 
 /// The results of a comparison.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Comparison {
     /// The model's file name.
     pub model: String,
@@ -179,6 +181,7 @@ pub struct Comparison {
 
 /// The results at one length.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LengthComparison {
     /// Tokens of the prompt.
     pub tokens: usize,
@@ -196,6 +199,7 @@ pub struct LengthComparison {
 
 /// A strategy's runs at one length.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct StrategyRun {
     /// Name of the strategy.
     pub strategy: String,

@@ -31,6 +31,7 @@ use crate::tokenizer::{Special, Tokenizer};
 
 mod builder;
 mod measure;
+mod named;
 mod start;
 mod strategies;
 #[cfg(all(test, target_os = "linux"))]
@@ -123,8 +124,7 @@ impl Engine {
         } else {
             ends
         };
-        let sampler =
-            Sampler::new(sampling, &prompt_ids).with_top_logprobs(request.top_logprobs);
+        let sampler = Sampler::new(sampling, &prompt_ids).with_top_logprobs(request.top_logprobs);
         let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);

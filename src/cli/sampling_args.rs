@@ -89,15 +89,11 @@ impl SamplingArgs {
 
     /// Builds a request for `prompt`.
     pub(crate) fn request(&self, prompt: Prompt) -> Request {
-        Request {
-            prompt,
-            sampling: self.params(),
-            max_tokens: self.max_tokens.tokens(),
-            stop: self.stop.clone(),
-            ignore_eos: self.ignore_eos,
-            client: None,
-            traced: false,
-        }
+        let mut request = Request::new(prompt).sampling(self.params());
+        request.max_tokens = self.max_tokens.tokens();
+        request.stop.clone_from(&self.stop);
+        request.ignore_eos = self.ignore_eos;
+        request
     }
 
     /// Applies the recommendations of the model's makers where the user set nothing.
