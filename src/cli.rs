@@ -25,7 +25,7 @@ pub(crate) mod trace;
 pub(crate) mod visible;
 pub(crate) mod watch;
 
-pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
+pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg, PositionalModel};
 pub(crate) use parse::at_least_one;
 pub(crate) use sampling_args::SamplingArgs;
 pub(crate) use scenario_args::{ScenarioArgs, soc};

@@ -37,7 +37,7 @@ Examples:
   lapwing bench -m FILE.gguf --vs llama.cpp    compare with another engine, run by run
   lapwing timeline run.lwt                     show where the time of a recorded run went
   lapwing profile --device phone               measure the devices, to predict times
-  lapwing plan --length 525 --device phone     which device would run which part of a prompt
+  lapwing plan -p 525 --device phone           which device would run which part of a prompt
   lapwing devices                              show the processors of this machine
   lapwing reproduce                            compare published numbers with simulated ones
 
@@ -159,19 +159,4 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
 }
 
 #[cfg(test)]
-mod tests {
-    /// Lines of the text after the options must fit the maximum width: clap would wrap a longer line and
-    /// leave a single word on the next one.
-    #[test]
-    fn no_line_of_help_is_wrapped() {
-        let cli = super::Cli::grouped();
-        for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
-            let helps = [command.get_after_help(), command.get_after_long_help()];
-            for help in helps.into_iter().flatten().map(ToString::to_string) {
-                for line in help.lines() {
-                    assert!(line.chars().count() <= super::WIDTH, "{}: {line}", command.get_name());
-                }
-            }
-        }
-    }
-}
+mod tests;

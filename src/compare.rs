@@ -36,7 +36,7 @@ mod figures;
 mod measure;
 mod page;
 
-pub use figures::Figures;
+pub use figures::{Figures, IdleFigure};
 
 /// A comparison to be run.
 #[derive(Clone)]
@@ -165,6 +165,7 @@ pub struct Progress {
 
 /// The results of a comparison.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Comparison {
     /// The model's file name.
     pub model: String,
@@ -184,6 +185,7 @@ pub struct Comparison {
 
 /// The results at one length.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LengthComparison {
     /// Tokens of the prompt.
     pub tokens: usize,
@@ -201,6 +203,7 @@ pub struct LengthComparison {
 
 /// A strategy's runs at one length.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct StrategyRun {
     /// Name of the strategy.
     pub strategy: String,

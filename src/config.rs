@@ -46,6 +46,12 @@ pub(crate) const COPY_RATE: f64 = 5e9;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) model: PathBuf,
+    /// Takes the place of `model`.
+    #[cfg(feature = "fetch")]
+    pub(crate) model_name: Option<String>,
+    /// Set when a fetch of the named model is to stop.
+    #[cfg(feature = "fetch")]
+    pub(crate) fetch_stop: Arc<std::sync::atomic::AtomicBool>,
     pub(crate) threads: Option<usize>,
     pub(crate) cores: Option<Vec<usize>>,
     pub(crate) isa: Option<String>,
@@ -74,6 +80,7 @@ pub(crate) struct Settings {
 
 /// A group of actors that wait for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WaitLink {
     /// The workers of the devices, which wait for each other and for the scheduler.
     Devices,

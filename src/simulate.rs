@@ -40,7 +40,10 @@ pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
 pub use interference::Interference;
-pub use lapwing_plan::soc::{Number, NumberKind, PRESETS, Soc, SocError};
+pub use lapwing_plan::cost::Modelled;
+pub use lapwing_plan::soc::{
+    Number, NumberKind, PRESETS, Range, Soc, SocError, SyncMode, WeightBits, Workload,
+};
 pub use machine::{Machine, MachineDevice};
 pub use names::SETTINGS;
 pub use processors::Processors;

@@ -23,6 +23,25 @@ pub(crate) struct ModelArg {
     pub(crate) model: String,
 }
 
+/// The model, as the argument or as the option.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PositionalModel {
+    /// A .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision]
+    #[arg(value_name = "MODEL")]
+    argument: Option<String>,
+
+    /// The same as an option
+    #[arg(short, long, value_name = "MODEL", conflicts_with = "argument", help_heading = "Model")]
+    model: Option<String>,
+}
+
+impl PositionalModel {
+    /// The model, if one is named.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.argument.as_deref().or(self.model.as_deref())
+    }
+}
+
 /// Settings of the engine.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Engine")]

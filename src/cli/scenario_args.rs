@@ -25,12 +25,19 @@ pub(crate) struct ScenarioArgs {
     model: String,
 
     /// Tokens of the prompt
-    #[arg(long, value_name = "N", default_value = "256", value_parser = at_least_one)]
-    prompt: usize,
+    #[arg(
+        short,
+        long,
+        alias = "prompt",
+        value_name = "N",
+        default_value = "256",
+        value_parser = at_least_one
+    )]
+    prompt_tokens: usize,
 
     /// Decode steps after the first token
-    #[arg(long, value_name = "N", default_value = "32")]
-    decode: usize,
+    #[arg(short = 'n', long, alias = "decode", value_name = "N", default_value = "32")]
+    max_tokens: usize,
 
     /// Strategy that places ops on processors, the same as in the live runtime
     #[arg(long, value_name = "NAME", default_value = "tensor-level")]
@@ -68,7 +75,7 @@ pub(crate) struct ScenarioArgs {
     stepped_preparation: bool,
 
     /// Seed of the noise that noise.spread turns on
-    #[arg(long, value_name = "N", default_value = "0")]
+    #[arg(short, long, value_name = "N", default_value = "0")]
     seed: u64,
 
     /// Change numbers of the processors, as in sync.slow=2x,gpu.bandwidth=50 or, for devices,
@@ -91,8 +98,8 @@ impl ScenarioArgs {
         DeviceArgs::check_strategy(&self.strategy)?;
         let mut scenario = soc(&self.soc)?.policy(&*self.policy);
         scenario.model.clone_from(&self.model);
-        scenario.set("prompt", &self.prompt.to_string())?;
-        scenario.set("decode", &self.decode.to_string())?;
+        scenario.set("prompt", &self.prompt_tokens.to_string())?;
+        scenario.set("decode", &self.max_tokens.to_string())?;
         scenario.set("strategy", &self.strategy)?;
         scenario.fast_sync = self.fast_sync;
         scenario.order_swap = self.order_swap;

@@ -42,13 +42,13 @@ mod text;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Prompt lengths, in tokens [default: 512]
-    #[arg(short, long, value_name = "N,…", value_delimiter = ',')]
-    prompt: Option<Vec<usize>>,
+    /// Prompt lengths, in tokens [default: 512; 135,300,525 when strategies are compared]
+    #[arg(short, long, alias = "prompt", value_name = "N,…", value_delimiter = ',')]
+    prompt_tokens: Option<Vec<usize>>,
 
     /// Generated lengths, in tokens [default: 128; 4 when strategies are compared]
-    #[arg(short = 'n', long, value_name = "N,…", value_delimiter = ',')]
-    generate: Option<Vec<usize>>,
+    #[arg(short = 'n', long, alias = "generate", value_name = "N,…", value_delimiter = ',')]
+    max_tokens: Option<Vec<usize>>,
 
     /// Tokens of context before each prompt and each generation [default: 0]
     #[arg(short, long, value_name = "N,…", value_delimiter = ',')]
@@ -72,30 +72,30 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME[=PROGRAM]", conflicts_with = "trace")]
     vs: Vec<Peer>,
 
-    /// Save all samples, with machine and date, in FILE
-    #[arg(long, value_name = "FILE.json")]
-    save: Option<PathBuf>,
+    /// Write all samples, with machine and date, to FILE
+    #[arg(short, long, alias = "save", value_name = "FILE.json")]
+    output: Option<PathBuf>,
 
     /// Compare with a saved run
     #[arg(long, value_name = "FILE.json")]
     against: Option<PathBuf>,
 
-    /// Compare strategies (those of --strategy, or all) at these prompt lengths [default: 135,300,525]
+    /// As -p, and also compares strategies: those of --strategy, or all
     #[arg(
         long,
+        hide = true,
         value_name = "N,…",
         value_delimiter = ',',
-        value_parser = at_least_one,
-        conflicts_with_all = ["prompt", "trace"]
+        conflicts_with_all = ["prompt_tokens", "trace"]
     )]
     length: Option<Vec<usize>>,
 
     /// Compare strategies quickly: one measured run of each, at one length [default: 135]
-    #[arg(long, conflicts_with_all = ["repetitions", "prompt", "trace"])]
+    #[arg(long, conflicts_with_all = ["repetitions", "trace"])]
     quick: bool,
 
-    /// Write the compared timelines to an HTML page
-    #[arg(long, value_name = "OUT")]
+    /// Compare strategies (those of --strategy), and write their timelines to an HTML page
+    #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
 
     #[command(flatten)]
@@ -149,11 +149,11 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     }
     if let Some(peer) = peer::twice(&args.vs) {
         return Err(Failure::usage(format!(
-            "--vs {0} is given twice; measure one with --save FILE and the other with --against FILE",
+            "--vs {0} is given twice; measure one with -o FILE and the other with --against FILE",
             peer.name()
         )));
     }
-    args.save.as_deref().map_or(Ok(()), stored::check)?;
+    args.output.as_deref().map_or(Ok(()), stored::check)?;
     let kept = args.against.as_deref().map(stored::load).transpose()?;
     let path = model_file(&args.model.model, session).await?;
     let reader = if args.reading { Some(Reader::new(&args.engine, &path)?) } else { None };
@@ -168,7 +168,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         pairs: args.repetitions(),
         warm_up: !args.no_warmup,
         reader,
-        save: args.save.as_deref(),
+        save: args.output.as_deref(),
         against: kept,
     };
     pairs::run(options, session).await
@@ -210,7 +210,7 @@ async fn alone(
         },
         against: None,
     };
-    if args.save.is_some() || kept.is_some() {
+    if args.output.is_some() || kept.is_some() {
         let ours = EngineRuns {
             name: pairs::OURS.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -225,7 +225,7 @@ async fn alone(
             processes: false,
         }
         .record(vec![ours])?;
-        if let Some(path) = &args.save {
+        if let Some(path) = &args.output {
             stored::save(&record, path, session)?;
         }
         report.against = kept.as_ref().map(|kept| against::compare(&record, kept, session));
@@ -285,8 +285,8 @@ impl Args {
             tokens.into_iter().filter(|tokens| *tokens > 0).map(move |tokens| (kind, tokens))
         };
         let all = || {
-            let prompts = of(Kind::Prompt, &self.prompt, 512);
-            prompts.chain(of(Kind::Generate, &self.generate, 128))
+            let prompts = of(Kind::Prompt, &self.prompt_tokens, 512);
+            prompts.chain(of(Kind::Generate, &self.max_tokens, 128))
         };
         let depths = self.depth.clone().unwrap_or_else(|| vec![0]);
         let at = |depth| all().map(move |(kind, tokens)| Test { kind, tokens, depth });

@@ -9,11 +9,11 @@ use std::path::Path;
 use lapwing_kernels::weights::WeightFile;
 
 use self::report::Report;
-use crate::cli::EngineArgs;
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
 use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
+use crate::cli::{EngineArgs, PositionalModel};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,9 +39,8 @@ With --json:
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A .gguf file, or a model's name
-    #[arg(value_name = "FILE")]
-    model: String,
+    #[command(flatten)]
+    model: PositionalModel,
 
     /// Show every tensor on a line of its own, and arrays and long texts in full
     #[arg(long)]
@@ -54,7 +53,10 @@ pub(crate) struct Args {
 /// Prints what the file holds.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
-    let path = model_file(&args.model, session).await?;
+    let model = args.model.name().ok_or_else(|| {
+        Failure::usage("no model: give a .gguf file or a name, as in `lapwing inspect FILE.gguf`")
+    })?;
+    let path = model_file(model, session).await?;
     let report = report(&path, &args, session).await?;
     if session.json { print_json(&report) } else { print(&text::of(&report, args.full)) }
 }

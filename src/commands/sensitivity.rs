@@ -10,7 +10,7 @@ use crate::cli::table::{Align, table};
 
 const EXAMPLES: &str = "\
 Examples:
-  lapwing sensitivity --strategy tensor-level --prompt 256
+  lapwing sensitivity --strategy tensor-level -p 256
   lapwing sensitivity --strategy gpu-only --step 0.05
 
 With --json:

@@ -15,12 +15,12 @@ use crate::cli::visible::visible;
 
 const EXAMPLES: &str = "\
 Examples:
-  lapwing simulate --prompt 525 --decode 32 --strategy pipe
+  lapwing simulate -p 525 -n 32 --strategy pipe
   lapwing simulate --model llama-3.2-3b --strategy tensor-level --fast-sync off
   lapwing simulate --soc fast-gpu --set sync.fast=2x --interference game
   lapwing simulate --strategy tensor-level --trace sim.lwt && lapwing timeline sim.lwt
   lapwing calibrate --device phone -o phone.toml
-  lapwing simulate --soc phone.toml --model FILE.gguf --prompt 300 --trace sim.lwt
+  lapwing simulate --soc phone.toml --model FILE.gguf -p 300 --trace sim.lwt
   lapwing timeline real.lwt sim.lwt       compare the same devices, live and simulated
 
 The devices of a live engine are simulated warm, as they are measured: all graphs are prepared.

@@ -62,7 +62,7 @@ pub(crate) struct Args {
     text: bool,
 
     /// Write a self-contained HTML page
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
 
     /// Write a trace for ui.perfetto.dev and its trace processor

@@ -7,6 +7,7 @@ use super::StrategyRun;
 
 /// Numbers of a strategy's runs at one length. `null` where a number does not exist.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Figures {
     /// Name of the strategy.
     pub strategy: String,
@@ -49,6 +50,7 @@ pub struct Figures {
 
 /// Idle time of one cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct IdleFigure {
     /// The cause.
     pub cause: String,

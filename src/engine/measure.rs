@@ -73,9 +73,10 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or a setting is invalid.
     pub fn identity(&self) -> Result<Identity, Error> {
-        let file = WeightFile::open(&self.settings.model)?;
-        let (model, _) = self.settings.model(&file)?;
-        Ok(identity(&self.settings, &self.settings.choose(&model.config)?))
+        let settings = self.settled()?;
+        let file = WeightFile::open(&settings.model)?;
+        let (model, _) = settings.model(&file)?;
+        Ok(identity(&settings, &settings.choose(&model.config)?))
     }
 
     /// Measures every op of the model on every device, one device after another, for at most
@@ -88,7 +89,7 @@ impl EngineBuilder {
         limits: Limits,
         progress: &mut dyn FnMut(&MeasureProgress<'_>) -> ControlFlow<()>,
     ) -> Result<Profile, Error> {
-        let settings = self.settings;
+        let settings = self.settled()?;
         let file = WeightFile::open(&settings.model)?;
         let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
@@ -136,9 +137,10 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or a setting is invalid.
     pub fn step_bytes(&self, context: usize) -> Result<u64, Error> {
-        let file = WeightFile::open(&self.settings.model)?;
-        let (model, _) = self.settings.model(&file)?;
-        let layout = self.settings.choose(&model.config)?.layout;
+        let settings = self.settled()?;
+        let file = WeightFile::open(&settings.model)?;
+        let (model, _) = settings.model(&file)?;
+        let layout = settings.choose(&model.config)?.layout;
         let mut batch = Batch::default();
         batch.push(&[0], context, Vec::new(), 0..1);
         Ok(model.graph.with_kv(layout).stored_bytes(&batch))
@@ -149,9 +151,10 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or the profile is invalid.
     pub fn fit(&self, profile: &Profile) -> Result<Fitted, Error> {
-        let file = WeightFile::open(&self.settings.model)?;
-        let (model, _) = self.settings.model(&file)?;
-        let layout = self.settings.choose(&model.config)?.layout;
+        let settings = self.settled()?;
+        let file = WeightFile::open(&settings.model)?;
+        let (model, _) = settings.model(&file)?;
+        let layout = settings.choose(&model.config)?.layout;
         Ok(Fitted::new(profile, Arc::new(model.graph.with_kv(layout)))?)
     }
 }

@@ -16,6 +16,7 @@ use problem::{Descent, Problem};
 
 /// Result of a fit.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Fit {
     /// Parameters that were fitted.
     pub parameters: Vec<FittedParameter>,
@@ -33,6 +34,7 @@ pub struct Fit {
 
 /// A fitted parameter.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct FittedParameter {
     /// Its name.
     pub key: String,
@@ -48,6 +50,7 @@ pub struct FittedParameter {
 
 /// A number that parameters were fitted to.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct FittedPin {
     /// Name of the row.
     pub id: String,
@@ -66,6 +69,7 @@ pub struct FittedPin {
 
 /// A number that was not fitted to.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct FittedCheck {
     /// Name of the row.
     pub id: String,

@@ -13,6 +13,7 @@ pub const CHECK_ERROR_MAX: f64 = 0.10;
 
 /// Published numbers, decisions and orders, with the simulated ones.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Reproduction {
     /// The preset.
     pub soc: String,
@@ -32,6 +33,7 @@ pub struct Reproduction {
 
 /// A published number and the simulated one.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Reproduced {
     /// Name of the row.
     pub id: String,
@@ -73,6 +75,7 @@ impl Reproduced {
 
 /// A number that is published, but not in this repository.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct HeldBack {
     /// Name of the row.
     pub id: String,
@@ -92,6 +95,7 @@ pub struct HeldBack {
 
 /// An order, and whether it holds.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct ReproducedOrder {
     /// The statement.
     pub what: String,

@@ -117,6 +117,7 @@ pub const FIGURES: &[Figure] = &[
 
 /// A finished sweep.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Sweep {
     /// The axes; the first varies slowest.
     pub axes: Vec<Axis>,
@@ -126,6 +127,7 @@ pub struct Sweep {
 
 /// A run of a sweep.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Point {
     /// The value of each axis.
     pub values: Vec<String>,

@@ -103,10 +103,7 @@ async fn impossible_requests_say_why() {
     let error = stream.next().await.expect("an item").expect_err("too long");
     assert_eq!(error.kind(), ErrorKind::Request);
     assert!(error.to_string().contains("64"), "{error}");
-    let hot = Request {
-        sampling: lapwing::SamplingParams { top_p: 2.0, ..Default::default() },
-        ..greedy("a", 1)
-    };
+    let hot = greedy("a", 1).top_p(2.0);
     assert!(engine.generate(hot).await.expect_err("refused").to_string().contains("top_p"));
     let missing = Engine::builder().model("/nowhere/model.gguf").build().await;
     assert!(missing.expect_err("no file").to_string().contains("/nowhere/model.gguf"));

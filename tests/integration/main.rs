@@ -8,6 +8,8 @@ mod a_policy_is_ignored;
 mod a_recording_is_wrong;
 mod a_strategy_changes_a_token;
 mod a_token_differs_from_llama_cpp;
+mod a_type_has_no_name;
+mod an_embedding_program_stumbles;
 mod batching_changes_a_token;
 #[path = "../support/cases.rs"]
 mod cases;

@@ -59,7 +59,7 @@ impl Worker {
             }
             Decision::Tokens(tokens, generate) => {
                 for sampled in tokens.iter() {
-                    emit(&rows, StreamEvent::Token(*sampled), effects);
+                    emit(&rows, StreamEvent::Token(sampled.clone()), effects);
                 }
                 Outcome::Sampled(tokens, generate)
             }

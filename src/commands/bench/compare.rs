@@ -1,4 +1,4 @@
-//! `lapwing bench --strategy all --length …`: compares strategies on the engine's devices.
+//! `lapwing bench --strategy all`: compares strategies on the engine's devices.
 
 use std::path::{Path, PathBuf};
 
