@@ -128,7 +128,8 @@ impl Compare {
     }
 
     /// Sets the number of measured runs of each strategy at each length. One more run before them is
-    /// not measured; it prepares graphs and warms caches.
+    /// not measured; it prepares graphs and warms caches. A strategy that prepares graphs on the spot
+    /// is measured in a new engine each time, so that its times include the preparation.
     pub fn repetitions(mut self, repetitions: usize) -> Compare {
         self.repetitions = repetitions.max(1);
         self
@@ -213,8 +214,10 @@ pub struct StrategyRun {
     pub chunks: usize,
     /// Time from submission to the first token, in ms.
     pub ttft_ms: Spread,
-    /// Predicted time of the prompt in a warm engine, as in the measured runs; `None` if a device's
-    /// times are unknown.
+    /// Whether it prepares graphs on the spot, which is part of the measured times.
+    pub prepares_on_the_spot: bool,
+    /// Predicted time of the prompt as in the measured runs: in a warm engine, with the preparation of
+    /// graphs on the spot; `None` if a device's times are unknown.
     pub predicted: Option<Duration>,
     /// Predicted time in an engine that has no graphs yet.
     pub predicted_cold: Option<Duration>,

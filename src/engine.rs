@@ -32,6 +32,8 @@ use crate::tokenizer::{Special, Tokenizer};
 mod builder;
 mod measure;
 mod named;
+#[cfg(feature = "compare")]
+mod on_the_spot;
 mod start;
 mod strategies;
 #[cfg(all(test, target_os = "linux"))]

@@ -20,13 +20,17 @@ mod change;
 mod decisions;
 mod error;
 mod fit;
+mod given_shape;
 mod interference;
+mod labels;
 mod machine;
 mod names;
 pub mod plot;
 mod processors;
 pub mod published;
+mod repeated;
 mod reproduce;
+mod reproduce_output;
 mod runs;
 mod scenario;
 mod sensitivity;
@@ -47,6 +51,7 @@ pub use lapwing_plan::soc::{
 pub use machine::{Machine, MachineDevice};
 pub use names::SETTINGS;
 pub use processors::Processors;
+pub use repeated::{Mean, Repeated};
 pub use reproduce::{
     CHECK_ERROR_MAX, HeldBack, ReproduceOptions, Reproduced, ReproducedOrder, Reproduction,
 };

@@ -36,7 +36,10 @@ pub struct Figures {
     /// Error of predicted waits: the median of |actual − predicted| / actual for each kind of wait,
     /// and of these the median weighted by the number of waits.
     pub wait_error: Option<f64>,
-    /// Predicted time of the prompt in a warm engine, as in the measured runs, in ms.
+    /// Whether it prepares graphs on the spot, which is part of the measured times.
+    pub prepares_on_the_spot: bool,
+    /// Predicted time of the prompt as in the measured runs, in ms: in a warm engine, with the
+    /// preparation of graphs on the spot.
     pub predicted_ms: Option<f64>,
     /// Predicted time in an engine that has no graphs yet, in ms.
     pub predicted_cold_ms: Option<f64>,
@@ -83,6 +86,7 @@ impl StrategyRun {
             copied_bytes: self.copied_bytes(),
             handed_over_bytes: self.handed_over_bytes(),
             wait_error: self.wait_error(),
+            prepares_on_the_spot: self.prepares_on_the_spot,
             predicted_ms,
             predicted_cold_ms: self.predicted_cold.map(ms),
             prediction_error: predicted_ms.map(|ms| (ms - ttft_ms) / ttft_ms),

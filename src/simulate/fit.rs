@@ -127,6 +127,20 @@ impl Fit {
     }
 }
 
+impl Fit {
+    /// The scenario with the fitted numbers; those that no pin determines keep their values.
+    ///
+    /// # Errors
+    /// When the scenario's processors are not those of the fit.
+    pub fn applied_to(&self, base: &Scenario) -> Result<Scenario, SimulateError> {
+        let mut scenario = base.clone();
+        for number in self.parameters.iter().filter(|number| number.determined) {
+            scenario.set_parameter(&number.key, number.after)?;
+        }
+        Ok(scenario)
+    }
+}
+
 fn parameters(problem: &Problem<'_>, at: &[f64], known: &[bool]) -> Vec<FittedParameter> {
     let units = problem.base.parameters();
     let unit = |key: &str| units.iter().find(|p| p.key == key).map(|p| p.unit.clone());

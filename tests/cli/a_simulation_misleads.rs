@@ -243,7 +243,54 @@ fn a_sweep_has_all_runs_and_its_plot_all_lines() {
     assert!(rows[1].starts_with("64,pipe,") && rows[6].starts_with("256,tensor-level,"), "{csv}");
     let svg = std::fs::read_to_string(svg).expect("a plot");
     assert_eq!(svg.matches("class=\"line").count(), 2);
+    assert!(svg.contains("prompt length (tokens)") && svg.contains("prefill speed (tokens/s)"));
     let points = json(&[&sweep[..], &["--json"]].concat())["points"].clone();
     let alone = simulate(&["-n", "0", "-p", "128", "--strategy", "pipe"]);
     assert_eq!(points[2]["run"]["prefill_ms"], alone["prefill_ms"]);
+}
+
+#[test]
+fn any_shape_is_simulated() {
+    let shape = "layers=2,dim=512,ffn=1024,heads=8,kv-heads=4,vocab=1000";
+    let given = simulate(&["--shape", shape, "--decode", "4"]);
+    let more_bits = simulate(&["--shape", &format!("{shape},bits=8"), "--decode", "4"]);
+    assert_eq!(given["model"], shape);
+    assert!(number(&more_bits, "decode_ms") > number(&given, "decode_ms"));
+    let wrong = ended(lapwing(&["simulate", "--shape", "layers=2,dim=512"]));
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("ffn is missing"), "{wrong:?}");
+}
+
+#[test]
+fn repeated_runs_with_noise_have_an_interval() {
+    let options = ["--prompt", "64", "--decode", "0", "--repeat", "5"];
+    let noisy = simulate(&[&options[..], &["--set", "noise.spread=0.1"]].concat());
+    let means = noisy["repeat"]["means"].as_array().expect("means");
+    let time = means.iter().find(|mean| mean["figure"] == "prefill_ms").expect("a time");
+    assert!(number(time, "low") < number(time, "mean"), "{time}");
+    assert!(number(time, "mean") < number(time, "high"), "{time}");
+    assert_eq!(noisy["repeat"]["count"], 5);
+    let still = ended(lapwing(&[&["simulate"][..], &options].concat()));
+    assert!(still.stderr.contains("noise.spread"), "{still:?}");
+    assert!(still.stdout.contains("5 runs, mean and 95 % interval"), "{still:?}");
+    let once = ended(lapwing(&["simulate", "--repeat", "1"]));
+    assert!(once.code == Some(1) && once.stderr.contains("repeat"), "{once:?}");
+}
+
+#[test]
+fn published_numbers_and_fits_are_written_to_files() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (page, csv, toml) = (path("page.html"), path("numbers.csv"), path("fitted.toml"));
+    let run = ended(lapwing(&["reproduce", "prefill", "--html", &page, "--csv", &csv]));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("the form of the models was chosen"), "{run:?}");
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("<svg") && page.contains("the form of the models was chosen"));
+    let csv = std::fs::read_to_string(csv).expect("a table");
+    assert!(csv.contains("prefill-gpu-256,prefill,"), "{csv}");
+    let fit = json(&["fit", "-o", &toml, "--json"]);
+    let text = ended(lapwing(&["simulate", "--soc", &toml, "--show-soc"])).stdout;
+    let parameters = fit["parameters"].as_array().expect("parameters");
+    let moved = parameters.iter().find(|p| p["key"] == "gpu.bandwidth").expect("it is pinned");
+    assert!(text.contains(&moved["after"].to_string()), "{moved} in {text}");
 }

@@ -4,9 +4,12 @@
 //! one is missing, the tests that need it say so on stderr and end.
 
 mod a_caller_is_blocked;
+#[cfg(feature = "compare")]
+mod a_claim_is_wrong;
 mod a_policy_is_ignored;
 mod a_recording_is_wrong;
 mod a_strategy_changes_a_token;
+mod a_strategy_panics;
 mod a_token_differs_from_llama_cpp;
 mod a_type_has_no_name;
 mod an_embedding_program_stumbles;

@@ -156,8 +156,9 @@ fn text(compared: &Comparison) -> String {
         text.push_str(&format!("  {device}\n"));
     }
     text.push_str(&format!(
-        "{} runs each, with warm graphs; times are medians in ms; predictions, also with warm graphs, \
-         from {}; energy: unknown\n",
+        "{} runs each; times are medians in ms; predictions from {}; energy: unknown\n\
+         Graphs that a strategy prepares ahead are warm; those that it prepares on the spot are \
+         prepared in each run, and TTFT and prediction include it\n",
         compared.repetitions, compared.cost_source
     ));
     for length in &compared.lengths {
