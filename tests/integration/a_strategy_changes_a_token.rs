@@ -164,6 +164,7 @@ async fn the_default_chunk_leaves_the_cut_to_the_strategy() {
 }
 
 #[tokio::test]
+#[ignore = "long: sh tests/all.sh runs it"]
 async fn a_real_model_gives_the_same_tokens_at_unaligned_lengths() {
     needs!(SMOLLM2);
     let model = model(SMOLLM2);

@@ -100,18 +100,21 @@ async fn smollm2_q4_1_generates_llama_cpps_ids() {
 }
 
 #[tokio::test]
+#[ignore = "long: sh tests/all.sh runs it"]
 async fn gemma3_q4_k_m_generates_llama_cpps_ids() {
     needs!(GEMMA3);
     compare(GEMMA3, "greedy/gemma3.json", Activations::Int8).await;
 }
 
 #[tokio::test]
+#[ignore = "long: sh tests/all.sh runs it"]
 async fn exact_smollm2_generates_llama_cpps_ids() {
     needs!(SMOLLM2);
     compare(SMOLLM2, "greedy/smollm2.json", Activations::F32).await;
 }
 
 #[tokio::test]
+#[ignore = "long: sh tests/all.sh runs it"]
 async fn exact_gemma3_generates_llama_cpps_ids() {
     needs!(GEMMA3);
     compare(GEMMA3, "greedy/gemma3.json", Activations::F32).await;

@@ -55,24 +55,28 @@ fn assert_exact_matches_f32_weights(name: &str, key: &str) {
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn smollm2_matches_llama_cpp() {
     needs!(SMOLLM2);
     assert_within_a_third_of_a_percent(SMOLLM2, "smollm2");
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn gemma3_matches_llama_cpp() {
     needs!(GEMMA3);
     assert_within_a_third_of_a_percent(GEMMA3, "gemma3");
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn exact_smollm2_matches_its_weights_in_f32() {
     needs!(SMOLLM2);
     assert_exact_matches_f32_weights(SMOLLM2, "smollm2");
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn exact_gemma3_matches_its_weights_in_f32() {
     needs!(GEMMA3);
     assert_exact_matches_f32_weights(GEMMA3, "gemma3");

@@ -4,6 +4,8 @@
 
 mod blank;
 mod cancel;
+#[path = "../../../tests/support/cases.rs"]
+mod cases;
 mod failure;
 mod failure_in_plans;
 mod invariance;
