@@ -8,13 +8,13 @@ use std::time::Duration;
 use lapwing_actors::RunError;
 use lapwing_actors::message::Shutdown;
 use lapwing_traces::{
-    Analysis, OsClock, Recorder, RecorderConfig, Recording, Report, Scope, Spread, Timeline,
+    Analysis, Recorder, RecorderConfig, Recording, Report, Scope, Spread, Timeline,
 };
 
+use super::request::{Measured, Run, one, prompt_ids};
 use super::{Candidate, Compare, Comparison, LengthComparison, Progress, StrategyRun};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::request::{Prompt, Request};
 
 /// All repetitions of one strategy at one length.
 struct Runs {
@@ -23,14 +23,6 @@ struct Runs {
     predicted: Option<Duration>,
     predicted_cold: Option<Duration>,
     runs: Vec<Run>,
-}
-
-/// One repetition.
-struct Run {
-    ttft_ms: f64,
-    ids: Vec<u32>,
-    late: Duration,
-    recording: Recording,
 }
 
 /// The state of a comparison in progress.
@@ -47,6 +39,8 @@ struct Measuring<'a, F> {
     choices: HashMap<usize, String>,
     /// Settings that all engines share.
     facts: Option<Facts>,
+    /// Strategy and length of the latest measured run of the present engine.
+    latest: Option<(usize, usize)>,
 }
 
 struct Facts {
@@ -79,6 +73,7 @@ pub(super) async fn run(
         absent: HashMap::new(),
         choices: HashMap::new(),
         facts: None,
+        latest: None,
     };
     let forward: Vec<usize> = (0..compare.candidates.len()).collect();
     let reverse: Vec<usize> = forward.iter().rev().copied().collect();
@@ -104,10 +99,11 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
         let candidate = &compare.candidates[at];
         self.report_progress(candidate, 0);
         let longest = compare.lengths.iter().max().copied().unwrap_or(1);
-        let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
+        let recorder = Recorder::new(Arc::clone(&compare.clock), RecorderConfig::default());
         recorder.set_scope(Scope::Marked);
+        self.latest = None;
         let builder = candidate.builder(&compare.builder);
-        let builder = builder.context(longest + compare.tokens).recorder(recorder);
+        let builder = builder.context(longest + compare.tokens).recorder(recorder.clone());
         let engine = match builder.build().await {
             Ok(engine) => engine,
             Err(error) if error.plan_error().is_some() => {
@@ -129,7 +125,18 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
                 Err(error) => return Err(error),
             }
         }
-        engine.shutdown(Shutdown::Drain).await
+        engine.shutdown(Shutdown::Drain).await?;
+        // Every actor has ended, and so has recorded all of its events.
+        self.add_late(recorder.take());
+        Ok(())
+    }
+
+    /// Adds events to the recording of the latest measured run.
+    fn add_late(&mut self, events: Recording) {
+        let runs = self.latest.and_then(|key| self.runs.get_mut(&key));
+        if let Some(run) = runs.and_then(|runs| runs.runs.last_mut()) {
+            run.recording.append(events);
+        }
     }
 
     async fn length(
@@ -156,9 +163,13 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             self.report_progress(&compare.candidates[key.0], length);
             let before = self.runs.get(&key).map_or(0, |runs| runs.runs.len());
             let ids = prompt_ids(engine, length, before as u64);
-            let run = one(engine, ids, (compare.tokens, repetition > 0)).await?;
-            if let (Some(run), Some(runs)) = (run, self.runs.get_mut(&key)) {
-                runs.runs.push(run);
+            let measured = one(engine, ids, (compare.tokens, repetition > 0)).await?;
+            if let Some(Measured { run, late_events }) = measured {
+                self.add_late(late_events);
+                if let Some(runs) = self.runs.get_mut(&key) {
+                    runs.runs.push(run);
+                    self.latest = Some(key);
+                }
             }
             self.done += 1;
         }
@@ -218,51 +229,6 @@ impl Facts {
 /// Whether the devices cannot run the strategy, for example because its graphs exceed the budget.
 fn cannot_run(error: &Error) -> bool {
     matches!(error.run_error(), Some(RunError::Device { .. }))
-}
-
-/// Ids spread over the vocabulary, after the begin token if the model uses one.
-fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
-    let tokenizer = engine.tokenizer();
-    let vocab = tokenizer.vocab_size().max(1) as u64;
-    let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
-    // A Weyl sequence with its high bits mixed down: repeatable, and different in each repetition.
-    let id = |at: u64| {
-        let x = (seed << 32 | at).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (((x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 16) % vocab) as u32
-    };
-    bos.into_iter().chain((0..count as u64).map(id)).take(count).collect()
-}
-
-/// Runs one request alone in the engine, and records it if it is measured.
-async fn one(
-    engine: &Engine,
-    ids: Vec<u32>,
-    (tokens, measured): (usize, bool),
-) -> Result<Option<Run>, Error> {
-    let mut request = Request::new(Prompt::Ids(ids)).greedy().ignore_eos().max_tokens(tokens);
-    if measured {
-        request = request.traced();
-    }
-    let late_before: Duration = engine.late().iter().sum();
-    let mut stream = engine.generate(request).await?;
-    let mut ids = Vec::new();
-    while let Some(token) = stream.next().await {
-        ids.push(token?.id);
-    }
-    let times = stream.summary().map(|summary| summary.times);
-    drop(stream);
-    if !measured {
-        return Ok(None);
-    }
-    // Actors record the end of a turn after the last token is sent. Once the scheduler has answered
-    // an empty request, these events are recorded.
-    let nothing = Request::new(Prompt::Ids(vec![0])).greedy().max_tokens(0);
-    let mut stream = engine.generate(nothing).await?;
-    while stream.next().await.is_some() {}
-    let recording = engine.recorder().take();
-    let ttft_ms = times.map_or(f64::NAN, |times| times.ttft().as_secs_f64() * 1e3);
-    let late = engine.late().iter().sum::<Duration>().saturating_sub(late_before);
-    Ok(Some(Run { ttft_ms, ids, late, recording }))
 }
 
 fn of(candidate: &Candidate, runs: Runs) -> StrategyRun {
