@@ -6,6 +6,7 @@ mod blank;
 mod cancel;
 mod failure;
 mod failure_in_plans;
+mod holds;
 mod invariance;
 mod late;
 mod limits;
