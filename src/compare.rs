@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_plan::strategy::{Strategy, registry};
-use lapwing_traces::{Analysis, Report, Spread, Timeline};
+use lapwing_traces::{Analysis, Clock, OsClock, Report, Spread, Timeline};
 
 use crate::engine::EngineBuilder;
 use crate::error::Error;
@@ -35,6 +35,7 @@ mod estimate;
 mod figures;
 mod measure;
 mod page;
+mod request;
 
 pub use figures::{Figures, IdleFigure};
 
@@ -47,6 +48,7 @@ pub struct Compare {
     lengths: Vec<usize>,
     tokens: usize,
     repetitions: usize,
+    clock: Arc<dyn Clock>,
 }
 
 /// A strategy that is compared.
@@ -93,6 +95,7 @@ impl Compare {
             lengths: vec![135, 300, 525],
             tokens: 4,
             repetitions: 3,
+            clock: Arc::new(OsClock::start()),
         }
     }
 
@@ -132,6 +135,12 @@ impl Compare {
     /// is measured in a new engine each time, so that its times include the preparation.
     pub fn repetitions(mut self, repetitions: usize) -> Compare {
         self.repetitions = repetitions.max(1);
+        self
+    }
+
+    /// Sets the clock of the recordings; by default it is the machine's monotonic clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Compare {
+        self.clock = clock;
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use clap::{Arg, Command, CommandFactory, Parser};
+use clap::{Arg, Command, Parser};
 
 use super::{Cli, WIDTH};
 

@@ -6,17 +6,16 @@ use std::sync::Arc;
 
 use lapwing_actors::RunError;
 use lapwing_actors::message::Shutdown;
-use lapwing_traces::{OsClock, Recorder, RecorderConfig, Scope};
+use lapwing_traces::{OsClock, Recorder, RecorderConfig, Recording, Scope};
 
 use super::estimate::Estimate;
+use super::request::{Measured, one, prompt_ids, warming_length};
 use super::{Candidate, Compare, Comparison, LengthComparison, Progress};
 use crate::engine::Engine;
 use crate::error::Error;
 
-mod one;
 mod runs;
 
-use one::{one, prompt_ids, warming_length};
 use runs::{Runs, of};
 
 /// The state of a comparison in progress.
@@ -36,6 +35,8 @@ struct Measuring<'a, F> {
     estimate: Estimate<OsClock>,
     /// Runs of each strategy at each length, unmeasured ones included.
     runs_each: usize,
+    /// Strategy and length of the latest measured run of the present engine.
+    latest: Option<(usize, usize)>,
 }
 
 struct Facts {
@@ -70,6 +71,7 @@ pub(super) async fn run(
         facts: None,
         estimate: Estimate::new(OsClock::start()),
         runs_each: compare.repetitions + warm,
+        latest: None,
     };
     let forward: Vec<usize> = (0..compare.candidates.len()).collect();
     let reverse: Vec<usize> = forward.iter().rev().copied().collect();
@@ -138,7 +140,7 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
                 break;
             }
         }
-        engine.shutdown(Shutdown::Drain).await?;
+        self.end(engine).await?;
         for (key, length) in unprepared {
             let measured = self.in_new_engines(key, length, repetitions).await;
             if !self.continues(at, measured)? {
@@ -149,13 +151,40 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
     }
 
     /// An engine with this strategy.
-    async fn engine(&self, at: usize) -> Result<Engine, Error> {
+    async fn engine(&mut self, at: usize) -> Result<Engine, Error> {
         let compare = self.compare;
+        self.latest = None;
         let longest = compare.lengths.iter().max().copied().unwrap_or(1);
-        let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
+        let recorder = Recorder::new(Arc::clone(&compare.clock), RecorderConfig::default());
         recorder.set_scope(Scope::Marked);
         let builder = compare.candidates[at].builder(&compare.builder);
         builder.context(longest + compare.tokens).recorder(recorder).build().await
+    }
+
+    /// Ends an engine. Then every actor has recorded all of its events.
+    async fn end(&mut self, engine: Engine) -> Result<(), Error> {
+        let recorder = engine.recorder().clone();
+        engine.shutdown(Shutdown::Drain).await?;
+        self.add_late(recorder.take());
+        Ok(())
+    }
+
+    /// Adds events to the recording of the latest measured run.
+    fn add_late(&mut self, events: Recording) {
+        let runs = self.latest.and_then(|key| self.runs.get_mut(&key));
+        if let Some(run) = runs.and_then(|runs| runs.runs.last_mut()) {
+            run.recording.append(events);
+        }
+    }
+
+    /// Keeps a measured run; events that came late belong to the run before.
+    fn keep(&mut self, key: (usize, usize), measured: Option<Measured>) {
+        let Some(Measured { run, late_events }) = measured else { return };
+        self.add_late(late_events);
+        if let Some(runs) = self.runs.get_mut(&key) {
+            runs.runs.push(run);
+            self.latest = Some(key);
+        }
     }
 
     /// Whether the strategy's next length is measured: not if the devices cannot run the strategy.
@@ -199,10 +228,8 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
             self.report_progress(&compare.candidates[key.0], length);
             let before = self.runs.get(&key).map_or(0, |runs| runs.runs.len());
             let ids = prompt_ids(engine, length, before as u64);
-            let run = one(engine, ids, (compare.tokens, repetition > 0)).await?;
-            if let (Some(run), Some(runs)) = (run, self.runs.get_mut(&key)) {
-                runs.runs.push(run);
-            }
+            let measured = one(engine, ids, (compare.tokens, repetition > 0)).await?;
+            self.keep(key, measured);
             self.done += 1;
             self.estimate.ended(key);
         }
@@ -229,11 +256,9 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
                 one(&engine, ids, (compare.tokens, false)).await?;
             }
             let ids = prompt_ids(&engine, length, before);
-            let run = one(&engine, ids, (compare.tokens, true)).await?;
-            engine.shutdown(Shutdown::Drain).await?;
-            if let (Some(run), Some(runs)) = (run, self.runs.get_mut(&key)) {
-                runs.runs.push(run);
-            }
+            let measured = one(&engine, ids, (compare.tokens, true)).await?;
+            self.keep(key, measured);
+            self.end(engine).await?;
             self.done += 1;
             self.estimate.ended(key);
         }

@@ -40,7 +40,8 @@ fn cores_set_the_number_of_threads_and_are_reported() {
     for (cores, more, threads) in
         [(&first, &[][..], 1), (&first, &["-t", "2"], 2), (&all, &[], available.cores().len())]
     {
-        let args = [&["inspect", &model("llama.gguf"), "--json", "--cores", cores], more].concat();
+        let file = model("llama.gguf");
+        let args = [&["inspect", &file, "--json", "--cores", cores], more].concat();
         let placed = json(&args)["placement"]["stages"][0]["kernels"].to_string();
         let plural = if threads == 1 { "" } else { "s" };
         let expected = format!("on {threads} thread{plural}, pinned to cores {cores} (");

@@ -8,6 +8,7 @@ mod cancel;
 mod cases;
 mod failure;
 mod failure_in_plans;
+mod holds;
 mod invariance;
 mod late;
 mod limits;

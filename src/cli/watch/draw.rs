@@ -13,6 +13,10 @@ use crate::cli::visible::visible;
 const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Width of the names next to the strips.
 const NAME_WIDTH: usize = 12;
+/// Width of an op's name, if there is no room for more.
+const OP_NAME_WIDTH: usize = 22;
+/// Width of the numbers of an op.
+const OP_NUMBERS_WIDTH: usize = 44;
 /// Maximum number of ops in the list.
 const OPS_MAX: usize = 8;
 
@@ -42,7 +46,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, shown: &Shown<'_>) {
         Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).areas(middle);
     frame.render_widget(head_lines(board, shown), head);
     frame.render_widget(lane_lines(board, strips), strips);
-    frame.render_widget(op_lines(board), left);
+    frame.render_widget(op_lines(board, left), left);
     frame.render_widget(counter_lines(board), right);
     frame.render_widget(answer_lines(shown.text, answer), answer);
 }
@@ -105,21 +109,34 @@ fn level(share: f64) -> char {
     LEVELS[level.min(highest)]
 }
 
-fn op_lines(board: &Board) -> Paragraph<'static> {
-    let lines: Vec<Line<'_>> = board
-        .top_ops(OPS_MAX)
+fn op_lines(board: &Board, area: Rect) -> Paragraph<'static> {
+    let ops = board.top_ops(OPS_MAX);
+    // Names of fused ops are long: the column takes the room that the numbers leave.
+    let longest = ops.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+    let room = usize::from(area.width).saturating_sub(2 + OP_NUMBERS_WIDTH);
+    let width = longest.min(room).max(OP_NAME_WIDTH);
+    let lines: Vec<Line<'_>> = ops
         .into_iter()
         .map(|(name, count, total, share)| {
             let mean_us = total as f64 / count.max(1) as f64 / 1e3;
             Line::from(format!(
-                "{:22} {:5.1} % {:9.1} ms {count:8} × {mean_us:8.1} µs",
-                visible(name),
+                "{:width$} {:5.1} % {:9.1} ms {count:8} × {mean_us:8.1} µs",
+                shortened(name, width),
                 share * 100.0,
                 total as f64 / 1e6,
             ))
         })
         .collect();
     Paragraph::new(lines).block(Block::bordered().title(" ops by time "))
+}
+
+/// The visible form of a name, cut to that many characters.
+fn shortened(name: &str, width: usize) -> String {
+    let name = visible(name);
+    if name.chars().count() <= width {
+        return name.into_owned();
+    }
+    name.chars().take(width - 1).chain(['…']).collect()
 }
 
 fn counter_lines(board: &Board) -> Paragraph<'static> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lapwing_traces::{Analysis, Report, Spread, Timeline};
 
-use super::one::Run;
+use crate::compare::request::Run;
 use crate::compare::{Candidate, StrategyRun};
 use crate::engine::Engine;
 use crate::error::Error;

@@ -156,7 +156,8 @@ pub(super) const TASKS_PER_THREAD: usize = 4;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::attention::job::{AttentionMask, AttentionSequence};
+    use crate::cpu::attention::job::AttentionSequence;
+    use crate::cpu::attention::mask::AttentionMask;
     use crate::kv::{KvDtype, KvStore, PageId};
 
     const LAYOUT: KvLayout =
