@@ -127,7 +127,7 @@ fn damaged_files_cause_no_panic_and_little_memory() {
         touch(seed, &parse(seed).unwrap());
     }
     let (mut good, mut bad) = (0u64, 0u64);
-    let mutants = cases::cases(2_000, 10_000);
+    let mutants: u64 = cases::cases(2_000, 10_000);
     for n in 0..mutants {
         let mut random =
             Random(0x9e37_79b9_7f4a_7c15 ^ (n + 1).wrapping_mul(0xd134_2543_de82_ef95));

@@ -35,19 +35,19 @@ fn threads_chunks_and_instruction_sets_never_change_the_text() {
 #[test]
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn cores_set_the_number_of_threads_and_are_reported() {
+    let llama = model("llama.gguf");
     let available = lapwing_kernels::cpu::CoreSet::available().expect("affinity");
     let (first, all) = (available.cores()[0].to_string(), available.to_string());
     for (cores, more, threads) in
         [(&first, &[][..], 1), (&first, &["-t", "2"], 2), (&all, &[], available.cores().len())]
     {
-        let file = model("llama.gguf");
-        let args = [&["inspect", &file, "--json", "--cores", cores], more].concat();
+        let args = [&["inspect", &llama, "--json", "--cores", cores], more].concat();
         let placed = json(&args)["placement"]["stages"][0]["kernels"].to_string();
         let plural = if threads == 1 { "" } else { "s" };
         let expected = format!("on {threads} thread{plural}, pinned to cores {cores} (");
         assert!(placed.contains(&expected), "{placed}: {expected}");
     }
-    let bench = ["bench", "-m", &model("llama.gguf"), "-p", "4", "-n", "0", "-r", "1", "--json"];
+    let bench = ["bench", "-m", &llama, "-p", "4", "-n", "0", "-r", "1", "--json"];
     assert_eq!(json(&bench)["cores"], Value::Null);
     let pinned = json(&[&bench[..], &["--cores", &first]].concat());
     assert_eq!((&pinned["cores"], &pinned["threads"]), (&first.into(), &1.into()));
