@@ -25,6 +25,7 @@ use crate::tokenizer::Tokenizer;
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Message {
     /// The speaker: usually `system`, `user` or `assistant`.
     pub role: String,

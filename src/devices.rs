@@ -32,6 +32,7 @@ pub use lapwing_plan::rate::Rates;
 /// As text it is a preset name (`cpu`, `gpu`, `npu`) or `NAME=FORM:KEY=VALUE,…`. The forms are
 /// `cores`, `throttled` and `systolic`; every key is optional.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DeviceSpec {
     /// Name, unique in the engine: letters, digits, `-` and `_`.
     pub name: String,
@@ -60,6 +61,7 @@ pub enum Backend {
 
 /// The speed at which a device runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Pace {
     /// As fast as its back end computes. Only a CPU can be native.
     Native,

@@ -26,12 +26,14 @@ use crate::error::Error;
 use crate::packed::PackedWeights;
 use crate::placement::{Explainer, Placement};
 use crate::request::{Prompt, Request};
-use crate::sampling::random_seed;
 use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::{Special, Tokenizer};
 
 mod builder;
 mod measure;
+mod named;
+#[cfg(feature = "compare")]
+mod on_the_spot;
 mod start;
 mod strategies;
 #[cfg(all(test, target_os = "linux"))]
@@ -91,13 +93,32 @@ impl Engine {
         submitted.map_err(Error::thread)?
     }
 
+    /// As [`generate`](Engine::generate), on the calling thread, for programs without an async
+    /// runtime; [`TokenStream::blocking`] then yields the tokens.
+    ///
+    /// ```no_run
+    /// # use lapwing::{Engine, Request};
+    /// # fn example() -> Result<(), lapwing::Error> {
+    /// let engine = Engine::builder().model("model.gguf").build_blocking()?;
+    /// let mut answer = engine.generate_blocking(Request::ask("Why is the sky blue?"))?;
+    /// for token in answer.blocking() {
+    ///     print!("{}", token?.text);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`generate`](Engine::generate).
+    pub fn generate_blocking(&self, request: Request) -> Result<TokenStream, Error> {
+        request.sampling.check()?;
+        self.submit(request, self.inner.live.admit()?)
+    }
+
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
         let prompt_ids = self.prompt_ids(&request.prompt)?;
         let mut sampling = request.sampling;
-        if !request.seeded {
-            sampling.seed = random_seed();
-        }
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids = if request.ignore_eos {
             sampling.logit_bias.extend(ends.iter().map(|id| (*id, f32::NEG_INFINITY)));
@@ -105,15 +126,11 @@ impl Engine {
         } else {
             ends
         };
-        let seed = sampling.seed;
+        let sampler = Sampler::new(sampling, &prompt_ids).with_top_logprobs(request.top_logprobs);
+        let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
-        let generate = Generate {
-            sampler: Sampler::new(sampling, &prompt_ids),
-            stop_ids: stop_ids.into(),
-            tokens_max,
-            drafter: None,
-        };
+        let generate = Generate { sampler, stop_ids: stop_ids.into(), tokens_max, drafter: None };
         let task = Task::Generate(Box::new(generate));
         let live_request = LiveRequest {
             ids: prompt_ids.clone(),

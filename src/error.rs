@@ -1,20 +1,24 @@
-//! Errors of the facade.
+//! [`Error`], and the errors that convert into it with `?`.
 
 use std::path::PathBuf;
 
-use lapwing_actors::RunError;
-use lapwing_actors::drive::measure::MeasureError;
-use lapwing_actors::sample::SamplingError;
-use lapwing_kernels::cpu::BindError;
-use lapwing_kernels::kv::KvTooLarge;
-use lapwing_kernels::model::ModelError;
-use lapwing_kernels::weights::WeightError;
-use lapwing_plan::PlanError;
-use lapwing_plan::profile::ProfileError;
+pub use lapwing_actors::RunError;
+pub use lapwing_actors::drive::measure::MeasureError;
+pub use lapwing_actors::sample::SamplingError;
+pub use lapwing_kernels::cpu::{BindError, CoresError, MatrixError, PackError};
+pub use lapwing_kernels::device::DeviceError;
+pub use lapwing_kernels::kv::{KvTooLarge, UnknownKvDtype};
+pub use lapwing_kernels::model::ModelError;
+pub use lapwing_kernels::requant::UnknownRequant;
+pub use lapwing_kernels::weights::{Fault, MetadataError, SplitFault, WeightError};
+pub use lapwing_plan::PlanError;
+pub use lapwing_plan::profile::ProfileError;
 
-use crate::chat::ChatError;
-use crate::devices::DeviceSpecError;
-use crate::tokenizer::TokenizerError;
+pub use crate::chat::ChatError;
+pub use crate::devices::DeviceSpecError;
+#[cfg(feature = "fetch")]
+pub use crate::models::FetchError;
+pub use crate::tokenizer::TokenizerError;
 
 /// Why an engine cannot be built, or a request cannot be served. The message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +34,8 @@ pub struct Error {
 pub enum ErrorKind {
     /// The model file is missing, damaged or not supported.
     Model,
+    /// The model could not be fetched: its name, the network or the disk is at fault.
+    Fetch,
     /// A setting of the engine is invalid, or not possible on this machine.
     Config,
     /// The request is invalid, or exceeds a limit of the engine.
@@ -59,11 +65,16 @@ enum Cause {
     #[error(transparent)]
     Device(#[from] DeviceSpecError),
     #[error(transparent)]
+    Cores(#[from] CoresError),
+    #[error(transparent)]
     Profile(#[from] ProfileError),
     #[error(transparent)]
     Measure(#[from] MeasureError),
     #[error(transparent)]
     Sampling(#[from] SamplingError),
+    #[cfg(feature = "fetch")]
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
     #[error(transparent)]
     Run(#[from] RunError),
     #[error("{what} is {found}, but must be {expected}")]
@@ -152,11 +163,15 @@ error_from! {
     ChatError => Request,
     PlanError => Config,
     DeviceSpecError => Config,
+    CoresError => Config,
     KvTooLarge => Config,
     ProfileError => Config,
     MeasureError => Engine,
     SamplingError => Request,
 }
+
+#[cfg(feature = "fetch")]
+error_from! { FetchError => Fetch }
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Error {

@@ -8,7 +8,7 @@ mod spec;
 mod tensors;
 
 pub use config::{LayerAttention, ModelConfig};
-pub use spec::{ArchSpec, supported};
+pub use spec::{ArchSpec, SoftCaps, supported};
 
 use crate::graph::Graph;
 use crate::weights::{Gguf, MetadataError, WeightFile};

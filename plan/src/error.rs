@@ -90,6 +90,16 @@ pub enum PlanError {
         /// Devices of the engine.
         found: String,
     },
+    /// The strategy panicked.
+    #[error(
+        "strategy '{strategy}' panicked: {reason}; where it has no route, it should return an error"
+    )]
+    Panicked {
+        /// Strategy.
+        strategy: String,
+        /// Text of the panic.
+        reason: String,
+    },
     /// The text of a manual placement is malformed.
     #[error(
         "placement '{text}' must have the form PATTERN=DEVICE, such as 'layers.*.ffn=npu': {problem}"

@@ -16,7 +16,7 @@ pub enum ChatError {
     #[error("the model's chat template does not compile: {source}; use raw text instead")]
     Invalid {
         /// The template engine's message, with the line.
-        source: minijinja::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The template rejects these messages by `raise_exception`.
     #[error("the model's chat template rejects the conversation: {message}")]
@@ -28,13 +28,13 @@ pub enum ChatError {
     #[error("the model's chat template failed: {source}")]
     Failed {
         /// The template engine's message, with the line.
-        source: minijinja::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl ChatError {
     pub(super) fn invalid(source: minijinja::Error) -> Self {
-        Self::Invalid { source }
+        Self::Invalid { source: source.into() }
     }
 
     /// Distinguishes a rejection by the template from a failure.
@@ -46,7 +46,7 @@ impl ChatError {
             }
             cause = error.source();
         }
-        Self::Failed { source }
+        Self::Failed { source: source.into() }
     }
 }
 

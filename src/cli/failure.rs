@@ -8,6 +8,7 @@ use lapwing::RunError;
 use lapwing::models::FetchError;
 use lapwing::simulate::SimulateError;
 
+use super::signals::Signal;
 use super::visible::visible;
 
 /// Why a command failed.
@@ -27,8 +28,8 @@ pub(crate) enum Failure {
     },
     /// Stdout was closed by its reader.
     ClosedPipe,
-    /// Ctrl-C.
-    Interrupted,
+    /// A signal asked the program to end.
+    Interrupted(Signal),
 }
 
 impl Failure {
@@ -61,27 +62,33 @@ impl Failure {
             Failure::ClosedPipe => 0,
             Failure::Failed { .. } => 1,
             Failure::Usage { .. } => 2,
-            Failure::Interrupted => 130,
+            Failure::Interrupted(signal) => signal.code(),
         }
+    }
+
+    /// The failure and its hint, styled; empty if nothing is to be said.
+    pub(crate) fn text(&self) -> String {
+        let (message, hint) = match self {
+            Failure::Failed { message, hint } => (Some(message), hint.as_deref()),
+            Failure::Usage { message } => (Some(message), Some("--help shows all options")),
+            Failure::ClosedPipe | Failure::Interrupted(_) => (None, None),
+        };
+        let mut text = String::new();
+        if let Some(message) = message {
+            let red = AnsiColor::Red.on_default().bold();
+            text.push_str(&format!("{red}error:{red:#} {}\n", visible(message)));
+        }
+        if let Some(hint) = hint {
+            let bold = Style::new().bold();
+            text.push_str(&format!("{bold}hint:{bold:#} {}\n", visible(hint)));
+        }
+        text
     }
 
     /// Prints the failure to stderr and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        let (message, hint) = match self {
-            Failure::Failed { message, hint } => (Some(message), hint.as_deref()),
-            Failure::Usage { message } => (Some(message), Some("--help shows all options")),
-            Failure::ClosedPipe | Failure::Interrupted => (None, None),
-        };
         // If stderr is closed too, only the exit code remains.
-        let mut stderr = anstream::stderr().lock();
-        if let Some(message) = message {
-            let red = AnsiColor::Red.on_default().bold();
-            let _ = writeln!(stderr, "{red}error:{red:#} {}", visible(message));
-        }
-        if let Some(hint) = hint {
-            let bold = Style::new().bold();
-            let _ = writeln!(stderr, "{bold}hint:{bold:#} {}", visible(hint));
-        }
+        let _ = anstream::stderr().lock().write_all(self.text().as_bytes());
         ExitCode::from(self.code())
     }
 }
@@ -126,7 +133,9 @@ mod tests {
         let codes = [
             (Failure::failed("x"), 1),
             (Failure::usage("x"), 2),
-            (Failure::Interrupted, 130),
+            (Failure::Interrupted(Signal::Interrupt), 130),
+            (Failure::Interrupted(Signal::Terminate), 143),
+            (Failure::Interrupted(Signal::HangUp), 129),
             (Failure::ClosedPipe, 0),
         ];
         for (failure, code) in codes {

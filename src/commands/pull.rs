@@ -3,6 +3,7 @@
 use lapwing::models::{ModelCache, ModelName};
 use serde::Serialize;
 
+use crate::cli::PositionalModel;
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
 use crate::cli::resolve::{ModelChoice, fetched};
@@ -23,10 +24,10 @@ With --json:
 
 /// Options of `pull`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A name from `lapwing models`, or hf:owner/repo/file.gguf[@revision] [default: smollm2-135m-instruct]
-    name: Option<String>,
+    #[command(flatten)]
+    model: PositionalModel,
 }
 
 #[derive(Serialize)]
@@ -41,7 +42,7 @@ struct Report {
 
 /// Fetches a model, unless it is already cached.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    let name = match args.name.as_deref().map(ModelChoice::of).transpose()? {
+    let name = match args.model.name().map(ModelChoice::of).transpose()? {
         None => ModelName::default_model(),
         Some(ModelChoice::Name(name)) => name,
         Some(ModelChoice::File(path)) => {

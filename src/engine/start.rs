@@ -130,7 +130,7 @@ fn devices(
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
     let Chosen { isa, activations, .. } = *chosen;
     let shared = Shared { graph, file, kv: &kv, slots, isa, activations, clock };
-    chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared)).collect()
+    chosen.devices.iter().map(|(spec, threads)| build(spec, threads, &shared)).collect()
 }
 
 /// Builds the planner and the description of the devices that explains its routes.
@@ -187,7 +187,7 @@ fn set_facts(
     (chosen, placement): (&Chosen, &Placement),
 ) {
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    let threads: usize = chosen.devices.iter().map(|(_, threads)| threads).sum();
+    let threads: usize = chosen.devices.iter().map(|(_, threads)| threads.count).sum();
     let devices: Vec<String> = chosen.devices.iter().map(|(spec, _)| spec.to_string()).collect();
     recorder.set_meta("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")));
     recorder.set_meta("clock", "monotonic");
@@ -201,6 +201,11 @@ fn set_facts(
     }
     recorder.set_meta("isa", chosen.isa.name());
     recorder.set_meta("threads", &threads.to_string());
+    let cores = chosen.devices.iter().filter_map(|(_, threads)| threads.cores.as_ref());
+    let cores: Vec<String> = cores.map(ToString::to_string).collect();
+    if !cores.is_empty() {
+        recorder.set_meta("cores", &cores.join(" + "));
+    }
     recorder.set_meta("context", &chosen.context.to_string());
     recorder.set_meta("chunk rows", &chosen.chunk_rows.to_string());
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lapwing_kernels::device::DeviceKind;
 use lapwing_plan::place::{Placed, Places};
 use lapwing_plan::strategy::{
-    Auto, CpuOnly, GpuOnly, Strategy, StrategyOptions, by_name, registry,
+    Auto, CpuOnly, GpuOnly, Guarded, Strategy, StrategyOptions, by_name, registry,
 };
 
 use crate::config::{Chosen, Settings, StrategyChoice};
@@ -41,7 +41,9 @@ impl Strategies {
             (StrategyChoice::Suitable, [_]) => Ok(self.placed(Arc::new(CpuOnly))),
             (StrategyChoice::Suitable, _) => self.named(DECIDER),
             (StrategyChoice::Named(name), _) => self.named(name),
-            (StrategyChoice::Own(own), _) => Ok(self.placed(Arc::clone(own))),
+            (StrategyChoice::Own(own), _) => {
+                Ok(self.placed(Arc::new(Guarded::new(Arc::clone(own)))))
+            }
         }
     }
 

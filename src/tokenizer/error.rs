@@ -65,12 +65,12 @@ pub enum TokenizerError {
     #[error("cannot index the special tokens: {source}")]
     SpecialTokens {
         /// The search's error.
-        source: aho_corasick::BuildError,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A pattern of the word rules does not compile.
     #[error("a word pattern does not compile: {source}")]
     WordPattern {
         /// The pattern compiler's error.
-        source: Box<regex_automata::meta::BuildError>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

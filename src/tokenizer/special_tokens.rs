@@ -49,7 +49,7 @@ impl SpecialTokens {
             .collect();
         specials.sort_by_key(|special| std::cmp::Reverse(special.text.len()));
         let search = AhoCorasick::new(specials.iter().map(|special| &special.text))
-            .map_err(|source| TokenizerError::SpecialTokens { source })?;
+            .map_err(|source| TokenizerError::SpecialTokens { source: source.into() })?;
         Ok(Self { specials, search })
     }
 

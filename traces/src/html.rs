@@ -21,7 +21,7 @@ mod table;
 mod text;
 
 pub use error::HtmlError;
-pub use overview::{Entry, Figure, Group, Overview, overview};
+pub use overview::{Column, Entry, Figure, Group, Overview, overview};
 use picture::{Frame, picture};
 pub use run::PageRun;
 use run::letter;

@@ -229,16 +229,33 @@ fn only_graphs_prepared_on_the_spot_may_have_any_length() {
 
 #[test]
 fn operands_are_swapped_only_with_order_swap_on() {
-    let setup = Setup::new("llama", "cpu npu");
-    let orders = |order_swap| {
+    let setup = Setup::new("llama", "cpu gpu npu");
+    let orders = |name: &str, order_swap| {
         let options = StrategyOptions { order_swap, ..StrategyOptions::default() };
-        let strategy = by_name("npu-padding", &options).expect("is known");
+        let strategy = by_name(name, &options).expect("is known");
         let route = setup.route(&*strategy, prefill(32)).expect("a route");
         let parts = route.compute_stages().flat_map(|stage| &stage.parts);
-        parts.map(|part| part.part.order).collect::<Vec<_>>()
+        let on_npu = parts.filter(|part| !part.part.graphs.is_empty());
+        on_npu.map(|part| part.part.order).collect::<Vec<_>>()
     };
-    assert!(orders(OrderSwap::Off).iter().all(|o| *o == OperandOrder::Straight));
-    assert!(orders(OrderSwap::On).contains(&OperandOrder::Swapped));
+    // The other strategies run nothing on the NPU, or always take the better order.
+    for name in [
+        "npu-padding",
+        "online-prepare",
+        "pipe",
+        "chunked",
+        "layer-level",
+        "row-cut",
+        "sequence-cut",
+        "multi-sequence-cut",
+        "hybrid-cut",
+        "chunk-graph",
+    ] {
+        let off = orders(name, OrderSwap::Off);
+        assert!(!off.is_empty(), "{name} runs something on the NPU");
+        assert!(off.iter().all(|order| *order == OperandOrder::Straight), "{name}: {off:?}");
+        assert!(orders(name, OrderSwap::On).contains(&OperandOrder::Swapped), "{name}");
+    }
 }
 
 proptest! {

@@ -2,12 +2,13 @@
 
 use indicatif::{HumanBytes, HumanCount};
 
-use super::report::{Entry, HyperParameters, Report};
+use super::layers::LayerGroup;
+use super::report::{Entry, HyperParameters, Report, Tensor};
 use crate::cli::table::{Align, table};
 use crate::cli::visible::{one_line, visible};
 
-/// The whole report.
-pub(super) fn of(report: &Report) -> String {
+/// The report: a summary, the placement, and then the contents; with `full` every tensor.
+pub(super) fn of(report: &Report, full: bool) -> String {
     let mut text = String::new();
     for path in &report.paths {
         text.push_str(&format!("{}\n", visible(path)));
@@ -18,16 +19,10 @@ pub(super) fn of(report: &Report) -> String {
         HumanCount(report.parameters),
         visible(report.architecture.as_deref().unwrap_or("unknown")),
     ));
-    text.push_str(&heading("metadata"));
-    for (key, entry) in &report.metadata {
-        text.push_str(&format!("{} = {}\n", one_line(key), value(entry)));
+    if let Some(reason) = &report.cannot_run {
+        text.push_str(&format!("cannot run: {}\n", visible(reason)));
     }
-    text.push_str(&heading("tensors"));
-    text.push_str(&tensors(report));
-    text.push_str(&heading("formats"));
-    text.push_str(&formats(report));
     if let Some(parameters) = &report.hyper_parameters {
-        text.push_str(&heading("hyper-parameters"));
         text.push_str(&hyper_parameters(parameters));
     }
     if let Some(bytes) = report.kv_bytes_per_token {
@@ -36,11 +31,18 @@ pub(super) fn of(report: &Report) -> String {
     if let Some(requant) = &report.requant {
         text.push_str(&format!("{}\n", visible(&requant.text)));
     }
-    text.push_str(&heading("placement"));
-    if let Some(reason) = &report.cannot_run {
-        text.push_str(&format!("cannot run: {}\n", visible(reason)));
+    if let Some(placement) = &report.placement_text {
+        text.push_str(&heading("placement"));
+        text.push_str(placement);
     }
-    text.push_str(report.placement_text.as_deref().unwrap_or_default());
+    text.push_str(&heading("formats"));
+    text.push_str(&formats(report));
+    text.push_str(&heading(&format!("tensors ({})", report.tensors.len())));
+    text.push_str(&if full { tensors(report) } else { grouped(report) });
+    text.push_str(&heading("metadata"));
+    for (key, entry) in &report.metadata {
+        text.push_str(&format!("{} = {}\n", one_line(key), value(entry)));
+    }
     text
 }
 
@@ -67,12 +69,37 @@ fn value(entry: &Entry) -> String {
     }
 }
 
+/// A line for each shape of tensor that the layers repeat, and for each tensor outside the layers.
+fn grouped(report: &Report) -> String {
+    let rows = LayerGroup::of(&report.tensors).into_iter().map(|group| {
+        [
+            group.name(),
+            group.count().to_string(),
+            shape(group.first),
+            group.first.format.clone(),
+            HumanBytes(group.bytes).to_string(),
+        ]
+    });
+    let header = [
+        ("name", Align::Left),
+        ("count", Align::Right),
+        ("shape of each", Align::Right),
+        ("format", Align::Left),
+        ("size of all", Align::Right),
+    ];
+    table(header, rows.collect())
+}
+
+fn shape(tensor: &Tensor) -> String {
+    let dims: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
+    dims.join(" × ")
+}
+
 fn tensors(report: &Report) -> String {
     let rows = report.tensors.iter().map(|tensor| {
-        let shape: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
         [
             tensor.name.clone(),
-            shape.join(" × "),
+            shape(tensor),
             tensor.format.clone(),
             HumanBytes(tensor.bytes as u64).to_string(),
         ]
