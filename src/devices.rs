@@ -16,6 +16,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::npu::BUCKETS;
 
 pub(crate) mod build;
 mod calibrate;
@@ -91,10 +92,10 @@ pub struct GraphSettings {
 }
 
 impl Default for GraphSettings {
-    /// Powers of two from 32 to 1024, the standard sizes of HeteroLLM section 5, and a limit of
-    /// 4 GiB, of which only prepared graphs take any.
+    /// Powers of two from 1 to 1024: those below 32 for decode and verification, and the standard
+    /// sizes of HeteroLLM section 5. A limit of 4 GiB, of which only prepared graphs take any.
     fn default() -> GraphSettings {
-        GraphSettings { sizes: powers_of_two(32, 1024), budget: 4 << 30 }
+        GraphSettings { sizes: BUCKETS.to_vec(), budget: 4 << 30 }
     }
 }
 

@@ -111,7 +111,7 @@ const FORMS: &str = "\
     throttled  CPU threads that compute true values, throttled to stated rates. Keys: gflops, gbps,
                submit, idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
     systolic   an NPU in software that runs prepared graphs and computes true values, throttled to
-               a systolic array. Keys: those of throttled, array, floor, sizes (32-1024 or 32/96),
+               a systolic array. Keys: those of throttled, array, floor, sizes (1-1024 or 1/32/96),
                budget (4GiB), prepare, prepare-gweight
 ";
 

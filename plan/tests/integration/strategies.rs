@@ -2,6 +2,7 @@
 
 use lapwing_kernels::device::Prepare;
 use lapwing_kernels::graph::RowSet;
+use lapwing_kernels::npu::BUCKETS;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 use lapwing_plan::strategy::{
@@ -178,6 +179,20 @@ fn row_cut_divides_every_matmul_by_the_ratio_also_in_decode() {
         let route = setup.route(&strategy, decode(2)).expect("a route");
         assert!(!route.graphs.is_empty());
         assert!(route.graphs.iter().all(|(_, key)| key.rows == 32));
+    }
+}
+
+/// The row cut of a decode step or a verification, with the graph sizes of the software NPU.
+#[test]
+fn few_rows_take_a_graph_of_their_own_size() {
+    let mut setup = Setup::new("llama", "cpu gpu npu");
+    setup.devices[2].sizes = BUCKETS.to_vec();
+    let strategy = RowCut { ratio: "1:1".parse().expect("a ratio"), order_swap: OrderSwap::On };
+    for (rows, graph) in [(1, 1), (2, 2), (4, 4), (5, 8), (16, 16), (17, 32)] {
+        let route = setup.route(&strategy, decode(rows)).expect("a route");
+        let mut graphs = route.compute_stages().flat_map(|s| &s.parts).map(|p| &p.part.graphs);
+        assert!(route.graphs.iter().all(|(_, key)| key.rows == graph), "{rows} rows");
+        assert!(graphs.any(|graphs| graphs == &[graph]), "{rows} rows: the NPU has no part");
     }
 }
 
