@@ -65,6 +65,7 @@ struct Inner {
     context: usize,
     chunk_rows: usize,
     permits: usize,
+    sequences_max: usize,
     policy: String,
     isa: &'static str,
     recorder: Recorder,
@@ -87,6 +88,7 @@ impl Engine {
     /// such as a prompt that is too long, are items of the stream.
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
         request.sampling.check()?;
+        self.check_bias(&request)?;
         let admission = self.inner.live.admit()?;
         let engine = self.clone();
         let submitted = self.inner.prompts.spawn(move || engine.submit(request, admission)).await;
@@ -113,6 +115,16 @@ impl Engine {
     pub fn generate_blocking(&self, request: Request) -> Result<TokenStream, Error> {
         request.sampling.check()?;
         self.submit(request, self.inner.live.admit()?)
+    }
+
+    /// Checks that the request biases only logits that the model computes.
+    fn check_bias(&self, request: &Request) -> Result<(), Error> {
+        let graph = &self.inner.explainer.parts.graph;
+        let vocab = graph.value(graph.output()).width;
+        match request.sampling.logit_bias.iter().find(|(id, _)| *id as usize >= vocab) {
+            Some((id, _)) => Err(Error::bias(*id, vocab)),
+            None => Ok(()),
+        }
     }
 
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
@@ -308,8 +320,20 @@ impl Engine {
     /// `context` tokens.
     ///
     /// # Errors
-    /// When the strategy finds no route for it.
+    /// When the engine cannot run so many sequences at the same time, the context is longer than the
+    /// engine's, or the strategy finds no route.
     pub fn plan_decode(&self, sequences: usize, context: usize) -> Result<Placement, Error> {
+        let (rows_max, most) = (self.inner.sequences_max, self.inner.context);
+        if !(1..=rows_max).contains(&sequences) {
+            return Err(Error::config(
+                "sequences",
+                sequences,
+                &format!("between 1 and {rows_max}"),
+            ));
+        }
+        if context > most {
+            return Err(Error::config("context", context, &format!("at most {most}")));
+        }
         let (rows, selected) = (sequences, sequences);
         let shape = ChunkShape { phase: Phase::Decode, rows, selected, context, prompt: 0 };
         let explainer = &self.inner.explainer;

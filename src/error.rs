@@ -46,6 +46,10 @@ pub enum ErrorKind {
     Engine,
 }
 
+/// What to do if the system refuses a thread.
+const THREADS_HINT: &str = "if the limit on threads or processes is reached, raise it (`ulimit -u`, or the pids limit of \
+                            the container)";
+
 #[derive(Debug, thiserror::Error)]
 enum Cause {
     #[error(transparent)]
@@ -81,12 +85,14 @@ enum Cause {
     Config { what: &'static str, found: String, expected: String },
     #[error("unknown {what} '{found}' (expected one of {known})")]
     Unknown { what: &'static str, found: String, known: String },
+    #[error("logit_bias has token id {id}, but ids must be between 0 and {}", vocab - 1)]
+    Bias { id: u32, vocab: usize },
     #[error("an NPU alone cannot run a model; use --device cpu+npu")]
     NpuAlone,
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
     NoTemplate { path: PathBuf },
-    #[error("cannot run a background task: {0}")]
-    Thread(std::io::Error),
+    #[error("cannot start a thread: {0}; {THREADS_HINT}")]
+    Thread(#[source] std::io::Error),
 }
 
 impl Error {
@@ -124,6 +130,10 @@ impl Error {
     pub(crate) fn unknown(what: &'static str, found: &str, known: &str) -> Error {
         Cause::Unknown { what, found: found.to_owned(), known: known.to_owned() }
             .of(ErrorKind::Config)
+    }
+
+    pub(crate) fn bias(id: u32, vocab: usize) -> Error {
+        Cause::Bias { id, vocab }.of(ErrorKind::Request)
     }
 
     pub(crate) fn npu_alone() -> Error {

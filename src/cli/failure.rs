@@ -8,6 +8,7 @@ use lapwing::RunError;
 use lapwing::models::FetchError;
 use lapwing::simulate::SimulateError;
 
+use super::limits;
 use super::signals::Signal;
 use super::visible::visible;
 
@@ -53,7 +54,16 @@ impl Failure {
 
     /// A file that could not be read or written.
     pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
-        Failure::failed(format!("cannot {doing} {}: {error}", path.display()))
+        let failure = Failure::failed(format!("cannot {doing} {}: {error}", path.display()));
+        failure.with_limit(limits::hint_of_io(error))
+    }
+
+    /// Adds a hint about a limit of the system, if there is one.
+    fn with_limit(self, hint: Option<&'static str>) -> Failure {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
     }
 
     /// Exit code of the process.
@@ -99,7 +109,7 @@ impl From<lapwing::Error> for Failure {
         match error.run_error() {
             Some(RunError::PromptTooLong { .. }) => failure
                 .hint("-c TOKENS (--ctx) sets the context, up to the model's training context"),
-            _ => failure,
+            _ => failure.with_limit(limits::hint_of(&error)),
         }
     }
 }
@@ -120,7 +130,7 @@ impl From<SimulateError> for Failure {
 
 impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Failure {
-        Failure::failed(error.to_string())
+        Failure::failed(error.to_string()).with_limit(limits::hint_of(&error))
     }
 }
 

@@ -70,16 +70,21 @@ pub(crate) fn profile_file(builder: &EngineBuilder) -> Result<PathBuf, Failure> 
     Ok(cache.dir().join("profiles").join(builder.identity()?.file_name()))
 }
 
-/// The builder with the stored profile of its devices and model, if one exists.
-///
-/// # Errors
-/// When the stored profile cannot be used.
-pub(crate) fn with_stored(builder: EngineBuilder) -> Result<EngineBuilder, Failure> {
+/// The builder with the stored profile of its devices and model, if one exists. A profile that cannot
+/// be used is left out, with a note.
+pub(crate) fn with_stored(builder: EngineBuilder, session: &Session) -> EngineBuilder {
     // Errors of the model or the settings are reported when the engine is built.
-    let Ok(file) = profile_file(&builder) else { return Ok(builder) };
+    let Ok(file) = profile_file(&builder) else { return builder };
     if !file.exists() {
-        return Ok(builder);
+        return builder;
     }
-    let profile = Profile::load(&file).map_err(|error| Failure::failed(error.to_string()))?;
-    Ok(builder.profile(profile))
+    match Profile::load(&file) {
+        Ok(profile) => builder.profile(profile),
+        Err(error) => {
+            session.note(&format!(
+                "the stored profile is not used: {error} (`lapwing profile` measures a new one)"
+            ));
+            builder
+        }
+    }
 }

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long)]
     kernels: bool,
 
-    /// Measure the ops of this model: a .gguf file, a name or hf:owner/repo/file.gguf[@revision]
+    /// Measure the ops of this model: a .gguf file, a name or hf:owner/repo[:QUANT]
     #[arg(short, long, value_name = "MODEL", requires = "kernels")]
     model: Option<String>,
 

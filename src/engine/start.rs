@@ -95,6 +95,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
         context: chosen.context,
         chunk_rows: chosen.chunk_rows,
         permits: chosen.permits,
+        sequences_max: chosen.sequences_max,
         policy: settings.policy.name().to_owned(),
         isa: chosen.isa.name(),
         recorder,
