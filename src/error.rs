@@ -93,6 +93,8 @@ enum Cause {
     NoTemplate { path: PathBuf },
     #[error("cannot start a thread: {0}; {THREADS_HINT}")]
     Thread(#[source] std::io::Error),
+    #[error("cannot run a background task: {0}")]
+    Background(std::io::Error),
 }
 
 impl Error {
@@ -145,7 +147,11 @@ impl Error {
     }
 
     pub(crate) fn thread(error: std::io::Error) -> Error {
-        Cause::Thread(error).of(ErrorKind::Engine)
+        // An error of the system has a number; a panic of the task has none.
+        match error.raw_os_error() {
+            Some(_) => Cause::Thread(error).of(ErrorKind::Engine),
+            None => Cause::Background(error).of(ErrorKind::Engine),
+        }
     }
 }
 

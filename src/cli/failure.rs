@@ -54,16 +54,7 @@ impl Failure {
 
     /// A file that could not be read or written.
     pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
-        let failure = Failure::failed(format!("cannot {doing} {}: {error}", path.display()));
-        failure.with_limit(limits::hint_of_io(error))
-    }
-
-    /// Adds a hint about a limit of the system, if there is one.
-    fn with_limit(self, hint: Option<&'static str>) -> Failure {
-        match hint {
-            Some(hint) => self.hint(hint),
-            None => self,
-        }
+        Failure::failed(format!("cannot {doing} {}: {error}", path.display()))
     }
 
     /// Exit code of the process.
@@ -79,7 +70,9 @@ impl Failure {
     /// The failure and its hint, styled; empty if nothing is to be said.
     pub(crate) fn text(&self) -> String {
         let (message, hint) = match self {
-            Failure::Failed { message, hint } => (Some(message), hint.as_deref()),
+            Failure::Failed { message, hint } => {
+                (Some(message), limits::hint_in(message).or(hint.as_deref()))
+            }
             Failure::Usage { message } => (Some(message), Some("--help shows all options")),
             Failure::ClosedPipe | Failure::Interrupted(_) => (None, None),
         };
@@ -109,7 +102,7 @@ impl From<lapwing::Error> for Failure {
         match error.run_error() {
             Some(RunError::PromptTooLong { .. }) => failure
                 .hint("-c TOKENS (--ctx) sets the context, up to the model's training context"),
-            _ => failure.with_limit(limits::hint_of(&error)),
+            _ => failure,
         }
     }
 }
@@ -130,7 +123,7 @@ impl From<SimulateError> for Failure {
 
 impl From<FetchError> for Failure {
     fn from(error: FetchError) -> Failure {
-        Failure::failed(error.to_string()).with_limit(limits::hint_of(&error))
+        Failure::failed(error.to_string())
     }
 }
 

@@ -1,6 +1,5 @@
 //! Limits that the system sets to a process: checked before anything depends on them, and named in errors.
 
-use std::error::Error;
 use std::io;
 
 use super::failure::Failure;
@@ -70,20 +69,15 @@ fn refused(message: String, error: &io::Error) -> Failure {
 const THREADS_HINT: &str = "a limit on threads or processes is reached: raise it (`ulimit -u`, or the pids limit of the \
                             container), or end other programs";
 
-/// What to do about a limit that caused an error.
-pub(crate) fn hint_of(error: &(dyn Error + 'static)) -> Option<&'static str> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(hint) = error.downcast_ref::<io::Error>().and_then(hint_of_io) {
-            return Some(hint);
-        }
-        next = error.source();
-    }
-    None
+/// What to do about a limit that caused an error, from the error's text: `… (os error NUMBER)`, as the
+/// standard library writes errors of the system.
+pub(crate) fn hint_in(message: &str) -> Option<&'static str> {
+    let (_, number) = message.split_once("(os error ")?;
+    let (number, _) = number.split_once(')')?;
+    hint_of_io(&io::Error::from_raw_os_error(number.parse().ok()?))
 }
 
-/// As [`hint_of`], for an error of the system.
-pub(crate) fn hint_of_io(error: &io::Error) -> Option<&'static str> {
+fn hint_of_io(error: &io::Error) -> Option<&'static str> {
     // Not all of these have a stable kind of their own.
     #[cfg(unix)]
     const MFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
@@ -128,5 +122,16 @@ mod tests {
         assert!(message.starts_with("cannot start 3 threads: "), "{message}");
         assert!(hint.contains("ulimit -u"), "{hint}");
         assert!(check_threads(std::thread::Builder::new).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_message_of_the_system_tells_which_limit_is_reached() {
+        for (error, limit) in [(24, "ulimit -n"), (23, "ulimit -n"), (27, "ulimit -f")] {
+            let message = format!("cannot do it: {}; try", io::Error::from_raw_os_error(error));
+            assert!(hint_in(&message).is_some_and(|hint| hint.contains(limit)), "{message}");
+        }
+        assert_eq!(hint_in("no such file (os error 2)"), None);
+        assert_eq!(hint_in("wrong (os error x)"), None);
     }
 }

@@ -6,6 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use super::live::panic_text;
+
 /// Runs `work` on a thread of its own and returns its result without blocking the task that awaits
 /// it. Dropping the future does not stop the work; only its result is lost.
 ///
@@ -17,9 +19,9 @@ pub async fn spawn_blocking<T: Send + 'static>(
 ) -> io::Result<T> {
     let (sender, receiver) = flume::bounded(1);
     spawn(name, move || {
-        let _ = sender.send(work());
+        let _ = sender.send(catching(work));
     })?;
-    receiver.recv_async().await.map_err(|_| panicked(name))
+    ended(receiver.recv_async().await, name)
 }
 
 /// As [`spawn_blocking`], and blocks the calling thread until the result is there: for work that must
@@ -33,9 +35,9 @@ pub fn run_apart<T: Send + 'static>(
 ) -> io::Result<T> {
     let (sender, receiver) = flume::bounded(1);
     spawn(name, move || {
-        let _ = sender.send(work());
+        let _ = sender.send(catching(work));
     })?;
-    receiver.recv().map_err(|_| panicked(name))
+    ended(receiver.recv(), name)
 }
 
 /// A small thread pool for short work, in order of submission. A thread is started when all others are
@@ -88,9 +90,9 @@ impl BlockingPool {
     ) -> io::Result<T> {
         let (sender, receiver) = flume::bounded(1);
         self.push(Box::new(move || {
-            let _ = sender.send(work());
+            let _ = sender.send(catching(work));
         }))?;
-        receiver.recv_async().await.map_err(|_| panicked(&self.name))
+        ended(receiver.recv_async().await, &self.name)
     }
 
     fn push(&self, job: Job) -> io::Result<()> {
@@ -153,8 +155,19 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name(format!("lapwing-{name}")).spawn(work).map(drop)
 }
 
-fn panicked(name: &str) -> io::Error {
-    io::Error::other(format!("'{name}' panicked"))
+/// Runs `work`; the error is the text of its panic.
+fn catching<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    // Nothing that the closure owns is used after a panic.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panic_text(&*panic))
+}
+
+/// The result of work, received from its thread.
+fn ended<T>(received: Result<Result<T, String>, flume::RecvError>, name: &str) -> io::Result<T> {
+    match received {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(text)) => Err(io::Error::other(format!("'{name}' panicked: {text}"))),
+        Err(_) => Err(io::Error::other(format!("'{name}' ended without a result"))),
+    }
 }
 
 #[cfg(test)]
