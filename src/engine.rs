@@ -20,7 +20,7 @@ use lapwing_plan::predict::{PlannedChunk, Workload, plan, predict_cold, predict_
 use lapwing_plan::strategy::{ChunkShape, Explanation};
 use lapwing_traces::Recorder;
 
-use crate::chat::ChatTemplate;
+use crate::chat::{ChatOptions, ChatTemplate};
 use crate::devices::DeviceSpec;
 use crate::error::Error;
 use crate::packed::PackedWeights;
@@ -84,8 +84,9 @@ impl Engine {
     /// request.
     ///
     /// # Errors
-    /// When the request is invalid or the engine has too many requests. Errors that appear later,
-    /// such as a prompt that is too long, are items of the stream.
+    /// When the request is invalid, its prompt is far longer than the context, or the engine has too
+    /// many requests. Errors that appear later, such as a prompt that is a little too long, are items of
+    /// the stream.
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
         request.sampling.check()?;
         self.check_bias(&request)?;
@@ -129,7 +130,7 @@ impl Engine {
 
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
-        let prompt_ids = self.prompt_ids(&request.prompt)?;
+        let prompt_ids = self.ids(&request.prompt, inner.context)?;
         let mut sampling = request.sampling;
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids = if request.ignore_eos {
@@ -163,24 +164,37 @@ impl Engine {
         }))
     }
 
-    /// Token ids of a prompt.
+    /// Token ids of a prompt, of any length.
     ///
     /// # Errors
     /// When the model has no chat template, or its template rejects the conversation.
     pub fn prompt_ids(&self, prompt: &Prompt) -> Result<Vec<u32>, Error> {
+        self.ids(prompt, usize::MAX)
+    }
+
+    /// Token ids of a prompt. A text that certainly has `most` tokens or more is refused before it is
+    /// tokenised, which takes much more time and memory than the text itself.
+    fn ids(&self, prompt: &Prompt, most: usize) -> Result<Vec<u32>, Error> {
         let inner = &*self.inner;
+        let check = |text: &str| match inner.tokenizer.tokens_at_least(text) {
+            tokens if tokens >= most => Err(Error::prompt_too_long(text.len(), tokens, most)),
+            _ => Ok(()),
+        };
         match prompt {
-            Prompt::Text(text) => Ok(inner.tokenizer.encode(text, Special::Parse, true)),
+            Prompt::Text(text) => {
+                check(text)?;
+                Ok(inner.tokenizer.encode(text, Special::Parse, true))
+            }
             Prompt::Ids(ids) => Ok(ids.clone()),
             Prompt::Chat(messages) => {
                 let template = inner
                     .template
                     .as_ref()
                     .ok_or_else(|| Error::no_template(inner.path.clone()))?;
-                let text = template.render(messages, true)?;
-                // A template writes its own begin token where it wants one.
-                let ids = inner.tokenizer.encode(&text, Special::Parse, true);
-                Ok(without_second_bos(ids, inner.tokenizer.bos()))
+                let options = ChatOptions { add_generation_prompt: true, ..ChatOptions::default() };
+                let prompt = template.rendered(messages, &options, &inner.tokenizer)?;
+                check(prompt.text())?;
+                Ok(prompt.ids(&inner.tokenizer))
             }
         }
     }
@@ -410,16 +424,6 @@ impl Engine {
         let ended = spawn_blocking("shutdown", move || engine.inner.live.shutdown(how)).await;
         ended.map_err(Error::thread)
     }
-}
-
-fn without_second_bos(mut ids: Vec<u32>, bos: Option<u32>) -> Vec<u32> {
-    if let [first, second, ..] = ids[..]
-        && first == second
-        && Some(first) == bos
-    {
-        ids.remove(0);
-    }
-    ids
 }
 
 impl std::fmt::Debug for Engine {

@@ -91,6 +91,10 @@ enum Cause {
     NpuAlone,
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
     NoTemplate { path: PathBuf },
+    #[error(
+        "the prompt has {bytes} bytes, which are at least {tokens} tokens, but the context holds {context}; shorten it or set a larger context"
+    )]
+    PromptTooLong { bytes: usize, tokens: usize, context: usize },
     #[error("cannot start a thread: {0}; {THREADS_HINT}")]
     Thread(#[source] std::io::Error),
     #[error("cannot run a background task: {0}")]
@@ -119,6 +123,12 @@ impl Error {
         }
     }
 
+    /// Whether the prompt has more tokens than the context holds.
+    pub fn is_prompt_too_long(&self) -> bool {
+        let is_of_run = matches!(self.source, Cause::Run(RunError::PromptTooLong { .. }));
+        is_of_run || matches!(self.source, Cause::PromptTooLong { .. })
+    }
+
     /// Whether a measurement was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.source, Cause::Measure(MeasureError::Cancelled))
@@ -144,6 +154,10 @@ impl Error {
 
     pub(crate) fn no_template(path: PathBuf) -> Error {
         Cause::NoTemplate { path }.of(ErrorKind::Request)
+    }
+
+    pub(crate) fn prompt_too_long(bytes: usize, tokens: usize, context: usize) -> Error {
+        Cause::PromptTooLong { bytes, tokens, context }.of(ErrorKind::Request)
     }
 
     pub(crate) fn thread(error: std::io::Error) -> Error {

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use lapwing::RunError;
 use lapwing::models::FetchError;
 use lapwing::simulate::SimulateError;
 
@@ -99,10 +98,10 @@ impl Failure {
 impl From<lapwing::Error> for Failure {
     fn from(error: lapwing::Error) -> Failure {
         let failure = Failure::failed(error.to_string());
-        match error.run_error() {
-            Some(RunError::PromptTooLong { .. }) => failure
+        match error.is_prompt_too_long() {
+            true => failure
                 .hint("-c TOKENS (--ctx) sets the context, up to the model's training context"),
-            _ => failure,
+            false => failure,
         }
     }
 }
