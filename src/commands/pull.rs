@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing pull                                   the default model
   lapwing pull gemma3-270m
-  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF                       the best file of a Hugging Face repository
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF                       the best file of a repository
   lapwing pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0                  the one of this quantisation
   lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf  this file
 

@@ -37,10 +37,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let chosen = settings.choose(&model.config)?;
     let tokenizer = Tokenizer::from_metadata(file.metadata())?;
     let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
-    let recorder = settings
-        .recorder
-        .clone()
-        .unwrap_or_else(|| Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default()));
+    let new_recorder = || Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
+    let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
     let slots = slot_pool(&graph, &chosen);
     // A profile is more precise than a short timing.

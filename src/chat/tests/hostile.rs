@@ -3,13 +3,7 @@
 use super::*;
 
 fn error(source: &str) -> String {
-    let t0 = std::time::Instant::now();
     let error = render(source, &[("user", "hello"), ("assistant", "yes")]).unwrap_err();
-    eprintln!(
-        "TIME {:?} {} {error}",
-        t0.elapsed(),
-        &source.chars().rev().take(150).collect::<String>().chars().rev().collect::<String>()
-    );
     let is_typed = matches!(
         error,
         ChatError::TooComplex { .. }
