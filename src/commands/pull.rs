@@ -20,8 +20,8 @@ Examples:
   lapwing pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0                  the one of this quantisation
   lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf  this file
 
-An interrupted fetch continues where it stopped; a damaged file is fetched again. The path of the file
-is printed at the end.
+An interrupted fetch continues where it stopped; a damaged file is fetched again. The path of
+the file is printed at the end.
 
 With --json:
   {\"name\":\"…\",\"path\":\"…\",\"bytes\":N,\"sha256\":\"…\",\"verified\":true|false,\"source\":\"…\"}
