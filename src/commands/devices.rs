@@ -42,7 +42,7 @@ With --json:
   they are used.
   With --kernels:
   {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"cores\":\"…\"|null,
-    \"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
+   \"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
    \"bf16\":{…}|null,\"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},
    \"blocks\":{\"caches\":{\"first_bytes\":N,…},\"int8\":{\"rows\":N,\"features\":N},…},
    \"kernels\":[{\"op\":\"matmul\",\"format\":\"Q4_1\"|null,
