@@ -17,14 +17,16 @@ pub(crate) mod resolve;
 mod sampling_args;
 mod scenario_args;
 pub(crate) mod session;
+pub(crate) mod signals;
 pub(crate) mod simulated;
 pub(crate) mod stage_report;
 pub(crate) mod table;
+pub(crate) mod terminal;
 pub(crate) mod trace;
 pub(crate) mod visible;
 pub(crate) mod watch;
 
-pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg};
+pub(crate) use engine_args::{DeviceArgs, EngineArgs, ModelArg, PositionalModel};
 pub(crate) use parse::at_least_one;
 pub(crate) use sampling_args::SamplingArgs;
 pub(crate) use scenario_args::{ScenarioArgs, soc};

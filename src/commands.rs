@@ -27,7 +27,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::cli::failure::Failure;
 use crate::cli::session::Session;
 
-/// The end of the help of `lapwing` and `lapwing --help`.
+/// The end of `lapwing --help`.
 const EXAMPLES: &str = "\
 Examples:
   lapwing run \"Why is the sky blue?\"           answer one prompt; fetches the default model first
@@ -37,7 +37,7 @@ Examples:
   lapwing bench -m FILE.gguf --vs llama.cpp    compare with another engine, run by run
   lapwing timeline run.lwt                     show where the time of a recorded run went
   lapwing profile --device phone               measure the devices, to predict times
-  lapwing plan --length 525 --device phone     which device would run which part of a prompt
+  lapwing plan -p 525 --device phone           which device would run which part of a prompt
   lapwing devices                              show the processors of this machine
   lapwing reproduce                            compare published numbers with simulated ones
 
@@ -52,14 +52,20 @@ Output:
   JSON object (chat: one per answer); docs/json.md describes them. NO_COLOR turns colours off.
 
 Exit codes:
-  0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C";
+  0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C,
+  143 ended by SIGTERM, 129 by SIGHUP";
+
+/// The end of `lapwing -h`.
+const NEXT: &str = "\
+lapwing run \"Why is the sky blue?\" answers one prompt, and fetches the default model first.
+lapwing COMMAND -h lists a command's main options; --help lists all, with examples.";
 
 /// Maximum width of help texts, in columns.
 const WIDTH: usize = 100;
 
 /// Runs large language models on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = EXAMPLES, max_term_width = WIDTH)]
+#[command(name = "lapwing", version, about = "Runs large language models on this machine", after_help = NEXT, after_long_help = EXAMPLES, max_term_width = WIDTH)]
 pub(crate) struct Cli {
     /// Print JSON instead of text; docs/json.md defines the format
     #[arg(long, global = true)]
@@ -67,6 +73,19 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// Parses the program's arguments. Wrong ones end the process with a message.
+    pub(crate) fn from_args() -> Cli {
+        let matches = Cli::grouped().get_matches();
+        Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The command line, with its commands in groups.
+    fn grouped() -> clap::Command {
+        groups::group(Cli::command())
+    }
 }
 
 /// The commands.
@@ -114,16 +133,6 @@ pub(crate) enum Command {
     Completions(completions::Args),
 }
 
-/// The command line, with commands in groups.
-pub(crate) fn arranged() -> clap::Command {
-    groups::arrange(Cli::command())
-}
-
-/// Parses the arguments of the process; ends it if they are invalid, or if help is asked for.
-pub(crate) fn parse() -> Cli {
-    Cli::from_arg_matches(&arranged().get_matches()).unwrap_or_else(|error| error.exit())
-}
-
 /// Runs a command.
 pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failure> {
     match command {
@@ -146,26 +155,9 @@ pub(crate) async fn run(command: Command, session: &Session) -> Result<(), Failu
         Command::Sensitivity(args) => sensitivity::run(&args, session),
         Command::Fit(args) => fit::run(&args, session),
         Command::Calibrate(args) => calibrate::run(args, session).await,
-        Command::Completions(args) => completions::run(&args, arranged(), session),
+        Command::Completions(args) => completions::run(&args, Cli::grouped(), session),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    /// Lines of the text after the options must fit the maximum width: clap would wrap a longer line and
-    /// leave a single word on the next one.
-    #[test]
-    fn no_line_of_help_is_wrapped() {
-        let cli = super::Cli::command();
-        for command in std::iter::once(&cli).chain(cli.get_subcommands()) {
-            let helps = [command.get_after_help(), command.get_after_long_help()];
-            for help in helps.into_iter().flatten().map(ToString::to_string) {
-                for line in help.lines() {
-                    assert!(line.chars().count() <= super::WIDTH, "{}: {line}", command.get_name());
-                }
-            }
-        }
-    }
-}
+mod tests;

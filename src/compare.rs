@@ -26,16 +26,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_plan::strategy::{Strategy, registry};
-use lapwing_traces::{Analysis, Report, Spread, Timeline};
+use lapwing_traces::{Analysis, Clock, OsClock, Report, Spread, Timeline};
 
 use crate::engine::EngineBuilder;
 use crate::error::Error;
 
+mod estimate;
 mod figures;
 mod measure;
 mod page;
+mod request;
 
-pub use figures::Figures;
+pub use figures::{Figures, IdleFigure};
 
 /// A comparison to be run.
 #[derive(Clone)]
@@ -46,6 +48,7 @@ pub struct Compare {
     lengths: Vec<usize>,
     tokens: usize,
     repetitions: usize,
+    clock: Arc<dyn Clock>,
 }
 
 /// A strategy that is compared.
@@ -92,6 +95,7 @@ impl Compare {
             lengths: vec![135, 300, 525],
             tokens: 4,
             repetitions: 3,
+            clock: Arc::new(OsClock::start()),
         }
     }
 
@@ -127,9 +131,16 @@ impl Compare {
     }
 
     /// Sets the number of measured runs of each strategy at each length. One more run before them is
-    /// not measured; it prepares graphs and warms caches.
+    /// not measured; it prepares graphs and warms caches. A strategy that prepares graphs on the spot
+    /// is measured in a new engine each time, so that its times include the preparation.
     pub fn repetitions(mut self, repetitions: usize) -> Compare {
         self.repetitions = repetitions.max(1);
+        self
+    }
+
+    /// Sets the clock of the recordings; by default it is the machine's monotonic clock.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Compare {
+        self.clock = clock;
         self
     }
 
@@ -147,6 +158,7 @@ impl Compare {
 
 /// A run that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// Number of finished runs.
     pub done: usize,
@@ -156,10 +168,14 @@ pub struct Progress {
     pub strategy: String,
     /// Tokens of the prompt; 0 while the engine is being built.
     pub tokens: usize,
+    /// Estimated time until the end of the comparison; `None` before the first engine is built, and if no
+    /// times can be predicted.
+    pub left: Option<Duration>,
 }
 
 /// The results of a comparison.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Comparison {
     /// The model's file name.
     pub model: String,
@@ -179,6 +195,7 @@ pub struct Comparison {
 
 /// The results at one length.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LengthComparison {
     /// Tokens of the prompt.
     pub tokens: usize,
@@ -196,6 +213,7 @@ pub struct LengthComparison {
 
 /// A strategy's runs at one length.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct StrategyRun {
     /// Name of the strategy.
     pub strategy: String,
@@ -205,8 +223,10 @@ pub struct StrategyRun {
     pub chunks: usize,
     /// Time from submission to the first token, in ms.
     pub ttft_ms: Spread,
-    /// Predicted time of the prompt in a warm engine, as in the measured runs; `None` if a device's
-    /// times are unknown.
+    /// Whether it prepares graphs on the spot, which is part of the measured times.
+    pub prepares_on_the_spot: bool,
+    /// Predicted time of the prompt as in the measured runs: in a warm engine, with the preparation of
+    /// graphs on the spot; `None` if a device's times are unknown.
     pub predicted: Option<Duration>,
     /// Predicted time in an engine that has no graphs yet.
     pub predicted_cold: Option<Duration>,

@@ -3,12 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use lapwing_actors::drive::wait::Waits;
 use lapwing_actors::policy::{PolicyChoice, QueuePolicy, UnknownPolicy};
-use lapwing_kernels::cpu::{Activations, Isa, THREADS_MAX};
+use lapwing_kernels::cpu::{Activations, Isa};
 use lapwing_kernels::kv::{KvDtype, KvLayout};
 use lapwing_kernels::mask::AttentionRule;
 use lapwing_kernels::model::{Model, ModelConfig};
@@ -21,6 +20,10 @@ use lapwing_traces::event::WaitMode;
 
 use crate::devices::DeviceSpec;
 use crate::error::Error;
+
+mod threads;
+
+pub(crate) use threads::{Threads, cores};
 
 /// Largest default context. Beyond it, the KV cache of a large model could take more memory than
 /// a laptop has.
@@ -43,7 +46,14 @@ pub(crate) const COPY_RATE: f64 = 5e9;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) model: PathBuf,
+    /// Takes the place of `model`.
+    #[cfg(feature = "fetch")]
+    pub(crate) model_name: Option<String>,
+    /// Set when a fetch of the named model is to stop.
+    #[cfg(feature = "fetch")]
+    pub(crate) fetch_stop: Arc<std::sync::atomic::AtomicBool>,
     pub(crate) threads: Option<usize>,
+    pub(crate) cores: Option<Vec<usize>>,
     pub(crate) isa: Option<String>,
     pub(crate) context: Option<usize>,
     pub(crate) cache_tokens: Option<usize>,
@@ -70,6 +80,7 @@ pub(crate) struct Settings {
 
 /// A group of actors that wait for messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WaitLink {
     /// The workers of the devices, which wait for each other and for the scheduler.
     Devices,
@@ -115,8 +126,8 @@ impl fmt::Debug for StrategyChoice {
 /// Settings with every default resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen {
-    /// The devices, with the number of threads of each.
-    pub(crate) devices: Vec<(DeviceSpec, usize)>,
+    /// The devices, with the threads of each.
+    pub(crate) devices: Vec<(DeviceSpec, Threads)>,
     pub(crate) isa: Isa,
     pub(crate) activations: Activations,
     pub(crate) context: usize,
@@ -127,11 +138,6 @@ pub(crate) struct Chosen {
     pub(crate) requests_max: usize,
     pub(crate) permits: usize,
     pub(crate) waits: Waits,
-}
-
-/// Number of threads that the machine runs at once.
-pub(crate) fn cores() -> usize {
-    available_parallelism().map_or(1, usize::from)
 }
 
 /// The instruction set of that name, or the fastest available.
@@ -207,34 +213,6 @@ impl Settings {
             permits: within("permits", self.permits.unwrap_or(permits_default), 1..=256)?,
             waits,
         })
-    }
-
-    /// The devices with their threads: one for each, and for the CPU the requested number, or all
-    /// that the other devices leave.
-    fn choose_devices(&self) -> Result<Vec<(DeviceSpec, usize)>, Error> {
-        let specs = match &self.devices[..] {
-            [] => vec![DeviceSpec::cpu()],
-            specs => specs.to_vec(),
-        };
-        DeviceSpec::check_names(&specs)?;
-        // Settings of a program have the same limits as settings read from text.
-        for spec in &specs {
-            spec.check()?;
-            spec.to_string().parse::<DeviceSpec>()?;
-        }
-        let native = |spec: &DeviceSpec| !spec.is_throttled();
-        let fixed: usize =
-            specs.iter().filter(|spec| !native(spec)).map(|spec| spec.threads.unwrap_or(1)).sum();
-        let cpus = specs.iter().filter(|spec| native(spec)).count().max(1);
-        let left = (cores().saturating_sub(fixed) / cpus).max(1);
-        let of_native = within("threads", self.threads.unwrap_or(left), 1..=THREADS_MAX)?;
-        let threads =
-            |spec: &DeviceSpec| spec.threads.unwrap_or(if native(spec) { of_native } else { 1 });
-        Ok(specs
-            .into_iter()
-            .map(|spec| (threads(&spec), spec))
-            .map(|(n, spec)| (spec, n))
-            .collect())
     }
 }
 

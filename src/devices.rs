@@ -16,6 +16,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use lapwing_kernels::device::DeviceKind;
+use lapwing_kernels::npu::BUCKETS;
 
 pub(crate) mod build;
 mod calibrate;
@@ -31,6 +32,7 @@ pub use lapwing_plan::rate::Rates;
 /// As text it is a preset name (`cpu`, `gpu`, `npu`) or `NAME=FORM:KEY=VALUE,…`. The forms are
 /// `cores`, `throttled` and `systolic`; every key is optional.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DeviceSpec {
     /// Name, unique in the engine: letters, digits, `-` and `_`.
     pub name: String,
@@ -59,6 +61,7 @@ pub enum Backend {
 
 /// The speed at which a device runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Pace {
     /// As fast as its back end computes. Only a CPU can be native.
     Native,
@@ -89,10 +92,10 @@ pub struct GraphSettings {
 }
 
 impl Default for GraphSettings {
-    /// Powers of two from 32 to 1024, the standard sizes of HeteroLLM section 5, and a limit of
-    /// 4 GiB, of which only prepared graphs take any.
+    /// Powers of two from 1 to 1024: those below 32 for decode and verification, and the standard
+    /// sizes of HeteroLLM section 5. A limit of 4 GiB, of which only prepared graphs take any.
     fn default() -> GraphSettings {
-        GraphSettings { sizes: powers_of_two(32, 1024), budget: 4 << 30 }
+        GraphSettings { sizes: BUCKETS.to_vec(), budget: 4 << 30 }
     }
 }
 

@@ -20,18 +20,20 @@ use lapwing_plan::predict::{PlannedChunk, Workload, plan, predict_cold, predict_
 use lapwing_plan::strategy::{ChunkShape, Explanation};
 use lapwing_traces::Recorder;
 
-use crate::chat::ChatTemplate;
+use crate::chat::{ChatOptions, ChatTemplate};
 use crate::devices::DeviceSpec;
 use crate::error::Error;
 use crate::packed::PackedWeights;
 use crate::placement::{Explainer, Placement};
 use crate::request::{Prompt, Request};
-use crate::sampling::random_seed;
 use crate::stream::{StreamParts, TokenStream};
 use crate::tokenizer::{Special, Tokenizer};
 
 mod builder;
 mod measure;
+mod named;
+#[cfg(feature = "compare")]
+mod on_the_spot;
 mod start;
 mod strategies;
 #[cfg(all(test, target_os = "linux"))]
@@ -82,8 +84,9 @@ impl Engine {
     /// request.
     ///
     /// # Errors
-    /// When the request is invalid or the engine has too many requests. Errors that appear later,
-    /// such as a prompt that is too long, are items of the stream.
+    /// When the request is invalid, its prompt is far longer than the context, or the engine has too
+    /// many requests. Errors that appear later, such as a prompt that is a little too long, are items of
+    /// the stream.
     pub async fn generate(&self, request: Request) -> Result<TokenStream, Error> {
         request.sampling.check()?;
         self.check_bias(&request)?;
@@ -91,6 +94,28 @@ impl Engine {
         let engine = self.clone();
         let submitted = self.inner.prompts.spawn(move || engine.submit(request, admission)).await;
         submitted.map_err(Error::thread)?
+    }
+
+    /// As [`generate`](Engine::generate), on the calling thread, for programs without an async
+    /// runtime; [`TokenStream::blocking`] then yields the tokens.
+    ///
+    /// ```no_run
+    /// # use lapwing::{Engine, Request};
+    /// # fn example() -> Result<(), lapwing::Error> {
+    /// let engine = Engine::builder().model("model.gguf").build_blocking()?;
+    /// let mut answer = engine.generate_blocking(Request::ask("Why is the sky blue?"))?;
+    /// for token in answer.blocking() {
+    ///     print!("{}", token?.text);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`generate`](Engine::generate).
+    pub fn generate_blocking(&self, request: Request) -> Result<TokenStream, Error> {
+        request.sampling.check()?;
+        self.submit(request, self.inner.live.admit()?)
     }
 
     /// Checks that the request biases only logits that the model computes.
@@ -105,11 +130,8 @@ impl Engine {
 
     fn submit(&self, request: Request, admission: AdmissionPermit) -> Result<TokenStream, Error> {
         let inner = &*self.inner;
-        let prompt_ids = self.prompt_ids(&request.prompt)?;
+        let prompt_ids = self.ids(&request.prompt, inner.context)?;
         let mut sampling = request.sampling;
-        if !request.seeded {
-            sampling.seed = random_seed();
-        }
         let ends: Vec<u32> = inner.tokenizer.eos_ids().collect();
         let stop_ids = if request.ignore_eos {
             sampling.logit_bias.extend(ends.iter().map(|id| (*id, f32::NEG_INFINITY)));
@@ -117,15 +139,11 @@ impl Engine {
         } else {
             ends
         };
-        let seed = sampling.seed;
+        let sampler = Sampler::new(sampling, &prompt_ids).with_top_logprobs(request.top_logprobs);
+        let seed = sampler.seed();
         let room = inner.context.saturating_sub(prompt_ids.len());
         let tokens_max = request.max_tokens.unwrap_or(room).min(room);
-        let generate = Generate {
-            sampler: Sampler::new(sampling, &prompt_ids),
-            stop_ids: stop_ids.into(),
-            tokens_max,
-            drafter: None,
-        };
+        let generate = Generate { sampler, stop_ids: stop_ids.into(), tokens_max, drafter: None };
         let task = Task::Generate(Box::new(generate));
         let live_request = LiveRequest {
             ids: prompt_ids.clone(),
@@ -146,24 +164,37 @@ impl Engine {
         }))
     }
 
-    /// Token ids of a prompt.
+    /// Token ids of a prompt, of any length.
     ///
     /// # Errors
     /// When the model has no chat template, or its template rejects the conversation.
     pub fn prompt_ids(&self, prompt: &Prompt) -> Result<Vec<u32>, Error> {
+        self.ids(prompt, usize::MAX)
+    }
+
+    /// Token ids of a prompt. A text that certainly has `most` tokens or more is refused before it is
+    /// tokenised, which takes much more time and memory than the text itself.
+    fn ids(&self, prompt: &Prompt, most: usize) -> Result<Vec<u32>, Error> {
         let inner = &*self.inner;
+        let check = |text: &str| match inner.tokenizer.tokens_at_least(text) {
+            tokens if tokens >= most => Err(Error::prompt_too_long(text.len(), tokens, most)),
+            _ => Ok(()),
+        };
         match prompt {
-            Prompt::Text(text) => Ok(inner.tokenizer.encode(text, Special::Parse, true)),
+            Prompt::Text(text) => {
+                check(text)?;
+                Ok(inner.tokenizer.encode(text, Special::Parse, true))
+            }
             Prompt::Ids(ids) => Ok(ids.clone()),
             Prompt::Chat(messages) => {
                 let template = inner
                     .template
                     .as_ref()
                     .ok_or_else(|| Error::no_template(inner.path.clone()))?;
-                let text = template.render(messages, true)?;
-                // A template writes its own begin token where it wants one.
-                let ids = inner.tokenizer.encode(&text, Special::Parse, true);
-                Ok(without_second_bos(ids, inner.tokenizer.bos()))
+                let options = ChatOptions { add_generation_prompt: true, ..ChatOptions::default() };
+                let prompt = template.rendered(messages, &options, &inner.tokenizer)?;
+                check(prompt.text())?;
+                Ok(prompt.ids(&inner.tokenizer))
             }
         }
     }
@@ -398,16 +429,6 @@ impl Engine {
         let ended = spawn_blocking("shutdown", move || engine.inner.live.shutdown(how)).await;
         ended.map_err(Error::thread)
     }
-}
-
-fn without_second_bos(mut ids: Vec<u32>, bos: Option<u32>) -> Vec<u32> {
-    if let [first, second, ..] = ids[..]
-        && first == second
-        && Some(first) == bos
-    {
-        ids.remove(0);
-    }
-    ids
 }
 
 impl std::fmt::Debug for Engine {

@@ -1,20 +1,24 @@
-//! Errors of the facade.
+//! [`Error`], and the errors that convert into it with `?`.
 
 use std::path::PathBuf;
 
-use lapwing_actors::RunError;
-use lapwing_actors::drive::measure::MeasureError;
-use lapwing_actors::sample::SamplingError;
-use lapwing_kernels::cpu::BindError;
-use lapwing_kernels::kv::KvTooLarge;
-use lapwing_kernels::model::ModelError;
-use lapwing_kernels::weights::WeightError;
-use lapwing_plan::PlanError;
-use lapwing_plan::profile::ProfileError;
+pub use lapwing_actors::RunError;
+pub use lapwing_actors::drive::measure::MeasureError;
+pub use lapwing_actors::sample::SamplingError;
+pub use lapwing_kernels::cpu::{BindError, CoresError, MatrixError, PackError};
+pub use lapwing_kernels::device::DeviceError;
+pub use lapwing_kernels::kv::{KvTooLarge, UnknownKvDtype};
+pub use lapwing_kernels::model::ModelError;
+pub use lapwing_kernels::requant::UnknownRequant;
+pub use lapwing_kernels::weights::{Fault, MetadataError, SplitFault, WeightError};
+pub use lapwing_plan::PlanError;
+pub use lapwing_plan::profile::ProfileError;
 
-use crate::chat::ChatError;
-use crate::devices::DeviceSpecError;
-use crate::tokenizer::TokenizerError;
+pub use crate::chat::ChatError;
+pub use crate::devices::DeviceSpecError;
+#[cfg(feature = "fetch")]
+pub use crate::models::FetchError;
+pub use crate::tokenizer::TokenizerError;
 
 /// Why an engine cannot be built, or a request cannot be served. The message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +34,8 @@ pub struct Error {
 pub enum ErrorKind {
     /// The model file is missing, damaged or not supported.
     Model,
+    /// The model could not be fetched: its name, the network or the disk is at fault.
+    Fetch,
     /// A setting of the engine is invalid, or not possible on this machine.
     Config,
     /// The request is invalid, or exceeds a limit of the engine.
@@ -63,11 +69,16 @@ enum Cause {
     #[error(transparent)]
     Device(#[from] DeviceSpecError),
     #[error(transparent)]
+    Cores(#[from] CoresError),
+    #[error(transparent)]
     Profile(#[from] ProfileError),
     #[error(transparent)]
     Measure(#[from] MeasureError),
     #[error(transparent)]
     Sampling(#[from] SamplingError),
+    #[cfg(feature = "fetch")]
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
     #[error(transparent)]
     Run(#[from] RunError),
     #[error("{what} is {found}, but must be {expected}")]
@@ -80,6 +91,10 @@ enum Cause {
     NpuAlone,
     #[error("the model {path} has no chat template; send plain text instead (on the command line: --raw)", path = path.display())]
     NoTemplate { path: PathBuf },
+    #[error(
+        "the prompt has {bytes} bytes, which are at least {tokens} tokens, but the context holds {context}; shorten it or set a larger context"
+    )]
+    PromptTooLong { bytes: usize, tokens: usize, context: usize },
     #[error("cannot start a thread: {0}; {THREADS_HINT}")]
     Thread(#[source] std::io::Error),
     #[error("cannot run a background task: {0}")]
@@ -108,6 +123,12 @@ impl Error {
         }
     }
 
+    /// Whether the prompt has more tokens than the context holds.
+    pub fn is_prompt_too_long(&self) -> bool {
+        let is_of_run = matches!(self.source, Cause::Run(RunError::PromptTooLong { .. }));
+        is_of_run || matches!(self.source, Cause::PromptTooLong { .. })
+    }
+
     /// Whether a measurement was cancelled.
     pub fn is_cancelled(&self) -> bool {
         matches!(self.source, Cause::Measure(MeasureError::Cancelled))
@@ -133,6 +154,10 @@ impl Error {
 
     pub(crate) fn no_template(path: PathBuf) -> Error {
         Cause::NoTemplate { path }.of(ErrorKind::Request)
+    }
+
+    pub(crate) fn prompt_too_long(bytes: usize, tokens: usize, context: usize) -> Error {
+        Cause::PromptTooLong { bytes, tokens, context }.of(ErrorKind::Request)
     }
 
     pub(crate) fn thread(error: std::io::Error) -> Error {
@@ -168,11 +193,15 @@ error_from! {
     ChatError => Request,
     PlanError => Config,
     DeviceSpecError => Config,
+    CoresError => Config,
     KvTooLarge => Config,
     ProfileError => Config,
     MeasureError => Engine,
     SamplingError => Request,
 }
+
+#[cfg(feature = "fetch")]
+error_from! { FetchError => Fetch }
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Error {

@@ -1,12 +1,17 @@
 #![doc = include_str!("../README.md")]
 
+/// The code of `docs/strategies.md`, compiled and run with the documentation tests.
+#[cfg(all(doctest, feature = "simulate"))]
+#[doc = include_str!("../docs/strategies.md")]
+mod strategies_guide {}
+
 pub mod chat;
 #[cfg(feature = "compare")]
 pub mod compare;
 mod config;
 pub mod devices;
 mod engine;
-mod error;
+pub mod error;
 #[cfg(feature = "fetch")]
 pub mod models;
 mod packed;
@@ -15,22 +20,28 @@ pub mod plan;
 pub mod policy;
 pub mod profile;
 mod request;
-mod sampling;
 #[cfg(feature = "simulate")]
 pub mod simulate;
 mod stop;
 mod stream;
 pub mod tokenizer;
+pub mod weights;
 
 pub use chat::Message;
 pub use config::WaitLink;
 pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
+/// The trait of a [`TokenStream`].
+pub use futures_core::Stream;
 pub use lapwing_actors::RunError;
 pub use lapwing_actors::message::Shutdown;
+pub use lapwing_actors::sample::{SamplingParams, TokenLogprob};
 pub use lapwing_kernels::cpu::Activations;
+pub use lapwing_kernels::device::SlotStats;
 pub use lapwing_kernels::kv::KvDtype;
 pub use lapwing_kernels::mask::{AttentionRule, BlockList, Mask, MaskError};
+pub use lapwing_kernels::model::{ArchSpec, LayerAttention, ModelConfig, SoftCaps};
+pub use lapwing_kernels::quant::DType;
 pub use lapwing_kernels::requant::{KeptReason, KeptTensor, Requant, Requantized};
 /// Recording a run, and analysing what was recorded.
 pub use lapwing_traces as traces;
@@ -39,5 +50,6 @@ pub use lapwing_traces::event::WaitMode;
 pub use packed::PackedWeights;
 pub use placement::{PartPlacement, Placement, StageKind, StagePlacement};
 pub use request::{Prompt, Request};
-pub use sampling::SamplingParams;
-pub use stream::{EndReason, Summary, Token, TokenStream};
+/// JSON values, as in [`ChatOptions::variables`](chat::ChatOptions::variables).
+pub use serde_json;
+pub use stream::{BlockingTokens, EndReason, Summary, Token, TokenStream};

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use cli::failure::Failure;
 use cli::session::Session;
+use cli::signals::Signals;
 use commands::Cli;
 
 /// Maximum time that an interrupted command may take to clean up.
 const ABORT_MAX: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
-    let cli = commands::parse();
+    let cli = Cli::from_args();
     let session = Arc::new(Session::new(cli.json));
     if let Err(failure) = cli::limits::check() {
         return failure.report();
@@ -44,30 +45,37 @@ async fn supervise(
     session: &Arc<Session>,
 ) -> Result<(), Failure> {
     cli::limits::receive_file_size_signal();
+    let mut signals = Signals::listen().map_err(deaf)?;
     let mine = Arc::clone(session);
     let mut command = runtime.spawn(async move { commands::run(cli.command, &mine).await });
     loop {
         tokio::select! {
-            ended = &mut command => {
-                return ended.unwrap_or_else(|error| {
-                    Err(Failure::failed(format!("the command ended without a result: {error}")))
-                });
-            }
-            signal = tokio::signal::ctrl_c() => match signal {
-                Ok(()) if session.interrupts.deliver() => {}
-                Ok(()) => {
+            biased;
+            signal = signals.next() => match signal {
+                Ok(signal) if session.interrupts.deliver(signal) => {}
+                Ok(signal) => {
                     session.restore_after_interrupt();
                     command.abort();
                     // Dropping the command ends what it has started, such as pip. A command that is
                     // stuck is abandoned.
                     let _ = tokio::time::timeout(ABORT_MAX, command).await;
+                    // The command may have begun to read a line in the meantime.
+                    session.restore_terminal();
                     // Threads that compute or read input are abandoned.
-                    std::process::exit(Failure::Interrupted.code().into());
+                    std::process::exit(Failure::Interrupted(signal).code().into());
                 }
-                Err(error) => {
-                    return Err(Failure::failed(format!("cannot listen for Ctrl-C: {error}")));
-                }
+                Err(error) => return Err(deaf(error)),
             },
+            ended = &mut command => {
+                return ended.unwrap_or_else(|error| {
+                    Err(Failure::failed(format!("the command ended without a result: {error}")))
+                });
+            }
         }
     }
+}
+
+/// Signals cannot be received.
+fn deaf(error: std::io::Error) -> Failure {
+    Failure::failed(format!("cannot listen for signals: {error}"))
 }

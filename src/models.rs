@@ -39,6 +39,7 @@ mod wheel;
 pub use cache::{CachedModel, ModelCache};
 pub use catalogue::{CatalogueEntry, Origin, catalogue};
 pub use error::FetchError;
+pub(crate) use fetching::fetch_until;
 pub use fetching::{fetch, fetch_from};
 pub use hub::HubSource;
 pub use name::{HubFile, HubRepository, ModelName};

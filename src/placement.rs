@@ -17,6 +17,7 @@ use crate::devices::DeviceSpec;
 
 /// Where each stage of a chunk runs, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Placement {
     /// Name of the strategy that made the route.
     pub strategy: String,
@@ -36,6 +37,7 @@ pub struct Placement {
 
 /// One stage of the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StagePlacement {
     /// Device that runs it; for a stage that is cut, all of its devices, joined by ` + `.
     pub device: String,
@@ -53,6 +55,7 @@ pub struct StagePlacement {
 
 /// A device's part of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PartPlacement {
     /// Device that runs it.
     pub device: String,
@@ -201,6 +204,7 @@ impl Placement {
 
 /// Stages of a placement that differ only in their layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StageKind<'a> {
     /// The first of them.
     pub first: &'a StagePlacement,

@@ -3,20 +3,29 @@
 //!
 //! [`EngineBuilder::own_strategy`]: crate::EngineBuilder::own_strategy
 
-pub use lapwing_kernels::device::{Batch, DeviceInfo, DeviceKind, GraphKey, Prepare};
-pub use lapwing_kernels::graph::{Graph, Node, ValueId};
-pub use lapwing_kernels::op::Op;
+pub use lapwing_kernels::cost::Cost;
+pub use lapwing_kernels::device::{
+    Batch, BatchSpan, DeviceInfo, DeviceKind, GraphBudget, GraphKey, MemoryDomain, ModelId, OpSet,
+    Prepare,
+};
+pub use lapwing_kernels::graph::{Graph, NewNode, Node, RowSet, ValueId, ValueSpec, WeightSpec};
+pub use lapwing_kernels::kv::{KvLayout, PageId};
+pub use lapwing_kernels::op::{
+    Activation, AttentionOp, Op, RopePairs, RopeScaling, RopeSpec, WeightId,
+};
 pub use lapwing_kernels::part::{OperandOrder, Part, Share};
 pub use lapwing_plan::Phase;
 pub use lapwing_plan::blocks::{Block, BlockKind, blocks};
 pub use lapwing_plan::cost::CostModel;
+pub use lapwing_plan::predict::Prediction;
+pub use lapwing_plan::solve::{Candidate, Cut, Solution};
 pub use lapwing_plan::strategy::{
     ChunkShape, OrderSwap, PlanInput, PromptRows, Ratio, RatioError, Strategy, StrategyEntry,
     StrategyOptions,
 };
-pub use lapwing_plan::time::{Crossing, Job, TimeModel};
+pub use lapwing_plan::time::{Crossing, Job, NodeLoad, TimeModel};
 pub use lapwing_plan::{
-    DeviceId, Flow, PlanError, Route, RouteFor, Stage, StagePart, device_of, strategy,
+    DeviceId, Flow, PlanError, Route, RouteFor, Stage, StagePart, StageWork, device_of, strategy,
 };
 
 /// The built-in strategies, the simplest first.

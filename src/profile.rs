@@ -23,7 +23,7 @@ use std::path::Path;
 pub use lapwing_actors::drive::measure::{Limits, MeasureError, MeasureProgress};
 pub use lapwing_plan::fit::{DeviceFit, Errors, Fitted};
 pub use lapwing_plan::profile::{
-    DeviceProfile, Identity, Machine, Profile, ProfileError, Sample, Spread,
+    DeviceProfile, Identity, Machine, PrepareSample, Profile, ProfileError, Sample, Spread,
 };
 pub use lapwing_plan::shape::OpShape;
 

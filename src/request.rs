@@ -1,10 +1,12 @@
 //! Requests for new tokens.
 
+use lapwing_actors::sample::SamplingParams;
+
 use crate::chat::Message;
-use crate::sampling::SamplingParams;
 
 /// The prompt of a request.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Prompt {
     /// Text that the model continues. The begin token is added if the model's file requests it, and
     /// control tokens written in the text are read as control tokens.
@@ -12,18 +14,29 @@ pub enum Prompt {
     /// Token ids, used unchanged.
     Ids(Vec<u32>),
     /// A conversation, rendered by the model's chat template; the model writes the next message.
+    /// Control tokens written in a message are ordinary text.
     Chat(Vec<Message>),
 }
 
-/// A request for new tokens.
+/// A request for new tokens: made by [`text`](Request::text), [`ask`](Request::ask),
+/// [`chat`](Request::chat) or [`new`](Request::new), and changed by one method for each setting.
+///
+/// ```
+/// use lapwing::Request;
+///
+/// let request = Request::ask("Why is the sky blue?").temperature(0.7).top_p(0.9).max_tokens(64);
+/// assert_eq!(request.sampling.seed, None, "every call draws a new seed");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Request {
     /// The prompt.
     pub prompt: Prompt,
-    /// Sampling parameters. Their seed is used only if `seeded` is set.
+    /// Sampling parameters. Without a seed, every request draws a new one
+    /// ([`Summary::seed`](crate::Summary::seed) reports it).
     pub sampling: SamplingParams,
-    /// Whether `sampling.seed` is used; otherwise every request draws a new seed.
-    pub seeded: bool,
+    /// Number of most likely tokens that each [`Token`](crate::Token) reports.
+    pub top_logprobs: usize,
     /// Maximum tokens to generate; `None` for the rest of the context.
     pub max_tokens: Option<usize>,
     /// Texts that end the generation; they are not part of the output.
@@ -43,7 +56,7 @@ impl Request {
         Request {
             prompt,
             sampling: SamplingParams::default(),
-            seeded: false,
+            top_logprobs: 0,
             max_tokens: None,
             stop: Vec::new(),
             ignore_eos: false,
@@ -74,19 +87,94 @@ impl Request {
         self
     }
 
-    /// Sets all sampling parameters, including the seed.
+    /// Sets all sampling parameters. A seed that was set before stays if `sampling` has none.
     #[must_use]
     pub fn sampling(mut self, sampling: SamplingParams) -> Request {
-        self.sampling = sampling;
-        self.seeded = true;
+        let seed = sampling.seed.or(self.sampling.seed);
+        self.sampling = SamplingParams { seed, ..sampling };
         self
     }
 
-    /// Sets the seed: the same seed gives the same tokens.
+    /// Sets the seed: the same seed gives the same tokens. Without one, every request draws a new seed,
+    /// and its tokens differ from call to call unless it is [`greedy`](Request::greedy).
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Request {
-        self.sampling.seed = seed;
-        self.seeded = true;
+        self.sampling.seed = Some(seed);
+        self
+    }
+
+    /// Divides the logits; 0 always takes the most likely token. The default is 0.8.
+    #[must_use]
+    pub fn temperature(mut self, temperature: f32) -> Request {
+        self.sampling.temperature = temperature;
+        self
+    }
+
+    /// Samples from the `k` most likely tokens; 0 turns it off. The default is 40.
+    #[must_use]
+    pub fn top_k(mut self, k: usize) -> Request {
+        self.sampling.top_k = k;
+        self
+    }
+
+    /// Samples from the smallest set of most likely tokens with a total probability of at least `p`
+    /// (nucleus sampling); 1 turns it off. The default is 0.95.
+    #[must_use]
+    pub fn top_p(mut self, p: f32) -> Request {
+        self.sampling.top_p = p;
+        self
+    }
+
+    /// Samples from tokens at least `p` times as likely as the most likely one; 0 turns it off. The
+    /// default is 0.05.
+    #[must_use]
+    pub fn min_p(mut self, p: f32) -> Request {
+        self.sampling.min_p = p;
+        self
+    }
+
+    /// Divides positive logits of recent tokens by `penalty`, and multiplies negative ones; 1, the
+    /// default, turns it off.
+    #[must_use]
+    pub fn repetition_penalty(mut self, penalty: f32) -> Request {
+        self.sampling.repetition_penalty = penalty;
+        self
+    }
+
+    /// Subtracts `penalty` once from the logits of recent tokens; 0, the default, turns it off.
+    #[must_use]
+    pub fn presence_penalty(mut self, penalty: f32) -> Request {
+        self.sampling.presence_penalty = penalty;
+        self
+    }
+
+    /// Subtracts `penalty` per occurrence from the logits of recent tokens; 0, the default, turns it
+    /// off.
+    #[must_use]
+    pub fn frequency_penalty(mut self, penalty: f32) -> Request {
+        self.sampling.frequency_penalty = penalty;
+        self
+    }
+
+    /// Number of recent tokens, prompt included, that the penalties apply to. The default is 64.
+    #[must_use]
+    pub fn penalty_window(mut self, tokens: usize) -> Request {
+        self.sampling.penalty_window = tokens;
+        self
+    }
+
+    /// Adds `bias` to the logit of a token id; −∞ forbids it. May be called several times.
+    #[must_use]
+    pub fn logit_bias(mut self, id: u32, bias: f32) -> Request {
+        self.sampling.logit_bias.push((id, bias));
+        self
+    }
+
+    /// Reports with each token the `count` most likely ones at its position and their
+    /// log-probabilities ([`Token::top_logprobs`](crate::Token::top_logprobs)). The default is 0.
+    #[must_use]
+    pub fn top_logprobs(mut self, count: usize) -> Request {
+        self.top_logprobs = count;
         self
     }
 

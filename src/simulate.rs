@@ -20,13 +20,17 @@ mod change;
 mod decisions;
 mod error;
 mod fit;
+mod given_shape;
 mod interference;
+mod labels;
 mod machine;
 mod names;
 pub mod plot;
 mod processors;
 pub mod published;
+mod repeated;
 mod reproduce;
+mod reproduce_output;
 mod runs;
 mod scenario;
 mod sensitivity;
@@ -40,10 +44,14 @@ pub use decisions::Decision;
 pub use error::SimulateError;
 pub use fit::{Fit, FittedCheck, FittedParameter, FittedPin};
 pub use interference::Interference;
-pub use lapwing_plan::soc::{Number, NumberKind, PRESETS, Soc, SocError};
+pub use lapwing_plan::cost::Modelled;
+pub use lapwing_plan::soc::{
+    Number, NumberKind, PRESETS, Range, Soc, SocError, SyncMode, WeightBits, Workload,
+};
 pub use machine::{Machine, MachineDevice};
 pub use names::SETTINGS;
 pub use processors::Processors;
+pub use repeated::{Mean, Repeated};
 pub use reproduce::{
     CHECK_ERROR_MAX, HeldBack, ReproduceOptions, Reproduced, ReproducedOrder, Reproduction,
 };

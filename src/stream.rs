@@ -9,7 +9,7 @@ use futures_core::Stream;
 use lapwing_actors::RunError;
 use lapwing_actors::drive::live::Events;
 use lapwing_actors::message::{FinishReason, StreamEvent};
-use lapwing_actors::sample::Sampled;
+use lapwing_actors::sample::{Sampled, TokenLogprob};
 use lapwing_traces::{Clock, RequestTimes};
 
 use crate::error::Error;
@@ -18,6 +18,7 @@ use crate::tokenizer::Detokenizer;
 
 /// A generated token.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Token {
     /// Token id.
     pub id: u32,
@@ -26,17 +27,35 @@ pub struct Token {
     pub text: String,
     /// Natural logarithm of the token's probability under the model.
     pub logprob: f32,
+    /// The most likely tokens at this position, most likely first, as many as
+    /// [`Request::top_logprobs`](crate::Request::top_logprobs) asks for.
+    pub top_logprobs: Vec<TokenLogprob>,
     /// Whether this is the model's end token, which has no text.
     pub is_end: bool,
 }
 
 /// Result of a finished generation.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
     /// Times of its milestones.
     pub times: RequestTimes,
+    /// Seed of the sampler: [`Request::seed`](crate::Request::seed) with this value repeats the tokens.
+    pub seed: u64,
+}
+
+impl Summary {
+    /// Tokens per second of generation, from the first token to the last; 0 for a single token.
+    pub fn tokens_per_second(&self) -> f64 {
+        self.times.decode_tokens_per_second()
+    }
+
+    /// Prompt tokens per second, from admission to the first token.
+    pub fn prompt_tokens_per_second(&self) -> f64 {
+        self.times.prefill_tokens_per_second()
+    }
 }
 
 /// Why a generation ended.
@@ -112,7 +131,7 @@ impl TokenStream {
         &self.prompt_ids
     }
 
-    /// Seed of the sampler.
+    /// Seed of the sampler, drawn by the engine if the request has none.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -120,6 +139,12 @@ impl TokenStream {
     /// Result of the generation; `None` before the last item, and after an error.
     pub fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
+    }
+
+    /// The tokens that are still to come, as an iterator that blocks the calling thread. Do not
+    /// call it on a thread of an async runtime.
+    pub fn blocking(&mut self) -> BlockingTokens<'_> {
+        BlockingTokens { stream: self }
     }
 
     /// The next token; `None` after the last one.
@@ -139,7 +164,7 @@ impl TokenStream {
         Ok(text)
     }
 
-    fn on_token(&mut self, sampled: &Sampled) -> Token {
+    fn on_token(&mut self, sampled: Sampled) -> Token {
         self.count_token();
         let is_end = sampled.finish == Some(FinishReason::Stop);
         let mut fresh = String::new();
@@ -159,7 +184,8 @@ impl TokenStream {
         } else if sampled.finish.is_some() {
             text.push_str(&self.stop.rest());
         }
-        Token { id: sampled.id, text, logprob: sampled.logprob, is_end }
+        let Sampled { id, logprob, top: top_logprobs, .. } = sampled;
+        Token { id, text, logprob, top_logprobs, is_end }
     }
 
     fn count_token(&mut self) {
@@ -173,12 +199,12 @@ impl TokenStream {
 
     fn end(&mut self, reason: EndReason) {
         self.events = None;
-        self.summary = Some(Summary { reason, times: self.times });
+        self.summary = Some(Summary { reason, times: self.times, seed: self.seed });
     }
 
     fn on_event(&mut self, event: StreamEvent) -> Option<Result<Token, Error>> {
         match event {
-            StreamEvent::Token(sampled) => Some(Ok(self.on_token(&sampled))),
+            StreamEvent::Token(sampled) => Some(Ok(self.on_token(sampled))),
             StreamEvent::Finished(finished) => {
                 self.times = finished.times;
                 let reason = match finished.reason {
@@ -221,5 +247,21 @@ impl Stream for TokenStream {
             Poll::Pending => Poll::Pending,
             Poll::Ready(event) => Poll::Ready(self.on_event(event)),
         }
+    }
+}
+
+/// The tokens of a [`TokenStream`], waited for on the calling thread
+/// ([`TokenStream::blocking`]). Dropping the iterator leaves the rest in the stream.
+#[derive(Debug)]
+pub struct BlockingTokens<'a> {
+    stream: &'a mut TokenStream,
+}
+
+impl Iterator for BlockingTokens<'_> {
+    type Item = Result<Token, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let event = self.stream.events.as_mut()?.next_blocking();
+        self.stream.on_event(event)
     }
 }

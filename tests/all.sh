@@ -5,9 +5,22 @@ set -eu
 cd "$(dirname "$0")/.."
 
 begin=$(date +%s)
+since=$begin
+current=
+table=
+minutes() {
+    printf '%3d:%02d' $(($1 / 60)) $(($1 % 60))
+}
+# Begins a step, and notes the time of the step before it.
 step() {
-    seconds=$(($(date +%s) - begin))
-    printf '\n== %d:%02d %s\n' $((seconds / 60)) $((seconds % 60)) "$*"
+    now=$(date +%s)
+    if [ -n "$current" ]; then
+        table="$table$(minutes $((now - since)))  $current
+"
+    fi
+    since=$now
+    current=$*
+    printf '\n== %s %s\n' "$(minutes $((now - begin)))" "$*"
 }
 
 step "format and lints"
@@ -24,6 +37,9 @@ for feature in compare fetch simulate; do
     cargo clippy --no-default-features --features "$feature" --quiet -p lapwing -- -D warnings
 done
 
+step "packages of all crates"
+cargo package --workspace --exclude lapwing-examples --no-verify --allow-dirty --quiet
+
 # Builds everything with the same features, so that nothing is compiled twice. Kernels are optimised in
 # tests, too.
 step "build"
@@ -36,8 +52,9 @@ LAPWING_TEST_WORK="${LAPWING_TEST_WORK:-$PWD/target/llama.cpp-sources}"
 export LAPWING_TEST_WORK
 sh tests/reference/fetch.sh "$LAPWING_TEST_WORK"
 
+# In full: `cargo test` alone runs a part of the random cases, and leaves out the tests marked as long.
 step "kernels, traces, actors, facade, command line, whole models"
-cargo test --workspace --features lapwing-traces/layer --quiet
+LAPWING_TEST=full cargo test --workspace --features lapwing-traces/layer --quiet -- --include-ignored
 
 # The examples of the build above, with the features of the whole workspace.
 EXAMPLES=$PWD/target/debug/examples
@@ -50,6 +67,8 @@ examples=
 for example in hello_prompt timeline trace_any_tokio_app custom_strategy custom_policy compare_strategies reproduce_heterollm; do
     examples="$examples${examples:+ && }$EXAMPLES/$example"
 done
+LAPWING_TEST=full
+export LAPWING_TEST
 sh tests/side_by_side.sh "$examples" "sh traces/tests/perfetto/run.sh" \
     "RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --profile interleavings --quiet \
     -p lapwing-kernels -p lapwing-traces -p lapwing-actors --lib -- interleavings"
@@ -62,3 +81,4 @@ step "AArch64 kernels under emulation, and half a minute of fuzzing for each rea
 sh tests/side_by_side.sh "sh .ci/neon.sh --quiet" "sh fuzz/run.sh 30"
 
 step "all tests passed"
+printf '%s%s  in all\n' "$table" "$(minutes $(($(date +%s) - begin)))"

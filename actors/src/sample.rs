@@ -1,6 +1,7 @@
 //! Choosing the next token from logits: numbers only, no text.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
 
 use lapwing_kernels::cpu::argmax;
 use rand_chacha::ChaCha8Rng;
@@ -31,8 +32,9 @@ pub struct SamplingParams {
     pub min_p: f32,
     /// Divides the logits; 0 always takes the most likely token.
     pub temperature: f32,
-    /// Seed of the random choice: same seed, same tokens.
-    pub seed: u64,
+    /// Seed of the random choice: the same seed gives the same tokens. `None` draws a new one for each
+    /// sequence.
+    pub seed: Option<u64>,
 }
 
 impl Default for SamplingParams {
@@ -47,7 +49,7 @@ impl Default for SamplingParams {
             top_p: 0.95,
             min_p: 0.05,
             temperature: 0.8,
-            seed: 0,
+            seed: None,
         }
     }
 }
@@ -104,6 +106,7 @@ impl SamplingParams {
 
 /// A sampling parameter that makes no sense.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 #[error("{name} is {value}, but must be {expected}")]
 pub struct SamplingError {
     /// Parameter.
@@ -114,13 +117,25 @@ pub struct SamplingError {
     pub expected: &'static str,
 }
 
-/// A chosen token.
+/// A token id and how likely it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TokenLogprob {
+    /// Token id.
+    pub id: u32,
+    /// Natural logarithm of its probability under the model, before any sampling step.
+    pub logprob: f32,
+}
+
+/// A chosen token.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sampled {
     /// Token id.
     pub id: u32,
     /// Natural logarithm of its probability under the model, before any sampling step.
     pub logprob: f32,
+    /// The most likely tokens at its position, most likely first, as many as
+    /// [`Sampler::with_top_logprobs`] asks for.
+    pub top: Vec<TokenLogprob>,
     /// Set on the last token of a sequence.
     pub finish: Option<FinishReason>,
 }
@@ -130,9 +145,11 @@ pub struct Sampled {
 pub struct Sampler {
     params: SamplingParams,
     history: VecDeque<u32>,
+    seed: u64,
     random: ChaCha8Rng,
     changed: Vec<f32>,
     candidates: Vec<Candidate>,
+    top_logprobs: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -142,16 +159,31 @@ struct Candidate {
 }
 
 impl Sampler {
-    /// A sampler for a sequence that begins with `prompt`.
+    /// A sampler for a sequence that begins with `prompt`. Draws a seed if `params` has none.
     pub fn new(params: SamplingParams, prompt: &[u32]) -> Sampler {
         let skip = prompt.len().saturating_sub(params.penalty_window);
+        let seed = params.seed.unwrap_or_else(random_seed);
         Sampler {
             history: prompt[skip..].iter().copied().collect(),
-            random: ChaCha8Rng::seed_from_u64(params.seed),
+            seed,
+            random: ChaCha8Rng::seed_from_u64(seed),
             params,
             changed: Vec::new(),
             candidates: Vec::new(),
+            top_logprobs: 0,
         }
+    }
+
+    /// Also reports the `count` most likely tokens at each position.
+    #[must_use]
+    pub fn with_top_logprobs(mut self, count: usize) -> Sampler {
+        self.top_logprobs = count;
+        self
+    }
+
+    /// Seed of the random choice.
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Chooses the next token from `logits` `[vocab]`; `None` when every logit is NaN or
@@ -170,7 +202,19 @@ impl Sampler {
         };
         self.remember(id);
         let logprob = logprob(logits, id);
-        Some(Sampled { id, logprob, finish: None })
+        let top = self.top(logits, id, logprob);
+        Some(Sampled { id, logprob, top, finish: None })
+    }
+
+    /// The most likely tokens, of which `id` has the log-probability `known`.
+    fn top(&mut self, logits: &[f32], id: u32, known: f32) -> Vec<TokenLogprob> {
+        if self.top_logprobs == 0 {
+            return Vec::new();
+        }
+        self.take_best(logits, self.top_logprobs);
+        let log_sum = logits[id as usize] - known;
+        let logprob = |c: &Candidate| if c.id == id { known } else { c.logit - log_sum };
+        self.candidates.iter().map(|c| TokenLogprob { id: c.id, logprob: logprob(c) }).collect()
     }
 
     fn remember(&mut self, id: u32) {
@@ -217,8 +261,12 @@ impl Sampler {
         Some(self.draw())
     }
 
-    /// Fills the candidates with the k most likely tokens, most likely first.
     fn keep_top_k(&mut self, logits: &[f32]) {
+        self.take_best(logits, self.params.top_k);
+    }
+
+    /// Fills the candidates with the `k` most likely tokens, or all if `k` is 0, most likely first.
+    fn take_best(&mut self, logits: &[f32], k: usize) {
         self.candidates.clear();
         self.candidates.extend(
             logits
@@ -229,7 +277,6 @@ impl Sampler {
         );
         let order =
             |a: &Candidate, b: &Candidate| b.logit.total_cmp(&a.logit).then(a.id.cmp(&b.id));
-        let k = self.params.top_k;
         if k > 0 && k < self.candidates.len() {
             self.candidates.select_nth_unstable_by(k - 1, order);
             self.candidates.truncate(k);
@@ -278,6 +325,12 @@ impl Sampler {
     }
 }
 
+/// A seed that differs from call to call.
+fn random_seed() -> u64 {
+    // Below 2^53, so that a seed printed as JSON is read back exactly.
+    RandomState::new().hash_one("seed") >> 11
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,7 +344,8 @@ mod tests {
     fn support(params: SamplingParams, prompt: &[u32]) -> Vec<u32> {
         let mut seen: Vec<u32> = (0..2000)
             .filter_map(|seed| {
-                Sampler::new(SamplingParams { seed, ..params.clone() }, prompt).sample(&LOGITS)
+                Sampler::new(SamplingParams { seed: Some(seed), ..params.clone() }, prompt)
+                    .sample(&LOGITS)
             })
             .map(|s| s.id)
             .collect();
@@ -317,7 +371,7 @@ mod tests {
     #[test]
     fn frequencies_follow_the_softmax() {
         let draws = 20_000;
-        let mut sampler = Sampler::new(params(), &[]);
+        let mut sampler = Sampler::new(SamplingParams { seed: Some(0), ..params() }, &[]);
         let mut counts = [0u32; 5];
         for _ in 0..draws {
             counts[sampler.sample(&LOGITS).expect("finite").id as usize] += 1;
@@ -331,12 +385,15 @@ mod tests {
 
     #[test]
     fn same_seed_gives_same_tokens_and_another_seed_others() {
-        let run = |seed| -> Vec<u32> {
+        let run = |seed| -> (Vec<u32>, u64) {
             let mut s = Sampler::new(SamplingParams { seed, ..params() }, &[]);
-            (0..64).filter_map(|_| s.sample(&LOGITS)).map(|t| t.id).collect()
+            ((0..64).filter_map(|_| s.sample(&LOGITS)).map(|t| t.id).collect(), s.seed())
         };
-        assert_eq!(run(7), run(7));
-        assert_ne!(run(7), run(8));
+        assert_eq!(run(Some(7)), run(Some(7)));
+        assert_ne!(run(Some(7)).0, run(Some(8)).0);
+        let (free, seed) = run(None);
+        assert_ne!(free, run(None).0, "without a seed every sampler draws its own");
+        assert_eq!(free, run(Some(seed)).0, "the seed it reports repeats it");
     }
 
     #[test]
@@ -362,6 +419,26 @@ mod tests {
         assert_eq!(token.id, 3);
         assert!((token.logprob - logprob(&LOGITS, 3)).abs() < 1e-6);
         assert!((token.logprob + 4.755).abs() < 1e-3, "{}", token.logprob);
+    }
+
+    #[test]
+    fn the_most_likely_tokens_are_reported_in_order_whatever_is_chosen() {
+        let bias = vec![(3, 100.0)];
+        let p = SamplingParams { logit_bias: bias, ..SamplingParams::greedy() };
+        let token = Sampler::new(p, &[]).with_top_logprobs(3).sample(&LOGITS).expect("finite");
+        assert_eq!(token.id, 3);
+        assert_eq!(token.top.iter().map(|t| t.id).collect::<Vec<_>>(), [1, 4, 2]);
+        for t in &token.top {
+            assert!((t.logprob - logprob(&LOGITS, t.id)).abs() < 1e-5, "{t:?}");
+        }
+        let best = Sampler::new(SamplingParams::greedy(), &[]).with_top_logprobs(99);
+        let best = best.clone().sample(&LOGITS).expect("finite");
+        assert_eq!((best.top.len(), best.top[0].id), (5, 1));
+        assert_eq!(best.top[0].logprob.to_bits(), best.logprob.to_bits());
+        let total: f64 = best.top.iter().map(|t| f64::from(t.logprob).exp()).sum();
+        assert!((total - 1.0).abs() < 1e-5, "{total}");
+        let none = Sampler::new(params(), &[]).sample(&LOGITS).expect("finite");
+        assert!(none.top.is_empty());
     }
 
     #[test]

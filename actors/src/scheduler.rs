@@ -212,6 +212,7 @@ impl Scheduler {
 
     /// Admits requests and sends chunks while there are permits.
     fn dispatch(&mut self, now: Nanos, effects: &mut Vec<SchedulerEffect>) {
+        self.running.iter_mut().for_each(|sequence| sequence.lacks_graphs = false);
         loop {
             self.admit(now, effects);
             self.order_running();

@@ -11,10 +11,11 @@ use lapwing_plan::DeviceId;
 
 use crate::chunk::{Chunk, Delivery, Part, PartDone, PartLost, SequenceRows};
 use crate::decide::{Decision, NoLogits};
-use crate::error::RunError;
-use crate::message::{Emission, Outcome, Progress, SequenceProgress, StreamEvent};
+use crate::message::{Emission, Progress};
 use crate::progress::{RowEnd, RowStart};
 use crate::traced::Traced;
+
+mod end;
 
 /// An action that a worker requests of its driver.
 #[derive(Debug)]
@@ -267,122 +268,6 @@ impl Worker {
             let end = RowEnd { end: span.start + span.rows.len(), epoch: rows.epoch };
             self.nudge(rows.progress.advance(&nodes, end), effects);
         }
-    }
-
-    /// Emits the decisions and ends the chunk.
-    fn finish(
-        &self,
-        chunk: Traced<Box<Chunk>>,
-        decisions: Vec<Decision>,
-        effects: &mut Vec<WorkerEffect>,
-    ) {
-        let Traced { message: chunk, context } = chunk;
-        self.advance(&chunk, effects);
-        let Chunk { id, payload, sequences, permit, trace, .. } = *chunk;
-        let _entered = trace.enter();
-        let mut done = Vec::with_capacity(sequences.len());
-        for ((rows, span), decision) in
-            sequences.into_iter().zip(&payload.batch.spans).zip(decisions)
-        {
-            let (sequence, epoch, count) = (rows.sequence, rows.epoch, span.rows.len());
-            let outcome = self.outcome(rows, decision, effects);
-            done.push(SequenceProgress { sequence, epoch, rows: count, outcome });
-        }
-        drop(payload);
-        // The permit must be free before the scheduler receives the report.
-        drop(permit);
-        let progress = Progress { chunk: id, sequences: done };
-        effects.push(WorkerEffect::Report(Traced::new(progress, context)));
-    }
-
-    /// Emits the decision for one sequence and returns its outcome.
-    fn outcome(
-        &self,
-        rows: SequenceRows,
-        decision: Decision,
-        effects: &mut Vec<WorkerEffect>,
-    ) -> Outcome {
-        let emit = |rows: &SequenceRows, event, effects: &mut Vec<WorkerEffect>| {
-            let emission =
-                Emission { sequence: rows.sequence, sink: Arc::clone(&rows.sink), event };
-            effects.push(WorkerEffect::Emit(Traced::new(emission, rows.context)));
-        };
-        match decision {
-            Decision::Nothing => Outcome::Computed,
-            Decision::Scores(scores) => {
-                let count = scores.len();
-                emit(&rows, StreamEvent::Scores(scores), effects);
-                Outcome::Scored(count)
-            }
-            Decision::Tokens(tokens, generate) => {
-                for sampled in tokens.iter() {
-                    emit(&rows, StreamEvent::Token(*sampled), effects);
-                }
-                Outcome::Sampled(tokens, generate)
-            }
-            Decision::Void => self.outcome_of_void(rows, effects),
-            Decision::NoToken => {
-                self.nudge(rows.progress.lose(), effects);
-                Outcome::Lost(RunError::Device {
-                    device: self.device.clone(),
-                    reason: "every logit is NaN, or every token is forbidden".to_owned(),
-                })
-            }
-        }
-    }
-
-    /// The outcome of rows whose result is no longer needed. Stale rows leave their sequence unchanged.
-    fn outcome_of_void(&self, rows: SequenceRows, effects: &mut Vec<WorkerEffect>) -> Outcome {
-        let mut rows = rows;
-        if rows.is_stale() {
-            return Outcome::Stale(rows.action.take_generate());
-        }
-        self.nudge(rows.progress.lose(), effects);
-        Outcome::Abandoned
-    }
-
-    /// Ends a chunk that could not be computed.
-    fn lose(
-        &self,
-        chunk: Traced<Box<Chunk>>,
-        device: &str,
-        error: &DeviceError,
-        effects: &mut Vec<WorkerEffect>,
-    ) {
-        let error = RunError::Device { device: device.to_owned(), reason: error.to_string() };
-        self.end_without_results(chunk, Some(&error), effects);
-    }
-
-    /// Ends a chunk whose results are not needed.
-    fn abandon(&self, chunk: Traced<Box<Chunk>>, effects: &mut Vec<WorkerEffect>) {
-        self.end_without_results(chunk, None, effects);
-    }
-
-    /// Ends a chunk without results and releases its leases and its permit.
-    fn end_without_results(
-        &self,
-        chunk: Traced<Box<Chunk>>,
-        error: Option<&RunError>,
-        effects: &mut Vec<WorkerEffect>,
-    ) {
-        let Traced { message: chunk, context } = chunk;
-        let Chunk { id, payload, sequences, permit, .. } = *chunk;
-        let mut done = Vec::with_capacity(sequences.len());
-        for (rows, span) in sequences.into_iter().zip(&payload.batch.spans) {
-            let (sequence, epoch, count) = (rows.sequence, rows.epoch, span.rows.len());
-            let outcome = match error {
-                Some(error) if !rows.is_stale() => {
-                    self.nudge(rows.progress.lose(), effects);
-                    Outcome::Lost(error.clone())
-                }
-                _ => self.outcome_of_void(rows, effects),
-            };
-            done.push(SequenceProgress { sequence, epoch, rows: count, outcome });
-        }
-        drop(payload);
-        drop(permit);
-        let progress = Progress { chunk: id, sequences: done };
-        effects.push(WorkerEffect::Report(Traced::new(progress, context)));
     }
 
     /// Nudges the waiting workers except this one, which checks its inbox anyway.

@@ -50,7 +50,7 @@ pub use loops::tile_shape::TileShape;
 pub use matrix::{Matrix, MatrixError};
 pub use pack::{CacheReadError, CacheWriteError, FileMatrix, PackCache, PackError, PackReport};
 pub use packed::{OutputChannels, PackedMatrix};
-pub use pool::{ColumnBlock, Grid, Pool, THREADS_MAX};
+pub use pool::{ColumnBlock, CoreSet, CoresError, Grid, PinnedThread, Pool, THREADS_MAX};
 pub use rms_norm::rms_norm;
 pub use rope::{RopeAngles, RopeFreqs, rope};
 pub use simd::prefetch::PrefetchHint;

@@ -9,7 +9,7 @@ mod tensors;
 mod vocabulary;
 
 pub use config::{LayerAttention, ModelConfig};
-pub use spec::{ArchSpec, supported};
+pub use spec::{ArchSpec, SoftCaps, supported};
 
 use crate::graph::Graph;
 use crate::weights::{Gguf, MetadataError, WeightFile};

@@ -23,5 +23,6 @@ pub use maker::CheckedGraph;
 pub use spec::{GraphSpec, Operand, Port, Source, SpecNode};
 pub use systolic::Systolic;
 
-/// Standard row counts of prepared graphs: powers of two.
-pub const BUCKETS: [usize; 6] = [32, 64, 128, 256, 512, 1024];
+/// Row counts of prepared graphs, powers of two: below 32 for decode and verification, and the
+/// standard sizes of prefill from 32 on (HeteroLLM, arXiv 2501.14794, section 5).
+pub const BUCKETS: [usize; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];

@@ -2,6 +2,8 @@
 //! test binary, so that its peak memory is that of the parser.
 #![cfg(not(loom))]
 
+#[path = "../../tests/support/cases.rs"]
+mod cases;
 #[path = "integration/gguf_bytes.rs"]
 mod gguf_bytes;
 #[path = "integration/gguf_touch.rs"]
@@ -13,7 +15,6 @@ use gguf_bytes::{Raw, bytes, rich};
 use gguf_touch::{sum, touch};
 use lapwing_kernels::weights::{WeightFile, parse};
 
-const MUTANTS: u64 = 10_000;
 const RSS_MAX_KB: u64 = 200 * 1024;
 
 /// Replacement values for lengths, counts and offsets.
@@ -130,7 +131,8 @@ fn damaged_files_cause_no_panic_and_little_memory() {
         touch(seed, &parse(seed).unwrap());
     }
     let (mut good, mut bad) = (0u64, 0u64);
-    for n in 0..MUTANTS {
+    let mutants: u64 = cases::cases(2_000, 10_000);
+    for n in 0..mutants {
         let mut random =
             Random(0x9e37_79b9_7f4a_7c15 ^ (n + 1).wrapping_mul(0xd134_2543_de82_ef95));
         let mut file = seeds[(n % seeds.len() as u64) as usize].clone();
@@ -150,8 +152,8 @@ fn damaged_files_cause_no_panic_and_little_memory() {
             assert!(!touch_opened(&file) || parse(&file).is_ok(), "mutant {n}");
         }
     }
-    assert!(good > MUTANTS / 100, "only {good} mutants parse: their contents are not tested");
-    assert!(bad > MUTANTS / 4, "only {bad} mutants fail: the damage is too small");
+    assert!(good > mutants / 100, "only {good} mutants parse: their contents are not tested");
+    assert!(bad > mutants / 4, "only {bad} mutants fail: the damage is too small");
     if let Some(peak) = peak_rss_kb() {
         assert!(peak < RSS_MAX_KB, "peak of {peak} kB is above {RSS_MAX_KB} kB");
         println!("{good} parse, {bad} fail, peak {peak} kB");

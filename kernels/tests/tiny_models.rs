@@ -78,8 +78,9 @@ fn run_part(
 struct Seen(Vec<usize>);
 
 impl Observer for Seen {
-    fn node_done(&mut self, node: usize) {
-        self.0.push(node);
+    fn nodes_done(&mut self, nodes: Range<usize>) {
+        assert!(!nodes.is_empty());
+        self.0.extend(nodes);
     }
 }
 

@@ -71,11 +71,16 @@ impl SystolicArray {
         let size = size as u64;
         let tiles = (columns / size).saturating_mul(stationary / size);
         let ratio = if columns == 0 { 1.0 } else { streamed as f64 / columns as f64 };
-        // `max` turns a NaN floor into a number.
-        let floor = self.ratio_floor.max(f64::MIN_POSITIVE);
-        let rate = ratio.max(floor).min(1.0);
+        let rate = self.rate_at(ratio);
         let cycles = (tiles.saturating_mul(streamed) as f64 / rate).ceil() as u64;
         Streaming { rows: streamed, columns, tiles, rate, cycles }
+    }
+
+    /// Fraction of the full rate, `ratio_floor ..= 1`, for a streamed operand with `ratio` rows per
+    /// column.
+    pub fn rate_at(&self, ratio: f64) -> f64 {
+        // `max` turns a NaN floor into a number.
+        ratio.max(self.ratio_floor.max(f64::MIN_POSITIVE)).min(1.0)
     }
 
     /// Time of x `[m, k]` · Wᵀ `[k, n]`, without submission and without the time for memory

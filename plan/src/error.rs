@@ -91,7 +91,9 @@ pub enum PlanError {
         found: String,
     },
     /// The strategy panicked.
-    #[error("strategy '{strategy}' panicked: {reason}")]
+    #[error(
+        "strategy '{strategy}' panicked: {reason}; where it has no route, it should return an error"
+    )]
     Panicked {
         /// Strategy.
         strategy: String,

@@ -142,6 +142,11 @@ pub struct ArrayRate {
 /// A modelled NPU. A matmul takes the time of the array or of its bytes, whichever is longer; other
 /// ops take the time of a [`RateModel`]. The graphs of a part run one after another, and a padding
 /// row costs as much as any other row.
+///
+/// A matmul of m rows, fewer than the array has cells along a side, takes m times the time to read the
+/// weights at the bandwidth of the device if that is shorter: HeteroInfer (SOSP 2025, Table 3)
+/// measures an NPU's matmuls of one row at the rate of its memory, slower by N/K for fewer output
+/// channels N than inputs K. That m rows take m such passes is an assumption.
 #[derive(Clone, Debug)]
 pub struct ArrayModel {
     graph: Arc<Graph>,
@@ -187,9 +192,15 @@ impl TimeModel for ArrayModel {
         let Node { op, output, .. } = &self.graph.nodes()[node];
         let nanos = each_graph(&self.graph, job, node, |cost, rows| match op {
             Op::MatMul { weight, .. } => {
-                let n = job.part.features.of_width(self.graph.value(*output).width).len();
-                let shape = [rows, self.graph.weights()[weight.0].cols, n];
-                let matmul = array.matmul_time(shape, job.part.order).as_secs_f64() * 1e9;
+                let outputs = self.graph.value(*output).width;
+                let inputs = self.graph.weights()[weight.0].cols;
+                let shape = [rows, inputs, job.part.features.of_width(outputs).len()];
+                let mut matmul = array.matmul_time(shape, job.part.order).as_secs_f64() * 1e9;
+                if rows < array.size {
+                    let one = graph_cost(&self.graph, job, node, 1).bytes as f64 / rate.gbps;
+                    let ratio = outputs as f64 / inputs as f64;
+                    matmul = matmul.min(rows as f64 * one / array.rate_at(ratio));
+                }
                 matmul.max(cost.bytes as f64 / rate.gbps)
             }
             _ => rate.time(cost),

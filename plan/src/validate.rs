@@ -154,14 +154,17 @@ fn device(stage: &Stage, part: &StagePart, of: RouteFor<'_>) -> Result<(), PlanE
     }
     let fits = |size: usize| match stage.prepare {
         Prepare::Ahead => info.sizes.contains(&size),
-        // On the spot, graphs of any multiple of the tile size can be prepared.
-        Prepare::OnTheSpot => size > 0 && size.is_multiple_of(info.row_alignment),
+        // On the spot, graphs of any multiple of the tile size can be prepared, and smaller ones.
+        Prepare::OnTheSpot => {
+            size > 0 && (size < info.row_alignment || size.is_multiple_of(info.row_alignment))
+        }
     };
     if let Some(size) = part.graphs.iter().find(|size| !fits(**size)) {
         return fail(match stage.prepare {
             Prepare::Ahead => format!("{size} rows is not one of its graph sizes {:?}", info.sizes),
             Prepare::OnTheSpot => {
-                format!("{size} rows is not a multiple of {}", info.row_alignment)
+                let align = info.row_alignment;
+                format!("{size} rows is neither a multiple of {align} nor below {align}")
             }
         });
     }

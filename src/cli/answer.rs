@@ -73,7 +73,7 @@ impl Answer {
         }
     }
 
-    /// Whether it was interrupted by Ctrl-C.
+    /// Whether it was interrupted by Ctrl-C or another signal.
     pub(crate) fn is_interrupted(&self) -> bool {
         self.summary.is_none()
     }
@@ -109,7 +109,7 @@ impl From<AnswerError> for Failure {
     }
 }
 
-/// Follows a stream to its end, or to Ctrl-C if there is a `claim`, and prints the text as it
+/// Follows a stream to its end, or to a signal if there is a `claim`, and prints the text as it
 /// arrives unless JSON is requested.
 pub(crate) async fn follow(
     mut stream: TokenStream,
@@ -119,7 +119,7 @@ pub(crate) async fn follow(
     let mut answer = Answer::default();
     let mut interrupted = std::pin::pin!(async {
         match claim {
-            Some(claim) => claim.interrupted().await,
+            Some(claim) => drop(claim.interrupted().await),
             None => std::future::pending().await,
         }
     });

@@ -9,7 +9,7 @@ use lapwing::plan::{OrderSwap, Ratio, StrategyOptions, strategies};
 use lapwing::{
     Activations, AttentionRule, Engine, EngineBuilder, KvDtype, Requant, WaitLink, WaitMode,
 };
-use lapwing_kernels::cpu::Isa;
+use lapwing_kernels::cpu::{CoreSet, Cpu, Isa};
 
 use super::failure::Failure;
 use super::parse::{at_least_one, order_swap, policy, wait};
@@ -23,20 +23,44 @@ pub(crate) struct ModelArg {
     pub(crate) model: String,
 }
 
+/// The model, as the argument or as the option.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PositionalModel {
+    /// A .gguf file, a name from `lapwing models`, or hf:owner/repo/file.gguf[@revision]
+    #[arg(value_name = "MODEL")]
+    argument: Option<String>,
+
+    /// The same as an option
+    #[arg(short, long, value_name = "MODEL", conflicts_with = "argument", help_heading = "Model")]
+    model: Option<String>,
+}
+
+impl PositionalModel {
+    /// The model, if one is named.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.argument.as_deref().or(self.model.as_deref())
+    }
+}
+
 /// Settings of the engine.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Engine")]
 pub(crate) struct EngineArgs {
-    /// Compute threads [default: all hardware threads]
+    /// Compute threads [default: one for each of --cores, or all hardware threads]
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     pub(crate) threads: Option<usize>,
 
+    /// Pin the compute threads to these cores, as in 0-3 or 0,2-3: one thread to a core if there are as
+    /// many, otherwise each to all of them [default: not pinned]
+    #[arg(long, value_name = "CORES")]
+    pub(crate) cores: Option<CoreSet>,
+
     /// Maximum prompt tokens in a chunk [default: 512, with an NPU the rows of its largest graph]
-    #[arg(long, value_name = "ROWS", value_parser = at_least_one)]
+    #[arg(long, value_name = "ROWS", value_parser = at_least_one, hide_short_help = true)]
     pub(crate) chunk: Option<usize>,
 
     /// Instruction set; `lapwing devices` lists them [default: the fastest available]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) isa: Option<String>,
 
     /// Type of the KV cache: f32, f16 or int8; int8 takes half the memory of f16 and costs accuracy
@@ -45,27 +69,27 @@ pub(crate) struct EngineArgs {
 
     /// Keep activations in f32 instead of rounding them to int8 or bfloat16: only rounding errors of f32
     /// sums remain; prompts take twice as long, generation four times
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) exact: bool,
 
     /// Requantise matrices with more bits per weight to this format: q8_0, q4_1 or q4_0. Costs accuracy
     /// [default: use all weights exactly as stored]
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", hide_short_help = true)]
     pub(crate) requant: Option<Requant>,
 
     /// Mask of attention, for research: window=N, dilated=COUNTxSTRIDE, block-sparse=LEN:ROW-KEY,… or
     /// causal; after LAYER: or FIRST-LAST: for some layers, as in 0-11:window=512. May be repeated: the
     /// last one that covers a layer counts. A model's own window stays in force [default: the model's own]
-    #[arg(long, value_name = "[LAYERS:]MASK")]
+    #[arg(long, value_name = "[LAYERS:]MASK", hide_short_help = true)]
     pub(crate) attention: Vec<AttentionRule>,
 
     /// Order in which requests are admitted, computed and preempted; `lapwing devices` lists the
     /// policies [default: fcfs]
-    #[arg(long, value_name = "NAME", value_parser = policy)]
+    #[arg(long, value_name = "NAME", value_parser = policy, hide_short_help = true)]
     pub(crate) policy: Option<String>,
 
     /// Neither use nor write the cache of packed weights
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_packed_cache: bool,
 
     #[command(flatten)]
@@ -89,30 +113,30 @@ pub(crate) struct DeviceArgs {
     pub(crate) strategy: Option<String>,
 
     /// Allow the NPU to swap the operands of matmuls: on or off [default: on]
-    #[arg(long, value_name = "on|off", value_parser = order_swap)]
+    #[arg(long, value_name = "on|off", value_parser = order_swap, hide_short_help = true)]
     pub(crate) order_swap: Option<OrderSwap>,
 
     /// Ratio in which row-cut and hybrid-cut divide output channels between NPU, GPU and CPU, as far as
     /// present, as in 6:2:1 [default: 3:1]
-    #[arg(long, value_name = "N:G[:C]")]
+    #[arg(long, value_name = "N:G[:C]", hide_short_help = true)]
     pub(crate) ratio: Option<Ratio>,
 
     /// Maximum rows that multi-sequence-cut leaves to the NPU's helper while a graph fits [default: 64]
-    #[arg(long, value_name = "ROWS")]
+    #[arg(long, value_name = "ROWS", hide_short_help = true)]
     pub(crate) edge_rows: Option<usize>,
 
     /// Place ops on a device regardless of the strategy, as in 'layers.*.ffn=npu'; may be repeated, the
     /// last match wins
-    #[arg(long, value_name = "OPS=DEVICE")]
+    #[arg(long, value_name = "OPS=DEVICE", hide_short_help = true)]
     pub(crate) place: Vec<String>,
 
     /// Wait mode of actors: devices= or scheduler=, then callback, blocking, spin or sleep-then-spin
     /// [default: devices=sleep-then-spin with several devices, otherwise callback]
-    #[arg(long, value_name = "LINK=MODE", value_parser = wait)]
+    #[arg(long, value_name = "LINK=MODE", value_parser = wait, hide_short_help = true)]
     pub(crate) wait: Vec<(WaitLink, WaitMode)>,
 
     /// Maximum prompt chunks in flight [default: 2, with several devices 4]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one, hide_short_help = true)]
     pub(crate) permits: Option<usize>,
 }
 
@@ -189,6 +213,9 @@ impl EngineArgs {
         if let Some(threads) = self.threads {
             builder = builder.threads(threads);
         }
+        if let Some(cores) = &self.cores {
+            builder = builder.cores(cores.cores().iter().copied());
+        }
         if let Some(rows) = self.chunk {
             builder = builder.chunk_rows(rows);
         }
@@ -215,6 +242,8 @@ impl EngineArgs {
     /// As [`check`](EngineArgs::check), except for the strategy.
     pub(crate) fn check_but_strategy(&self) -> Result<(), Failure> {
         self.devices.specs()?;
+        let cores = self.cores.as_ref().map(CoreSet::check).transpose();
+        cores.map_err(|error| Failure::usage(format!("--cores: {error}")))?;
         let known: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
         match &self.isa {
             Some(isa) if !known.contains(&isa.as_str()) => Err(Failure::usage(format!(
@@ -227,7 +256,7 @@ impl EngineArgs {
 
     /// Arguments that give another process of this program the same settings.
     pub(crate) fn to_args(&self) -> Vec<String> {
-        let EngineArgs { threads: _, chunk, isa, kv, exact, requant, .. } = self;
+        let EngineArgs { threads: _, cores, chunk, isa, kv, exact, requant, .. } = self;
         let EngineArgs { attention, policy, no_packed_cache, devices, .. } = self;
         let DeviceArgs { device, strategy, order_swap, ratio, edge_rows, place, wait, permits } =
             devices;
@@ -238,6 +267,7 @@ impl EngineArgs {
         });
         let single = [
             ("--threads", Some(self.thread_count().to_string())),
+            ("--cores", cores.as_ref().map(ToString::to_string)),
             ("--chunk", number(chunk)),
             ("--isa", isa.clone()),
             ("--kv", Some(kv.to_string())),
@@ -268,8 +298,19 @@ impl EngineArgs {
 
     /// Number of compute threads.
     pub(crate) fn thread_count(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        let all = || match &self.cores {
+            Some(cores) => cores.cores().len(),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
         self.threads.unwrap_or_else(all)
+    }
+
+    /// A CPU with these threads, cores and instruction set.
+    pub(crate) fn cpu(&self) -> Result<Cpu, Failure> {
+        let isa = Isa::available().into_iter().find(|isa| isa.name() == self.isa_name());
+        let isa = isa.unwrap_or_else(Isa::best);
+        let cpu = Cpu::on_cores(self.thread_count(), self.cores.as_ref(), isa);
+        cpu.map_err(|error| Failure::usage(format!("--cores: {error}")))
     }
 
     /// Name of the instruction set.
@@ -279,26 +320,4 @@ impl EngineArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::Parser;
-
-    #[derive(Debug, Parser)]
-    struct Line {
-        #[command(flatten)]
-        engine: EngineArgs,
-    }
-
-    #[test]
-    fn every_setting_reaches_another_process() {
-        let line = "x --threads 3 --chunk 64 --isa avx2 --kv int8 --requant q4_0 --attention window=8 --attention 0-1:dilated=4x2 --policy fcfs --device cpu --device npu \
-                    --strategy pipe --order-swap off --ratio 6:2:1 --edge-rows 9 --place a=cpu --place b=npu \
-                    --wait devices=spin --wait scheduler=blocking --permits 7 --exact --no-packed-cache";
-        let given = Line::parse_from(line.split_whitespace()).engine;
-        let args = given.to_args();
-        assert_eq!(args.len(), line.split_whitespace().count() - 1, "{args:?}");
-        let program = std::iter::once("x".to_owned());
-        let passed = Line::parse_from(program.chain(args)).engine;
-        assert_eq!(format!("{given:?}"), format!("{passed:?}"));
-    }
-}
+mod tests;

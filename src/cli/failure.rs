@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
-use lapwing::RunError;
 use lapwing::models::FetchError;
 use lapwing::simulate::SimulateError;
 
 use super::limits;
+use super::signals::Signal;
 use super::visible::visible;
 
 /// Why a command failed.
@@ -28,8 +28,8 @@ pub(crate) enum Failure {
     },
     /// Stdout was closed by its reader.
     ClosedPipe,
-    /// Ctrl-C.
-    Interrupted,
+    /// A signal asked the program to end.
+    Interrupted(Signal),
 }
 
 impl Failure {
@@ -62,29 +62,35 @@ impl Failure {
             Failure::ClosedPipe => 0,
             Failure::Failed { .. } => 1,
             Failure::Usage { .. } => 2,
-            Failure::Interrupted => 130,
+            Failure::Interrupted(signal) => signal.code(),
         }
     }
 
-    /// Prints the failure to stderr and returns the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// The failure and its hint, styled; empty if nothing is to be said.
+    pub(crate) fn text(&self) -> String {
         let (message, hint) = match self {
             Failure::Failed { message, hint } => {
                 (Some(message), limits::hint_in(message).or(hint.as_deref()))
             }
             Failure::Usage { message } => (Some(message), Some("--help shows all options")),
-            Failure::ClosedPipe | Failure::Interrupted => (None, None),
+            Failure::ClosedPipe | Failure::Interrupted(_) => (None, None),
         };
-        // If stderr is closed too, only the exit code remains.
-        let mut stderr = anstream::stderr().lock();
+        let mut text = String::new();
         if let Some(message) = message {
             let red = AnsiColor::Red.on_default().bold();
-            let _ = writeln!(stderr, "{red}error:{red:#} {}", visible(message));
+            text.push_str(&format!("{red}error:{red:#} {}\n", visible(message)));
         }
         if let Some(hint) = hint {
             let bold = Style::new().bold();
-            let _ = writeln!(stderr, "{bold}hint:{bold:#} {}", visible(hint));
+            text.push_str(&format!("{bold}hint:{bold:#} {}\n", visible(hint)));
         }
+        text
+    }
+
+    /// Prints the failure to stderr and returns the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        // If stderr is closed too, only the exit code remains.
+        let _ = anstream::stderr().lock().write_all(self.text().as_bytes());
         ExitCode::from(self.code())
     }
 }
@@ -92,10 +98,10 @@ impl Failure {
 impl From<lapwing::Error> for Failure {
     fn from(error: lapwing::Error) -> Failure {
         let failure = Failure::failed(error.to_string());
-        match error.run_error() {
-            Some(RunError::PromptTooLong { .. }) => failure
+        match error.is_prompt_too_long() {
+            true => failure
                 .hint("-c TOKENS (--ctx) sets the context, up to the model's training context"),
-            _ => failure,
+            false => failure,
         }
     }
 }
@@ -129,7 +135,9 @@ mod tests {
         let codes = [
             (Failure::failed("x"), 1),
             (Failure::usage("x"), 2),
-            (Failure::Interrupted, 130),
+            (Failure::Interrupted(Signal::Interrupt), 130),
+            (Failure::Interrupted(Signal::Terminate), 143),
+            (Failure::Interrupted(Signal::HangUp), 129),
             (Failure::ClosedPipe, 0),
         ];
         for (failure, code) in codes {

@@ -13,8 +13,9 @@ use super::attention;
 use super::failure::Failure;
 use super::requant;
 use super::session::Session;
+use super::signals::Signal;
 
-/// Measures on a separate thread; Ctrl-C ends the measurement before the next op.
+/// Measures on a separate thread; a signal ends the measurement before the next op.
 pub(crate) async fn measure(
     builder: EngineBuilder,
     limits: Limits,
@@ -43,9 +44,11 @@ pub(crate) async fn measure(
     });
     tokio::pin!(work);
     let claim = session.interrupts.claim();
+    let mut received = Signal::Interrupt;
     let ended = tokio::select! {
         biased;
-        () = claim.interrupted() => {
+        signal = claim.interrupted() => {
+            received = signal;
             stop.store(true, Ordering::Relaxed);
             session.restore_after_interrupt();
             (&mut work).await
@@ -55,7 +58,7 @@ pub(crate) async fn measure(
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
     match ended {
         Ok(Ok(profile)) => Ok(profile),
-        Ok(Err(error)) if error.is_cancelled() => Err(Failure::Interrupted),
+        Ok(Err(error)) if error.is_cancelled() => Err(Failure::Interrupted(received)),
         Ok(Err(error)) => Err(error.into()),
         Err(error) => Err(Failure::failed(format!("the measurement ended early: {error}"))),
     }

@@ -1,5 +1,7 @@
 //! Options of sampling, and of when to stop.
 
+mod set;
+
 use clap::Args;
 use lapwing::{Prompt, Request, SamplingParams};
 
@@ -56,7 +58,8 @@ pub(crate) struct SamplingArgs {
     #[arg(long, value_name = "ID=BIAS", value_parser = logit_bias)]
     logit_bias: Vec<(u32, f32)>,
 
-    /// Seed of the sampler: the same seed gives the same text [default: random]
+    /// Seed of the sampler: the same seed gives the same text; every answer of a chat starts with it
+    /// [default: a new seed for each answer, reported by --json]
     #[arg(short, long, value_name = "N")]
     seed: Option<u64>,
 
@@ -88,16 +91,11 @@ impl SamplingArgs {
 
     /// Builds a request for `prompt`.
     pub(crate) fn request(&self, prompt: Prompt) -> Request {
-        Request {
-            prompt,
-            sampling: self.params(),
-            seeded: self.seed.is_some(),
-            max_tokens: self.max_tokens.tokens(),
-            stop: self.stop.clone(),
-            ignore_eos: self.ignore_eos,
-            client: None,
-            traced: false,
-        }
+        let mut request = Request::new(prompt).sampling(self.params());
+        request.max_tokens = self.max_tokens.tokens();
+        request.stop.clone_from(&self.stop);
+        request.ignore_eos = self.ignore_eos;
+        request
     }
 
     /// Applies the recommendations of the model's makers where the user set nothing.
@@ -117,7 +115,7 @@ impl SamplingArgs {
             top_p: self.top_p,
             min_p: self.min_p,
             temperature: self.temp.unwrap_or(default.temperature),
-            seed: self.seed.unwrap_or_default(),
+            seed: self.seed,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use lapwing::models::ModelCache;
 use lapwing::simulate::{Change, Processors, Scenario};
 
 use super::engine_args::DeviceArgs;
@@ -20,17 +21,32 @@ pub(crate) struct ScenarioArgs {
     soc: String,
 
     /// Shape of the model: llama-3-8b, llama-2-7b, llama-3.2-3b, internlm2-1.8b, qwen1.5-1.8b,
-    /// qwen2-1.5b, or a .gguf file, of which only the header is read
-    #[arg(short, long, value_name = "MODEL", default_value = "llama-3-8b")]
+    /// qwen2-1.5b; a .gguf file or a fetched model by its name, of which only the header is read; or
+    /// dimensions, as in layers=16,dim=2048,ffn=8192,heads=32,vocab=128256 with, optionally,
+    /// kv-heads=8,head-dim=64,tied=1,bits=4.5
+    #[arg(
+        short,
+        long,
+        visible_alias = "shape",
+        value_name = "MODEL",
+        default_value = "llama-3-8b"
+    )]
     model: String,
 
     /// Tokens of the prompt
-    #[arg(long, value_name = "N", default_value = "256", value_parser = at_least_one)]
-    prompt: usize,
+    #[arg(
+        short,
+        long,
+        alias = "prompt",
+        value_name = "N",
+        default_value = "256",
+        value_parser = at_least_one
+    )]
+    prompt_tokens: usize,
 
     /// Decode steps after the first token
-    #[arg(long, value_name = "N", default_value = "32")]
-    decode: usize,
+    #[arg(short = 'n', long, alias = "decode", value_name = "N", default_value = "32")]
+    max_tokens: usize,
 
     /// Strategy that places ops on processors, the same as in the live runtime
     #[arg(long, value_name = "NAME", default_value = "tensor-level")]
@@ -68,7 +84,7 @@ pub(crate) struct ScenarioArgs {
     stepped_preparation: bool,
 
     /// Seed of the noise that noise.spread turns on
-    #[arg(long, value_name = "N", default_value = "0")]
+    #[arg(short, long, value_name = "N", default_value = "0")]
     seed: u64,
 
     /// Change numbers of the processors, as in sync.slow=2x,gpu.bandwidth=50 or, for devices,
@@ -91,8 +107,13 @@ impl ScenarioArgs {
         DeviceArgs::check_strategy(&self.strategy)?;
         let mut scenario = soc(&self.soc)?.policy(&*self.policy);
         scenario.model.clone_from(&self.model);
-        scenario.set("prompt", &self.prompt.to_string())?;
-        scenario.set("decode", &self.decode.to_string())?;
+        if scenario.check_model().is_err()
+            && let Some(path) = ModelCache::open(None)?.path_of(&self.model)
+        {
+            scenario.model = path.display().to_string();
+        }
+        scenario.set("prompt", &self.prompt_tokens.to_string())?;
+        scenario.set("decode", &self.max_tokens.to_string())?;
         scenario.set("strategy", &self.strategy)?;
         scenario.fast_sync = self.fast_sync;
         scenario.order_swap = self.order_swap;

@@ -1,6 +1,6 @@
 //! A simulated run, as commands print it.
 
-use lapwing::simulate::Simulated;
+use lapwing::simulate::{Repeated, Simulated};
 
 use super::table::{Align, table};
 use super::visible::visible;
@@ -35,4 +35,16 @@ pub(crate) fn text(title: &str, run: &Simulated) -> String {
         text.push_str(&format!(", the game at {frames:.0} frames per second"));
     }
     text + "\n"
+}
+
+/// Means of several runs as a table.
+pub(crate) fn means(repeated: &Repeated) -> String {
+    let header =
+        [("", Align::Left), ("mean", Align::Right), ("from", Align::Right), ("to", Align::Right)];
+    let rows = repeated.means.iter().map(|mean| {
+        let number = |value: f64| format!("{value:.2}");
+        [mean.figure.to_owned(), number(mean.mean), number(mean.low), number(mean.high)]
+    });
+    let count = repeated.count;
+    format!("\n{count} runs, mean and 95 % interval of the mean\n{}", table(header, rows.collect()))
 }

@@ -1,6 +1,6 @@
 //! `--watch`: shows lanes, rates and queues on the terminal while an answer is generated.
 
-use std::io::{IsTerminal, Stderr, stderr};
+use std::io::{IsTerminal, Stderr, stderr, stdin, stdout};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use lapwing::TokenStream;
 use lapwing::traces::{Recorder, Recording};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -24,11 +24,12 @@ mod board;
 mod draw;
 
 use board::Board;
+use draw::Shown;
 
 /// Interval between two frames.
 const TICK: Duration = Duration::from_millis(80);
 
-/// Whether the terminal shows the view; also read by the panic hook.
+/// Whether the terminal shows the view; also read by the panic hook, and by the end of a session.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// Refuses if stderr is not a terminal.
@@ -51,7 +52,8 @@ pub(crate) struct Watched<'a> {
     pub(crate) whole: Option<&'a mut Recording>,
 }
 
-/// Shows the engine's activity until the stream ends, or until Ctrl-C or `q`.
+/// Shows the engine's activity until a signal, Ctrl-C or `q`, or until the stream ends. If there is
+/// someone to press a key, the last state stays on the screen until then.
 pub(crate) async fn watch(
     mut stream: TokenStream,
     mut watched: Watched<'_>,
@@ -63,24 +65,33 @@ pub(crate) async fn watch(
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut interrupted = std::pin::pin!(claim.interrupted());
-    let mut terminated = std::pin::pin!(terminated());
+    let mut has_ended = false;
     loop {
         tokio::select! {
             biased;
-            () = &mut interrupted => break,
-            () = &mut terminated => break,
+            _ = &mut interrupted => break,
             _ = ticks.tick() => {
-                watched.look(&mut board);
-                screen.draw(&board, &watched.model, &answer.text).map_err(screen_failure)?;
-                if quits().map_err(screen_failure)? {
+                if !has_ended {
+                    watched.look(&mut board);
+                }
+                let shown = Shown { model: &watched.model, text: &answer.text, has_ended };
+                screen.draw(&board, &shown).map_err(screen_failure)?;
+                let is_pressed = |key: &KeyEvent| has_ended || quits(key);
+                if pressed(is_pressed).map_err(screen_failure)? {
                     break;
                 }
             }
-            item = stream.next() => match item {
+            item = stream.next(), if !has_ended => match item {
                 Some(token) => answer.push(token?),
                 None => {
                     answer.summary = stream.summary().cloned();
-                    break;
+                    // A key pressed before the end does not end the view.
+                    let quit = pressed(quits).map_err(screen_failure)?;
+                    if quit || !stdin().is_terminal() || !stdout().is_terminal() {
+                        break;
+                    }
+                    watched.look(&mut board);
+                    has_ended = true;
                 }
             },
         }
@@ -88,24 +99,6 @@ pub(crate) async fn watch(
     drop(screen);
     watched.look(&mut board);
     Ok(answer)
-}
-
-/// Completes when the process is asked to terminate, so that the terminal is restored first.
-#[cfg(unix)]
-async fn terminated() {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    match signal(SignalKind::terminate()) {
-        Ok(mut told) => drop(told.recv().await),
-        // Without a handler, the signal ends the process at once.
-        Err(_) => std::future::pending().await,
-    }
-}
-
-/// Other systems have no such signal.
-#[cfg(not(unix))]
-async fn terminated() {
-    std::future::pending().await
 }
 
 impl Watched<'_> {
@@ -126,17 +119,20 @@ fn screen_failure(error: std::io::Error) -> Failure {
         .hint("run without --watch; --trace FILE.lwt records the run")
 }
 
-/// Whether a key that ends the view was pressed.
-fn quits() -> std::io::Result<bool> {
+/// Reads the keys pressed since the last call; returns whether one of them is of this kind.
+fn pressed(kind: impl Fn(&KeyEvent) -> bool) -> std::io::Result<bool> {
+    let mut found = false;
     while event::poll(Duration::ZERO)? {
         let Event::Key(key) = event::read()? else { continue };
-        let control_c =
-            key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-        if key.kind == KeyEventKind::Press && (key.code == KeyCode::Char('q') || control_c) {
-            return Ok(true);
-        }
+        found |= key.kind == KeyEventKind::Press && kind(&key);
     }
-    Ok(false)
+    Ok(found)
+}
+
+/// Whether the key ends the view during the run: `q`, or Ctrl-C, which is a key in raw mode.
+fn quits(key: &KeyEvent) -> bool {
+    let control_c = key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    key.code == KeyCode::Char('q') || control_c
 }
 
 /// The terminal's alternate screen; dropping it restores the normal one.
@@ -162,8 +158,8 @@ impl Screen {
         opened.map(|terminal| Screen { terminal }).inspect_err(|_| restore())
     }
 
-    fn draw(&mut self, board: &Board, model: &str, text: &str) -> std::io::Result<()> {
-        self.terminal.draw(|frame| draw::draw(frame, board, model, text))?;
+    fn draw(&mut self, board: &Board, shown: &Shown<'_>) -> std::io::Result<()> {
+        self.terminal.draw(|frame| draw::draw(frame, board, shown))?;
         Ok(())
     }
 }
@@ -174,8 +170,8 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the normal screen, once.
-fn restore() {
+/// Restores the normal screen, once, if the view is shown.
+pub(crate) fn restore() {
     if SHOWN.swap(false, Ordering::SeqCst) {
         // A closed terminal needs no restoring.
         let _ = disable_raw_mode();

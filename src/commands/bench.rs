@@ -12,6 +12,7 @@ use crate::cli::output::print_json;
 use crate::cli::requant::RequantReport;
 use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
+use crate::cli::signals::Signal;
 use crate::cli::trace::{self, TraceArg};
 use crate::cli::{EngineArgs, ModelArg, at_least_one};
 use against::Against;
@@ -29,6 +30,7 @@ mod help;
 mod measure;
 mod pairs;
 mod peer;
+mod progress;
 mod ratios;
 mod reading;
 mod report;
@@ -38,15 +40,15 @@ mod text;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Prompt lengths, in tokens [default: 512]
-    #[arg(short, long, value_name = "N,…", value_delimiter = ',')]
-    prompt: Option<Vec<usize>>,
+    /// Prompt lengths, in tokens [default: 512; 135,300,525 when strategies are compared]
+    #[arg(short, long, alias = "prompt", value_name = "N,…", value_delimiter = ',')]
+    prompt_tokens: Option<Vec<usize>>,
 
     /// Generated lengths, in tokens [default: 128; 4 when strategies are compared]
-    #[arg(short = 'n', long, value_name = "N,…", value_delimiter = ',')]
-    generate: Option<Vec<usize>>,
+    #[arg(short = 'n', long, alias = "generate", value_name = "N,…", value_delimiter = ',')]
+    max_tokens: Option<Vec<usize>>,
 
     /// Tokens of context before each prompt and each generation [default: 0]
     #[arg(short, long, value_name = "N,…", value_delimiter = ',')]
@@ -70,26 +72,30 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME[=PROGRAM]", conflicts_with = "trace")]
     vs: Vec<Peer>,
 
-    /// Save all samples, with machine and date, in FILE
-    #[arg(long, value_name = "FILE.json")]
-    save: Option<PathBuf>,
+    /// Write all samples, with machine and date, to FILE
+    #[arg(short, long, alias = "save", value_name = "FILE.json")]
+    output: Option<PathBuf>,
 
     /// Compare with a saved run
     #[arg(long, value_name = "FILE.json")]
     against: Option<PathBuf>,
 
-    /// Compare strategies (those of --strategy, or all) at these prompt lengths [default: 135,300,525]
+    /// As -p, and also compares strategies: those of --strategy, or all
     #[arg(
         long,
+        hide = true,
         value_name = "N,…",
         value_delimiter = ',',
-        value_parser = at_least_one,
-        conflicts_with_all = ["prompt", "trace"]
+        conflicts_with_all = ["prompt_tokens", "trace"]
     )]
     length: Option<Vec<usize>>,
 
-    /// Write the compared timelines to an HTML page
-    #[arg(long, value_name = "OUT")]
+    /// Compare strategies quickly: one measured run of each, at one length [default: 135]
+    #[arg(long, conflicts_with_all = ["repetitions", "trace"])]
+    quick: bool,
+
+    /// Compare strategies (those of --strategy), and write their timelines to an HTML page
+    #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
 
     #[command(flatten)]
@@ -108,6 +114,8 @@ struct Report {
     model_bytes: u64,
     architecture: String,
     threads: usize,
+    /// The cores that the threads are pinned to.
+    cores: Option<String>,
     isa: String,
     kv: &'static str,
     activations: &'static str,
@@ -134,13 +142,18 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if args.reading && tests.iter().all(|test| test.kind == Kind::Prompt) {
         return Err(Failure::usage("--reading needs a generation, but -n is 0"));
     }
+    if !args.vs.is_empty() && args.engine.cores.is_some() {
+        return Err(Failure::usage(
+            "--vs cannot pin the other engine to --cores; pin both with: taskset -c CORES lapwing bench …",
+        ));
+    }
     if let Some(peer) = peer::twice(&args.vs) {
         return Err(Failure::usage(format!(
-            "--vs {0} is given twice; measure one with --save FILE and the other with --against FILE",
+            "--vs {0} is given twice; measure one with -o FILE and the other with --against FILE",
             peer.name()
         )));
     }
-    args.save.as_deref().map_or(Ok(()), stored::check)?;
+    args.output.as_deref().map_or(Ok(()), stored::check)?;
     let kept = args.against.as_deref().map(stored::load).transpose()?;
     let path = model_file(&args.model.model, session).await?;
     let reader = if args.reading { Some(Reader::new(&args.engine, &path)?) } else { None };
@@ -155,7 +168,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
         pairs: args.repetitions(),
         warm_up: !args.no_warmup,
         reader,
-        save: args.save.as_deref(),
+        save: args.output.as_deref(),
         against: kept,
     };
     pairs::run(options, session).await
@@ -182,6 +195,7 @@ async fn alone(
         model_bytes: std::fs::metadata(&path).map_or(0, |data| data.len()),
         architecture: engine.model().arch.name.to_owned(),
         threads: args.engine.thread_count(),
+        cores: args.engine.cores.as_ref().map(ToString::to_string),
         isa: args.engine.isa_name(),
         kv: args.engine.kv.name(),
         activations: args.engine.activations().name(),
@@ -196,7 +210,7 @@ async fn alone(
         },
         against: None,
     };
-    if args.save.is_some() || kept.is_some() {
+    if args.output.is_some() || kept.is_some() {
         let ours = EngineRuns {
             name: pairs::OURS.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -211,7 +225,7 @@ async fn alone(
             processes: false,
         }
         .record(vec![ours])?;
-        if let Some(path) = &args.save {
+        if let Some(path) = &args.output {
             stored::save(&record, path, session)?;
         }
         report.against = kept.as_ref().map(|kept| against::compare(&record, kept, session));
@@ -232,16 +246,20 @@ async fn measured(
         let each = runs.repetitions + usize::from(runs.warm_up);
         bar.set_length((tests.len() * each) as u64);
     }
+    let mut received = Signal::Interrupt;
     let results = {
         let measuring = measure::measure(tests, runs, (engine, reader), bar.as_ref(), session);
         if args.trace.trace.is_none() {
             Some(measuring.await?)
         } else {
-            // Ctrl-C ends the process after the recording is saved.
+            // A signal ends the process after the recording is saved.
             let claim = session.interrupts.claim();
             tokio::select! {
                 biased;
-                () = claim.interrupted() => None,
+                signal = claim.interrupted() => {
+                    received = signal;
+                    None
+                }
                 results = measuring => Some(results?),
             }
         }
@@ -252,7 +270,7 @@ async fn measured(
     bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
     engine.shutdown(Shutdown::Drain).await?;
     args.trace.save(|| engine.recorder().recording(), session)?;
-    results.ok_or(Failure::Interrupted)
+    results.ok_or(Failure::Interrupted(received))
 }
 
 impl Args {
@@ -267,8 +285,8 @@ impl Args {
             tokens.into_iter().filter(|tokens| *tokens > 0).map(move |tokens| (kind, tokens))
         };
         let all = || {
-            let prompts = of(Kind::Prompt, &self.prompt, 512);
-            prompts.chain(of(Kind::Generate, &self.generate, 128))
+            let prompts = of(Kind::Prompt, &self.prompt_tokens, 512);
+            prompts.chain(of(Kind::Generate, &self.max_tokens, 128))
         };
         let depths = self.depth.clone().unwrap_or_else(|| vec![0]);
         let at = |depth| all().map(move |(kind, tokens)| Test { kind, tokens, depth });

@@ -21,7 +21,7 @@ Examples:
   lapwing calibrate --device phone -o phone.toml            throttled devices
   lapwing profile --device cpu && lapwing calibrate --profile FILE.json -o mine.toml
                                                             measured devices
-  lapwing calibrate --device phone --simulate FILE.gguf --prompt 64,300,525
+  lapwing calibrate --device phone -m FILE.gguf -p 64,300,525
                                                             also simulate every strategy
   lapwing simulate --soc phone.toml --model FILE.gguf --trace sim.lwt
                                                             simulate and record one run
@@ -35,7 +35,7 @@ With --json:
 
 /// Options of `calibrate`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Add a throttled device; repeat the option, or join several with + (`lapwing devices` explains
     /// the keys)
@@ -55,12 +55,20 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
 
     /// Also simulate every strategy with this model; only its header is read
-    #[arg(long, value_name = "MODEL")]
-    simulate: Option<String>,
+    #[arg(short, long, alias = "simulate", value_name = "MODEL")]
+    model: Option<String>,
 
     /// Prompt lengths of the simulation, in tokens
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64,300,525", value_parser = at_least_one)]
-    prompt: Vec<usize>,
+    #[arg(
+        short,
+        long,
+        alias = "prompt",
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "64,300,525",
+        value_parser = at_least_one
+    )]
+    prompt_tokens: Vec<usize>,
 }
 
 #[derive(Serialize)]
@@ -102,9 +110,9 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     };
     let toml = machine.to_toml()?;
     let mut runs = Vec::new();
-    if let Some(model) = &args.simulate {
+    if let Some(model) = &args.model {
         let path = model_file(model, session).await?;
-        for prompt in args.prompt.iter().copied() {
+        for prompt in args.prompt_tokens.iter().copied() {
             for known in lapwing::plan::strategies() {
                 let mut scenario = Scenario::on(machine.clone());
                 scenario.model = path.display().to_string();

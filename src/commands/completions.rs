@@ -17,7 +17,7 @@ With --json: {\"shell\":\"bash\",\"script\":\"…\"}";
 
 /// Options of `completions`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,

@@ -5,7 +5,7 @@ use lapwing::Requant;
 use lapwing::devices::DeviceSpec;
 use lapwing::plan::strategies;
 use lapwing::policy;
-use lapwing_kernels::cpu::Isa;
+use lapwing_kernels::cpu::{CoreSet, Isa};
 use serde::Serialize;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
@@ -41,7 +41,8 @@ With --json:
   presets: values of --device; libraries: drivers of that kind found on the machine, whether or not
   they are used.
   With --kernels:
-  {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
+  {\"isa\":\"…\",\"why\":\"…\",\"threads\":N,\"cores\":\"…\"|null,
+   \"roofline\":{\"int8\":{\"instructions\":\"…\",\"gops\":X}|null,
    \"bf16\":{…}|null,\"f32\":{…}|null,\"read_gbps\":X,\"read_bytes\":N},
    \"blocks\":{\"caches\":{\"first_bytes\":N,…},\"int8\":{\"rows\":N,\"features\":N},…},
    \"kernels\":[{\"op\":\"matmul\",\"format\":\"Q4_1\"|null,
@@ -51,7 +52,7 @@ With --json:
 
 /// Options of `devices`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Show the kernel of each op and why it was chosen, and the share of the machine's peak it reaches
     #[arg(long)]
@@ -61,9 +62,13 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "MODEL", requires = "kernels")]
     model: Option<String>,
 
-    /// Compute threads [default: all hardware threads]
+    /// Compute threads [default: one for each of --cores, or all hardware threads]
     #[arg(short, long, value_name = "N", value_parser = at_least_one, requires = "kernels")]
     threads: Option<usize>,
+
+    /// Pin the compute threads to these cores, as in 0-3 or 0,2-3 [default: not pinned]
+    #[arg(long, value_name = "CORES", requires = "kernels")]
+    cores: Option<CoreSet>,
 
     /// Instruction set [default: the fastest available]
     #[arg(long, value_name = "NAME", requires = "kernels")]
@@ -107,7 +112,7 @@ const FORMS: &str = "\
     throttled  CPU threads that compute true values, throttled to stated rates. Keys: gflops, gbps,
                submit, idle-submit, sync (times such as 20us), threads, kind=cpu|gpu|npu
     systolic   an NPU in software that runs prepared graphs and computes true values, throttled to
-               a systolic array. Keys: those of throttled, array, floor, sizes (32-1024 or 32/96),
+               a systolic array. Keys: those of throttled, array, floor, sizes (1-1024 or 1/32/96),
                budget (4GiB), prepare, prepare-gweight
 ";
 
@@ -146,10 +151,13 @@ fn report() -> Report {
     let system = System::new_with_specifics(memory);
     let best = Isa::best();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // Where threads cannot be pinned, cores have no numbers to choose from.
+    let numbers = CoreSet::available().map(|set| format!(" (cores {set}; choose with --cores)"));
+    let numbers = numbers.unwrap_or_default();
     let cpu = Device {
         kind: "cpu",
         present: true,
-        why: format!("{cores} hardware threads, kernels for {}", best.name()),
+        why: format!("{cores} hardware threads{numbers}, kernels for {}", best.name()),
         libraries: Vec::new(),
     };
     let folders = library_folders();

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use lapwing::simulate::Fit;
 use lapwing::simulate::published::Published;
 
+use lapwing_traces::whole_file;
+
 use crate::cli::failure::Failure;
+use crate::cli::files;
 use crate::cli::output::{print, print_json};
 use crate::cli::session::Session;
 use crate::cli::soc;
@@ -15,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing fit                     fit the pinned numbers of sd8gen3 to the published pins
   lapwing fit --pins mine.toml    fit to other pins
+  lapwing fit -o fitted.toml && lapwing simulate --soc fitted.toml
 
 A pins file has the format of src/simulate/published.toml: [[row]] with id, group, what, run
 (prompt, decode, strategy, …) or product, quantity, published, role and source. Rows with
@@ -32,7 +36,7 @@ With --json:
 
 /// Options of `fit`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Numbers to fit to [default: the published ones]
     #[arg(long, value_name = "FILE.toml")]
@@ -41,6 +45,10 @@ pub(crate) struct Args {
     /// Processors whose pinned numbers are fitted: a preset, or a .toml file
     #[arg(long, value_name = "SOC", default_value = "sd8gen3")]
     soc: String,
+
+    /// Write the processors with the fitted numbers to FILE, for --soc
+    #[arg(short, long, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
 }
 
 /// Fits and prints.
@@ -50,7 +58,14 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         None => Published::built_in()?,
         Some(path) => read(path)?,
     };
+    if let Some(path) = &args.output {
+        whole_file::check(path).map_err(|error| Failure::file("write", path, &error))?;
+    }
     let fit = Fit::new(&base, &published)?;
+    if let Some(path) = &args.output {
+        let toml = fit.applied_to(&base)?.processors().to_toml()?;
+        files::write(path, toml.as_bytes(), session)?;
+    }
     if session.json { print_json(&fit) } else { print(&text(&fit)) }
 }
 

@@ -9,19 +9,21 @@ use std::path::Path;
 use lapwing_kernels::weights::WeightFile;
 
 use self::report::Report;
-use crate::cli::EngineArgs;
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
 use crate::cli::resolve::{model_file, open};
 use crate::cli::session::Session;
+use crate::cli::{EngineArgs, PositionalModel};
 
 const EXAMPLES: &str = "\
 Examples:
   lapwing inspect FILE.gguf
   lapwing inspect smollm2 --json
-  lapwing inspect FILE.gguf --full            every tensor, and arrays and texts to their end
+  lapwing inspect FILE.gguf --full            all tensors, arrays and long texts in full
 
-Tensors that repeat in the layers are shown as one row with the layers that have them. A file of an unsupported architecture is shown too, with the reason why it cannot run.
+Tensors that repeat from layer to layer are one line, as blk.0-29.attn_q.weight.
+
+A file of an unsupported architecture is shown too, with the reason why it cannot run.
 
 With --json:
   {\"paths\":[…],\"bytes\":N,\"architecture\":\"…\"|null,\"parameters\":N,
@@ -35,13 +37,12 @@ With --json:
 
 /// Options of `inspect`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A .gguf file, or a model's name
-    #[arg(value_name = "FILE")]
-    model: String,
+    #[command(flatten)]
+    model: PositionalModel,
 
-    /// Show every tensor, and arrays and long texts to their end
+    /// Show every tensor on a line of its own, and arrays and long texts in full
     #[arg(long)]
     full: bool,
 
@@ -52,7 +53,10 @@ pub(crate) struct Args {
 /// Prints what the file holds.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
-    let path = model_file(&args.model, session).await?;
+    let model = args.model.name().ok_or_else(|| {
+        Failure::usage("no model: give a .gguf file or a name, as in `lapwing inspect FILE.gguf`")
+    })?;
+    let path = model_file(model, session).await?;
     let report = report(&path, &args, session).await?;
     if session.json { print_json(&report) } else { print(&text::of(&report, args.full)) }
 }

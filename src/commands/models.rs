@@ -24,7 +24,7 @@ With --json:
 
 /// Options of `models`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Read every cached model again and compare its SHA-256; exit code 1 if one differs
     #[arg(long, conflicts_with = "remove")]

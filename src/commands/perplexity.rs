@@ -39,11 +39,15 @@ const BAR: &str = "{msg:.bold} {bar:40.cyan/dim} {pos}/{len} windows  eta {eta:>
 
 /// Options of `perplexity`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The text, in UTF-8; `-` is stdin
-    #[arg(value_name = "TEXTFILE")]
-    text: PathBuf,
+    /// File of the text, in UTF-8; `-` is stdin
+    #[arg(value_name = "TEXTFILE", required_unless_present = "file")]
+    text: Option<PathBuf>,
+
+    /// The same as an option
+    #[arg(short, long, value_name = "FILE", conflicts_with = "text")]
+    file: Option<PathBuf>,
 
     /// Tokens of a window
     #[arg(short, long, value_name = "TOKENS", default_value_t = 512, value_parser = at_least_one)]
@@ -75,7 +79,7 @@ pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     if args.ctx < 4 {
         return Err(Failure::usage("--ctx is too small: a window needs at least 4 tokens"));
     }
-    let text = Source::file(args.text).read().await?;
+    let text = Source::choose("text", None, args.text.or(args.file))?.read().await?;
     let path = model_file(&args.model.model, session).await?;
     let builder = args.engine.builder(path)?.context(args.ctx);
     let cache_tokens = args.ctx.saturating_add(64).saturating_mul(WINDOWS_AT_ONCE);

@@ -17,8 +17,8 @@ use crate::cli::{EngineArgs, ModelArg, at_least_one};
 
 const EXAMPLES: &str = "\
 Examples:
-  lapwing plan --length 525 --explain --device phone
-  lapwing plan --length 300 --device cpu --device npu --strategy sequence-cut
+  lapwing plan -p 525 --explain --device phone
+  lapwing plan -p 300 --device cpu --device npu --strategy sequence-cut
 
 predicted_ms is for a warm engine, with all graphs prepared; cold_ms includes preparing them. The
 predictions come from the profile that `lapwing profile` has stored for these devices, otherwise
@@ -35,11 +35,18 @@ With --json:
 
 /// Options of `plan`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Tokens of the prompt
-    #[arg(short, long, value_name = "N", value_parser = at_least_one)]
-    length: usize,
+    #[arg(
+        short,
+        long,
+        aliases = ["length", "prompt"],
+        short_alias = 'l',
+        value_name = "N",
+        value_parser = at_least_one
+    )]
+    prompt_tokens: usize,
 
     /// Show the predicted time of every strategy, and why the fastest one is fastest
     #[arg(long)]
@@ -104,7 +111,7 @@ struct Candidate {
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
     args.engine.check()?;
     let path = model_file(&args.model.model, session).await?;
-    let context = args.length.saturating_add(1);
+    let context = args.prompt_tokens.saturating_add(1);
     let builder = args.engine.builder(path)?.context(context);
     let engine = open(builder, session).await?;
     let report = report(&engine, &args);
@@ -118,16 +125,16 @@ fn ms(time: Duration) -> f64 {
 }
 
 fn report(engine: &Engine, args: &Args) -> Result<Report, Failure> {
-    let chunks = engine.plan(args.length)?;
-    let explained = args.explain.then(|| engine.explain(args.length).map(explained));
+    let chunks = engine.plan(args.prompt_tokens)?;
+    let explained = args.explain.then(|| engine.explain(args.prompt_tokens).map(explained));
     Ok(Report {
-        length: args.length,
+        length: args.prompt_tokens,
         strategy: chunks.first().map_or_else(String::new, |chunk| chunk.strategy.clone()),
         source: engine.cost_source(),
-        predicted_ms: engine.predict(args.length)?.map(ms),
-        cold_ms: engine.predict_cold(args.length)?.map(ms),
+        predicted_ms: engine.predict(args.prompt_tokens)?.map(ms),
+        cold_ms: engine.predict_cold(args.prompt_tokens)?.map(ms),
         chunks: chunks.iter().map(chunk).collect(),
-        decode: chunk(&engine.plan_decode(1, args.length)?),
+        decode: chunk(&engine.plan_decode(1, args.prompt_tokens)?),
         explained: explained.transpose()?,
     })
 }

@@ -34,7 +34,7 @@ With --json:
 
 /// Options of `profile`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Maximum seconds for each device
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = at_least_one)]

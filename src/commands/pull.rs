@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use lapwing::models::{FetchError, ModelCache, ModelName};
 use serde::Serialize;
 
+use crate::cli::PositionalModel;
 use crate::cli::failure::Failure;
 use crate::cli::output::{print, print_json};
 use crate::cli::resolve::{ModelChoice, fetched};
@@ -15,12 +16,12 @@ const EXAMPLES: &str = "\
 Examples:
   lapwing pull                                   the default model
   lapwing pull gemma3-270m
-  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF               its Q4_K_M file, or the most similar
-  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0          the one of this quantisation
-  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF                       the best file of a repository
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF:Q8_0                  the one of this quantisation
+  lapwing pull hf:Qwen/Qwen3-0.6B-GGUF/Qwen3-0.6B-Q8_0.gguf  this file
 
-An interrupted fetch continues where it stopped; a damaged file is fetched again. The path of the file
-is printed at the end.
+An interrupted fetch continues where it stopped; a damaged file is fetched again. The path of
+the file is printed at the end.
 
 With --json:
   {\"name\":\"…\",\"path\":\"…\",\"bytes\":N,\"sha256\":\"…\",\"verified\":true|false,\"source\":\"…\"}
@@ -29,10 +30,10 @@ With --json:
 
 /// Options of `pull`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A name from `lapwing models`, hf:owner/repo[:QUANT] or hf:owner/repo/file.gguf [default: smollm2-135m-instruct]
-    name: Option<String>,
+    #[command(flatten)]
+    model: PositionalModel,
 }
 
 #[derive(Serialize)]
@@ -64,7 +65,7 @@ async fn sound(name: &ModelName, session: &Session) -> Result<PathBuf, Failure> 
 
 /// Fetches a model, unless it is already cached and undamaged.
 pub(crate) async fn run(args: Args, session: &Session) -> Result<(), Failure> {
-    let name = match args.name.as_deref().map(ModelChoice::of).transpose()? {
+    let name = match args.model.name().map(ModelChoice::of).transpose()? {
         None => ModelName::default_model(),
         Some(ModelChoice::Name(name)) => name,
         Some(ModelChoice::File(path)) => {

@@ -14,6 +14,7 @@ use crate::cli::output::{print_json, print_plain};
 use crate::cli::requant::RequantReport;
 use crate::cli::resolve::{ModelChoice, model_file, open};
 use crate::cli::session::Session;
+use crate::cli::signals::Signal;
 use crate::cli::trace::{self, TraceArg};
 use crate::cli::watch::{self, Watched, watch};
 use crate::cli::{EngineArgs, ModelArg, SamplingArgs};
@@ -36,7 +37,7 @@ With --json, one object is printed at the end:
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The prompt; `-` reads stdin
     #[arg(conflicts_with = "file")]
@@ -58,7 +59,8 @@ pub(crate) struct Args {
     #[arg(long)]
     stats: bool,
 
-    /// Show the engine's activity on the terminal during the run; the answer is printed at the end
+    /// Show the engine's activity on the terminal until a key is pressed after the end; the answer is
+    /// printed then
     #[arg(long)]
     watch: bool,
 
@@ -143,7 +145,7 @@ pub(crate) async fn run(mut args: Args, session: &Session) -> Result<(), Failure
     Ok(())
 }
 
-/// Follows the stream to its end, and saves the recording. Ctrl-C ends the process after the
+/// Follows the stream to its end, and saves the recording. A signal ends the process after the
 /// recording is saved.
 async fn answer(
     args: &Args,
@@ -165,9 +167,11 @@ async fn answer(
     } else {
         follow(stream, session, Some(&claim)).await
     };
-    drop(claim);
+    // `q` in the view is a Ctrl-C.
     let is_interrupted = answer.as_ref().is_ok_and(Answer::is_interrupted);
-    if is_interrupted {
+    let signal = claim.received().or(is_interrupted.then_some(Signal::Interrupt));
+    drop(claim);
+    if signal.is_some() {
         session.restore_after_interrupt();
     }
     // The actors' last events belong to the recording; after an error they may show its cause.
@@ -175,12 +179,12 @@ async fn answer(
     let saved = args.trace.save(|| settled(recorder, watched), session);
     let answer = answer?;
     saved?;
-    if is_interrupted {
+    if let Some(signal) = signal {
         if args.watch && !session.json {
             // The view has shown nothing of it outside its own screen.
             print_plain(&format!("{}\n", answer.text))?;
         }
-        return Err(Failure::Interrupted);
+        return Err(Failure::Interrupted(signal));
     }
     Ok(answer)
 }

@@ -10,7 +10,7 @@ use crate::cli::table::{Align, table};
 
 const EXAMPLES: &str = "\
 Examples:
-  lapwing sensitivity --strategy tensor-level --prompt 256
+  lapwing sensitivity --strategy tensor-level -p 256
   lapwing sensitivity --strategy gpu-only --step 0.05
 
 With --json:
@@ -24,7 +24,7 @@ With --json:
 
 /// Options of `sensitivity`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lapwing::simulate::Simulated;
+use lapwing::simulate::{Repeated, Simulated};
 use lapwing_traces::whole_file;
 use serde::Serialize;
 
@@ -15,12 +15,14 @@ use crate::cli::visible::visible;
 
 const EXAMPLES: &str = "\
 Examples:
-  lapwing simulate --prompt 525 --decode 32 --strategy pipe
+  lapwing simulate -p 525 -n 32 --strategy pipe
   lapwing simulate --model llama-3.2-3b --strategy tensor-level --fast-sync off
   lapwing simulate --soc fast-gpu --set sync.fast=2x --interference game
+  lapwing simulate --shape layers=16,dim=2048,ffn=8192,heads=32,kv-heads=8,vocab=128256,bits=4.5
+  lapwing simulate --set noise.spread=0.05 --repeat 20
   lapwing simulate --strategy tensor-level --trace sim.lwt && lapwing timeline sim.lwt
   lapwing calibrate --device phone -o phone.toml
-  lapwing simulate --soc phone.toml --model FILE.gguf --prompt 300 --trace sim.lwt
+  lapwing simulate --soc phone.toml --model FILE.gguf -p 300 --trace sim.lwt
   lapwing timeline real.lwt sim.lwt       compare the same devices, live and simulated
 
 The devices of a live engine are simulated warm, as they are measured: all graphs are prepared.
@@ -35,11 +37,12 @@ With --json:
    \"decode_tokens_per_second\":F|null,\"makespan_ms\":F,\"lower_bound_ms\":F,\"preparation_ms\":F,
    \"energy_j\":F|null,\"power_w\":F|null,\"prefill_j\":F|null,\"prefill_w\":F|null,
    \"decode_j\":F|null,\"decode_w\":F|null,\"decode_gb_per_s\":F|null,
-   \"overlap\":F,\"syncs\":N,\"frames_per_second\":F|null}";
+   \"overlap\":F,\"syncs\":N,\"frames_per_second\":F|null,
+   \"repeat\":null|{\"count\":N,\"means\":[{\"figure\":\"…\",\"mean\":F,\"low\":F,\"high\":F}]}}";
 
 /// Options of `simulate`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -48,6 +51,10 @@ pub(crate) struct Args {
     /// one, simulated or real
     #[arg(long, value_name = "FILE.lwt")]
     trace: Option<PathBuf>,
+
+    /// Run N times with seeds from --seed on; print the mean of each result, with a 95 % interval
+    #[arg(long, value_name = "N", conflicts_with_all = ["trace", "show_soc"])]
+    repeat: Option<usize>,
 
     /// Print the processors' numbers as TOML, with their sources, without simulating
     #[arg(long, conflicts_with = "trace")]
@@ -70,6 +77,7 @@ struct Report {
     seed: u64,
     #[serde(flatten)]
     run: Simulated,
+    repeat: Option<Repeated>,
 }
 
 /// Simulates and prints.
@@ -95,8 +103,14 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
             run
         }
     };
+    let repeat = args.repeat.map(|count| Repeated::run(&scenario, count)).transpose()?;
+    if repeat.is_some() && scenario.processors().value("noise.spread").is_ok_and(|s| s == 0.0) {
+        session.note("note: without noise all runs are equal; add --set noise.spread=0.05");
+    }
     if !session.json {
-        return print(&simulated::text(&scenario.to_string(), &run));
+        let mut text = simulated::text(&scenario.to_string(), &run);
+        text.extend(repeat.as_ref().map(simulated::means));
+        return print(&text);
     }
     print_json(&Report {
         soc: scenario.soc_name(),
@@ -112,5 +126,6 @@ pub(crate) fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         stepped_preparation: scenario.stepped_preparation,
         seed: scenario.seed,
         run,
+        repeat,
     })
 }

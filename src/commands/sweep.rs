@@ -17,7 +17,7 @@ Examples:
   lapwing sweep --over prompt=32:1024:32 --over strategy=npu-padding,pipe,tensor-level \\
       --plot lengths.svg --csv lengths.csv
   lapwing sweep --over gpu.bandwidth=20:80 --figure decode_tokens_per_second --plot bandwidth.svg
-  lapwing sweep --over chunk=64,128,256 --strategy chunked --prompt 1024
+  lapwing sweep --over chunk=64,128,256 --strategy chunked -p 1024
 
 --over: a setting (soc, model, prompt, decode, strategy, fast-sync, order-swap, chunk, interference,
 verify, stepped-preparation, seed) or a number of the processors, with its values: KEY=A,B,C or
@@ -29,7 +29,7 @@ With --json:
 
 /// Options of `sweep`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,
@@ -120,7 +120,7 @@ fn check_figure(figure: Figure, base: &Scenario, axes: &[Axis]) -> Result<(), Fa
     let decodes =
         (base.decode > 0 && !axes.iter().any(|a| a.key == "decode")) || varies("decode", "0");
     if name.starts_with("decode") && !decodes {
-        return Err(Failure::usage(format!("--figure {name} needs decode steps: --decode 32")));
+        return Err(Failure::usage(format!("--figure {name} needs decode steps: -n 32")));
     }
     let game = base.interference != Interference::None || varies("interference", "none");
     if name == "frames_per_second" && !game {

@@ -37,17 +37,19 @@ one of >= <= == != > <. With two files, paths begin with a., b. or diff.
 
 --what-if: changes separated by commas. op:NAME*F, activity:KIND*F and on:LANE*F scale the durations
 of these spans; sync*F scales those of messages, restart*F the delays of lanes before they continue;
-slots:LANE*N runs N such lanes in parallel. The order of the work is kept.
+slots:LANE*N runs N such lanes in parallel. The order of the work is kept. Ops that are fused into
+one dispatch are one span, such as 'ffn_down + ffn_residual': the name of one of them selects it.
 
 With --json:
   {\"version\":1,\"makespan_ns\":N,\"overlap\":F|null,…,
    \"asserts\":[{\"metric\":\"…\",\"expected\":\"…\",\"value\":N|null,\"ok\":true|false}],
-   \"what_if\":[{\"change\":\"…\",\"makespan_ns\":N,\"delta_ns\":N,\"ratio\":F|null}]}
+   \"what_if\":[{\"change\":\"…\",\"makespan_ns\":N,\"delta_ns\":N,\"ratio\":F|null,
+               \"fused\":[\"…\"]}]}
   asserts and what_if only if requested. Two files: {\"a\":{…},\"b\":{…},\"diff\":{…},…}";
 
 /// Options of `timeline`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A recorded run
     #[arg(value_name = "FILE.lwt")]
@@ -62,7 +64,7 @@ pub(crate) struct Args {
     text: bool,
 
     /// Write a self-contained HTML page
-    #[arg(long, value_name = "OUT")]
+    #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
 
     /// Write a trace for ui.perfetto.dev and its trace processor

@@ -28,7 +28,7 @@ With --json: {\"ids\":[…]}";
 
 /// Options of `tokenize`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The text; `-` reads stdin
     #[arg(conflicts_with = "file")]

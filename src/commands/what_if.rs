@@ -13,8 +13,8 @@ use crate::cli::visible::one_line;
 const EXAMPLES: &str = "\
 Examples:
   lapwing what-if --strategy tensor-level npu.rate=2x
-  lapwing what-if --prompt 64 sync.fast=0,memory.copy=2x
-  lapwing what-if --prompt 525 --strategy npu-padding strategy=tensor-level
+  lapwing what-if -p 64 sync.fast=0,memory.copy=2x
+  lapwing what-if -p 525 --strategy npu-padding strategy=tensor-level
 
 CHANGES: settings (see `lapwing sweep --help`) or numbers of the processors, separated by commas; a
 number may also be a multiple (2x) or a change in percent (+10%).
@@ -27,7 +27,7 @@ With --json:
 
 /// Options of `what-if`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     scenario: ScenarioArgs,

@@ -7,6 +7,7 @@ use super::StrategyRun;
 
 /// Numbers of a strategy's runs at one length. `null` where a number does not exist.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Figures {
     /// Name of the strategy.
     pub strategy: String,
@@ -35,7 +36,10 @@ pub struct Figures {
     /// Error of predicted waits: the median of |actual − predicted| / actual for each kind of wait,
     /// and of these the median weighted by the number of waits.
     pub wait_error: Option<f64>,
-    /// Predicted time of the prompt in a warm engine, as in the measured runs, in ms.
+    /// Whether it prepares graphs on the spot, which is part of the measured times.
+    pub prepares_on_the_spot: bool,
+    /// Predicted time of the prompt as in the measured runs, in ms: in a warm engine, with the
+    /// preparation of graphs on the spot.
     pub predicted_ms: Option<f64>,
     /// Predicted time in an engine that has no graphs yet, in ms.
     pub predicted_cold_ms: Option<f64>,
@@ -49,6 +53,7 @@ pub struct Figures {
 
 /// Idle time of one cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct IdleFigure {
     /// The cause.
     pub cause: String,
@@ -81,6 +86,7 @@ impl StrategyRun {
             copied_bytes: self.copied_bytes(),
             handed_over_bytes: self.handed_over_bytes(),
             wait_error: self.wait_error(),
+            prepares_on_the_spot: self.prepares_on_the_spot,
             predicted_ms,
             predicted_cold_ms: self.predicted_cold.map(ms),
             prediction_error: predicted_ms.map(|ms| (ms - ttft_ms) / ttft_ms),

@@ -3,35 +3,20 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::time::Duration;
 
 use lapwing_actors::RunError;
 use lapwing_actors::message::Shutdown;
-use lapwing_traces::{
-    Analysis, OsClock, Recorder, RecorderConfig, Recording, Report, Scope, Spread, Timeline,
-};
+use lapwing_traces::{OsClock, Recorder, RecorderConfig, Recording, Scope};
 
-use super::{Candidate, Compare, Comparison, LengthComparison, Progress, StrategyRun};
+use super::estimate::Estimate;
+use super::request::{Measured, one, prompt_ids, warming_length};
+use super::{Candidate, Compare, Comparison, LengthComparison, Progress};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::request::{Prompt, Request};
 
-/// All repetitions of one strategy at one length.
-struct Runs {
-    reason: String,
-    chunks: usize,
-    predicted: Option<Duration>,
-    predicted_cold: Option<Duration>,
-    runs: Vec<Run>,
-}
+mod runs;
 
-/// One repetition.
-struct Run {
-    ttft_ms: f64,
-    ids: Vec<u32>,
-    late: Duration,
-    recording: Recording,
-}
+use runs::{Runs, of};
 
 /// The state of a comparison in progress.
 struct Measuring<'a, F> {
@@ -47,6 +32,11 @@ struct Measuring<'a, F> {
     choices: HashMap<usize, String>,
     /// Settings that all engines share.
     facts: Option<Facts>,
+    estimate: Estimate<OsClock>,
+    /// Runs of each strategy at each length, unmeasured ones included.
+    runs_each: usize,
+    /// Strategy and length of the latest measured run of the present engine.
+    latest: Option<(usize, usize)>,
 }
 
 struct Facts {
@@ -79,6 +69,9 @@ pub(super) async fn run(
         absent: HashMap::new(),
         choices: HashMap::new(),
         facts: None,
+        estimate: Estimate::new(OsClock::start()),
+        runs_each: compare.repetitions + warm,
+        latest: None,
     };
     let forward: Vec<usize> = (0..compare.candidates.len()).collect();
     let reverse: Vec<usize> = forward.iter().rev().copied().collect();
@@ -95,41 +88,133 @@ pub(super) async fn run(
 impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
     fn report_progress(&mut self, candidate: &Candidate, tokens: usize) {
         let (done, all, strategy) = (self.done, self.all, candidate.name().to_owned());
-        (self.progress)(&Progress { done, all, strategy, tokens });
+        let left = self.estimate.left();
+        (self.progress)(&Progress { done, all, strategy, tokens, left });
     }
 
-    /// Runs one round of a strategy: builds an engine and measures each length.
+    /// Predicts the times of all runs, with the first engine.
+    fn predict(&mut self, engine: &Engine) {
+        for (number, length) in self.compare.lengths.iter().enumerate() {
+            let Ok(explained) = engine.explain(*length) else { continue };
+            let rated = |name: &str| match name {
+                "auto" => explained.winner().makespan(),
+                _ => explained.rated.iter().find(|rated| rated.strategy == name)?.makespan(),
+            };
+            let candidates = self.compare.candidates.iter();
+            let times: Vec<_> = candidates.map(|candidate| rated(candidate.name())).collect();
+            self.estimate.expect(number, &times, self.runs_each);
+        }
+    }
+
+    /// Runs one round of a strategy: builds an engine and measures each length. Lengths at which graphs
+    /// are prepared on the spot are measured afterwards, each run in a new engine.
     async fn candidate(&mut self, at: usize, repetitions: usize, each: usize) -> Result<(), Error> {
         let compare = self.compare;
-        let candidate = &compare.candidates[at];
-        self.report_progress(candidate, 0);
-        let longest = compare.lengths.iter().max().copied().unwrap_or(1);
-        let recorder = Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
-        recorder.set_scope(Scope::Marked);
-        let builder = candidate.builder(&compare.builder);
-        let builder = builder.context(longest + compare.tokens).recorder(recorder);
-        let engine = match builder.build().await {
+        self.report_progress(&compare.candidates[at], 0);
+        let engine = match self.engine(at).await {
             Ok(engine) => engine,
             Err(error) if error.plan_error().is_some() => {
                 self.absent.insert(at, error.to_string());
+                self.estimate.absent(at);
                 self.all -= each;
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
-        self.facts.get_or_insert_with(|| Facts::of(&engine));
+        if self.facts.is_none() {
+            self.predict(&engine);
+            self.facts = Some(Facts::of(&engine));
+        }
+        let mut unprepared = Vec::new();
         for (number, length) in compare.lengths.iter().enumerate() {
-            let measured = self.length((at, number), *length, (&engine, repetitions)).await;
-            match measured {
-                Ok(()) => {}
-                Err(error) if error.plan_error().is_some() || cannot_run(&error) => {
-                    self.absent.insert(at, error.to_string());
-                    break;
+            let key = (at, number);
+            let measured = match self.planned(key, *length, &engine) {
+                Ok(true) => {
+                    unprepared.push((key, *length));
+                    Ok(())
                 }
-                Err(error) => return Err(error),
+                Ok(false) => self.length(key, *length, (&engine, repetitions)).await,
+                Err(error) => Err(error),
+            };
+            if !self.continues(at, measured)? {
+                break;
             }
         }
-        engine.shutdown(Shutdown::Drain).await
+        self.end(engine).await?;
+        for (key, length) in unprepared {
+            let measured = self.in_new_engines(key, length, repetitions).await;
+            if !self.continues(at, measured)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// An engine with this strategy.
+    async fn engine(&mut self, at: usize) -> Result<Engine, Error> {
+        let compare = self.compare;
+        self.latest = None;
+        let longest = compare.lengths.iter().max().copied().unwrap_or(1);
+        let recorder = Recorder::new(Arc::clone(&compare.clock), RecorderConfig::default());
+        recorder.set_scope(Scope::Marked);
+        let builder = compare.candidates[at].builder(&compare.builder);
+        builder.context(longest + compare.tokens).recorder(recorder).build().await
+    }
+
+    /// Ends an engine. Then every actor has recorded all of its events.
+    async fn end(&mut self, engine: Engine) -> Result<(), Error> {
+        let recorder = engine.recorder().clone();
+        engine.shutdown(Shutdown::Drain).await?;
+        self.add_late(recorder.take());
+        Ok(())
+    }
+
+    /// Adds events to the recording of the latest measured run.
+    fn add_late(&mut self, events: Recording) {
+        let runs = self.latest.and_then(|key| self.runs.get_mut(&key));
+        if let Some(run) = runs.and_then(|runs| runs.runs.last_mut()) {
+            run.recording.append(events);
+        }
+    }
+
+    /// Keeps a measured run; events that came late belong to the run before.
+    fn keep(&mut self, key: (usize, usize), measured: Option<Measured>) {
+        let Some(Measured { run, late_events }) = measured else { return };
+        self.add_late(late_events);
+        if let Some(runs) = self.runs.get_mut(&key) {
+            runs.runs.push(run);
+            self.latest = Some(key);
+        }
+    }
+
+    /// Whether the strategy's next length is measured: not if the devices cannot run the strategy.
+    fn continues(&mut self, at: usize, measured: Result<(), Error>) -> Result<bool, Error> {
+        match measured {
+            Ok(()) => Ok(true),
+            Err(error) if error.plan_error().is_some() || cannot_run(&error) => {
+                self.absent.insert(at, error.to_string());
+                self.estimate.absent(at);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Plans and predicts a length; whether its runs prepare graphs on the spot.
+    fn planned(
+        &mut self,
+        key: (usize, usize),
+        length: usize,
+        engine: &Engine,
+    ) -> Result<bool, Error> {
+        if let Ok(explained) = engine.explain(length) {
+            self.choices.entry(key.1).or_insert_with(|| explained.winner().strategy.clone());
+        }
+        let runs = match self.runs.entry(key) {
+            Entry::Occupied(runs) => runs.into_mut(),
+            Entry::Vacant(runs) => runs.insert(Runs::planned(engine, length)?),
+        };
+        Ok(runs.on_the_spot)
     }
 
     async fn length(
@@ -139,28 +224,43 @@ impl<F: FnMut(&Progress) + Send> Measuring<'_, F> {
         (engine, repetitions): (&Engine, usize),
     ) -> Result<(), Error> {
         let compare = self.compare;
-        if let Ok(explained) = engine.explain(length) {
-            self.choices.entry(key.1).or_insert_with(|| explained.winner().strategy.clone());
-        }
-        if let Entry::Vacant(runs) = self.runs.entry(key) {
-            let plan = engine.plan(length)?;
-            runs.insert(Runs {
-                reason: plan.first().map_or_else(String::new, |chunk| chunk.reason.clone()),
-                chunks: plan.len(),
-                predicted: engine.predict(length)?,
-                predicted_cold: engine.predict_cold(length)?,
-                runs: Vec::new(),
-            });
-        }
         for repetition in 0..=repetitions {
             self.report_progress(&compare.candidates[key.0], length);
             let before = self.runs.get(&key).map_or(0, |runs| runs.runs.len());
             let ids = prompt_ids(engine, length, before as u64);
-            let run = one(engine, ids, (compare.tokens, repetition > 0)).await?;
-            if let (Some(run), Some(runs)) = (run, self.runs.get_mut(&key)) {
-                runs.runs.push(run);
-            }
+            let measured = one(engine, ids, (compare.tokens, repetition > 0)).await?;
+            self.keep(key, measured);
             self.done += 1;
+            self.estimate.ended(key);
+        }
+        Ok(())
+    }
+
+    /// Measures each run in an engine that has not run a prompt of that length, so that the run
+    /// prepares its graphs. A prompt with other graphs warms the engine.
+    async fn in_new_engines(
+        &mut self,
+        key: (usize, usize),
+        length: usize,
+        repetitions: usize,
+    ) -> Result<(), Error> {
+        let compare = self.compare;
+        self.done += 1;
+        self.estimate.ended(key);
+        for _ in 0..repetitions {
+            self.report_progress(&compare.candidates[key.0], length);
+            let engine = self.engine(key.0).await?;
+            let before = self.runs.get(&key).map_or(0, |runs| runs.runs.len()) as u64;
+            if let Some(other) = warming_length(&engine, length, compare.tokens)? {
+                let ids = prompt_ids(&engine, other, before);
+                one(&engine, ids, (compare.tokens, false)).await?;
+            }
+            let ids = prompt_ids(&engine, length, before);
+            let measured = one(&engine, ids, (compare.tokens, true)).await?;
+            self.keep(key, measured);
+            self.end(engine).await?;
+            self.done += 1;
+            self.estimate.ended(key);
         }
         Ok(())
     }
@@ -218,77 +318,4 @@ impl Facts {
 /// Whether the devices cannot run the strategy, for example because its graphs exceed the budget.
 fn cannot_run(error: &Error) -> bool {
     matches!(error.run_error(), Some(RunError::Device { .. }))
-}
-
-/// Ids spread over the vocabulary, after the begin token if the model uses one.
-fn prompt_ids(engine: &Engine, count: usize, seed: u64) -> Vec<u32> {
-    let tokenizer = engine.tokenizer();
-    let vocab = tokenizer.vocab_size().max(1) as u64;
-    let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos());
-    // A Weyl sequence with its high bits mixed down: repeatable, and different in each repetition.
-    let id = |at: u64| {
-        let x = (seed << 32 | at).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        (((x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 16) % vocab) as u32
-    };
-    bos.into_iter().chain((0..count as u64).map(id)).take(count).collect()
-}
-
-/// Runs one request alone in the engine, and records it if it is measured.
-async fn one(
-    engine: &Engine,
-    ids: Vec<u32>,
-    (tokens, measured): (usize, bool),
-) -> Result<Option<Run>, Error> {
-    let mut request = Request::new(Prompt::Ids(ids)).greedy().ignore_eos().max_tokens(tokens);
-    if measured {
-        request = request.traced();
-    }
-    let late_before: Duration = engine.late().iter().sum();
-    let mut stream = engine.generate(request).await?;
-    let mut ids = Vec::new();
-    while let Some(token) = stream.next().await {
-        ids.push(token?.id);
-    }
-    let times = stream.summary().map(|summary| summary.times);
-    drop(stream);
-    if !measured {
-        return Ok(None);
-    }
-    // Actors record the end of a turn after the last token is sent. Once the scheduler has answered
-    // an empty request, these events are recorded.
-    let nothing = Request::new(Prompt::Ids(vec![0])).greedy().max_tokens(0);
-    let mut stream = engine.generate(nothing).await?;
-    while stream.next().await.is_some() {}
-    let recording = engine.recorder().take();
-    let ttft_ms = times.map_or(f64::NAN, |times| times.ttft().as_secs_f64() * 1e3);
-    let late = engine.late().iter().sum::<Duration>().saturating_sub(late_before);
-    Ok(Some(Run { ttft_ms, ids, late, recording }))
-}
-
-fn of(candidate: &Candidate, runs: Runs) -> StrategyRun {
-    let Runs { reason, chunks, predicted, predicted_cold, runs } = runs;
-    let times: Vec<f64> = runs.iter().map(|run| run.ttft_ms).collect();
-    let late = runs.iter().map(|run| run.late).sum::<Duration>() / runs.len().max(1) as u32;
-    let mut order: Vec<usize> = (0..runs.len()).collect();
-    order.sort_by(|a, b| times[*a].total_cmp(&times[*b]));
-    let median = &runs[order[(order.len() - 1) / 2]];
-    let mut recording = median.recording.clone();
-    recording.meta.insert("strategy".to_owned(), candidate.name().to_owned());
-    let timeline = Timeline::new(&recording);
-    let analysis = Analysis::new(&timeline);
-    let report = Report::new(&timeline, &analysis);
-    let none = Spread { median: f64::NAN, min: f64::NAN, max: f64::NAN };
-    StrategyRun {
-        strategy: candidate.name().to_owned(),
-        reason,
-        chunks,
-        ttft_ms: Spread::of(&times).unwrap_or(none),
-        predicted,
-        predicted_cold,
-        ids: runs[0].ids.clone(),
-        late,
-        timeline,
-        analysis,
-        report,
-    }
 }

@@ -1,22 +1,29 @@
 //! A comparison as one HTML page.
 
-use lapwing_traces::html::{Entry, Figure, Group, HtmlError, Overview, PageRun, overview};
+use lapwing_traces::html::{Column, Entry, Figure, Group, HtmlError, Overview, PageRun, overview};
 
 use super::{Comparison, Figures, LengthComparison, StrategyRun};
 
-/// Columns of the tables.
-const COLUMNS: [&str; 11] = [
-    "#TTFT, median",
-    "#min",
-    "#max",
-    "#TPOT",
-    "#Makespan",
-    "#Overlap",
-    "Main idle cause",
-    "#Copied",
-    "#Wait error",
-    "#Predicted TTFT",
-    "#Late",
+/// Columns of the tables: head and tooltip.
+const COLUMNS: [(&str, &str); 11] = [
+    ("#TTFT, median", "Time from submission to the first token, median of the repetitions"),
+    ("#min", "Shortest time to first token"),
+    ("#max", "Longest time to first token"),
+    ("#TPOT", "Mean time per output token after the first, in the recorded repetition"),
+    ("#Makespan", "First start to last end, generated tokens included, in the recorded repetition"),
+    ("#Overlap", "Share of the devices' busy time during which another device was busy, too"),
+    ("#Idle time of the devices", "Idle time of all devices by cause; the text names the longest"),
+    ("#Copied", "Bytes read and written to merge parts and to convert values for other devices"),
+    (
+        "#Wait error",
+        "Median error of the predicted waits, |actual − predicted| / actual; – without waits",
+    ),
+    ("#Predicted TTFT", "Predicted time to first token in a warm engine, and its error"),
+    (
+        "#Late",
+        "Time by which devices exceeded the rates that they are throttled to: the measured times are \
+         too long by as much",
+    ),
 ];
 
 impl Comparison {
@@ -42,7 +49,7 @@ impl Comparison {
         overview(&Overview {
             title: "Comparison of strategies",
             facts,
-            columns: COLUMNS.to_vec(),
+            columns: COLUMNS.map(|(head, help)| Column { head, help }).to_vec(),
             groups: self.lengths.iter().map(group).collect(),
         })
     }
@@ -83,17 +90,19 @@ fn entry(length: &LengthComparison, at: usize) -> Entry<'_> {
 }
 
 fn cells(of: &Figures) -> Vec<Figure> {
-    let number = |text: String, value: f64| Figure { text, value: Some(value) };
+    let number = |text: String, value: f64| Figure { text, value: Some(value), idle: Vec::new() };
     let maybe = |value: Option<f64>, show: fn(f64) -> String| {
         value.map_or_else(Figure::default, |value| number(show(value), value))
     };
     let ms = |value: f64| format!("{value:.1} ms");
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
     let mib = |bytes: u64| number(format!("{:.1} MiB", bytes as f64 / 1048576.0), bytes as f64);
-    let idle = of
-        .idle
-        .first()
-        .map_or_else(String::new, |idle| format!("{}, {:.1} ms", idle.cause, idle.ms));
+    let longest = of.idle.first();
+    let idle = Figure {
+        text: longest.map_or_else(String::new, |idle| format!("{}, {:.1} ms", idle.cause, idle.ms)),
+        value: Some(of.idle.iter().map(|idle| idle.ms).sum()),
+        idle: of.idle.iter().map(|idle| (idle.cause.clone(), idle.ms)).collect(),
+    };
     let predicted = of.predicted_ms.map_or_else(Figure::default, |predicted| {
         let error = of.prediction_error.unwrap_or(f64::NAN) * 100.0;
         number(format!("{predicted:.1} ms ({error:+.1} %)"), predicted)
@@ -105,7 +114,7 @@ fn cells(of: &Figures) -> Vec<Figure> {
         maybe(of.tpot_ms, ms),
         number(ms(of.makespan_ms), of.makespan_ms),
         maybe(of.overlap, percent),
-        Figure { text: idle, value: None },
+        idle,
         mib(of.copied_bytes),
         maybe(of.wait_error, percent),
         predicted,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapwing_actors::drive::live::LiveDevice;
-use lapwing_kernels::cpu::{Activations, Cpu, CpuDevice, CpuDeviceParts, Isa};
+use lapwing_kernels::cpu::{Activations, CoreSet, Cpu, CpuDevice, CpuDeviceParts, Isa};
 use lapwing_kernels::device::{Blocking, Device, DeviceInfo, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_kernels::kv::KvStore;
@@ -17,6 +17,7 @@ use lapwing_plan::time::TimeModel;
 use lapwing_traces::Clock;
 
 use super::{Backend, DeviceSpec, Pace, Rates, calibrate};
+use crate::config::Threads;
 use crate::error::Error;
 
 /// Data that all devices of an engine share.
@@ -41,14 +42,17 @@ pub(crate) struct Built {
     pub(crate) kernels: String,
 }
 
-/// Builds a device with that many threads.
+/// Builds a device with these threads.
 pub(crate) fn build(
     spec: &DeviceSpec,
-    threads: usize,
+    Threads { count: threads, cores }: &Threads,
     shared: &Shared<'_>,
 ) -> Result<Built, Error> {
+    let (threads, cores) = (*threads, cores.as_ref());
     let Shared { graph, file, kv, slots, isa, activations, clock } = shared;
-    let cpu = Cpu::new(threads, *isa).with_activations(*activations);
+    let cpu = Cpu::on_cores(threads, cores, *isa)?.with_activations(*activations);
+    // Weights are packed, and rates are measured, on the cores that later compute.
+    let _pinned = cpu.pool().pin_caller()?;
     let given = cpu.pool().threads();
     if given < threads {
         let most = format!("at most {given}, the limit on threads of this system (`ulimit -u`)");
@@ -76,8 +80,9 @@ pub(crate) fn build(
     }
     let time = time_model(spec, &ops, real)?;
     let held = spec.is_throttled().then(|| Arc::clone(&time));
-    let kernels = kernels(spec, threads, (*isa, *activations));
-    Ok(Built { device: LiveDevice { device, time: held }, info, time, kernels })
+    let kernels = kernels(spec, (threads, cores), (*isa, *activations));
+    let cores = cores.map(|cores| cores.of_thread(0, threads));
+    Ok(Built { device: LiveDevice { device, time: held, cores }, info, time, kernels })
 }
 
 fn array(spec: &DeviceSpec) -> SystolicArray {
@@ -143,13 +148,18 @@ pub(crate) fn time_model(
     })
 }
 
-fn kernels(spec: &DeviceSpec, threads: usize, (isa, activations): (Isa, Activations)) -> String {
+fn kernels(
+    spec: &DeviceSpec,
+    (threads, cores): (usize, Option<&CoreSet>),
+    (isa, activations): (Isa, Activations),
+) -> String {
     let plural = if threads == 1 { "" } else { "s" };
     let exact = match activations {
         Activations::Int8 => "",
         Activations::F32 => ", with f32 activations",
     };
-    let own = format!("{}{exact} on {threads} thread{plural} ({})", isa.name(), isa.explain());
+    let on = cores.map(|cores| format!(", pinned to cores {cores}")).unwrap_or_default();
+    let own = format!("{}{exact} on {threads} thread{plural}{on} ({})", isa.name(), isa.explain());
     match (spec.backend, spec.pace) {
         (_, Pace::Native) => own,
         (Backend::Cpu, Pace::Throttled(rates)) => {

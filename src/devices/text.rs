@@ -17,7 +17,7 @@ pub(super) const BYTES: &str = "a number of bytes such as 64MiB or 1GiB";
 /// Accepted sides of an array.
 pub(super) const CELLS: &str = "1, 2, 4, 8, 16 or 32 cells along a side";
 /// Accepted graph sizes.
-pub(super) const SIZES: &str = "multiples of 32 rows up to 65536: powers of two in a range such as 32-1024, or a list such as 32/64/256";
+pub(super) const SIZES: &str = "multiples of 32 rows up to 65536, or powers of two below 32: powers of two in a range such as 1-1024, or a list such as 1/32/256";
 
 /// Parses a rate.
 pub(super) fn rate(text: &str) -> Option<f64> {
@@ -31,7 +31,8 @@ pub(super) fn share(text: &str) -> Option<f64> {
 
 /// Whether a graph can have that many rows with any array size.
 pub(super) fn is_size(rows: usize) -> bool {
-    rows.is_multiple_of(Share::ALIGN) && (1..=1 << 16).contains(&rows)
+    let small = rows < Share::ALIGN && rows.is_power_of_two();
+    (small || rows.is_multiple_of(Share::ALIGN)) && (1..=1 << 16).contains(&rows)
 }
 
 /// Parses the cells along a side of an array.

@@ -30,12 +30,30 @@ impl EngineBuilder {
     /// The GGUF file; for a split model, any of its files.
     pub fn model(mut self, path: impl Into<PathBuf>) -> EngineBuilder {
         self.settings.model = path.into();
+        #[cfg(feature = "fetch")]
+        {
+            self.settings.model_name = None;
+        }
         self
     }
 
-    /// Threads of the CPU pool; by default all hardware threads of the machine.
+    /// Threads of the CPU pool; by default one for each core of [`cores`](EngineBuilder::cores), or all
+    /// hardware threads of the machine.
     pub fn threads(mut self, threads: usize) -> EngineBuilder {
         self.settings.threads = Some(threads);
+        self
+    }
+
+    /// Pins the compute threads of all devices to these logical cores, by the operating system's
+    /// numbers: each thread to a core of its own if there are as many threads as cores, otherwise each
+    /// to all of them. On a machine with several kinds of core, this chooses the kind. By default no
+    /// thread is pinned. Threads that do not compute run anywhere.
+    ///
+    /// The engine cannot be built if a core does not exist, or if the operating system has no affinity
+    /// of threads (it needs Linux or Android).
+    pub fn cores(mut self, cores: impl IntoIterator<Item = usize>) -> EngineBuilder {
+        // One number beyond what any system has is enough to refuse a range without an end.
+        self.settings.cores = Some(cores.into_iter().take(1 << 16).collect());
         self
     }
 
@@ -89,8 +107,9 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read or is not supported.
     pub fn requantized(&self) -> Result<Option<Requantized>, Error> {
-        let file = WeightFile::open(&self.settings.model)?;
-        Ok(self.settings.model(&file)?.1)
+        let settings = self.settled()?;
+        let file = WeightFile::open(&settings.model)?;
+        Ok(settings.model(&file)?.1)
     }
 
     /// Replaces the causal mask of attention, in all layers or in some; may be called several times,
@@ -132,8 +151,9 @@ impl EngineBuilder {
         if self.settings.attention.is_empty() {
             return Ok(None);
         }
-        let file = WeightFile::open(&self.settings.model)?;
-        Ok(Some(self.settings.model(&file)?.0.graph.attention()))
+        let settings = self.settled()?;
+        let file = WeightFile::open(&settings.model)?;
+        Ok(Some(settings.model(&file)?.0.graph.attention()))
     }
 
     /// Maximum prompt tokens in a chunk; by default 512, or with an NPU the rows of its largest graph
@@ -185,6 +205,13 @@ impl EngineBuilder {
         self
     }
 
+    /// Adds several devices, as [`device`](EngineBuilder::device) does one:
+    /// `.devices(DeviceSpec::list("phone")?)`.
+    pub fn devices(mut self, devices: impl IntoIterator<Item = DeviceSpec>) -> EngineBuilder {
+        self.settings.devices.extend(devices);
+        self
+    }
+
     /// Selects by name the strategy that places ops on devices and cuts prompts into chunks
     /// ([`strategies`] lists the names). The default is `auto` with several devices, and `cpu-only` or
     /// `gpu-only` with one.
@@ -204,10 +231,10 @@ impl EngineBuilder {
     /// # use lapwing::devices::DeviceSpec;
     /// use lapwing::plan::{OrderSwap, StrategyOptions};
     /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// let builder = Engine::builder().model("model.gguf").strategy("row-cut");
-    /// let engine = DeviceSpec::list("phone")?
-    ///     .into_iter()
-    ///     .fold(builder, |builder, device| builder.device(device))
+    /// let engine = Engine::builder()
+    ///     .model("model.gguf")
+    ///     .devices(DeviceSpec::list("phone")?)
+    ///     .strategy("row-cut")
     ///     .strategy_options(StrategyOptions {
     ///         order_swap: OrderSwap::Off,
     ///         ratio: "6:2:1".parse()?,
@@ -299,9 +326,14 @@ impl EngineBuilder {
     /// Opens the model and starts the actors. Never blocks the caller's runtime.
     ///
     /// # Errors
-    /// When the file is missing, damaged or not supported, or a setting is invalid.
+    /// When the file is missing, damaged or not supported, a model by name cannot be fetched, or a
+    /// setting is invalid.
     pub async fn build(self) -> Result<Engine, Error> {
-        spawn_blocking("load", move || self.build_blocking()).await.map_err(Error::thread)?
+        #[cfg(feature = "fetch")]
+        let (this, _stop) = self.with_stop();
+        #[cfg(not(feature = "fetch"))]
+        let this = self;
+        spawn_blocking("load", move || this.build_blocking()).await.map_err(Error::thread)?
     }
 
     /// As [`build`](EngineBuilder::build), on the calling thread.
@@ -309,7 +341,8 @@ impl EngineBuilder {
     /// # Errors
     /// As [`build`](EngineBuilder::build).
     pub fn build_blocking(self) -> Result<Engine, Error> {
-        let file = WeightFile::open(&self.settings.model)?;
-        start::start(self.settings, &file)
+        let settings = self.settled()?.into_owned();
+        let file = WeightFile::open(&settings.model)?;
+        start::start(settings, &file)
     }
 }

@@ -16,7 +16,7 @@ use lapwing_traces::OsClock;
 
 use super::builder::EngineBuilder;
 use super::start::slot_pool;
-use crate::config::{Chosen, Settings};
+use crate::config::{Chosen, Settings, Threads};
 use crate::devices::build::{Shared, build};
 use crate::error::Error;
 use crate::profile::machine;
@@ -43,13 +43,21 @@ pub(super) fn identity(settings: &Settings, chosen: &Chosen) -> Identity {
     let devices = chosen
         .devices
         .iter()
-        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {threads} threads{other}")));
+        .map(|(spec, threads)| (spec.name.clone(), format!("{spec} on {}{other}", on(threads))));
     Identity {
         program: env!("CARGO_PKG_VERSION").to_owned(),
         machine: machine(chosen.isa.name()),
         model: format!("{}-{bytes}", stem.to_string_lossy()),
         chunk_rows: chosen.chunk_rows,
         devices: devices.collect(),
+    }
+}
+
+/// The threads of a device, as part of its description: pinned threads take other times.
+fn on(threads: &Threads) -> String {
+    match &threads.cores {
+        None => format!("{} threads", threads.count),
+        Some(cores) => format!("{} threads, cores {cores}", threads.count),
     }
 }
 
@@ -65,9 +73,10 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or a setting is invalid.
     pub fn identity(&self) -> Result<Identity, Error> {
-        let file = WeightFile::open(&self.settings.model)?;
-        let (model, _) = self.settings.model(&file)?;
-        Ok(identity(&self.settings, &self.settings.choose(&model.config)?))
+        let settings = self.settled()?;
+        let file = WeightFile::open(&settings.model)?;
+        let (model, _) = settings.model(&file)?;
+        Ok(identity(&settings, &settings.choose(&model.config)?))
     }
 
     /// Measures every op of the model on every device, one device after another, for at most
@@ -80,7 +89,7 @@ impl EngineBuilder {
         limits: Limits,
         progress: &mut dyn FnMut(&MeasureProgress<'_>) -> ControlFlow<()>,
     ) -> Result<Profile, Error> {
-        let settings = self.settings;
+        let settings = self.settled()?;
         let file = WeightFile::open(&settings.model)?;
         let (model, _) = settings.model(&file)?;
         let chosen = settings.choose(&model.config)?;
@@ -102,7 +111,7 @@ impl EngineBuilder {
         let Identity { program, machine, model, chunk_rows, devices: names } =
             identity(&settings, &chosen);
         let built = chosen.devices.iter().zip(names).map(|((spec, threads), (_, description))| {
-            let built = build(spec, *threads, &shared)?;
+            let built = build(spec, threads, &shared)?;
             Ok(MeasuredDevice { device: built.device, info: built.info, description })
         });
         let devices = built.collect::<Result<Vec<MeasuredDevice>, Error>>()?;
@@ -128,9 +137,10 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or a setting is invalid.
     pub fn step_bytes(&self, context: usize) -> Result<u64, Error> {
-        let file = WeightFile::open(&self.settings.model)?;
-        let (model, _) = self.settings.model(&file)?;
-        let layout = self.settings.choose(&model.config)?.layout;
+        let settings = self.settled()?;
+        let file = WeightFile::open(&settings.model)?;
+        let (model, _) = settings.model(&file)?;
+        let layout = settings.choose(&model.config)?.layout;
         let mut batch = Batch::default();
         batch.push(&[0], context, Vec::new(), 0..1);
         Ok(model.graph.with_kv(layout).stored_bytes(&batch))
@@ -141,9 +151,10 @@ impl EngineBuilder {
     /// # Errors
     /// When the model cannot be read, or the profile is invalid.
     pub fn fit(&self, profile: &Profile) -> Result<Fitted, Error> {
-        let file = WeightFile::open(&self.settings.model)?;
-        let (model, _) = self.settings.model(&file)?;
-        let layout = self.settings.choose(&model.config)?.layout;
+        let settings = self.settled()?;
+        let file = WeightFile::open(&settings.model)?;
+        let (model, _) = settings.model(&file)?;
+        let layout = settings.choose(&model.config)?.layout;
         Ok(Fitted::new(profile, Arc::new(model.graph.with_kv(layout)))?)
     }
 }

@@ -37,10 +37,8 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let chosen = settings.choose(&model.config)?;
     let tokenizer = Tokenizer::from_metadata(file.metadata())?;
     let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
-    let recorder = settings
-        .recorder
-        .clone()
-        .unwrap_or_else(|| Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default()));
+    let new_recorder = || Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
+    let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
     let slots = slot_pool(&graph, &chosen);
     // A profile is more precise than a short timing.
@@ -131,7 +129,7 @@ fn devices(
     let kv = Arc::new(KvStore::new(chosen.layout, chosen.pages)?);
     let Chosen { isa, activations, .. } = *chosen;
     let shared = Shared { graph, file, kv: &kv, slots, isa, activations, clock };
-    chosen.devices.iter().map(|(spec, threads)| build(spec, *threads, &shared)).collect()
+    chosen.devices.iter().map(|(spec, threads)| build(spec, threads, &shared)).collect()
 }
 
 /// Builds the planner and the description of the devices that explains its routes.
@@ -188,7 +186,7 @@ fn set_facts(
     (chosen, placement): (&Chosen, &Placement),
 ) {
     let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy();
-    let threads: usize = chosen.devices.iter().map(|(_, threads)| threads).sum();
+    let threads: usize = chosen.devices.iter().map(|(_, threads)| threads.count).sum();
     let devices: Vec<String> = chosen.devices.iter().map(|(spec, _)| spec.to_string()).collect();
     recorder.set_meta("program", concat!("lapwing ", env!("CARGO_PKG_VERSION")));
     recorder.set_meta("clock", "monotonic");
@@ -202,6 +200,11 @@ fn set_facts(
     }
     recorder.set_meta("isa", chosen.isa.name());
     recorder.set_meta("threads", &threads.to_string());
+    let cores = chosen.devices.iter().filter_map(|(_, threads)| threads.cores.as_ref());
+    let cores: Vec<String> = cores.map(ToString::to_string).collect();
+    if !cores.is_empty() {
+        recorder.set_meta("cores", &cores.join(" + "));
+    }
     recorder.set_meta("context", &chosen.context.to_string());
     recorder.set_meta("chunk rows", &chosen.chunk_rows.to_string());
 }

@@ -97,7 +97,7 @@ pub enum FetchError {
         /// Package and version.
         package: String,
         /// The archive reader's reason.
-        source: zip::result::ZipError,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 
     /// The hub has no such repository, revision or file.

@@ -43,6 +43,22 @@ pub async fn fetch(
     fetch_from(cache, &name_in_cache, &*source, progress).await
 }
 
+/// As [`fetch`], until `stopped` is true; `None` if it was stopped.
+pub(crate) async fn fetch_until(
+    cache: &ModelCache,
+    name: &ModelName,
+    progress: &mut dyn Progress,
+    stopped: impl Fn() -> bool,
+) -> Option<Result<PathBuf, FetchError>> {
+    let mut fetched = std::pin::pin!(fetch(cache, name, progress));
+    while !stopped() {
+        if let Ok(result) = tokio::time::timeout(blocking::POLL, fetched.as_mut()).await {
+            return Some(result);
+        }
+    }
+    None
+}
+
 /// As [`fetch`], from any source; the model is cached as `name`.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Creates an empty file, in place of any file or link of that name.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => OpenOptions::new().write(true).create_new(true).open(path),
     }
 }

@@ -16,6 +16,7 @@ use problem::{Descent, Problem};
 
 /// Result of a fit.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Fit {
     /// Parameters that were fitted.
     pub parameters: Vec<FittedParameter>,
@@ -33,6 +34,7 @@ pub struct Fit {
 
 /// A fitted parameter.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct FittedParameter {
     /// Its name.
     pub key: String,
@@ -48,6 +50,7 @@ pub struct FittedParameter {
 
 /// A number that parameters were fitted to.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct FittedPin {
     /// Name of the row.
     pub id: String,
@@ -66,6 +69,7 @@ pub struct FittedPin {
 
 /// A number that was not fitted to.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct FittedCheck {
     /// Name of the row.
     pub id: String,
@@ -120,6 +124,20 @@ impl Fit {
             converged,
             error: mean.sqrt(),
         })
+    }
+}
+
+impl Fit {
+    /// The scenario with the fitted numbers; those that no pin determines keep their values.
+    ///
+    /// # Errors
+    /// When the scenario's processors are not those of the fit.
+    pub fn applied_to(&self, base: &Scenario) -> Result<Scenario, SimulateError> {
+        let mut scenario = base.clone();
+        for number in self.parameters.iter().filter(|number| number.determined) {
+            scenario.set_parameter(&number.key, number.after)?;
+        }
+        Ok(scenario)
     }
 }
 

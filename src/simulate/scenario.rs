@@ -7,11 +7,12 @@ use lapwing_actors::policy::PolicyChoice;
 use lapwing_kernels::model::Model;
 use lapwing_kernels::model::shape::ModelShape;
 use lapwing_kernels::weights::WeightFile;
-use lapwing_plan::soc::Soc;
+use lapwing_plan::soc::{Soc, WeightBits};
 use lapwing_plan::strategy::Strategy;
 
 use super::change::Change;
 use super::error::SimulateError;
+use super::given_shape::GivenShape;
 use super::interference::Interference;
 use super::processors::Processors;
 use super::published::rows::{MODEL, Run};
@@ -194,22 +195,30 @@ impl Scenario {
         self.load_model().map(|_| ())
     }
 
-    /// The model's hyper-parameters and ops, and whether its weights have the sizes of a file.
-    pub(super) fn load_model(&self) -> Result<(Model, bool), SimulateError> {
+    /// The model's hyper-parameters and ops, and the bits of its weights.
+    pub(super) fn load_model(&self) -> Result<(Model, WeightBits), SimulateError> {
         let wrong = |reason: String| SimulateError::Model { reason };
+        if GivenShape::is_meant(&self.model) {
+            let GivenShape { shape, bits } = GivenShape::parse(&self.model)?;
+            let model = shape.model().map_err(|error| wrong(error.to_string()))?;
+            return Ok((model, bits.map_or_else(WeightBits::default, WeightBits::Fixed)));
+        }
         if let Some(shape) = ModelShape::by_name(&self.model) {
-            return Ok((shape.model().map_err(|error| wrong(error.to_string()))?, false));
+            let model = shape.model().map_err(|error| wrong(error.to_string()))?;
+            return Ok((model, WeightBits::default()));
         }
         let path = Path::new(&self.model);
         if !path.is_file() {
             let names: Vec<&str> = ModelShape::all().iter().map(|shape| shape.name).collect();
             return Err(wrong(format!(
-                "unknown model '{}' (shapes: {}; or give a .gguf file)",
+                "unknown model '{}' (shapes: {}; or give a .gguf file, or dimensions: \
+                 layers=16,dim=2048,ffn=8192,heads=32,vocab=128256)",
                 self.model,
                 names.join(", ")
             )));
         }
         let header = WeightFile::header(path).map_err(|error| wrong(error.to_string()))?;
-        Ok((Model::from_header(&header).map_err(|error| wrong(error.to_string()))?, true))
+        let model = Model::from_header(&header).map_err(|error| wrong(error.to_string()))?;
+        Ok((model, WeightBits::Stored))
     }
 }

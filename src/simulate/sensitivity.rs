@@ -11,6 +11,7 @@ use super::simulated::Simulated;
 
 /// Dependence of a run on every parameter.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Sensitivity {
     /// Prompt tokens per second without changes.
     pub prefill_tokens_per_second: f64,
@@ -27,6 +28,7 @@ pub struct Sensitivity {
 
 /// A parameter without a slope.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Skipped {
     /// Its name.
     pub key: String,
@@ -38,6 +40,7 @@ pub struct Skipped {
 
 /// A parameter and its slopes.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct Slope {
     /// Its name.
     pub key: String,

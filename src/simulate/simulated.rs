@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// Results of a simulated run. Times are virtual.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Simulated {
     /// From submission to the first token, in ms.
     pub prefill_ms: f64,

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::change::Change;
 use super::error::SimulateError;
+use super::labels::{figure_label, setting_label};
 use super::names::WHOLE_NUMBERS;
 use super::plot::{Lines, Series};
 use super::runs::Runs;
@@ -117,15 +118,19 @@ pub const FIGURES: &[Figure] = &[
 
 /// A finished sweep.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Sweep {
     /// The axes; the first varies slowest.
     pub axes: Vec<Axis>,
+    /// Each axis in words, with its unit.
+    pub labels: Vec<String>,
     /// All runs: the values, and the results or the error.
     pub points: Vec<Point>,
 }
 
 /// A run of a sweep.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Point {
     /// The value of each axis.
     pub values: Vec<String>,
@@ -160,7 +165,8 @@ impl Sweep {
             let outcome = runs.run(&scenario).map_err(|error| error.to_string());
             points.push(Point { values, outcome });
         }
-        Ok(Sweep { axes, points })
+        let labels = axes.iter().map(|axis| setting_label(&axis.key, base)).collect();
+        Ok(Sweep { axes, labels, points })
     }
 
     /// A CSV table with a row for each run.
@@ -188,7 +194,8 @@ impl Sweep {
         for point in &self.points {
             let others = point.values.iter().enumerate().filter(|(at, _)| *at != across);
             let names: Vec<&str> = others.map(|(_, value)| value.as_str()).collect();
-            let name = if names.is_empty() { figure.0.to_owned() } else { names.join(", ") };
+            let name =
+                if names.is_empty() { figure_label(figure.0).to_owned() } else { names.join(", ") };
             let x = point.values[across].parse().unwrap_or(f64::NAN);
             let y = point.outcome.as_ref().ok().and_then(figure.1).unwrap_or(f64::NAN);
             match series.iter_mut().find(|series| series.name == name) {
@@ -196,7 +203,7 @@ impl Sweep {
                 None => series.push(Series::new(name, vec![(x, y)])),
             }
         }
-        let (x, y) = (self.axes[across].key.clone(), figure.0.to_owned());
+        let (x, y) = (self.labels[across].clone(), figure_label(figure.0).to_owned());
         Some(Lines { title: format!("{y} over {x}"), x, y, series })
     }
 }
@@ -226,7 +233,7 @@ fn check(base: &Scenario, axes: &[Axis]) -> Result<usize, SimulateError> {
     Ok(count)
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),

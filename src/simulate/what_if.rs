@@ -12,6 +12,7 @@ use super::simulated::Simulated;
 
 /// A run without and with changes.
 #[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
 pub struct WhatIf {
     /// Without the changes.
     pub before: Simulated,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use lapwing_actors::simulate::soc::{SocModel, SocOptions, SocOutcome, SocSimulation};
-use lapwing_plan::soc::{Soc, SyncMode, WeightBits};
-use lapwing_plan::strategy::{OrderSwap, Strategy, StrategyOptions, by_name};
+use lapwing_plan::soc::{Soc, SyncMode};
+use lapwing_plan::strategy::{Guarded, OrderSwap, Strategy, StrategyOptions, by_name};
 use lapwing_traces::Recording;
 
 use super::error::SimulateError;
@@ -20,8 +20,7 @@ pub(super) fn run(
     record: bool,
 ) -> Result<(Simulated, Option<Recording>), SimulateError> {
     let fail = |reason: String| SimulateError::Run { reason };
-    let (model, has_sizes) = scenario.load_model()?;
-    let bits = if has_sizes { WeightBits::Stored } else { WeightBits::default() };
+    let (model, bits) = scenario.load_model()?;
     let model = SocModel::of_model(&scenario.model, &model, bits);
     let options = SocOptions {
         prompt: scenario.prompt,
@@ -53,7 +52,7 @@ pub(super) fn strategy(
     in_flight: usize,
 ) -> Result<Arc<dyn Strategy>, SimulateError> {
     let name = match &scenario.choice {
-        Choice::Own(own) => return Ok(Arc::clone(own)),
+        Choice::Own(own) => return Ok(Arc::new(Guarded::new(Arc::clone(own)))),
         Choice::Named(name) => name,
     };
     let settings = StrategyOptions {

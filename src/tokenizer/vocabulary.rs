@@ -4,6 +4,7 @@ use super::error::TokenizerError;
 
 /// Kind of a token, as stored in `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TokenKind {
     /// Ordinary text.
     Normal,

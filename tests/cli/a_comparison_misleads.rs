@@ -23,7 +23,7 @@ fn compared(args: &[&str]) -> Value {
 fn every_strategy_and_length_is_reported() {
     let folder = tempfile::tempdir().expect("folder");
     let page = folder.path().join("page.html").display().to_string();
-    let found = compared(&["--strategy", "all", "--length", "31,64", "--html", &page]);
+    let found = compared(&["--strategy", "all", "-p", "31,64", "--html", &page]);
     let html = std::fs::read_to_string(&page).expect("the page");
     let lengths = found["lengths"].as_array().expect("lengths");
     assert_eq!(lengths.iter().map(|l| l["tokens"].clone()).collect::<Vec<_>>(), [31, 64]);
@@ -64,14 +64,14 @@ fn every_strategy_and_length_is_reported() {
 #[test]
 fn the_table_lists_impossible_strategies() {
     let model = model("llama.gguf");
-    let args = ["bench", "-m", &model, "--strategy", "cpu-only,pipe", "--length", "20", "-r", "1"];
+    let args = ["bench", "-m", &model, "--strategy", "cpu-only,pipe", "-p", "20", "-r", "1"];
     let ended = ended(lapwing(&args));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("left out pipe: strategy 'pipe' needs 1 device"), "{ended:?}");
     let row = ended.stdout.lines().find(|line| line.starts_with("cpu-only")).expect("a row");
     assert!(row.contains("fastest"), "{row}");
     assert!(ended.stdout.contains("energy: unknown"), "{ended:?}");
-    let none = ended_of(&["bench", "-m", &model, "--strategy", "pipe,chunked", "--length", "20"]);
+    let none = ended_of(&["bench", "-m", &model, "--strategy", "pipe,chunked", "-p", "20"]);
     assert_eq!(none.code, Some(1), "{none:?}");
     assert!(none.stderr.contains("needs 1 device(s) of kind npu"), "{none:?}");
 }
@@ -107,14 +107,20 @@ fn warm_runs_are_compared_with_warm_predictions() {
     let model = model("llama.gguf");
     let devices = "gpu=throttled:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0\
         +npu=systolic:gflops=1e9,gbps=1e9,submit=0,idle-submit=0,sync=0,prepare=5ms,prepare-gweight=0";
-    let strategies = ["--strategy", "online-prepare,npu-padding", "--length", "64"];
+    let strategies = ["--strategy", "online-prepare,npu-padding", "-p", "64"];
     let args = ["bench", "-m", &model, "--device", devices, "-r", "1", "-n", "1"];
     let found = json(&[&args[..], &strategies, &["--json"]].concat());
     for strategy in found["lengths"][0]["strategies"].as_array().expect("strategies") {
         let number = |field: &str| strategy[field].as_f64().expect(field);
-        assert!(number("predicted_ms") < 5.0, "no graph is missing: {strategy}");
+        let on_the_spot = strategy["prepares_on_the_spot"].as_bool().expect("a flag");
+        assert_eq!(on_the_spot, strategy["strategy"] == "online-prepare", "{strategy}");
+        assert_eq!(
+            number("predicted_ms") >= 5.0,
+            on_the_spot,
+            "no other graph is missing: {strategy}"
+        );
         assert!(number("predicted_cold_ms") >= 5.0, "some are: {strategy}");
     }
     let table = ended_of(&[&args[..], &strategies].concat());
-    assert!(table.stdout.contains("predictions, also with warm graphs"), "{table:?}");
+    assert!(table.stdout.contains("Graphs that a strategy prepares ahead are warm"), "{table:?}");
 }

@@ -122,7 +122,7 @@ fn bench_with_other_engines_has_the_documented_fields() {
     let kept = folder.path().join("run.json").display().to_string();
     let llama = model("llama.gguf");
     let args = ["bench", "-m", &llama, "-p", "8", "-n", "0", "-r", "1", "--vs", &vs, "--json"];
-    json(&[&args[..], &["--save", &kept]].concat());
+    json(&[&args[..], &["-o", &kept]].concat());
     let printed = json(&[&args[..], &["--against", &kept]].concat());
     assert_documented("bench with other engines", &printed, &[]);
     let record = std::fs::read_to_string(&kept).expect("kept");
@@ -181,7 +181,7 @@ fn requantised_weights_have_the_documented_fields() {
     assert_eq!(json(&[&run[..], &requant].concat())["requant"], inspected);
     let bench = ["bench", "-m", &llama, "-p", "4", "-n", "0", "-r", "1"];
     assert_eq!(json(&[&bench[..], &requant].concat())["requant"], inspected);
-    let compared = ["--strategy", "pipe,cpu-only", "--length", "9", "-n", "2"];
+    let compared = ["--strategy", "pipe,cpu-only", "-p", "9", "-n", "2"];
     let compared = json(&[&["bench", "-m", &llama, "-r", "1"], &compared[..], &requant].concat());
     assert_eq!(compared["requant"], inspected);
 }
@@ -202,7 +202,7 @@ fn kernels_have_the_documented_fields() {
 #[test]
 fn compared_strategies_have_the_documented_fields() {
     let llama = model("llama.gguf");
-    let strategies = ["--strategy", "pipe,cpu-only", "--length", "9", "-r", "1", "-n", "2"];
+    let strategies = ["--strategy", "pipe,cpu-only", "-p", "9", "-r", "1", "-n", "2"];
     let printed = json(&[&["bench", "-m", &llama, "--json"], &strategies[..]].concat());
     assert_documented("bench of strategies", &printed, &[]);
 }
@@ -229,7 +229,7 @@ fn inspect_has_the_documented_fields() {
 #[test]
 fn plan_has_the_documented_fields() {
     let llama = model("llama.gguf");
-    let plan = ["plan", "-m", &llama, "--length", "135", "--device", "phone", "--json"];
+    let plan = ["plan", "-m", &llama, "-p", "135", "--device", "phone", "--json"];
     let explained = json(&[&plan[..], &["--explain", "--strategy", "sequence-cut"]].concat());
     assert_documented("plan", &explained, &["matrices"]);
     let mut kinds = explained["chunks"][0]["kinds"].as_array().expect("kinds").iter();
@@ -306,7 +306,7 @@ fn timeline_has_the_documented_fields() {
 
 #[test]
 fn simulations_have_the_documented_fields() {
-    let short = ["--prompt", "64", "--decode", "1", "--json"];
+    let short = ["-p", "64", "-n", "1", "--json"];
     let print = |args: &[&str]| json(&[args, &short[..]].concat());
     assert_documented("simulate", &print(&["simulate"]), &[]);
     assert_documented("sweep", &print(&["sweep", "--over", "prompt=64"]), &[]);
@@ -315,7 +315,7 @@ fn simulations_have_the_documented_fields() {
     assert_documented("reproduce", &json(&["reproduce", "--json"]), &[]);
     assert_documented("fit", &json(&["fit", "--json"]), &[]);
     let llama = model("llama.gguf");
-    let calibrate = ["calibrate", "--device", "phone", "--simulate", &llama, "--prompt", "64"];
+    let calibrate = ["calibrate", "--device", "phone", "-m", &llama, "-p", "64"];
     let calibrated = json(&[&calibrate[..], &["--json"]].concat());
     assert_documented("calibrate", &calibrated, &[]);
     let runs = calibrated["runs"].as_array().expect("runs");

@@ -51,7 +51,7 @@ fn a_live_run_and_its_simulation_can_be_compared() {
     let bench = ["bench", "-m", &llama, "-p", "100", "-n", "0", "-r", "1", "--json"];
     let live = ["--device", DEVICES, "--trace", &real];
     json(&[&bench[..], &live, &strategy].concat());
-    let options = ["--prompt", "100", "--decode", "0", "--trace", &simulated];
+    let options = ["-p", "100", "-n", "0", "--trace", &simulated];
     let run = machine.simulate(&[&options[..], &strategy].concat());
     let both = json(&["timeline", "--json", &real, &simulated]);
     let (a, b) = (&both["a"], &both["b"]);
@@ -81,7 +81,7 @@ fn a_live_run_and_its_simulation_can_be_compared() {
 #[test]
 fn numbers_of_a_machine_come_from_its_file() {
     let machine = Machine::new();
-    let run = machine.simulate(&["--prompt", "64", "--decode", "3"]);
+    let run = machine.simulate(&["-p", "64", "-n", "3"]);
     for unknown in ["energy_j", "power_w", "prefill_j", "decode_w", "frames_per_second"] {
         assert!(run[unknown].is_null(), "{unknown}: {run}");
     }
@@ -90,7 +90,7 @@ fn numbers_of_a_machine_come_from_its_file() {
     assert!((of("decode_tokens_per_second") * of("decode_ms") / 3e3 - 1.0).abs() < 1e-9, "{run}");
     assert!(of("lower_bound_ms") <= of("makespan_ms"), "{run}");
     // Warm, as a live engine is when it is measured.
-    let online = machine.simulate(&["--prompt", "64", "--strategy", "online-prepare"]);
+    let online = machine.simulate(&["-p", "64", "--strategy", "online-prepare"]);
     assert_eq!(number(&online, "preparation_ms"), 0.0, "{online}");
     let text = ended(lapwing(&["simulate", "--soc", &machine.file, "--show-soc"])).stdout;
     assert_eq!(text, std::fs::read_to_string(&machine.file).expect("the preset"));
@@ -100,7 +100,7 @@ fn numbers_of_a_machine_come_from_its_file() {
 fn numbers_of_a_machine_can_be_varied() {
     let machine = Machine::new();
     let llama = model("llama.gguf");
-    let options = ["--soc", &machine.file, "--model", &llama, "--prompt", "128", "--decode", "0"];
+    let options = ["--soc", &machine.file, "--model", &llama, "-p", "128", "-n", "0"];
     let faster = json(
         &[&["what-if", "--json"], &options[..], &["--strategy", "npu-padding", "npu.gflops=2x"]]
             .concat(),
@@ -139,7 +139,7 @@ fn a_model_without_tensor_data_can_be_simulated() {
     std::fs::write(&cut, &bytes[..data]).expect("write");
     for soc in ["sd8gen3", &machine.file] {
         let of = |model: &str| {
-            let args = ["simulate", "--json", "--soc", soc, "--prompt", "64", "--model", model];
+            let args = ["simulate", "--json", "--soc", soc, "-p", "64", "--model", model];
             json(&args)["makespan_ms"].clone()
         };
         assert_eq!(of(&cut), of(&whole), "{soc}");
@@ -181,6 +181,6 @@ fn numbers_of_a_measured_device_state_their_source() {
         let value = is(key, kind);
         assert!((from..=to).contains(&value), "{key}: {value}");
     }
-    let run = ["simulate", "--json", "--soc", &file, "--model", &llama, "--prompt", "64"];
+    let run = ["simulate", "--json", "--soc", &file, "--model", &llama, "-p", "64"];
     assert!(number(&json(&run), "prefill_ms") > 0.0);
 }

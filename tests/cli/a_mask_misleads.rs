@@ -56,7 +56,7 @@ fn bench_reports_masks_and_compares_runs_by_them() {
     let llama = model("llama.gguf");
     let kept = folder.path().join("run.json").display().to_string();
     let args = ["bench", "-m", &llama, "-t", "1", "-p", "8", "-n", "0", "-r", "1"];
-    let own = ended(lapwing(&[&args[..], &["--save", &kept, "--json"]].concat())).json();
+    let own = ended(lapwing(&[&args[..], &["-o", &kept, "--json"]].concat())).json();
     assert_eq!(own["attention"], Value::Null);
     let masked = [&args[..], &["--attention", "0:window=3", "--against", &kept]].concat();
     let report = ended(lapwing(&[&masked[..], &["--json"]].concat())).json();

@@ -162,7 +162,7 @@ fn the_error_of_a_missing_peer_says_how_to_install_it() {
 fn a_peer_cannot_be_given_twice() {
     let twice = ended(bench(&["--vs", "llama.cpp=/a", "--vs", "openvino", "--vs", "llama.cpp=/b"]));
     assert_eq!((twice.code, &*twice.stdout), (Some(2), ""), "{twice:?}");
-    for part in ["--vs llama.cpp is given twice", "--save", "--against"] {
+    for part in ["--vs llama.cpp is given twice", "-o", "--against"] {
         assert!(twice.stderr.contains(part), "{part}: {twice:?}");
     }
 }
@@ -233,7 +233,7 @@ fn a_saved_run_is_what_was_measured() {
     let folder = tempfile::tempdir().expect("folder");
     let kept = folder.path().join("run.json").display().to_string();
     let tests = ["-p", "8", "-n", "4", "-r", "2", "--json"];
-    let first = ended(bench(&[&tests[..], &["--save", &kept]].concat())).json();
+    let first = ended(bench(&[&tests[..], &["-o", &kept]].concat())).json();
     assert!(first["against"].is_null(), "{first}");
     let record: Value = serde_json::from_slice(&fs::read(&kept).expect("kept")).expect("JSON");
     assert_eq!(record["engines"][0]["results"], first["results"]);
@@ -272,9 +272,9 @@ fn unusable_files_are_rejected_before_measuring() {
     let here = folder.path().display().to_string();
     let rows: [(&[&str], &str); 4] = [
         (&["--against", &at("none")], "cannot read"),
-        (&["--against", &at("text")], "was not saved by `bench --save`"),
-        (&["--against", &at("other")], "was not saved by `bench --save`"),
-        (&["--save", &here], "the path is a folder"),
+        (&["--against", &at("text")], "was not written by `bench -o`"),
+        (&["--against", &at("other")], "was not written by `bench -o`"),
+        (&["-o", &here], "the path is a folder"),
     ];
     for (args, says) in rows {
         let ended = ended(bench(args));

@@ -96,7 +96,14 @@ fn watch_needs_a_terminal() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_saves_the_recording() {
+fn a_signal_saves_the_recording() {
+    for (name, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        saves_the_recording_after(name, code);
+    }
+}
+
+#[cfg(unix)]
+fn saves_the_recording_after(name: &str, expected: i32) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.lwt").display().to_string();
     let llama = model("llama.gguf");
@@ -108,13 +115,13 @@ fn ctrl_c_saves_the_recording() {
         .expect("the program starts");
     let mut stdout = child.stdout.take().expect("piped");
     stdout.read_exact(&mut [0]).expect("a first byte");
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    let kill = Command::new("kill").args([name, &child.id().to_string()]).status();
     assert!(kill.expect("kill").success());
     let mut rest = Vec::new();
     stdout.read_to_end(&mut rest).expect("the rest");
     let code = child.wait().expect("it ends").code();
     // The program may have ended just before the signal.
-    assert!(matches!(code, Some(0 | 130)), "{code:?}");
+    assert!(code == Some(0) || code == Some(expected), "{name}: {code:?}");
     let timeline = Timeline::new(&Recording::load(&path).expect("a recording"));
     assert!(tokens(&timeline) > 0);
     assert!(timeline.spans.iter().all(|span| span.finished), "the actors had not ended");

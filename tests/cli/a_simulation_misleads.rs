@@ -51,13 +51,13 @@ fn a_missed_check_fails() {
 
 #[test]
 fn every_option_of_simulate_has_an_effect() {
-    let base = simulate(&["--prompt", "300"]);
+    let base = simulate(&["-p", "300"]);
     assert_eq!((&base["soc"], &base["prompt"]), (&"sd8gen3".into(), &300.into()));
     let changes = [
         &["--soc", "fast-gpu"][..],
         &["--model", "llama-3.2-3b"],
-        &["--prompt", "301"],
-        &["--decode", "4"],
+        &["-p", "301"],
+        &["-n", "4"],
         &["--strategy", "pipe"],
         &["--fast-sync", "off"],
         &["--interference", "game"],
@@ -66,20 +66,20 @@ fn every_option_of_simulate_has_an_effect() {
         &["--set", "noise.spread=0.05", "--seed", "3"],
     ];
     for change in changes {
-        let options = [&["--prompt", "300"][..], change].concat();
-        let options = if change[0] == "--prompt" { change.to_vec() } else { options };
+        let options = [&["-p", "300"][..], change].concat();
+        let options = if change[0] == "-p" { change.to_vec() } else { options };
         let other = simulate(&options);
         assert_ne!(other["makespan_ms"], base["makespan_ms"], "{change:?}");
     }
     let swapped = |swap| simulate(&["--strategy", "npu-padding", "--order-swap", swap]);
     assert!(number(&swapped("off"), "prefill_ms") > 2.0 * number(&swapped("on"), "prefill_ms"));
     for strategy in ["chunked", "pipe", "tensor-level"] {
-        let options = ["--strategy", strategy, "--prompt", "512"];
+        let options = ["--strategy", strategy, "-p", "512"];
         let run =
             |rows| simulate(&[&options[..], &["--chunk", rows]].concat())["prefill_ms"].clone();
         assert_ne!(run("128"), run("256"), "{strategy}");
     }
-    let online = ["--strategy", "online-prepare", "--prompt", "300"];
+    let online = ["--strategy", "online-prepare", "-p", "300"];
     let steps = simulate(&[&online[..], &["--stepped-preparation", "on"]].concat());
     assert!(number(&steps, "preparation_ms") > number(&simulate(&online), "preparation_ms"));
 }
@@ -87,7 +87,7 @@ fn every_option_of_simulate_has_an_effect() {
 #[test]
 fn results_of_a_run_are_consistent() {
     for (verify, rows) in [("1", 9.0), ("4", 36.0)] {
-        let run = simulate(&["--prompt", "300", "--decode", "9", "--verify", verify]);
+        let run = simulate(&["-p", "300", "-n", "9", "--verify", verify]);
         let of = |field: &str| number(&run, field);
         let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b} {run}");
         near(of("prefill_tokens_per_second"), 300.0 / of("prefill_ms") * 1e3);
@@ -98,14 +98,14 @@ fn results_of_a_run_are_consistent() {
         assert!(of("lower_bound_ms") <= of("makespan_ms"), "{run}");
     }
     // Verification does not change the prompt; a step with more rows takes longer.
-    let verify = |rows| simulate(&["--prompt", "300", "--decode", "9", "--verify", rows]);
+    let verify = |rows| simulate(&["-p", "300", "-n", "9", "--verify", rows]);
     let (one, eight) = (verify("1"), verify("8"));
     for field in ["prefill_ms", "prefill_j", "prefill_w", "prefill_tokens_per_second"] {
         assert_eq!(one[field], eight[field], "{field}");
     }
     let ms = |run| number(run, "decode_ms");
     assert!(ms(&eight) > ms(&one) && ms(&eight) < 8.0 * ms(&one), "{one} {eight}");
-    let none = simulate(&["--decode", "0"]);
+    let none = simulate(&["-n", "0"]);
     assert!(none["decode_ms"].is_null() && none["decode_tokens_per_second"].is_null());
 }
 
@@ -114,7 +114,7 @@ fn simulated_timelines_can_be_opened_and_compared() {
     let folder = tempfile::tempdir().expect("folder");
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (fast, slow) = (path("fast.lwt"), path("slow.lwt"));
-    let base = ["--prompt", "64", "--decode", "1"];
+    let base = ["-p", "64", "-n", "1"];
     let run = simulate(&[&base[..], &["--trace", &fast]].concat());
     simulate(&[&base[..], &["--fast-sync", "off", "--trace", &slow]].concat());
     let one = json(&["timeline", "--json", &fast]);
@@ -131,7 +131,7 @@ fn simulated_timelines_can_be_opened_and_compared() {
 
 #[test]
 fn a_change_shows_on_the_critical_path() {
-    let found = json(&["what-if", "--json", "--decode", "2", "npu.rate=2x", "sync.fast=0"]);
+    let found = json(&["what-if", "--json", "-n", "2", "npu.rate=2x", "sync.fast=0"]);
     let delta = number(&found["after"], "makespan_ms") - number(&found["before"], "makespan_ms");
     assert!(delta < 0.0 && number(&found, "change") < 0.0, "{found}");
     let moved = found["moved"].as_array().expect("steps");
@@ -146,7 +146,7 @@ fn invalid_scenarios_are_rejected() {
         (&["simulate", "--strategy", "fastest"], "tensor-level"),
         (&["simulate", "--policy", "best"], "one of fcfs"),
         (&["simulate", "--fast-sync", "maybe"], "on or off"),
-        (&["simulate", "--prompt", "0"], "at least 1"),
+        (&["simulate", "-p", "0"], "at least 1"),
         (&["simulate", "--interference", "film"], "none or game"),
         (&["simulate", "--set", "npu.rate"], "KEY=VALUE"),
         (&["simulate", "--set", "npu.rat=1"], "npu.rate"),
@@ -156,10 +156,10 @@ fn invalid_scenarios_are_rejected() {
         (&["simulate", "--verify", "65"], "64"),
         (&["reproduce", "fig99"], "lengths (fig14)"),
         (&["sweep", "--over", "prompt=8", "--over", "prompt=9"], "twice"),
-        (&["sweep", "--over", "prompt=8", "--decode", "0", "--figure", "decode_w"], "--decode"),
+        (&["sweep", "--over", "prompt=8", "-n", "0", "--figure", "decode_w"], "-n"),
         (&["sweep", "--over", "prompt=8", "--figure", "frames_per_second"], "game"),
         (&["calibrate", "--device", "phone", "--strategy", "pipe"], "--strategy"),
-        (&["calibrate", "--device", "phone", "--prompt", "0"], "at least 1"),
+        (&["calibrate", "--device", "phone", "-p", "0"], "at least 1"),
         (&["sweep"], "--over"),
         (&["sweep", "--over", "prompt=9:1"], "ascend"),
         (&["sweep", "--over", "prompt=64", "--figure", "beauty"], "prefill_ms"),
@@ -193,7 +193,7 @@ fn a_setting_without_effect_is_noted() {
     assert_eq!(notes(&[]), "");
     assert!(notes(&["--order-swap", "off"]).contains("has no effect on tensor-level"));
     assert_eq!(notes(&["--order-swap", "off", "--strategy", "pipe"]), "");
-    assert!(notes(&["--prompt", "9000", "--decode", "0"]).contains("8192"));
+    assert!(notes(&["-p", "9000", "-n", "0"]).contains("8192"));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_sweep_has_all_runs_and_its_plot_all_lines() {
     let folder = tempfile::tempdir().expect("folder");
     let svg = folder.path().join("s.svg").display().to_string();
     let over = ["--over", "prompt=64,128,256", "--over", "strategy=pipe,tensor-level"];
-    let sweep = [&["sweep"][..], &over, &["--decode", "0"]].concat();
+    let sweep = [&["sweep"][..], &over, &["-n", "0"]].concat();
     let csv = ended(lapwing(&[&sweep[..], &["--plot", &svg]].concat())).stdout;
     let rows: Vec<&str> = csv.lines().collect();
     assert_eq!(rows.len(), 7, "{csv}");
@@ -243,7 +243,54 @@ fn a_sweep_has_all_runs_and_its_plot_all_lines() {
     assert!(rows[1].starts_with("64,pipe,") && rows[6].starts_with("256,tensor-level,"), "{csv}");
     let svg = std::fs::read_to_string(svg).expect("a plot");
     assert_eq!(svg.matches("class=\"line").count(), 2);
+    assert!(svg.contains("prompt length (tokens)") && svg.contains("prefill speed (tokens/s)"));
     let points = json(&[&sweep[..], &["--json"]].concat())["points"].clone();
-    let alone = simulate(&["--decode", "0", "--prompt", "128", "--strategy", "pipe"]);
+    let alone = simulate(&["-n", "0", "-p", "128", "--strategy", "pipe"]);
     assert_eq!(points[2]["run"]["prefill_ms"], alone["prefill_ms"]);
+}
+
+#[test]
+fn any_shape_is_simulated() {
+    let shape = "layers=2,dim=512,ffn=1024,heads=8,kv-heads=4,vocab=1000";
+    let given = simulate(&["--shape", shape, "--decode", "4"]);
+    let more_bits = simulate(&["--shape", &format!("{shape},bits=8"), "--decode", "4"]);
+    assert_eq!(given["model"], shape);
+    assert!(number(&more_bits, "decode_ms") > number(&given, "decode_ms"));
+    let wrong = ended(lapwing(&["simulate", "--shape", "layers=2,dim=512"]));
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("ffn is missing"), "{wrong:?}");
+}
+
+#[test]
+fn repeated_runs_with_noise_have_an_interval() {
+    let options = ["--prompt", "64", "--decode", "0", "--repeat", "5"];
+    let noisy = simulate(&[&options[..], &["--set", "noise.spread=0.1"]].concat());
+    let means = noisy["repeat"]["means"].as_array().expect("means");
+    let time = means.iter().find(|mean| mean["figure"] == "prefill_ms").expect("a time");
+    assert!(number(time, "low") < number(time, "mean"), "{time}");
+    assert!(number(time, "mean") < number(time, "high"), "{time}");
+    assert_eq!(noisy["repeat"]["count"], 5);
+    let still = ended(lapwing(&[&["simulate"][..], &options].concat()));
+    assert!(still.stderr.contains("noise.spread"), "{still:?}");
+    assert!(still.stdout.contains("5 runs, mean and 95 % interval"), "{still:?}");
+    let once = ended(lapwing(&["simulate", "--repeat", "1"]));
+    assert!(once.code == Some(2) && once.stderr.contains("repeat"), "{once:?}");
+}
+
+#[test]
+fn published_numbers_and_fits_are_written_to_files() {
+    let folder = tempfile::tempdir().expect("folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (page, csv, toml) = (path("page.html"), path("numbers.csv"), path("fitted.toml"));
+    let run = ended(lapwing(&["reproduce", "prefill", "--html", &page, "--csv", &csv]));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("the form of the models was chosen"), "{run:?}");
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("<svg") && page.contains("the form of the models was chosen"));
+    let csv = std::fs::read_to_string(csv).expect("a table");
+    assert!(csv.contains("prefill-gpu-256,prefill,"), "{csv}");
+    let fit = json(&["fit", "-o", &toml, "--json"]);
+    let text = ended(lapwing(&["simulate", "--soc", &toml, "--show-soc"])).stdout;
+    let parameters = fit["parameters"].as_array().expect("parameters");
+    let moved = parameters.iter().find(|p| p["key"] == "gpu.bandwidth").expect("it is pinned");
+    assert!(text.contains(&moved["after"].to_string()), "{moved} in {text}");
 }

@@ -12,7 +12,7 @@ use lapwing_traces::event::{
 use lapwing_traces::recording::{LaneInfo, Recording};
 use serde_json::Value;
 
-use crate::support::{Ended, ended, json, lapwing};
+use crate::support::{Ended, ended, json, lapwing, model};
 
 const NAMES: [&str; 6] = ["decode", "attn", "chunk", "gpu done", "queue depth", "kv pages"];
 
@@ -159,6 +159,28 @@ fn an_invalid_bound_is_wrong_usage() {
     }
     assert_fails(&timeline(&[&run, "--text", "--json"]), 2, &["--text", "--json"]);
     assert_fails(&timeline(&[&run, &run, "--csv", "x"]), 2, &["--csv"]);
+}
+
+#[test]
+fn a_change_of_an_op_that_is_fused_says_what_it_changes() {
+    let folder = tempfile::tempdir().expect("folder");
+    let trace = folder.path().join("run.lwt").display().to_string();
+    let llama = model("llama.gguf");
+    let run = ["run", "-m", &llama, "--raw", "--temp", "0", "-n", "8", "--trace", &trace, "ab"];
+    let run = ended(lapwing(&run));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let group = "ffn_down + ffn_residual";
+    let asked = ["--what-if", "op:ffn_down*0", "--assert", "ops.ffn_down.self_ns>0"];
+    let answer = timeline(&[&[trace.as_str()], &asked[..]].concat());
+    let line = format!("changes all of {group}, which is fused into one dispatch");
+    assert!(answer.code == Some(0) && answer.stdout.contains(&line), "{answer:?}");
+    let answer = json(&[&["timeline", &trace, "--json"], &asked[..]].concat());
+    assert_eq!(answer["what_if"][0]["fused"], serde_json::json!([group]));
+    let down = answer["what_if"][0]["delta_ns"].as_i64().expect("a number");
+    let op = |op: &&Value| op["name"] == group;
+    let ops = answer["ops"].as_array().expect("ops");
+    let self_ns = ops.iter().find(op).expect("the group")["self_ns"].as_i64();
+    assert_eq!(Some(-down), self_ns, "the layers follow each other on one device");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn assert_all_fail(rows: &[Row<'_>]) {
 fn errors_of_arguments_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [Row<'_>; 26] = [
+    let rows: [Row<'_>; 28] = [
         (&["run", "-m", m], 2, &["no prompt", "-f FILE", "stdin"]),
         (&["tokenize", "-m", m], 2, &["no text", "-f FILE", "stdin"]),
         (&["run", "-m", m, "-f", m, "x"], 2, &["--file"]),
@@ -61,6 +61,8 @@ fn errors_of_arguments_say_what_is_accepted() {
         (&["bench", "-m", m, "-n", "0", "--reading"], 2, &["--reading needs a gen", "-n is 0"]),
         (&["bench", "-m", m, "--length", "9", "--reading"], 2, &["--reading", "compared"]),
         (&["perplexity", "-m", m, "-c", "2", m], 2, &["at least 4"]),
+        (&["inspect"], 2, &["no model", "inspect FILE.gguf"]),
+        (&["inspect", m, "-m", m], 2, &["cannot be used with"]),
     ];
     assert_all_fail(&rows);
 }
@@ -69,7 +71,7 @@ fn errors_of_arguments_say_what_is_accepted() {
 fn errors_of_devices_and_plans_say_what_is_accepted() {
     let llama = model("llama.gguf");
     let m = llama.as_str();
-    let rows: [Row<'_>; 32] = [
+    let rows: [Row<'_>; 36] = [
         (&["run", "-m", m, "--device", "tpu", "x"], 2, &["'tpu' (presets: cpu, gpu, npu, phone)"]),
         (&["run", "-m", m, "--device", "gpu=warp", "x"], 2, &["warp", "throttled", "systolic"]),
         (&["run", "-m", m, "--device", "gpu=throttled:mhz=1", "x"], 2, &["mhz", "gflops, gbps"]),
@@ -83,8 +85,8 @@ fn errors_of_devices_and_plans_say_what_is_accepted() {
         (&["run", "-m", m, "--place", "ffn", "x"], 1, &["ffn", "PATTERN=DEVICE"]),
         (&["run", "-m", m, "--place", "ffn=npu", "x"], 1, &["ffn", "npu", "devices here: cpu"]),
         (&["bench", "-m", m, "--length", "0"], 2, &["at least 1"]),
-        (&["bench", "-m", m, "--html", "x.html"], 2, &["--length", "--strategy all"]),
-        (&["bench", "-m", m, "--strategy", "all", "-p", "9"], 2, &["-p", "--length"]),
+        (&["bench", "-m", m, "--html", "x.html"], 2, &["NAME", "--strategy all"]),
+        (&["bench", "-m", m, "--strategy", "all", "-p", "0"], 2, &["-p", "at least 1"]),
         (
             &["bench", "-m", m, "--strategy", "all", "--vs", "openvino"],
             2,
@@ -96,18 +98,22 @@ fn errors_of_devices_and_plans_say_what_is_accepted() {
             2,
             &["--vs", "expected llama.cpp, openvino"],
         ),
-        (&["plan", "-m", m], 2, &["--length"]),
-        (&["plan", "-m", m, "-l", "0"], 2, &["at least 1"]),
-        (&["plan", "-m", m, "-l", "9999"], 1, &["context is 10000", "256"]),
+        (&["plan", "-m", m], 2, &["--prompt-tokens"]),
+        (&["plan", "-m", m, "-p", "0"], 2, &["at least 1"]),
+        (&["plan", "-m", m, "-p", "9999"], 1, &["context is 10000", "256"]),
         (&["profile", "-m", m, "--seconds", "0"], 2, &["at least 1"]),
         (&["profile", "-m", m, "-r", "many"], 2, &["many"]),
-        (&["plan", "-m", m, "-l", "9", "--ratio", "3"], 2, &["two or three", "6:2:1"]),
-        (&["plan", "-m", m, "-l", "9", "--order-swap", "no"], 2, &["on", "off"]),
-        (&["plan", "-m", m, "-l", "9", "--edge-rows", "few"], 2, &["few"]),
+        (&["plan", "-m", m, "-p", "9", "--ratio", "3"], 2, &["two or three", "6:2:1"]),
+        (&["plan", "-m", m, "-p", "9", "--order-swap", "no"], 2, &["on", "off"]),
+        (&["plan", "-m", m, "-p", "9", "--edge-rows", "few"], 2, &["few"]),
         (&["run", "-m", m, "--device", "npu=systolic:sizes=33/70", "x"], 2, &["multiples of 32"]),
         (&["run", "-m", m, "--device", "gpu=throttled:gbps=1e-9", "x"], 2, &["at least 0.001"]),
         (&["run", "-m", m, "--device", "gpu", "--strategy", "cpu-only", "x"], 1, &["kind cpu"]),
         (&["run", "-m", m, "--device", "npu", "x"], 1, &["an NPU alone", "--device cpu+npu"]),
+        (&["run", "-m", m, "--cores", "3-0", "x"], 2, &["3-0", "0,2-3"]),
+        (&["run", "-m", m, "--cores", "1000", "x"], 2, &["--cores", "no core 1000", "it may use "]),
+        (&["devices", "--kernels", "--cores", "999,1000"], 2, &["no core 999-1000"]),
+        (&["bench", "-m", m, "--cores", "0", "--vs", "llama.cpp"], 2, &["taskset -c"]),
         (&["nonsense"], 2, &["nonsense"]),
         (&["completions", "tcsh"], 2, &["bash", "zsh"]),
     ];
@@ -177,6 +183,15 @@ fn a_prompt_that_does_not_fit_gets_a_hint() {
     let long = "x".repeat(300);
     let ended_long = ended(lapwing(&["run", "-m", &llama, "--raw", &long]));
     assert_fails(&ended_long, 1, &["tokens, but the context holds 256", "hint: -c TOKENS"]);
+    let folder = tempfile::tempdir().expect("folder");
+    let chat = crate::support::chat_model(folder.path());
+    // Refused by its length alone, before it is tokenised.
+    let far_too_long = "word ".repeat(400_000);
+    for args in [&["run", "-m", &llama, "--raw", "-"][..], &["run", "-m", &chat, "-"]] {
+        let refused = ended_with_input(lapwing(args), &far_too_long);
+        let parts = ["bytes, which are at least", "the context holds 256", "hint: -c TOKENS"];
+        assert_fails(&refused, 1, &parts);
+    }
     let short = ended(lapwing(&["perplexity", "-m", &llama, "-c", "64", "Cargo.toml.none"]));
     assert_fails(&short, 1, &["Cargo.toml.none"]);
     let few = ended_with_input(lapwing(&["perplexity", "-m", &llama, "-c", "64", "-"]), "few");

@@ -33,6 +33,49 @@ fn threads_chunks_and_instruction_sets_never_change_the_text() {
 }
 
 #[test]
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn cores_set_the_number_of_threads_and_are_reported() {
+    let llama = model("llama.gguf");
+    let available = lapwing_kernels::cpu::CoreSet::available().expect("affinity");
+    let (first, all) = (available.cores()[0].to_string(), available.to_string());
+    for (cores, more, threads) in
+        [(&first, &[][..], 1), (&first, &["-t", "2"], 2), (&all, &[], available.cores().len())]
+    {
+        let args = [&["inspect", &llama, "--json", "--cores", cores], more].concat();
+        let placed = json(&args)["placement"]["stages"][0]["kernels"].to_string();
+        let plural = if threads == 1 { "" } else { "s" };
+        let expected = format!("on {threads} thread{plural}, pinned to cores {cores} (");
+        assert!(placed.contains(&expected), "{placed}: {expected}");
+    }
+    let bench = ["bench", "-m", &llama, "-p", "4", "-n", "0", "-r", "1", "--json"];
+    assert_eq!(json(&bench)["cores"], Value::Null);
+    let pinned = json(&[&bench[..], &["--cores", &first]].concat());
+    assert_eq!((&pinned["cores"], &pinned["threads"]), (&first.into(), &1.into()));
+    let devices = ended(lapwing(&["devices"])).stdout;
+    assert!(devices.contains(&format!("(cores {all}; choose with --cores)")), "{devices}");
+}
+
+#[test]
+fn inspect_summarises_before_it_lists_and_full_lists_every_tensor() {
+    let llama = model("llama.gguf");
+    let count = json(&["inspect", &llama, "--json"])["tensors"].as_array().map_or(0, Vec::len);
+    let show = |more: &[&str]| ended(lapwing(&[&["inspect", &llama], more].concat())).stdout;
+    let (short, full) = (show(&[]), show(&["--full"]));
+    let rows = |text: &str| {
+        let tensors = text.split("\ntensors (").nth(1).expect("tensors");
+        let tensors = tensors.split("\n\n").next().expect("their end");
+        tensors.lines().skip(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&full).len(), count);
+    let layers = rows(&short).into_iter().filter(|row| row.starts_with("blk.0-")).count();
+    assert!(layers > 5 && rows(&short).len() < count, "{short}");
+    let parts =
+        ["layers ", "KV cache", "\nplacement\n", "\nformats\n", "\ntensors (", "\nmetadata\n"];
+    let at: Vec<usize> = parts.iter().map(|part| short.find(part).expect(part)).collect();
+    assert!(at.is_sorted(), "{short}");
+}
+
+#[test]
 fn kv_selects_the_type_of_the_cache() {
     let greedy = ["--temp", "0", "-n", "12", "--ignore-eos", "words that make a prompt"];
     let logprobs = |kv: &[&str]| run(&[kv, &greedy].concat())["logprobs"].clone();

@@ -13,6 +13,8 @@ mod a_peer_misleads;
 mod a_recording_is_lost;
 mod a_run_cannot_be_stopped;
 mod a_simulation_misleads;
+#[cfg(unix)]
+mod a_terminal_is_left_in_disorder;
 mod a_timeline_misleads;
 mod an_error_is_unclear;
 mod an_option_is_ignored;

@@ -105,7 +105,7 @@ fn ratios_of_different_weights_are_marked() {
     let vs = format!("llama.cpp={}", program(folder.path(), "fake", HONEST));
     let kept = folder.path().join("run.json").display().to_string();
     let args = ["-p", "8", "-n", "0", "-r", "1", "--vs", &vs];
-    let stored = ended(bench(&[&args[..], &["--save", &kept, "--json"]].concat())).json();
+    let stored = ended(bench(&[&args[..], &["-o", &kept, "--json"]].concat())).json();
     assert_eq!((&stored["same_weights"], &stored["requant"]), (&value!(true), &Value::Null));
     let asked = [&args[..], &["--requant", "q8_0", "--against", &kept]].concat();
     let requantised = ended(bench(&[&asked[..], &["--json"]].concat())).json();

@@ -113,3 +113,43 @@ pub(crate) fn chat_model(folder: &Path) -> String {
     std::fs::write(&path, bytes).expect("write");
     path.display().to_string()
 }
+
+/// What a program did on a terminal.
+#[cfg(unix)]
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct OnTerminal {
+    /// Everything it wrote.
+    pub(crate) output: String,
+    /// Exit code; negative after a signal that it did not handle.
+    pub(crate) code: i32,
+    /// Whether the terminal's modes are those from before.
+    pub(crate) restored: bool,
+    problem: Option<String>,
+}
+
+/// Runs the program on a terminal of its own: `steps` wait for output, type and send signals, as
+/// `on_terminal.py` describes.
+#[cfg(unix)]
+pub(crate) fn on_terminal(
+    args: &[&str],
+    steps: serde_json::Value,
+    envs: &[(&str, &str)],
+) -> OnTerminal {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/on_terminal.py");
+    // The variables that `lapwing` sets and removes, for the script and so for the program.
+    let base = lapwing(&[]);
+    let mut command = Command::new("python3");
+    command.arg(script).arg(steps.to_string()).arg(env!("CARGO_BIN_EXE_lapwing")).args(args);
+    for (key, value) in base.get_envs() {
+        match value {
+            Some(value) => command.env(key, value),
+            None => command.env_remove(key),
+        };
+    }
+    command.env("TERM", "xterm-256color").envs(envs.iter().copied());
+    let ended = ended(command);
+    assert_eq!(ended.code, Some(0), "python3 with its pty module is needed: {ended:?}");
+    let done: OnTerminal = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(done.problem, None, "{done:?}");
+    done
+}

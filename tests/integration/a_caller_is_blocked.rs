@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lapwing::{Engine, ErrorKind, Request, Shutdown};
 
-use crate::support::{SMOLLM2, builder, greedy};
+use crate::support::{SMOLLM2, builder, greedy, needs};
 
 /// Counts how often a task of the caller runs while `work` runs, and the longest interval between
 /// two runs.
@@ -45,16 +45,19 @@ async fn load_and_answer_without_blocking() {
 
 #[tokio::test]
 async fn a_current_thread_runtime_is_never_blocked() {
+    needs!(SMOLLM2);
     load_and_answer_without_blocking().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_multi_thread_runtime_is_never_blocked() {
+    needs!(SMOLLM2);
     load_and_answer_without_blocking().await;
 }
 
 #[tokio::test]
 async fn dropping_streams_frees_the_engine_for_others() {
+    needs!(SMOLLM2);
     let engine = builder(SMOLLM2).requests_max(3).build().await.expect("an engine");
     for round in 0..3 {
         let mut streams = Vec::new();
@@ -77,6 +80,7 @@ async fn dropping_streams_frees_the_engine_for_others() {
 
 #[tokio::test]
 async fn shutdown_drains_or_fails_running_requests_and_refuses_new_ones() {
+    needs!(SMOLLM2);
     let engine = builder(SMOLLM2).build().await.expect("an engine");
     let mut stream = engine.generate(greedy("Once", 24)).await.expect("a stream");
     engine.shutdown(Shutdown::Drain).await.expect("a shutdown");
@@ -92,16 +96,14 @@ async fn shutdown_drains_or_fails_running_requests_and_refuses_new_ones() {
 
 #[tokio::test]
 async fn impossible_requests_say_why() {
+    needs!(SMOLLM2);
     let engine = builder(SMOLLM2).context(64).build().await.expect("an engine");
     let long = Request::text("word ".repeat(100));
     let mut stream = engine.generate(long).await.expect("a stream");
     let error = stream.next().await.expect("an item").expect_err("too long");
     assert_eq!(error.kind(), ErrorKind::Request);
     assert!(error.to_string().contains("64"), "{error}");
-    let hot = Request {
-        sampling: lapwing::SamplingParams { top_p: 2.0, ..Default::default() },
-        ..greedy("a", 1)
-    };
+    let hot = greedy("a", 1).top_p(2.0);
     assert!(engine.generate(hot).await.expect_err("refused").to_string().contains("top_p"));
     let missing = Engine::builder().model("/nowhere/model.gguf").build().await;
     assert!(missing.expect_err("no file").to_string().contains("/nowhere/model.gguf"));

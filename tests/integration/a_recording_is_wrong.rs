@@ -1,12 +1,15 @@
 //! Recordings of a real model, live and in virtual time.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapwing::compare::Compare;
 use lapwing::traces::analysis::IdleCause;
 use lapwing::traces::event::{Activity, Milestone};
-use lapwing::traces::{Analysis, Scope, Timeline};
+use lapwing::traces::timeline::RequestMilestone;
+use lapwing::traces::{Analysis, Clock, OsClock, Scope, Timeline};
 use lapwing::{Engine, Shutdown};
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::Simulation;
@@ -14,12 +17,17 @@ use lapwing_actors::message::{Generate, SchedulerMessage, Submit, Task};
 use lapwing_actors::policy::ClientId;
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::sequence::AdmissionLimit;
+use lapwing_kernels::cpu::roofline::Roofline;
+use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_plan::strategy::LayerSplit;
 use lapwing_plan::time::FixedRate;
 use lapwing_traces::Nanos;
 
 use crate::simulated::Simulated;
-use crate::support::{SMOLLM2, builder, collect_ids, greedy, ids, reference};
+use crate::support::{SMOLLM2, builder, collect_ids, greedy, ids, needs, reference};
+
+/// The stages of a chunk, and layer and name of each of its dispatches.
+type OpsOfChunk<'a> = (usize, Vec<(Option<u16>, &'a str)>);
 
 /// Two devices with half of the layers each, in virtual time, computing true values.
 fn two_devices() -> Simulation {
@@ -31,6 +39,7 @@ fn two_devices() -> Simulation {
 
 #[test]
 fn idle_time_of_a_simulated_run_has_one_cause() {
+    needs!(SMOLLM2);
     let reference = reference("greedy/smollm2.json");
     let prompts = reference["prompts"].as_array().expect("prompts").iter();
     let mut prompts: Vec<_> = prompts.map(|p| ids(&p["prompt_ids"])).collect();
@@ -107,6 +116,7 @@ async fn generate(engine: &Engine, tokens: usize, traced: bool) -> Vec<u32> {
 
 #[tokio::test]
 async fn every_op_message_and_token_is_recorded() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let plain = generate(&engine, 24, false).await;
     engine.recorder().set_scope(Scope::All);
@@ -126,7 +136,8 @@ async fn every_op_message_and_token_is_recorded() {
     assert!(lost.iter().all(|m| m.name == "wake"), "{lost:?}");
     let ops = engine.placement().stages[0].ops;
     let last_layer = engine.model().layers as u16 - 1;
-    let mut of_chunk: HashMap<u64, (usize, usize)> = HashMap::new();
+    // By chunk: its stages, and the ops of its dispatches.
+    let mut of_chunk: HashMap<u64, OpsOfChunk<'_>> = HashMap::new();
     for span in &timeline.spans {
         assert!(span.finished, "{span:?}");
         let Some(chunk) = span.tags.chunk.filter(|_| span.activity == Activity::Compute) else {
@@ -141,14 +152,19 @@ async fn every_op_message_and_token_is_recorded() {
                 // In the first chunk of the prompt, no row is selected for the last layer.
                 let selects = span.tags.layer.is_none_or(|layer| layer == last_layer);
                 assert!(span.tags.bytes > 0 || selects, "{span:?}");
-                *inner += 1;
+                inner.extend(span.ops().map(|op| (span.tags.layer, op)));
             }
         }
     }
     // Two chunks of a prompt of 17 to 32 tokens, and one for each token after the first.
     assert_eq!(of_chunk.len(), 2 + 23);
-    assert!(of_chunk.values().all(|found| *found == (1, ops)), "{of_chunk:?}");
+    for (stages, mut inner) in of_chunk.into_values() {
+        assert_eq!((stages, inner.len()), (1, ops));
+        inner.sort_unstable();
+        assert!(inner.windows(2).all(|pair| pair[0] != pair[1]), "an op twice: {inner:?}");
+    }
     check_sums(&timeline);
+    check_peak(&timeline);
 }
 
 /// Bytes and FLOPs of a stage are the sums of those of its ops.
@@ -166,8 +182,25 @@ fn check_sums(timeline: &Timeline) {
     }
 }
 
+/// No op computes faster than the processor can: its time is the time of all of its work.
+fn check_peak(timeline: &Timeline) {
+    // Other programs of the machine may slow down the measurement of the peak.
+    const NOISE: f64 = 4.0;
+    let cpu = Cpu::new(2, Isa::best());
+    let clock = OsClock::start();
+    let elapsed = || Duration::from_nanos(clock.now().0);
+    let roofline = Roofline::measure(&cpu, 5, &elapsed).expect("memory to read");
+    let peaks = [roofline.int8, roofline.bf16, roofline.f32].into_iter().flatten();
+    let Some(peak) = peaks.map(|peak| peak.ops_per_second).reduce(f64::max) else { return };
+    for span in timeline.spans.iter().filter(|span| span.parent.is_some()) {
+        let rate = span.tags.flops as f64 / (span.duration().max(1) as f64 / 1e9);
+        assert!(rate <= NOISE * peak, "{rate:e} of a peak of {peak:e} FLOP/s: {span:?}");
+    }
+}
+
 #[tokio::test]
 async fn only_marked_requests_are_recorded() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let alone = generate(&engine, 12, false).await;
     assert_eq!(engine.recorder().recording().events, [], "recording was off");
@@ -183,4 +216,41 @@ async fn only_marked_requests_are_recorded() {
     assert_eq!(tokens, 12);
     assert!(timeline.spans.iter().all(|s| s.tags.request.is_none_or(|r| r == marked)));
     assert!(timeline.spans.iter().any(|s| s.activity == Activity::Sample));
+}
+
+/// A clock that holds up the device's worker: it records each event a while after the event.
+struct LateWorker(OsClock);
+
+impl Clock for LateWorker {
+    fn now(&self) -> Nanos {
+        let now = self.0.now();
+        if std::thread::current().name() == Some("lapwing-cpu") {
+            #[expect(clippy::disallowed_methods, reason = "a slow thread")]
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        now
+    }
+}
+
+#[tokio::test]
+async fn the_last_event_of_a_request_is_late_and_not_in_the_next_recording() {
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reference/tiny/llama.gguf");
+    let compare = Compare::new(Engine::builder().model(model).threads(1));
+    let compare = compare.strategy("cpu-only").lengths([4, 6]).tokens(2).repetitions(2);
+    let compare = compare.clock(Arc::new(LateWorker(OsClock::start())));
+    let compared = compare.run(|_| {}).await.expect("a comparison");
+    for run in compared.lengths.iter().flat_map(|length| &length.runs) {
+        let timeline = &run.timeline;
+        let submitted = |of: &&RequestMilestone| of.milestone == Milestone::Submitted;
+        let begins: Vec<_> = timeline.milestones.iter().filter(submitted).collect();
+        let [begin] = begins[..] else { panic!("{begins:?}") };
+        assert!(timeline.milestones.iter().all(|of| of.request == begin.request));
+        for span in &timeline.spans {
+            assert!(span.start >= begin.at && span.finished, "{span:?} before {begin:?}");
+        }
+        assert_eq!(timeline.orphans, 0);
+        // The worker sends this message from the span that it records last.
+        let reports: Vec<_> = timeline.messages.iter().filter(|m| m.name == "progress").collect();
+        assert!(!reports.is_empty() && reports.iter().all(|m| m.from.is_some()), "{reports:?}");
+    }
 }

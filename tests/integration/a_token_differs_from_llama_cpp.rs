@@ -23,7 +23,7 @@ use lapwing_kernels::part::Part;
 use lapwing_kernels::weights::WeightFile;
 use serde_json::Value;
 
-use crate::support::{GEMMA3, SMOLLM2, builder, collect_ids, ids, model, number, reference};
+use crate::support::{GEMMA3, SMOLLM2, builder, collect_ids, ids, model, needs, number, reference};
 
 /// Best minus second-best logit at a step.
 fn gap(prompt: &Value, step: usize) -> f64 {
@@ -95,21 +95,28 @@ async fn compare_on(isa: &str, (name, file): (&str, &str), activations: Activati
 
 #[tokio::test]
 async fn smollm2_q4_1_generates_llama_cpps_ids() {
+    needs!(SMOLLM2);
     compare(SMOLLM2, "greedy/smollm2.json", Activations::Int8).await;
 }
 
 #[tokio::test]
+#[ignore = "long: sh tests/all.sh runs it"]
 async fn gemma3_q4_k_m_generates_llama_cpps_ids() {
+    needs!(GEMMA3);
     compare(GEMMA3, "greedy/gemma3.json", Activations::Int8).await;
 }
 
 #[tokio::test]
+#[ignore = "long: sh tests/all.sh runs it"]
 async fn exact_smollm2_generates_llama_cpps_ids() {
+    needs!(SMOLLM2);
     compare(SMOLLM2, "greedy/smollm2.json", Activations::F32).await;
 }
 
 #[tokio::test]
+#[ignore = "long: sh tests/all.sh runs it"]
 async fn exact_gemma3_generates_llama_cpps_ids() {
+    needs!(GEMMA3);
     compare(GEMMA3, "greedy/gemma3.json", Activations::F32).await;
 }
 
@@ -193,6 +200,7 @@ fn compare_first(name: &str, file: &str) {
 
 #[test]
 fn first_logits_are_within_llama_cpps_own_spread() {
+    needs!(SMOLLM2, GEMMA3);
     compare_first(SMOLLM2, "greedy/smollm2.json");
     compare_first(GEMMA3, "greedy/gemma3.json");
 }

@@ -1,14 +1,22 @@
 //! The whole engine with real models, compared with llama.cpp's results in `tests/reference`.
 //!
-//! The models and vocabularies come from the README's test command, which fetches them first.
+//! Models come from the cache, vocabularies from llama.cpp's sources. `sh tests/all.sh` fetches them; where
+//! one is missing, the tests that need it say so on stderr and end.
 
 mod a_caller_is_blocked;
+#[cfg(feature = "compare")]
+mod a_claim_is_wrong;
 mod a_policy_is_ignored;
 mod a_recording_is_wrong;
 mod a_strategy_changes_a_token;
+mod a_strategy_panics;
 mod a_token_differs_from_llama_cpp;
+mod a_type_has_no_name;
 mod a_wrong_call_breaks_the_engine;
+mod an_embedding_program_stumbles;
 mod batching_changes_a_token;
+#[path = "../support/cases.rs"]
+mod cases;
 mod perplexity_differs_from_llama_cpp;
 mod sampling_is_not_repeatable;
 mod simulated;

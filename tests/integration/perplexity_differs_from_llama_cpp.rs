@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{GEMMA3, SMOLLM2, model, number, reference};
+use crate::support::{GEMMA3, SMOLLM2, model, needs, number, reference};
 
 const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference");
 
@@ -55,27 +55,36 @@ fn assert_exact_matches_f32_weights(name: &str, key: &str) {
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn smollm2_matches_llama_cpp() {
+    needs!(SMOLLM2);
     assert_within_a_third_of_a_percent(SMOLLM2, "smollm2");
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn gemma3_matches_llama_cpp() {
+    needs!(GEMMA3);
     assert_within_a_third_of_a_percent(GEMMA3, "gemma3");
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn exact_smollm2_matches_its_weights_in_f32() {
+    needs!(SMOLLM2);
     assert_exact_matches_f32_weights(SMOLLM2, "smollm2");
 }
 
 #[test]
+#[ignore = "long: sh tests/all.sh runs it"]
 fn exact_gemma3_matches_its_weights_in_f32() {
+    needs!(GEMMA3);
     assert_exact_matches_f32_weights(GEMMA3, "gemma3");
 }
 
 #[test]
 fn a_window_changes_perplexity_only_if_it_is_smaller_than_the_context() {
+    needs!(SMOLLM2);
     const BYTES: usize = 4000;
     let whole = std::fs::read(Path::new(REFERENCE).join("text16k.txt")).expect("the text");
     let mut text = tempfile::NamedTempFile::new().expect("a file");

@@ -2,7 +2,7 @@
 
 use lapwing::{EndReason, Engine, Request, SamplingParams, TokenStream};
 
-use crate::support::{SMOLLM2, builder};
+use crate::support::{SMOLLM2, builder, needs};
 
 async fn engine() -> Engine {
     builder(SMOLLM2).build().await.expect("an engine")
@@ -22,19 +22,38 @@ async fn drain(mut stream: TokenStream) -> (String, TokenStream) {
 
 #[tokio::test]
 async fn the_same_seed_gives_the_same_text_and_no_seed_another() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let hot = SamplingParams { temperature: 1.2, top_k: 0, ..SamplingParams::default() };
-    let request = Request::text("Once upon a time").sampling(hot).max_tokens(24);
+    let request = Request::text("Once upon a time").sampling(hot.clone()).max_tokens(24);
     let first = text(&engine, request.clone().seed(7)).await;
     assert_eq!(text(&engine, request.clone().seed(7)).await, first);
     assert_ne!(text(&engine, request.clone().seed(8)).await, first);
-    let unseeded = Request { seeded: false, ..request };
-    let (a, b) = (text(&engine, unseeded.clone()).await, text(&engine, unseeded).await);
+    // Parameters without a seed do not bring one.
+    let (a, b) = (text(&engine, request.clone()).await, text(&engine, request.clone()).await);
     assert_ne!(a, b);
+    // Nor do they remove one that was set before.
+    let seeded = Request::text("Once upon a time").seed(7).sampling(hot).max_tokens(24);
+    assert_eq!(text(&engine, seeded).await, first);
+    let setters = Request::text("Once upon a time").temperature(1.2).top_k(0).max_tokens(24);
+    assert_eq!(setters.clone().seed(7).sampling, request.seed(7).sampling);
+    assert_ne!(text(&engine, setters.clone()).await, text(&engine, setters).await);
+}
+
+#[tokio::test]
+async fn the_seed_in_the_summary_repeats_a_run_that_named_none() {
+    let engine = engine().await;
+    let request = Request::text("Once upon a time").temperature(1.2).top_k(0).max_tokens(24);
+    let stream = engine.generate(request.clone()).await.expect("a stream");
+    let (drawn, (free, stream)) = (stream.seed(), drain(stream).await);
+    let seed = stream.summary().expect("an end").seed;
+    assert_eq!(seed, drawn);
+    assert_eq!(text(&engine, request.seed(seed)).await, free);
 }
 
 #[tokio::test]
 async fn a_stop_text_ends_the_answer_and_is_left_out() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let request = Request::text("One, two, three, four,").greedy().max_tokens(40);
     let whole = text(&engine, request.clone()).await;
@@ -49,6 +68,7 @@ async fn a_stop_text_ends_the_answer_and_is_left_out() {
 
 #[tokio::test]
 async fn an_answer_ends_at_its_end_token_unless_eos_is_ignored() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let request = Request::ask("Say only the word yes.").greedy().max_tokens(200);
     let (_, stream) = drain(engine.generate(request.clone()).await.expect("a stream")).await;
@@ -62,12 +82,12 @@ async fn an_answer_ends_at_its_end_token_unless_eos_is_ignored() {
 
 #[tokio::test]
 async fn a_forbidden_token_is_never_sampled() {
+    needs!(SMOLLM2);
     let engine = engine().await;
     let request = Request::text("The capital of France is").greedy().max_tokens(8);
     let free =
         crate::support::collect_ids(engine.generate(request.clone()).await.expect("ok")).await;
-    let mut request = request;
-    request.sampling.logit_bias.push((free[0], f32::NEG_INFINITY));
+    let request = request.logit_bias(free[0], f32::NEG_INFINITY);
     let bound = crate::support::collect_ids(engine.generate(request).await.expect("ok")).await;
     assert!(!bound.contains(&free[0]));
 }

@@ -1,30 +1,72 @@
 //! Paths of models and references, and helpers.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use lapwing::models::ModelCache;
 use lapwing::{Engine, EngineBuilder, Request, TokenStream};
 use serde_json::Value;
 
+use crate::cases;
+
 pub(crate) const SMOLLM2: &str = "smollm2-135m-instruct";
 pub(crate) const GEMMA3: &str = "gemma3-270m";
+
+/// Ends the test if one of the models is not in the cache, and says so.
+macro_rules! needs {
+    ($($model:expr),+) => {
+        if $(!$crate::support::is_fetched($model))||+ {
+            return;
+        }
+    };
+}
+pub(crate) use needs;
+
+/// Whether a test can use this model. If it is not in the cache, a line on stderr says that the test is
+/// skipped; when everything is to run, it is an error instead.
+pub(crate) fn is_fetched(name: &str) -> bool {
+    let fetched = ModelCache::open(None).expect("a cache folder").path_of(name).is_some();
+    fetched || missing(&format!("model {name}"), &format!("lapwing pull {name}"))
+}
+
+/// Reports that something is missing which the running test needs. Returns `false`.
+fn missing(what: &str, fetch: &str) -> bool {
+    assert!(!cases::all(), "{what} is missing; fetch it with: {fetch}");
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test").to_owned();
+    // Written past the test harness, which hides what a passing test prints.
+    let line = format!("SKIPPED {test}: {what} is missing; fetch it with: {fetch}\n");
+    std::io::stderr().write_all(line.as_bytes()).expect("stderr");
+    false
+}
 
 /// A fetched model.
 pub(crate) fn model(name: &str) -> PathBuf {
     ModelCache::open(None).expect("a cache folder").path_of(name).unwrap_or_else(|| {
-        panic!("model {name} is not in the cache; run the README's test command, or: lapwing pull {name}")
+        panic!(
+            "model {name} is not in the cache; the test lacks needs!, or run: lapwing pull {name}"
+        )
     })
 }
 
-/// A vocabulary file of llama.cpp's source archive.
-pub(crate) fn vocabulary(name: &str) -> PathBuf {
+/// The vocabulary files of llama.cpp's source archive with these names; none, with a line on stderr, if the
+/// archive is not there.
+pub(crate) fn vocabularies(names: &[&'static str]) -> Vec<(&'static str, PathBuf)> {
     let folder = std::env::var_os("LAPWING_TEST_WORK").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/llama.cpp-sources"),
         PathBuf::from,
     );
-    let path = folder.join(format!("llama.cpp/models/ggml-vocab-{name}.gguf"));
-    assert!(path.exists(), "{} is missing; run the README's test command", path.display());
-    path
+    let folder = folder.join("llama.cpp/models");
+    if !folder.exists() {
+        missing("the folder of llama.cpp's vocabularies", "sh tests/all.sh");
+        return Vec::new();
+    }
+    let path = |name: &str| {
+        let path = folder.join(format!("ggml-vocab-{name}.gguf"));
+        assert!(path.exists(), "{} is missing; remove {}", path.display(), folder.display());
+        path
+    };
+    names.iter().map(|name| (*name, path(name))).collect()
 }
 
 /// A JSON file of `tests/reference`.

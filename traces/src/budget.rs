@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde_json::Value;
 
+use crate::timeline::FUSED;
+
 /// Comparison operator of a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
@@ -51,8 +53,8 @@ impl Comparison {
 
 /// A bound on a number of a report, written `METRIC OP NUMBER`. METRIC is a dotted path in the
 /// report's JSON; list elements are selected by their `name`, `cause` or position
-/// (`requests.ttft_ms.p95`, `lanes.cpu.utilization`, `idle.hand-off.ns`). OP is one of
-/// `>= <= == != > <`.
+/// (`requests.ttft_ms.p95`, `lanes.cpu.utilization`, `idle.hand-off.ns`); the name of an op also
+/// selects the fused group that it is part of. OP is one of `>= <= == != > <`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
     /// Path of the number.
@@ -215,7 +217,11 @@ fn step<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
         Value::Object(map) => map.get(key),
         Value::Array(list) => {
             let named = list.iter().find(|element| name(element) == Some(key));
-            named.or_else(|| list.get(key.parse::<usize>().ok()?))
+            let is_part =
+                |name: &str| name.contains(FUSED) && name.split(FUSED).any(|op| op == key);
+            named
+                .or_else(|| list.iter().find(|element| name(element).is_some_and(is_part)))
+                .or_else(|| list.get(key.parse::<usize>().ok()?))
         }
         _ => None,
     }

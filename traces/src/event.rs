@@ -110,6 +110,8 @@ coded! {
         SlotPool = 2 "slot pool empty",
         /// The policy waited for the whole group.
         PolicyBarrier = 3 "policy barrier",
+        /// A graph or kernel was not yet prepared.
+        GraphMissing = 4 "graph missing",
     }
 }
 

@@ -9,6 +9,9 @@ use crate::recording::Recording;
 mod build;
 mod slots;
 
+/// Joins the names of ops that one dispatch computes together, as in `ffn_down + ffn_residual`.
+pub const FUSED: &str = " + ";
+
 /// A run: the spans of every lane, and their dependencies. All times are those of the recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
@@ -83,6 +86,11 @@ impl Span {
     /// Duration in ns.
     pub fn duration(&self) -> u64 {
         self.end.0 - self.start.0
+    }
+
+    /// Names of the ops that it computes: several for a fused group, otherwise its own name.
+    pub fn ops(&self) -> impl Iterator<Item = &str> {
+        self.name.split(FUSED)
     }
 }
 

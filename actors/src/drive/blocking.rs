@@ -24,6 +24,22 @@ pub async fn spawn_blocking<T: Send + 'static>(
     ended(receiver.recv_async().await, name)
 }
 
+/// As [`spawn_blocking`], and blocks the calling thread until the result is there: for work that must
+/// not run on the caller's own thread, such as an async runtime's.
+///
+/// # Errors
+/// As [`spawn_blocking`].
+pub fn run_apart<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = flume::bounded(1);
+    spawn(name, move || {
+        let _ = sender.send(catching(work));
+    })?;
+    ended(receiver.recv(), name)
+}
+
 /// A small thread pool for short work, in order of submission. A thread is started when all others are
 /// busy. The threads end when the pool is dropped and all work is done.
 ///

@@ -1,31 +1,21 @@
 //! The live driver: a thread for each actor, real devices and the operating system's clock. An idle
 //! scheduler may run on a worker's thread.
 
-use std::any::Any;
 use std::collections::VecDeque;
-use std::fmt;
-use std::future::poll_fn;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use futures_core::Stream;
-use lapwing_kernels::device::{ModelId, Preparer, RunId, SlotPool};
-use lapwing_kernels::graph::Graph;
+use lapwing_kernels::device::{Preparer, RunId};
 use lapwing_traces::{Nanos, Recorder};
 
 use super::mailbox::{ChannelSink, Inbox, Mailbox};
 use super::record::{CallerTrace, PrepareTrace, SchedulerTrace, WorkerTrace};
-use super::wait::{Cores, WaitKey, Waits};
+use super::wait::{Cores, WaitKey};
 use crate::error::RunError;
-use crate::message::{SchedulerMessage, Shutdown, StreamEvent, Submit, Task, TraceContext, Traced};
-use crate::policy::ClientId;
-use crate::scheduler::Scheduler;
+use crate::message::{SchedulerMessage, Shutdown, Submit, TraceContext, Traced};
 use crate::sequence::{AdmissionLimit, AdmissionPermit};
 use crate::worker::Worker;
 use lapwing_plan::DeviceId;
@@ -33,55 +23,25 @@ use lapwing_plan::DeviceId;
 mod actors;
 mod device;
 mod ending;
+mod events;
+mod parts;
 mod prepare;
 mod scheduler;
+mod threads;
 pub(super) mod throttle;
 mod workers;
 
 use actors::{Link, LiveWorker};
 pub use device::LiveDevice;
 use ending::Ending;
+pub use events::Events;
+pub use parts::{LiveParts, LiveRequest};
 use prepare::{Lane, LaneMessage, Lanes};
 use scheduler::{LiveScheduler, SharedScheduler};
+pub(super) use threads::panic_text;
+use threads::spawn;
 use throttle::Throttle;
 use workers::Workers;
-
-/// The components of a live engine.
-pub struct LiveParts {
-    /// The scheduler.
-    pub scheduler: Scheduler,
-    /// Devices, by their number.
-    pub devices: Vec<LiveDevice>,
-    /// The ops of each model, by its number.
-    pub graphs: Vec<Arc<Graph>>,
-    /// Pool of the buffers that hold results.
-    pub slots: SlotPool,
-    /// Maximum number of requests in the engine.
-    pub requests_max: usize,
-    /// Maximum number of chunks in flight.
-    pub permits: usize,
-    /// How actors wait for messages.
-    pub waits: Waits,
-    /// Receives trace events; its clock is the engine's clock.
-    pub recorder: Recorder,
-}
-
-/// A request of a caller.
-#[derive(Debug)]
-pub struct LiveRequest {
-    /// Token ids of the prompt.
-    pub ids: Vec<u32>,
-    /// Generation or scoring.
-    pub task: Task,
-    /// Client that sends it, for the queue policy.
-    pub client: ClientId,
-    /// Maximum number of stream events: tokens, or chunks of scores.
-    pub events: usize,
-    /// The model.
-    pub model: ModelId,
-    /// Whether to record it when only marked requests are recorded.
-    pub traced: bool,
-}
 
 /// A running engine's actors. Dropping it ends them.
 #[derive(Debug)]
@@ -156,6 +116,7 @@ impl Live {
                 workers: workers.clone(),
                 graphs: parts.graphs.clone(),
                 running: VecDeque::new(),
+                held: None,
                 next_run: RunId::default(),
                 free: Nanos::default(),
                 slots: parts.slots.clone(),
@@ -287,14 +248,8 @@ impl Live {
         if self.ending.closed.load(Ordering::SeqCst) {
             return Err(self.ending.why());
         }
-        Ok(Events {
-            stream: Some(receiver.clone().into_stream()),
-            receiver: Some(receiver),
-            mailbox: self.mailbox.clone(),
-            ending: Arc::clone(&self.ending),
-            caller: Arc::clone(&self.caller),
-            ended: false,
-        })
+        let (mailbox, ending) = (self.mailbox.clone(), Arc::clone(&self.ending));
+        Ok(Events::new(receiver, mailbox, ending, Arc::clone(&self.caller)))
     }
 
     /// Number of waiting and running requests.
@@ -330,98 +285,8 @@ impl Drop for Live {
     }
 }
 
-/// A request's events. Dropping it cancels the request.
-pub struct Events {
-    stream: Option<flume::r#async::RecvStream<'static, Traced<StreamEvent>>>,
-    receiver: Option<flume::Receiver<Traced<StreamEvent>>>,
-    mailbox: Mailbox<Traced<SchedulerMessage>>,
-    ending: Arc<Ending>,
-    caller: Arc<CallerTrace>,
-    /// Whether its last event was taken.
-    ended: bool,
-}
-
-impl Events {
-    /// Polls for the next event. After the last one, and after the scheduler has died, it is a
-    /// [`StreamEvent::Failed`] with the cause.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<StreamEvent> {
-        let Some(stream) = &mut self.stream else { return Poll::Ready(self.over()) };
-        match Pin::new(stream).poll_next(cx) {
-            Poll::Pending => Poll::Pending,
-            Poll::Ready(Some(event)) => Poll::Ready(self.take(event)),
-            Poll::Ready(None) => Poll::Ready(self.over()),
-        }
-    }
-
-    /// The next event.
-    pub async fn next(&mut self) -> StreamEvent {
-        poll_fn(|cx| self.poll_next(cx)).await
-    }
-
-    /// The next event, blocking the thread.
-    pub fn next_blocking(&mut self) -> StreamEvent {
-        let Some(event) = self.receiver.as_ref().and_then(|r| r.recv().ok()) else {
-            return self.over();
-        };
-        self.take(event)
-    }
-
-    fn take(&mut self, event: Traced<StreamEvent>) -> StreamEvent {
-        self.caller.received(&event);
-        self.ended |= matches!(event.message, StreamEvent::Finished(_) | StreamEvent::Failed(_));
-        event.message
-    }
-
-    fn over(&self) -> StreamEvent {
-        StreamEvent::Failed(self.ending.why())
-    }
-}
-
-impl fmt::Debug for Events {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Events").field("receiver", &self.receiver).finish_non_exhaustive()
-    }
-}
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.caller.close();
-        }
-        // Every receiver must be dropped before the scheduler checks for closed streams.
-        self.stream = None;
-        self.receiver = None;
-        if !self.ending.waking.swap(true, Ordering::AcqRel) {
-            self.mailbox.nudge(self.caller.post(SchedulerMessage::Wake));
-        }
-    }
-}
-
 /// Stops every worker and preparation lane.
 fn stop(workers: &Workers, lanes: &Lanes) {
     lanes.stop();
     workers.stop();
-}
-
-/// Starts an actor's thread; `on_end` receives its result, or an error if it panicked.
-#[expect(clippy::disallowed_methods, reason = "drive owns the engine's threads")]
-fn spawn(
-    name: &str,
-    run: impl FnOnce() -> Result<(), RunError> + Send + 'static,
-    on_end: impl FnOnce(Result<(), RunError>) + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
-    let actor = name.to_owned();
-    thread::Builder::new().name(format!("lapwing-{name}")).spawn(move || {
-        // Nothing that the closure owns is used after a panic.
-        on_end(catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-            Err(RunError::ActorDied { actor, reason: panic_text(&*panic) })
-        }));
-    })
-}
-
-/// The text of a panic.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "it panicked without a message".to_owned())
 }

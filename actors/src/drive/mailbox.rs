@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lapwing_kernels::completion::Flag;
+use lapwing_traces::Nanos;
 use lapwing_traces::event::WaitMode;
 
 use super::wait::{WaitFor, WaitKey, WaitRecord, Waiter};
@@ -120,6 +121,14 @@ impl<T> Inbox<T> {
         let since = waiter.now();
         let message = self.receiver.recv().map_err(|_| Closed)?;
         Ok((message, Some(waiter.waited(key, since))))
+    }
+
+    /// The next message if one arrives before `at`.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn recv_until(&self, waiter: &mut Waiter, at: Nanos) -> Result<Option<T>, Closed> {
+        waiter.wait_until(&self.flag, at, || self.try_recv().transpose()).transpose()
     }
 
     /// Number of messages.

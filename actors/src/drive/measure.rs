@@ -137,6 +137,7 @@ pub fn measure(
     let mut profiles = Vec::new();
     let mut done = 0;
     for (MeasuredDevice { device, info, description }, plan) in devices.into_iter().zip(plans) {
+        let _pinned = device.pin_thread();
         let mut bench = DeviceBench::new(device, graph, page_rows, Arc::clone(&clock), limits);
         let begin = clock.now();
         let asked = plan.len();

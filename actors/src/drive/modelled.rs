@@ -1,6 +1,7 @@
 //! Devices that compute true values and take modelled time. In virtual time the clock jumps to the
 //! modelled end. The live driver waits until then, which throttles the device to its stated rate.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use lapwing_kernels::device::{GraphKey, Observer, SlotPool, Step, TensorSet};
@@ -120,7 +121,7 @@ pub(super) fn total(segments: &[Segment]) -> Duration {
 pub(super) struct StepLog(pub(super) Vec<Step>);
 
 impl Observer for StepLog {
-    fn node_done(&mut self, _node: usize) {}
+    fn nodes_done(&mut self, _nodes: Range<usize>) {}
 
     fn step_done(&mut self, step: Step) {
         self.0.push(step);

@@ -11,6 +11,7 @@ use lapwing_traces::{Nanos, Recorder, Scope, Writer};
 
 use crate::message::{SchedulerMessage, Sink, StreamEvent, TraceContext, Traced};
 
+mod names;
 mod prepare;
 mod scheduler;
 mod worker;

@@ -3,9 +3,9 @@
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering as Memory};
+use std::sync::atomic::Ordering as Memory;
 
-use lapwing_kernels::device::{Completed, Device, DeviceInfo, Preparer, RunId, SlotPool};
+use lapwing_kernels::device::{Completed, DeviceInfo, Preparer, RunId, SlotPool};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::{Clock, Nanos, Recorder, RecorderConfig};
 
@@ -14,50 +14,20 @@ use crate::message::{SchedulerMessage, Traced};
 use crate::scheduler::{Scheduler, SchedulerEffect};
 use crate::worker::Worker;
 use lapwing_plan::DeviceId;
-use lapwing_plan::time::TimeModel;
 
 mod effects;
 mod environment;
 mod events;
 mod merge;
 mod noise;
+mod parts;
 mod sharing;
 
 pub use environment::{DeviceUsage, Environment, GpuInterference, Noise, Usage};
 use events::{Event, What};
+use parts::VirtualClock;
+pub use parts::{SimulatedDevice, SimulationParts};
 use sharing::{Due, Ran, Sharing};
-
-/// A device in virtual time: true values from `device`, modelled time from `time`.
-pub struct SimulatedDevice {
-    /// Computes values.
-    pub device: Box<dyn Device>,
-    /// Gives the modelled time of each run.
-    pub time: Arc<dyn TimeModel>,
-}
-
-/// The components of a simulated engine.
-pub struct SimulationParts {
-    /// The scheduler.
-    pub scheduler: Scheduler,
-    /// Devices, by their number.
-    pub devices: Vec<SimulatedDevice>,
-    /// The ops of each model, by its number.
-    pub graphs: Vec<Arc<Graph>>,
-    /// Pool of the buffers that hold results.
-    pub slots: SlotPool,
-    /// Rate at which parts are merged, in bytes per second; with an infinite rate, merging takes no time.
-    pub copy_rate: f64,
-}
-
-/// The virtual clock, which all parts share.
-#[derive(Debug, Default)]
-struct VirtualClock(AtomicU64);
-
-impl Clock for VirtualClock {
-    fn now(&self) -> Nanos {
-        Nanos(self.0.load(Memory::Relaxed))
-    }
-}
 
 /// A whole engine in virtual time.
 pub struct Simulation {

@@ -12,6 +12,7 @@ use super::state::Scheduler;
 use crate::chunk::{Chunk, SequenceRows};
 use crate::error::RunError;
 use crate::sequence::Permit;
+use crate::traced::{TraceContext, Traced};
 use lapwing_plan::Phase;
 use lapwing_plan::Route;
 use lapwing_plan::strategy::{ChunkShape, PromptRows};
@@ -98,7 +99,7 @@ impl Scheduler {
                 Ok((route, Readiness::Ready)) => {
                     ready.get_or_insert((selection, route));
                 }
-                Ok((route, Readiness::Missing)) => missing.push(route),
+                Ok((route, Readiness::Missing)) => missing.push((selection.rows, route)),
                 Ok((_, Readiness::Refused(device, error))) => {
                     let device = self.models[model.0].planner.device(device).to_owned();
                     let error = RunError::Device { device, reason: error.to_string() };
@@ -112,10 +113,24 @@ impl Scheduler {
             None => NextChunk::Nothing,
         };
         // Only after the chunk is cut: its graphs must not be evicted.
-        for route in missing {
-            effects.extend(self.graphs.ask(&route).into_iter().map(SchedulerEffect::Prepare));
+        for (rows, route) in missing {
+            self.ask_for_graphs(&rows, &route, effects);
         }
         next
+    }
+
+    /// Requests the missing graphs of a route for the selected rows.
+    fn ask_for_graphs(
+        &mut self,
+        rows: &[(usize, usize)],
+        route: &Route,
+        effects: &mut Vec<SchedulerEffect>,
+    ) {
+        rows.iter().for_each(|(at, _)| self.running[*at].lacks_graphs = true);
+        let context = TraceContext::of_all(rows.iter().map(|(at, _)| self.running[*at].context));
+        for request in self.graphs.ask(route) {
+            effects.push(SchedulerEffect::Prepare(Traced::new(request, context)));
+        }
     }
 
     /// Fails the selected sequences: no chunk can be made of their rows.

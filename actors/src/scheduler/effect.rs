@@ -20,7 +20,7 @@ pub enum SchedulerEffect {
     /// Make that worker check its waiting chunks again.
     Nudge(DeviceId),
     /// Prepare static graphs, then send [`crate::message::SchedulerMessage::Prepared`].
-    Prepare(PrepareGraphs),
+    Prepare(Traced<PrepareGraphs>),
     /// Send an event to a caller.
     Emit(Traced<Emission>),
     /// Record an event of a request.

@@ -40,6 +40,8 @@ pub(super) struct Sequence {
     pub(super) context: TraceContext,
     /// The stall of its ready rows, if they are not dispatched.
     pub(super) stall: Option<Stall>,
+    /// Whether its ready rows are not dispatched because a graph of their route is missing.
+    pub(super) lacks_graphs: bool,
     /// Proposed tokens after `ids`, which the next decode step verifies.
     draft: Vec<u32>,
     pub(super) entry: QueueEntry,
@@ -86,6 +88,7 @@ impl Sequence {
             trace: submit.trace,
             context: request.same_request(),
             stall: None,
+            lacks_graphs: false,
             draft: Vec::new(),
             entry: QueueEntry::new(submit.client, tokens_max),
             work,

@@ -9,12 +9,17 @@ use super::state::Scheduler;
 
 impl Scheduler {
     /// Records the stall of every sequence with undispatched rows: the latest cause, the earliest
-    /// time.
+    /// time. A stall for a missing graph is separate from what comes before and after it, because its
+    /// preparation is recorded.
     pub(super) fn record_stalls(&mut self, now: Nanos) {
         for at in 0..self.running.len() {
             let cause = self.stall_cause(&self.running[at]);
             let sequence = &mut self.running[at];
-            let since = sequence.stall.map_or(now, |(_, since)| since);
+            let graph = StallCause::GraphMissing;
+            let before = sequence.stall.filter(|(before, _)| {
+                Some(*before) == cause || (*before != graph && cause != Some(graph))
+            });
+            let since = before.map_or(now, |(_, since)| since);
             sequence.stall = cause.map(|cause| (cause, since));
         }
         // They wait for pages or for a slot among the running sequences.
@@ -27,6 +32,8 @@ impl Scheduler {
         let model = &self.models[sequence.model.0];
         if sequence.due() == 0 {
             None
+        } else if sequence.lacks_graphs {
+            Some(StallCause::GraphMissing)
         } else if !sequence.is_decoding() {
             Some(StallCause::BackPressure)
         } else if model.decoding.is_some() {

@@ -4,8 +4,11 @@
 
 mod blank;
 mod cancel;
+#[path = "../../../tests/support/cases.rs"]
+mod cases;
 mod failure;
 mod failure_in_plans;
+mod holds;
 mod invariance;
 mod late;
 mod limits;
@@ -29,4 +32,5 @@ mod soc;
 mod stale;
 mod strategy_values;
 mod support;
+mod throttled;
 mod waits;

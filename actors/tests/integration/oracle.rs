@@ -242,7 +242,7 @@ impl BlockingDevice for Oracle {
         }
         self.check_graphs(&mut work)?;
         self.check(&work);
-        work.nodes.clone().for_each(|node| work.observer.node_done(node));
+        work.nodes.clone().for_each(|node| work.observer.nodes_done(node..node + 1));
         self.rows_run.fetch_add(work.part.row_count(work.batch), Ordering::Relaxed);
         let is_attention = |node: usize| matches!(&self.graph.nodes()[node].op, Op::Attention(op) if op.layer == 0);
         if work.nodes.clone().any(is_attention) {

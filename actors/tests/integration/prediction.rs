@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use lapwing_actors::drive::mailbox::ChannelSink;
 use lapwing_actors::drive::simulated::{SimulatedDevice, Simulation, SimulationParts};
-use lapwing_actors::message::{Generate, SchedulerMessage, StreamEvent, Submit, Task};
+use lapwing_actors::message::{
+    Generate, SchedulerMessage, StreamEvent, Submit, Task, TraceContext, Traced,
+};
 use lapwing_actors::policy::{ClientId, Fcfs};
 use lapwing_actors::sample::{Sampler, SamplingParams};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
@@ -20,7 +22,7 @@ use lapwing_plan::predict::{Workload, plan, predict, predict_cold};
 use lapwing_plan::rate::{ArrayModel, ArrayRate, RateModel, Rates};
 use lapwing_plan::strategy::{PlanInput, Strategy, StrategyOptions, by_name, registry};
 use lapwing_plan::time::TimeModel;
-use lapwing_traces::Nanos;
+use lapwing_traces::{Nanos, Scope, Timeline};
 
 use crate::blank::Blank;
 use crate::plan_support::{devices, graph};
@@ -60,14 +62,14 @@ fn models(
     infos.iter().map(model).collect()
 }
 
-struct Engine {
+pub(crate) struct Engine {
     graph: Arc<Graph>,
     infos: Vec<DeviceInfo>,
     cost: Modelled,
 }
 
 impl Engine {
-    fn new(names: &str, preparation: Preparation) -> Engine {
+    pub(crate) fn new(names: &str, preparation: Preparation) -> Engine {
         let (graph, infos) = (graph("llama"), devices(names));
         let devices = models(&infos, &graph, preparation);
         Engine {
@@ -77,13 +79,23 @@ impl Engine {
         }
     }
 
-    fn input(&self) -> PlanInput<'_> {
+    pub(crate) fn input(&self) -> PlanInput<'_> {
         let Engine { graph, infos, cost } = self;
         PlanInput { model: Default::default(), graph, devices: infos, cost, chunk_rows: CHUNK_ROWS }
     }
 
     /// Time from the admission of a prompt to its first token.
     fn simulated(&self, strategy: Arc<dyn Strategy>, rows: usize) -> Duration {
+        self.recorded(strategy, rows, Scope::Off).0
+    }
+
+    /// As [`simulated`](Engine::simulated), with what is recorded of it.
+    pub(crate) fn recorded(
+        &self,
+        strategy: Arc<dyn Strategy>,
+        rows: usize,
+        scope: Scope,
+    ) -> (Duration, Timeline) {
         let Engine { graph, infos, cost } = self;
         let planner = Planner::new(PlannerParts {
             model: ModelId::default(),
@@ -112,6 +124,7 @@ impl Engine {
             slots: SlotPool::default(),
             copy_rate: COPY_RATE,
         });
+        sim.recorder().set_scope(scope);
         let ids = vec![1; rows];
         let generate = Generate {
             sampler: Sampler::new(SamplingParams::greedy(), &ids),
@@ -132,7 +145,9 @@ impl Engine {
             admission,
             trace,
         };
-        sim.send_at(Nanos(0), SchedulerMessage::Submit(Box::new(submit)));
+        let submit = SchedulerMessage::Submit(Box::new(submit));
+        let context = TraceContext::of_request(scope == Scope::Marked);
+        sim.send_at(Nanos(0), Traced::new(submit, context));
         let end = sim.run();
         assert_eq!(
             sim.scheduler().sequences(),
@@ -142,7 +157,7 @@ impl Engine {
         );
         let last = events.try_iter().last().expect("an event").message;
         assert!(matches!(last, StreamEvent::Finished(_)), "{last:?}");
-        Duration::from_nanos(end.0)
+        (Duration::from_nanos(end.0), Timeline::new(&sim.recorder().recording()))
     }
 
     fn predicted(&self, strategy: &dyn Strategy, rows: usize, cold: bool) -> Duration {

@@ -1,5 +1,6 @@
 //! Devices without values compared with live ones: both report the same steps, evictions and errors.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use proptest::prelude::*;
 struct Steps(Vec<Step>);
 
 impl Observer for Steps {
-    fn node_done(&mut self, _node: usize) {}
+    fn nodes_done(&mut self, _nodes: Range<usize>) {}
 
     fn step_done(&mut self, step: Step) {
         self.0.push(step);

@@ -345,7 +345,7 @@ fn start(
         Box::new(LateThread::new(info, oracle, live.0))
     };
     let Parts { scheduler, devices, graph, pool, .. } = setup.parts_with(late);
-    let device = |(at, device)| LiveDevice { device, time: time(at) };
+    let device = |(at, device)| LiveDevice { device, time: time(at), cores: None };
     let live = Live::start(LiveParts {
         scheduler,
         devices: devices.into_iter().enumerate().map(device).collect(),

@@ -65,6 +65,27 @@ fn no_mode_changes_a_token_or_hides_a_wait() {
     }
 }
 
+/// Runs until a worker has waited as expected, at most this often: on a busy machine a worker that is
+/// preempted while it polls parks for some waits.
+const ATTEMPTS: usize = 40;
+
+#[test]
+fn a_worker_waits_in_the_mode_of_its_link() {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    for mode in WaitMode::ALL {
+        let polls = matches!(mode, WaitMode::Spin | WaitMode::SleepThenSpin);
+        if polls && cores < 2 {
+            continue;
+        }
+        // Predictions take some waits of each kind.
+        let tokens = if polls { 24 } else { 12 };
+        let of_mode = |wait: &&Wait| wait.mode == *mode && (wait.spun > 1_000) == polls;
+        let waited =
+            (0..ATTEMPTS).any(|_| of_devices(&run(all(*mode), tokens)).iter().any(of_mode));
+        assert!(waited, "{mode:?}: no worker waited so in {ATTEMPTS} runs");
+    }
+}
+
 #[test]
 fn a_wait_is_on_the_timeline_with_its_prediction_and_what_it_was_for() {
     let timeline = run(all(WaitMode::SleepThenSpin), 60);
@@ -112,17 +133,32 @@ impl TimeModel for Queued {
     }
 }
 
-#[test]
-fn a_step_that_a_worker_brings_upon_itself_counts_as_one_that_waited() {
+/// Whether each stage of a request of that many prompt rows and tokens was queued, on one device.
+fn queued(rows: usize, tokens: usize) -> Vec<bool> {
     let queued = Arc::new(Queued::default());
     let live = held_to(&Setup::default(), &(Arc::clone(&queued) as Arc<dyn TimeModel>));
-    let ids = (0..).map(|seed| prompt(seed, 10)).find(|p| foretell(p, 12).0.len() == 12);
+    let ids = (0..).map(|seed| prompt(seed, rows)).find(|p| foretell(p, tokens).0.len() == tokens);
     let ids = ids.expect("a prompt whose answer is that long");
-    let mut events = live.submit(live.admit().expect("room"), request(&ids, 12)).expect("alive");
+    let request = request(&ids, tokens);
+    let mut events = live.submit(live.admit().expect("room"), request).expect("alive");
     while let StreamEvent::Token(_) = events.next_blocking() {}
     live.shutdown(Shutdown::Now);
     let queued = queued.0.lock().expect("no panic");
+    queued.clone()
+}
+
+#[test]
+fn a_decode_step_is_not_queued_because_its_device_was_idle() {
+    let queued = queued(10, 12);
     assert!(queued.len() >= 12 && queued.iter().all(|queued| !queued), "{queued:?}");
+}
+
+#[test]
+fn a_chunk_that_waits_for_the_chunk_before_it_is_queued() {
+    // Two of seven chunks are in flight at a time.
+    let queued = queued(100, 1);
+    assert!(queued.len() >= 7 && !queued[0], "{queued:?}");
+    assert!(queued.iter().filter(|queued| **queued).count() >= 3, "{queued:?}");
 }
 
 #[test]
@@ -130,9 +166,13 @@ fn one_link_waits_in_another_mode_than_the_others() {
     let mut waits = all(WaitMode::Callback);
     waits.exceptions.push((1, WaitMode::Blocking));
     let timeline = run(waits, 12);
-    for wait in of_devices(&timeline) {
-        let other = timeline.lanes[wait.lane].name == "oracle-1";
-        let mode = if other { WaitMode::Blocking } else { WaitMode::Callback };
-        assert_eq!(wait.mode, mode, "{wait:?}");
+    let of = |name: &str| -> Vec<WaitMode> {
+        let of_lane = |w: &&&Wait| timeline.lanes[w.lane].name == name;
+        of_devices(&timeline).iter().filter(of_lane).map(|wait| wait.mode).collect()
+    };
+    for (name, mode) in [("oracle-0", WaitMode::Callback), ("oracle-1", WaitMode::Blocking)] {
+        let modes = of(name);
+        assert!(modes.len() >= 4, "{name} waits while the other runs: {modes:?}");
+        assert!(modes.iter().all(|found| *found == mode), "{name}: {modes:?}");
     }
 }

@@ -5,7 +5,7 @@ use crate::cpu::isa::Isa;
 use crate::cpu::isa::kernels::Kernels;
 use crate::cpu::loops::quantize::QuantScheme;
 use crate::cpu::packed::layout::GROUP;
-use crate::cpu::pool::Pool;
+use crate::cpu::pool::{CoreSet, CoresError, Pool};
 use crate::quant::{Activations, DType};
 
 /// Where CPU ops run: a thread pool and an instruction set.
@@ -20,12 +20,23 @@ pub struct Cpu {
 impl Cpu {
     /// A CPU of `threads` threads (the caller included) that uses `isa`.
     pub fn new(threads: usize, isa: Isa) -> Cpu {
-        Cpu {
-            pool: Pool::new(threads),
-            isa,
-            activations: Activations::default(),
-            caches: Caches::of_machine(),
-        }
+        Cpu::with_pool(Pool::new(threads), isa)
+    }
+
+    /// As [`Cpu::new`], with threads pinned to `cores` if there are any, as by [`Pool::on_cores`].
+    ///
+    /// # Errors
+    /// Those of [`Pool::on_cores`].
+    pub fn on_cores(threads: usize, cores: Option<&CoreSet>, isa: Isa) -> Result<Cpu, CoresError> {
+        let pool = match cores {
+            Some(cores) => Pool::on_cores(threads, cores)?,
+            None => Pool::new(threads),
+        };
+        Ok(Cpu::with_pool(pool, isa))
+    }
+
+    fn with_pool(pool: Pool, isa: Isa) -> Cpu {
+        Cpu { pool, isa, activations: Activations::default(), caches: Caches::of_machine() }
     }
 
     /// The same CPU with another precision of activations.

@@ -42,8 +42,7 @@ use stage::Stage;
 ///   to their pages.
 ///
 /// Results are bit for bit those of the separate ops. An observer receives all nodes of a fusion
-/// but the last before the fusion starts, so the time of the whole fusion is attributed to its last
-/// node.
+/// together.
 #[derive(Debug)]
 pub struct CpuDevice {
     model: BoundModel,
@@ -129,7 +128,6 @@ impl CpuDevice {
             let fused = self.fusions[next].as_ref();
             let fused = fused.filter(|fused| fused.fits(nodes.end, part, writes));
             let done = next..fused.map_or(next + 1, |fused| fused.nodes().end);
-            (done.start..done.end - 1).for_each(|node| work.observer.node_done(node));
             let first = nodes.start;
             let residual = fused.and_then(|fused| {
                 let id = fused.accumulates_into(&self.model.context(), writes)?;
@@ -175,8 +173,8 @@ impl CpuDevice {
                 }
             }
             self.release(done.clone(), first, written);
-            work.observer.node_done(done.end - 1);
             next = done.end;
+            work.observer.nodes_done(done);
         }
         for &id in writes {
             if let Some(data) = written.get_mut(id.0 - nodes.start).and_then(Option::take) {

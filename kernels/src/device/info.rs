@@ -156,7 +156,7 @@ pub struct DeviceInfo {
     pub memory: MemoryDomain,
     /// Runs that may be submitted to it and not completed, at least 1.
     pub depth: usize,
-    /// Rows of a static graph are a multiple of this; 1 without static graphs.
+    /// Rows of a static graph are a multiple of this, or fewer; 1 without static graphs.
     pub row_alignment: usize,
     /// Row counts for which it can have prepared graphs, ascending; empty if it takes any number.
     pub sizes: Vec<usize>,

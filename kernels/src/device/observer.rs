@@ -1,11 +1,13 @@
 //! Progress reports from inside a stage.
 
+use std::ops::Range;
+
 /// Receives the progress of a stage. The steps of a stage run one after another: each begins where
 /// the previous one ended.
 pub trait Observer {
-    /// A node of the graph has been computed. The nodes of a fused group are reported when the group
-    /// begins, except the last one, so the last one carries the time of the group.
-    fn node_done(&mut self, node: usize);
+    /// One dispatch has computed these nodes of the graph: a single node, or a group that is fused.
+    /// A stage reports each of its nodes once, in order.
+    fn nodes_done(&mut self, nodes: Range<usize>);
 
     /// A step other than a node has been done.
     fn step_done(&mut self, _step: Step) {}
@@ -34,5 +36,5 @@ pub enum Step {
 
 /// Ignores all reports.
 impl Observer for () {
-    fn node_done(&mut self, _node: usize) {}
+    fn nodes_done(&mut self, _nodes: Range<usize>) {}
 }

@@ -6,7 +6,7 @@ use crate::graph::Graph;
 /// The systolic array that [`Systolic`](super::Systolic) stands for, as far as it shapes graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
-    /// Cells along each side: the row count of a graph is a multiple of this, or one.
+    /// Cells along each side: the row count of a graph is a multiple of this, or smaller.
     pub size: usize,
 }
 

@@ -16,7 +16,7 @@ pub struct BackendInfo {
     pub version: String,
     /// The processor is emulated: values are correct, wall-clock time is meaningless.
     pub emulated: bool,
-    /// The row count of a graph must be a multiple of this.
+    /// The row count of a graph must be a multiple of this, or smaller.
     pub row_multiple: usize,
     /// Row counts worth preparing graphs for, ascending.
     pub sizes: Vec<usize>,

@@ -237,7 +237,7 @@ impl BlockingDevice for NpuDevice {
         }
         match pieces.is_empty() {
             // Nothing to compute, which is soon done.
-            true => nodes.for_each(|node| observer.node_done(node)),
+            true => nodes.for_each(|node| observer.nodes_done(node..node + 1)),
             false => observer.step_done(Step::Converted { bytes: converted }),
         }
         for ((width, slot), id) in results.into_iter().zip(writes) {

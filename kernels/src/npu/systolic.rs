@@ -63,12 +63,18 @@ impl Systolic {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             emulated: true,
             row_multiple,
-            sizes: BUCKETS.into_iter().filter(|rows| rows.is_multiple_of(row_multiple)).collect(),
+            sizes: BUCKETS.into_iter().filter(|rows| fits(*rows, row_multiple)).collect(),
             checks_sizes: true,
             own_threads: threads - 1,
             activations: Activations::Int8,
         }
     }
+}
+
+/// Whether a graph can have that many rows: full tiles of the array, or fewer than one tile, as in
+/// decode and verification.
+fn fits(rows: usize, row_multiple: usize) -> bool {
+    rows < row_multiple || rows.is_multiple_of(row_multiple)
 }
 
 impl NpuBackend for Systolic {
@@ -93,10 +99,9 @@ impl NpuBackend for Systolic {
 
     fn prepare(&mut self, spec: &GraphSpec) -> Result<Box<dyn PreparedGraph>, DeviceError> {
         let GraphKey { features, rows, order, .. } = spec.key;
-        // One row is the shape of a decode step.
-        if rows != 1 && !rows.is_multiple_of(self.info.row_multiple) {
+        if !fits(rows, self.info.row_multiple) {
             let what = format!(
-                "a graph of {rows} rows, which is not a multiple of {}",
+                "a graph of {rows} rows, which is neither a multiple of {0} nor below {0}",
                 self.info.row_multiple
             );
             return Err(DeviceError::Unsupported { device: self.engine.name().to_owned(), what });

@@ -36,8 +36,8 @@ pub(crate) struct Report {
 }
 
 impl Observer for Report {
-    fn node_done(&mut self, node: usize) {
-        self.nodes.push(node);
+    fn nodes_done(&mut self, nodes: Range<usize>) {
+        self.nodes.extend(nodes);
     }
 
     fn step_done(&mut self, step: Step) {

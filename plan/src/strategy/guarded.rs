@@ -1,57 +1,63 @@
-//! A strategy whose panics become errors.
+//! Turns panics of a strategy into errors.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::interface::{PlanInput, Strategy};
 use crate::chunk::{ChunkShape, PromptRows};
 use crate::error::PlanError;
 use crate::route::Route;
 
-/// A strategy of the caller, whose panics become [`PlanError::Panicked`].
+/// A strategy whose panics are [`PlanError::Panicked`], with the text of the panic.
+///
+/// A panic while it cuts a prompt is the error of the next route.
 pub struct Guarded {
     inner: Arc<dyn Strategy>,
-    /// Text of the first panic in [`Strategy::chunk_rows`], which cannot return an error: the next
-    /// route does.
-    panicked: OnceLock<String>,
+    name: String,
+    /// Text of a panic in [`Strategy::chunk_rows`] that no route has reported.
+    pending: Mutex<Option<String>>,
 }
 
 impl Guarded {
-    /// Guards `inner`.
+    /// Guards a strategy.
     pub fn new(inner: Arc<dyn Strategy>) -> Guarded {
-        Guarded { inner, panicked: OnceLock::new() }
+        let name = catch_unwind(AssertUnwindSafe(|| inner.name().to_owned()));
+        let name = name.unwrap_or_else(|_| "unnamed".to_owned());
+        Guarded { inner, name, pending: Mutex::default() }
     }
 
-    fn error(&self, reason: String) -> PlanError {
-        PlanError::Panicked { strategy: self.inner.name().to_owned(), reason }
+    fn pending(&self) -> Option<String> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 impl Strategy for Guarded {
     fn name(&self) -> &str {
-        self.inner.name()
+        &self.name
     }
 
     fn chunk_rows(&self, input: &PlanInput<'_>, prompt: PromptRows) -> usize {
-        // A strategy is a pure function; if it is not, only its own state can be half changed.
+        // Nothing here is used after a panic; the strategy's own state is its own affair.
         let rows = catch_unwind(AssertUnwindSafe(|| self.inner.chunk_rows(input, prompt)));
         rows.unwrap_or_else(|panic| {
-            let _ = self.panicked.set(text(&*panic));
+            let text = panic_text(&*panic);
+            *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
             prompt.remaining.min(input.chunk_rows)
         })
     }
 
     fn route(&self, input: &PlanInput<'_>, shape: &ChunkShape) -> Result<Arc<Route>, PlanError> {
-        if let Some(reason) = self.panicked.get() {
-            return Err(self.error(reason.clone()));
+        let panicked = |reason| PlanError::Panicked { strategy: self.name.clone(), reason };
+        if let Some(reason) = self.pending() {
+            return Err(panicked(reason));
         }
-        let route = catch_unwind(AssertUnwindSafe(|| self.inner.route(input, shape)));
-        route.unwrap_or_else(|panic| Err(self.error(text(&*panic))))
+        catch_unwind(AssertUnwindSafe(|| self.inner.route(input, shape)))
+            .unwrap_or_else(|panic| Err(panicked(panic_text(&*panic))))
     }
 }
 
-fn text(panic: &(dyn Any + Send)) -> String {
+fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "it panicked without a message".to_owned())

@@ -38,9 +38,9 @@ impl<'a> StaticNpu<'a> {
         &self.input.devices[self.npu.0].sizes
     }
 
-    /// The smallest standard size of at least `rows` rows, or the largest size if none is enough.
+    /// The smallest standard size, from 32 rows on, of at least `rows` rows, or the largest size if none is enough.
     pub(crate) fn size_for(&self, rows: usize) -> usize {
-        let sizes = self.sizes();
+        let sizes = sizes::for_rows(usize::MAX, self.sizes());
         sizes.iter().find(|size| **size >= rows).or(sizes.last()).copied().unwrap_or(1)
     }
 

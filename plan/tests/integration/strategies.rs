@@ -2,6 +2,7 @@
 
 use lapwing_kernels::device::Prepare;
 use lapwing_kernels::graph::RowSet;
+use lapwing_kernels::npu::BUCKETS;
 use lapwing_kernels::op::Op;
 use lapwing_kernels::part::OperandOrder;
 use lapwing_plan::strategy::{
@@ -181,6 +182,20 @@ fn row_cut_divides_every_matmul_by_the_ratio_also_in_decode() {
     }
 }
 
+/// The row cut of a decode step or a verification, with the graph sizes of the software NPU.
+#[test]
+fn few_rows_take_a_graph_of_their_own_size() {
+    let mut setup = Setup::new("llama", "cpu gpu npu");
+    setup.devices[2].sizes = BUCKETS.to_vec();
+    let strategy = RowCut { ratio: "1:1".parse().expect("a ratio"), order_swap: OrderSwap::On };
+    for (rows, graph) in [(1, 1), (2, 2), (4, 4), (5, 8), (16, 16), (17, 32)] {
+        let route = setup.route(&strategy, decode(rows)).expect("a route");
+        let mut graphs = route.compute_stages().flat_map(|s| &s.parts).map(|p| &p.part.graphs);
+        assert!(route.graphs.iter().all(|(_, key)| key.rows == graph), "{rows} rows");
+        assert!(graphs.any(|graphs| graphs == &[graph]), "{rows} rows: the NPU has no part");
+    }
+}
+
 #[test]
 fn barrier_per_op_makes_every_op_a_stage() {
     let setup = Setup::new("llama", "cpu gpu npu");
@@ -214,16 +229,36 @@ fn only_graphs_prepared_on_the_spot_may_have_any_length() {
 
 #[test]
 fn operands_are_swapped_only_with_order_swap_on() {
-    let setup = Setup::new("llama", "cpu npu");
-    let orders = |order_swap| {
+    let setup = Setup::new("llama", "cpu gpu npu");
+    let orders = |name: &str, order_swap| {
         let options = StrategyOptions { order_swap, ..StrategyOptions::default() };
-        let strategy = by_name("npu-padding", &options).expect("is known");
+        let strategy = by_name(name, &options).expect("is known");
         let route = setup.route(&*strategy, prefill(32)).expect("a route");
         let parts = route.compute_stages().flat_map(|stage| &stage.parts);
-        parts.map(|part| part.part.order).collect::<Vec<_>>()
+        let on_npu = parts.filter(|part| !part.part.graphs.is_empty());
+        on_npu.map(|part| part.part.order).collect::<Vec<_>>()
     };
-    assert!(orders(OrderSwap::Off).iter().all(|o| *o == OperandOrder::Straight));
-    assert!(orders(OrderSwap::On).contains(&OperandOrder::Swapped));
+    // The other strategies run nothing on the NPU, or always take the better order.
+    for name in [
+        "npu-padding",
+        "online-prepare",
+        "pipe",
+        "chunked",
+        "layer-level",
+        "row-cut",
+        "sequence-cut",
+        "multi-sequence-cut",
+        "hybrid-cut",
+        "chunk-graph",
+    ] {
+        let off = orders(name, OrderSwap::Off);
+        assert!(!off.is_empty(), "{name} runs something on the NPU");
+        assert!(off.iter().all(|order| *order == OperandOrder::Straight), "{name}: {off:?}");
+        // These take a graph of 256 rows, which streams at the full rate in straight order.
+        let full_rate = ["chunked", "chunk-graph"].contains(&name);
+        let swaps = orders(name, OrderSwap::On).contains(&OperandOrder::Swapped);
+        assert_eq!(swaps, !full_rate, "{name}");
+    }
 }
 
 proptest! {

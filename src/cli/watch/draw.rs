@@ -13,11 +13,26 @@ use crate::cli::visible::visible;
 const LEVELS: [char; 9] = ['·', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Width of the names next to the strips.
 const NAME_WIDTH: usize = 12;
+/// Width of an op's name, if there is no room for more.
+const OP_NAME_WIDTH: usize = 22;
+/// Width of the numbers of an op.
+const OP_NUMBERS_WIDTH: usize = 44;
 /// Maximum number of ops in the list.
 const OPS_MAX: usize = 8;
 
+/// Data of a frame besides the board.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown<'a> {
+    /// Name of the model.
+    pub(super) model: &'a str,
+    /// The answer so far.
+    pub(super) text: &'a str,
+    /// Whether the answer is complete, so that any key ends the view.
+    pub(super) has_ended: bool,
+}
+
 /// Draws everything.
-pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, model: &str, text: &str) {
+pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, shown: &Shown<'_>) {
     let lanes = board.lanes.iter().filter(|lane| lane.shown).count() as u16;
     let ops = OPS_MAX.max(board.counters.len()) as u16;
     let [head, strips, middle, answer] = Layout::vertical([
@@ -29,14 +44,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, board: &Board, model: &str, text: &str
     .areas(frame.area());
     let [left, right] =
         Layout::horizontal([Constraint::Fill(3), Constraint::Fill(2)]).areas(middle);
-    frame.render_widget(head_lines(board, model), head);
+    frame.render_widget(head_lines(board, shown), head);
     frame.render_widget(lane_lines(board, strips), strips);
-    frame.render_widget(op_lines(board), left);
+    frame.render_widget(op_lines(board, left), left);
     frame.render_widget(counter_lines(board), right);
-    frame.render_widget(answer_lines(text, answer), answer);
+    frame.render_widget(answer_lines(shown.text, answer), answer);
 }
 
-fn head_lines(board: &Board, model: &str) -> Paragraph<'static> {
+fn head_lines(board: &Board, shown: &Shown<'_>) -> Paragraph<'static> {
     let (now, mean) = board.rates();
     let number = |value: Option<f64>, unit: &str| match value {
         Some(value) => format!("{value:.1} {unit}"),
@@ -58,8 +73,11 @@ fn head_lines(board: &Board, model: &str) -> Paragraph<'static> {
     }
     let title = Line::from(vec![
         Span::from("lapwing ").bold(),
-        Span::from(visible(model).into_owned()),
-        Span::from("   q ends").dim(),
+        Span::from(visible(shown.model).into_owned()),
+        match shown.has_ended {
+            true => Span::from("   finished; any key ends the view").bold(),
+            false => Span::from("   q ends").dim(),
+        },
     ]);
     Paragraph::new(vec![title, Line::from(figures)])
 }
@@ -91,21 +109,34 @@ fn level(share: f64) -> char {
     LEVELS[level.min(highest)]
 }
 
-fn op_lines(board: &Board) -> Paragraph<'static> {
-    let lines: Vec<Line<'_>> = board
-        .top_ops(OPS_MAX)
+fn op_lines(board: &Board, area: Rect) -> Paragraph<'static> {
+    let ops = board.top_ops(OPS_MAX);
+    // Names of fused ops are long: the column takes the room that the numbers leave.
+    let longest = ops.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0);
+    let room = usize::from(area.width).saturating_sub(2 + OP_NUMBERS_WIDTH);
+    let width = longest.min(room).max(OP_NAME_WIDTH);
+    let lines: Vec<Line<'_>> = ops
         .into_iter()
         .map(|(name, count, total, share)| {
             let mean_us = total as f64 / count.max(1) as f64 / 1e3;
             Line::from(format!(
-                "{:22} {:5.1} % {:9.1} ms {count:8} × {mean_us:8.1} µs",
-                visible(name),
+                "{:width$} {:5.1} % {:9.1} ms {count:8} × {mean_us:8.1} µs",
+                shortened(name, width),
                 share * 100.0,
                 total as f64 / 1e6,
             ))
         })
         .collect();
     Paragraph::new(lines).block(Block::bordered().title(" ops by time "))
+}
+
+/// The visible form of a name, cut to that many characters.
+fn shortened(name: &str, width: usize) -> String {
+    let name = visible(name);
+    if name.chars().count() <= width {
+        return name.into_owned();
+    }
+    name.chars().take(width - 1).chain(['…']).collect()
 }
 
 fn counter_lines(board: &Board) -> Paragraph<'static> {
@@ -211,7 +242,8 @@ mod tests {
 
     fn rows(board: &Board, text: &str) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a terminal");
-        terminal.draw(|frame| draw(frame, board, "tiny\u{1b}[2J", text)).expect("drawn");
+        let shown = Shown { model: "tiny\u{1b}[2J", text, has_ended: false };
+        terminal.draw(|frame| draw(frame, board, &shown)).expect("drawn");
         let buffer = terminal.backend().buffer();
         let row = |y| (0..80).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>();
         (0..24).map(row).collect()
@@ -244,7 +276,8 @@ mod tests {
     fn a_tiny_terminal_is_drawn_without_panic() {
         for (width, height) in [(1, 1), (10, 3), (20, 40), (200, 5)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-            terminal.draw(|frame| draw(frame, &board(), "m", "text")).expect("drawn");
+            let shown = Shown { model: "m", text: "text", has_ended: true };
+            terminal.draw(|frame| draw(frame, &board(), &shown)).expect("drawn");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `lapwing bench --strategy all --length …`: compares strategies on the engine's devices.
+//! `lapwing bench --strategy all`: compares strategies on the engine's devices.
 
 use std::path::{Path, PathBuf};
 
@@ -6,6 +6,8 @@ use lapwing::Requantized;
 use lapwing::compare::{Compare, Comparison, Figures, LengthComparison};
 use lapwing_traces::whole_file;
 use serde::Serialize;
+
+use super::progress::ProgressShown;
 
 use crate::cli::attention;
 use crate::cli::failure::Failure;
@@ -95,29 +97,9 @@ pub(crate) async fn run(options: CompareOptions<'_>, session: &Session) -> Resul
         true => compare.all_strategies(),
         false => names.iter().fold(compare, |compare, name| compare.strategy(*name)),
     };
-    let bar = session.bar("{msg:.bold} {bar:40.cyan/dim} {pos}/{len} runs");
-    let mut announced = String::new();
-    let compared = compare
-        .run(|progress| {
-            let doing = match progress.tokens {
-                0 => format!("{}: preparing", progress.strategy),
-                tokens => format!("{}, {tokens} tokens", progress.strategy),
-            };
-            match &bar {
-                Some(bar) => {
-                    bar.set_length(progress.all as u64);
-                    bar.set_position(progress.done as u64);
-                    bar.set_message(doing);
-                }
-                None if announced != progress.strategy => {
-                    announced.clone_from(&progress.strategy);
-                    session.note(&format!("measuring {announced}"));
-                }
-                None => {}
-            }
-        })
-        .await?;
-    bar.iter().for_each(indicatif::ProgressBar::finish_and_clear);
+    let mut shown = ProgressShown::new(session);
+    let compared = compare.run(|progress| shown.show(progress)).await?;
+    shown.end();
     if let Some(path) = &options.html {
         write_page(&compared, path, session)?;
     }
@@ -174,8 +156,9 @@ fn text(compared: &Comparison) -> String {
         text.push_str(&format!("  {device}\n"));
     }
     text.push_str(&format!(
-        "{} runs each, with warm graphs; times are medians in ms; predictions, also with warm graphs, \
-         from {}; energy: unknown\n",
+        "{} runs each; times are medians in ms; predictions from {}; energy: unknown\n\
+         Graphs that a strategy prepares ahead are warm; those that it prepares on the spot are \
+         prepared in each run, and TTFT and prediction include it\n",
         compared.repetitions, compared.cost_source
     ));
     for length in &compared.lengths {

@@ -5,11 +5,11 @@ Examples:
   lapwing bench -m FILE.gguf -p 512 -n 128 -t 2 -r 5
   lapwing bench -m FILE.gguf -p 128,512,1024 -n 0
   lapwing bench -m FILE.gguf -p 0 -n 128 -d 0,512,4000
-  lapwing bench -m FILE.gguf -t 2 --vs llama.cpp=/path/to/llama-bench --save today.json
+  lapwing bench -m FILE.gguf -t 2 --vs llama.cpp=/path/to/llama-bench -o today.json
   lapwing bench -m FILE.gguf -t 2 --vs openvino=/path/to/venv/bin/python
   lapwing bench -m FILE.gguf -t 2 --against today.json
-  lapwing bench --device phone --strategy all --length 135,300,525 --html strategies.html
-  lapwing bench --device cpu+npu --strategy cpu-only,chunk-graph,row-cut --length 300
+  lapwing bench --device phone --strategy all -p 135,300,525 --html strategies.html
+  lapwing bench --device cpu+npu --strategy cpu-only,chunk-graph,row-cut -p 300
 
 ppN: N token ids, different in each run and alone in the engine, timed from admission to the first
 token that follows. tgN: generation after only the begin token; N + 1 tokens are generated, the N
@@ -30,7 +30,7 @@ and after each measured generation, by as many threads, without computing: an up
 engine that is bound by memory bandwidth. With --vs, the last table shows the share of this bound
 that each engine reaches, with the bandwidth measured next to this engine.
 
-With --length, or several names in --strategy, strategies are compared: each of them runs the same
+With --html, or several names in --strategy, strategies are compared: each of them runs the same
 prompts on the same devices, with -r repetitions in two rounds and -n generated tokens (default 4).
 The table shows time to first token, makespan, overlap of the devices, the main cause of idle time,
 bytes copied between devices, the error of predicted waits, predicted times, and by how much this
@@ -39,11 +39,11 @@ machine was slower than the devices' models. --html writes all timelines to one 
 With --json:
   {\"results\":[{\"test\":\"pp512\",\"tokens\":512,\"depth\":0,\"tokens_per_second\":{\"median\":X,
    \"min\":X,\"max\":X,\"all\":[…]},\"reading\":{…} with --reading},{\"test\":\"tg128@d512\",…}],
-   \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,
+   \"model\":\"PATH\",\"model_bytes\":N,\"architecture\":\"…\",\"threads\":N,\"cores\":\"…\"|null,
    \"isa\":\"…\",\"activations\":\"int8\"|\"f32\",\"kv\":\"…\",\"requant\":{…}|null,
    \"attention\":[\"FIRST-LAST:MASK\",…]|null,\"chunk\":N,
    \"repetitions\":N,\"peak_resident_bytes\":N|null,\"against\":null}
-  With --vs (--save stores the same without pairs, ratios and against):
+  With --vs (-o writes the same without pairs, ratios and against):
   {\"version\":1,\"date\":\"…\",\"machine\":{…},\"model\":\"PATH\",\"model_bytes\":N,\"threads\":N,
    \"kv\":\"…\",\"requant\":{…}|null,\"attention\":[…]|null,\"settings\":\"…\",\"engines\":[{\"name\":\"lapwing\",
    \"version\":\"…\",\"results\":[…],\"peak_bytes\":{…}|null,\"one_token_ms\":{…}},…],

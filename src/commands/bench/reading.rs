@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lapwing_kernels::cpu::Cpu;
 use lapwing_kernels::cpu::roofline::BandwidthProbe;
-use lapwing_kernels::cpu::{Cpu, Isa};
 use lapwing_traces::{Clock, OsClock};
 
 use super::measure::{Kind, Test};
@@ -32,8 +32,7 @@ pub(super) struct TokenReading {
 
 impl Reader {
     pub(super) fn new(engine: &EngineArgs, model: &Path) -> Result<Reader, Failure> {
-        let isa = Isa::available().into_iter().find(|isa| isa.name() == engine.isa_name());
-        let cpu = Cpu::new(engine.thread_count(), isa.unwrap_or_else(Isa::best));
+        let cpu = engine.cpu()?;
         let (wanted, got) = (engine.thread_count(), cpu.pool().threads());
         if got != wanted {
             return Err(Failure::failed(format!(
@@ -74,6 +73,8 @@ impl TokenReading {
     pub(super) async fn speed(&self) -> Result<f64, Failure> {
         let (cpu, memory) = (Arc::clone(&self.cpu), Arc::clone(&self.memory));
         let rate = run_blocking(move || {
+            // Refused only if a core has gone since the check: any core then reads.
+            let _pinned = cpu.pool().pin_caller();
             let clock = OsClock::start();
             memory.median(&cpu, ROUNDS, &|| Duration::from_nanos(clock.now().0))
         });

@@ -78,8 +78,8 @@ pub(super) fn load(path: &Path) -> Result<Record, Failure> {
     let text =
         std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
     let wrong = |what: String| {
-        Failure::failed(format!("{} was not saved by `bench --save`: {what}", path.display()))
-            .hint("measure again with --save FILE.json")
+        Failure::failed(format!("{} was not written by `bench -o`: {what}", path.display()))
+            .hint("measure again with -o FILE.json")
     };
     let record: Record = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     match record.version {

@@ -1,4 +1,4 @@
-//! `lapwing bench --strategy all --length …`: decides whether strategies are compared.
+//! `lapwing bench --strategy all`: decides whether strategies are compared.
 
 use super::Args;
 use super::compare::{self, CompareOptions};
@@ -9,10 +9,11 @@ impl Args {
     pub(super) fn comparison(&self) -> Result<Option<CompareOptions<'_>>, Failure> {
         let strategies = self.engine.devices.strategy.as_deref();
         let several = strategies.is_some_and(|names| names.contains(',') || names == "all");
-        if self.length.is_none() && !several {
+        let page_of_one = self.html.is_some() && strategies.is_some();
+        if self.length.is_none() && !several && !page_of_one && !self.quick {
             return match self.html {
                 Some(_) => Err(Failure::usage(
-                    "--html compares strategies: add --length N,… or --strategy all",
+                    "--html compares strategies: add --strategy all, or --strategy NAME,…",
                 )),
                 None => Ok(None),
             };
@@ -22,7 +23,7 @@ impl Args {
                 "{what} cannot be used when strategies are compared: {instead}"
             )));
         }
-        let tokens = match self.generate.as_deref() {
+        let tokens = match self.max_tokens.as_deref() {
             None => 4,
             Some([tokens]) if *tokens > 0 => *tokens,
             Some(_) => {
@@ -31,27 +32,33 @@ impl Args {
                 ));
             }
         };
+        let lengths = self.length.as_ref().or(self.prompt_tokens.as_ref());
+        if lengths.is_some_and(|lengths| lengths.contains(&0)) {
+            return Err(Failure::usage("-p must be at least 1 when strategies are compared"));
+        }
         self.engine.check_but_strategy()?;
         Ok(Some(CompareOptions {
             model: &self.model.model,
             engine: &self.engine,
             strategies: strategies.unwrap_or("all"),
-            lengths: self.length.clone().unwrap_or_else(|| compare::LENGTHS.to_vec()),
+            lengths: lengths.cloned().unwrap_or_else(|| match self.quick {
+                true => vec![compare::LENGTHS[0]],
+                false => compare::LENGTHS.to_vec(),
+            }),
             tokens,
-            repetitions: self.repetitions.unwrap_or(3),
+            repetitions: self.repetitions.unwrap_or(if self.quick { 1 } else { 3 }),
             html: self.html.clone(),
         }))
     }
 
     /// An option that a comparison does not have, and what to do instead.
     fn excluded_option(&self) -> Option<(&'static str, &'static str)> {
-        const ONE: &str = "remove --length, and name at most one strategy";
+        const ONE: &str = "name at most one strategy, without --html";
         let given = [
-            (self.prompt.is_some(), "-p", "use --length"),
             (self.trace.trace.is_some(), "--trace", "use --html"),
             (!self.vs.is_empty(), "--vs", ONE),
             (self.depth.is_some(), "-d", ONE),
-            (self.save.is_some(), "--save", ONE),
+            (self.output.is_some(), "-o", ONE),
             (self.against.is_some(), "--against", ONE),
             (self.no_warmup, "--no-warmup", ONE),
             (self.reading, "--reading", ONE),

@@ -26,11 +26,12 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
     ];
     let reading: String = report.results.iter().filter_map(of_reading).collect();
     print(&format!(
-        "{}\n{}, {}, {} threads, {}, {} activations, {} keys and values, {} runs\n{}{}\n{}{reading}{}",
+        "{}\n{}, {}, {} threads{}, {}, {} activations, {} keys and values, {} runs\n{}{}\n{}{reading}{}",
         visible(&report.model),
         report.architecture,
         indicatif::HumanBytes(report.model_bytes),
         report.threads,
+        pinned(report.cores.as_deref()),
         report.isa,
         report.activations,
         report.kv,
@@ -40,6 +41,11 @@ pub(super) fn print_own(report: &Report) -> Result<(), Failure> {
         table(header, rows.collect()),
         saved_run_text(report.against.as_ref()),
     ))
+}
+
+/// The cores that threads are pinned to, after their number.
+fn pinned(cores: Option<&str>) -> String {
+    cores.map(|cores| format!(" pinned to cores {cores}")).unwrap_or_default()
 }
 
 /// Share of the memory bound that a test reaches, if it was measured.

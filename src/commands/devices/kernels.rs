@@ -42,6 +42,8 @@ struct Report {
     isa: &'static str,
     why: String,
     threads: usize,
+    /// The cores that the threads are pinned to.
+    cores: Option<String>,
     roofline: RooflineReport,
     blocks: BlocksReport,
     kernels: Vec<KernelReport>,
@@ -92,6 +94,7 @@ struct OpReport {
 pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
     let engine = EngineArgs {
         threads: args.threads,
+        cores: args.cores.clone(),
         isa: args.isa.clone(),
         requant: args.requant,
         ..EngineArgs::default()
@@ -103,7 +106,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         Some(model) => Some(model_file(model, session).await?),
         None => None,
     };
-    let (roof, blocks) = limits(engine.thread_count(), isa, session).await?;
+    let (roof, blocks) = limits(engine.cpu()?, engine.thread_count(), session).await?;
     let kernels =
         Kernels { cpu: Cpu::new(1, isa).with_activations(engine.activations()), kv: engine.kv };
     let mut requant = None;
@@ -128,6 +131,7 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
         isa: isa.name(),
         why: isa.explain(),
         threads: roof.threads,
+        cores: args.cores.as_ref().map(ToString::to_string),
         roofline: RooflineReport {
             int8: roof.int8.map(peak),
             bf16: roof.bf16.map(peak),
@@ -145,15 +149,16 @@ pub(super) async fn run(args: &Args, session: &Session) -> Result<(), Failure> {
 
 /// Measures the peak rates on a thread of its own, and reads the block sizes of matmuls.
 async fn limits(
+    cpu: Cpu,
     threads: usize,
-    isa: Isa,
     session: &Session,
 ) -> Result<(Roofline, BlocksReport), Failure> {
     session.note("measuring the peak rates of the CPU");
     let work = tokio::task::spawn_blocking(move || {
         let clock = OsClock::start();
         let now = || Duration::from_nanos(clock.now().0);
-        let cpu = Cpu::new(threads, isa);
+        // Refused only if a core has gone since the check: the rates are then those of any core.
+        let _pinned = cpu.pool().pin_caller();
         Ok((Roofline::measure(&cpu, ROUNDS, &now)?, BlocksReport::of(&cpu)))
     });
     let done: Result<Result<_, RooflineError>, _> = work.await;

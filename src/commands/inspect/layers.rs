@@ -1,115 +1,120 @@
-//! Tensors of a model in few rows: those that repeat in every layer are one row.
-
-use std::collections::HashMap;
+//! Tensors that repeat from layer to layer, as one group.
 
 use super::report::Tensor;
 
-/// Tensors of the same role, shape and format.
-#[derive(Debug, PartialEq)]
-pub(super) struct Group {
-    /// Name, with `*` in place of the layer.
-    pub(super) name: String,
-    pub(super) shape: Vec<usize>,
-    pub(super) format: String,
-    /// Layers, ascending; empty for a tensor outside the layers.
-    pub(super) layers: Vec<usize>,
-    pub(super) count: usize,
+/// Runs of layers that a name lists in full.
+const RUNS_MAX: usize = 4;
+
+/// Tensors that differ only in the number of their layer, or one tensor outside the layers.
+#[derive(Debug)]
+pub(super) struct LayerGroup<'a> {
+    /// The first of them.
+    pub(super) first: &'a Tensor,
     /// Bytes of all of them.
     pub(super) bytes: u64,
+    /// Name before and after the number of the layer, and the layers in the file's order.
+    layers: Option<(&'a str, &'a str, Vec<usize>)>,
 }
 
-/// Groups tensors, in the order of the first of each group.
-pub(super) fn groups(tensors: &[Tensor]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut known: HashMap<(String, &[usize], &str), usize> = HashMap::new();
-    for tensor in tensors {
-        let (name, layer) = pattern(&tensor.name);
-        let key = (name.clone(), &tensor.shape[..], &*tensor.format);
-        let at = *known.entry(key).or_insert_with(|| {
-            groups.push(Group {
-                name,
-                shape: tensor.shape.clone(),
-                format: tensor.format.clone(),
-                layers: Vec::new(),
-                count: 0,
-                bytes: 0,
-            });
-            groups.len() - 1
-        });
-        groups[at].layers.extend(layer);
-        groups[at].count += 1;
-        groups[at].bytes += tensor.bytes as u64;
-    }
-    groups.iter_mut().for_each(|group| group.layers.sort_unstable());
-    groups
-}
-
-/// `blk.*.attn_q.weight` and 7, for `blk.7.attn_q.weight`.
-fn pattern(name: &str) -> (String, Option<usize>) {
-    let is_layer = |part: &&str| part.parse::<usize>().is_ok();
-    let mut parts: Vec<&str> = name.split('.').collect();
-    match parts.iter().position(is_layer) {
-        Some(at) if at > 0 => {
-            let layer = parts[at].parse().ok();
-            parts[at] = "*";
-            (parts.join("."), layer)
+impl<'a> LayerGroup<'a> {
+    /// The groups, in the order in which the file begins them.
+    pub(super) fn of(tensors: &'a [Tensor]) -> Vec<LayerGroup<'a>> {
+        let mut groups: Vec<LayerGroup<'a>> = Vec::new();
+        for tensor in tensors {
+            let parts = split(&tensor.name);
+            let known = parts.and_then(|parts| groups.iter_mut().find(|g| g.holds(tensor, parts)));
+            match (known, parts) {
+                (Some(group), Some((_, layer, _))) => group.add(tensor, layer),
+                _ => groups.push(LayerGroup {
+                    first: tensor,
+                    bytes: tensor.bytes as u64,
+                    layers: parts.map(|(before, layer, after)| (before, after, vec![layer])),
+                }),
+            }
         }
-        _ => (name.to_owned(), None),
+        groups
+    }
+
+    fn holds(&self, tensor: &Tensor, (before, _, after): (&str, usize, &str)) -> bool {
+        let same_name = self.layers.as_ref().is_some_and(|own| (own.0, own.1) == (before, after));
+        let first = self.first;
+        same_name && first.shape == tensor.shape && first.format == tensor.format
+    }
+
+    fn add(&mut self, tensor: &Tensor, layer: usize) {
+        self.bytes += tensor.bytes as u64;
+        self.layers.iter_mut().for_each(|(_, _, layers)| layers.push(layer));
+    }
+
+    /// Number of tensors.
+    pub(super) fn count(&self) -> usize {
+        self.layers.as_ref().map_or(1, |(_, _, layers)| layers.len())
+    }
+
+    /// The name, with the numbers of all layers in place of one, as in `blk.0-2,5.attn_q.weight`.
+    pub(super) fn name(&self) -> String {
+        let Some((before, after, layers)) = &self.layers else { return self.first.name.clone() };
+        let mut layers = layers.clone();
+        layers.sort_unstable();
+        let runs: Vec<String> = layers
+            .chunk_by(|a, b| a + 1 == *b)
+            .filter_map(|run| Some((run.first()?, run.last()?)))
+            .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") })
+            .collect();
+        let runs = match &runs[..] {
+            [first, second, .., last] if runs.len() > RUNS_MAX => {
+                format!("{first},{second},…,{last}")
+            }
+            runs => runs.join(","),
+        };
+        format!("{before}{runs}{after}")
     }
 }
 
-/// Layers as text: `0-3, 8, 10-12`, shortened if there are many ranges.
-pub(super) fn ranges(layers: &[usize]) -> String {
-    const RANGES_MAX: usize = 6;
-    let mut ranges: Vec<(usize, usize)> = Vec::new();
-    for layer in layers {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == *layer => *last = *layer,
-            _ => ranges.push((*layer, *layer)),
+/// A tensor's name before, at and after the number of its layer.
+fn split(name: &str) -> Option<(&str, usize, &str)> {
+    let mut start = 0;
+    for part in name.split('.') {
+        let end = start + part.len();
+        if let Ok(layer) = part.parse() {
+            return Some((&name[..start], layer, &name[end..]));
         }
+        start = end + 1;
     }
-    let shown = ranges.iter().take(RANGES_MAX).map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
-    let mut text = shown.collect::<Vec<_>>().join(", ");
-    if ranges.len() > RANGES_MAX {
-        text.push_str(", …");
-    }
-    text
+    None
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{LayerGroup, Tensor};
 
-    fn tensor(name: &str, format: &str) -> Tensor {
-        Tensor { name: name.to_owned(), shape: vec![64, 2], format: format.to_owned(), bytes: 10 }
+    fn tensor(name: &str, width: usize, format: &str) -> Tensor {
+        let (name, format) = (name.to_owned(), format.to_owned());
+        Tensor { name, shape: vec![width, 2], format, bytes: width * 2 }
     }
 
     #[test]
-    fn layers_of_one_shape_and_format_are_one_row() {
-        let mut tensors = vec![tensor("token_embd.weight", "Q8_0")];
-        for layer in 0..12 {
-            tensors.push(tensor(&format!("blk.{layer}.attn_q.weight"), "Q4_K"));
-            let down = if layer < 3 || layer == 7 { "Q6_K" } else { "Q4_K" };
-            tensors.push(tensor(&format!("blk.{layer}.ffn_down.weight"), down));
+    fn tensors_that_differ_only_in_their_layer_are_one_group() {
+        let mut tensors = vec![tensor("token_embd.weight", 8, "F16")];
+        for layer in [0, 1, 10, 11, 12, 2, 3] {
+            let down = if layer == 2 { "Q6_K" } else { "Q4_K" };
+            tensors.push(tensor(&format!("blk.{layer}.attn_q.weight"), 4, "F16"));
+            tensors.push(tensor(&format!("blk.{layer}.ffn_down.weight"), 4, down));
         }
-        tensors.push(tensor("output_norm.weight", "F32"));
-        let groups = groups(&tensors);
-        let rows = groups.iter().map(|group| {
-            (&*group.name, &*group.format, group.count, group.bytes, ranges(&group.layers))
-        });
-        assert_eq!(
-            rows.collect::<Vec<_>>(),
-            [
-                ("token_embd.weight", "Q8_0", 1, 10, String::new()),
-                ("blk.*.attn_q.weight", "Q4_K", 12, 120, "0-11".to_owned()),
-                ("blk.*.ffn_down.weight", "Q6_K", 4, 40, "0-2, 7".to_owned()),
-                ("blk.*.ffn_down.weight", "Q4_K", 8, 80, "3-6, 8-11".to_owned()),
-                ("output_norm.weight", "F32", 1, 10, String::new()),
-            ]
-        );
-        assert_eq!(ranges(&[0, 2, 4, 6, 8, 10, 12]), "0, 2, 4, 6, 8, 10, …");
+        tensors.extend([0, 2, 4, 6, 8].map(|at| tensor(&format!("v.{at}"), 4, "F32")));
+        tensors.push(tensor("v.9", 5, "F32"));
+        let groups = LayerGroup::of(&tensors);
+        let rows: Vec<_> = groups.iter().map(|g| (g.name(), g.count(), g.bytes)).collect();
+        let expected = [
+            ("token_embd.weight", 1, 16),
+            ("blk.0-3,10-12.attn_q.weight", 7, 56),
+            ("blk.0-1,3,10-12.ffn_down.weight", 6, 48),
+            ("blk.2.ffn_down.weight", 1, 8),
+            ("v.0,2,…,8", 5, 40),
+            ("v.9", 1, 10),
+        ];
+        let expected = expected.map(|(name, count, bytes)| (name.to_owned(), count, bytes));
+        assert_eq!(rows, expected);
+        assert_eq!(groups.iter().map(LayerGroup::count).sum::<usize>(), tensors.len());
     }
 }

@@ -2,12 +2,12 @@
 
 use indicatif::{HumanBytes, HumanCount};
 
-use super::layers::{groups, ranges};
-use super::report::{Entry, HyperParameters, Report};
+use super::layers::LayerGroup;
+use super::report::{Entry, HyperParameters, Report, Tensor};
 use crate::cli::table::{Align, table};
 use crate::cli::visible::{one_line, visible};
 
-/// The report, the most important first; with all tensors if `full`.
+/// The report: a summary, the placement, and then the contents; with `full` every tensor.
 pub(super) fn of(report: &Report, full: bool) -> String {
     let mut text = String::new();
     for path in &report.paths {
@@ -23,7 +23,6 @@ pub(super) fn of(report: &Report, full: bool) -> String {
         text.push_str(&format!("cannot run: {}\n", visible(reason)));
     }
     if let Some(parameters) = &report.hyper_parameters {
-        text.push_str(&heading("hyper-parameters"));
         text.push_str(&hyper_parameters(parameters));
     }
     if let Some(bytes) = report.kv_bytes_per_token {
@@ -38,14 +37,11 @@ pub(super) fn of(report: &Report, full: bool) -> String {
     }
     text.push_str(&heading("formats"));
     text.push_str(&formats(report));
-    text.push_str(&heading("tensors"));
-    text.push_str(&if full { tensors(report) } else { layers(report) });
+    text.push_str(&heading(&format!("tensors ({})", report.tensors.len())));
+    text.push_str(&if full { tensors(report) } else { grouped(report) });
     text.push_str(&heading("metadata"));
     for (key, entry) in &report.metadata {
         text.push_str(&format!("{} = {}\n", one_line(key), value(entry)));
-    }
-    if !full {
-        text.push_str("\n--full shows every tensor, and arrays and texts to their end\n");
     }
     text
 }
@@ -73,26 +69,20 @@ fn value(entry: &Entry) -> String {
     }
 }
 
-fn shape(dims: &[usize]) -> String {
-    dims.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")
-}
-
-/// Tensors with the same shape and format in several layers as one row.
-fn layers(report: &Report) -> String {
-    let rows = groups(&report.tensors).into_iter().map(|group| {
+/// A line for each shape of tensor that the layers repeat, and for each tensor outside the layers.
+fn grouped(report: &Report) -> String {
+    let rows = LayerGroup::of(&report.tensors).into_iter().map(|group| {
         [
-            group.name,
-            ranges(&group.layers),
-            group.count.to_string(),
-            shape(&group.shape),
-            group.format,
+            group.name(),
+            group.count().to_string(),
+            shape(group.first),
+            group.first.format.clone(),
             HumanBytes(group.bytes).to_string(),
         ]
     });
     let header = [
         ("name", Align::Left),
-        ("layers", Align::Left),
-        ("tensors", Align::Right),
+        ("count", Align::Right),
         ("shape of each", Align::Right),
         ("format", Align::Left),
         ("size of all", Align::Right),
@@ -100,11 +90,16 @@ fn layers(report: &Report) -> String {
     table(header, rows.collect())
 }
 
+fn shape(tensor: &Tensor) -> String {
+    let dims: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
+    dims.join(" × ")
+}
+
 fn tensors(report: &Report) -> String {
     let rows = report.tensors.iter().map(|tensor| {
         [
             tensor.name.clone(),
-            shape(&tensor.shape),
+            shape(tensor),
             tensor.format.clone(),
             HumanBytes(tensor.bytes as u64).to_string(),
         ]

@@ -1,5 +1,6 @@
 //! Computes the makespan with changed durations.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use lapwing_traces::Timeline;
@@ -31,6 +32,8 @@ pub(super) struct Outcome {
     delta_ns: i64,
     /// The new makespan divided by the recorded one.
     ratio: Option<f64>,
+    /// Fused groups that `op:NAME` selects because the op is a part of them.
+    fused: Vec<String>,
 }
 
 /// Replays a run with each scenario.
@@ -40,12 +43,15 @@ pub(super) fn replay(scenarios: &[Scenario], timeline: &Timeline) -> Result<Vec<
         let replayed = Replay::new(timeline, &scenario.what_if)
             .map_err(|error| Failure::usage(format!("--what-if: {error}")))?;
         let makespan_ns = replayed.makespan;
+        let changes = scenario.what_if.changes.iter();
+        let fused: BTreeSet<&str> = changes.flat_map(|change| change.groups(timeline)).collect();
         let delta = i128::from(makespan_ns) - i128::from(recorded);
         Ok(Outcome {
             change: scenario.text.clone(),
             makespan_ns,
             delta_ns: i64::try_from(delta).unwrap_or(if delta < 0 { i64::MIN } else { i64::MAX }),
             ratio: (recorded > 0).then(|| makespan_ns as f64 / recorded as f64),
+            fused: fused.into_iter().map(str::to_owned).collect(),
         })
     };
     scenarios.iter().map(replay).collect()
@@ -55,8 +61,12 @@ pub(super) fn replay(scenarios: &[Scenario], timeline: &Timeline) -> Result<Vec<
 pub(super) fn text(outcomes: &[Outcome]) -> String {
     let line = |outcome: &Outcome| {
         let share = outcome.ratio.map(|ratio| format!(" ({:+.1} %)", (ratio - 1.0) * 100.0));
+        let groups = outcome.fused.iter().map(|group| {
+            format!("  changes all of {}, which is fused into one dispatch\n", one_line(group))
+        });
+        let groups: String = groups.collect();
         format!(
-            "what if {}: makespan {:.3} ms instead of {:.3} ms{}\n",
+            "what if {}: makespan {:.3} ms instead of {:.3} ms{}\n{groups}",
             one_line(&outcome.change),
             outcome.makespan_ns as f64 / 1e6,
             (outcome.makespan_ns as f64 - outcome.delta_ns as f64) / 1e6,

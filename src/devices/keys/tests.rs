@@ -19,6 +19,8 @@ fn written_devices_parse_to_equal_devices() {
         "x=throttled:kind=npu,sizes=32/96,budget=1000",
         "npu-2=systolic:gflops=2.5,budget=256MiB,sizes=32-1024,array=16,floor=0.25,prepare=0",
         "npu-3=systolic:sizes=32/96/160,array=8,gflops=0.001",
+        "npu-4=systolic:sizes=1/4/8/64,array=8",
+        "npu-5=systolic:sizes=1-1024",
         "y=systolic:prepare-gweight=1500ns,submit=1.5ms",
     ] {
         let spec = parsed(text);
@@ -67,10 +69,10 @@ fn errors_say_what_is_accepted() {
         ("gpu=throttled:sync=-1us", "15us"),
         ("gpu=throttled:sync=2h", "15us"),
         ("gpu=throttled:sync=1us,sync=2us", "'sync' is given twice"),
-        ("npu=systolic:sizes=0", "32-1024"),
-        ("npu=systolic:sizes=33-60", "32-1024"),
+        ("npu=systolic:sizes=0", "1-1024"),
+        ("npu=systolic:sizes=33-60", "1-1024"),
         ("npu=systolic:sizes=33/70", "multiples of 32 rows"),
-        ("npu=systolic:sizes=16-1024", "multiples of 32 rows"),
+        ("npu=systolic:sizes=24/64", "powers of two below 32"),
         ("npu=systolic:sizes=32/131072", "up to 65536"),
         ("npu=systolic:array=24", "1, 2, 4, 8, 16 or 32 cells"),
         ("npu=systolic:array=64", "1, 2, 4, 8, 16 or 32 cells"),

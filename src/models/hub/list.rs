@@ -155,6 +155,11 @@ fn is_model(file: &str) -> bool {
 /// Whether the file's name states this quantisation, as a word of its own: `Q4_K` is not in `Q4_K_M`.
 fn has_quant(file: &str, quant: &str) -> bool {
     let (file, quant) = (file.to_ascii_uppercase(), quant.to_ascii_uppercase());
+    // `K_M` is a part of a quantisation's name, which begins as `Q4`, `IQ2` or `F16` does.
+    let digits = quant.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    if digits == quant || !digits.starts_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
     file.match_indices(&quant).any(|(at, found)| {
         let before = file[..at].chars().next_back();
         let after = file[at + found.len()..].chars().next();

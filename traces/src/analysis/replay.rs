@@ -145,10 +145,17 @@ impl Factors {
         for change in &what_if.changes {
             match change {
                 Change::Op(name, factor) => {
-                    factors.scale(("op", name), *factor, timeline, |span| &span.name)?;
+                    let selects = |span: &Span| Change::selects(name, span);
+                    if !factors.scale(*factor, timeline, selects) {
+                        let ops = timeline.spans.iter().flat_map(Span::ops);
+                        return Err(unknown("op", name, ops));
+                    }
                 }
                 Change::Activity(name, factor) => {
-                    factors.scale(("activity", name), *factor, timeline, |s| s.activity.name())?;
+                    if !factors.scale(*factor, timeline, |span| span.activity.name() == name) {
+                        let all = timeline.spans.iter().map(|span| span.activity.name());
+                        return Err(unknown("activity", name, all));
+                    }
                 }
                 Change::On(name, factor) => {
                     let lane = lane(timeline, name)?;
@@ -167,25 +174,16 @@ impl Factors {
         Ok(factors)
     }
 
-    /// Applies a factor to every span for which `of` returns that name.
-    fn scale(
-        &mut self,
-        (what, name): (&'static str, &str),
-        factor: f64,
-        timeline: &Timeline,
-        of: impl Fn(&Span) -> &str,
-    ) -> Result<(), WhatIfError> {
+    /// Applies a factor to every selected span; returns whether there is one.
+    fn scale(&mut self, factor: f64, timeline: &Timeline, selects: impl Fn(&Span) -> bool) -> bool {
         let mut found = false;
         for (span, time) in timeline.spans.iter().zip(&mut self.time) {
-            if of(span) == name {
+            if selects(span) {
                 found = true;
                 *time *= factor;
             }
         }
-        if found {
-            return Ok(());
-        }
-        Err(unknown(what, name, timeline.spans.iter().map(of)))
+        found
     }
 }
 

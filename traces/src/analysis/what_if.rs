@@ -1,7 +1,10 @@
 //! Changes for a what-if analysis, and their text form.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+
+use crate::timeline::{Span, Timeline};
 
 /// Changes to a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,7 +16,8 @@ pub struct WhatIf {
 /// One change. [`WhatIf`] parses it from text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// `op:NAME*F`: every span of that name takes F times as long; inner spans keep their time.
+    /// `op:NAME*F`: every span of that name takes F times as long; inner spans keep their time. The
+    /// name of an op selects also the fused groups that it is part of, as a whole.
     Op(String, f64),
     /// `activity:NAME*F`: every span of that activity takes F times as long.
     Activity(String, f64),
@@ -97,6 +101,22 @@ impl FromStr for Change {
             }
             _ => Err(form()),
         }
+    }
+}
+
+impl Change {
+    /// Whether an `op:NAME` change applies to a span.
+    pub(super) fn selects(name: &str, span: &Span) -> bool {
+        span.name == name || span.ops().any(|op| op == name)
+    }
+
+    /// Names of the fused groups to which an `op:NAME` change applies because the op is a part of
+    /// them.
+    pub fn groups<'a>(&self, timeline: &'a Timeline) -> BTreeSet<&'a str> {
+        let Change::Op(name, _) = self else { return BTreeSet::new() };
+        let spans = timeline.spans.iter();
+        let groups = spans.filter(|span| span.name != *name && Change::selects(name, span));
+        groups.map(|span| span.name.as_str()).collect()
     }
 }
 

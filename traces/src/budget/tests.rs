@@ -10,7 +10,8 @@ fn report() -> Value {
         "lanes": [{"name": "cpu", "utilization": 0.9, "idle": [{"cause": "dependency on gpu.0", "ns": 7}]},
                   {"name": "gpu.0", "utilization": 0.25}],
         "idle": [{"cause": "hand-off", "ns": 12}],
-        "ops": [{"name": "a>=b", "self_ns": 3}],
+        "ops": [{"name": "down + residual", "self_ns": 5}, {"name": "up", "self_ns": 9},
+                {"name": "gate + up", "self_ns": 7}, {"name": "a>=b", "self_ns": 3}],
         "waits": [{"name": "w", "histogram": [[10, 2]]}],
     })
 }
@@ -48,6 +49,11 @@ fn names_with_dots_and_operators_are_found() {
         ("lanes.1.utilization<1", 0.25),
         ("ops.a>=b.self_ns<=3", 3.0),
         ("waits.w.histogram.0.1>1", 2.0),
+        // An op of a fused group selects the group; an op of its own comes first.
+        ("ops.down + residual.self_ns==5", 5.0),
+        ("ops.residual.self_ns==5", 5.0),
+        ("ops.gate.self_ns==7", 7.0),
+        ("ops.up.self_ns==9", 9.0),
     ];
     for (text, value) in rows {
         assert_eq!(check(text), Ok(Outcome { value, ok: true }), "{text}");

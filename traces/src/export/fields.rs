@@ -1,7 +1,9 @@
 //! Fields that exports attach to spans, gaps, messages and segments of the critical path.
 
+use std::collections::HashMap;
+
 use crate::analysis::{Analysis, IdleCause, SegmentKind};
-use crate::timeline::{Message, Span, Timeline};
+use crate::timeline::{Lane, Message, Span, Timeline};
 
 /// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,9 +127,13 @@ pub(super) fn message(message: &Message) -> Vec<Field<'_>> {
 /// Names of the lanes; the kind is appended if lanes share a name.
 pub(super) fn lane_names(timeline: &Timeline) -> Vec<String> {
     let lanes = &timeline.lanes;
-    let name = |lane: &crate::timeline::Lane| {
-        let alike = lanes.iter().filter(|other| other.name == lane.name).count();
-        if alike > 1 { format!("{} ({})", lane.name, lane.kind.name()) } else { lane.name.clone() }
+    let mut alike: HashMap<&str, usize> = HashMap::with_capacity(lanes.len());
+    for lane in lanes {
+        *alike.entry(&lane.name).or_default() += 1;
+    }
+    let name = |lane: &Lane| match alike[lane.name.as_str()] {
+        1 => lane.name.clone(),
+        _ => format!("{} ({})", lane.name, lane.kind.name()),
     };
     lanes.iter().map(name).collect()
 }

@@ -2,6 +2,9 @@
 //! that extends beyond the one below it, so every slot of a lane has a track of its own, and
 //! concurrent inner spans are moved to additional tracks.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::timeline::Timeline;
 
 /// The start or end of a slice on a track.
@@ -100,22 +103,30 @@ impl Track {
 /// row.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    free_at: Vec<u64>,
+    count: usize,
+    /// Occupied rows with the time at which they become free; earliest first.
+    taken: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Free rows; smallest number first.
+    free: BinaryHeap<Reverse<usize>>,
 }
 
 impl Rows {
     /// Row of an interval. Intervals must be added in order of their start.
     pub(super) fn place(&mut self, start: u64, end: u64) -> usize {
-        let row = self.free_at.iter().position(|free| *free <= start).unwrap_or_else(|| {
-            self.free_at.push(0);
-            self.free_at.len() - 1
-        });
-        self.free_at[row] = end;
+        while let Some(Reverse((until, row))) = self.taken.peek().copied()
+            && until <= start
+        {
+            self.taken.pop();
+            self.free.push(Reverse(row));
+        }
+        let row = self.free.pop().map_or(self.count, |Reverse(row)| row);
+        self.count = self.count.max(row + 1);
+        self.taken.push(Reverse((end, row)));
         row
     }
 
     /// Number of rows.
     pub(super) fn count(&self) -> usize {
-        self.free_at.len()
+        self.count
     }
 }

@@ -1,14 +1,15 @@
 //! Overview of many runs on one page: a table and a picture of each at the same scale. Each run can
 //! be opened in full.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::columns::deflated;
 use super::picture::{Frame, picture, shown};
-use super::table::{Cell, Table};
+use super::table::{Cell, StackPart, Table};
 use super::text::{self, Escaped};
 use super::{HtmlError, PageRun, SCRIPT, STYLE, TEMPLATE, fill, packed, parts};
+use crate::analysis::IdleCause;
 use crate::event::Activity;
 
 /// Runs of the same work done in different ways, in groups such as prompt lengths.
@@ -18,11 +19,25 @@ pub struct Overview<'a> {
     pub title: &'a str,
     /// Facts that all runs have in common, as names and values.
     pub facts: Vec<(String, String)>,
-    /// Heads of the table columns after the run's name; a head that starts with `#` marks a column
-    /// of numbers.
-    pub columns: Vec<&'a str>,
+    /// Table columns after the run's name.
+    pub columns: Vec<Column<'a>>,
     /// Groups of runs. The pictures of a group have the same scale.
     pub groups: Vec<Group<'a>>,
+}
+
+/// A column of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Column<'a> {
+    /// Head; one that starts with `#` marks a column of numbers.
+    pub head: &'a str,
+    /// What the column shows, as a tooltip.
+    pub help: &'a str,
+}
+
+impl<'a> From<&'a str> for Column<'a> {
+    fn from(head: &'a str) -> Column<'a> {
+        Column { head, help: "" }
+    }
 }
 
 /// Runs that are compared with each other.
@@ -59,6 +74,49 @@ pub struct Figure {
     pub text: String,
     /// Value to sort by, if it is a number.
     pub value: Option<f64>,
+    /// Idle time by cause in ms, shown as a stacked bar above the text; with a value only.
+    pub idle: Vec<(String, f64)>,
+}
+
+impl Figure {
+    /// A number as text, with the value to sort by.
+    pub fn number(text: String, value: f64) -> Figure {
+        Figure { text, value: Some(value), idle: Vec::new() }
+    }
+
+    /// A text; an empty one is shown as –.
+    pub fn text(text: impl Into<String>) -> Figure {
+        Figure { text: text.into(), ..Figure::default() }
+    }
+
+    /// Idle time of all causes, in ms.
+    fn idle_ms(&self) -> f64 {
+        self.idle.iter().map(|(_, ms)| ms).sum()
+    }
+
+    /// The parts of its bar; a bar of `longest` ms fills the column.
+    fn stack(&self, longest: f64) -> Vec<StackPart> {
+        let part = |(cause, ms): &(String, f64)| StackPart {
+            class: class_of(cause),
+            title: format!("{cause}: {}", text::nanos(ms * 1e6)),
+            width: ms / longest,
+        };
+        self.idle.iter().map(part).collect()
+    }
+}
+
+/// The known cause of idle time that a cause names, such as `dependency` of `dependency on gpu`.
+fn known_cause(cause: &str) -> &'static str {
+    let known = IdleCause::ALL.iter().map(|known| known.name());
+    known
+        .filter(|known| cause.starts_with(known))
+        .max_by_key(|known| known.len())
+        .unwrap_or("other")
+}
+
+/// The style sheet's class of a cause.
+fn class_of(cause: &str) -> String {
+    format!("cause-{}", known_cause(cause).replace(' ', "-"))
 }
 
 const OVERVIEW: &str = include_str!("overview.html");
@@ -128,17 +186,24 @@ fn pack(class: &str, parts: &BTreeMap<&'static str, String>) -> Result<String, H
     Ok(packed(class, &deflated(&[&json]).map_err(HtmlError::Compress)?))
 }
 
-fn section(at: usize, group: &Group<'_>, columns: &[&str]) -> String {
+fn section(at: usize, group: &Group<'_>, columns: &[Column<'_>]) -> String {
     let title = Escaped(&group.title).to_string();
     let mut html = format!(
         "<section class=\"group\" id=\"group-{at}\" aria-labelledby=\"group-{at}-title\">\n\
          <h2 id=\"group-{at}-title\"><bdi>{title}</bdi></h2>\n"
     );
-    let heads: Vec<&str> = std::iter::once("Run").chain(columns.iter().copied()).collect();
-    let mut table = Table::new("", "", &heads);
+    let heads: Vec<(&str, &str)> = std::iter::once(("Run", ""))
+        .chain(columns.iter().map(|column| (column.head, column.help)))
+        .collect();
+    let mut table = Table::explained("", "", &heads);
+    let figures = || group.entries.iter().flat_map(|entry| &entry.figures);
+    let longest = figures().map(Figure::idle_ms).fold(f64::MIN_POSITIVE, f64::max);
     for entry in &group.entries {
         let name = [&[entry.run.title], &entry.marks[..]].concat().join(" · ");
-        let cells = entry.figures.iter().map(|figure| match figure.value {
+        let stacks: Vec<Vec<StackPart>> =
+            entry.figures.iter().map(|figure| figure.stack(longest)).collect();
+        let cells = entry.figures.iter().zip(&stacks).map(|(figure, parts)| match figure.value {
+            Some(value) if !parts.is_empty() => Cell::Stack { text: &figure.text, value, parts },
             Some(value) => Cell::Number(Escaped(&figure.text).to_string(), value),
             None if figure.text.is_empty() => Cell::None,
             None => Cell::Text(&figure.text),
@@ -194,10 +259,11 @@ fn article(entry: &Entry<'_>, frame: Frame) -> String {
     )
 }
 
-/// Legend of the activities that occur in any picture.
+/// Legend of the activities that occur in any picture, and of the causes of idle time.
 fn legend(of: &Overview<'_>) -> String {
     let mut seen = [false; Activity::ALL.len()];
-    for entry in of.groups.iter().flat_map(|group| &group.entries) {
+    let entries = || of.groups.iter().flat_map(|group| &group.entries);
+    for entry in entries() {
         let lanes = shown(entry.run.timeline, true);
         let spans = entry.run.timeline.spans.iter().filter(|span| span.parent.is_none());
         spans
@@ -211,6 +277,15 @@ fn legend(of: &Overview<'_>) -> String {
             html,
             "<span class=\"entry-key\"><svg class=\"picture\" viewBox=\"0 0 22 12\">\
              <path class=\"{name}\" d=\"M0 0h22v12H0z\"/></svg>{name}</span>"
+        );
+    }
+    let figures = entries().flat_map(|entry| &entry.figures).flat_map(|figure| &figure.idle);
+    let causes: BTreeSet<&str> = figures.map(|(cause, _)| known_cause(cause)).collect();
+    for cause in causes {
+        let class = class_of(cause);
+        let _ = writeln!(
+            html,
+            "<span class=\"entry-key\"><span class=\"swatch {class}\"></span>idle: {cause}</span>"
         );
     }
     html

@@ -17,8 +17,28 @@ pub(super) enum Cell<'a> {
     Share(f64),
     /// A number from −1 to 1, as a bar to the left or right.
     Signed(f64),
+    /// Text below a bar of parts, and the number to sort by.
+    Stack {
+        /// Untrusted text.
+        text: &'a str,
+        /// Number to sort by.
+        value: f64,
+        /// Name, tooltip and width of each part; widths are fractions of the column.
+        parts: &'a [StackPart],
+    },
     /// An empty cell.
     None,
+}
+
+/// A part of a stacked bar.
+#[derive(Clone, Debug)]
+pub(super) struct StackPart {
+    /// The style sheet's class of the part.
+    pub(super) class: String,
+    /// Untrusted text of the tooltip.
+    pub(super) title: String,
+    /// Width as a fraction of the column.
+    pub(super) width: f64,
 }
 
 impl Cell<'_> {
@@ -58,6 +78,18 @@ impl Display for Cell<'_> {
                 write!(f, "<td class=\"signed\" data-v=\"{value}\"><span class=\"{class}\" ")?;
                 write!(f, "style=\"margin-left:{left}%;width:{width}%\"></span></td>")
             }
+            Cell::Stack { text, value, parts } => {
+                write!(f, "<td class=\"stack\" data-v=\"{value}\"><span class=\"stacked\">")?;
+                for StackPart { class, title, width } in *parts {
+                    let (width, title) = (width.clamp(0.0, 1.0) * 100.0, Escaped(title));
+                    write!(
+                        f,
+                        "<span class=\"{class}\" style=\"width:{width:.2}%\" title=\"{title}\">"
+                    )?;
+                    f.write_str("</span>")?;
+                }
+                write!(f, "</span><bdi>{}</bdi></td>", Escaped(text))
+            }
             Cell::None => f.write_str("<td class=\"n\">–</td>"),
         }
     }
@@ -74,16 +106,28 @@ impl Table {
     /// numbers. `jump` is `op:N` if column N names an op whose spans the page's script can find;
     /// other values have no effect.
     pub(super) fn new(caption: &str, jump: &str, heads: &[&str]) -> Table {
+        let heads: Vec<_> = heads.iter().map(|head| (*head, "")).collect();
+        Table::explained(caption, jump, &heads)
+    }
+
+    /// As [`new`](Table::new), with a tooltip for each head that is not empty.
+    pub(super) fn explained(caption: &str, jump: &str, heads: &[(&str, &str)]) -> Table {
         let mut html = format!(
             "<table data-jump=\"{jump}\"><caption>{}</caption><thead><tr>",
             Escaped(caption)
         );
-        for head in heads {
+        for (head, help) in heads {
             let number = head.strip_prefix('#');
             let class = if number.is_some() { " class=\"n\"" } else { "" };
             let name = Escaped(number.unwrap_or(head));
             // Writing to a String cannot fail.
-            let _ = write!(html, "<th scope=\"col\"{class}>{name}</th>");
+            let _ = match help.is_empty() {
+                true => write!(html, "<th scope=\"col\"{class}>{name}</th>"),
+                false => {
+                    let help = Escaped(help);
+                    write!(html, "<th scope=\"col\"{class} title=\"{help}\">{name}</th>")
+                }
+            };
         }
         html.push_str("</tr></thead><tbody>\n");
         Table { html, rows: 0 }

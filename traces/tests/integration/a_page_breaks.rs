@@ -1,7 +1,9 @@
 //! The pages of hostile, extreme or empty recordings are valid and run no foreign code.
 
 use lapwing_traces::analysis::Analysis;
-use lapwing_traces::html::{Entry, Figure, Group, HtmlError, Overview, PageRun, overview, page};
+use lapwing_traces::html::{
+    Column, Entry, Figure, Group, HtmlError, Overview, PageRun, overview, page,
+};
 use lapwing_traces::recording::Recording;
 use lapwing_traces::{Report, Timeline};
 use proptest::prelude::*;
@@ -69,8 +71,9 @@ fn of_many<'a>(run: PageRun<'a>, text: &'a str, runs: usize) -> Overview<'a> {
         marks: vec!["fastest"],
         note: text.to_owned(),
         figures: vec![
-            Figure { text: text.to_owned(), value: Some(1.0) },
-            Figure { text: text.to_owned(), value: None },
+            Figure::number(text.to_owned(), 1.0),
+            Figure::text(text),
+            Figure { idle: vec![(text.to_owned(), 1.0)], ..Figure::number(text.to_owned(), 1.0) },
         ],
     };
     let group = || Group {
@@ -80,7 +83,8 @@ fn of_many<'a>(run: PageRun<'a>, text: &'a str, runs: usize) -> Overview<'a> {
         absent: vec![(text.to_owned(), text.to_owned())],
     };
     let facts = vec![(text.to_owned(), text.to_owned())];
-    Overview { title: text, facts, columns: vec!["#A", "B"], groups: vec![group(), group()] }
+    let columns = vec!["#A".into(), Column { head: "B", help: text }, Column::from("#C")];
+    Overview { title: text, facts, columns, groups: vec![group(), group()] }
 }
 
 proptest! {

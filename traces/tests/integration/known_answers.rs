@@ -133,6 +133,29 @@ fn a_stall_is_the_cause_only_while_it_lasts() {
 }
 
 #[test]
+fn a_chunk_without_a_graph_waits_for_its_preparation() {
+    let mut script = Script::default();
+    // The chunk is ready at 10. Its graph is prepared from 12 to 92, then the scheduler sends it.
+    let prepare = Activity::Prepare;
+    script.ran(1, "scheduler", (0, 10)).ran(3, "scheduler", (94, 96)).ran(4, "npu", (98, 110));
+    script.work(Work { activity: prepare, ..work(2, "npu prepare", "graph", (12, 92)) });
+    script.sent((1, 2), ("scheduler", "npu prepare"), (10, 12));
+    script.sent((2, 3), ("npu prepare", "scheduler"), (92, 94));
+    let stall = Some((StallCause::GraphMissing, 10));
+    script.stalled((3, 4), ("scheduler", "npu"), (96, 98), stall);
+    let expected = [
+        (0, 10, "dependency on scheduler"),
+        (10, 12, "hand-off"),
+        (12, 92, "graph build"),
+        (92, 94, "hand-off"),
+        (94, 96, "dependency on scheduler"),
+        (96, 98, "hand-off"),
+    ];
+    expect(&script, "npu", &expected);
+    assert_eq!(replayed(&script, "activity:prepare*0"), 30);
+}
+
+#[test]
 fn without_work_the_mailbox_is_empty() {
     let mut script = Script::default();
     script.ran(1, "cpu", (0, 10)).ran(2, "cpu", (40, 50));
@@ -301,6 +324,32 @@ fn a_change_of_an_inner_span_keeps_the_rest() {
     script.work(Work { parent: Some(1), ..work(2, "cpu", "matmul", (10, 60)) });
     assert_eq!(replayed(&script, "op:matmul*0.5"), 75);
     assert_eq!(replayed(&script, "op:op*0"), 50);
+}
+
+#[test]
+fn the_name_of_a_fused_op_selects_the_whole_group() {
+    let mut script = Script::default();
+    script.ran(1, "cpu", (0, 100));
+    let group = "gate + up";
+    script.work(Work { parent: Some(1), ..work(2, "cpu", group, (10, 60)) });
+    script.work(Work { parent: Some(1), ..work(3, "cpu", "up", (60, 80)) });
+    let (timeline, _) = script.analysed();
+    let rows: [(&str, u64, &[&str]); 5] = [
+        ("op:gate*0", 50, &[group]),
+        ("op:up*0", 30, &[group]),
+        ("op:gate + up*0.5", 75, &[]),
+        ("op:op*0", 70, &[]),
+        ("on:cpu*0", 0, &[]),
+    ];
+    for (change, makespan, groups) in rows {
+        let what_if: WhatIf = change.parse().unwrap();
+        assert_eq!(Replay::new(&timeline, &what_if).unwrap().makespan, makespan, "{change}");
+        let found: Vec<&str> = what_if.changes[0].groups(&timeline).into_iter().collect();
+        assert_eq!(found, groups, "{change}");
+    }
+    let unknown = "op:gat*0".parse().unwrap();
+    let error = Replay::new(&timeline, &unknown).unwrap_err().to_string();
+    assert!(error.contains("it has gate, op, up"), "{error}");
 }
 
 #[test]

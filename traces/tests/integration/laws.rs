@@ -1,5 +1,6 @@
 //! Properties that hold for every run.
 
+use lapwing_traces::analysis::critical_path::Segment;
 use lapwing_traces::analysis::{Diff, IdleCause, Replay, SegmentKind, WhatIf};
 use lapwing_traces::{Analysis, Report, Timeline};
 use proptest::prelude::*;
@@ -131,6 +132,31 @@ proptest! {
     }
 
     #[test]
+    fn without_what_runs_alone_a_replay_is_shorter_by_at_least_that_time(
+        program in programs(), lane in 0..4_usize
+    ) {
+        let program = unambiguous(program);
+        let (timeline, analysis) = analysed(&program);
+        let name = format!("lane {lane}");
+        let Some(lane) = timeline.lanes.iter().position(|known| known.name == name) else {
+            return Ok(());
+        };
+        let replay = Replay::new(&timeline, &format!("on:{name}*0").parse().unwrap()).unwrap();
+        let alone = alone(&timeline, lane);
+        let time: u64 = alone.iter().map(|(from, to)| to - from).sum();
+        let rounding = program.len() as u64 * 3;
+        prop_assert!(replay.makespan + time <= timeline.makespan() + rounding);
+        // What runs alone is on the critical path.
+        for (from, to) in alone {
+            let on_path = |segment: &&Segment| segment.start < to && from < segment.end;
+            for segment in analysis.critical_path.segments.iter().filter(on_path) {
+                let runs = matches!(segment.kind, SegmentKind::Running(_));
+                prop_assert!(runs && segment.lane == lane, "{:?} in {}..{}", segment, from, to);
+            }
+        }
+    }
+
+    #[test]
     fn faster_work_never_makes_a_replay_slower(program in programs(), factor in 0.0..1.0_f64) {
         let (timeline, _) = analysed(&program);
         for what_if in [format!("sync*{factor}"), format!("activity:compute*{factor}")] {
@@ -173,6 +199,34 @@ proptest! {
             prop_assert!(0.0 <= ratio && ratio <= achievable && achievable < 1.0);
         }
     }
+}
+
+/// The times at which this lane runs, while no other does and nothing is on its way between lanes.
+fn alone(timeline: &Timeline, lane: usize) -> Vec<(u64, u64)> {
+    let mut edges = Vec::new();
+    let mut push = |from: u64, to: u64, is_other: bool| {
+        edges.extend([(from, is_other, 1), (to, is_other, -1)]);
+    };
+    for span in timeline.outer().map(|span| &timeline.spans[span]) {
+        push(span.start.0, span.end.0, span.lane != lane);
+    }
+    for message in &timeline.messages {
+        push(message.sent.0, message.received.unwrap().0, true);
+    }
+    for wait in &timeline.waits {
+        push(timeline.spans[wait.target.unwrap()].end.0, wait.end.0, true);
+    }
+    edges.sort_unstable();
+    let (mut running, mut others, mut last) = (0, 0, 0);
+    let mut alone = Vec::new();
+    for (at, is_other, change) in edges {
+        if running > 0 && others == 0 && last < at {
+            alone.push((last, at));
+        }
+        *(if is_other { &mut others } else { &mut running }) += change;
+        last = at;
+    }
+    alone
 }
 
 /// The longest path through the program's own graph, computed without the timeline.

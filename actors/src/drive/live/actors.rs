@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use lapwing_kernels::device::{Completed, RunId, SlotPool, Stamps};
+use lapwing_kernels::device::{Completed, DeviceError, RunId, SlotPool, Stamps, TensorSet};
 use lapwing_kernels::graph::Graph;
 use lapwing_traces::event::WaitMode;
 use lapwing_traces::{Clock, Nanos};
@@ -14,10 +14,10 @@ use super::scheduler::SharedScheduler;
 use super::throttle::Throttle;
 use super::workers::{WorkerMessage, Workers};
 use crate::decide::decide;
-use crate::drive::mailbox::Inbox;
-use crate::drive::modelled::{StepLog, merge_parts, segments_of, total};
+use crate::drive::mailbox::{Closed, Inbox};
+use crate::drive::modelled::{Segment, StepLog, merge_parts, segments_of, total};
 use crate::drive::record::{Outgoing, WorkerTrace};
-use crate::drive::wait::{Cores, WaitKey, Waiter};
+use crate::drive::wait::{Cores, WaitKey, WaitRecord, Waiter};
 use crate::error::RunError;
 use crate::message::{Chunk, Delivery, PartDone, SchedulerMessage, Traced};
 use crate::worker::{Worker, WorkerEffect};
@@ -58,6 +58,16 @@ pub(super) struct Running {
     queued: bool,
 }
 
+/// A run that the device has completed.
+pub(super) struct Ended {
+    delivery: Traced<Delivery>,
+    submitted: Nanos,
+    result: Result<TensorSet, DeviceError>,
+    stamps: Option<Stamps>,
+    /// Of a throttled device: what its modelled time consists of.
+    segments: Vec<Segment>,
+}
+
 /// The worker of a device on its thread.
 pub(super) struct LiveWorker {
     pub(super) id: DeviceId,
@@ -73,6 +83,8 @@ pub(super) struct LiveWorker {
     pub(super) queued: bool,
     /// Submitted runs, in order of submission.
     pub(super) running: VecDeque<Running>,
+    /// On a throttled device: the completed run that is held back, and its modelled end.
+    pub(super) held: Option<(Nanos, Ended)>,
     pub(super) next_run: RunId,
     /// Time at which a device with a queue completed its latest run.
     pub(super) free: Nanos,
@@ -84,50 +96,62 @@ pub(super) struct LiveWorker {
 
 impl LiveWorker {
     pub(super) fn run(mut self) -> Result<(), RunError> {
+        let _pinned = self.device.pin_thread();
         let mut waiter = self.link.waiter();
         if self.device.time.is_some() {
             waiter.measure();
         }
         loop {
             let recorded = self.trace.is_on();
-            let received = self.inbox.recv(&mut waiter, self.wait);
-            self.queued &= matches!(received, Ok((_, None)));
-            let effects = match received {
-                Ok((WorkerMessage::Run(mut delivery), waited)) => {
+            let effects = match self.receive(&mut waiter) {
+                Ok(Some((WorkerMessage::Run(mut delivery), waited))) => {
                     self.trace.receive(&mut delivery, waited.filter(|_| recorded));
                     self.worker.on_delivery(delivery)
                 }
-                Ok((WorkerMessage::Nudge, waited)) => {
+                Ok(Some((WorkerMessage::Nudge, waited))) => {
                     self.trace.nudged(waited.filter(|_| recorded));
                     // Before the worker checks its inbox: any later change nudges it again.
                     self.workers.nudged(self.id);
                     self.worker.on_nudge()
                 }
-                Ok((WorkerMessage::Done, waited)) => {
+                Ok(Some((WorkerMessage::Done, waited))) => {
                     self.trace.nudged(waited.filter(|_| recorded));
                     // Before the device is polled: any later completion is reported again.
                     self.workers.done(self.id);
                     Vec::new()
                 }
-                Ok((WorkerMessage::Stop, _)) | Err(_) => return Ok(()),
+                // The modelled end of the run that is held back.
+                Ok(None) => Vec::new(),
+                Ok(Some((WorkerMessage::Stop, _))) | Err(Closed) => return Ok(()),
             };
-            self.carry_out(effects.into(), &mut waiter)?;
+            self.carry_out(effects.into())?;
             self.trace.end();
         }
     }
 
+    /// The next message, with a record of the wait. `None` at the modelled end of a run that is held
+    /// back: until then the device is busy, and its worker does not wait.
+    fn receive(
+        &mut self,
+        waiter: &mut Waiter,
+    ) -> Result<Option<(WorkerMessage, Option<WaitRecord>)>, Closed> {
+        if let Some((end, _)) = &self.held {
+            let received = self.inbox.recv_until(waiter, *end)?;
+            return Ok(received.map(|message| (message, None)));
+        }
+        let received = self.inbox.recv(waiter, self.wait)?;
+        self.queued &= received.1.is_none();
+        Ok(Some(received))
+    }
+
     /// Carries out the worker's effects and their consequences until the device has no completed run
     /// left.
-    fn carry_out(
-        &mut self,
-        mut effects: VecDeque<WorkerEffect>,
-        waiter: &mut Waiter,
-    ) -> Result<(), RunError> {
+    fn carry_out(&mut self, mut effects: VecDeque<WorkerEffect>) -> Result<(), RunError> {
         // Every later stage has waited for the first one.
         let mut queued = self.queued;
         loop {
             let Some(effect) = effects.pop_front() else {
-                match self.poll(waiter) {
+                match self.poll() {
                     Some(more) => effects.extend(more),
                     None => return Ok(()),
                 }
@@ -138,7 +162,7 @@ impl LiveWorker {
                     self.submit(delivery, queued);
                     queued = true;
                     // A device that computes on this thread has the result now.
-                    effects.extend(self.poll(waiter).into_iter().flatten());
+                    effects.extend(self.poll().into_iter().flatten());
                 }
                 WorkerEffect::Merge(chunk, parts) => effects.extend(self.merge(chunk, parts)),
                 WorkerEffect::Decide(mut chunk) => {
@@ -181,9 +205,32 @@ impl LiveWorker {
     }
 
     /// Handles the next completed run, if there is one, and returns the worker's effects.
-    fn poll(&mut self, waiter: &mut Waiter) -> Option<Vec<WorkerEffect>> {
+    fn poll(&mut self) -> Option<Vec<WorkerEffect>> {
+        let now = self.link.clock.now();
+        let ended = match self.held.take_if(|(end, _)| *end <= now) {
+            Some((_, ended)) => ended,
+            None if self.held.is_some() => return None,
+            None => self.poll_device()?,
+        };
+        let Ended { mut delivery, submitted, result, stamps, segments } = ended;
+        self.trace.play(&segments);
+        if let Some(Stamps { begin, end }) = stamps {
+            self.trace.stamped(submitted + begin, submitted + end);
+        }
+        // Checked before any message is sent that may bring new work here.
+        self.queued = !self.inbox.is_empty() || self.worker.waiting() > 0;
+        self.trace.finish(&mut delivery, result.is_ok());
+        if self.device.device.info().depth > 1 {
+            self.free = self.link.clock.now();
+        }
+        Some(self.worker.on_done(delivery, result))
+    }
+
+    /// The next run that the device has completed. The run of a throttled device is held back until its
+    /// modelled end.
+    fn poll_device(&mut self) -> Option<Ended> {
         let front = self.running.front_mut()?;
-        let LiveDevice { device, time } = &mut self.device;
+        let LiveDevice { device, time, .. } = &mut self.device;
         if !std::mem::replace(&mut front.begun, true) {
             if time.is_some() {
                 self.throttle.begin(front.queued);
@@ -202,24 +249,19 @@ impl LiveWorker {
         };
         drop((busy, entered));
         let Completed { run, result, stamps } = completed?;
-        let Running { run: expected, mut delivery, submitted, .. } = self.running.pop_front()?;
+        let Running { run: expected, delivery, submitted, .. } = self.running.pop_front()?;
         debug_assert_eq!(run, expected, "runs complete in order of submission");
-        if let Some(time) = &self.device.time {
-            let graph = &self.graphs[delivery.chunk().route.model.0];
-            let segments = segments_of(&**time, (&delivery, queued), graph, steps.0);
-            self.throttle.wait(total(&segments), waiter);
-            self.trace.play(&segments);
+        let mut ended = Ended { delivery, submitted, result, stamps, segments: Vec::new() };
+        let Some(time) = time else { return Some(ended) };
+        let graph = &self.graphs[ended.delivery.chunk().route.model.0];
+        ended.segments = segments_of(&**time, (&ended.delivery, queued), graph, steps.0);
+        match self.throttle.end(total(&ended.segments)) {
+            None => Some(ended),
+            Some(end) => {
+                self.held = Some((end, ended));
+                None
+            }
         }
-        if let Some(Stamps { begin, end }) = stamps {
-            self.trace.stamped(submitted + begin, submitted + end);
-        }
-        // Checked before any message is sent that may bring new work here.
-        self.queued = !self.inbox.is_empty();
-        self.trace.finish(&mut delivery, result.is_ok());
-        if self.device.device.info().depth > 1 {
-            self.free = self.link.clock.now();
-        }
-        Some(self.worker.on_done(delivery, result))
     }
 
     fn merge(&mut self, chunk: Traced<Box<Chunk>>, parts: Vec<PartDone>) -> Vec<WorkerEffect> {

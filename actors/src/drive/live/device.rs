@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lapwing_kernels::cpu::{CoreSet, PinnedThread};
 use lapwing_kernels::device::Device;
 use lapwing_plan::time::TimeModel;
 
@@ -12,10 +13,19 @@ pub struct LiveDevice {
     pub device: Box<dyn Device>,
     /// The time model to which it is throttled.
     pub time: Option<Arc<dyn TimeModel>>,
+    /// The cores of the thread that owns the device; `None` for all.
+    pub cores: Option<CoreSet>,
 }
 
 impl LiveDevice {
     pub(super) fn name(&self) -> &str {
         &self.device.info().name
+    }
+
+    /// Pins the calling thread to the device's cores until the guard is dropped. If the system refuses,
+    /// the thread runs on any core, and a warning says so.
+    pub(in crate::drive) fn pin_thread(&self) -> Option<PinnedThread> {
+        let pinned = self.cores.as_ref()?.pin_this_thread();
+        pinned.inspect_err(|error| tracing::warn!("device {}: {error}", self.name())).ok()
     }
 }

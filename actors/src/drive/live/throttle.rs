@@ -9,7 +9,8 @@ use lapwing_traces::{Clock, Nanos};
 use crate::drive::wait::Waiter;
 
 /// Keeps a device's modelled time: each run ends at its modelled end or when the device is done,
-/// whichever is later.
+/// whichever is later. A worker holds the completion back until then and receives messages meanwhile;
+/// a preparation lane waits.
 pub(in crate::drive) struct Throttle {
     clock: Arc<dyn Clock>,
     start: Nanos,
@@ -47,15 +48,19 @@ impl Throttle {
         self.start = if queued && self.free <= now { self.free } else { now };
     }
 
-    /// Waits for the modelled end of a run that takes `time`.
-    pub(in crate::drive) fn wait(&mut self, time: Duration, waiter: &mut Waiter) {
-        let end = self.start + time;
-        let now = self.clock.now();
+    /// The modelled end of the begun run, which takes `time`; `None` if it is over already.
+    pub(in crate::drive) fn end(&mut self, time: Duration) -> Option<Nanos> {
+        let (end, now) = (self.start + time, self.clock.now());
         if now > end {
             self.behind.fetch_add(now.0 - end.0, Ordering::Relaxed);
-            self.free = now;
-            return;
         }
+        self.free = now.max(end);
+        (now < end).then_some(end)
+    }
+
+    /// Waits for the modelled end of the begun run, which takes `time`.
+    pub(in crate::drive) fn wait(&mut self, time: Duration, waiter: &mut Waiter) {
+        let Some(end) = self.end(time) else { return };
         while self.clock.now() + 2 * STOP_CHECK_INTERVAL < end {
             waiter.until(self.clock.now() + STOP_CHECK_INTERVAL);
             if self.stopping.load(Ordering::Relaxed) {
@@ -63,6 +68,5 @@ impl Throttle {
             }
         }
         waiter.until(end);
-        self.free = end;
     }
 }

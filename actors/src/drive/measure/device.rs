@@ -236,7 +236,7 @@ impl<'a> DeviceBench<'a> {
         let begin = self.clock.now();
         let mut log = Log::start(&*self.clock);
         self.throttle.begin(false);
-        let LiveDevice { device, time } = &mut self.device;
+        let LiveDevice { device, time, .. } = &mut self.device;
         let outputs = self.runs.run(&mut **device, work, &mut log)?;
         if let Some(time) = time {
             let modelled = Job {

@@ -176,10 +176,8 @@ fn few(rows: &[usize]) -> Vec<usize> {
 fn rows(device: &DeviceInfo, share: &Share, selected: bool, chunk_rows: usize) -> Vec<usize> {
     if device.is_static() {
         let fit = device.sizes.iter().copied().filter(|size| *size < 2 * chunk_rows.max(16));
-        return match selected {
-            true => fit.take(1).collect(),
-            false => fit.collect(),
-        };
+        let smallest = device.sizes.first().copied().unwrap_or(0).max(SELECTED_MAX);
+        return fit.filter(|size| !selected || *size <= smallest).collect();
     }
     let grid = if share.is_whole() { &ROWS[..] } else { &SHARE_ROWS };
     let most = if selected { SELECTED_MAX } else { chunk_rows };

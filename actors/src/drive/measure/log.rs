@@ -1,5 +1,6 @@
 //! Observes a device while it runs a job: its steps, and the time of its conversions.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use lapwing_kernels::device::{Observer, Step};
@@ -26,7 +27,7 @@ impl<'a> Log<'a> {
 }
 
 impl Observer for Log<'_> {
-    fn node_done(&mut self, _node: usize) {
+    fn nodes_done(&mut self, _nodes: Range<usize>) {
         self.last = self.clock.now();
     }
 

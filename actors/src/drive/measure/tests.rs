@@ -70,7 +70,7 @@ fn measured(graph: &Arc<Graph>, fails: bool) -> Vec<MeasuredDevice> {
         let info = DeviceInfo::new(kind.name(), kind).with_graphs(sizes, None);
         let blank = Blank::new(kind.name(), graph, true).failing(fails);
         let device = Box::new(Blocking::new(info.clone(), blank));
-        let device = LiveDevice { device, time: Some(time) };
+        let device = LiveDevice { device, time: Some(time), cores: None };
         MeasuredDevice { device, info, description: String::new() }
     };
     kinds.map(device).into()

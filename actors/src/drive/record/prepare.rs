@@ -1,5 +1,7 @@
 //! Trace events of a device's preparation lane.
 
+use std::ops::Range;
+
 use lapwing_kernels::device::{Observer, Step};
 use lapwing_traces::event::{Activity, EventKind, LaneKind, NameId, SpanId, SpanInfo, Tags};
 use lapwing_traces::{Nanos, Recorder};
@@ -27,6 +29,8 @@ struct Handling {
     last: Nanos,
     rows: u32,
     bytes: u64,
+    /// The context of the request that needs the graphs.
+    context: TraceContext,
 }
 
 impl PrepareTrace {
@@ -42,7 +46,7 @@ impl PrepareTrace {
 
     /// Records that a request was taken out of the mailbox after the wait `waited`.
     pub(in super::super) fn begin(&mut self, context: TraceContext, waited: Option<WaitRecord>) {
-        if !self.trace.wants(false) {
+        if !self.trace.wants(context.requested) {
             return;
         }
         if let Some(wait) = waited {
@@ -52,7 +56,7 @@ impl PrepareTrace {
         if let Some((message, _)) = context.sent {
             self.trace.record(start, EventKind::Received(message, Some(span)));
         }
-        self.handling = Some(Handling { span, start, last: start, rows: 0, bytes: 0 });
+        self.handling = Some(Handling { span, start, last: start, rows: 0, bytes: 0, context });
     }
 
     /// Records that the answer is sent to the scheduler.
@@ -63,12 +67,12 @@ impl PrepareTrace {
         let info = SpanInfo { name: self.graph, activity: Activity::Prepare, parent: None, tags };
         let sent = self.trace.post(self.prepared, Some(handling.span));
         self.trace.record(now.max(sent.1), EventKind::Ran(handling.span, info, handling.start));
-        Traced::new(message, TraceContext { sent: Some(sent), ..TraceContext::default() })
+        Traced::new(message, TraceContext { sent: Some(sent), ..handling.context.same_request() })
     }
 }
 
 impl Observer for PrepareTrace {
-    fn node_done(&mut self, _node: usize) {}
+    fn nodes_done(&mut self, _nodes: Range<usize>) {}
 
     fn step_done(&mut self, step: Step) {
         let Step::Prepared { rows, bytes, .. } = step else { return };

@@ -126,13 +126,19 @@ impl SchedulerTrace {
     }
 
     /// Records that a request to prepare graphs is sent to a device's preparation lane.
-    pub(in super::super) fn prepare(&mut self, message: PrepareGraphs) -> Traced<PrepareGraphs> {
-        let Some(handling) = self.handling.as_mut().filter(|_| self.trace.wants(false)) else {
-            return Traced::untraced(message);
+    pub(in super::super) fn prepare(
+        &mut self,
+        asked: Traced<PrepareGraphs>,
+    ) -> Traced<PrepareGraphs> {
+        let Traced { message, context } = asked;
+        let context = context.same_request();
+        let wanted = self.trace.wants(context.requested);
+        let Some(handling) = self.handling.as_mut().filter(|_| wanted) else {
+            return Traced::new(message, context);
         };
         handling.wanted = true;
         let sent = Some(self.trace.post(self.names.prepare, Some(handling.span)));
-        Traced::new(message, TraceContext { sent, ..TraceContext::default() })
+        Traced::new(message, TraceContext { sent, ..context })
     }
 
     /// Records that an event is sent to its caller.

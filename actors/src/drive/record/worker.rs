@@ -1,6 +1,5 @@
 //! Trace events of a device's worker.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use lapwing_traces::event::{
 };
 use lapwing_traces::{Nanos, Recorder};
 
+use super::names::{ModelNames, layer_of};
 use super::{EventNames, Outgoing, TraceWriter};
 use crate::drive::modelled::{Segment, SegmentKind};
 use crate::drive::wait::WaitRecord;
@@ -56,22 +56,6 @@ struct Names {
     frame: NameId,
     progress: NameId,
     depth: NameId,
-}
-
-/// A model's graph, and the names of its stages.
-#[derive(Debug)]
-struct ModelNames {
-    graph: Arc<Graph>,
-    /// Role of each node of the graph; filled at the first event.
-    roles: Vec<NameId>,
-    /// Names of stages that are not the whole graph.
-    stages: HashMap<Range<usize>, NameId>,
-}
-
-impl ModelNames {
-    fn new(graph: &Arc<Graph>) -> ModelNames {
-        ModelNames { graph: Arc::clone(graph), roles: Vec::new(), stages: HashMap::new() }
-    }
 }
 
 /// Tags of host work on a whole chunk.
@@ -209,9 +193,6 @@ impl WorkerTrace {
         if let StageWork::Transfer { values, .. } = &chunk.stage().work {
             cost.bytes = transfer_bytes(&graph, values, chunk.batch());
         }
-        let computed = &graph.nodes()[nodes.clone()];
-        let layer = computed.first().and_then(|node| node.layer);
-        let one_layer = layer.filter(|_| computed.last().is_some_and(|last| last.layer == layer));
         let tags = Tags {
             chunk: Some(chunk.id),
             request: match &chunk.sequences[..] {
@@ -219,7 +200,7 @@ impl WorkerTrace {
                 _ => None,
             },
             stage: u16::try_from(chunk.cursor).ok(),
-            layer: one_layer.and_then(|layer| u16::try_from(layer).ok()),
+            layer: layer_of(&graph.nodes()[nodes.clone()]),
             rows: u32::try_from(part.row_count(chunk.batch())).unwrap_or(u32::MAX),
             epoch: epoch_of(chunk),
             bytes: cost.bytes,
@@ -243,14 +224,9 @@ impl WorkerTrace {
         self.stage = Some(Stage { span, tags, model, first_node: nodes.start, last: now });
     }
 
-    /// The graph of a chunk's model. Registers the names of its nodes.
+    /// The graph of a chunk's model.
     fn graph(&mut self, chunk: &Chunk) -> &Arc<Graph> {
-        let of = &mut self.models[chunk.route.model.0];
-        if of.roles.is_empty() {
-            let recorder = &self.trace.recorder;
-            of.roles = of.graph.nodes().iter().map(|n| recorder.name(n.role)).collect();
-        }
-        &of.graph
+        self.models[chunk.route.model.0].start(&self.trace.recorder)
     }
 
     /// Records when the device began and ended the present stage, by the device's own clock.
@@ -262,29 +238,13 @@ impl WorkerTrace {
         self.trace.record(end, EventKind::Ran(span, info, begin));
     }
 
-    /// The name of a stage: the phase if the stage is the whole graph, otherwise the roles of its ops.
     fn stage_name(&mut self, chunk: &Chunk) -> NameId {
-        let nodes = chunk.stage().nodes.clone();
         if !chunk.stage().computes() {
             return self.names.transfer;
         }
-        let model = chunk.route.model.0;
-        let graph = Arc::clone(self.graph(chunk));
-        if nodes.len() == graph.nodes().len() {
-            return self.names.phases[match chunk.phase {
-                Phase::Prefill => 0,
-                Phase::Decode => 1,
-                Phase::Mixed => 2,
-            }];
-        }
-        if nodes.len() == 1 {
-            return self.models[model].roles[nodes.start];
-        }
-        let WorkerTrace { models, trace, .. } = self;
-        *models[model].stages.entry(nodes.clone()).or_insert_with(|| {
-            let role = |node: usize| graph.nodes()[node].role;
-            trace.recorder.name(&format!("{} … {}", role(nodes.start), role(nodes.end - 1)))
-        })
+        let phase = (chunk.phase, self.names.phases);
+        let nodes = chunk.stage().nodes.clone();
+        self.models[chunk.route.model.0].stage(nodes, phase, &self.trace.recorder)
     }
 
     /// Records the modelled segments of the present stage, one after another.
@@ -298,6 +258,26 @@ impl WorkerTrace {
             }
             start = end;
         }
+    }
+
+    /// Records one dispatch of the present stage.
+    fn record_nodes(&mut self, nodes: Range<usize>, start: Nanos, end: Nanos) {
+        let Some(stage) = &self.stage else { return };
+        let of = &mut self.models[stage.model];
+        let mut cost = Cost::default();
+        let costs = nodes.clone().map(|node| self.costs.get(node - stage.first_node));
+        costs.flatten().for_each(|node| cost += *node);
+        let tags = Tags {
+            layer: layer_of(&of.graph.nodes()[nodes.clone()]),
+            bytes: cost.bytes,
+            flops: cost.flops,
+            ..stage.tags
+        };
+        let name = of.dispatch(nodes, &self.trace.recorder);
+        let (activity, parent) = (Activity::Compute, Some(stage.span));
+        let info = SpanInfo { name, activity, parent, tags };
+        let span = self.trace.span();
+        self.trace.record(end, EventKind::Ran(span, info, start));
     }
 
     fn record_segment(&mut self, kind: SegmentKind, start: Nanos, end: Nanos) {
@@ -316,18 +296,7 @@ impl WorkerTrace {
             SegmentKind::Step(Step::Converted { bytes }) => {
                 (self.names.convert, Activity::Convert, Tags { bytes, ..plain })
             }
-            SegmentKind::Node(node) => {
-                let of = &self.models[stage.model];
-                let layer = of.graph.nodes()[node].layer;
-                let cost = self.costs.get(node - stage.first_node).copied().unwrap_or_default();
-                let tags = Tags {
-                    layer: layer.and_then(|layer| u16::try_from(layer).ok()),
-                    bytes: cost.bytes,
-                    flops: cost.flops,
-                    ..stage.tags
-                };
-                (of.roles[node], Activity::Compute, tags)
-            }
+            SegmentKind::Node(node) => return self.record_nodes(node..node + 1, start, end),
         };
         let info = SpanInfo { name, activity, parent: Some(stage.span), tags };
         let span = self.trace.span();
@@ -467,21 +436,24 @@ impl WorkerTrace {
 }
 
 impl Observer for WorkerTrace {
-    fn node_done(&mut self, node: usize) {
-        self.since_last(SegmentKind::Node(node));
+    fn nodes_done(&mut self, nodes: Range<usize>) {
+        if let Some((start, end)) = self.since_last() {
+            self.record_nodes(nodes, start, end);
+        }
     }
 
     fn step_done(&mut self, step: Step) {
-        self.since_last(SegmentKind::Step(step));
+        if let Some((start, end)) = self.since_last() {
+            self.record_segment(SegmentKind::Step(step), start, end);
+        }
     }
 }
 
 impl WorkerTrace {
-    /// Records a segment of the present stage, from the end of the previous segment until now.
-    fn since_last(&mut self, kind: SegmentKind) {
-        let Some(stage) = &mut self.stage else { return };
+    /// The time from the end of the previous segment of the present stage until now.
+    fn since_last(&mut self) -> Option<(Nanos, Nanos)> {
+        let stage = self.stage.as_mut()?;
         let now = self.trace.recorder.clock().now();
-        let start = std::mem::replace(&mut stage.last, now);
-        self.record_segment(kind, start, now);
+        Some((std::mem::replace(&mut stage.last, now), now))
     }
 }

@@ -149,16 +149,40 @@ impl Waiter {
     /// Waits until a time: sleeps, then polls the clock if a core is free.
     pub fn until(&mut self, at: Nanos) {
         let never = Flag::new();
+        while self.clock.now() < at {
+            self.until_set_or(&never, at);
+        }
+    }
+
+    /// Waits until `ready` returns a value, at most until a time. `ready` is called first, and again
+    /// each time the flag is set. Sleeps, then polls flag and clock if a core is free.
+    pub fn wait_until<T>(
+        &mut self,
+        flag: &Flag,
+        at: Nanos,
+        mut ready: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        loop {
+            // Cleared before the call: a later message sets it again.
+            flag.take();
+            let found = ready();
+            if found.is_some() || self.clock.now() >= at {
+                return found;
+            }
+            self.until_set_or(flag, at);
+        }
+    }
+
+    /// Returns when the flag is set or at a time, possibly earlier.
+    fn until_set_or(&mut self, flag: &Flag, at: Nanos) {
         let margin = self.overshoot.as_ref().map_or(0, Overshoot::p90);
         let early = Nanos(at.0.saturating_sub(margin));
-        if early > self.clock.now() {
-            self.sleep(&never, early);
+        if early > self.clock.now() && self.sleep(flag, early) {
+            return;
         }
-        if self.poll(&never, at.0) == Polled::NoCore {
-            while self.clock.now() < at {
-                let left = at - self.clock.now();
-                never.park_timeout(left);
-            }
+        if self.poll(flag, at.0) == Polled::NoCore {
+            let left = at.0.saturating_sub(self.clock.now().0);
+            flag.park_timeout(Duration::from_nanos(left));
         }
     }
 

@@ -15,6 +15,7 @@ use lapwing_traces::event::Activity;
 use lapwing_traces::{Analysis, Nanos, Recording, Timeline};
 
 use super::{named, near, of, sd8gen3, short};
+use crate::cases::cases;
 
 /// Busy time and attributed idle time of every lane add up to the makespan, and the lower bound does
 /// not exceed it.
@@ -196,7 +197,8 @@ impl Random {
 fn random_runs_stand_still_or_leak() {
     let (mut ended, mut failed, mut cancelled) = (0, 0, 0);
     let mut plans: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for seed in 0..10_000u64 {
+    let seeds = cases(1_000, 10_000u64);
+    for seed in 0..seeds {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut dice = |limit: u64| {
             state ^= state << 13;
@@ -222,10 +224,14 @@ fn random_runs_stand_still_or_leak() {
             Err(error) => panic!("{what}: {error}"),
         }
     }
-    assert!(ended > 5000 && failed > 200 && cancelled > 200, "{ended} {failed} {cancelled}");
+    let few = seeds as usize / 50;
+    assert!(
+        ended > seeds as usize / 2 && failed > few && cancelled > few,
+        "{ended} {failed} {cancelled}"
+    );
     assert_eq!(plans.len(), registry().len());
     // Most shapes of a strategy have a plan.
     for (strategy, (runs, without)) in &plans {
-        assert!(*runs > 100 && without * 4 <= *runs, "{strategy}: {without} of {runs}");
+        assert!(*runs > few / 2 && without * 4 <= *runs, "{strategy}: {without} of {runs}");
     }
 }

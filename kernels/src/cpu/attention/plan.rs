@@ -152,3 +152,56 @@ impl Plan {
 /// A block of more than 1/4 of a thread's share is divided along its keys; the split tasks are
 /// grouped into about 4 pool tasks per thread.
 pub(super) const TASKS_PER_THREAD: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::attention::job::AttentionSequence;
+    use crate::cpu::attention::mask::AttentionMask;
+    use crate::kv::{KvDtype, KvStore, PageId};
+
+    const LAYOUT: KvLayout =
+        KvLayout { layers: 1, kv_heads: 2, head_dim: 16, page_rows: 32, dtype: KvDtype::F16 };
+
+    /// The plan of one row of each sequence, at these positions.
+    fn plan(positions: &[usize], threads: usize) -> Plan {
+        let pages: Vec<PageId> = (0..64).collect();
+        let store = KvStore::new(LAYOUT, 64).expect("memory");
+        let one = |(row, pos): (usize, &usize)| AttentionSequence {
+            rows: row..row + 1,
+            start_pos: *pos,
+            pages: &pages,
+        };
+        let sequences: Vec<_> = positions.iter().enumerate().map(one).collect();
+        let q = vec![0.0; positions.len() * 4 * LAYOUT.head_dim];
+        let job = AttentionJob {
+            q: &q,
+            heads: 4,
+            scale: 1.0,
+            soft_cap: None,
+            mask: AttentionMask::Causal,
+            kv: &store.layer(0),
+            sequences: &sequences,
+        };
+        let mut plan = Plan::default();
+        plan.fill(&job, &AttentionShape::new(&LAYOUT, job.heads), threads);
+        plan
+    }
+
+    #[test]
+    fn a_long_row_is_divided_so_that_every_thread_has_a_share() {
+        for threads in [2, 3, 5] {
+            let plan = plan(&[3, 1999, 40, 0], threads);
+            let long = &plan.blocks[1];
+            assert_eq!(long.splits.len(), 8, "256 keys each");
+            let tasks = plan.split_tasks.iter().filter(|task| task.block == 1);
+            let mut found: Vec<_> = tasks.map(|task| (task.kv_head, task.split)).collect();
+            found.sort_unstable();
+            let all = |kv_head| long.splits.clone().map(move |split| (kv_head, split));
+            assert_eq!(found, (0..2).flat_map(all).collect::<Vec<_>>(), "{threads} threads");
+            assert!(found.len() >= 2 * threads);
+            assert!(plan.blocks.iter().all(|b| b.split_tasks.is_some() == (b.splits.len() > 1)));
+        }
+        assert!(plan(&[3, 1999, 40, 0], 1).split_tasks.is_empty(), "one thread runs all of it");
+    }
+}

@@ -9,6 +9,7 @@
 //! does not delay the caller.
 #![expect(unsafe_code, reason = "jobs borrow the caller's stack")]
 
+use super::cores::CoreSet;
 use super::idle_prefetch;
 use super::job::Job;
 use super::task_queue::{Claim, TaskQueue};
@@ -149,6 +150,8 @@ pub struct Pool {
     shared: Arc<Shared>,
     turn: Mutex<()>,
     helpers: Vec<thread::JoinHandle<()>>,
+    /// The cores that the threads are pinned to, and the number of threads asked for.
+    pub(super) pinned: Option<(CoreSet, usize)>,
 }
 
 impl std::fmt::Debug for Pool {
@@ -159,8 +162,8 @@ impl std::fmt::Debug for Pool {
 
 /// How often a waiting thread polls before it parks: often if a core is free for it, less often if
 /// the pool uses all cores, never if it has more threads than cores.
-fn spins(threads: usize) -> usize {
-    if cfg!(loom) {
+fn spins(threads: usize, pinned: Option<&CoreSet>) -> usize {
+    if cfg!(loom) || pinned.is_some_and(|cores| threads > cores.cores().len()) {
         return 0;
     }
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -175,7 +178,11 @@ impl Pool {
     /// A pool of `threads` (clamped to 1 … [`THREADS_MAX`]) including the caller. If the system
     /// refuses a thread, the pool has fewer; [`Pool::threads`] returns the number.
     pub fn new(threads: usize) -> Pool {
-        let threads = threads.clamp(1, THREADS_MAX);
+        Pool::start(threads.clamp(1, THREADS_MAX), None)
+    }
+
+    /// A pool of that many threads, pinned to `cores` if there are any.
+    pub(super) fn start(threads: usize, cores: Option<CoreSet>) -> Pool {
         let shared = Arc::new(Shared {
             gate: AtomicUsize::new(0),
             job: AtomicPtr::new(std::ptr::null_mut()),
@@ -183,11 +190,13 @@ impl Pool {
             sleep: Mutex::new(()),
             opened: Condvar::new(),
             emptied: Condvar::new(),
-            spins: spins(threads),
+            spins: spins(threads, cores.as_ref()),
             claims: (0..threads).map(|_| TaskQueue::none()).collect(),
         });
-        let helpers = (1..threads).map_while(|i| start_helper(i, shared.clone())).collect();
-        Pool { shared, turn: Mutex::new(()), helpers }
+        let own = |i| cores.as_ref().map(|cores| cores.of_thread(i, threads));
+        let helpers = (1..threads).map_while(|i| start_helper(i, own(i), shared.clone())).collect();
+        let pinned = cores.map(|cores| (cores, threads));
+        Pool { shared, turn: Mutex::new(()), helpers, pinned }
     }
 
     /// Threads that work on a job, the caller included.
@@ -252,17 +261,22 @@ fn alone(tasks: usize, max_claim: usize, task: &(dyn Fn(&Claim) + Sync)) {
     }
 }
 
-fn start_helper(index: usize, shared: Arc<Shared>) -> Option<thread::JoinHandle<()>> {
-    #[cfg(loom)]
-    return Some(thread::spawn(move || {
+fn start_helper(
+    index: usize,
+    cores: Option<CoreSet>,
+    shared: Arc<Shared>,
+) -> Option<thread::JoinHandle<()>> {
+    let help = move || {
+        // Fails only if a core has gone since the check: the thread then runs on any.
+        let _pinned = cores.map(|cores| cores.pin_this_thread());
         shared.help(index);
-    }));
+    };
+    #[cfg(loom)]
+    return Some(thread::spawn(help));
     #[cfg(not(loom))]
     {
         #[expect(clippy::disallowed_methods, reason = "this module owns the pool's threads")]
-        let handle = thread::Builder::new()
-            .name(format!("lapwing-cpu-{index}"))
-            .spawn(move || shared.help(index));
+        let handle = thread::Builder::new().name(format!("lapwing-cpu-{index}")).spawn(help);
         handle.ok()
     }
 }

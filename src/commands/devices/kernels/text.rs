@@ -20,11 +20,12 @@ pub(super) fn print_report(report: &Report) -> Result<(), Failure> {
     };
     let roofline = &report.roofline;
     let mut text = format!(
-        "{}\n\n{bold}Peak rates{bold:#} with {} threads; a multiply-add counts as two operations\n{}{}{}  \
+        "{}\n\n{bold}Peak rates{bold:#} with {} threads{}; a multiply-add counts as two operations\n{}{}{}  \
          {:<8} {:>7.1} GB/s   reading {}\n\n\
          {bold}Blocks{bold:#}\n{}\n{bold}Kernels{bold:#}\n",
         report.why,
         report.threads,
+        report.cores.as_ref().map(|cores| format!(" pinned to cores {cores}")).unwrap_or_default(),
         peak("int8", &roofline.int8),
         peak("bf16", &roofline.bf16),
         peak("f32", &roofline.f32),

@@ -1,0 +1,50 @@
+//! The components of a live engine, and a request.
+
+use std::sync::Arc;
+
+use lapwing_kernels::device::{ModelId, SlotPool};
+use lapwing_kernels::graph::Graph;
+use lapwing_traces::Recorder;
+
+use super::device::LiveDevice;
+use crate::drive::wait::Waits;
+use crate::message::Task;
+use crate::policy::ClientId;
+use crate::scheduler::Scheduler;
+
+/// The components of a live engine.
+pub struct LiveParts {
+    /// The scheduler.
+    pub scheduler: Scheduler,
+    /// Devices, by their number.
+    pub devices: Vec<LiveDevice>,
+    /// The ops of each model, by its number.
+    pub graphs: Vec<Arc<Graph>>,
+    /// Pool of the buffers that hold results.
+    pub slots: SlotPool,
+    /// Maximum number of requests in the engine.
+    pub requests_max: usize,
+    /// Maximum number of chunks in flight.
+    pub permits: usize,
+    /// How actors wait for messages.
+    pub waits: Waits,
+    /// Receives trace events; its clock is the engine's clock.
+    pub recorder: Recorder,
+}
+
+/// A request of a caller.
+#[derive(Debug)]
+pub struct LiveRequest {
+    /// Token ids of the prompt.
+    pub ids: Vec<u32>,
+    /// Generation or scoring.
+    pub task: Task,
+    /// Client that sends it, for the queue policy.
+    pub client: ClientId,
+    /// Maximum number of stream events: tokens, or chunks of scores.
+    pub events: usize,
+    /// The model.
+    pub model: ModelId,
+    /// Whether to record it when only marked requests are recorded.
+    pub traced: bool,
+}

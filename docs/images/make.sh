@@ -1,0 +1,26 @@
+#!/bin/sh
+# Makes the pictures of README and docs from real runs on emulated devices of this machine.
+# Needs Rust and Chromium ($CHROMIUM or /usr/bin/chromium); fetches the default model. Takes about three
+# minutes. Run nothing else meanwhile: a late device makes a picture of a disturbed run.
+set -eu
+cd "$(dirname "$0")/../.."
+CHROMIUM=${CHROMIUM:-/usr/bin/chromium}
+out=${CARGO_TARGET_DIR:-$PWD/target}/pictures
+mkdir -p "$out"
+cargo build --release --quiet
+lapwing=${CARGO_TARGET_DIR:-$PWD/target}/release/lapwing
+
+picture() { # page, width,height, picture
+    "$CHROMIUM" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --force-device-scale-factor=1 \
+        --virtual-time-budget=5000 --window-size="$2" --screenshot="$3" "file://$1" 2>/dev/null
+}
+
+prompt=$(yes 'Gravity keeps the planets on their ways.' | head -n 24 | tr '\n' ' ')
+"$lapwing" run --device phone --strategy tensor-level --temp 0 -n 12 --trace "$out/run.lwt" \
+    "$prompt What is gravity?" >/dev/null
+"$lapwing" timeline "$out/run.lwt" --html "$out/timeline.html" >/dev/null
+picture "$out/timeline.html" 1600,900 docs/images/timeline.png
+
+"$lapwing" bench --device phone --strategy all --length 135 --html "$out/strategies.html" >/dev/null
+picture "$out/strategies.html" 1600,1100 docs/images/strategies.png
+ls -l docs/images/*.png

@@ -1,0 +1,36 @@
+//! Graphs that a strategy prepares while a prompt waits.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use lapwing_kernels::device::{GraphKey, ModelId, Prepare};
+use lapwing_plan::predict::predict;
+
+use super::Engine;
+use crate::error::Error;
+
+impl Engine {
+    /// Static graphs that a prompt of `length` tokens prepares while it runs, because its strategy does
+    /// not prepare them ahead. Empty for most strategies.
+    pub(crate) fn graphs_on_the_spot(&self, length: usize) -> Result<HashSet<GraphKey>, Error> {
+        let mut graphs = HashSet::new();
+        for chunk in self.chunks(length)? {
+            let stages = chunk.route.compute_stages();
+            for stage in stages.filter(|stage| stage.prepare == Prepare::OnTheSpot) {
+                let parts = stage.parts.iter();
+                graphs.extend(parts.flat_map(|part| stage.graphs(ModelId::default(), &part.part)));
+            }
+        }
+        Ok(graphs)
+    }
+
+    /// As [`predict`](Engine::predict), for the first prompt of its length: graphs that are prepared
+    /// ahead exist, those that are prepared on the spot do not.
+    pub(crate) fn predict_new_length(&self, length: usize) -> Result<Option<Duration>, Error> {
+        let chunks = self.chunks(length)?;
+        let explainer = &self.inner.explainer;
+        let known = chunks.iter().all(|chunk| explainer.knows_times(&chunk.route));
+        let makespan = || predict(&explainer.parts.input(), &chunks, self.inner.permits).makespan;
+        Ok(known.then(makespan))
+    }
+}
