@@ -8,6 +8,7 @@ mod error;
 mod gguf;
 mod header;
 mod metadata;
+mod skim;
 mod split;
 mod split_fault;
 mod stamp;
@@ -97,13 +98,12 @@ impl WeightFile {
     /// As [`open`](WeightFile::open), except that truncated tensor data is accepted.
     pub fn header(path: &Path) -> Result<Gguf, WeightError> {
         let mut inner = Inner::empty();
-        let (mut version, mut alignment, mut header_bytes) = (0, 0, 0);
+        let (mut version, mut alignment) = (0, 0);
         for (i, part) in split::open_all(path, gguf::read_header)?.into_iter().enumerate() {
             // The first part of a split model has the metadata of the whole model.
             if i == 0 {
                 inner.metadata = part.gguf.metadata;
                 (version, alignment) = (part.gguf.version, part.gguf.alignment);
-                header_bytes = part.gguf.header_bytes;
             }
             inner.paths.push(part.path);
             for info in part.gguf.tensors {
@@ -111,7 +111,7 @@ impl WeightFile {
             }
         }
         let Inner { metadata, tensors, .. } = inner;
-        Ok(Gguf { version, metadata, tensors, alignment, header_bytes })
+        Ok(Gguf { version, metadata, tensors, alignment })
     }
 
     /// Metadata: key-value pairs.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lapwing_actors::drive::blocking::BlockingPool;
+use lapwing_actors::drive::blocking::{BlockingPool, side_by_side};
 use lapwing_actors::drive::live::{Live, LiveParts};
 use lapwing_actors::scheduler::{KvPages, Scheduler, SchedulerConfig, SchedulerParts};
 use lapwing_kernels::device::{ModelId, SlotPool};
@@ -35,8 +35,6 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     log(requantized.as_ref());
     let attention = (!settings.attention.is_empty()).then(|| model.graph.attention());
     let chosen = settings.choose(&model.config)?;
-    let tokenizer = Tokenizer::from_metadata(file.metadata())?;
-    let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
     let new_recorder = || Recorder::new(Arc::new(OsClock::start()), RecorderConfig::default());
     let recorder = settings.recorder.clone().unwrap_or_else(new_recorder);
     let graph = Arc::new(model.graph.with_kv(chosen.layout));
@@ -48,7 +46,18 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings);
     folder.iter().for_each(|folder| folder.offer(file));
-    let devices = devices(&graph, file, (&chosen, &slots, clock))?;
+    let text = || -> Result<(Tokenizer, Option<ChatTemplate>), Error> {
+        let tokenizer = Tokenizer::from_metadata(file.metadata())?;
+        let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
+        Ok((tokenizer, template))
+    };
+    let load = || devices(&graph, file, (&chosen, &slots, clock));
+    // Nothing else may run while the devices' speeds are measured.
+    let (text, devices) = match timed {
+        true => (text(), load()),
+        false => side_by_side("text", text, load),
+    };
+    let ((tokenizer, template), devices) = (text?, devices?);
     let packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let placement = explainer.full_chunk(chosen.context)?;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -38,6 +38,28 @@ pub fn run_apart<T: Send + 'static>(
         let _ = sender.send(catching(work));
     })?;
     ended(receiver.recv(), name)
+}
+
+/// Runs `aside` on a thread of its own while `here` runs on the calling one; where the operating system
+/// refuses a thread, one after the other. A panic of either is passed on.
+pub fn side_by_side<A: Send, B>(
+    name: &str,
+    aside: impl FnOnce() -> A + Send,
+    here: impl FnOnce() -> B,
+) -> (A, B) {
+    let aside = Mutex::new(Some(aside));
+    let take = || aside.lock().unwrap_or_else(PoisonError::into_inner).take();
+    thread::scope(|scope| {
+        let run = || take().map(|work| work());
+        let thread = thread::Builder::new().name(format!("lapwing-{name}"));
+        let started = thread.spawn_scoped(scope, run);
+        let here = here();
+        let result = match started {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(_) => take().map(|work| work()),
+        };
+        (result.unwrap_or_else(|| unreachable!("it is taken once")), here)
+    })
 }
 
 /// A small thread pool for short work, in order of submission. A thread is started when all others are
@@ -181,6 +203,20 @@ mod tests {
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_multi_thread().worker_threads(4).build().expect("a runtime")
+    }
+
+    #[test]
+    fn work_side_by_side_returns_both_results_and_passes_panics_on() {
+        let (barrier, own) = (Barrier::new(2), thread::current().id());
+        let wait = || {
+            barrier.wait();
+            thread::current().id()
+        };
+        let (aside, here) = side_by_side("aside", wait, wait);
+        assert!(aside != own && here == own);
+        let panics = || side_by_side("aside", || panic!("on purpose"), || ());
+        let panic = catch_unwind(AssertUnwindSafe(panics)).expect_err("a panic");
+        assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
     }
 
     #[test]

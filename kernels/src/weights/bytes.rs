@@ -11,11 +11,6 @@ impl Bytes {
     pub(super) fn new(bytes: Vec<u8>) -> Bytes {
         Bytes(Arc::new(bytes))
     }
-
-    /// The bytes, for reuse; a copy if there is another clone.
-    pub(super) fn into_vec(self) -> Vec<u8> {
-        Arc::unwrap_or_clone(self.0)
-    }
 }
 
 impl Deref for Bytes {

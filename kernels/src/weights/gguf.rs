@@ -17,11 +17,11 @@ pub(super) const ALIGNMENT_KEY: &str = "general.alignment";
 pub(super) const ALIGNMENT: u32 = 32;
 
 /// Maximum key length in the specification, in bytes.
-const KEY_BYTES_MAX: u64 = 65_535;
+pub(super) const KEY_BYTES_MAX: u64 = 65_535;
 /// Maximum number of keys accepted; real files have fewer than 100.
-const KEYS_MAX: u64 = 65_536;
+pub(super) const KEYS_MAX: u64 = 65_536;
 /// Maximum number of tensors accepted; real files have a few thousand.
-const TENSORS_MAX: u64 = 262_144;
+pub(super) const TENSORS_MAX: u64 = 262_144;
 
 /// Everything in a GGUF file except the tensor data.
 #[derive(Clone, Debug)]
@@ -34,8 +34,6 @@ pub struct Gguf {
     pub tensors: Vec<TensorInfo>,
     /// Alignment of tensor data in bytes, a power of two.
     pub alignment: u32,
-    /// Bytes of header, metadata and tensor table.
-    pub(super) header_bytes: usize,
 }
 
 /// Reads a GGUF file from memory. Copies the bytes once, because the metadata refers to them;
@@ -80,13 +78,12 @@ fn read_all(bytes: &Bytes, cursor: &mut Cursor<'_>, limit: u64) -> Result<Gguf, 
     let (metadata, alignment) = read_metadata(bytes, cursor, key_count)?;
     let table_at = cursor.at();
     let entries = tensor::read_table(cursor, tensor_count)?;
-    let header_bytes = cursor.at();
-    let start = (header_bytes as u64)
+    let start = (cursor.at() as u64)
         .checked_next_multiple_of(alignment.into())
         .ok_or_else(|| bad(format_args!("tensor data"), table_at, Fault::Overflow("its start")))?;
     let data = DataSection { start, alignment: alignment.into(), file_bytes: limit };
     let tensors = tensor::place(entries, &data)?;
-    Ok(Gguf { version, metadata, tensors, alignment, header_bytes })
+    Ok(Gguf { version, metadata, tensors, alignment })
 }
 
 fn read_version(bytes: &[u8], cursor: &mut Cursor<'_>) -> Result<u32, WeightError> {
