@@ -46,18 +46,7 @@ pub(super) fn start(settings: Settings, file: &WeightFile) -> Result<Engine, Err
     let policy = settings.queue_policy()?;
     let folder = PackedFolder::of(&settings);
     folder.iter().for_each(|folder| folder.offer(file));
-    let text = || -> Result<(Tokenizer, Option<ChatTemplate>), Error> {
-        let tokenizer = Tokenizer::from_metadata(file.metadata())?;
-        let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
-        Ok((tokenizer, template))
-    };
-    let load = || devices(&graph, file, (&chosen, &slots, clock));
-    // Nothing else may run while the devices' speeds are measured.
-    let (text, devices) = match timed {
-        true => (text(), load()),
-        false => side_by_side("text", text, load),
-    };
-    let ((tokenizer, template), devices) = (text?, devices?);
+    let (tokenizer, template, devices) = load(&graph, file, (&chosen, &slots, clock))?;
     let packed = folder.map_or_else(PackedWeights::default, |folder| folder.outcome(file));
     let explainer = explainer(&graph, (&settings, &chosen, &strategies), &devices)?;
     let placement = explainer.full_chunk(chosen.context)?;
@@ -127,6 +116,27 @@ fn log(requantized: Option<&Requantized>) {
         Some(requantized) => tracing::info!("{requantized}"),
         None => {}
     }
+}
+
+/// Builds tokenizer, chat template and devices; side by side, unless the devices' speeds are measured with
+/// the clock.
+fn load(
+    graph: &Arc<Graph>,
+    file: &WeightFile,
+    (chosen, slots, clock): (&Chosen, &SlotPool, Option<&dyn Clock>),
+) -> Result<(Tokenizer, Option<ChatTemplate>, Vec<Built>), Error> {
+    let text = || -> Result<(Tokenizer, Option<ChatTemplate>), Error> {
+        let tokenizer = Tokenizer::from_metadata(file.metadata())?;
+        let template = ChatTemplate::from_metadata(file.metadata(), &tokenizer)?;
+        Ok((tokenizer, template))
+    };
+    let devices = || devices(graph, file, (chosen, slots, clock));
+    let (text, devices) = match clock {
+        Some(_) => (text(), devices()),
+        None => side_by_side("text", text, devices),
+    };
+    let (tokenizer, template) = text?;
+    Ok((tokenizer, template, devices?))
 }
 
 /// Builds the devices, which share one KV cache and one buffer pool.
