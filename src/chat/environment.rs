@@ -83,8 +83,8 @@ pub(super) fn without_training_marks(source: &str) -> String {
 /// Writes booleans and `None` as Python does.
 fn write_value(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     metered(state, |meter| {
-        let bytes = meter.measure(value, Namespaces::Read)?;
-        meter.emit(bytes)
+        let size = meter.measure(value, Namespaces::Read)?;
+        meter.emit(size.bytes + size.items)
     })?;
     match (value.kind(), value.is_true()) {
         (ValueKind::Bool, true) => out.write_str("True").map_err(Error::from),

@@ -3,7 +3,7 @@
 use minijinja::value::{FunctionResult, Kwargs, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, State, Value, filters, functions, tests};
 
-use super::meter::{Meter, Namespaces, exceeded, metered};
+use super::meter::{Meter, Namespaces, Size, exceeded, metered};
 use super::rules::{BOUND, FEW, KEPT, STEP};
 
 /// Most repetitions of a text by `*`.
@@ -150,7 +150,7 @@ fn add_function(environment: &mut Environment<'_>, name: &'static str, function:
 /// For filters that look at the value only from outside.
 fn shallow(meter: &Meter, args: &[Value]) -> Result<(), Error> {
     let bytes = args.iter().filter_map(Value::as_str).map(|text| text.len() as u64).sum::<u64>();
-    meter.charge(1 + bytes / 16)
+    meter.charge(Size { bytes, items: 1 }.work())
 }
 
 /// For filters that read all of the value, and make no larger one.
@@ -162,7 +162,7 @@ fn list(meter: &Meter, args: &[Value]) -> Result<(), Error> {
     deep(meter, args)?;
     let chars = args.first().and_then(Value::as_str).map_or(0, str::len) as u64;
     if chars > meter.limits().items {
-        return Err(exceeded(&format!("a list has more than {} elements", meter.limits().items)));
+        return Err(exceeded(&format!("a value has more than {} elements", meter.limits().items)));
     }
     Ok(())
 }
@@ -170,9 +170,9 @@ fn list(meter: &Meter, args: &[Value]) -> Result<(), Error> {
 /// For filters that compare the elements with each other.
 fn sorted(meter: &Meter, args: &[Value]) -> Result<(), Error> {
     let Some(value) = args.first() else { return Ok(()) };
-    let bytes = meter.measure(value, Namespaces::Read)?;
+    let size = meter.measure(value, Namespaces::Read)?;
     let rounds = u64::from(value.len().unwrap_or(0).max(2).ilog2());
-    meter.charge(bytes.saturating_mul(rounds))
+    meter.charge(size.work().saturating_mul(rounds))
 }
 
 /// For filters that apply another filter or a test to each element.
@@ -181,9 +181,9 @@ fn each(meter: &Meter, args: &[Value]) -> Result<(), Error> {
     meter.measure(value, Namespaces::Read)?;
     let mut each = 0;
     for other in others {
-        each += meter.measure(other, Namespaces::Read)?;
+        each += meter.measure(other, Namespaces::Read)?.work();
     }
-    meter.charge((1 + each / 16).saturating_mul(value.len().unwrap_or(0) as u64))
+    meter.charge((1 + each).saturating_mul(value.len().unwrap_or(0) as u64))
 }
 
 fn replace(meter: &Meter, args: &[Value]) -> Result<(), Error> {

@@ -16,24 +16,43 @@ pub(super) const METER: &str = "lapwing_meter";
 
 /// Deepest nesting of a value.
 const DEPTH_MAX: usize = 64;
-/// Bytes of a value that count as one unit of work.
-const UNIT_BYTES: u64 = 16;
+/// Bytes of a text that count as one unit of work.
+const UNIT_BYTES: u64 = 8;
+/// Units of work of an element of a list, and of a pass through a loop.
+const ELEMENT: u64 = 4;
+const PASS: u64 = 32;
 
 /// Limits of one rendering.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Instructions of the template engine.
     pub(super) fuel: u64,
-    /// Units of work of operators, filters and methods: about a nanosecond each, or ten.
+    /// Units of work of operators, filters and methods: nanoseconds to tens of nanoseconds each.
     work: u64,
-    /// Bytes of a value, with all that it contains.
+    /// Bytes of the texts in a value.
     value: u64,
     /// Bytes of all texts kept in variables.
     kept: u64,
     /// Bytes of the output, and of the output of macros.
     output: u64,
-    /// Elements of a list.
+    /// Elements of a list, and all elements within a value.
     pub(super) items: u64,
+}
+
+/// Size of a value, with all that it contains.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Size {
+    /// Bytes of texts.
+    pub(super) bytes: u64,
+    /// Number of values.
+    pub(super) items: u64,
+}
+
+impl Size {
+    /// Units of work of reading it.
+    pub(super) fn work(self) -> u64 {
+        self.bytes / UNIT_BYTES + ELEMENT * self.items
+    }
 }
 
 impl Limits {
@@ -43,14 +62,15 @@ impl Limits {
         let bytes = texts.iter().map(|text| text.len() as u64).sum::<u64>();
         let count = texts.len() as u64;
         let source = template.source.len() as u64;
-        let pass = template.work.saturating_mul(1 + bytes / UNIT_BYTES);
+        let input = Size { bytes, items: 4 * count };
+        let pass = template.work.saturating_mul(1 + input.work());
         Self {
             fuel: 2_000_000 + 20_000 * count + 100 * bytes,
-            work: 20_000_000 + pass.saturating_mul(16 + count).saturating_mul(4),
+            work: 8_000_000 + 10_000 * count + pass.saturating_mul(16 + count).saturating_mul(4),
             value: (256 << 10) + 4 * bytes + 256 * count,
             kept: (64 << 20) + 256 * bytes,
             output: (1 << 20) + 8 * bytes + source * (8 + count),
-            items: (16 << 10) + bytes + 4 * count,
+            items: (16 << 10) + bytes + 16 * count,
         }
     }
 }
@@ -62,7 +82,7 @@ pub(super) struct Meter {
     work: AtomicU64,
     kept: AtomicU64,
     output: AtomicU64,
-    /// Bytes of the largest value so far.
+    /// Work of reading the largest value so far.
     largest: AtomicU64,
 }
 
@@ -82,6 +102,7 @@ pub(super) enum Namespaces {
 impl Meter {
     pub(super) fn new(limits: Limits, input: &Input) -> Self {
         let largest = input.texts().iter().map(|text| text.len() as u64).max().unwrap_or(0);
+        let largest = largest / UNIT_BYTES;
         Self {
             limits,
             work: AtomicU64::new(0),
@@ -114,8 +135,8 @@ impl Meter {
 
     /// Counts a pass of a loop body or macro: the work of its operators, and the text that it writes.
     pub(super) fn step(&self, work: u64, bytes: u64) -> Result<(), Error> {
-        let size = self.largest.load(Ordering::Relaxed) / UNIT_BYTES;
-        self.charge(8 + work.saturating_mul(1 + size))?;
+        let size = self.largest.load(Ordering::Relaxed);
+        self.charge(PASS + work.saturating_mul(1 + size))?;
         self.emit(bytes)
     }
 
@@ -130,8 +151,9 @@ impl Meter {
 
     /// Measures a value that a variable keeps.
     pub(super) fn keep(&self, value: &Value, namespaces: Namespaces) -> Result<(), Error> {
-        let bytes = self.measure(value, namespaces)?;
-        self.largest.fetch_max(bytes, Ordering::Relaxed);
+        let size = self.measure(value, namespaces)?;
+        let bytes = size.bytes;
+        self.largest.fetch_max(size.work(), Ordering::Relaxed);
         if value.kind() == ValueKind::String {
             let sum = self.kept.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
             if sum > self.limits.kept {
@@ -141,18 +163,18 @@ impl Meter {
         Ok(())
     }
 
-    /// Bytes of a value, with all that it contains; counts the work of reading it.
-    pub(super) fn measure(&self, value: &Value, namespaces: Namespaces) -> Result<u64, Error> {
-        let mut bytes = 0;
-        self.add(value, namespaces, (0, &mut bytes))?;
-        Ok(bytes)
+    /// Size of a value; counts the work of reading it.
+    pub(super) fn measure(&self, value: &Value, namespaces: Namespaces) -> Result<Size, Error> {
+        let mut size = Size::default();
+        self.add(value, namespaces, (0, &mut size))?;
+        Ok(size)
     }
 
     fn add(
         &self,
         value: &Value,
         namespaces: Namespaces,
-        (depth, bytes): (usize, &mut u64),
+        (depth, size): (usize, &mut Size),
     ) -> Result<(), Error> {
         if depth > DEPTH_MAX {
             return Err(exceeded(&format!("it nests values more than {DEPTH_MAX} deep")));
@@ -165,24 +187,25 @@ impl Meter {
             }
         }
         let kind = value.kind();
-        let own = value.as_str().map_or(1, str::len) as u64;
-        *bytes += own;
-        self.charge(1 + own / UNIT_BYTES)?;
+        let own = Size { bytes: value.as_str().map_or(0, str::len) as u64, items: 1 };
+        self.charge(own.work())?;
+        size.bytes += own.bytes;
+        size.items += own.items;
+        if size.bytes > self.limits.value {
+            return Err(exceeded(&format!("a value has more than {} bytes", self.limits.value)));
+        }
+        if size.items > self.limits.items {
+            return Err(self.too_many_items());
+        }
         if matches!(kind, ValueKind::Seq | ValueKind::Iterable | ValueKind::Map) {
             self.check_length(value)?;
-            for (index, item) in value.try_iter()?.enumerate() {
-                if index as u64 > self.limits.items {
-                    return Err(self.too_many_items());
-                }
+            for item in value.try_iter()? {
                 if kind == ValueKind::Map {
                     let of_key = value.get_item(&item)?;
-                    self.add(&of_key, namespaces, (depth + 1, &mut *bytes))?;
+                    self.add(&of_key, namespaces, (depth + 1, &mut *size))?;
                 }
-                self.add(&item, namespaces, (depth + 1, &mut *bytes))?;
+                self.add(&item, namespaces, (depth + 1, &mut *size))?;
             }
-        }
-        if *bytes > self.limits.value {
-            return Err(exceeded(&format!("a value has more than {} bytes", self.limits.value)));
         }
         Ok(())
     }
@@ -196,7 +219,7 @@ impl Meter {
     }
 
     fn too_many_items(&self) -> Error {
-        exceeded(&format!("a list has more than {} elements", self.limits.items))
+        exceeded(&format!("a value has more than {} elements", self.limits.items))
     }
 }
 

@@ -179,7 +179,11 @@ impl<'a> Tag<'a> {
                     | Token::Ident("in" | "is")
             )
         };
-        let heavy = self.tokens.iter().filter(|(token, _)| is_heavy(token)).count() as u64;
+        let count = |wanted: &dyn Fn(&Token<'_>) -> bool| {
+            self.tokens.iter().filter(|(token, _)| wanted(token)).count() as u64
+        };
+        // A colon may be that of a slice, which copies character by character.
+        let heavy = count(&is_heavy) + count(&|token| matches!(token, Token::Colon));
         heavy * heavy
     }
 }

@@ -18,6 +18,8 @@ struct Block {
     /// Work and bytes of text of one pass, without those of inner loops.
     work: u64,
     bytes: usize,
+    /// Work of the opening tag.
+    tag_work: u64,
     /// Sign of the opening tag's closing delimiter.
     sign: String,
 }
@@ -42,7 +44,8 @@ pub(super) struct Blocks<'a> {
 
 impl Block {
     fn new(kind: Kind, sign: &str) -> Self {
-        Self { kind, levels: 1, steps: Vec::new(), work: 0, bytes: 0, sign: sign.to_owned() }
+        let (steps, sign) = (Vec::new(), sign.to_owned());
+        Self { kind, levels: 1, steps, work: 0, bytes: 0, tag_work: 0, sign }
     }
 }
 
@@ -153,6 +156,7 @@ impl<'a> Blocks<'a> {
         steps.push(self.insert(tag.end, ""));
         if let Some(block) = self.open.last_mut() {
             block.steps = steps;
+            block.tag_work = tag.work();
         }
         Ok(())
     }
@@ -208,7 +212,7 @@ impl<'a> Blocks<'a> {
             _ => (None, None),
         };
         if let Some(index) = of_condition {
-            self.insertions[index].text = format!(" {call} and (");
+            self.insertions[index].text = format!(" {STEP}({},0) and (", block.tag_work);
         }
         if let Some(index) = of_body {
             let close = &block.sign;
