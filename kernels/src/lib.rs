@@ -15,6 +15,8 @@ pub mod merge;
 pub mod model;
 pub mod npu;
 pub mod op;
+#[cfg(feature = "opencl")]
+pub mod opencl;
 pub mod part;
 pub mod quant;
 pub mod reference;

@@ -1,0 +1,175 @@
+//! OpenCL devices of this machine.
+
+use std::fmt;
+
+use cl3::device::CL_DEVICE_TYPE_ALL;
+use opencl3::device::{CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
+use opencl3::platform::get_platforms;
+
+use super::error::OpenClError;
+
+/// Kind of an OpenCL device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenClKind {
+    /// A CPU: its driver runs kernels on the host's cores.
+    Cpu,
+    /// A GPU.
+    Gpu,
+    /// Another processor.
+    Other,
+}
+
+impl fmt::Display for OpenClKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OpenClKind::Cpu => "CPU",
+            OpenClKind::Gpu => "GPU",
+            OpenClKind::Other => "other processor",
+        })
+    }
+}
+
+/// An OpenCL device and its features, as its driver states them.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct OpenClInfo {
+    /// Number in the list, from 0.
+    pub index: usize,
+    /// Name of the device.
+    pub name: String,
+    /// Name of the platform, which is the driver.
+    pub platform: String,
+    /// Vendor of the device.
+    pub vendor: String,
+    /// Version of the driver.
+    pub driver: String,
+    /// OpenCL version of the device, such as `OpenCL 3.0`.
+    pub version: String,
+    /// Version of OpenCL C that its compiler takes.
+    pub c_version: String,
+    /// Kind of processor.
+    pub kind: OpenClKind,
+    /// Compute units.
+    pub units: u32,
+    /// Clock rate in MHz, 0 where unknown.
+    pub mhz: u32,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Bytes of the largest buffer.
+    pub buffer_max: u64,
+    /// Bytes of local memory of a work-group.
+    pub local_memory: u64,
+    /// Largest work-group.
+    pub group_max: usize,
+    /// Whether host and device share one memory.
+    pub is_unified: bool,
+    /// Whether kernels may compute with 16-bit floats.
+    pub fp16: bool,
+    /// Whether the work-items of a sub-group may exchange values.
+    pub subgroups: bool,
+    /// Whether there are instructions for dot products of 8-bit integers.
+    pub integer_dot: bool,
+    /// Resolution of the device's clock in nanoseconds; 0 without one.
+    pub timer_ns: usize,
+    /// Alignment of sub-buffers in bytes.
+    pub alignment: usize,
+    pub(super) id: DeviceId,
+}
+
+/// The driver's handle of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DeviceId(usize);
+
+impl DeviceId {
+    pub(super) fn handle(self) -> opencl3::types::cl_device_id {
+        std::ptr::with_exposed_provenance_mut(self.0)
+    }
+}
+
+/// The devices of all drivers, in the library's order; empty where a driver lists none.
+///
+/// # Errors
+/// [`OpenClError::NoLibrary`] without an OpenCL library, [`OpenClError::NoDevice`] without a driver.
+pub fn devices() -> Result<Vec<OpenClInfo>, OpenClError> {
+    if !cl3::is_opencl_runtime_available() {
+        return Err(OpenClError::NoLibrary);
+    }
+    let platforms = get_platforms().map_err(|_| OpenClError::NoDevice)?;
+    let mut found = Vec::new();
+    for platform in platforms {
+        let name = platform.name().unwrap_or_default();
+        for id in platform.get_devices(CL_DEVICE_TYPE_ALL).unwrap_or_default() {
+            let device = Device::new(id);
+            // A device that answers no question is none to compute on.
+            if device.available().unwrap_or(false) && device.compiler_available().unwrap_or(false) {
+                found.push(describe(found.len(), &name, &device));
+            }
+        }
+    }
+    if found.is_empty() { Err(OpenClError::NoDevice) } else { Ok(found) }
+}
+
+fn describe(index: usize, platform: &str, device: &Device) -> OpenClInfo {
+    let text = |text: Result<String, _>| text.map(|t: String| t.trim().to_owned()).unwrap_or_default();
+    let extensions = device.extensions().unwrap_or_default();
+    let has = |name: &str| extensions.split_whitespace().any(|known| known == name);
+    let kind = match device.dev_type() {
+        Ok(kind) if kind & CL_DEVICE_TYPE_GPU != 0 => OpenClKind::Gpu,
+        Ok(kind) if kind & CL_DEVICE_TYPE_CPU != 0 => OpenClKind::Cpu,
+        _ => OpenClKind::Other,
+    };
+    #[expect(deprecated, reason = "the only question that every version answers")]
+    let is_unified = device.host_unified_memory().unwrap_or(false);
+    OpenClInfo {
+        index,
+        name: text(device.name()),
+        platform: platform.trim().to_owned(),
+        vendor: text(device.vendor()),
+        driver: text(device.driver_version()),
+        version: text(device.version()),
+        c_version: text(device.opencl_c_version()),
+        kind,
+        units: device.max_compute_units().unwrap_or(1),
+        mhz: device.max_clock_frequency().unwrap_or(0),
+        memory: device.global_mem_size().unwrap_or(0),
+        buffer_max: device.max_mem_alloc_size().unwrap_or(0),
+        local_memory: device.local_mem_size().unwrap_or(0),
+        group_max: device.max_work_group_size().unwrap_or(1),
+        is_unified: is_unified || kind == OpenClKind::Cpu,
+        fp16: has("cl_khr_fp16"),
+        // Some drivers have sub-groups and do not list the extension.
+        subgroups: has("cl_khr_subgroups") || device.max_num_sub_groups().unwrap_or(0) > 0,
+        integer_dot: has("cl_khr_integer_dot_product"),
+        timer_ns: device.profiling_timer_resolution().unwrap_or(0),
+        alignment: device.mem_base_addr_align().unwrap_or(1024) as usize / 8,
+        id: DeviceId(device.id().expose_provenance()),
+    }
+}
+
+/// The device that `wanted` selects: empty for the first GPU, or the first device where there is no
+/// GPU; a number of the list; or a part of a device's or platform's name, in any case.
+///
+/// # Errors
+/// As [`devices`]; [`OpenClError::Unknown`] if no device matches.
+pub fn find(wanted: &str) -> Result<OpenClInfo, OpenClError> {
+    let mut all = devices()?;
+    let part = wanted.to_lowercase();
+    let named = |info: &OpenClInfo| {
+        [&info.name, &info.platform].iter().any(|name| name.to_lowercase().contains(&part))
+    };
+    let at = match wanted.parse::<usize>() {
+        _ if wanted.is_empty() => {
+            Some(all.iter().position(|info| info.kind == OpenClKind::Gpu).unwrap_or(0))
+        }
+        Ok(index) => (index < all.len()).then_some(index),
+        Err(_) => all.iter().position(named),
+    };
+    match at {
+        Some(at) => Ok(all.swap_remove(at)),
+        None => {
+            let found = all.iter().map(|info| format!("{} {}", info.index, info.name));
+            let found = found.collect::<Vec<_>>().join(", ");
+            Err(OpenClError::Unknown { wanted: wanted.to_owned(), found })
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! Context, queues and buffers of one device.
+//!
+//! Objects are released when they are dropped; a release that fails is ignored, because it fails
+//! only after the device is lost.
+#![expect(unsafe_code, reason = "calls a C library")]
+
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::ptr::{null, null_mut};
+use std::sync::Arc;
+
+use cl3::types::cl_int;
+use cl3::{OpenClRuntime, command_queue, context, event, kernel, memory, program};
+
+use super::error::OpenClError;
+use super::find::{DeviceId, OpenClInfo};
+
+/// An object of the library and the function that releases it.
+struct Handle {
+    object: *mut c_void,
+    release: unsafe fn(*mut c_void) -> Result<(), cl_int>,
+}
+
+// SAFETY: the library's objects may be used from any thread; kernels, whose arguments are state, are
+// used through `&mut`.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: the object is alive, and this handle owns one reference to it.
+        _ = unsafe { (self.release)(self.object) };
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:p}", self.object)
+    }
+}
+
+/// One of the two queues of a session. Commands of a queue run in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Kernels, and the copies that are part of a run.
+    Compute,
+    /// Copies for the host beside the runs.
+    Transfer,
+}
+
+/// A context on one device, with its queues.
+pub(super) struct Session {
+    info: OpenClInfo,
+    library: &'static OpenClRuntime,
+    context: Handle,
+    compute: Handle,
+    transfer: Handle,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("device", &self.info.name).finish_non_exhaustive()
+    }
+}
+
+/// Memory of a device.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    memory: Handle,
+    bytes: usize,
+}
+
+impl Buffer {
+    /// Its size.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// A compiled program.
+#[derive(Debug)]
+pub(super) struct Program(Handle);
+
+/// A kernel of a program.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    kernel: Handle,
+    pub(super) name: &'static str,
+    /// Largest work-group that it can run with on the device.
+    pub(super) group_max: usize,
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Arg<'a> {
+    Buffer(&'a Buffer),
+    Int(i32),
+    Float(f32),
+    /// Bytes of local memory.
+    Local(usize),
+}
+
+/// Work-items of a launch, in up to three dimensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    /// Work-groups in each dimension.
+    pub(super) groups: [usize; 3],
+    /// Work-items of a group in each dimension.
+    pub(super) local: [usize; 3],
+}
+
+impl Range {
+    /// `groups` groups of `local` items in one dimension.
+    pub(super) fn line(groups: usize, local: usize) -> Range {
+        Range { groups: [groups, 1, 1], local: [local, 1, 1] }
+    }
+
+    /// Groups in two dimensions.
+    pub(super) fn plane(groups: [usize; 2], local: [usize; 2]) -> Range {
+        Range { groups: [groups[0], groups[1], 1], local: [local[0], local[1], 1] }
+    }
+}
+
+impl Session {
+    /// Opens a device.
+    pub(super) fn open(info: &OpenClInfo) -> Result<Arc<Session>, OpenClError> {
+        let Ok(library) = cl3::load_library() else { return Err(OpenClError::NoLibrary) };
+        let fault = |call, code| call_error(info, call, code);
+        let device = info.id.handle();
+        let context = context::create_context(&[device], null(), None, null_mut())
+            .map_err(|code| fault("clCreateContext", code))?;
+        let context = Handle { object: context, release: context::release_context };
+        let queue = || {
+            // The library's newer function is missing in drivers of OpenCL 1.2.
+            let profiling = command_queue::CL_QUEUE_PROFILING_ENABLE;
+            // SAFETY: the device is the context's.
+            #[expect(deprecated)]
+            let queue =
+                unsafe { command_queue::create_command_queue(context.object, device, profiling) };
+            let queue = queue.map_err(|code| fault("clCreateCommandQueue", code))?;
+            Ok(Handle { object: queue, release: command_queue::release_command_queue })
+        };
+        let (compute, transfer) = (queue()?, queue()?);
+        Ok(Arc::new(Session { info: info.clone(), library, context, compute, transfer }))
+    }
+
+    /// The device.
+    pub(super) fn info(&self) -> &OpenClInfo {
+        &self.info
+    }
+
+    fn queue(&self, lane: Lane) -> *mut c_void {
+        match lane {
+            Lane::Compute => self.compute.object,
+            Lane::Transfer => self.transfer.object,
+        }
+    }
+
+    fn error(&self, call: &'static str, code: cl_int) -> OpenClError {
+        call_error(&self.info, call, code)
+    }
+
+    fn checked(&self, call: &'static str, code: Option<cl_int>) -> Result<(), OpenClError> {
+        match code.unwrap_or(cl3::error_codes::DLOPEN_FUNCTION_NOT_AVAILABLE) {
+            0 => Ok(()),
+            code => Err(self.error(call, code)),
+        }
+    }
+
+    /// Allocates device memory; its content is undefined. `what` is named in the error.
+    pub(super) fn buffer(&self, bytes: usize, what: &str) -> Result<Buffer, OpenClError> {
+        let none = || OpenClError::Memory {
+            device: self.info.name.clone(),
+            what: what.to_owned(),
+            bytes,
+        };
+        if bytes as u64 > self.info.buffer_max {
+            return Err(none());
+        }
+        let flags = memory::CL_MEM_READ_WRITE;
+        let create = || {
+            // SAFETY: no host memory is passed.
+            unsafe { memory::create_buffer(self.context.object, flags, bytes.max(4), null_mut()) }
+        };
+        // Memory that finished commands still hold may be free after a wait.
+        let buffer = create().or_else(|_| {
+            _ = self.finish();
+            create()
+        });
+        let buffer = buffer.map_err(|_| none())?;
+        let memory = Handle { object: buffer, release: memory::release_mem_object };
+        Ok(Buffer { memory, bytes })
+    }
+
+    /// Allocates memory with a content, and waits for the copy.
+    pub(super) fn filled(&self, data: &[u8], what: &str) -> Result<Buffer, OpenClError> {
+        let buffer = self.buffer(data.len(), what)?;
+        self.write(Lane::Transfer, &buffer, 0, data)?;
+        Ok(buffer)
+    }
+
+    /// Copies to the device from byte `at` on, and waits.
+    ///
+    /// # Panics
+    /// If the buffer is too short.
+    pub(super) fn write(
+        &self,
+        lane: Lane,
+        to: &Buffer,
+        at: usize,
+        data: &[u8],
+    ) -> Result<(), OpenClError> {
+        // SAFETY: `data` lives until the copy has ended.
+        unsafe { self.enqueue_write(lane, to, at, data, true) }
+    }
+
+    /// Adds a copy to the device to a queue.
+    ///
+    /// # Safety
+    /// `data` must stay in place and unchanged until the queue has passed the copy.
+    ///
+    /// # Panics
+    /// If the buffer is too short.
+    pub(super) unsafe fn write_later(
+        &self,
+        lane: Lane,
+        to: &Buffer,
+        at: usize,
+        data: &[u8],
+    ) -> Result<(), OpenClError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue_write(lane, to, at, data, false) }
+    }
+
+    unsafe fn enqueue_write(
+        &self,
+        lane: Lane,
+        to: &Buffer,
+        at: usize,
+        data: &[u8],
+        waits: bool,
+    ) -> Result<(), OpenClError> {
+        assert!(data.len() <= to.bytes && at <= to.bytes - data.len(), "a write beyond a buffer");
+        if data.is_empty() {
+            return Ok(());
+        }
+        let code = self.library.clEnqueueWriteBuffer(
+            self.queue(lane),
+            to.memory.object,
+            u32::from(waits),
+            at,
+            data.len(),
+            data.as_ptr().cast(),
+            0,
+            null(),
+            null_mut(),
+        );
+        self.checked("clEnqueueWriteBuffer", code)
+    }
+
+    /// Copies from the device from byte `at` on, and waits.
+    ///
+    /// # Panics
+    /// If the buffer is too short.
+    pub(super) fn read(
+        &self,
+        lane: Lane,
+        from: &Buffer,
+        at: usize,
+        data: &mut [u8],
+    ) -> Result<(), OpenClError> {
+        // SAFETY: `data` is borrowed until the copy has ended.
+        unsafe { self.enqueue_read(lane, from, at, data, true) }
+    }
+
+    /// Adds a copy from the device to a queue.
+    ///
+    /// # Safety
+    /// `data` must stay in place, and be neither read nor written, until the queue has passed the copy.
+    ///
+    /// # Panics
+    /// If the buffer is too short.
+    pub(super) unsafe fn read_later(
+        &self,
+        lane: Lane,
+        from: &Buffer,
+        at: usize,
+        data: &mut [u8],
+    ) -> Result<(), OpenClError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.enqueue_read(lane, from, at, data, false) }
+    }
+
+    unsafe fn enqueue_read(
+        &self,
+        lane: Lane,
+        from: &Buffer,
+        at: usize,
+        data: &mut [u8],
+        waits: bool,
+    ) -> Result<(), OpenClError> {
+        assert!(
+            data.len() <= from.bytes && at <= from.bytes - data.len(),
+            "a read beyond a buffer"
+        );
+        if data.is_empty() {
+            return Ok(());
+        }
+        let code = self.library.clEnqueueReadBuffer(
+            self.queue(lane),
+            from.memory.object,
+            u32::from(waits),
+            at,
+            data.len(),
+            data.as_mut_ptr().cast(),
+            0,
+            null(),
+            null_mut(),
+        );
+        self.checked("clEnqueueReadBuffer", code)
+    }
+
+    /// Adds a kernel to the compute queue.
+    ///
+    /// # Safety
+    /// The arguments must be those of the kernel, in number and type, and every item of the range
+    /// must stay within the buffers.
+    pub(super) unsafe fn launch(
+        &self,
+        kernel: &mut Kernel,
+        args: &[Arg<'_>],
+        range: Range,
+    ) -> Result<(), OpenClError> {
+        if range.groups.contains(&0) {
+            return Ok(());
+        }
+        let object = kernel.kernel.object;
+        for (at, arg) in args.iter().enumerate() {
+            let (size, value): (usize, *const c_void) = match arg {
+                Arg::Buffer(buffer) => (size_of::<*mut c_void>(), (&raw const buffer.memory.object).cast()),
+                Arg::Int(value) => (4, (&raw const *value).cast()),
+                Arg::Float(value) => (4, (&raw const *value).cast()),
+                Arg::Local(bytes) => (*bytes, null()),
+            };
+            // SAFETY: `value` points to `size` bytes, or is null for local memory.
+            unsafe { kernel::set_kernel_arg(object, at as u32, size, value) }
+                .map_err(|code| self.error("clSetKernelArg", code))?;
+        }
+        let global = [0, 1, 2].map(|at| range.groups[at] * range.local[at]);
+        let code = self.library.clEnqueueNDRangeKernel(
+            self.queue(Lane::Compute),
+            object,
+            3,
+            null(),
+            global.as_ptr(),
+            range.local.as_ptr(),
+            0,
+            null(),
+            null_mut(),
+        );
+        self.checked("clEnqueueNDRangeKernel", code)
+    }
+
+    /// Adds an event to the compute queue, which is complete when all commands before it are.
+    pub(super) fn marker(&self) -> Result<Event, OpenClError> {
+        // SAFETY: no events are passed.
+        let marker = unsafe {
+            command_queue::enqueue_marker_with_wait_list(self.queue(Lane::Compute), 0, null())
+        };
+        let object = marker.map_err(|code| self.error("clEnqueueMarkerWithWaitList", code))?;
+        Ok(Event(Handle { object, release: event::release_event }))
+    }
+
+    /// Makes the device begin with the commands of the compute queue.
+    pub(super) fn flush(&self) -> Result<(), OpenClError> {
+        command_queue::flush(self.queue(Lane::Compute)).map_err(|code| self.error("clFlush", code))
+    }
+
+    /// Waits until both queues are empty.
+    pub(super) fn finish(&self) -> Result<(), OpenClError> {
+        for lane in [Lane::Compute, Lane::Transfer] {
+            command_queue::finish(self.queue(lane)).map_err(|code| self.error("clFinish", code))?;
+        }
+        Ok(())
+    }
+
+    /// A program from source, not built.
+    pub(super) fn program_of_source(&self, source: &str) -> Result<Program, OpenClError> {
+        let object = program::create_program_with_source(self.context.object, &[source])
+            .map_err(|code| self.error("clCreateProgramWithSource", code))?;
+        Ok(Program(Handle { object, release: program::release_program }))
+    }
+
+    /// A program from a binary, not built.
+    pub(super) fn program_of_binary(&self, binary: &[u8]) -> Result<Program, OpenClError> {
+        let device = self.info.id.handle();
+        // SAFETY: the device is the context's.
+        let object =
+            unsafe { program::create_program_with_binary(self.context.object, &[device], &[binary]) };
+        let object = object.map_err(|code| self.error("clCreateProgramWithBinary", code))?;
+        Ok(Program(Handle { object, release: program::release_program }))
+    }
+
+    /// Builds a program; the error has the start of the compiler's log.
+    pub(super) fn build(
+        &self,
+        program: &Program,
+        name: &str,
+        options: &str,
+    ) -> Result<(), OpenClError> {
+        const LOG_MAX: usize = 2000;
+        let device = self.info.id.handle();
+        let options = CString::new(options).unwrap_or_default();
+        let built = program::build_program(program.0.object, &[device], &options, None, null_mut());
+        let Err(code) = built else { return Ok(()) };
+        let log = program::CL_PROGRAM_BUILD_LOG;
+        let log = program::get_program_build_info(program.0.object, device, log);
+        let mut log = log.map(String::from).unwrap_or_default().trim().to_owned();
+        if log.is_empty() {
+            log = format!("(empty; {} {code})", cl3::error_codes::error_text(code));
+        }
+        log.truncate(log.floor_char_boundary(LOG_MAX));
+        Err(OpenClError::Build {
+            device: self.info.name.clone(),
+            program: name.to_owned(),
+            log,
+        })
+    }
+
+    /// The binary of a built program.
+    pub(super) fn binary(&self, program: &Program) -> Option<Vec<u8>> {
+        let binaries = program::get_program_info(program.0.object, program::CL_PROGRAM_BINARIES);
+        let binary = Vec::<Vec<u8>>::from(binaries.ok()?).into_iter().next()?;
+        (!binary.is_empty()).then_some(binary)
+    }
+
+    /// A kernel of a built program.
+    pub(super) fn kernel(
+        &self,
+        program: &Program,
+        name: &'static str,
+    ) -> Result<Kernel, OpenClError> {
+        let text = CString::new(name).unwrap_or_default();
+        let object = kernel::create_kernel(program.0.object, &text)
+            .map_err(|code| self.error("clCreateKernel", code))?;
+        let kernel = Handle { object, release: kernel::release_kernel };
+        let group = kernel::CL_KERNEL_WORK_GROUP_SIZE;
+        let device = self.info.id.handle();
+        let group_max = kernel::get_kernel_work_group_info(object, device, group);
+        let group_max = group_max.map(usize::from).unwrap_or(1);
+        Ok(Kernel { kernel, name, group_max })
+    }
+}
+
+impl Drop for Session {
+    /// Waits, so that no command writes memory that is freed afterwards.
+    fn drop(&mut self) {
+        _ = self.finish();
+    }
+}
+
+fn call_error(info: &OpenClInfo, call: &'static str, code: cl_int) -> OpenClError {
+    let name = cl3::error_codes::error_text(code);
+    OpenClError::Call { device: info.name.clone(), call, code, name }
+}
+
+/// The state of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventState {
+    Pending,
+    Complete,
+    /// The command failed, with a code of the specification.
+    Failed(i32),
+}
+
+/// The end of the commands before it.
+#[derive(Debug)]
+pub(super) struct Event(Handle);
+
+type Callback = dyn Fn() + Send + Sync;
+
+/// Called by the driver on a thread of its own, inside [`Event::on_end`], or never.
+extern "C" fn ended(_event: *mut c_void, _status: cl_int, data: *mut c_void) {
+    // SAFETY: `data` is the box that `on_end` leaked for this one call.
+    let callback = unsafe { Box::from_raw(data.cast::<Arc<Callback>>()) };
+    // A panic must not reach the driver.
+    _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| callback()));
+}
+
+impl Event {
+    /// Its state.
+    pub(super) fn state(&self) -> EventState {
+        let status = event::CL_EVENT_COMMAND_EXECUTION_STATUS;
+        match event::get_event_info(self.0.object, status).map(i32::from) {
+            Ok(0) => EventState::Complete,
+            Ok(code) if code < 0 => EventState::Failed(code),
+            Ok(_) => EventState::Pending,
+            Err(code) => EventState::Failed(code),
+        }
+    }
+
+    /// Registers a function for the event's end. Drivers differ: some call it at once, on this
+    /// thread, if the event has ended, and some never call it then, or after a failure.
+    pub(super) fn on_end(&self, callback: Arc<Callback>) -> Result<(), i32> {
+        let data = Box::into_raw(Box::new(callback)).cast();
+        let set = event::set_event_callback(self.0.object, event::CL_COMPLETE, ended, data);
+        if set.is_err() {
+            // SAFETY: the driver did not take the box.
+            drop(unsafe { Box::from_raw(data.cast::<Arc<Callback>>()) });
+        }
+        set
+    }
+
+    /// The time at which it ended, in nanoseconds of the device's clock; `None` without one.
+    pub(super) fn end_ns(&self) -> Option<u64> {
+        let end = event::get_event_profiling_info(self.0.object, event::CL_PROFILING_COMMAND_END);
+        end.ok().map(u64::from).filter(|ns| *ns != 0)
+    }
+}
+
+impl DeviceId {
+    /// Whether the library still knows the device.
+    pub(super) fn answers(self) -> bool {
+        cl3::device::get_device_info(self.handle(), cl3::device::CL_DEVICE_AVAILABLE).is_ok()
+    }
+}
